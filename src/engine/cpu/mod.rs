@@ -1,0 +1,1 @@
+//! The CPU engine: the stages of `matching/`, vectorised and threaded.

@@ -1,0 +1,33 @@
+//! What computes disparity: one small trait, so that several pairs can be in flight on an engine
+//! that overlaps copies and kernels, while the CPU engine finishes each at once.
+
+pub mod cpu;
+
+use std::time::Duration;
+
+use crate::frame::{Matched, StereoPair};
+
+/// Turns pairs into disparity maps, in order. Every engine gives the bytes of
+/// [`crate::matching::match_pair`].
+pub trait Engine: Send {
+    /// What computes, in a few words for people: "CPU (AVX-512, 4 threads)".
+    fn description(&self) -> String;
+
+    /// How many pairs may be in flight before [`Engine::collect`] must be called.
+    fn depth(&self) -> usize;
+
+    /// Takes a pair.
+    ///
+    /// # Errors
+    /// Where the pair cannot be matched: a size that the engine was not made for, a lost device.
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()>;
+
+    /// The oldest pair in flight with its disparity, waiting for it; `None` where none is in flight.
+    ///
+    /// # Errors
+    /// Where the device failed.
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
+
+    /// How long each stage took for the pair collected last, in the order of the flow.
+    fn stage_times(&self) -> &[(&'static str, Duration)];
+}

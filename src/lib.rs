@@ -1,0 +1,18 @@
+//! `stereod` turns two camera or file streams into disparity, live.
+//!
+//! ```text
+//! left  ── GStreamer ── appsink ─┐
+//!                                ├─ pair ─▶ [bounded lock-free link] ─▶ engine: match ▶ refine ─▶ fan-out ─▶ window
+//! right ── GStreamer ── appsink ─┘          (live: oldest dropped and                               │  ├▶ recorder (16-bit lossless video)
+//!                                            counted; files: blocks)                                │  ├▶ preview video, pictures
+//!                                                                                                   └▶ statistics
+//! ```
+
+pub mod control;
+pub mod engine;
+pub mod frame;
+pub mod matching;
+pub mod pair;
+pub mod pool;
+pub mod sink;
+pub mod source;

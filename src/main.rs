@@ -1,0 +1,3 @@
+//! The `stereod` command.
+
+fn main() {}

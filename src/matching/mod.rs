@@ -1,0 +1,48 @@
+//! What the matcher computes, one plain scalar file a stage: the definition that every engine must
+//! reproduce byte for byte.
+//!
+//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], summed along
+//! several paths ([`aggregate`]), a [`winner`] per pixel, and its refinement ([`refine`]). All of it
+//! is integer arithmetic, so two engines either agree exactly or one of them is wrong. Nothing here
+//! is fast; `engine/` is.
+
+pub mod aggregate;
+pub mod cost;
+pub mod params;
+pub mod refine;
+pub mod winner;
+
+pub use params::{Cost, Median, P2Mode, Params, ParamsError, Paths};
+
+use crate::frame::{DisparityMap, Image, SUBPIXEL};
+use crate::pool::Pooled;
+
+/// The disparity map of one rectified pair.
+///
+/// # Panics
+/// Where the two pictures differ in size; `params` must have passed [`Params::check`].
+pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap {
+    assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of the eyes");
+    let (width, height) = (left.width(), left.height());
+    let range = params.range;
+
+    let cost = cost::pixel_cost(left, right, params.cost);
+    let sums = aggregate::aggregate(cost.as_ref(), left, params);
+
+    let winners = winner::winners(&sums);
+    let mut values: Vec<i16> =
+        winners.iter().map(|&k| ((range.min + k as i32) * SUBPIXEL) as i16).collect();
+    if params.uniqueness > 0 {
+        refine::uniqueness(&sums, &winners, params.uniqueness, &mut values);
+    }
+    if params.subpixel {
+        refine::subpixel(&sums, &winners, &mut values);
+    }
+    if let Some(limit) = params.left_right {
+        refine::left_right(&sums, &winners, range.min, limit, &mut values);
+    }
+    if let Some(radius) = params.median.radius() {
+        values = refine::median(width, height, &values, radius);
+    }
+    DisparityMap::new(width, height, Pooled::unpooled(values))
+}

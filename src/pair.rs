@@ -1,0 +1,1 @@
+//! Which left picture belongs to which right one: by capture time, or by number.

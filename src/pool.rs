@@ -1,0 +1,107 @@
+//! Buffers that are used again: the steady state allocates no picture-sized memory.
+//!
+//! A [`Pool`] hands out [`Pooled`] buffers; dropping one gives its memory back to the pool it came
+//! from, whichever thread it was dropped on.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use crossbeam_channel::{Receiver, Sender};
+
+/// How many idle buffers a pool keeps; what comes back beyond that is freed.
+const IDLE_BUFFERS: usize = 64;
+
+/// A store of buffers of one element type.
+#[derive(Clone, Debug)]
+pub struct Pool<T> {
+    back: Sender<Vec<T>>,
+    idle: Receiver<Vec<T>>,
+}
+
+impl<T: Copy + Default> Pool<T> {
+    /// An empty pool; buffers are made when first asked for.
+    pub fn new() -> Self {
+        let (back, idle) = crossbeam_channel::bounded(IDLE_BUFFERS);
+        Self { back, idle }
+    }
+
+    /// A buffer of `len` elements whose content is unspecified (what its last user left).
+    pub fn take(&self, len: usize) -> Pooled<T> {
+        let mut data = self.idle.try_recv().unwrap_or_default();
+        data.resize(len, T::default());
+        Pooled { data, home: Some(self.back.clone()) }
+    }
+}
+
+impl<T: Copy + Default> Default for Pool<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A buffer that returns to its [`Pool`] when dropped.
+pub struct Pooled<T> {
+    data: Vec<T>,
+    home: Option<Sender<Vec<T>>>,
+}
+
+impl<T> Pooled<T> {
+    /// A buffer that belongs to no pool.
+    pub fn unpooled(data: Vec<T>) -> Self {
+        Self { data, home: None }
+    }
+}
+
+impl<T> Drop for Pooled<T> {
+    fn drop(&mut self) {
+        if let Some(home) = &self.home {
+            // A full pool frees the buffer.
+            let _ = home.try_send(std::mem::take(&mut self.data));
+        }
+    }
+}
+
+impl<T> Deref for Pooled<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.data
+    }
+}
+
+impl<T> DerefMut for Pooled<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data
+    }
+}
+
+impl<T> fmt::Debug for Pooled<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pooled[{}]", self.data.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_buffer_is_handed_out_again() {
+        let pool = Pool::<u8>::new();
+        let mut first = pool.take(100);
+        first[3] = 7;
+        let address = first.as_ptr();
+        drop(first);
+        let second = pool.take(90);
+        assert_eq!(second.len(), 90);
+        assert_eq!(second.as_ptr(), address);
+        assert_ne!(pool.take(90).as_ptr(), address);
+    }
+
+    #[test]
+    fn a_buffer_may_outlive_its_pool() {
+        let pool = Pool::<i16>::new();
+        let buffer = pool.take(4);
+        drop(pool);
+        assert_eq!(buffer.len(), 4);
+    }
+}

@@ -1,0 +1,21 @@
+//! Where disparity goes.
+
+use crate::frame::Matched;
+
+/// A consumer of matched pairs. Each runs on a thread of its own behind a bounded link.
+pub trait Sink: Send {
+    /// What it writes, for people: "recording out.mkv".
+    fn name(&self) -> &str;
+
+    /// Takes one matched pair; frames come in order.
+    ///
+    /// # Errors
+    /// Where it could not be written; the sink is then finished and gets no more frames.
+    fn consume(&mut self, frame: &Matched) -> anyhow::Result<()>;
+
+    /// Completes what was written; called once, also after a failure elsewhere or of its own.
+    ///
+    /// # Errors
+    /// Where the output could not be completed.
+    fn finish(&mut self) -> anyhow::Result<()>;
+}

@@ -1,0 +1,60 @@
+//! Where stereo pairs come from.
+
+use std::ops::ControlFlow;
+
+use crate::control::Switch;
+use crate::frame::StereoPair;
+
+/// What is known of a source before its first pair.
+#[derive(Clone, Debug)]
+pub struct SourceInfo {
+    /// What it is, for people: "left.mp4 + right.mp4", "demo scene".
+    pub description: String,
+    /// Width of each eye in pixels.
+    pub width: usize,
+    /// Height of each eye in pixels.
+    pub height: usize,
+    /// Pairs a second as recorded or captured, where known.
+    pub rate: Option<f64>,
+    /// How many pairs are to be expected, where known (an estimate from the duration).
+    pub pairs: Option<u64>,
+    /// Live sources never wait for the matcher; their oldest pairs are dropped instead.
+    pub live: bool,
+    /// Whether pairs carry their true disparity.
+    pub has_truth: bool,
+}
+
+/// What a source has delivered so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceCounts {
+    /// Frames of the left eye.
+    pub left: u64,
+    /// Frames of the right eye.
+    pub right: u64,
+    /// Pairs.
+    pub pairs: u64,
+    /// Left frames without a right one.
+    pub unpaired_left: u64,
+    /// Right frames without a left one.
+    pub unpaired_right: u64,
+}
+
+/// A source that has been opened and knows its size.
+pub trait Source: Send {
+    /// What is known of it.
+    fn info(&self) -> &SourceInfo;
+
+    /// Delivers pairs on the calling thread until the source ends, `stop` is set, or `emit` breaks.
+    /// Everything that was readable before an error has been emitted when the error is returned.
+    ///
+    /// # Errors
+    /// What ended the stream before its natural end.
+    fn run(
+        &mut self,
+        stop: &Switch,
+        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+    ) -> anyhow::Result<()>;
+
+    /// What has been delivered so far.
+    fn counts(&self) -> SourceCounts;
+}
