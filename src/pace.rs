@@ -1,0 +1,77 @@
+//! Playing a recording no faster than it was recorded.
+
+use std::time::{Duration, Instant};
+
+use crate::control::Switch;
+
+/// Longest sleep before the stop switch is looked at again.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Holds each pair back until its time has come. A matcher that is slower than the recording makes the
+/// clock fall behind, and nothing is skipped.
+#[derive(Debug, Default)]
+pub struct Pacer {
+    /// Wall-clock time and stream time that belong together.
+    anchor: Option<(Instant, Duration)>,
+}
+
+impl Pacer {
+    /// A pacer that starts with the first pair.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits until `timestamp` is due, or `stop` is set.
+    pub fn wait(&mut self, timestamp: Duration, stop: &Switch) {
+        let now = Instant::now();
+        let (wall, stream) = *self.anchor.get_or_insert((now, timestamp));
+        let due = wall + timestamp.saturating_sub(stream);
+        if due < now {
+            // Late: play on from here instead of rushing to catch up.
+            self.anchor = Some((now, timestamp));
+        }
+        while !stop.is_set() {
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+    }
+
+    /// Moves every due time back by `pause`.
+    pub fn shift(&mut self, pause: Duration) {
+        if let Some((wall, _)) = &mut self.anchor {
+            *wall += pause;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_held_back_but_never_hurried() {
+        let (mut pacer, stop) = (Pacer::new(), Switch::default());
+        let start = Instant::now();
+        pacer.wait(Duration::from_secs(5), &stop);
+        pacer.wait(Duration::from_millis(5040), &stop);
+        assert!(start.elapsed() >= Duration::from_millis(40));
+        std::thread::sleep(Duration::from_millis(30));
+        // 5050 is already late, and so the clock starts anew there.
+        pacer.wait(Duration::from_millis(5050), &stop);
+        let late = Instant::now();
+        pacer.wait(Duration::from_millis(5070), &stop);
+        assert!(late.elapsed() >= Duration::from_millis(19));
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait() {
+        let (mut pacer, stop) = (Pacer::new(), Switch::default());
+        pacer.wait(Duration::ZERO, &stop);
+        stop.set(true);
+        // Would be an hour.
+        pacer.wait(Duration::from_secs(3600), &stop);
+    }
+}

@@ -1,0 +1,312 @@
+//! The wiring: source ▶ link ▶ engine ▶ a link a sink ▶ sinks, each part on a thread of its own.
+//!
+//! A source that is no camera waits for the engine, and the engine for the slowest sink, so that no
+//! pair is lost; a live source never waits, and each link drops its oldest pairs instead. A part that
+//! fails stops the source; everything on the way is still matched and the files are finished.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow};
+
+use crate::control::Control;
+use crate::engine::Engine;
+use crate::frame::{Matched, StereoPair};
+use crate::pace::Pacer;
+use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
+use crate::sink::Sink;
+use crate::source::{Source, SourceCounts};
+use crate::telemetry::progress::Progress;
+
+/// The parts of a run and how they are joined.
+pub struct Plan {
+    /// Where pairs come from.
+    pub source: Box<dyn Source>,
+    /// What matches them.
+    pub engine: Box<dyn Engine>,
+    /// Where disparity goes; may be empty.
+    pub sinks: Vec<Box<dyn Sink>>,
+    /// Room of the link between source and engine, in pairs.
+    pub pair_room: usize,
+    /// Room of the link between the engine and each sink, in matched pairs.
+    pub result_room: usize,
+    /// Stop after this many pairs.
+    pub limit: Option<u64>,
+    /// Deliver pairs no faster than they were recorded.
+    pub realtime: bool,
+}
+
+/// A pipeline at work.
+pub struct Running {
+    source: JoinHandle<(SourceCounts, anyhow::Result<()>)>,
+    matcher: JoinHandle<anyhow::Result<()>>,
+    sinks: Vec<JoinHandle<(String, u64, anyhow::Result<()>)>>,
+    dropped_pairs: Arc<AtomicU64>,
+    dropped_results: Vec<Arc<AtomicU64>>,
+    progress: Arc<Progress>,
+    started: Instant,
+}
+
+/// What a sink has done.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SinkCounts {
+    /// Its name.
+    pub name: String,
+    /// Matched pairs that it took.
+    pub frames: u64,
+    /// Matched pairs that it was too slow for.
+    pub dropped: u64,
+}
+
+/// How a run went.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the source delivered.
+    pub source: SourceCounts,
+    /// Pairs dropped because the engine was busy.
+    pub dropped: u64,
+    /// Pairs matched.
+    pub matched: u64,
+    /// What each sink took.
+    pub sinks: Vec<SinkCounts>,
+    /// From the start to the last file finished, in seconds.
+    pub seconds: f64,
+    /// The first failure, if any; the counts hold all the same.
+    pub error: Option<anyhow::Error>,
+}
+
+/// Starts every part. The run ends by itself with its source, by `control.stop`, or by a failure.
+///
+/// # Errors
+/// Where a thread cannot be started.
+pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::Result<Running> {
+    let Plan { source, engine, sinks, pair_room, result_room, limit, realtime } = plan;
+    let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
+    let started = Instant::now();
+
+    let (pairs_in, pairs_out) = link(pair_room, when_full);
+    let dropped_pairs = pairs_in.dropped();
+    let mut fan_out = Vec::new();
+    let mut dropped_results = Vec::new();
+    let mut sink_threads = Vec::new();
+    for sink in sinks {
+        let (results_in, results_out) = link(result_room, when_full);
+        dropped_results.push(results_in.dropped());
+        fan_out.push(results_in);
+        let for_sink = control.clone();
+        sink_threads.push(spawn("sink", &control, move || consume(sink, &results_out, &for_sink))?);
+    }
+    let matcher = {
+        let (progress, for_matcher) = (progress.clone(), control.clone());
+        spawn("matcher", &control, move || {
+            let result = match_pairs(engine, &pairs_out, &fan_out, &progress);
+            stop_on_error(&result, &for_matcher);
+            result
+        })?
+    };
+    let source = {
+        let (progress, for_source) = (progress.clone(), control.clone());
+        spawn("source", &control, move || {
+            deliver(source, &pairs_in, &for_source, &progress, limit, realtime)
+        })?
+    };
+    Ok(Running {
+        source,
+        matcher,
+        sinks: sink_threads,
+        dropped_pairs,
+        dropped_results,
+        progress,
+        started,
+    })
+}
+
+impl Running {
+    /// Waits until the source has ended, everything is matched and every file is finished.
+    pub fn join(self) -> Outcome {
+        // The order in which failures are looked at goes against the flow: a part never fails because
+        // of one before it, so the last part that failed holds the cause.
+        let mut errors = Vec::new();
+        let mut sinks = Vec::new();
+        let (source, source_result) = self
+            .source
+            .join()
+            .unwrap_or_else(|_| (SourceCounts::default(), Err(anyhow!("the source panicked"))));
+        let matcher_result =
+            self.matcher.join().unwrap_or_else(|_| Err(anyhow!("the engine panicked")));
+        for (thread, dropped) in self.sinks.into_iter().zip(self.dropped_results) {
+            let dropped = dropped.load(Ordering::Relaxed);
+            match thread.join() {
+                Ok((name, frames, result)) => {
+                    sinks.push(SinkCounts { name, frames, dropped });
+                    errors.extend(result.err());
+                }
+                Err(_) => errors.push(anyhow!("an output panicked")),
+            }
+        }
+        errors.extend(matcher_result.err());
+        errors.extend(source_result.err());
+        for other in errors.iter().skip(1) {
+            tracing::warn!("also: {other:#}");
+        }
+        Outcome {
+            source,
+            dropped: self.dropped_pairs.load(Ordering::Relaxed),
+            matched: self.progress.matched.load(Ordering::Relaxed),
+            sinks,
+            seconds: self.started.elapsed().as_secs_f64(),
+            error: errors.into_iter().next(),
+        }
+    }
+
+    /// Whether every part has ended, so that [`Running::join`] does not wait.
+    pub fn is_finished(&self) -> bool {
+        self.source.is_finished()
+            && self.matcher.is_finished()
+            && self.sinks.iter().all(JoinHandle::is_finished)
+    }
+}
+
+/// The source's thread: pairs go into the link until the source ends or something asks to stop.
+fn deliver(
+    mut source: Box<dyn Source>,
+    pairs: &LinkSender<StereoPair>,
+    control: &Control,
+    progress: &Progress,
+    limit: Option<u64>,
+    realtime: bool,
+) -> (SourceCounts, anyhow::Result<()>) {
+    let mut pacer = realtime.then(Pacer::new);
+    let mut left = limit.unwrap_or(u64::MAX);
+    let mut emit = |pair: StereoPair| {
+        if left == 0 || wait_while_paused(control, pacer.as_mut()).is_break() {
+            return ControlFlow::Break(());
+        }
+        if let Some(pacer) = &mut pacer {
+            pacer.wait(pair.timestamp, &control.stop);
+        }
+        if pairs.send(pair).is_err() {
+            return ControlFlow::Break(());
+        }
+        progress.pairs.fetch_add(1, Ordering::Relaxed);
+        left -= 1;
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let result = source.run(&control.stop, &mut emit);
+    progress.source_ended.store(true, Ordering::SeqCst);
+    (source.counts(), result)
+}
+
+/// Holds the source while the pipeline is paused; breaks where it is stopped meanwhile.
+fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlow<()> {
+    let since = Instant::now();
+    let mut paused = false;
+    while control.pause.is_set() && !control.stop.is_set() {
+        paused = true;
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    if let (true, Some(pacer)) = (paused, pacer) {
+        pacer.shift(since.elapsed());
+    }
+    if control.stop.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// The matcher's thread: it keeps the engine as full as its depth allows, and hands results out as
+/// soon as no further pair is waiting.
+fn match_pairs(
+    mut engine: Box<dyn Engine>,
+    pairs: &LinkReceiver<StereoPair>,
+    fan_out: &[LinkSender<Arc<Matched>>],
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    let mut in_flight = 0;
+    let mut open = true;
+    while open || in_flight > 0 {
+        let next = match in_flight {
+            _ if !open => None,
+            0 => pairs.recv().map(Some).unwrap_or_else(|_| {
+                open = false;
+                None
+            }),
+            _ => pairs.try_recv().unwrap_or_else(|_| {
+                open = false;
+                None
+            }),
+        };
+        let waiting = next.is_some();
+        if let Some(pair) = next {
+            engine.submit(pair)?;
+            in_flight += 1;
+        }
+        if waiting && in_flight < engine.depth() {
+            continue;
+        }
+        if let Some(matched) = engine.collect()? {
+            in_flight -= 1;
+            progress.count_matched(matched.latency());
+            let matched = Arc::new(matched);
+            for sink in fan_out {
+                // A sink that failed is gone; its own thread says why.
+                let _ = sink.send(matched.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A sink's thread.
+fn consume(
+    mut sink: Box<dyn Sink>,
+    results: &LinkReceiver<Arc<Matched>>,
+    control: &Control,
+) -> (String, u64, anyhow::Result<()>) {
+    let mut frames = 0;
+    let mut result = Ok(());
+    while let Ok(matched) = results.recv() {
+        result = sink.consume(&matched);
+        if result.is_err() {
+            break;
+        }
+        frames += 1;
+    }
+    // What was written before a failure is completed all the same; the first failure is the cause.
+    result = result.and(sink.finish()).with_context(|| sink.name().to_owned());
+    stop_on_error(&result, control);
+    (sink.name().to_owned(), frames, result)
+}
+
+/// A failure anywhere stops the source, so that the rest ends in order.
+fn stop_on_error(result: &anyhow::Result<()>, control: &Control) {
+    if result.is_err() {
+        control.stop.set(true);
+    }
+}
+
+/// A named thread; a panic in it stops the source like any other failure.
+fn spawn<T: Send + 'static>(
+    name: &str,
+    control: &Control,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<JoinHandle<T>> {
+    struct StopOnPanic(Control);
+    impl Drop for StopOnPanic {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.stop.set(true);
+            }
+        }
+    }
+    let guard = StopOnPanic(control.clone());
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let body = move || {
+        let _guard = guard;
+        body()
+    };
+    thread.spawn(body).with_context(|| format!("cannot start the {name} thread"))
+}
+
+#[cfg(test)]
+mod tests;

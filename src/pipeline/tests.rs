@@ -1,0 +1,265 @@
+//! The wiring with made-up parts: nothing lost, nothing hidden, everything finished.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::*;
+use crate::control::Switch;
+use crate::frame::{DisparityMap, Image};
+use crate::pool::Pooled;
+use crate::source::SourceInfo;
+
+struct Numbers {
+    info: SourceInfo,
+    length: u64,
+    delivered: u64,
+    fails: bool,
+}
+
+fn numbers(length: u64, live: bool) -> Numbers {
+    let info = SourceInfo {
+        description: "numbers".into(),
+        width: 1,
+        height: 1,
+        rate: None,
+        pairs: None,
+        live,
+        has_truth: false,
+    };
+    Numbers { info, length, delivered: 0, fails: false }
+}
+
+impl Source for Numbers {
+    fn info(&self) -> &SourceInfo {
+        &self.info
+    }
+    fn run(
+        &mut self,
+        stop: &Switch,
+        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+    ) -> anyhow::Result<()> {
+        while self.delivered < self.length && !stop.is_set() {
+            let pair = StereoPair {
+                left: Image::from_vec(1, 1, vec![0]),
+                right: Image::from_vec(1, 1, vec![0]),
+                sequence: self.delivered,
+                timestamp: Duration::from_millis(self.delivered),
+                skew_ns: 0,
+                arrived: Instant::now(),
+                truth: None,
+            };
+            self.delivered += 1;
+            if self.info.live {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            if emit(pair).is_break() {
+                return Ok(());
+            }
+        }
+        if self.fails { Err(anyhow!("left.mkv is damaged")) } else { Ok(()) }
+    }
+    fn counts(&self) -> SourceCounts {
+        SourceCounts { pairs: self.delivered, ..SourceCounts::default() }
+    }
+}
+
+/// Keeps up to `depth` pairs before it hands them out; fails at pair number `fails_at`.
+struct Delaying {
+    depth: usize,
+    held: std::collections::VecDeque<StereoPair>,
+    fails_at: Option<u64>,
+}
+
+fn delaying(depth: usize) -> Delaying {
+    Delaying { depth, held: Default::default(), fails_at: None }
+}
+
+impl Engine for Delaying {
+    fn description(&self) -> String {
+        "delaying".into()
+    }
+    fn depth(&self) -> usize {
+        self.depth
+    }
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
+        assert!(self.held.len() < self.depth, "too many pairs in flight");
+        anyhow::ensure!(self.fails_at != Some(pair.sequence), "the device was lost");
+        self.held.push_back(pair);
+        Ok(())
+    }
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+        let now = Instant::now();
+        Ok(self.held.pop_front().map(|pair| Matched {
+            pair,
+            disparity: DisparityMap::new(1, 1, Pooled::unpooled(vec![0])),
+            submitted: now,
+            finished: now,
+        }))
+    }
+    fn stage_times(&self) -> &[(&'static str, Duration)] {
+        &[]
+    }
+}
+
+#[derive(Clone, Default)]
+struct Keeper {
+    seen: Arc<Mutex<Vec<u64>>>,
+    finished: Arc<AtomicU64>,
+    fails_at: Option<u64>,
+    nap: Duration,
+}
+
+impl Sink for Keeper {
+    fn name(&self) -> &str {
+        "keeper"
+    }
+    fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
+        std::thread::sleep(self.nap);
+        anyhow::ensure!(self.fails_at != Some(frame.pair.sequence), "the disk is full");
+        self.seen.lock().unwrap().push(frame.pair.sequence);
+        Ok(())
+    }
+    fn finish(&mut self) -> anyhow::Result<()> {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn run(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Outcome {
+    let plan = Plan {
+        source: Box::new(source),
+        engine: Box::new(engine),
+        sinks: sinks.iter().map(|s| Box::new(s.clone()) as Box<dyn Sink>).collect(),
+        pair_room: 2,
+        result_room: 2,
+        limit,
+        realtime: false,
+    };
+    start(plan, Control::default(), Arc::new(Progress::new())).unwrap().join()
+}
+
+#[test]
+fn every_pair_of_a_file_reaches_every_sink_in_order() {
+    for depth in [1, 3] {
+        let quick = Keeper::default();
+        let slow = Keeper { nap: Duration::from_micros(300), ..Keeper::default() };
+        let outcome =
+            run(numbers(200, false), delaying(depth), &[quick.clone(), slow.clone()], None);
+        assert!(outcome.error.is_none());
+        assert_eq!((outcome.matched, outcome.dropped, outcome.source.pairs), (200, 0, 200));
+        for sink in [quick, slow] {
+            assert_eq!(*sink.seen.lock().unwrap(), (0..200).collect::<Vec<_>>());
+            assert_eq!(sink.finished.load(Ordering::Relaxed), 1);
+        }
+        assert!(outcome.sinks.iter().all(|s| s.frames == 200 && s.dropped == 0));
+    }
+}
+
+#[test]
+fn a_live_source_does_not_wait_and_every_loss_is_counted() {
+    let slow = Keeper { nap: Duration::from_millis(2), ..Keeper::default() };
+    let outcome = run(numbers(500, true), delaying(1), std::slice::from_ref(&slow), None);
+    let seen = slow.seen.lock().unwrap();
+    assert!(seen.windows(2).all(|w| w[0] < w[1]));
+    assert_eq!(outcome.matched + outcome.dropped, 500);
+    assert_eq!(outcome.sinks[0].frames + outcome.sinks[0].dropped, outcome.matched);
+    assert!(outcome.sinks[0].dropped > 0);
+    assert_eq!(*seen.last().unwrap(), 499, "the newest pair wins");
+}
+
+#[test]
+fn a_limit_ends_the_run() {
+    let sink = Keeper::default();
+    let outcome = run(numbers(u64::MAX, false), delaying(2), std::slice::from_ref(&sink), Some(7));
+    assert!(outcome.error.is_none());
+    assert_eq!((outcome.matched, sink.seen.lock().unwrap().len()), (7, 7));
+}
+
+#[test]
+fn a_damaged_source_fails_after_everything_before_it_was_kept() {
+    let sink = Keeper::default();
+    let source = Numbers { fails: true, ..numbers(20, false) };
+    let outcome = run(source, delaying(3), std::slice::from_ref(&sink), None);
+    assert_eq!(outcome.error.unwrap().to_string(), "left.mkv is damaged");
+    assert_eq!(sink.seen.lock().unwrap().len(), 20);
+    assert_eq!(sink.finished.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_failing_sink_stops_the_run_and_the_others_are_finished() {
+    let broken = Keeper { fails_at: Some(5), ..Keeper::default() };
+    let sound = Keeper::default();
+    let outcome =
+        run(numbers(u64::MAX, false), delaying(1), &[broken.clone(), sound.clone()], None);
+    assert_eq!(format!("{:#}", outcome.error.unwrap()), "keeper: the disk is full");
+    assert_eq!(broken.seen.lock().unwrap().len(), 5);
+    for sink in [broken, sound] {
+        assert_eq!(sink.finished.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn a_failing_engine_is_the_cause_that_is_named() {
+    let sink = Keeper::default();
+    let engine = Delaying { fails_at: Some(9), ..delaying(1) };
+    let outcome = run(numbers(u64::MAX, false), engine, std::slice::from_ref(&sink), None);
+    assert_eq!(outcome.error.unwrap().to_string(), "the device was lost");
+    assert_eq!(sink.seen.lock().unwrap().len(), 9);
+    assert_eq!(sink.finished.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_panicking_sink_stops_the_run() {
+    struct Panics;
+    impl Sink for Panics {
+        fn name(&self) -> &str {
+            "panics"
+        }
+        fn consume(&mut self, _: &Arc<Matched>) -> anyhow::Result<()> {
+            panic!("on purpose")
+        }
+        fn finish(&mut self) -> anyhow::Result<()> {
+            Ok(())
+        }
+    }
+    let sound = Keeper::default();
+    let plan = Plan {
+        source: Box::new(numbers(u64::MAX, false)),
+        engine: Box::new(delaying(1)),
+        sinks: vec![Box::new(Panics), Box::new(sound.clone())],
+        pair_room: 2,
+        result_room: 2,
+        limit: None,
+        realtime: false,
+    };
+    let outcome = start(plan, Control::default(), Arc::new(Progress::new())).unwrap().join();
+    assert!(outcome.error.is_some());
+    assert_eq!(sound.finished.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn stopping_matches_what_is_on_the_way() {
+    let sink = Keeper { nap: Duration::from_millis(1), ..Keeper::default() };
+    let control = Control::default();
+    let progress = Arc::new(Progress::new());
+    let plan = Plan {
+        source: Box::new(numbers(u64::MAX, false)),
+        engine: Box::new(delaying(3)),
+        sinks: vec![Box::new(sink.clone())],
+        pair_room: 4,
+        result_room: 4,
+        limit: None,
+        realtime: false,
+    };
+    let running = start(plan, control.clone(), progress.clone()).unwrap();
+    while progress.matched.load(Ordering::Relaxed) < 20 {
+        std::thread::yield_now();
+    }
+    control.stop.set(true);
+    let outcome = running.join();
+    assert!(outcome.error.is_none());
+    let delivered = progress.pairs.load(Ordering::Relaxed);
+    assert_eq!(outcome.matched, delivered);
+    assert_eq!(sink.seen.lock().unwrap().len() as u64, delivered);
+}

@@ -1,0 +1,4 @@
+//! What the running program tells about itself: logs, live counters, statistics.
+
+pub mod progress;
+pub mod statistics;
