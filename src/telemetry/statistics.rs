@@ -1,1 +1,128 @@
-//! x
+//! The account of a finished run: one JSON object for programs, a few lines for people.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::pipeline::{Outcome, SinkCounts};
+use crate::source::SourceInfo;
+use crate::telemetry::progress::LatencyMs;
+
+/// A count for each eye.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BothEyes {
+    /// Of the left eye.
+    pub left: u64,
+    /// Of the right eye.
+    pub right: u64,
+}
+
+/// What a run did. `A` is the account of the accuracy against a known truth.
+#[derive(Clone, Debug, Serialize)]
+pub struct Statistics<A> {
+    /// What was read.
+    pub source: String,
+    /// Width of an eye in pixels.
+    pub width: usize,
+    /// Height of an eye in pixels.
+    pub height: usize,
+    /// Frames that arrived.
+    pub frames: BothEyes,
+    /// Pairs made of them.
+    pub pairs: u64,
+    /// Frames without a partner.
+    pub unpaired: BothEyes,
+    /// Pairs dropped because the engine was busy (live sources only).
+    pub dropped: u64,
+    /// Pairs matched.
+    pub matched: u64,
+    /// Pairs in the lossless recording.
+    pub recorded: u64,
+    /// What each output took.
+    pub outputs: Vec<SinkCounts>,
+    /// From the start to the last file finished.
+    pub seconds: f64,
+    /// Pairs matched a second.
+    pub fps: f64,
+    /// From a pair's arrival to its disparity.
+    pub latency_ms: LatencyMs,
+    /// What matched.
+    pub engine: String,
+    /// The settings that the result depends on.
+    pub settings: serde_json::Value,
+    /// How far the disparity is from the truth, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<A>,
+    /// Why the run failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl<A> Statistics<A> {
+    /// The account of `outcome`. Recordings are the outputs whose name starts with "recording".
+    pub fn new(
+        source: &SourceInfo,
+        outcome: &Outcome,
+        latency_ms: LatencyMs,
+        engine: String,
+        settings: serde_json::Value,
+        accuracy: Option<A>,
+    ) -> Self {
+        let counts = outcome.source;
+        let recordings = outcome.sinks.iter().filter(|sink| sink.name.starts_with("recording"));
+        Self {
+            source: source.description.clone(),
+            width: source.width,
+            height: source.height,
+            frames: BothEyes { left: counts.left, right: counts.right },
+            pairs: counts.pairs,
+            unpaired: BothEyes { left: counts.unpaired_left, right: counts.unpaired_right },
+            dropped: outcome.dropped,
+            matched: outcome.matched,
+            recorded: recordings.map(|sink| sink.frames).sum(),
+            outputs: outcome.sinks.clone(),
+            seconds: rounded(outcome.seconds, 1000.0),
+            fps: rounded(outcome.matched as f64 / outcome.seconds.max(1e-9), 100.0),
+            latency_ms,
+            engine,
+            settings,
+            accuracy,
+            error: outcome.error.as_ref().map(|error| format!("{error:#}")),
+        }
+    }
+}
+
+/// `value` to one part in `unit`.
+fn rounded(value: f64, unit: f64) -> f64 {
+    (value * unit).round() / unit
+}
+
+impl<A: fmt::Display> fmt::Display for Statistics<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {} pairs of {}x{} pixels", self.source, self.pairs, self.width, self.height)?;
+        if self.unpaired.left + self.unpaired.right > 0 {
+            let BothEyes { left, right } = self.unpaired;
+            writeln!(f, "  without a partner: {left} left, {right} right frames")?;
+        }
+        if self.dropped > 0 {
+            writeln!(f, "  dropped, engine busy: {}", self.dropped)?;
+        }
+        writeln!(
+            f,
+            "  matched {} in {:.2} s, {:.1} pairs/s, on {}",
+            self.matched, self.seconds, self.fps, self.engine
+        )?;
+        let LatencyMs { p50, p95, p99 } = self.latency_ms;
+        write!(f, "  latency p50 {p50:.1} ms, p95 {p95:.1} ms, p99 {p99:.1} ms")?;
+        if let Some(accuracy) = &self.accuracy {
+            write!(f, "\n  against the truth: {accuracy}")?;
+        }
+        for output in &self.outputs {
+            write!(f, "\n  {}: {} frames", output.name, output.frames)?;
+            if output.dropped > 0 {
+                write!(f, " ({} dropped, too slow)", output.dropped)?;
+            }
+        }
+        Ok(())
+    }
+}
