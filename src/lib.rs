@@ -8,6 +8,8 @@
 //!                                                                                                   └▶ statistics
 //! ```
 
+pub mod cli;
+pub mod commands;
 pub mod control;
 pub mod engine;
 pub mod frame;
@@ -17,6 +19,7 @@ pub mod pair;
 pub mod pipeline;
 pub mod pool;
 pub mod queue;
+pub mod settings;
 pub mod sink;
 pub mod source;
 pub mod telemetry;
