@@ -1,5 +1,10 @@
 //! Where disparity goes.
 
+pub mod colour;
+pub mod window;
+
+use std::sync::Arc;
+
 use crate::frame::Matched;
 
 /// A consumer of matched pairs. Each runs on a thread of its own behind a bounded link.
@@ -11,7 +16,7 @@ pub trait Sink: Send {
     ///
     /// # Errors
     /// Where it could not be written; the sink is then finished and gets no more frames.
-    fn consume(&mut self, frame: &Matched) -> anyhow::Result<()>;
+    fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
 
     /// Completes what was written; called once, also after a failure elsewhere or of its own.
     ///
