@@ -1,5 +1,8 @@
 //! Where disparity goes.
 
+pub mod colour;
+pub mod window;
+
 use std::sync::Arc;
 
 use crate::frame::Matched;

@@ -1,0 +1,144 @@
+//! The newest frame on its way to the window, and the rates at which frames come.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::frame::Matched;
+
+/// Holds the newest frame until the window takes it: a slow display skips frames, it never queues
+/// them. Clones are the same box.
+#[derive(Clone, Default)]
+pub(crate) struct Mailbox(Arc<Mutex<Content>>);
+
+#[derive(Default)]
+struct Content {
+    newest: Option<Arc<Matched>>,
+    meter: Meter,
+}
+
+impl Mailbox {
+    /// Puts a frame in, in place of one that was not taken. True where the box was empty, so that
+    /// the window has to be woken.
+    pub(crate) fn put(&self, frame: Arc<Matched>) -> bool {
+        let mut content = self.content();
+        content.meter.count(frame.finished, frame.latency());
+        let previous = content.newest.replace(frame);
+        drop(content);
+        // The frame that was skipped is freed here, after the lock.
+        previous.is_none()
+    }
+
+    /// Takes the newest frame.
+    pub(crate) fn take(&self) -> Option<Arc<Matched>> {
+        self.content().newest.take()
+    }
+
+    /// The rates at this moment.
+    pub(crate) fn rates(&self, now: Instant) -> Rates {
+        self.content().meter.rates(now)
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        // Nothing panics while holding the lock; if it did, the content would still be whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How fast frames come, and how late.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Frames a second over the last second; `None` before there are two in that time.
+    pub frames_per_second: Option<f64>,
+    /// From a picture's arrival to its disparity, for the newest frame.
+    pub latency: Option<Duration>,
+    /// The 95th percentile of that over the last frames (at most 256).
+    pub latency_p95: Option<Duration>,
+}
+
+/// Time over which frames are counted.
+const SPAN: Duration = Duration::from_secs(1);
+
+/// Latencies that are remembered.
+const LATENCIES: usize = 256;
+
+/// Counts frames.
+#[derive(Default)]
+struct Meter {
+    times: VecDeque<Instant>,
+    latencies: VecDeque<Duration>,
+}
+
+impl Meter {
+    fn count(&mut self, time: Instant, latency: Duration) {
+        self.times.push_back(time);
+        self.forget(time);
+        self.latencies.push_back(latency);
+        if self.latencies.len() > LATENCIES {
+            self.latencies.pop_front();
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while self.times.front().is_some_and(|&t| now.saturating_duration_since(t) > SPAN) {
+            self.times.pop_front();
+        }
+    }
+
+    fn rates(&mut self, now: Instant) -> Rates {
+        self.forget(now);
+        let frames_per_second = match (self.times.front(), self.times.back()) {
+            (Some(&first), Some(&last)) if last > first => {
+                let intervals = (self.times.len() - 1) as f64;
+                Some(intervals / last.duration_since(first).as_secs_f64())
+            }
+            _ => None,
+        };
+        let mut sorted: Vec<_> = self.latencies.iter().copied().collect();
+        sorted.sort_unstable();
+        // Nearest rank: the smallest value that at least 95 % do not exceed.
+        let rank = (sorted.len() * 95).div_ceil(100);
+        Rates {
+            frames_per_second,
+            latency: self.latencies.back().copied(),
+            latency_p95: rank.checked_sub(1).map(|i| sorted[i]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn the_rate_is_that_of_the_last_second() {
+        let start = Instant::now();
+        let mut meter = Meter::default();
+        assert_eq!(meter.rates(start), Rates::default());
+        for i in 0..20 {
+            meter.count(start + 100 * MS * i, MS * (i + 1));
+        }
+        for i in 1..=30 {
+            meter.count(start + 1900 * MS + 20 * MS * i, 5 * MS);
+        }
+        let rates = meter.rates(start + 3500 * MS);
+        assert!((rates.frames_per_second.unwrap() - 50.0).abs() < 1e-9, "{rates:?}");
+        assert_eq!(rates.latency, Some(5 * MS));
+        assert_eq!(rates.latency_p95, Some(18 * MS), "48 of 50 are at most 18 ms");
+        let later = meter.rates(start + 3600 * MS);
+        assert_eq!(later.frames_per_second, None, "a stalled stream has no rate");
+    }
+
+    #[test]
+    fn memory_stays_bounded() {
+        let start = Instant::now();
+        let mut meter = Meter::default();
+        for i in 0..10_000 {
+            meter.count(start + MS * i, MS);
+        }
+        assert!(meter.times.len() <= 1001);
+        assert_eq!(meter.latencies.len(), LATENCIES);
+    }
+}

@@ -1,0 +1,271 @@
+//! The window: winit and wgpu, the overlay by egui.
+//!
+//! ```text
+//! sink thread ── WindowSink ─▶ mailbox (the newest frame) ─┐
+//!                                                          ├─▶ App (event loop, main thread) ─▶ Screen ─▶ Renderer, Overlay
+//! any thread ─── Remote ─────▶ wake-ups of the event loop ─┘                                   Offscreen ─┘
+//! ```
+
+mod app;
+mod gpu;
+mod mailbox;
+mod offscreen;
+mod overlay;
+mod renderer;
+mod scene;
+mod screen;
+mod snapshot;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use winit::event_loop::{EventLoop, EventLoopProxy};
+
+pub use mailbox::Rates;
+pub use offscreen::Offscreen;
+pub use overlay::{Counts, Hover, Legend, OverlayContent};
+pub use scene::{Content, Pane, Scene, View, panes, table_entry, window_size};
+
+use crate::control::Control;
+use crate::frame::Matched;
+use crate::sink::Sink;
+use crate::sink::colour::{ColourMap, ColourRange};
+use mailbox::Mailbox;
+
+/// What the window shows first, and what it needs to know.
+#[derive(Clone, Debug)]
+pub struct WindowOptions {
+    /// Title of the window.
+    pub title: String,
+    /// Width and height of the pictures that will come.
+    pub picture: (u32, u32),
+    /// The colours at the start.
+    pub colour_map: ColourMap,
+    /// Which disparities take the first and the last colour.
+    pub colour_range: ColourRange,
+    /// The view at the start.
+    pub view: View,
+    /// Folder of the snapshots.
+    pub snapshot_dir: PathBuf,
+    /// Focal length of the rectified cameras in pixels, where known.
+    pub focal_px: Option<f64>,
+    /// Distance of the cameras in metres, where known.
+    pub baseline_m: Option<f64>,
+    /// Pictures smaller than this (width, height) are enlarged at the start.
+    pub smallest: (u32, u32),
+    /// The window is no larger than this (width, height) at the start, nor than the monitor.
+    pub largest: (u32, u32),
+    /// Whether it starts on the full screen.
+    pub full_screen: bool,
+}
+
+impl WindowOptions {
+    /// The usual window for pictures of this size.
+    pub fn new(title: impl Into<String>, picture: (u32, u32), colour_range: ColourRange) -> Self {
+        Self {
+            title: title.into(),
+            picture,
+            colour_map: ColourMap::Turbo,
+            colour_range,
+            view: View::Disparity,
+            snapshot_dir: PathBuf::from("."),
+            focal_px: None,
+            baseline_m: None,
+            smallest: (640, 360),
+            largest: (1600, 1000),
+            full_screen: false,
+        }
+    }
+
+    /// Depth in metres of a disparity in pixels: focal length times baseline over disparity.
+    fn depth(&self, disparity: f32) -> Option<f64> {
+        let depth = self.focal_px? * self.baseline_m? / f64::from(disparity);
+        (disparity > 0.0).then_some(depth)
+    }
+}
+
+/// What reaches the event loop from other threads.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    /// The mailbox holds a frame.
+    Frame,
+    /// New figures.
+    Stats(WindowStats),
+    /// The stream has ended; the last picture stays until the user quits.
+    Ended,
+    /// Something went wrong; the last picture stays with the message.
+    Failed(String),
+    /// The window is to close.
+    Close,
+    /// A snapshot was written, or not.
+    Saved(Result<String, String>),
+    /// The graphics device failed.
+    Graphics,
+}
+
+/// Figures from the pipeline for the overlay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WindowStats {
+    /// What computes, in a few words.
+    pub engine: String,
+    /// What was counted so far.
+    pub counts: Counts,
+}
+
+/// A display on which a window can be opened. There can be one in a process.
+pub struct Window {
+    event_loop: EventLoop<Wake>,
+    instance: wgpu::Instance,
+    mailbox: Mailbox,
+}
+
+impl Window {
+    /// Connects to the display, without opening a window yet. Where this fails the run is to be
+    /// headless.
+    ///
+    /// # Errors
+    /// Where there is no display, or no graphics driver, in words for people.
+    pub fn connect() -> Result<Self> {
+        let mut builder = EventLoop::with_user_event();
+        #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
+        {
+            libraries_present()?;
+            // X11 and Wayland allow any thread; which one it is is the caller's choice.
+            winit::platform::x11::EventLoopBuilderExtX11::with_any_thread(&mut builder, true);
+        }
+        let event_loop = builder.build().context("no display")?;
+        let instance = gpu::instance(Some(event_loop.owned_display_handle()));
+        gpu::probe(&instance)?;
+        Ok(Self { event_loop, instance, mailbox: Mailbox::default() })
+    }
+
+    /// A handle for other threads.
+    pub fn remote(&self) -> Remote {
+        Remote { mailbox: self.mailbox.clone(), proxy: self.event_loop.create_proxy() }
+    }
+
+    /// Opens the window and shows what arrives, until the user quits (which sets `control.stop`)
+    /// or [`Remote::close`] is called. Space flips `control.pause`.
+    ///
+    /// # Errors
+    /// Where the window cannot be opened or the graphics device fails; `control.stop` is set then.
+    pub fn run(self, options: WindowOptions, control: Control) -> Result<()> {
+        let stop = control.stop.clone();
+        let remote = self.remote();
+        let mut app = app::App::new(options, control, remote, self.instance);
+        let ran = self.event_loop.run_app(&mut app).context("the display failed");
+        let shown = app.finish();
+        // Whatever the reason, nobody watches any more.
+        stop.set(true);
+        ran.and(shown)
+    }
+}
+
+/// winit panics where this library is missing; nothing else on a display needs it.
+#[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
+fn libraries_present() -> Result<()> {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let libraries = [
+        (c"libxkbcommon.so.0", "libxkbcommon0", true),
+        (c"libxkbcommon-x11.so.0", "libxkbcommon-x11-0", !set("WAYLAND_DISPLAY")),
+    ];
+    if !set("DISPLAY") && !set("WAYLAND_DISPLAY") && !set("WAYLAND_SOCKET") {
+        bail!("no display (neither DISPLAY nor WAYLAND_DISPLAY is set)");
+    }
+    for (library, package, needed) in libraries {
+        // SAFETY: the name is a C string, and loading this library runs nothing of consequence.
+        // It stays loaded: winit loads it next.
+        if needed && unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_LAZY) }.is_null() {
+            bail!("{} is missing; install {package}", library.to_string_lossy());
+        }
+    }
+    Ok(())
+}
+
+/// Reaches the window from any thread; never waits for it. What is sent after the window was
+/// closed is ignored.
+#[derive(Clone)]
+pub struct Remote {
+    mailbox: Mailbox,
+    proxy: EventLoopProxy<Wake>,
+}
+
+impl Remote {
+    /// Shows a frame; one that was not shown yet is skipped.
+    pub fn frame(&self, frame: Arc<Matched>) {
+        if self.mailbox.put(frame) {
+            self.wake(Wake::Frame);
+        }
+    }
+
+    /// Shows new figures.
+    pub fn stats(&self, stats: WindowStats) {
+        self.wake(Wake::Stats(stats));
+    }
+
+    /// Says that the stream has ended; the last picture stays until the user quits.
+    pub fn ended(&self) {
+        self.wake(Wake::Ended);
+    }
+
+    /// Says what went wrong; the last picture stays until the user quits.
+    pub fn failed(&self, message: impl Into<String>) {
+        self.wake(Wake::Failed(message.into()));
+    }
+
+    /// Closes the window.
+    pub fn close(&self) {
+        self.wake(Wake::Close);
+    }
+
+    fn wake(&self, wake: Wake) {
+        // An error says that the event loop has ended: nobody looks any more.
+        let _ = self.proxy.send_event(wake);
+    }
+}
+
+/// Shows matched pairs in the window. Never blocks: frames that the display is too slow for are
+/// skipped.
+pub struct WindowSink {
+    remote: Remote,
+}
+
+impl WindowSink {
+    /// A sink that feeds the window of `remote`.
+    pub fn new(remote: Remote) -> Self {
+        Self { remote }
+    }
+}
+
+impl Sink for WindowSink {
+    fn name(&self) -> &str {
+        "window"
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        self.remote.frame(frame.clone());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_needs_both_figures_and_a_positive_disparity() {
+        let mut options = WindowOptions::new("", (1, 1), ColourRange::Fixed(0, 16));
+        assert_eq!(options.depth(10.0), None);
+        options.focal_px = Some(400.0);
+        assert_eq!(options.depth(10.0), None);
+        options.baseline_m = Some(0.1);
+        assert_eq!(options.depth(10.0), Some(4.0));
+        assert_eq!(options.depth(0.0), None);
+        assert_eq!(options.depth(-2.0), None);
+    }
+}

@@ -1,0 +1,331 @@
+//! Text and legend over the picture, laid out and painted with egui. It takes no input: it is the
+//! same in a window and off-screen.
+
+use std::time::Duration;
+
+use egui::epaint::{ClippedPrimitive, Mesh};
+use egui::text::{LayoutJob, TextFormat};
+use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
+use egui_wgpu::ScreenDescriptor;
+
+use super::mailbox::Rates;
+use super::scene::table_entry;
+use crate::frame::SUBPIXEL;
+use crate::sink::colour::ColourMap;
+
+/// Everything that the overlay says.
+#[derive(Clone, Debug, Default)]
+pub struct OverlayContent {
+    /// How fast frames come, and how late.
+    pub rates: Rates,
+    /// From a picture's arrival to the screen, for the newest frame.
+    pub on_screen: Option<Duration>,
+    /// Width and height of the picture.
+    pub picture: Option<(u32, u32)>,
+    /// What computes.
+    pub engine: String,
+    /// Pairs matched so far, dropped unmatched, and frames that found no partner.
+    pub counts: Option<Counts>,
+    /// The colours' legend, where disparity is shown.
+    pub legend: Option<Legend>,
+    /// The pixel under the mouse.
+    pub hover: Option<Hover>,
+    /// Whether the source is held.
+    pub paused: bool,
+    /// Whether the stream has ended.
+    pub ended: bool,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// Good news for a few seconds.
+    pub notice: Option<String>,
+    /// Whether the keys are explained.
+    pub help: bool,
+}
+
+/// How many there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pairs from the source.
+    pub pairs: u64,
+    /// Pairs that were dropped because the engine was busy.
+    pub dropped: u64,
+    /// Frames of either eye without a partner.
+    pub unpaired: u64,
+}
+
+/// What the colours mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Legend {
+    /// The colours.
+    pub colour_map: ColourMap,
+    /// Disparity in 1/16 px of the first and the last colour.
+    pub limits: (i16, i16),
+}
+
+/// A pixel of the left picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hover {
+    /// Column and row.
+    pub pixel: (u32, u32),
+    /// Disparity in pixels, where known.
+    pub disparity: Option<f32>,
+    /// Depth in metres, where the disparity and the calibration are known.
+    pub depth: Option<f64>,
+    /// Where the pixel is on the target, once for each picture shown; in pixels.
+    pub marks: Vec<(f64, f64)>,
+}
+
+/// The keys, for the help line.
+const KEYS: &str = "space pause   c colours   l view   s snapshot   f full screen   \
+                    o overlay   h help   q quit";
+
+/// Text size in points.
+const TEXT: f32 = 13.0;
+const MARGIN: f32 = 8.0;
+const PADDING: f32 = 6.0;
+const PANEL: Color32 = Color32::from_black_alpha(150);
+const BRIGHT: Color32 = Color32::from_gray(245);
+const DIM: Color32 = Color32::from_gray(190);
+
+/// Lays the overlay out and paints it.
+pub(crate) struct Overlay {
+    context: egui::Context,
+    painter: egui_wgpu::Renderer,
+    prepared: Option<(Vec<ClippedPrimitive>, ScreenDescriptor)>,
+}
+
+impl Overlay {
+    /// An overlay for targets of this format.
+    pub(crate) fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Self {
+        // No dithering: the same picture everywhere.
+        let options = egui_wgpu::RendererOptions { dithering: false, ..Default::default() };
+        Self {
+            context: egui::Context::default(),
+            painter: egui_wgpu::Renderer::new(device, format, options),
+            prepared: None,
+        }
+    }
+
+    /// Lays the overlay out for a target of `size` pixels with `scale` pixels a point, and brings
+    /// it to the device.
+    pub(crate) fn prepare(
+        &mut self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        encoder: &mut wgpu::CommandEncoder,
+        size: (u32, u32),
+        scale: f32,
+        content: &OverlayContent,
+    ) {
+        let screen = ScreenDescriptor { size_in_pixels: size.into(), pixels_per_point: scale };
+        let points = vec2(size.0 as f32, size.1 as f32) / scale;
+        let mut input = egui::RawInput {
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, points)),
+            max_texture_side: Some(device.limits().max_texture_dimension_2d as usize),
+            ..Default::default()
+        };
+        let viewport = input.viewports.entry(input.viewport_id).or_default();
+        viewport.native_pixels_per_point = Some(scale);
+        let output = self.context.run_pass(input, |context| {
+            paint(&context.layer_painter(egui::LayerId::background()), content, scale);
+        });
+        let mut textures = output.textures_delta;
+        for (id, changes) in textures.set.drain() {
+            for change in changes {
+                self.painter.update_texture(device, queue, id, &change);
+            }
+        }
+        for id in textures.free.drain() {
+            self.painter.free_texture(&id);
+        }
+        let primitives = self.context.tessellate(output.shapes, output.pixels_per_point);
+        // The command buffers are those of paint callbacks, and there are none.
+        self.painter.update_buffers(device, queue, encoder, &primitives, &screen);
+        self.prepared = Some((primitives, screen));
+    }
+
+    /// Paints what was prepared last.
+    pub(crate) fn paint(&mut self, pass: &mut wgpu::RenderPass<'static>) {
+        if let Some((primitives, screen)) = &self.prepared {
+            self.painter.render(pass, primitives, screen);
+        }
+    }
+}
+
+fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
+    let area = painter.clip_rect().shrink(MARGIN);
+    if let Some(hover) = &content.hover {
+        for mark in &hover.marks {
+            crosshair(painter, pos2(mark.0 as f32, mark.1 as f32) / scale);
+        }
+    }
+    panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
+    if let Some(hover) = &content.hover {
+        panel(painter, area, Align2::LEFT_BOTTOM, PANEL, vec![Line::new(describe(hover), BRIGHT)]);
+    }
+    if let Some(legend) = &content.legend {
+        colour_bar(painter, area, legend);
+    }
+    if content.paused {
+        let line = Line::new("paused".into(), BRIGHT);
+        panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
+    }
+    banners(painter, area, content);
+    if content.help {
+        let lines = KEYS.split("   ").map(|key| Line::new(key.into(), BRIGHT)).collect();
+        panel(painter, area, Align2::CENTER_CENTER, Color32::from_black_alpha(200), lines);
+    }
+}
+
+fn numbers(content: &OverlayContent) -> Vec<Line> {
+    let rates = &content.rates;
+    let rate = match rates.frames_per_second {
+        Some(rate) => format!("{rate:.1} fps"),
+        None => "- fps".into(),
+    };
+    let mut lines = vec![Line::new(rate, BRIGHT)];
+    if let Some(latency) = rates.latency {
+        let mut text = format!("latency {}", milliseconds(latency));
+        if let Some(p95) = rates.latency_p95 {
+            text += &format!("  p95 {}", milliseconds(p95));
+        }
+        if let Some(on_screen) = content.on_screen {
+            text += &format!("  screen {}", milliseconds(on_screen));
+        }
+        lines.push(Line::new(text, BRIGHT));
+    }
+    if let Some((width, height)) = content.picture {
+        let engine = if content.engine.is_empty() { "" } else { "  " };
+        lines.push(Line::new(format!("{width}x{height}{engine}{}", content.engine), DIM));
+    }
+    if let Some(Counts { pairs, dropped, unpaired }) = content.counts {
+        let mut text = format!("pairs {pairs}  dropped {dropped}");
+        if unpaired > 0 {
+            text += &format!("  unpaired {unpaired}");
+        }
+        lines.push(Line::new(text, DIM));
+    }
+    if !content.help {
+        lines.push(Line::new("h help".into(), DIM));
+    }
+    lines
+}
+
+fn milliseconds(duration: Duration) -> String {
+    let milliseconds = duration.as_secs_f64() * 1e3;
+    if milliseconds < 99.95 {
+        format!("{milliseconds:.1} ms")
+    } else {
+        format!("{milliseconds:.0} ms")
+    }
+}
+
+fn describe(hover: &Hover) -> String {
+    let (x, y) = hover.pixel;
+    let mut text = format!("({x}, {y})  ");
+    match hover.disparity {
+        Some(disparity) => text += &format!("{disparity:.2} px"),
+        None => text += "no disparity",
+    }
+    if let Some(depth) = hover.depth {
+        text += &format!("  {depth:.3} m");
+    }
+    text
+}
+
+/// A line of text.
+struct Line {
+    text: String,
+    colour: Color32,
+}
+
+impl Line {
+    fn new(text: String, colour: Color32) -> Self {
+        Self { text, colour }
+    }
+}
+
+/// Text on a translucent panel at one edge of `area`; returns where it is.
+fn panel(painter: &Painter, area: Rect, at: Align2, fill: Color32, lines: Vec<Line>) -> Rect {
+    let mut job = LayoutJob::default();
+    job.wrap.max_width = (area.width() - 2.0 * PADDING).max(1.0);
+    for (i, line) in lines.iter().enumerate() {
+        let lead = if i == 0 { "" } else { "\n" };
+        let format = TextFormat::simple(FontId::monospace(TEXT), line.colour);
+        job.append(&format!("{lead}{}", line.text), 0.0, format);
+    }
+    let galley = painter.layout_job(job);
+    let rect = at.align_size_within_rect(galley.size() + vec2(2.0, 2.0) * PADDING, area);
+    painter.rect_filled(rect, 4.0, fill);
+    painter.galley(rect.min + vec2(PADDING, PADDING), galley, BRIGHT);
+    rect
+}
+
+/// Messages at the top, one below the other: the error first.
+fn banners(painter: &Painter, mut area: Rect, content: &OverlayContent) {
+    // Below the numbers, which may be as wide as a small window.
+    area.min.y += area.height() * 0.25;
+    let ended = content.ended.then(|| "end of stream, q quits".to_owned());
+    let messages = [
+        (content.error.as_ref(), Color32::from_rgba_unmultiplied(160, 20, 20, 230)),
+        (ended.as_ref(), Color32::from_black_alpha(200)),
+        (content.notice.as_ref(), Color32::from_rgba_unmultiplied(20, 90, 40, 220)),
+    ];
+    for (message, fill) in messages {
+        if let Some(message) = message {
+            let line = Line::new(message.clone(), BRIGHT);
+            let rect = panel(painter, area, Align2::CENTER_TOP, fill, vec![line]);
+            area.min.y = rect.max.y + MARGIN;
+        }
+    }
+}
+
+/// A small cross with a dark border, open in the middle so that the pixel itself stays visible.
+fn crosshair(painter: &Painter, centre: Pos2) {
+    for (width, colour) in [(3.0, Color32::from_black_alpha(180)), (1.0, Color32::WHITE)] {
+        for direction in [vec2(1.0, 0.0), vec2(-1.0, 0.0), vec2(0.0, 1.0), vec2(0.0, -1.0)] {
+            let ends = [centre + direction * 4.0, centre + direction * 9.0];
+            painter.line_segment(ends, Stroke::new(width, colour));
+        }
+    }
+}
+
+/// The colours with the disparities they stand for.
+fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) {
+    const BAR: egui::Vec2 = vec2(200.0, 8.0);
+    const LABELS: i32 = 5;
+    let font = FontId::monospace(TEXT - 2.0);
+    let width = BAR.x.min(area.width() - 6.0 * PADDING);
+    if width < 60.0 {
+        return;
+    }
+    let size = vec2(width + 6.0 * PADDING, BAR.y + TEXT + 2.5 * PADDING);
+    let rect = Align2::RIGHT_BOTTOM.align_size_within_rect(size, area);
+    painter.rect_filled(rect, 4.0, PANEL);
+    let bar = Rect::from_min_size(rect.min + vec2(3.0, 1.0) * PADDING, vec2(width, BAR.y));
+    let (low, high) = legend.limits;
+    let table = legend.colour_map.table();
+    let value_at = |share: f32| f32::from(low) + share * (f32::from(high) - f32::from(low));
+    let mut mesh = Mesh::default();
+    const STEPS: i32 = 100;
+    for step in 0..STEPS {
+        let share = |s: i32| s as f32 / STEPS as f32;
+        let edges = (share(step), share(step + 1));
+        let middle = (edges.0 + edges.1) / 2.0;
+        let [red, green, blue] = table[table_entry(value_at(middle) as i16, legend.limits)];
+        let strip = Rect::from_x_y_ranges(
+            bar.min.x + edges.0 * width..=bar.min.x + edges.1 * width,
+            bar.y_range(),
+        );
+        mesh.add_colored_rect(strip, Color32::from_rgb(red, green, blue));
+    }
+    painter.add(Shape::mesh(mesh));
+    for label in 0..LABELS {
+        let share = label as f32 / (LABELS - 1) as f32;
+        let pixels = value_at(share) / SUBPIXEL as f32;
+        let unit = if label == LABELS - 1 { " px" } else { "" };
+        let text = format!("{pixels:.0}{unit}");
+        let at = pos2(bar.min.x + share * width, bar.max.y + 0.5 * PADDING);
+        painter.text(at, Align2::CENTER_TOP, text, font.clone(), BRIGHT);
+    }
+}

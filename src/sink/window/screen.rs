@@ -1,0 +1,227 @@
+//! The window on the display: its surface, and drawing a frame onto it.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use winit::dpi::PhysicalSize;
+use winit::event_loop::ActiveEventLoop;
+use winit::window::{Fullscreen, Window};
+
+use super::gpu::Gpu;
+use super::offscreen::{self, Readback, Target};
+use super::overlay::{Overlay, OverlayContent};
+use super::renderer::{Pipelines, Renderer};
+use super::scene::{Scene, window_size};
+use super::{Remote, Wake, WindowOptions};
+use crate::frame::Matched;
+
+/// An open window.
+pub(crate) struct Screen {
+    // The surface is dropped before the window it is on.
+    surface: wgpu::Surface<'static>,
+    configuration: wgpu::SurfaceConfiguration,
+    gpu: Gpu,
+    instance: wgpu::Instance,
+    renderer: Renderer,
+    pipelines: Pipelines,
+    /// For snapshots; made when the first is asked for.
+    snapshot_pipelines: Option<Pipelines>,
+    overlay: Overlay,
+    pub(crate) window: Arc<Window>,
+}
+
+/// How drawing went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drawn {
+    /// It is on its way to the screen.
+    Shown,
+    /// The window cannot be seen.
+    Hidden,
+    /// It did not work this time.
+    Later,
+}
+
+impl Screen {
+    /// Opens the window.
+    ///
+    /// # Errors
+    /// Where the display or every graphics driver refuses.
+    pub(crate) fn open(
+        event_loop: &ActiveEventLoop,
+        instance: &wgpu::Instance,
+        options: &WindowOptions,
+        remote: Remote,
+    ) -> Result<Self> {
+        let full_screen = options.full_screen.then_some(Fullscreen::Borderless(None));
+        let (width, height) = first_size(event_loop, options);
+        let attributes = Window::default_attributes()
+            .with_title(&options.title)
+            .with_inner_size(PhysicalSize::new(width, height))
+            .with_min_inner_size(PhysicalSize::new(64, 48))
+            .with_fullscreen(full_screen);
+        let window = event_loop.create_window(attributes).context("cannot open a window")?;
+        let window = Arc::new(window);
+        let surface = instance.create_surface(window.clone()).context("cannot draw in a window")?;
+        let gpu = Gpu::open(instance, Some(&surface), move || remote.wake(Wake::Graphics))?;
+        let size = window.inner_size();
+        let most = gpu.device.limits().max_texture_dimension_2d;
+        let mut configuration = surface
+            .get_default_config(&gpu.adapter, size.width.clamp(1, most), size.height.clamp(1, most))
+            .context("the graphics device cannot draw in this window")?;
+        let formats = surface.get_capabilities(&gpu.adapter).formats;
+        configuration.format = plainest(&formats).unwrap_or(configuration.format);
+        configuration.present_mode = wgpu::PresentMode::Fifo;
+        // Every frame that waits on the way to the screen is a frame of latency.
+        configuration.desired_maximum_frame_latency = 1;
+        surface.configure(&gpu.device, &configuration);
+        let renderer = Renderer::new(&gpu.device, &gpu.queue);
+        let pipelines = renderer.pipelines(&gpu.device, configuration.format);
+        let overlay = Overlay::new(&gpu.device, configuration.format);
+        gpu.check()?;
+        Ok(Self {
+            surface,
+            configuration,
+            gpu,
+            instance: instance.clone(),
+            renderer,
+            pipelines,
+            snapshot_pipelines: None,
+            overlay,
+            window,
+        })
+    }
+
+    /// Whether the graphics device still works.
+    ///
+    /// # Errors
+    /// What it reported when it failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.gpu.check()
+    }
+
+    /// Size of the drawing area in pixels; 0 while the window is minimised on some systems.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        let size = self.window.inner_size();
+        let most = self.gpu.device.limits().max_texture_dimension_2d;
+        (size.width.min(most), size.height.min(most))
+    }
+
+    /// Brings a frame to the device.
+    ///
+    /// # Errors
+    /// Where the picture is too large for it.
+    pub(crate) fn upload(&mut self, frame: &Matched) -> Result<()> {
+        self.renderer.upload(&self.gpu.device, &self.gpu.queue, frame)
+    }
+
+    /// Draws the frame that was uploaded last.
+    ///
+    /// # Errors
+    /// Where the graphics device failed.
+    pub(crate) fn draw(
+        &mut self,
+        scene: &Scene,
+        overlay: Option<&OverlayContent>,
+    ) -> Result<Drawn> {
+        let size = self.size();
+        if size.0 == 0 || size.1 == 0 {
+            return Ok(Drawn::Hidden);
+        }
+        if (self.configuration.width, self.configuration.height) != size {
+            (self.configuration.width, self.configuration.height) = size;
+            self.surface.configure(&self.gpu.device, &self.configuration);
+        }
+        let (texture, stale) = match self.acquire()? {
+            Ok(acquired) => acquired,
+            Err(drawn) => return Ok(drawn),
+        };
+        let Gpu { device, queue, .. } = &self.gpu;
+        let mut encoder = device.create_command_encoder(&Default::default());
+        if let Some(content) = overlay {
+            let scale = self.window.scale_factor() as f32;
+            self.overlay.prepare(device, queue, &mut encoder, size, scale, content);
+        }
+        let view = texture.texture.create_view(&Default::default());
+        let pass = self.renderer.draw(queue, &mut encoder, &self.pipelines, scene, &view, size);
+        if overlay.is_some() {
+            self.overlay.paint(&mut pass.forget_lifetime());
+        } else {
+            drop(pass);
+        }
+        queue.submit([encoder.finish()]);
+        self.window.pre_present_notify();
+        queue.present(texture);
+        if stale {
+            self.surface.configure(&self.gpu.device, &self.configuration);
+        }
+        self.gpu.check()?;
+        Ok(Drawn::Shown)
+    }
+
+    /// The texture that is shown next, and whether the surface has changed since it was
+    /// configured; or why there is none.
+    ///
+    /// # Errors
+    /// Where the graphics device failed.
+    fn acquire(&mut self) -> Result<Result<(wgpu::SurfaceTexture, bool), Drawn>> {
+        use wgpu::CurrentSurfaceTexture as Current;
+        // A second try, because a surface that has changed usually works once it is configured.
+        for _ in 0..2 {
+            match self.surface.get_current_texture() {
+                Current::Success(texture) => return Ok(Ok((texture, false))),
+                Current::Suboptimal(texture) => return Ok(Ok((texture, true))),
+                Current::Occluded => return Ok(Err(Drawn::Hidden)),
+                Current::Timeout => return Ok(Err(Drawn::Later)),
+                Current::Outdated => (),
+                Current::Lost | Current::Validation => {
+                    self.gpu.check()?;
+                    self.surface = self
+                        .instance
+                        .create_surface(self.window.clone())
+                        .context("cannot draw in the window any more")?;
+                }
+            }
+            self.surface.configure(&self.gpu.device, &self.configuration);
+            self.gpu.check()?;
+        }
+        Ok(Err(Drawn::Later))
+    }
+
+    /// Draws the scene off-screen at its natural size, without the overlay, and asks for the
+    /// picture.
+    ///
+    /// # Errors
+    /// Where there is no frame yet or the device cannot draw as large.
+    pub(crate) fn picture(&mut self, scene: &Scene) -> Result<(Readback, wgpu::Device)> {
+        let Gpu { device, queue, .. } = &self.gpu;
+        let picture = self.renderer.frame_size().context("there is no picture yet")?;
+        let size = scene.view.natural_size(picture);
+        let target = Target::new(device, size)?;
+        let pipelines = self
+            .snapshot_pipelines
+            .get_or_insert_with(|| self.renderer.pipelines(device, offscreen::FORMAT));
+        let mut encoder = device.create_command_encoder(&Default::default());
+        drop(self.renderer.draw(queue, &mut encoder, pipelines, scene, &target.view(), size));
+        let readback = target.read_back(device, &mut encoder);
+        queue.submit([encoder.finish()]);
+        Ok((readback, device.clone()))
+    }
+}
+
+/// A size for the new window that fits on the monitor.
+fn first_size(event_loop: &ActiveEventLoop, options: &WindowOptions) -> (u32, u32) {
+    let mut largest = options.largest;
+    let monitor = event_loop.primary_monitor().or_else(|| event_loop.available_monitors().next());
+    if let Some(size) = monitor.map(|monitor| monitor.size()).filter(|s| s.width * s.height > 0) {
+        // What is left beside panels and title bars.
+        largest = (largest.0.min(size.width / 10 * 9), largest.1.min(size.height / 10 * 9));
+    }
+    window_size(options.view, options.picture, options.smallest, largest)
+}
+
+/// The format that passes bytes on unchanged: not one that encodes as sRGB, if there is a choice.
+fn plainest(formats: &[wgpu::TextureFormat]) -> Option<wgpu::TextureFormat> {
+    use wgpu::TextureFormat::{Bgra8Unorm, Rgba8Unorm};
+    let usual = formats.iter().find(|&&format| format == Bgra8Unorm || format == Rgba8Unorm);
+    usual.or_else(|| formats.iter().find(|format| !format.is_srgb())).copied()
+}

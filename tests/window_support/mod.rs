@@ -1,0 +1,247 @@
+//! A virtual X screen, the keys and the mouse on it, and this test binary started again as the
+//! process that owns the window.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{self, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use image::{Rgba, RgbaImage};
+
+/// Names the role of a process that was started by a test.
+pub const ROLE: &str = "STEREOD_WINDOW_TEST_ROLE";
+
+/// Names that process's snapshot folder.
+pub const FOLDER: &str = "STEREOD_WINDOW_TEST_FOLDER";
+
+/// The longest that anything may take; lavapipe on a busy machine is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A virtual X screen; gone when dropped.
+pub struct X {
+    server: process::Child,
+    display: String,
+    folder: tempfile::TempDir,
+}
+
+impl X {
+    /// Starts Xvfb with one screen of this size; `None`, after saying so, where it or xdotool is
+    /// not installed.
+    pub fn start(test: &str, (width, height): (u32, u32)) -> Option<Self> {
+        for (program, argument, package) in
+            [("Xvfb", "-help", "xvfb"), ("xdotool", "version", "xdotool")]
+        {
+            let mut command = Command::new(program);
+            command.arg(argument).stdout(Stdio::null()).stderr(Stdio::null());
+            if command.status().is_err() {
+                eprintln!("skipped: {test}: no {program} (install {package})");
+                return None;
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        // The server chooses a free display and writes its number; its screen is a file.
+        let mut server = Command::new("Xvfb")
+            .args(["-displayfd", "1", "-nolisten", "tcp", "-fbdir"])
+            .arg(folder.path())
+            .args(["-screen", "0", &format!("{width}x{height}x24")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut number = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut number).unwrap();
+        assert!(!number.trim().is_empty(), "Xvfb did not start");
+        Some(Self { server, display: format!(":{}", number.trim()), folder })
+    }
+
+    /// The screen as it is now.
+    pub fn screen(&self) -> RgbaImage {
+        let bytes = std::fs::read(self.folder.path().join("Xvfb_screen0")).unwrap();
+        xwd(&bytes)
+    }
+
+    /// Keeps a picture of the screen where STEREOD_TEST_PICTURES names a folder, to be looked at.
+    pub fn save(&self, name: &str) {
+        if let Some(folder) = std::env::var_os("STEREOD_TEST_PICTURES") {
+            self.screen().save(Path::new(&folder).join(format!("{name}.png"))).unwrap();
+        }
+    }
+
+    /// Waits until the screen is as it should be.
+    pub fn wait_for(&self, what: &str, is_so: impl Fn(&RgbaImage) -> bool) {
+        let start = Instant::now();
+        while !is_so(&self.screen()) {
+            if start.elapsed() > PATIENCE {
+                let kept = std::env::temp_dir().join("stereod-window-test-failed.png");
+                let _ = self.screen().save(&kept);
+                panic!("never on the screen: {what}; see {}", kept.display());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The window with this title, when it is there; it gets the keyboard.
+    pub fn window(&self, title: &str) -> String {
+        let id = self.xdotool(&["search", "--sync", "--onlyvisible", "--name", title]);
+        let id = id.lines().next().unwrap_or_default().to_owned();
+        // There is no window manager that would do it.
+        self.xdotool(&["windowfocus", "--sync", &id]);
+        id
+    }
+
+    /// Left, top, width and height of a window.
+    pub fn geometry(&self, window: &str) -> (u32, u32, u32, u32) {
+        let said = self.xdotool(&["getwindowgeometry", "--shell", window]);
+        let value = |name: &str| {
+            let line = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            line.unwrap().parse().unwrap()
+        };
+        (value("X"), value("Y"), value("WIDTH"), value("HEIGHT"))
+    }
+
+    /// Presses and releases a key.
+    pub fn key(&self, window: &str, key: &str) {
+        self.xdotool(&["windowfocus", window]);
+        self.xdotool(&["key", key]);
+    }
+
+    /// Moves the mouse to a place in the window.
+    pub fn mouse(&self, window: &str, (x, y): (u32, u32)) {
+        let place = [x.to_string(), y.to_string()];
+        self.xdotool(&["mousemove", "--window", window, &place[0], &place[1]]);
+    }
+
+    /// Changes the size of the window.
+    pub fn resize(&self, window: &str, (width, height): (u32, u32)) {
+        let size = [width.to_string(), height.to_string()];
+        self.xdotool(&["windowsize", "--sync", window, &size[0], &size[1]]);
+    }
+
+    fn xdotool(&self, arguments: &[&str]) -> String {
+        let output = Command::new("timeout")
+            .arg(PATIENCE.as_secs().to_string())
+            .arg("xdotool")
+            .args(arguments)
+            .env("DISPLAY", &self.display)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "xdotool {arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for X {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// Reads the X window dump (XWD version 7) of a TrueColor screen with 32 bits a pixel.
+fn xwd(bytes: &[u8]) -> RgbaImage {
+    let field = |i: usize| u32::from_be_bytes(bytes[i * 4..][..4].try_into().unwrap());
+    let [header, version, width, height] = [field(0), field(1), field(4), field(5)];
+    let [byte_order, bits, pitch, colours] = [field(7), field(11), field(12), field(19)];
+    assert_eq!((version, bits), (7, 32), "the format of Xvfb's screen");
+    // An entry of the colour table has 12 bytes.
+    let pixels = &bytes[header as usize + colours as usize * 12..];
+    RgbaImage::from_fn(width, height, |x, y| {
+        let pixel: [u8; 4] = pixels[(y * pitch + x * 4) as usize..][..4].try_into().unwrap();
+        let value =
+            if byte_order == 0 { u32::from_le_bytes(pixel) } else { u32::from_be_bytes(pixel) };
+        let [_, red, green, blue] = value.to_be_bytes();
+        Rgba([red, green, blue, 255])
+    })
+}
+
+/// This test binary in another role.
+pub struct Child {
+    process: process::Child,
+    words: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Child {
+    /// The command that plays a role.
+    pub fn command(role: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "the_other_process", "--nocapture"]).env(ROLE, role);
+        command
+    }
+
+    /// Starts a role on this screen.
+    pub fn start(role: &str, x: &X, folder: &Path) -> Self {
+        let mut process = Self::command(role)
+            .env("DISPLAY", &x.display)
+            .env_remove("WAYLAND_DISPLAY")
+            .env_remove("WAYLAND_SOCKET")
+            .env(FOLDER, folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self { words: process.stdin.take().unwrap(), process, lines }
+    }
+
+    /// Says a word to it.
+    pub fn say(&mut self, word: &str) {
+        writeln!(self.words, "{word}").unwrap();
+    }
+
+    /// Waits until it prints this line.
+    pub fn expect(&mut self, line: &str) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(said) if said == line => return,
+                Ok(_) => (),
+                Err(error) => panic!("the window's process never said {line:?}: {error}"),
+            }
+        }
+    }
+
+    /// Waits for its end, which has to be a good one.
+    pub fn expect_success(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                assert!(status.success(), "{status}");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the window's process does not end");
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The files of a folder in order, when there are `count` of them that no longer grow.
+pub fn wait_for_files(folder: &Path, count: usize) -> Vec<PathBuf> {
+    let start = Instant::now();
+    loop {
+        let mut files: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        if files.len() == count && files.iter().all(|file| image::open(file).is_ok()) {
+            files.sort();
+            return files;
+        }
+        assert!(start.elapsed() < PATIENCE, "{count} files in {}: {files:?}", folder.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
