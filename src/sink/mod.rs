@@ -1,5 +1,13 @@
 //! Where disparity goes.
 
+pub mod colour;
+pub mod encoding;
+pub mod files;
+pub mod pictures;
+pub mod png;
+pub mod still;
+pub mod video;
+
 use crate::frame::Matched;
 
 /// A consumer of matched pairs. Each runs on a thread of its own behind a bounded link.
