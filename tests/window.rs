@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use image::{Rgba, RgbaImage};
 use stereod::control::Control;
-use stereod::frame::{DisparityMap, INVALID, Image, Matched, StereoPair};
+use stereod::frame::{DisparityMap, DisparityRange, INVALID, Image, Matched, StereoPair};
 use stereod::pool::Pooled;
 use stereod::sink::Sink;
-use stereod::sink::colour::{ColourMap, ColourRange};
+use stereod::sink::colour::{ColourMap, ColourRange, ColourScale};
 use stereod::sink::window::{
     Counts, Hover, Legend, Offscreen, OverlayContent, Rates, Scene, View, Window, WindowOptions,
     WindowSink, WindowStats, table_entry,
@@ -516,8 +516,8 @@ fn show_window() {
             }
         }
     });
-    let range = ColourRange::Fixed(LIMITS.0, LIMITS.1);
-    let mut options = WindowOptions::new("stereod window test", PICTURE, range);
+    let scale = ColourScale::new(ColourRange::Full, DisparityRange { min: 0, count: 64 });
+    let mut options = WindowOptions::new("stereod window test", PICTURE, scale);
     options.snapshot_dir = PathBuf::from(std::env::var_os(window_support::FOLDER).unwrap());
     options.focal_px = Some(400.0);
     options.baseline_m = Some(0.12);

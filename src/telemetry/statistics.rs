@@ -99,7 +99,11 @@ fn rounded(value: f64, unit: f64) -> f64 {
 
 impl<A: fmt::Display> fmt::Display for Statistics<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {} pairs of {}x{} pixels", self.source, self.pairs, self.width, self.height)?;
+        writeln!(
+            f,
+            "{}: {} pairs of {}x{} pixels",
+            self.source, self.pairs, self.width, self.height
+        )?;
         if self.unpaired.left + self.unpaired.right > 0 {
             let BothEyes { left, right } = self.unpaired;
             writeln!(f, "  without a partner: {left} left, {right} right frames")?;

@@ -173,7 +173,7 @@ impl App {
         Scene {
             view: self.view,
             colour_map: self.colour_map,
-            limits: self.options.colour_range.limits(),
+            limits: self.options.colour_scale.limits_16(),
         }
     }
 
@@ -182,7 +182,7 @@ impl App {
         let newest = self.remote.mailbox.take();
         if let (Some(screen), Some(frame)) = (&mut self.screen, &newest) {
             screen.upload(frame)?;
-            self.options.colour_range.update(&frame.disparity);
+            self.options.colour_scale.update(&frame.disparity, frame.pair.timestamp);
             self.frame = newest.clone();
         }
         let content = self.overlay.then(|| self.content(now));

@@ -30,7 +30,7 @@ pub use scene::{Content, Pane, Scene, View, panes, table_entry, window_size};
 use crate::control::Control;
 use crate::frame::Matched;
 use crate::sink::Sink;
-use crate::sink::colour::{ColourMap, ColourRange};
+use crate::sink::colour::{ColourMap, ColourScale};
 use mailbox::Mailbox;
 
 /// What the window shows first, and what it needs to know.
@@ -43,7 +43,7 @@ pub struct WindowOptions {
     /// The colours at the start.
     pub colour_map: ColourMap,
     /// Which disparities take the first and the last colour.
-    pub colour_range: ColourRange,
+    pub colour_scale: ColourScale,
     /// The view at the start.
     pub view: View,
     /// Folder of the snapshots.
@@ -62,12 +62,12 @@ pub struct WindowOptions {
 
 impl WindowOptions {
     /// The usual window for pictures of this size.
-    pub fn new(title: impl Into<String>, picture: (u32, u32), colour_range: ColourRange) -> Self {
+    pub fn new(title: impl Into<String>, picture: (u32, u32), colour_scale: ColourScale) -> Self {
         Self {
             title: title.into(),
             picture,
             colour_map: ColourMap::Turbo,
-            colour_range,
+            colour_scale,
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
             focal_px: None,
@@ -256,10 +256,14 @@ impl Sink for WindowSink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::DisparityRange;
+    use crate::sink::colour::ColourRange;
 
     #[test]
     fn depth_needs_both_figures_and_a_positive_disparity() {
-        let mut options = WindowOptions::new("", (1, 1), ColourRange::Fixed(0, 16));
+        let range = DisparityRange { min: 0, count: 16 };
+        let scale = ColourScale::new(ColourRange::Full, range);
+        let mut options = WindowOptions::new("", (1, 1), scale);
         assert_eq!(options.depth(10.0), None);
         options.focal_px = Some(400.0);
         assert_eq!(options.depth(10.0), None);

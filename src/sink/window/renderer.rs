@@ -266,7 +266,7 @@ fn tables(device: &wgpu::Device, queue: &wgpu::Queue) -> wgpu::TextureView {
     let colours: Vec<u8> = COLOUR_MAPS
         .iter()
         .flat_map(|map| map.table())
-        .flat_map(|[red, green, blue]| [red, green, blue, 255])
+        .flat_map(|&[red, green, blue]| [red, green, blue, 255])
         .collect();
     let descriptor = wgpu::TextureDescriptor {
         label: Some("colour tables"),
