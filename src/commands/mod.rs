@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod completions;
 pub mod config;
+mod convert;
 pub mod man;
 pub mod match_still;
 pub mod run;

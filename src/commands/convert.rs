@@ -1,0 +1,85 @@
+//! From settings to the parameter structs of the stages, which know nothing of settings.
+
+use std::path::PathBuf;
+use std::num::NonZeroUsize;
+
+use crate::engine::Choice;
+use crate::engine::cpu::{CpuOptions, SimdChoice};
+use crate::frame::DisparityRange;
+use crate::settings::{self, EngineKind, OrAuto, RangeMode, Settings, Simd};
+use crate::sink::colour::{ColourMap, ColourRange};
+use crate::sink::window::View;
+use crate::source::demo::DemoOptions;
+
+/// Which engine is wanted.
+pub fn engine_choice(kind: EngineKind) -> Choice {
+    match kind {
+        EngineKind::Auto => Choice::Auto,
+        EngineKind::Cuda => Choice::Cuda,
+        EngineKind::Cpu => Choice::Cpu,
+    }
+}
+
+/// How the CPU engine is to work.
+pub fn cpu_options(engine: &settings::Engine) -> CpuOptions {
+    CpuOptions {
+        threads: NonZeroUsize::new(engine.threads).map(NonZeroUsize::get),
+        simd: match engine.simd {
+            Simd::Auto => SimdChoice::Auto,
+            Simd::Avx512 => SimdChoice::Avx512,
+            Simd::Avx2 => SimdChoice::Avx2,
+            Simd::Portable => SimdChoice::Portable,
+        },
+    }
+}
+
+/// The colours.
+pub fn colour_map(map: settings::ColourMap) -> ColourMap {
+    match map {
+        settings::ColourMap::Turbo => ColourMap::Turbo,
+        settings::ColourMap::Viridis => ColourMap::Viridis,
+        settings::ColourMap::Grey => ColourMap::Grey,
+    }
+}
+
+/// Which disparities they span; a limit that is not set is that of the candidates.
+pub fn colour_range(colour: &settings::Colour, range: DisparityRange) -> ColourRange {
+    let limit = |limit: OrAuto, auto: i32| limit.value().map_or(auto as f32, |v| v as f32);
+    match (colour.range, colour.min, colour.max) {
+        (RangeMode::Adaptive, ..) => ColourRange::ADAPTIVE,
+        (RangeMode::Fixed, OrAuto::Auto, OrAuto::Auto) => ColourRange::Full,
+        (RangeMode::Fixed, min, max) => {
+            ColourRange::Fixed { low: limit(min, range.min), high: limit(max, range.max()) }
+        }
+    }
+}
+
+/// What the window shows first.
+pub fn view(view: settings::View) -> View {
+    match view {
+        settings::View::Disparity => View::Disparity,
+        settings::View::Left => View::Left,
+        settings::View::SideBySide => View::SideBySide,
+    }
+}
+
+/// The demo scene, spanning the candidate disparities.
+pub fn demo_options(settings: &Settings, disparities: DisparityRange) -> DemoOptions {
+    let demo = &settings.demo;
+    DemoOptions {
+        width: demo.width,
+        height: demo.height,
+        frames: (demo.frames > 0).then_some(demo.frames),
+        rate: demo.rate,
+        seed: demo.seed,
+        noise: demo.noise as f32,
+        right_gain: demo.gain as f32,
+        right_offset: demo.offset as f32,
+        disparities,
+    }
+}
+
+/// The snapshots' folder.
+pub fn snapshot_dir(window: &settings::Window) -> PathBuf {
+    PathBuf::from(&window.snapshots)
+}
