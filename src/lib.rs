@@ -16,3 +16,4 @@ pub mod pair;
 pub mod pool;
 pub mod sink;
 pub mod source;
+pub mod telemetry;

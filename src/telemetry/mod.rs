@@ -1,0 +1,3 @@
+//! What is measured while the pipeline runs.
+
+pub mod accuracy;
