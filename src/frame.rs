@@ -118,9 +118,9 @@ pub struct StereoPair {
 #[derive(Clone, Debug)]
 pub struct Truth {
     /// Disparity in pixels.
-    pub disparity: Vec<f32>,
+    pub disparity: Pooled<f32>,
     /// Whether the point is seen by both eyes.
-    pub visible: Vec<bool>,
+    pub visible: Pooled<bool>,
 }
 
 /// Disparity in sixteenths of a pixel; the value that stands for "unknown".

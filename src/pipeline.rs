@@ -162,6 +162,11 @@ impl Running {
         }
     }
 
+    /// Pairs dropped so far because the engine was busy.
+    pub fn dropped(&self) -> u64 {
+        self.dropped_pairs.load(Ordering::Relaxed)
+    }
+
     /// Whether every part has ended, so that [`Running::join`] does not wait.
     pub fn is_finished(&self) -> bool {
         self.source.is_finished()
@@ -181,12 +186,14 @@ fn deliver(
 ) -> (SourceCounts, anyhow::Result<()>) {
     let mut pacer = realtime.then(Pacer::new);
     let mut left = limit.unwrap_or(u64::MAX);
-    let mut emit = |pair: StereoPair| {
+    let mut emit = |mut pair: StereoPair| {
         if left == 0 || wait_while_paused(control, pacer.as_mut()).is_break() {
             return ControlFlow::Break(());
         }
         if let Some(pacer) = &mut pacer {
             pacer.wait(pair.timestamp, &control.stop);
+            // Held back on purpose: for the latency the pair arrives now, as it would from a camera.
+            pair.arrived = Instant::now();
         }
         if pairs.send(pair).is_err() {
             return ControlFlow::Break(());

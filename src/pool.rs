@@ -52,6 +52,13 @@ impl<T> Pooled<T> {
     }
 }
 
+/// A copy belongs to no pool.
+impl<T: Clone> Clone for Pooled<T> {
+    fn clone(&self) -> Self {
+        Self::unpooled(self.data.clone())
+    }
+}
+
 impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
         if let Some(home) = &self.home {

@@ -1,6 +1,5 @@
 //! From settings to the parameter structs of the stages, which know nothing of settings.
 
-use std::path::PathBuf;
 use std::num::NonZeroUsize;
 
 use crate::engine::Choice;
@@ -77,9 +76,4 @@ pub fn demo_options(settings: &Settings, disparities: DisparityRange) -> DemoOpt
         right_offset: demo.offset as f32,
         disparities,
     }
-}
-
-/// The snapshots' folder.
-pub fn snapshot_dir(window: &settings::Window) -> PathBuf {
-    PathBuf::from(&window.snapshots)
 }

@@ -7,6 +7,7 @@ mod convert;
 pub mod man;
 pub mod match_still;
 pub mod run;
+mod signals;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};

@@ -1,13 +1,171 @@
-//! `stereod run`.
+//! `stereod run`: the main job, from two streams to a window and files.
 
-use super::Error;
+mod parts;
+mod watch;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Error, convert, load, print, signals};
 use crate::cli::RunArgs;
+use crate::control::Control;
+use crate::engine;
+use crate::pipeline::{self, Outcome, Plan};
+use crate::settings::{AtEnd, Loaded, Origin, Pace, Settings, Stats, WindowMode};
+use crate::sink::accuracy::AccuracySink;
+use crate::sink::files;
+use crate::sink::window::{Remote, Window, WindowSink};
+use crate::source::SourceInfo;
+use crate::telemetry::accuracy::{Accuracy, AccuracySummary};
+use crate::telemetry::progress::Progress;
+use crate::telemetry::statistics::Statistics;
+use watch::Watch;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Always: this file is replaced when the branches are joined.
+/// What is wrong with the settings, or the first thing that failed; files are finished all the same.
 pub fn run(args: RunArgs) -> Result<(), Error> {
-    super::load(&args.common, args.flags())?;
-    Err(anyhow::anyhow!("`stereod run` is not joined to the engine on this branch").into())
+    let loaded = load(&args.common, args.flags())?;
+    let (settings, params) = (&loaded.settings, &loaded.params);
+    let choice = args.source.choice().ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
+
+    let control = Control::default();
+    let window = connect_window(settings.window.mode)?;
+    let remote = window.as_ref().map(Window::remote);
+    signals::stop_on_signals(&control, remote.clone())?;
+
+    // In this order, so that earlier output is intact where the input cannot be opened.
+    let endless_demo = window.is_some()
+        && !settings.output.any_frames()
+        && *loaded.origin("demo", "frames") == Origin::Default;
+    let source = parts::open_source(&choice, &loaded, endless_demo, &control)?;
+    let info = source.info().clone();
+    tracing::info!("{}", parts::describe(&info));
+    let size = (info.width, info.height);
+    let cpu = convert::cpu_options(&settings.engine);
+    let engine =
+        engine::create(convert::engine_choice(settings.engine.kind), params, size, cpu)?;
+    let engine_name = engine.description();
+    tracing::info!("matching on {engine_name}");
+
+    let mut sinks = parts::open_sinks(&loaded, &info)?;
+    let accuracy = Arc::new(Mutex::new(Accuracy::default()));
+    if info.has_truth {
+        sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
+    }
+    if let Some(remote) = &remote {
+        sinks.push(Box::new(WindowSink::new(remote.clone())));
+    }
+
+    let progress = Arc::new(Progress::new());
+    let plan = Plan {
+        source,
+        engine,
+        sinks,
+        pair_room: settings.queue.pairs,
+        result_room: settings.queue.results,
+        limit: args.source.limit(),
+        realtime: match settings.source.pace {
+            Pace::Auto => window.is_some() && !settings.output.any_frames(),
+            Pace::Realtime => true,
+            Pace::Fast => false,
+        },
+    };
+    let running = pipeline::start(plan, control.clone(), progress.clone())?;
+
+    let report = {
+        let (loaded, info, progress) = (loaded.clone(), info.clone(), progress.clone());
+        let (engine_name, quiet) = (engine_name.clone(), args.common.quiet);
+        let expected = [info.pairs, args.source.limit()].into_iter().flatten().min();
+        let at_end = settings.window.at_end;
+        let (remote, control) = (remote.clone(), control.clone());
+        move || {
+            let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone());
+            let outcome = watch.until_finished(running, &progress);
+            let statistics =
+                statistics(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
+            let written = report(&statistics, &loaded.settings);
+            tell_window(remote.as_ref(), &outcome, at_end, &control);
+            (outcome, written)
+        }
+    };
+
+    let (outcome, written) = match window {
+        None => report(),
+        Some(window) => {
+            let reporter = std::thread::spawn(report);
+            let options = parts::window_options(&loaded, &info);
+            let shown = window.run(options, control);
+            let (mut outcome, written) = reporter
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            outcome.error = outcome.error.or(shown.err());
+            (outcome, written)
+        }
+    };
+    match outcome.error {
+        Some(error) => Err(error.into()),
+        None => written,
+    }
+}
+
+/// A window where there is a display and one is wanted.
+fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
+    if mode == WindowMode::Off {
+        return Ok(None);
+    }
+    match Window::connect() {
+        Ok(window) => Ok(Some(window)),
+        Err(error) if mode == WindowMode::On => {
+            Err(error.context("cannot open a window; use --headless to run without one").into())
+        }
+        Err(error) => {
+            tracing::info!("no window, running headless: {error:#}");
+            Ok(None)
+        }
+    }
+}
+
+/// What the window does once the pipeline has ended.
+fn tell_window(remote: Option<&Remote>, outcome: &Outcome, at_end: AtEnd, control: &Control) {
+    let Some(remote) = remote else { return };
+    match &outcome.error {
+        _ if signals::interrupted() => remote.close(),
+        // The user has closed it, or is about to.
+        None if control.stop.is_set() => {}
+        Some(error) if at_end == AtEnd::Stay => remote.failed(format!("{error:#}")),
+        None if at_end == AtEnd::Stay => remote.ended(),
+        _ => remote.close(),
+    }
+}
+
+fn statistics(
+    settings: &Settings,
+    info: &SourceInfo,
+    outcome: &Outcome,
+    progress: &Progress,
+    engine: String,
+    accuracy: &Mutex<Accuracy>,
+) -> Statistics<AccuracySummary> {
+    let that_mattered = serde_json::json!({
+        "matching": settings.matching,
+        "engine": settings.engine,
+        "source": settings.source,
+    });
+    let accuracy = accuracy.lock().unwrap_or_else(PoisonError::into_inner).summary();
+    Statistics::new(info, outcome, progress.latency(), engine, that_mattered, accuracy)
+}
+
+/// Statistics for people on standard output, or for programs where they were asked for.
+fn report(statistics: &Statistics<AccuracySummary>, settings: &Settings) -> Result<(), Error> {
+    let json = || format!("{}\n", serde_json::to_string(statistics).expect("plain values"));
+    match settings.output.stats() {
+        Some(Stats::Stdout) => print(json()),
+        Some(Stats::File(path)) => {
+            files::write_whole(&path, json().as_bytes())?;
+            print(format!("{statistics}\n"))
+        }
+        None => print(format!("{statistics}\n")),
+    }
 }

@@ -1,5 +1,6 @@
 //! Where disparity goes.
 
+pub mod accuracy;
 pub mod colour;
 pub mod encoding;
 pub mod files;

@@ -1,6 +1,7 @@
 //! Where stereo pairs come from.
 
 pub mod still;
+pub mod demo;
 
 use std::ops::ControlFlow;
 

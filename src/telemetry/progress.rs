@@ -15,6 +15,8 @@ const LONGEST_US: u64 = 600_000_000;
 pub struct Progress {
     /// Pairs that the source has delivered.
     pub pairs: AtomicU64,
+    /// Frames of either eye that found no partner.
+    pub unpaired: AtomicU64,
     /// Pairs that have been matched.
     pub matched: AtomicU64,
     /// Whether the source has ended.
@@ -41,6 +43,7 @@ impl Progress {
         let latency = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds");
         Self {
             pairs: AtomicU64::new(0),
+            unpaired: AtomicU64::new(0),
             matched: AtomicU64::new(0),
             source_ended: AtomicBool::new(false),
             latency: Mutex::new(latency),

@@ -1,0 +1,112 @@
+//! The parts of a run, made from the settings: source, outputs, window.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::cli::SourceChoice;
+use crate::commands::convert;
+use crate::control::Control;
+use crate::settings::{Loaded, Output};
+use crate::sink::Sink;
+use crate::sink::colour::ColourScale;
+use crate::sink::files;
+use crate::sink::pictures::{Pictures, PicturesOptions};
+use crate::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
+use crate::sink::window::WindowOptions;
+use crate::source::demo::DemoSource;
+use crate::source::gst::{self, GstOptions, StreamSpec};
+use crate::source::{Source, SourceInfo};
+
+/// No output may overwrite an input.
+pub fn check_outputs(choice: &SourceChoice, output: &Output) -> anyhow::Result<()> {
+    let inputs: Vec<&Path> = match choice {
+        SourceChoice::Demo => Vec::new(),
+        SourceChoice::Pair { left, right } => vec![Path::new(left), Path::new(right)],
+        SourceChoice::SideBySide(both) | SourceChoice::TopBottom(both) => vec![Path::new(both)],
+    };
+    for path in [output.record(), output.preview()].into_iter().flatten() {
+        files::refuse_input(&path, inputs.iter().copied())?;
+    }
+    Ok(())
+}
+
+/// Opens the source; its size is known then.
+pub fn open_source(
+    choice: &SourceChoice,
+    loaded: &Loaded,
+    endless_demo: bool,
+    control: &Control,
+) -> anyhow::Result<Box<dyn Source>> {
+    let spec = match choice.clone() {
+        SourceChoice::Demo => {
+            let mut options = convert::demo_options(&loaded.settings, loaded.params.range);
+            if endless_demo {
+                options.frames = None;
+            }
+            return Ok(Box::new(DemoSource::new(options)?));
+        }
+        SourceChoice::Pair { left, right } => StreamSpec::Two { left, right },
+        SourceChoice::SideBySide(both) => StreamSpec::SideBySide(both),
+        SourceChoice::TopBottom(both) => StreamSpec::TopBottom(both),
+    };
+    let settings = &loaded.settings.source;
+    let mut options = GstOptions::default();
+    options.tolerance = settings.tolerance();
+    options.picture_rate = settings.picture_rate;
+    options.stop = control.stop.clone();
+    gst::open(&spec, &options)
+}
+
+/// One line on a source.
+pub fn describe(info: &SourceInfo) -> String {
+    let mut text = format!("{}: {}x{}", info.description, info.width, info.height);
+    if let Some(rate) = info.rate {
+        text += &format!(", {rate:.4} pairs/s").replace(".0000", "");
+    }
+    match info.pairs {
+        Some(pairs) => text += &format!(", about {pairs} pairs"),
+        None if info.live => text += ", live",
+        None => {}
+    }
+    text
+}
+
+/// Opens the outputs that the settings ask for.
+pub fn open_sinks(loaded: &Loaded, info: &SourceInfo) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+    let (settings, range) = (&loaded.settings, loaded.params.range);
+    let SourceInfo { width, height, rate, .. } = *info;
+    let focal_px = settings.calibration.focal();
+    let baseline_m = settings.calibration.baseline();
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    if let Some(path) = settings.output.record() {
+        let options = RecorderOptions { width, height, rate, range, focal_px, baseline_m };
+        sinks.push(Box::new(Recorder::create(&path, &options).context("--record")?));
+    }
+    if let Some(path) = settings.output.preview() {
+        let colours = convert::colour_map(settings.colour.map);
+        let span = convert::colour_range(&settings.colour, range);
+        let options = PreviewOptions { width, height, rate, range, colours, span };
+        sinks.push(Box::new(Preview::create(&path, &options).context("--preview")?));
+    }
+    if let Some(dir) = settings.output.pictures() {
+        let options = PicturesOptions { range, focal_px, baseline_m };
+        sinks.push(Box::new(Pictures::create(&dir, &options).context("--pictures")?));
+    }
+    Ok(sinks)
+}
+
+/// How the window starts.
+pub fn window_options(loaded: &Loaded, info: &SourceInfo) -> WindowOptions {
+    let (settings, range) = (&loaded.settings, loaded.params.range);
+    let scale = ColourScale::new(convert::colour_range(&settings.colour, range), range);
+    let title = format!("stereod: {}", info.description);
+    let mut options = WindowOptions::new(title, (info.width as u32, info.height as u32), scale);
+    options.colour_map = convert::colour_map(settings.colour.map);
+    options.view = convert::view(settings.window.view);
+    options.snapshot_dir = (&settings.window.snapshots).into();
+    options.focal_px = settings.calibration.focal();
+    options.baseline_m = settings.calibration.baseline();
+    options.full_screen = settings.window.full_screen;
+    options
+}

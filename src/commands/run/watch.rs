@@ -1,0 +1,80 @@
+//! Watching a run: the progress bar on a terminal, the figures in the window.
+
+use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::pipeline::{Outcome, Running};
+use crate::sink::window::{Counts, Remote, WindowStats};
+use crate::telemetry::progress::Progress;
+
+/// How often the figures are brought up to date.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How often the pipeline is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Shows how far a run is.
+pub struct Watch {
+    bar: ProgressBar,
+    remote: Option<Remote>,
+    engine: String,
+}
+
+impl Watch {
+    /// A watch over a run of `expected` pairs, where known.
+    pub fn new(
+        expected: Option<u64>,
+        quiet: bool,
+        remote: Option<Remote>,
+        engine: String,
+    ) -> Self {
+        let on_terminal = std::io::stderr().is_terminal() && !quiet;
+        let target = if on_terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(expected, target);
+        let template = match expected {
+            Some(_) => "{wide_bar} {pos}/{len} pairs, {per_sec}, {eta} left",
+            None => "{spinner} {pos} pairs, {per_sec}, {elapsed}",
+        };
+        bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+        Self { bar, remote, engine }
+    }
+
+    /// Waits for the end of the run.
+    pub fn until_finished(self, running: Running, progress: &Progress) -> Outcome {
+        let mut polls = 0;
+        while !running.is_finished() {
+            if polls % (TICK.as_millis() / POLL.as_millis()) == 0 {
+                self.show(&running, progress);
+            }
+            polls += 1;
+            std::thread::sleep(POLL);
+        }
+        self.show(&running, progress);
+        self.bar.finish_and_clear();
+        running.join()
+    }
+
+    fn show(&self, running: &Running, progress: &Progress) {
+        let matched = progress.matched.load(Ordering::Relaxed);
+        // An estimate that turns out too small must not make the bar run over.
+        if self.bar.length().is_some_and(|length| matched > length) {
+            self.bar.set_length(matched);
+        }
+        self.bar.set_position(matched);
+        if let Some(remote) = &self.remote {
+            let counts = Counts {
+                pairs: progress.pairs.load(Ordering::Relaxed),
+                dropped: running.dropped(),
+                unpaired: progress.unpaired.load(Ordering::Relaxed),
+            };
+            remote.stats(WindowStats { engine: self.engine.clone(), counts });
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The built-in scene: a room with a brick wall, a tiled floor, a plastered wall with a blank board,
+//! a column, and a ball that bounces around the column, with its true disparity.
+//!
+//! Every pixel of either eye is a ray of its own into the same 3-D scene ([`scene`]), so textures
+//! agree to a fraction of a pixel and what one eye cannot see is truly hidden. The bytes of a frame
+//! depend on the options and its number alone, not on the machine or the number of threads.
+
+mod cloth;
+mod render;
+mod scene;
+mod texture;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use crate::control::Switch;
+use crate::frame::{DisparityRange, Image, StereoPair, Truth};
+use crate::pool::Pool;
+use crate::source::{Source, SourceCounts, SourceInfo};
+use render::{Renderer, RowOut, Sensor};
+
+/// Largest side of the demo scene's pictures.
+const SIDE_MAX: usize = 16384;
+
+/// Rows that a thread renders at a time.
+const CHUNK_ROWS: usize = 8;
+
+/// Pixels that are worth a thread of their own.
+const PIXELS_PER_THREAD: usize = 64 * 1024;
+
+/// More threads than this are left to the matcher.
+const THREADS_MAX: usize = 4;
+
+/// What the scene looks like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DemoOptions {
+    /// Width of each eye in pixels.
+    pub width: usize,
+    /// Height of each eye in pixels.
+    pub height: usize,
+    /// Number of pairs; `None`: without end.
+    pub frames: Option<u64>,
+    /// Pairs a second of scene time; the motion repeats after 8 seconds.
+    pub rate: f64,
+    /// Chooses the texture, the noise and where the motion starts.
+    pub seed: u64,
+    /// Standard deviation of the sensor noise of both eyes in grey levels; 0: none.
+    pub noise: f32,
+    /// Factor of the right eye's brightness.
+    pub right_gain: f32,
+    /// Grey levels added to the right eye's brightness after the factor.
+    pub right_offset: f32,
+    /// Disparities between which the scene lies: it spans about a tenth to nine tenths of them.
+    pub disparities: DisparityRange,
+}
+
+impl Default for DemoOptions {
+    fn default() -> Self {
+        Self {
+            width: 640,
+            height: 480,
+            frames: None,
+            rate: 30.0,
+            seed: 1,
+            noise: 1.0,
+            right_gain: 1.0,
+            right_offset: 0.0,
+            disparities: DisparityRange { min: 0, count: 64 },
+        }
+    }
+}
+
+/// The demo scene as a [`Source`].
+pub struct DemoSource {
+    options: DemoOptions,
+    info: SourceInfo,
+    renderer: Renderer,
+    threads: usize,
+    delivered: u64,
+    pictures: Pool<u8>,
+    disparities: Pool<f32>,
+    visibilities: Pool<bool>,
+}
+
+impl DemoSource {
+    /// The scene that `options` describe.
+    ///
+    /// # Errors
+    /// A size, rate, range, noise or brightness that cannot be rendered, with what it may be.
+    pub fn new(options: DemoOptions) -> Result<Self> {
+        let DemoOptions { width, height, rate, noise, right_gain, right_offset, .. } = options;
+        let range = options.disparities;
+        ensure!(
+            (1..=SIDE_MAX).contains(&width) && (1..=SIDE_MAX).contains(&height),
+            "the demo scene cannot be {width}x{height} pixels; each side must be 1 to {SIDE_MAX}"
+        );
+        ensure!(
+            rate.is_finite() && rate > 0.0,
+            "the demo scene cannot have {rate} frames a second; the rate must be above 0"
+        );
+        ensure!(
+            noise.is_finite() && noise >= 0.0,
+            "the demo scene's noise cannot be {noise} grey levels; it must be 0 (none) or above"
+        );
+        ensure!(
+            right_gain.is_finite() && right_offset.is_finite(),
+            "the right eye's brightness cannot be {right_gain} times the left one's plus \
+             {right_offset}; both must be finite"
+        );
+        ensure!(
+            (1..=1024).contains(&range.count) && (-2047..=2047).contains(&range.min),
+            "the demo scene cannot span {} disparities from {}; there must be 1 to 1024 from \
+             -2047 or above",
+            range.count,
+            range.min
+        );
+        let sensor = Sensor { right_gain, right_offset, noise };
+        let renderer = Renderer::new((width, height), range, options.seed, sensor);
+        let useful = (width * height / PIXELS_PER_THREAD).clamp(1, THREADS_MAX);
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let info = SourceInfo {
+            description: format!("demo scene (seed {})", options.seed),
+            width,
+            height,
+            rate: Some(rate),
+            pairs: options.frames,
+            live: false,
+            has_truth: true,
+        };
+        Ok(Self {
+            options,
+            info,
+            renderer,
+            threads: useful.min(cores),
+            delivered: 0,
+            pictures: Pool::new(),
+            disparities: Pool::new(),
+            visibilities: Pool::new(),
+        })
+    }
+
+    /// Pair number `number`, from 0; the number of frames in the options is not looked at.
+    pub fn pair(&self, number: u64) -> StereoPair {
+        let (width, height) = (self.options.width, self.options.height);
+        let seconds = number as f64 / self.options.rate;
+        let frame = self.renderer.frame(number, seconds);
+
+        let mut left = self.pictures.take(width * height);
+        let mut right = self.pictures.take(width * height);
+        let mut disparity = self.disparities.take(width * height);
+        let mut visible = self.visibilities.take(width * height);
+        let size = CHUNK_ROWS * width;
+        let chunks = left
+            .chunks_mut(size)
+            .zip(right.chunks_mut(size))
+            .zip(disparity.chunks_mut(size).zip(visible.chunks_mut(size)))
+            .enumerate();
+        // Threads take the next chunk when they are done with one; rows do not depend on each other.
+        let chunks = Mutex::new(chunks);
+        let next = || chunks.lock().expect("no thread panics while it holds the lock").next();
+        let work = || {
+            while let Some((chunk, ((left, right), (disparity, visible)))) = next() {
+                let rows = left
+                    .chunks_exact_mut(width)
+                    .zip(right.chunks_exact_mut(width))
+                    .zip(disparity.chunks_exact_mut(width).zip(visible.chunks_exact_mut(width)));
+                for (row, ((left, right), (disparity, visible))) in rows.enumerate() {
+                    let y = chunk * CHUNK_ROWS + row;
+                    frame.row(RowOut { y, left, right, disparity, visible });
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+
+        StereoPair {
+            left: Image::new(width, height, left),
+            right: Image::new(width, height, right),
+            sequence: number,
+            timestamp: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+            skew_ns: 0,
+            arrived: Instant::now(),
+            truth: Some(Box::new(Truth { disparity, visible })),
+        }
+    }
+}
+
+impl Source for DemoSource {
+    fn info(&self) -> &SourceInfo {
+        &self.info
+    }
+
+    fn run(
+        &mut self,
+        stop: &Switch,
+        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+    ) -> Result<()> {
+        while self.options.frames.is_none_or(|frames| self.delivered < frames) && !stop.is_set() {
+            let pair = self.pair(self.delivered);
+            self.delivered += 1;
+            if emit(pair).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> SourceCounts {
+        let n = self.delivered;
+        SourceCounts { left: n, right: n, pairs: n, ..SourceCounts::default() }
+    }
+}
