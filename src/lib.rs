@@ -8,11 +8,15 @@
 //!                                                                                                   └▶ statistics
 //! ```
 
+pub mod cli;
+pub mod commands;
 pub mod control;
 pub mod engine;
 pub mod frame;
 pub mod matching;
 pub mod pair;
 pub mod pool;
+pub mod settings;
 pub mod sink;
 pub mod source;
+pub mod telemetry;

@@ -1,0 +1,367 @@
+//! The command line. Flags that stand for a setting become the topmost layer of the settings.
+
+pub mod flags;
+pub mod source;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
+pub use source::{SourceArgs, SourceChoice};
+
+use crate::settings::ColourMap;
+
+/// Dense disparity from two cameras or recorded stereo video, live.
+#[derive(Debug, Parser)]
+#[command(name = "stereod", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(propagate_version = false, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stereod run --demo
+  stereod run --left left.mp4 --right right.mp4 --record disparity.mkv
+  stereod match left.png right.png -o disparity.png --colour disparity-colour.png
+  stereod bench --size 1280x720 --disparities 128
+
+`stereod COMMAND --help` explains each command. Exit status: 0 done, 1 failed, 2 wrong usage or
+configuration.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Match stereo video: show it, record it, or both
+    #[command(after_help = RUN_EXAMPLES, override_usage = "stereod run <SOURCE> [OPTIONS]")]
+    Run(Box<RunArgs>),
+    /// Match one pair of still pictures
+    #[command(name = "match", after_help = MATCH_EXAMPLES)]
+    Match(Box<MatchArgs>),
+    /// Measure the engine, stage by stage
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(Box<BenchArgs>),
+    /// Print or check the settings
+    Config(ConfigArgs),
+    /// Print the completions for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+    /// Print a manual page
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArgs),
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  stereod run --demo                                      the synthetic scene, in a window
+  stereod run --left left.mp4 --right right.mp4           two videos, in a window
+  stereod run --side-by-side both.mkv --headless --record disparity.mkv --preview preview.mp4
+  stereod run --left 'left/%06d.png' --right 'right/%06d.png' --pictures out/
+  stereod run --left 'v4l2src device=/dev/video0 ! videoconvert' \\
+              --right 'v4l2src device=/dev/video2 ! videoconvert'
+
+Recorded files are matched completely: an output that is slow slows the job and loses nothing.
+Without a display, `run` is headless; without any output too, it still prints the statistics.
+`stereod config print` shows the values of all settings in effect.";
+
+const MATCH_EXAMPLES: &str = "\
+Examples:
+  stereod match left.png right.png -o disparity.png
+  stereod match left.jpg right.jpg -d 128 -o disparity.pfm --colour disparity-colour.png
+
+The format follows the name: .png holds 16 bits (disparity * 256, 0 is invalid), .pfm floats
+(invalid is +inf), .pgm 8 bits.";
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  stereod bench
+  stereod bench --size 1280x720 --disparities 128 --paths 4 --threads 4 --json";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  stereod completions bash > ~/.local/share/bash-completion/completions/stereod
+  stereod completions fish > ~/.config/fish/completions/stereod.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  stereod man | man -l -
+  stereod man run | man -l -
+  stereod man --dir /usr/local/share/man/man1";
+
+/// What `run` is told.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// Where pairs come from.
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Do not open a window
+    #[arg(long, conflicts_with = "window", help_heading = "Output")]
+    pub headless: bool,
+
+    /// Open a window, or fail where there is no display
+    #[arg(long, help_heading = "Output")]
+    pub window: bool,
+
+    /// Record the disparity without loss (FFV1, 16 bits, Matroska)
+    #[arg(long, value_name = "OUT.mkv", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub record: Option<String>,
+
+    /// Record a coloured video to look at (H.264, MP4)
+    #[arg(long, value_name = "OUT.mp4", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub preview: Option<String>,
+
+    /// Write numbered 16-bit PNG pictures into a folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
+    pub pictures: Option<String>,
+
+    /// Write statistics at the end, one JSON object; `-` is standard output
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub stats: Option<String>,
+
+    /// Colours of the window and the preview
+    #[arg(long, alias = "color-map", value_name = "MAP", help_heading = "Output")]
+    pub colour_map: Option<ColourMap>,
+
+    /// Focal length of the rectified pictures in pixels, for depth
+    #[arg(long, value_name = "PX", help_heading = "Output")]
+    pub focal: Option<f64>,
+
+    /// Distance between the cameras in metres, for depth
+    #[arg(long, value_name = "METRES", help_heading = "Output")]
+    pub baseline: Option<f64>,
+
+    /// What is computed.
+    #[command(flatten)]
+    pub matching: MatchingFlags,
+
+    /// What computes.
+    #[command(flatten)]
+    pub compute: Compute,
+
+    /// Configuration and logs.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl RunArgs {
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        self.source.lay(&mut layer);
+        layer.put("window", "mode", "--headless", self.headless.then_some("off"));
+        layer.put("window", "mode", "--window", self.window.then_some("on"));
+        layer.put("output", "record", "--record", self.record.as_deref());
+        layer.put("output", "preview", "--preview", self.preview.as_deref());
+        layer.put("output", "pictures", "--pictures", self.pictures.as_deref());
+        layer.put("output", "stats", "--stats", self.stats.as_deref());
+        layer.put_name("colour", "map", "--colour-map", self.colour_map);
+        layer.put("calibration", "focal_px", "--focal", self.focal);
+        layer.put("calibration", "baseline_m", "--baseline", self.baseline);
+        self.matching.lay(&mut layer);
+        self.compute.lay(&mut layer);
+        layer
+    }
+}
+
+/// What `match` is told.
+#[derive(Clone, Debug, Args)]
+pub struct MatchArgs {
+    /// Left picture: PNG, JPEG, PGM or PPM, grey or colour
+    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath)]
+    pub left: PathBuf,
+
+    /// Right picture, of the same size
+    #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
+    pub right: PathBuf,
+
+    /// Disparity map: .png (16 bits), .pfm (float) or .pgm (8 bits)
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+
+    /// Coloured picture of the disparity as well
+    #[arg(long, alias = "color", value_name = "OUT.png", value_hint = ValueHint::FilePath)]
+    pub colour: Option<PathBuf>,
+
+    /// Colours of that picture
+    #[arg(long, alias = "color-map", value_name = "MAP")]
+    pub colour_map: Option<ColourMap>,
+
+    /// What is computed.
+    #[command(flatten)]
+    pub matching: MatchingFlags,
+
+    /// What computes.
+    #[command(flatten)]
+    pub compute: Compute,
+
+    /// Configuration and logs.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl MatchArgs {
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        layer.put_name("colour", "map", "--colour-map", self.colour_map);
+        self.matching.lay(&mut layer);
+        self.compute.lay(&mut layer);
+        layer
+    }
+}
+
+/// What `bench` is told.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// Size of the pictures in pixels
+    #[arg(long, value_name = "WxH", default_value = "640x480")]
+    pub size: Size,
+
+    /// How often each measurement is repeated; the median counts
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repeat: u32,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// What is computed.
+    #[command(flatten)]
+    pub matching: MatchingFlags,
+
+    /// What computes.
+    #[command(flatten)]
+    pub compute: Compute,
+
+    /// Configuration and logs.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl BenchArgs {
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        self.matching.lay(&mut layer);
+        self.compute.lay(&mut layer);
+        layer
+    }
+}
+
+/// What `config` is told.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigArgs {
+    /// What to do with the settings.
+    #[command(subcommand)]
+    pub command: ConfigCommand,
+}
+
+/// What to do with the settings.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print all settings in effect, as a commented configuration file
+    #[command(after_help = "\
+Examples:
+  stereod config print > ~/.config/stereod/config.toml
+  STEREOD_MATCHING_P1=9 stereod config print --origin")]
+    Print {
+        /// Say after each value where it came from
+        #[arg(long)]
+        origin: bool,
+        /// Configuration and logs.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Look for mistakes in a configuration file and the environment
+    #[command(after_help = "\
+Examples:
+  stereod config check
+  stereod config check ./stereod.toml")]
+    Check {
+        /// The file; without it, the one that would be read
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+        /// Configuration and logs.
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// What `completions` is told.
+#[derive(Clone, Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// What `man` is told.
+#[derive(Clone, Debug, Args)]
+pub struct ManArgs {
+    /// The command that the page is about; without it, stereod as a whole
+    #[arg(conflicts_with = "dir")]
+    pub command: Option<String>,
+
+    /// Write the pages of all commands into this folder instead
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    fn run(arguments: &str) -> Result<RunArgs, clap::Error> {
+        let arguments = ["stereod", "run"].into_iter().chain(arguments.split_whitespace());
+        match Cli::try_parse_from(arguments)?.command {
+            Command::Run(args) => Ok(*args),
+            _ => unreachable!("the command line says run"),
+        }
+    }
+
+    #[test]
+    fn output_flags_become_settings() {
+        let args =
+            run("--demo --headless --record a.mkv --stats - --colour-map gray --focal 435.2")
+                .unwrap();
+        let loaded = args.flags().over(crate::settings::Layers::new()).finish().unwrap();
+        let settings = &loaded.settings;
+        assert_eq!(settings.window.mode, crate::settings::WindowMode::Off);
+        assert_eq!(settings.output.record, "a.mkv");
+        assert_eq!(settings.output.stats, "-");
+        assert_eq!(settings.output.preview, "");
+        assert_eq!(settings.colour.map, ColourMap::Grey);
+        assert_eq!(settings.calibration.focal(), Some(435.2));
+        assert_eq!(loaded.origin("output", "record").to_string(), "--record");
+        assert_eq!(loaded.origin("output", "preview").to_string(), "default");
+        assert!(run("--demo --headless --window").is_err());
+    }
+
+    #[test]
+    fn match_and_bench_share_the_matching_flags() {
+        for arguments in [
+            "stereod match l.png r.png -o o.png -d 32 --p1 9 --engine cpu --threads 2",
+            "stereod bench --size 64x48 -d 32 --p1 9 --engine cpu --threads 2",
+        ] {
+            let layer = match Cli::try_parse_from(arguments.split(' ')).unwrap().command {
+                Command::Match(args) => args.flags(),
+                Command::Bench(args) => args.flags(),
+                _ => unreachable!(),
+            };
+            let settings = layer.over(crate::settings::Layers::new()).finish().unwrap().settings;
+            assert_eq!((settings.matching.disparities, settings.matching.p1), (32, 9));
+            assert_eq!(settings.engine.threads, 2);
+        }
+    }
+}

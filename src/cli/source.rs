@@ -1,0 +1,207 @@
+//! The flags that say where pairs come from.
+
+use clap::{Args, ValueHint};
+
+use super::flags::{FlagLayer, Size};
+use crate::settings::OrAuto;
+
+/// What `run` says when it is not told where pairs come from.
+pub const NO_SOURCE: &str = "\
+`run` needs a source of stereo pairs; choose one:
+
+  --demo                            the built-in synthetic scene, with known disparity
+      stereod run --demo
+  --left LEFT --right RIGHT         one stream for each eye
+      stereod run --left left.mp4 --right right.mp4
+      stereod run --left 'left/%06d.png' --right 'right/%06d.png'
+      stereod run --left rtsp://host/left --right rtsp://host/right
+      stereod run --left 'v4l2src device=/dev/video0 ! image/jpeg ! jpegdec' --right '...'
+  --side-by-side BOTH               one stream with the left eye in its left half
+      stereod run --side-by-side both.mp4
+  --top-bottom BOTH                 one stream with the left eye in its upper half
+      stereod run --top-bottom both.mkv
+
+Each of them may be a video, numbered pictures, a URI, or a GStreamer source (anything with `!`).
+See `stereod run --help` for outputs and settings.";
+
+/// Where pairs come from: exactly one kind.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Source")]
+pub struct SourceArgs {
+    /// The built-in synthetic scene, with exactly known disparity
+    #[arg(long, conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
+    pub demo: bool,
+
+    /// Left eye: a video, a picture pattern (left/%06d.png), a URI, or a GStreamer source
+    /// (anything with `!`)
+    #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
+    pub left: Option<String>,
+
+    /// Right eye, likewise
+    #[arg(long, value_name = "RIGHT", requires = "left", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
+    pub right: Option<String>,
+
+    /// One stream that holds the left eye in its left half
+    #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub side_by_side: Option<String>,
+
+    /// One stream that holds the left eye in its upper half
+    #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
+    pub top_bottom: Option<String>,
+
+    /// Stop after this many pairs; 0 goes on to the end (the demo scene then has none)
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    pub frames: Option<u64>,
+
+    /// Largest difference in time between the eyes of a pair, in milliseconds, or `auto`
+    #[arg(long, value_name = "MS", conflicts_with = "demo")]
+    pub tolerance: Option<OrAuto>,
+
+    /// Size of each eye of the demo scene in pixels
+    #[arg(long, value_name = "WxH", requires = "demo")]
+    #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
+    pub demo_size: Option<Size>,
+
+    /// Seed of the demo scene: the same seed gives the same pictures
+    #[arg(long, value_name = "N", requires = "demo")]
+    #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+}
+
+/// Where pairs come from. Each text is a file, a picture pattern, a URI, or a GStreamer fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceChoice {
+    /// The synthetic scene.
+    Demo,
+    /// One stream for each eye.
+    Pair {
+        /// The left eye.
+        left: String,
+        /// The right eye.
+        right: String,
+    },
+    /// One stream with the left eye in its left half.
+    SideBySide(String),
+    /// One stream with the left eye in its upper half.
+    TopBottom(String),
+}
+
+impl SourceArgs {
+    /// The kind that was chosen, or `None` for none; [`NO_SOURCE`] then explains the choices.
+    pub fn choice(&self) -> Option<SourceChoice> {
+        if self.demo {
+            return Some(SourceChoice::Demo);
+        }
+        if let (Some(left), Some(right)) = (&self.left, &self.right) {
+            return Some(SourceChoice::Pair { left: left.clone(), right: right.clone() });
+        }
+        let side_by_side = self.side_by_side.clone().map(SourceChoice::SideBySide);
+        side_by_side.or_else(|| self.top_bottom.clone().map(SourceChoice::TopBottom))
+    }
+
+    /// After how many pairs to stop; `None` goes on to the end of the source.
+    pub fn limit(&self) -> Option<u64> {
+        self.frames.filter(|frames| *frames > 0)
+    }
+
+    /// Adds the flags that stand for settings.
+    pub fn lay(&self, layer: &mut FlagLayer) {
+        layer.put("source", "tolerance_ms", "--tolerance", self.tolerance.and_then(OrAuto::value));
+        if self.tolerance == Some(OrAuto::Auto) {
+            layer.put("source", "tolerance_ms", "--tolerance", Some("auto"));
+        }
+        layer.put_whole("demo", "width", "--demo-size", self.demo_size.map(|size| size.width));
+        layer.put_whole("demo", "height", "--demo-size", self.demo_size.map(|size| size.height));
+        layer.put_whole("demo", "seed", "--seed", self.seed);
+        layer.put_whole("demo", "frames", "--frames", self.frames.filter(|_| self.demo));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::settings::Layers;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        source: SourceArgs,
+    }
+
+    fn parse(arguments: &str) -> Result<SourceArgs, clap::Error> {
+        Only::try_parse_from(["x"].into_iter().chain(arguments.split_whitespace()))
+            .map(|only| only.source)
+    }
+
+    #[test]
+    fn each_kind_of_source() {
+        let choice = |arguments| parse(arguments).unwrap().choice();
+        assert_eq!(choice(""), None);
+        assert_eq!(choice("--demo"), Some(SourceChoice::Demo));
+        assert_eq!(
+            choice("--left a --right b"),
+            Some(SourceChoice::Pair { left: "a".into(), right: "b".into() })
+        );
+        assert_eq!(choice("--side-by-side a"), Some(SourceChoice::SideBySide("a".into())));
+        assert_eq!(choice("--top-bottom a"), Some(SourceChoice::TopBottom("a".into())));
+    }
+
+    #[test]
+    fn one_kind_at_a_time() {
+        for wrong in [
+            "--left a",
+            "--right a",
+            "--demo --left a --right b",
+            "--demo --side-by-side a",
+            "--left a --right b --top-bottom c",
+            "--left a --side-by-side c",
+            "--side-by-side a --top-bottom b",
+            "--demo --demo",
+            "--side-by-side a --seed 3",
+            "--demo --demo-size 640",
+            "--demo --demo-size 0x480",
+            "--demo --seed -1",
+            "--side-by-side a --tolerance soon",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn demo_flags_become_settings() {
+        let args = parse("--demo --demo-size 320x200 --seed 9 --frames 12").unwrap();
+        let mut layer = FlagLayer::default();
+        args.lay(&mut layer);
+        let demo = layer.over(Layers::new()).finish().unwrap().settings.demo;
+        assert_eq!((demo.width, demo.height, demo.seed, demo.frames), (320, 200, 9, 12));
+        assert_eq!(args.limit(), Some(12));
+    }
+
+    #[test]
+    fn frames_of_a_recording_are_no_setting() {
+        let args = parse("--side-by-side a --frames 12 --tolerance 4.5").unwrap();
+        let mut layer = FlagLayer::default();
+        args.lay(&mut layer);
+        let settings = layer.over(Layers::new()).finish().unwrap().settings;
+        assert_eq!(settings.demo.frames, 300);
+        assert_eq!(settings.source.tolerance_ms, OrAuto::Value(4.5));
+        assert_eq!(args.limit(), Some(12));
+        assert_eq!(parse("--demo --frames 0").unwrap().limit(), None);
+    }
+
+    #[test]
+    fn auto_overrides_a_tolerance() {
+        let mut layers = Layers::new();
+        layers.assignment("source.tolerance_ms=3");
+        let mut layer = FlagLayer::default();
+        parse("--side-by-side a --tolerance auto").unwrap().lay(&mut layer);
+        assert_eq!(layer.over(layers).finish().unwrap().settings.source.tolerance(), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! `stereod completions`: what a shell needs to complete our command line.
+
+use clap::CommandFactory;
+
+use super::{Error, print};
+use crate::cli::{Cli, CompletionsArgs};
+
+/// Runs the command.
+///
+/// # Errors
+/// Where standard output cannot be written.
+pub fn run(args: CompletionsArgs) -> Result<(), Error> {
+    // Into memory first: the generator panics where its output cannot be written.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "stereod", &mut script);
+    print(script)
+}

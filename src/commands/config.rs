@@ -1,0 +1,40 @@
+//! `stereod config`: print and check the settings.
+
+use super::{Error, layers, load, print};
+use crate::cli::{ConfigArgs, ConfigCommand, FlagLayer};
+use crate::settings::{Places, config_file};
+
+/// Runs the command.
+///
+/// # Errors
+/// The mistakes in the settings.
+pub fn run(args: ConfigArgs) -> Result<(), Error> {
+    match args.command {
+        ConfigCommand::Print { origin, common } => {
+            let loaded = load(&common, FlagLayer::default())?;
+            print(loaded.to_toml(origin))
+        }
+        ConfigCommand::Check { file, common } => {
+            if file.is_some() && common.config.is_some() {
+                return Err(Error::usage(
+                    "name the file once: `config check FILE` or --config FILE",
+                ));
+            }
+            let named = file.or_else(|| common.config.clone());
+            let places = Places::of_this_process();
+            let file = config_file(named.as_deref(), &places);
+            layers(file.as_deref(), &common, FlagLayer::default()).finish()?;
+            match file {
+                Some(file) => print(format!("{}: no mistakes\n", file.display())),
+                None => {
+                    let looked: Vec<_> =
+                        places.in_order().map(|path| path.display().to_string()).collect();
+                    print(format!(
+                        "no configuration file ({}): the defaults hold\n",
+                        looked.join(", ")
+                    ))
+                }
+            }
+        }
+    }
+}

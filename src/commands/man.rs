@@ -1,0 +1,44 @@
+//! `stereod man`: manual pages made from the command line's own descriptions.
+
+use std::path::Path;
+
+use anyhow::Context;
+use clap::CommandFactory;
+
+use super::{Error, print};
+use crate::cli::{Cli, ManArgs};
+
+/// Runs the command.
+///
+/// # Errors
+/// For an unknown command, and where the page cannot be written.
+pub fn run(args: ManArgs) -> Result<(), Error> {
+    let mut whole = Cli::command().disable_help_subcommand(true);
+    whole.build();
+    if let Some(folder) = args.dir {
+        return write_all(whole, &folder);
+    }
+    let Some(name) = args.command else {
+        return print(page(whole)?);
+    };
+    let names: Vec<String> = whole.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    match whole.find_subcommand(&name) {
+        Some(command) => print(page(command.clone())?),
+        None => Err(Error::usage(format!("no command `{name}`; commands: {}", names.join(", ")))),
+    }
+}
+
+fn page(command: clap::Command) -> Result<Vec<u8>, Error> {
+    let mut page = Vec::new();
+    let rendered = clap_mangen::Man::new(command).render(&mut page);
+    rendered.context("the manual page cannot be rendered")?;
+    Ok(page)
+}
+
+/// Writes stereod.1, stereod-run.1 and so on.
+fn write_all(whole: clap::Command, folder: &Path) -> Result<(), Error> {
+    let name = || folder.display().to_string();
+    std::fs::create_dir_all(folder).with_context(name)?;
+    clap_mangen::generate_to(whole, folder).with_context(name)?;
+    Ok(())
+}

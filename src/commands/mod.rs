@@ -1,0 +1,170 @@
+//! What the program does: one file a command.
+
+pub mod bench;
+pub mod completions;
+pub mod config;
+pub mod man;
+pub mod match_still;
+pub mod run;
+
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use crate::cli::{Cli, Command, Common, FlagLayer, source};
+use crate::matching::ParamsError;
+use crate::settings::{self, Layers, Loaded, Places, config_file};
+use crate::telemetry::logs;
+
+/// Why a command did not do what it was asked to; decides the exit status.
+#[derive(Debug)]
+pub enum Error {
+    /// Wrong usage or configuration: nothing was begun.
+    Usage(anyhow::Error),
+    /// Something failed.
+    Failed(anyhow::Error),
+}
+
+impl Error {
+    /// Wrong usage, in words.
+    pub fn usage(message: impl fmt::Display) -> Error {
+        Error::Usage(anyhow::anyhow!("{message}"))
+    }
+
+    /// The exit status of the process: 1 failed, 2 wrong usage or configuration.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Error::Failed(_) => 1,
+            Error::Usage(_) => 2,
+        }
+    }
+}
+
+/// The error with its causes on one line; a cause that the text before it already tells is left out.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Error::Usage(error) | Error::Failed(error)) = self;
+        let mut text = String::new();
+        for cause in error.chain() {
+            let cause = cause.to_string();
+            let cause = cause.trim_end();
+            if text.contains(cause) {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(cause);
+        }
+        f.write_str(&text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<anyhow::Error> for Error {
+    fn from(error: anyhow::Error) -> Self {
+        Error::Failed(error)
+    }
+}
+
+impl From<settings::Error> for Error {
+    fn from(error: settings::Error) -> Self {
+        Error::Usage(error.into())
+    }
+}
+
+impl From<ParamsError> for Error {
+    fn from(error: ParamsError) -> Self {
+        Error::Usage(error.into())
+    }
+}
+
+impl From<logs::FilterError> for Error {
+    fn from(error: logs::FilterError) -> Self {
+        Error::Usage(error.into())
+    }
+}
+
+/// Does what the command line says.
+///
+/// # Errors
+/// What the command returns.
+pub fn dispatch(cli: Cli) -> Result<(), Error> {
+    match cli.command {
+        Command::Run(args) if args.source.choice().is_none() => {
+            Err(Error::usage(source::NO_SOURCE))
+        }
+        Command::Run(args) => run::run(*args),
+        Command::Match(args) => match_still::run(*args),
+        Command::Bench(args) => bench::run(*args),
+        Command::Config(args) => config::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+    }
+}
+
+/// The settings in effect (file, environment, `--set`, flags); starts logging as they say.
+///
+/// # Errors
+/// Every mistake in any of them.
+pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
+    let file = config_file(common.config.as_deref(), &Places::of_this_process());
+    let loaded = layers(file.as_deref(), common, flags).finish()?;
+    logs::init(&loaded.settings.log.filter, common.verbosity())?;
+    if let Some(file) = file {
+        tracing::debug!("configuration file {}", file.display());
+    }
+    Ok(loaded)
+}
+
+fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {
+    let mut layers = Layers::new();
+    if let Some(file) = file {
+        layers.file(file);
+    }
+    layers.environment(std::env::vars_os());
+    for argument in &common.assignments {
+        layers.assignment(argument);
+    }
+    flags.over(layers)
+}
+
+/// Writes to standard output. A reader that has gone away (`| head`) has seen enough: no error.
+///
+/// # Errors
+/// Where standard output cannot be written, as on a full disk.
+pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("standard output cannot be written").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn the_root_cause_is_named_once() {
+        let failed = |error: anyhow::Error| Error::from(error).to_string();
+        let cause = || anyhow!("no such file");
+        assert_eq!(failed(cause()), "no such file");
+        assert_eq!(failed(cause().context("a.mkv")), "a.mkv: no such file");
+        assert_eq!(failed(cause().context("a.mkv: no such file")), "a.mkv: no such file");
+        let deep: anyhow::Result<()> = Err(cause()).context("opening").context("recording a.mkv");
+        assert_eq!(failed(deep.unwrap_err()), "recording a.mkv: opening: no such file");
+    }
+
+    #[test]
+    fn statuses() {
+        assert_eq!(Error::from(anyhow!("x")).exit_status(), 1);
+        assert_eq!(Error::usage("x").exit_status(), 2);
+        assert_eq!(Error::from(ParamsError::Paths(6)).exit_status(), 2);
+    }
+}

@@ -1,0 +1,341 @@
+//! The layers: defaults < file < environment < `--set` and flags, each key with its origin.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use super::schema::{Schema, join};
+use super::suggest::nearest;
+use super::{Settings, matching};
+use crate::matching::Params;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// Built in.
+    #[default]
+    Default,
+    /// A line of a configuration file, counted from 1.
+    File {
+        /// The file as it was named.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Environment(String),
+    /// `--set` with this argument.
+    Set(String),
+    /// A flag such as `--p1`.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Origin::Environment(name) => f.write_str(name),
+            Origin::Set(argument) => write!(f, "--set {argument}"),
+            Origin::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// What is wrong with the settings: every mistake found, each with its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Error(Vec<String>);
+
+impl Error {
+    /// The mistakes, one line each.
+    pub fn mistakes(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_slice() {
+            [one] => f.write_str(one),
+            all => {
+                write!(f, "{} mistakes in the settings:", all.len())?;
+                all.iter().try_for_each(|mistake| write!(f, "\n  {mistake}"))
+            }
+        }
+    }
+}
+
+/// The settings in effect.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The values, checked.
+    pub settings: Settings,
+    /// The parameters of the matcher, checked.
+    pub params: Params,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Loaded {
+    /// Where the value of a key came from.
+    pub fn origin(&self, section: &str, key: &str) -> &Origin {
+        static DEFAULT: Origin = Origin::Default;
+        self.origins.get(&dotted(section, key)).unwrap_or(&DEFAULT)
+    }
+}
+
+/// Settings on their way: lay the layers from the lowest to the highest, then [`Layers::finish`].
+/// Mistakes are collected, so that all of them can be told at once.
+#[derive(Clone, Debug)]
+pub struct Layers {
+    schema: Schema,
+    table: Table,
+    origins: BTreeMap<String, Origin>,
+    mistakes: Vec<String>,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Layers::new()
+    }
+}
+
+/// What the variables of the environment begin with.
+const PREFIX: &str = "STEREOD_";
+
+/// Variables that begin with this belong to the tests.
+const TEST_PREFIX: &str = "STEREOD_TEST_";
+
+impl Layers {
+    /// The built-in defaults.
+    pub fn new() -> Layers {
+        let schema = Schema::new();
+        let table = schema.defaults().clone();
+        Layers { schema, table, origins: BTreeMap::new(), mistakes: Vec::new() }
+    }
+
+    /// Lays a configuration file on top.
+    pub fn file(&mut self, path: &Path) {
+        match std::fs::read(path) {
+            Ok(bytes) => match std::str::from_utf8(&bytes) {
+                Ok(text) => self.file_text(path, text),
+                Err(error) => {
+                    let line = line_at(&bytes, error.valid_up_to());
+                    self.mistakes.push(format!("{}:{line}: not UTF-8 text", path.display()));
+                }
+            },
+            Err(error) => {
+                self.mistakes.push(format!(
+                    "the configuration file {} cannot be read: {error}",
+                    path.display()
+                ));
+            }
+        }
+    }
+
+    /// Lays the text of a configuration file on top.
+    pub fn file_text(&mut self, path: &Path, text: &str) {
+        let place = |line: usize| Origin::File { path: path.to_owned(), line };
+        // Read twice: once for the places of the keys, once for plain values.
+        let parsed = DeTable::parse(text).and_then(|places| Ok((places, text.parse::<Table>()?)));
+        let (places, mut values) = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start);
+                let place = place(line_at(text.as_bytes(), at));
+                self.mistakes.push(format!("{place}: {}", error.message().replace('\n', ", ")));
+                return;
+            }
+        };
+        let line = |key: &Spanned<_>| line_at(text.as_bytes(), key.span().start);
+        for (section, content) in in_order(places.get_ref()) {
+            let name = section.get_ref().as_ref();
+            let Some(keys) = content.get_ref().as_table() else {
+                self.mistakes.push(format!("{}: {}", place(line(section)), self.no_section(name)));
+                continue;
+            };
+            if let Err(misfit) = self.schema.check_section(name) {
+                self.mistakes.push(format!("{}: {misfit}", place(line(section))));
+                continue;
+            }
+            for (key, _) in in_order(keys) {
+                let key_name = key.get_ref().as_ref();
+                let value = values
+                    .get_mut(name)
+                    .and_then(|section| section.as_table_mut()?.remove(key_name))
+                    .expect("both readings of a file hold the same keys");
+                self.put(name, key_name, value, place(line(key)));
+            }
+        }
+    }
+
+    /// What to say about `name = ...` where a section should be.
+    fn no_section(&self, name: &str) -> String {
+        if self.schema.check_section(name).is_ok() {
+            return format!("`{name}` is a section: write [{name}] and its keys below");
+        }
+        match self.schema.all().find(|(_, key)| *key == name) {
+            Some((home, _)) => format!("the key `{name}` belongs below the line [{home}]"),
+            None => format!(
+                "unknown key `{name}` outside a section; sections: {}",
+                join(self.schema.sections())
+            ),
+        }
+    }
+
+    /// Lays variables named `STEREOD_SECTION_KEY` on top; others are passed over.
+    pub fn environment(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
+        let mut ours: Vec<(String, OsString)> = variables
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, _)| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX))
+            .collect();
+        ours.sort();
+        for (name, value) in ours {
+            let known = self
+                .schema
+                .all()
+                .find(|(section, key)| variable(section, key) == name)
+                .map(|(section, key)| (section.to_owned(), key.to_owned()));
+            let Some((section, key)) = known else {
+                self.mistakes.push(self.no_variable(&name));
+                continue;
+            };
+            match value.into_string() {
+                Ok(text) => self.put_text(&section, &key, &text, Origin::Environment(name)),
+                Err(_) => self.mistakes.push(format!("{name}: not UTF-8 text")),
+            }
+        }
+    }
+
+    /// What to say about a variable that means nothing.
+    fn no_variable(&self, name: &str) -> String {
+        let all: Vec<String> =
+            self.schema.all().map(|(section, key)| variable(section, key)).collect();
+        let upper = name.to_uppercase();
+        let meant = nearest(&upper, all.iter().map(String::as_str))
+            .map(|near| format!(" did you mean {near}?"))
+            .unwrap_or_default();
+        let section =
+            self.schema.sections().find(|section| upper.starts_with(&variable(section, "")));
+        let alternatives = match section {
+            Some(section) => format!("keys of [{section}]: {}", join(self.schema.keys(section))),
+            None => format!(
+                "variables are named STEREOD_SECTION_KEY, with the sections {}",
+                join(self.schema.sections())
+            ),
+        };
+        format!("{name}: unknown variable;{meant} {alternatives}")
+    }
+
+    /// Lays `section.key=value` on top.
+    pub fn assignment(&mut self, argument: &str) {
+        let mistake = |what: String| format!("--set {argument}: {what}");
+        let form = "expected section.key=value, for example matching.p1=7";
+        let Some((name, text)) = argument.split_once('=') else {
+            self.mistakes.push(mistake(form.into()));
+            return;
+        };
+        let Some((section, key)) = name.trim().split_once('.') else {
+            let homes = self.schema.all().filter(|(_, key)| *key == name.trim());
+            let meant: Vec<String> =
+                homes.map(|(section, key)| format!("; did you mean {section}.{key}?")).collect();
+            self.mistakes.push(mistake(format!("{form}{}", meant.concat())));
+            return;
+        };
+        self.put_text(section, key, text.trim(), Origin::Set(argument.into()));
+    }
+
+    /// Lays the value of a flag on top.
+    pub fn flag(&mut self, section: &str, key: &str, flag: &'static str, value: Value) {
+        self.put(section, key, value, Origin::Flag(flag));
+    }
+
+    fn put_text(&mut self, section: &str, key: &str, text: &str, origin: Origin) {
+        let value = self
+            .schema
+            .check_key(section, key)
+            .and_then(|()| self.schema.value_of_text(section, key, text));
+        match value {
+            Ok(value) => self.put(section, key, value, origin),
+            Err(misfit) => self.mistakes.push(format!("{origin}: {misfit}")),
+        }
+    }
+
+    fn put(&mut self, section: &str, key: &str, value: Value, origin: Origin) {
+        let fits = self
+            .schema
+            .check_key(section, key)
+            .and_then(|()| self.schema.check_value(section, key, &value));
+        if let Err(misfit) = fits {
+            self.mistakes.push(format!("{origin}: {misfit}"));
+            return;
+        }
+        let table = self.table.get_mut(section).and_then(Value::as_table_mut);
+        table.expect("every section is a table").insert(key.to_owned(), value);
+        self.origins.insert(dotted(section, key), origin);
+    }
+
+    /// The settings in effect.
+    ///
+    /// # Errors
+    /// All mistakes of all layers; if there are none, the first values that do not fit together.
+    pub fn finish(self) -> Result<Loaded, Error> {
+        if !self.mistakes.is_empty() {
+            return Err(Error(self.mistakes));
+        }
+        let settings = Settings::deserialize(Value::Table(self.table))
+            .map_err(|error| Error(vec![error.message().to_owned()]))?;
+        if let Err((section, unfit)) = settings.check() {
+            let origin = self.origins.get(&dotted(section, unfit.key)).cloned().unwrap_or_default();
+            return Err(Error(vec![format!(
+                "{origin}: wrong value for `{}` in [{section}]: expected {}",
+                unfit.key, unfit.expected
+            )]));
+        }
+        match settings.matching.params() {
+            Ok(params) => Ok(Loaded { settings, params, origins: self.origins }),
+            Err(error) => {
+                let set: Vec<String> = matching::keys_of(&error)
+                    .iter()
+                    .filter_map(|key| {
+                        let name = dotted("matching", key);
+                        Some(format!("{name}: {}", self.origins.get(&name)?))
+                    })
+                    .collect();
+                let origin =
+                    if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
+                Err(Error(vec![format!("{error}{origin}")]))
+            }
+        }
+    }
+}
+
+/// The entries of a table in the order in which they stand in the file.
+fn in_order<'a, 'i>(
+    table: &'a DeTable<'i>,
+) -> Vec<(&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// The line, counted from 1, of a byte of a text.
+fn line_at(text: &[u8], byte: usize) -> usize {
+    1 + text[..byte.min(text.len())].iter().filter(|b| **b == b'\n').count()
+}
+
+fn dotted(section: &str, key: &str) -> String {
+    format!("{section}.{key}")
+}
+
+fn variable(section: &str, key: &str) -> String {
+    format!("{PREFIX}{section}_{key}").to_uppercase()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+use super::*;
+use crate::settings::{EngineKind, OrOff};
+
+fn with_file(text: &str) -> Layers {
+    let mut layers = Layers::new();
+    layers.file_text(Path::new("config.toml"), text);
+    layers
+}
+
+fn with_variables(variables: &[(&str, &str)]) -> Layers {
+    let mut layers = Layers::new();
+    layers.environment(variables.iter().map(|(name, value)| (name.into(), value.into())));
+    layers
+}
+
+fn mistakes(layers: Layers) -> Vec<String> {
+    layers.finish().unwrap_err().mistakes().to_vec()
+}
+
+#[test]
+fn nothing_said_is_the_defaults() {
+    let loaded = Layers::new().finish().unwrap();
+    assert_eq!(loaded.settings, Settings::default());
+    assert_eq!(loaded.params, Settings::default().matching.params().unwrap());
+    assert_eq!(*loaded.origin("matching", "p1"), Origin::Default);
+}
+
+#[test]
+fn higher_layers_win_and_leave_the_rest() {
+    let mut layers = with_file("[matching]\np1 = 1\np2 = 81\nmedian = 0\n\n[demo]\nseed = 5\n");
+    layers.environment([("STEREOD_MATCHING_P2".into(), "82".into()), ("HOME".into(), "/".into())]);
+    layers.environment([("STEREOD_MATCHING_MEDIAN".into(), "5".into())]);
+    layers.assignment("matching.median=0");
+    layers.assignment("engine.kind=cpu");
+    layers.assignment("matching.left_right = off");
+    layers.flag("matching", "median", "--median", Value::from(3));
+    let loaded = layers.finish().unwrap();
+
+    let matching = &loaded.settings.matching;
+    assert_eq!((matching.p1, matching.p2, matching.median), (1, 82, 3));
+    assert_eq!(matching.left_right, OrOff::Off);
+    assert_eq!(loaded.settings.demo.seed, 5);
+    assert_eq!(loaded.settings.engine.kind, EngineKind::Cpu);
+    assert_eq!((loaded.params.p1, loaded.params.p2), (1, 82));
+    let origin = |section, key| loaded.origin(section, key).to_string();
+    assert_eq!(origin("matching", "p1"), "config.toml:2");
+    assert_eq!(origin("matching", "p2"), "STEREOD_MATCHING_P2");
+    assert_eq!(origin("matching", "median"), "--median");
+    assert_eq!(origin("engine", "kind"), "--set engine.kind=cpu");
+    assert_eq!(origin("demo", "seed"), "config.toml:7");
+    assert_eq!(origin("demo", "width"), "default");
+}
+
+#[test]
+fn every_mistake_of_a_file_has_its_line() {
+    let found = mistakes(with_file(
+        "# Comment.\n[matching]\ndisparites = 64\np1 = 300\n\n[engin]\nkind = 3\n\n[engine]\n\
+         kind = \"gpu\"\nmedian = 3\n[matching.p2]\nx = 1\n",
+    ));
+    let starts = [
+        "config.toml:3: unknown key `disparites` in [matching]; did you mean `disparities`? keys: ",
+        "config.toml:4: wrong value 300 for `p1` in [matching]: expected a whole number from 0 to 255",
+        "config.toml:12: wrong value { x = 1 } for `p2` in [matching]: expected a whole number",
+        "config.toml:6: unknown section [engin]; did you mean [engine]? sections: ",
+        "config.toml:10: wrong value \"gpu\" for `kind` in [engine]: expected one of `auto`",
+        "config.toml:11: unknown key `median` in [engine]; did you mean [matching]? keys: ",
+    ];
+    assert_eq!(found.len(), starts.len(), "{found:#?}");
+    for (mistake, start) in found.iter().zip(starts) {
+        assert!(mistake.starts_with(start), "{mistake}");
+    }
+}
+
+#[test]
+fn keys_outside_sections() {
+    assert_eq!(
+        mistakes(with_file("p1 = 3\nmatching = 4\nspeed = 5")),
+        [
+            "config.toml:1: the key `p1` belongs below the line [matching]",
+            "config.toml:2: `matching` is a section: write [matching] and its keys below",
+            "config.toml:3: unknown key `speed` outside a section; sections: calibration, colour, \
+             demo, engine, log, matching, output, queue, source, window",
+        ]
+    );
+    assert_eq!(with_file("matching.p1 = 3").finish().unwrap().settings.matching.p1, 3);
+    assert!(mistakes(with_file("[[matching]]\np1 = 3"))[0].contains("is a section"));
+}
+
+#[test]
+fn broken_toml_has_its_line() {
+    for (text, line) in [
+        ("[matching]\np1 = \n", 2),
+        ("[matching]\np1 = 3\np1 = 4\n", 3),
+        ("\n\n[matching\np1 = 3\n", 3),
+        ("[matching]\np1 = 3\nnonsense\n", 3),
+        ("[matching]\ncost = \"ad\n", 2),
+    ] {
+        let found = mistakes(with_file(text));
+        assert!(found[0].starts_with(&format!("config.toml:{line}: ")), "{text:?}: {found:?}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.toml");
+    let binary = folder.path().join("binary.toml");
+    std::fs::write(&binary, b"[matching]\np1 = 3\n# \xff\n").unwrap();
+    for (path, expected) in
+        [(missing.as_path(), "missing.toml cannot be read: "), (folder.path(), " cannot be read: ")]
+    {
+        let mut layers = Layers::new();
+        layers.file(path);
+        assert!(mistakes(layers)[0].contains(expected));
+    }
+    let mut layers = Layers::new();
+    layers.file(&binary);
+    assert!(mistakes(layers)[0].ends_with("binary.toml:3: not UTF-8 text"));
+}
+
+#[test]
+fn mistakes_in_the_environment_name_the_variable() {
+    let found = mistakes(with_variables(&[
+        ("STEREOD_MATCHING_P1", "300"),
+        ("STEREOD_MATCHING_PI", "7"),
+        ("STEREOD_MATCHNG_P1", "7"),
+        ("STEREOD_COLOUR", "turbo"),
+        ("STEREOD_matching_p2", "7"),
+        ("STEREOD_TEST_DATA", "/data"),
+        ("PATH", "/bin"),
+    ]));
+    let starts = [
+        "STEREOD_COLOUR: unknown variable;",
+        "STEREOD_MATCHING_P1: wrong value 300 for `p1` in [matching]: expected a whole number",
+        "STEREOD_MATCHING_PI: unknown variable; did you mean STEREOD_MATCHING_P1? keys of [matching]: ",
+        "STEREOD_MATCHNG_P1: unknown variable; did you mean STEREOD_MATCHING_P1? variables are named ",
+        "STEREOD_matching_p2: unknown variable; did you mean STEREOD_MATCHING_P2? keys of [matching]",
+    ];
+    assert_eq!(found.len(), starts.len(), "{found:#?}");
+    for (mistake, start) in found.iter().zip(starts) {
+        assert!(mistake.starts_with(start), "{mistake}");
+    }
+}
+
+#[test]
+fn every_key_has_a_variable_of_its_own() {
+    let schema = Schema::new();
+    let mut names: Vec<String> =
+        schema.all().map(|(section, key)| variable(section, key)).collect();
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn mistakes_in_assignments_name_the_argument() {
+    let mut layers = Layers::new();
+    for argument in ["matching.p1", "p1=7", "matching.pl=7", "matching.p1=x", "=", "nonsense"] {
+        layers.assignment(argument);
+    }
+    let found = mistakes(layers);
+    let parts = [
+        "--set matching.p1: expected section.key=value",
+        "--set p1=7: expected section.key=value, for example matching.p1=7; did you mean matching.p1?",
+        "--set matching.pl=7: unknown key `pl` in [matching]; did you mean `p1`?",
+        "--set matching.p1=x: wrong value \"x\" for `p1` in [matching]: expected a whole number",
+        "--set =: expected section.key=value",
+        "--set nonsense: expected section.key=value",
+    ];
+    assert_eq!(found.len(), parts.len(), "{found:#?}");
+    for (mistake, part) in found.iter().zip(parts) {
+        assert!(mistake.starts_with(part), "{mistake}");
+    }
+}
+
+#[test]
+fn values_that_do_not_fit_together_say_where_they_were_set() {
+    let mut layers = with_file("[matching]\np1 = 50\n");
+    layers.flag("matching", "p2", "--p2", Value::from(20));
+    let message = layers.finish().unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "P2 is 20 and P1 is 50; P2 must be at least P1 (--p1, --p2) \
+         (matching.p1: config.toml:2, matching.p2: --p2)"
+    );
+
+    let message = with_file("[colour]\nmin = 9\nmax = 3").finish().unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "config.toml:3: wrong value for `max` in [colour]: expected more than colour.min, which is 9"
+    );
+}
+
+#[test]
+fn several_mistakes_are_listed() {
+    let message = with_file("[log]\na = 1\nb = 2").finish().unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "2 mistakes in the settings:\n  config.toml:2: unknown key `a` in [log]; keys: filter\n  \
+         config.toml:3: unknown key `b` in [log]; keys: filter"
+    );
+}

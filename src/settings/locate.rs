@@ -1,0 +1,88 @@
+//! Which configuration file is read.
+
+use std::path::{Path, PathBuf};
+
+/// Where configuration files may lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The user's own, where a home folder is known.
+    pub user: Option<PathBuf>,
+    /// The machine's.
+    pub system: PathBuf,
+}
+
+impl Places {
+    /// The places of this process.
+    pub fn of_this_process() -> Places {
+        Places::of(
+            std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from),
+            std::env::var_os("HOME").map(PathBuf::from),
+        )
+    }
+
+    /// The places for the variables XDG_CONFIG_HOME and HOME. The XDG base directory specification
+    /// wants relative paths ignored.
+    fn of(xdg_config_home: Option<PathBuf>, home: Option<PathBuf>) -> Places {
+        let absolute = |path: &PathBuf| path.is_absolute();
+        let folder = xdg_config_home
+            .filter(absolute)
+            .or_else(|| home.filter(absolute).map(|home| home.join(".config")));
+        Places {
+            user: folder.map(|folder| folder.join("stereod/config.toml")),
+            system: PathBuf::from("/etc/stereod/config.toml"),
+        }
+    }
+
+    /// The places in the order in which they are looked at.
+    pub fn in_order(&self) -> impl Iterator<Item = &Path> {
+        self.user.as_deref().into_iter().chain([self.system.as_path()])
+    }
+}
+
+/// The file to read: the one that was named, else the first that exists, else none.
+pub fn config_file(named: Option<&Path>, places: &Places) -> Option<PathBuf> {
+    match named {
+        Some(named) => Some(named.to_owned()),
+        // What exists but cannot be looked at is an error to report, not a file to pass over.
+        None => places
+            .in_order()
+            .find(|path| {
+                !matches!(
+                    path.symlink_metadata().map_err(|error| error.kind()),
+                    Err(std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+                )
+            })
+            .map(Path::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xdg_before_home() {
+        let user = |xdg: Option<&str>, home: Option<&str>| {
+            Places::of(xdg.map(Into::into), home.map(Into::into)).user
+        };
+        assert_eq!(user(Some("/x"), Some("/h")), Some("/x/stereod/config.toml".into()));
+        assert_eq!(user(None, Some("/h")), Some("/h/.config/stereod/config.toml".into()));
+        assert_eq!(user(Some("x"), Some("/h")), Some("/h/.config/stereod/config.toml".into()));
+        assert_eq!(user(Some(""), None), None);
+    }
+
+    #[test]
+    fn named_before_user_before_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let (user, system) = (folder.path().join("user.toml"), folder.path().join("system.toml"));
+        let places = Places { user: Some(user.clone()), system: system.clone() };
+        let named = Path::new("named.toml");
+
+        assert_eq!(config_file(None, &places), None);
+        std::fs::write(&system, "").unwrap();
+        assert_eq!(config_file(None, &places), Some(system));
+        std::fs::write(&user, "").unwrap();
+        assert_eq!(config_file(None, &places), Some(user));
+        assert_eq!(config_file(Some(named), &places), Some(named.to_owned()));
+    }
+}

@@ -1,0 +1,75 @@
+//! `[source]`: how streams become pairs.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::values::{OrAuto, Unfit};
+
+/// How fast a recorded source is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// As recorded in a window without outputs, else as fast as possible.
+    #[default]
+    Auto,
+    /// As recorded.
+    Realtime,
+    /// As fast as possible.
+    Fast,
+}
+
+/// How streams become pairs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Source {
+    /// Largest difference in time between the eyes of a pair, in milliseconds.
+    pub tolerance_ms: OrAuto,
+    /// How fast a recorded source is played.
+    pub pace: Pace,
+    /// Frame rate of numbered pictures, in pictures a second.
+    pub picture_rate: f64,
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Source { tolerance_ms: OrAuto::Auto, pace: Pace::Auto, picture_rate: 30.0 }
+    }
+}
+
+impl Source {
+    /// Largest difference in time between the eyes of a pair; `None` where the source chooses it.
+    pub fn tolerance(&self) -> Option<Duration> {
+        self.tolerance_ms.value().map(|ms| Duration::from_secs_f64(ms / 1000.0))
+    }
+
+    pub(super) fn check(&self) -> Result<(), Unfit> {
+        if let OrAuto::Value(ms) = self.tolerance_ms
+            && !(0.0..=60_000.0).contains(&ms)
+        {
+            return Err(Unfit::new("tolerance_ms", "`auto` or milliseconds from 0 to 60000"));
+        }
+        Unfit::within("picture_rate", self.picture_rate, 0.01..=1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerance_is_a_time() {
+        let source = Source { tolerance_ms: OrAuto::Value(2.5), ..Source::default() };
+        assert_eq!(source.tolerance(), Some(Duration::from_micros(2500)));
+        assert_eq!(Source::default().tolerance(), None);
+    }
+
+    #[test]
+    fn no_negative_or_unending_tolerance() {
+        for ms in [-1.0, f64::NAN, f64::INFINITY] {
+            let source = Source { tolerance_ms: OrAuto::Value(ms), ..Source::default() };
+            assert_eq!(source.check().unwrap_err().key, "tolerance_ms");
+        }
+    }
+}

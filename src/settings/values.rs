@@ -1,0 +1,233 @@
+//! Values that are a number or a word, and the errors that all sections share.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A number, or `auto` to let the program choose.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum OrAuto {
+    /// The program chooses.
+    #[default]
+    Auto,
+    /// This value.
+    Value(f64),
+}
+
+impl OrAuto {
+    /// The number, or `None` for `auto`.
+    pub fn value(self) -> Option<f64> {
+        match self {
+            OrAuto::Auto => None,
+            OrAuto::Value(value) => Some(value),
+        }
+    }
+}
+
+/// A whole number, or `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrOff {
+    /// Switched off.
+    Off,
+    /// This value.
+    Value(u16),
+}
+
+impl OrOff {
+    /// The number, or `None` for `off`.
+    pub fn value(self) -> Option<u16> {
+        match self {
+            OrOff::Off => None,
+            OrOff::Value(value) => Some(value),
+        }
+    }
+}
+
+const AUTO_EXPECTED: &str = "`auto` or a number";
+const OFF_EXPECTED: &str = "`off` or a whole number from 0 to 65535";
+
+impl FromStr for OrAuto {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(OrAuto::Auto),
+            _ => match text.parse::<f64>() {
+                Ok(value) if value.is_finite() => Ok(OrAuto::Value(value)),
+                _ => Err(format!("expected {AUTO_EXPECTED}")),
+            },
+        }
+    }
+}
+
+impl FromStr for OrOff {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(OrOff::Off),
+            _ => text.parse().map(OrOff::Value).map_err(|_| format!("expected {OFF_EXPECTED}")),
+        }
+    }
+}
+
+impl fmt::Display for OrAuto {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OrAuto::Auto => f.write_str("auto"),
+            OrAuto::Value(value) => value.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for OrOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OrOff::Off => f.write_str("off"),
+            OrOff::Value(value) => value.fmt(f),
+        }
+    }
+}
+
+impl Serialize for OrAuto {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            OrAuto::Auto => serializer.serialize_str("auto"),
+            OrAuto::Value(value) => serializer.serialize_f64(*value),
+        }
+    }
+}
+
+impl Serialize for OrOff {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            OrOff::Off => serializer.serialize_str("off"),
+            OrOff::Value(value) => serializer.serialize_u16(*value),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for OrAuto {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Seen;
+        impl Visitor<'_> for Seen {
+            type Value = OrAuto;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(AUTO_EXPECTED)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<OrAuto, E> {
+                // Only the word: a number in quotation marks is a mistake in a file.
+                match text {
+                    "auto" => Ok(OrAuto::Auto),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<OrAuto, E> {
+                Ok(OrAuto::Value(value as f64))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<OrAuto, E> {
+                Ok(OrAuto::Value(value as f64))
+            }
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<OrAuto, E> {
+                Ok(OrAuto::Value(value))
+            }
+        }
+        deserializer.deserialize_any(Seen)
+    }
+}
+
+impl<'de> Deserialize<'de> for OrOff {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Seen;
+        impl Visitor<'_> for Seen {
+            type Value = OrOff;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(OFF_EXPECTED)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<OrOff, E> {
+                match text {
+                    "off" => Ok(OrOff::Off),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<OrOff, E> {
+                u16::try_from(value)
+                    .map(OrOff::Value)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(value), &self))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<OrOff, E> {
+                u16::try_from(value)
+                    .map(OrOff::Value)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(value), &self))
+            }
+        }
+        deserializer.deserialize_any(Seen)
+    }
+}
+
+/// A value of the right type that its key cannot take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// The key within its section.
+    pub key: &'static str,
+    /// What the key takes, to follow the word "expected".
+    pub expected: String,
+}
+
+impl Unfit {
+    /// `key` takes `expected`.
+    pub fn new(key: &'static str, expected: impl Into<String>) -> Self {
+        Unfit { key, expected: expected.into() }
+    }
+
+    /// Fails unless `value` lies within the range, ends included; a NaN lies nowhere.
+    pub(super) fn within<T: PartialOrd + fmt::Display>(
+        key: &'static str,
+        value: T,
+        range: std::ops::RangeInclusive<T>,
+    ) -> Result<(), Unfit> {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        Err(Unfit::new(key, format!("a number from {} to {}", range.start(), range.end())))
+    }
+
+    /// Fails unless `value` is one of `choices`.
+    pub(super) fn one_of<T: PartialEq + fmt::Display>(
+        key: &'static str,
+        value: T,
+        choices: &[T],
+    ) -> Result<(), Unfit> {
+        if choices.contains(&value) {
+            return Ok(());
+        }
+        let (last, rest) = choices.split_last().expect("a key has choices");
+        let rest = rest.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
+        Err(Unfit::new(key, format!("{rest} or {last}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_numbers_are_told_apart() {
+        assert_eq!("auto".parse(), Ok(OrAuto::Auto));
+        assert_eq!("-1.5".parse(), Ok(OrAuto::Value(-1.5)));
+        assert!("nan".parse::<OrAuto>().is_err());
+        assert!("aut".parse::<OrAuto>().is_err());
+        assert_eq!("off".parse(), Ok(OrOff::Off));
+        assert_eq!("2".parse(), Ok(OrOff::Value(2)));
+        assert!("-1".parse::<OrOff>().unwrap_err().contains("0 to 65535"));
+        assert!("70000".parse::<OrOff>().is_err());
+    }
+
+    #[test]
+    fn ranges_name_their_ends_and_refuse_nan() {
+        assert_eq!(Unfit::within("k", 3, 1..=5), Ok(()));
+        assert_eq!(Unfit::within("k", 6, 1..=5), Err(Unfit::new("k", "a number from 1 to 5")));
+        assert!(Unfit::within("k", f64::NAN, 0.0..=1.0).is_err());
+        assert_eq!(Unfit::one_of("k", 2, &[1, 3, 5]), Err(Unfit::new("k", "1, 3 or 5")));
+    }
+}

@@ -1,0 +1,138 @@
+//! Logs to standard error: what is let through, and how it looks.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::time;
+
+/// How much more or less than the configured filter the command line asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Verbosity {
+    /// As configured.
+    #[default]
+    Configured,
+    /// Errors only.
+    Quiet,
+    /// More: 1 is debug messages of this program, 2 is also traces, 3 is everything of every library.
+    Verbose(u8),
+}
+
+/// A filter that cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("`{filter}` is no log filter: {reason}")]
+pub struct FilterError {
+    filter: String,
+    reason: String,
+}
+
+/// Libraries whose remarks about their own affairs would drown ours; a filter that names them
+/// overrides this.
+const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,winit=warn";
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// Whether `filter` is a list of levels and `module=level`.
+///
+/// # Errors
+/// Where it is not. A lone word that is no level is refused too, although [`EnvFilter`] takes it for
+/// a module: `dbug` would otherwise silence everything.
+pub fn check_filter(filter: &str) -> Result<(), FilterError> {
+    let wrong = |reason: String| FilterError { filter: filter.into(), reason };
+    let lone_word = filter
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.contains(['=', '[', ':']))
+        .find(|part| !LEVELS.contains(&part.to_ascii_lowercase().as_str()));
+    if let Some(word) = lone_word {
+        return Err(wrong(format!("`{word}` is none of {}", LEVELS.join(", "))));
+    }
+    EnvFilter::try_new(filter).map(drop).map_err(|error| wrong(error.to_string()))
+}
+
+/// The filter in force: `rust_log` (the variable RUST_LOG) before the command line before the
+/// configuration.
+fn choose(
+    filter: &str,
+    verbosity: Verbosity,
+    rust_log: Option<&str>,
+) -> Result<String, FilterError> {
+    if let Some(rust_log) = rust_log.filter(|text| !text.trim().is_empty()) {
+        EnvFilter::try_new(rust_log).map_err(|error| FilterError {
+            filter: format!("RUST_LOG={rust_log}"),
+            reason: error.to_string(),
+        })?;
+        return Ok(format!("{HUSHED},{rust_log}"));
+    }
+    Ok(match verbosity {
+        Verbosity::Configured => {
+            check_filter(filter)?;
+            format!("{HUSHED},{filter}")
+        }
+        Verbosity::Quiet => "error".into(),
+        Verbosity::Verbose(0 | 1) => format!("{HUSHED},info,stereod=debug"),
+        Verbosity::Verbose(2) => format!("{HUSHED},info,stereod=trace"),
+        Verbosity::Verbose(_) => "trace".into(),
+    })
+}
+
+/// Starts logging to standard error, with `filter` unless the variable RUST_LOG or the command line
+/// say otherwise. A second call changes nothing.
+///
+/// # Errors
+/// Where the filter in force cannot be understood.
+pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
+    let rust_log = std::env::var("RUST_LOG").ok();
+    let directives = choose(filter, verbosity, rust_log.as_deref())?;
+    let colours = std::io::stderr().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let filter = EnvFilter::builder().parse_lossy(directives);
+    // Seconds since the start: journald and CI add the time of day themselves.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        .with_timer(time::uptime())
+        .with_target(false)
+        .compact()
+        .try_init();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_levels_of_modules() {
+        for good in ["info", "OFF", "warn,stereod::engine=trace", "stereod=debug"] {
+            assert!(check_filter(good).is_ok(), "{good}");
+        }
+        for bad in ["dbug", "", "info,stereod=loud", "info,,warn", "info, stereod=debug"] {
+            assert!(check_filter(bad).is_err(), "{bad}");
+        }
+        assert!(check_filter("dbug").unwrap_err().to_string().contains("off, error, warn, info"));
+    }
+
+    #[test]
+    fn rust_log_before_flags_before_settings() {
+        let chosen = |verbosity, rust_log| choose("warn", verbosity, rust_log).unwrap();
+        assert_eq!(chosen(Verbosity::Configured, None), format!("{HUSHED},warn"));
+        assert_eq!(chosen(Verbosity::Quiet, None), "error");
+        assert!(chosen(Verbosity::Verbose(1), None).ends_with("stereod=debug"));
+        assert!(chosen(Verbosity::Quiet, Some("stereod=trace")).ends_with("stereod=trace"));
+        assert_eq!(chosen(Verbosity::Quiet, Some(" ")), "error");
+    }
+
+    #[test]
+    fn a_filter_can_unhush_a_library() {
+        let filter = EnvFilter::builder().parse_lossy(format!("{HUSHED},info,wgpu_core=debug"));
+        assert!(filter.to_string().contains("wgpu_core=debug"));
+        assert!(!filter.to_string().contains("wgpu_core=warn"));
+    }
+
+    #[test]
+    fn wrong_rust_log_is_named() {
+        let error = choose("warn", Verbosity::Configured, Some("stereod=loud")).unwrap_err();
+        assert!(error.to_string().contains("RUST_LOG=stereod=loud"), "{error}");
+    }
+}

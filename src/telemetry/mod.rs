@@ -1,0 +1,3 @@
+//! What the program tells about itself.
+
+pub mod logs;

@@ -1,0 +1,268 @@
+//! The whole binary: usage, configuration, and the small commands.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// `stereod` with these arguments, blind to the configuration of the machine it runs on.
+fn stereod(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command.output().expect("the binary starts");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    (status.code().expect("no signal"), text(stdout), text(stderr))
+}
+
+/// What it prints when all is well.
+fn prints(arguments: &[&str]) -> String {
+    let (status, stdout, stderr) = run(&mut stereod(arguments));
+    assert_eq!((status, stderr.as_str()), (0, ""), "{arguments:?}");
+    stdout
+}
+
+/// What it complains about when the usage or the configuration is wrong.
+fn refuses(command: &mut Command) -> String {
+    let (status, stdout, stderr) = run(command);
+    assert_eq!((status, stdout.as_str()), (2, ""), "{stderr}");
+    assert!(stderr.starts_with("error: "), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    stderr
+}
+
+fn write(folder: &Path, text: &str) -> String {
+    let file = folder.join("config.toml");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn help_names_every_command() {
+    let help = prints(&["--help"]);
+    for name in ["run", "match", "bench", "config", "completions", "man"] {
+        assert!(help.contains(&format!("\n  {name} ")), "{name}");
+    }
+    assert_eq!(prints(&["-h"]), help);
+    for name in ["run", "match", "bench"] {
+        let help = prints(&[name, "--help"]);
+        for part in
+            ["Usage: stereod ", "--disparities <N>", "--set <SECTION.KEY=VALUE>", "Examples:"]
+        {
+            assert!(help.contains(part), "{name}: {part}");
+        }
+    }
+}
+
+#[test]
+fn version_is_the_package_version() {
+    assert_eq!(prints(&["--version"]), format!("stereod {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn no_command_shows_the_help() {
+    let (status, stdout, stderr) = run(&mut stereod(&[]));
+    assert_eq!((status, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("Usage: stereod <COMMAND>"));
+}
+
+#[test]
+fn run_without_a_source_explains_the_choices() {
+    let message = refuses(&mut stereod(&["run", "--headless"]));
+    for choice in
+        ["--demo", "--left LEFT --right RIGHT", "--side-by-side BOTH", "--top-bottom BOTH"]
+    {
+        assert!(message.contains(choice), "{choice}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    for (arguments, part) in [
+        (&["benhc"][..], "bench"),
+        (&["run", "--demo", "--disparites", "3"], "--disparities"),
+        (&["run", "--left", "a.mp4"], "--right"),
+        (&["run", "--demo", "--side-by-side", "a.mp4"], "cannot be used with"),
+        (&["run", "--demo", "--p1", "300"], "300 is not in 0..=255"),
+        (&["run", "--demo", "--engine", "gpu"], "cuda"),
+        (&["match", "l.png", "r.png"], "--output"),
+        (&["bench", "--size", "640"], "640x480"),
+        (&["completions", "tcsh"], "bash"),
+        (&["man", "walk"], "commands: run, match"),
+    ] {
+        let message = refuses(&mut stereod(arguments));
+        assert!(message.contains(part), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn wrong_key_in_the_file_has_line_and_alternatives() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "# Mine.\n[matching]\np1 = 9\ndisparites = 64\n");
+    let expected = format!(
+        "error: {file}:4: unknown key `disparites` in [matching]; did you mean `disparities`? keys: "
+    );
+    for command in [
+        stereod(&["config", "check", &file]),
+        stereod(&["config", "check", "--config", &file]),
+        stereod(&["config", "print", "--config", &file]),
+        stereod(&["run", "--demo", "--config", &file]),
+        stereod(&["match", "l.png", "r.png", "-o", "o.png", "--config", &file]),
+        stereod(&["bench", "--config", &file]),
+    ] {
+        let mut command = command;
+        let message = refuses(&mut command);
+        assert!(message.starts_with(&expected), "{command:?}: {message}");
+    }
+}
+
+#[test]
+fn the_users_file_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("stereod")).unwrap();
+    let file = write(&folder.path().join("stereod"), "[matching]\np1 = 9\n");
+    let here = |arguments: &[&str]| {
+        let mut command = stereod(arguments);
+        command.env("XDG_CONFIG_HOME", folder.path());
+        command
+    };
+    let (status, stdout, _) = run(&mut here(&["config", "check"]));
+    assert_eq!((status, stdout), (0, format!("{file}: no mistakes\n")));
+    let (_, stdout, _) = run(&mut here(&["config", "print", "--origin"]));
+    let line = stdout.lines().find(|line| line.starts_with("p1 = ")).unwrap();
+    assert!(line.starts_with("p1 = 9 ") && line.ends_with(&format!("# {file}:2")), "{line}");
+
+    write(&folder.path().join("stereod"), "p1 = 9\n");
+    let message = refuses(&mut here(&["config", "check"]));
+    assert_eq!(
+        message,
+        format!("error: {file}:1: the key `p1` belongs below the line [matching]\n")
+    );
+}
+
+#[test]
+fn a_named_file_must_exist() {
+    let message = refuses(&mut stereod(&["bench", "--config", "/nonexistent/a.toml"]));
+    assert!(message.contains("/nonexistent/a.toml cannot be read: No such file"), "{message}");
+}
+
+#[test]
+fn typo_in_the_environment() {
+    let message = refuses(stereod(&["config", "print"]).env("STEREOD_MATCHING_DISPARITES", "64"));
+    assert!(
+        message.starts_with(
+            "error: STEREOD_MATCHING_DISPARITES: unknown variable; \
+             did you mean STEREOD_MATCHING_DISPARITIES? keys of [matching]: "
+        ),
+        "{message}"
+    );
+    let message = refuses(stereod(&["bench"]).env("STEREOD_ENGINE_KIND", "gpu"));
+    assert!(message.contains("STEREOD_ENGINE_KIND: wrong value \"gpu\" for `kind`"), "{message}");
+}
+
+#[test]
+fn typo_in_an_assignment() {
+    let message = refuses(&mut stereod(&["config", "print", "--set", "matching.meidan=3"]));
+    assert!(
+        message.starts_with(
+            "error: --set matching.meidan=3: unknown key `meidan` in [matching]; \
+             did you mean `median`? keys: "
+        ),
+        "{message}"
+    );
+}
+
+#[test]
+fn values_that_no_engine_can_compute() {
+    for (arguments, part) in [
+        (&["bench", "--p1", "50", "--p2", "20"][..], "P2 must be at least P1"),
+        (&["bench", "--p2", "250"], "add up to"),
+        (&["run", "--demo", "--set", "matching.disparities=0"], "a number from 1 to 1024"),
+        (&["run", "--demo", "--min-disparity", "-3000"], "a number from -2047 to 2046"),
+    ] {
+        let message = refuses(&mut stereod(arguments));
+        assert!(message.contains(part), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn wrong_log_filters_are_refused() {
+    let message = refuses(&mut stereod(&["bench", "--set", "log.filter=dbug"]));
+    assert!(message.contains("`debug`"), "{message}");
+    let message = refuses(stereod(&["bench"]).env("RUST_LOG", "stereod=loud"));
+    assert!(message.contains("RUST_LOG=stereod=loud"), "{message}");
+}
+
+#[test]
+fn printed_settings_check_and_print_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes =
+        ["config", "print", "--set", "matching.left_right=off", "--set", "output.record=a b.mkv"];
+    let printed = prints(&changes);
+    assert!(
+        printed.contains("\nleft_right = \"off\"\n")
+            && printed.contains("\nrecord = \"a b.mkv\"\n")
+    );
+    let file = write(folder.path(), &printed);
+    assert_eq!(prints(&["config", "check", &file]), format!("{file}: no mistakes\n"));
+    assert_eq!(prints(&["config", "print", "--config", &file]), printed);
+
+    let with_origins = prints(&["config", "print", "--origin", "--config", &file]);
+    assert!(with_origins.contains(&format!("# {file}:")));
+    let file = write(folder.path(), &with_origins);
+    assert_eq!(prints(&["config", "print", "--config", &file]), printed);
+}
+
+#[test]
+fn completions_for_the_usual_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = prints(&["completions", shell]);
+        assert!(script.contains("stereod") && script.contains("side-by-side"), "{shell}");
+    }
+}
+
+#[test]
+fn manual_pages_are_troff() {
+    let whole = prints(&["man"]);
+    assert!(whole.starts_with(".ie ") && whole.contains("\n.TH stereod 1 "), "{whole}");
+    assert!(prints(&["man", "run"]).contains("\n.TH stereod-run 1 "));
+
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    assert_eq!(prints(&["man", "--dir", pages.to_str().unwrap()]), "");
+    for page in ["stereod.1", "stereod-run.1", "stereod-config-check.1"] {
+        assert!(pages.join(page).exists(), "{page}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    // The pipe is closed before anything is written.
+    let mut child = stereod(&["config", "print"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (status, _, stderr) = run(stereod(&["config", "print"]).stdout(full));
+    assert_eq!(status, 1);
+    assert_eq!(
+        stderr,
+        "error: standard output cannot be written: No space left on device (os error 28)\n"
+    );
+}
