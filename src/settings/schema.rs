@@ -227,7 +227,12 @@ mod tests {
                 "`auto` or milliseconds from 0 to 60000",
             ),
             ("output", "record", Value::from(1), "a text in quotation marks"),
-            ("engine", "simd", Value::from(Vec::<Value>::new()), "a text in quotation marks"),
+            (
+                "engine",
+                "simd",
+                Value::from(Vec::<Value>::new()),
+                "one of `auto`, `avx512`, `avx2`, `portable`",
+            ),
         ] {
             let message = misfit(section, key, value.clone());
             assert!(

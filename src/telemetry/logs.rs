@@ -1,7 +1,9 @@
 //! Logs to standard error: what is let through, and how it looks.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
 
+use indicatif::ProgressBar;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::time;
 
@@ -83,19 +85,45 @@ fn choose(
 pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let directives = choose(filter, verbosity, rust_log.as_deref())?;
-    let colours = std::io::stderr().is_terminal()
+    let colours = io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let filter = EnvFilter::builder().parse_lossy(directives);
     // Seconds since the start: journald and CI add the time of day themselves.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| AboveBar)
         .with_ansi(colours)
         .with_timer(time::uptime())
         .with_target(false)
         .compact()
         .try_init();
     Ok(())
+}
+
+/// The progress bar that lines are written above.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// From now on lines are written above `bar`, so that neither smears the other; `None` ends that.
+pub fn write_above(bar: Option<ProgressBar>) {
+    *BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = bar;
+}
+
+/// Standard error, with the progress bar out of the way while a line is written.
+struct AboveBar;
+
+impl Write for AboveBar {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // A copy, so that the lock is not held while the bar redraws itself.
+        let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        match bar {
+            Some(bar) if !bar.is_finished() => bar.suspend(|| io::stderr().write(line)),
+            _ => io::stderr().write(line),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# Installs what building and running stereod needs and this machine lacks. Says what it does, asks
+# for sudo only when something is missing, and does nothing the second time.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+    cat <<'END'
+Usage: scripts/setup.sh [--tests] [--rust] [--check]
+
+Installs what building and running stereod needs. On Debian and Ubuntu missing packages are installed
+with apt; elsewhere they are named.
+
+  --tests   also what the tests need (a virtual display, tools that look at its pictures)
+  --rust    install or update Rust with rustup where it is missing or too old, without asking
+  --check   only say what is missing (exit status 1 if anything is)
+END
+}
+
+tests=no rust=no check=no
+for argument in "$@"; do
+    case $argument in
+        --tests) tests=yes ;;
+        --rust) rust=yes ;;
+        --check) check=yes ;;
+        -h | --help) usage; exit 0 ;;
+        *) echo "setup: unknown argument $argument" >&2; usage >&2; exit 2 ;;
+    esac
+done
+
+say() { echo "setup: $*"; }
+fail() { echo "setup: $*" >&2; exit 1; }
+
+packages=(
+    build-essential pkg-config
+    libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
+    gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
+    gstreamer1.0-plugins-ugly gstreamer1.0-libav
+    libvulkan1 mesa-vulkan-drivers
+)
+test_packages=(xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3)
+if [[ $tests == yes ]]; then packages+=("${test_packages[@]}"); fi
+
+as_root() {
+    if [[ $EUID -eq 0 ]]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        fail "root rights are needed and there is no sudo; as root, run: $*"
+    fi
+}
+
+# Debian and Ubuntu: the package database knows what is installed.
+setup_apt() {
+    local package missing=()
+    for package in "${packages[@]}"; do
+        if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
+            missing+=("$package")
+        fi
+    done
+    if [[ ${#missing[@]} -eq 0 ]]; then
+        say "all ${#packages[@]} system packages are installed"
+        return
+    fi
+    if [[ $check == yes ]]; then
+        say "missing: ${missing[*]}"
+        return 1
+    fi
+    say "installing ${#missing[@]} missing packages with apt: ${missing[*]}"
+    if [[ $EUID -ne 0 ]]; then say "sudo may ask for your password for this"; fi
+    as_root apt-get update || say "the package lists could not be updated; trying with the old ones"
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install --yes --no-install-recommends "${missing[@]}" ||
+        fail "apt could not install them (see above; on Ubuntu they need the component 'universe')"
+}
+
+# Elsewhere: look for the things themselves.
+setup_other() {
+    local module element tool missing=()
+    command -v cc >/dev/null || missing+=("a C compiler")
+    if command -v pkg-config >/dev/null; then
+        for module in gstreamer-1.0 gstreamer-app-1.0 gstreamer-video-1.0; do
+            pkg-config --exists "$module >= 1.22" || missing+=("$module >= 1.22 (development files)")
+        done
+    else
+        missing+=(pkg-config)
+    fi
+    if command -v gst-inspect-1.0 >/dev/null; then
+        for element in uridecodebin3 videoconvert matroskamux jpegdec pngdec mp4mux h264parse \
+            x264enc avdec_h264 avenc_ffv1; do
+            gst-inspect-1.0 --exists "$element" || missing+=("GStreamer element $element")
+        done
+    else
+        missing+=("gst-inspect-1.0")
+    fi
+    # ldconfig lies outside the PATH of ordinary users on some systems.
+    if ! PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -F libvulkan.so.1 >/dev/null; then
+        missing+=("the Vulkan loader, libvulkan.so.1")
+    fi
+    if [[ $tests == yes ]]; then
+        for tool in Xvfb xdotool import xwd gst-launch-1.0 python3; do
+            command -v "$tool" >/dev/null || missing+=("$tool")
+        done
+    fi
+    if [[ ${#missing[@]} -eq 0 ]]; then
+        say "everything needed is installed"
+        return
+    fi
+    {
+        echo "setup: this is neither Debian nor Ubuntu, so nothing is installed for you. Missing:"
+        printf '  %s\n' "${missing[@]}"
+        cat <<'END'
+Packages on Fedora (x264enc comes from RPM Fusion, https://rpmfusion.org):
+  sudo dnf install gcc pkgconf-pkg-config gstreamer1-devel gstreamer1-plugins-base-devel \
+      gstreamer1-plugins-base-tools gstreamer1-plugins-good gstreamer1-plugins-bad-free \
+      gstreamer1-plugins-ugly gstreamer1-plugin-libav vulkan-loader mesa-vulkan-drivers
+  for the tests also: xorg-x11-server-Xvfb xdotool ImageMagick xwd python3
+Packages on Arch:
+  sudo pacman -S --needed base-devel pkgconf gstreamer gst-plugins-base gst-plugins-good \
+      gst-plugins-bad gst-plugins-ugly gst-libav vulkan-icd-loader vulkan-swrast
+  for the tests also: xorg-server-xvfb xdotool imagemagick xorg-xwd python
+END
+    } >&2
+    return 1
+}
+
+# The oldest Rust that Cargo.toml allows.
+wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+
+# Whether version $1 is at least version $2.
+at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]; }
+
+setup_rust() {
+    # rustup's folder is not yet on the PATH of the shell that installed it.
+    PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+    local found='' state
+    if command -v cargo >/dev/null; then found=$(cargo --version 2>/dev/null | cut -d ' ' -f 2); fi
+    if [[ -n $found ]] && at_least "$found" "$wanted"; then
+        say "Rust $found is installed ($wanted or newer is needed)"
+        return
+    fi
+    state="Rust is missing"
+    if [[ -n $found ]]; then state="Rust $found is too old"; fi
+    local install="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    if command -v rustup >/dev/null; then install="rustup update stable && rustup default stable"; fi
+    if [[ $rust == no && $check == no && -t 0 && -t 1 ]]; then
+        say "$state; $wanted or newer is needed. It can be installed now, for this user only, with"
+        say "  $install"
+        local answer
+        read -r -p "setup: do that? [y/N] " answer
+        if [[ $answer == [yY]* ]]; then rust=yes; fi
+    fi
+    if [[ $rust == no || $check == yes ]]; then
+        echo "setup: $state; $wanted or newer is needed. Install it with rustup and start again:" >&2
+        echo "  $install" >&2
+        echo "or let scripts/setup.sh --rust do so." >&2
+        return 1
+    fi
+    if command -v rustup >/dev/null; then
+        say "updating Rust with rustup"
+        rustup toolchain install stable --profile minimal --component clippy,rustfmt
+        rustup default stable
+    else
+        say "installing Rust with rustup for this user (~/.cargo, ~/.rustup)"
+        command -v curl >/dev/null || fail "curl is needed for that; install it and start again"
+        local script
+        script=$(mktemp)
+        curl --proto '=https' --tlsv1.2 -sSf -o "$script" https://sh.rustup.rs ||
+            fail "rustup could not be fetched"
+        sh "$script" -y --no-modify-path --profile minimal --component clippy,rustfmt
+        rm -f "$script"
+        say "for your own shell: . ${CARGO_HOME:-$HOME/.cargo}/env"
+    fi
+}
+
+status=0
+if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
+    setup_apt || status=1
+else
+    setup_other || status=1
+fi
+setup_rust || status=1
+exit "$status"

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Sets up, then runs all checks and tests. Needs no GPU, display or camera, and asks nothing.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+    echo "Usage: scripts/test.sh [ARGUMENTS OF cargo test]"
+    exit 0
+fi
+
+started=$SECONDS
+scripts/setup.sh --tests </dev/null || exit 1
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+export PATH
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# Graphics and sound libraries want this folder, and only for this user.
+if [[ ! -d ${XDG_RUNTIME_DIR:-/nonexistent} || ! -w ${XDG_RUNTIME_DIR:-/nonexistent} ]]; then
+    export XDG_RUNTIME_DIR=$scratch/runtime
+    mkdir -m 700 "$XDG_RUNTIME_DIR"
+fi
+# The machine's own configuration is none of the tests' business.
+export XDG_CONFIG_HOME=$scratch/config
+
+summary=()
+failed=0
+
+# Runs one check; a failure does not stop the others.
+check() {
+    local name=$1 begin=$SECONDS result=ok
+    shift
+    echo
+    echo "== $name: $*"
+    if ! "$@" </dev/null; then
+        result=FAILED
+        failed=$((failed + 1))
+    fi
+    summary+=("$(printf '%-28s %-7s %4d s' "$name" "$result" $((SECONDS - begin)))")
+}
+
+skip() { summary+=("$(printf '%-28s skipped, %s' "$1" "$2")"); }
+
+# All of Cargo's tests, their output kept to count them.
+tests() {
+    cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$scratch/tests"
+}
+
+check "formatting" cargo fmt --check
+check "layers, self-test" python3 scripts/check_layering.py --self-test
+check "layers" python3 scripts/check_layering.py
+if command -v shellcheck >/dev/null; then
+    check "shell scripts" shellcheck scripts/*.sh .ci/run
+else
+    skip "shell scripts" "shellcheck is not installed"
+fi
+check "clippy" cargo clippy --locked --all-targets -- -D warnings
+check "tests" tests "$@"
+
+# Adds up Cargo's closing lines: "test result: ok. 12 passed; 0 failed; 0 ignored; ...".
+count() {
+    sed -n "s/^test result: .* \([0-9]*\) $1.*/\1/p" "$scratch/tests" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+echo
+echo "== summary"
+printf '%s\n' "${summary[@]}"
+echo "tests: $(count passed) passed, $(count failed) failed, $(count ignored) ignored"
+if [[ $failed -gt 0 ]]; then
+    echo "FAILED: $failed of ${#summary[@]} checks, after $((SECONDS - started)) s"
+    exit 1
+fi
+echo "all checks passed after $((SECONDS - started)) s"

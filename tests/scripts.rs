@@ -1,0 +1,134 @@
+//! `scripts/setup.sh` on machines that are played by stubs, so that nothing is installed for real.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A machine: a folder that is the whole PATH, and a log of what was called to change it.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    /// A machine with the ordinary tools and the Rust that the crate needs.
+    fn new() -> Machine {
+        let machine = Machine(tempfile::tempdir().unwrap());
+        fs::create_dir(machine.folder().join("bin")).unwrap();
+        for tool in
+            ["bash", "cat", "cut", "dirname", "env", "grep", "head", "printf", "sed", "sort"]
+        {
+            let real = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(tool));
+            let real = real.iter().find(|path| path.exists()).expect("an ordinary tool");
+            symlink(real, machine.folder().join("bin").join(tool)).unwrap();
+        }
+        machine.tool("cargo", &format!("echo cargo {}.0", env!("CARGO_PKG_RUST_VERSION")))
+    }
+
+    fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Adds a tool that is a line of shell.
+    fn tool(self, name: &str, line: &str) -> Machine {
+        let file = self.folder().join("bin").join(name);
+        fs::write(&file, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    /// Adds a Debian on which every package but `missing` is installed; `apt-get` and `sudo` log.
+    fn debian(self, missing: &str) -> Machine {
+        let log = self.folder().join("log").display().to_string();
+        self.tool("dpkg-query", &format!("[ \"$4\" = \"{missing}\" ] || echo installed"))
+            .tool("apt-get", &format!("echo \"apt-get $*\" >> {log}"))
+            .tool("sudo", &format!("echo sudo >> {log}; exec \"$@\""))
+    }
+
+    /// Exit status, everything that was said, and what was called to change the machine.
+    fn set_up(&self, arguments: &[&str]) -> (i32, String, String) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/setup.sh");
+        let output = Command::new("/bin/bash")
+            .arg(script)
+            .args(arguments)
+            .env("PATH", self.folder().join("bin"))
+            .env("HOME", self.folder())
+            .env_remove("CARGO_HOME")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let log = fs::read_to_string(self.folder().join("log")).unwrap_or_default();
+        (output.status.code().unwrap(), String::from_utf8(said).unwrap(), log)
+    }
+}
+
+#[test]
+fn nothing_missing_is_nothing_done() {
+    let (status, said, log) = Machine::new().debian("").set_up(&["--tests"]);
+    assert_eq!((status, log.as_str()), (0, ""), "{said}");
+    assert!(said.contains("packages are installed"), "{said}");
+}
+
+#[test]
+fn only_what_is_missing_is_installed() {
+    let machine = Machine::new().debian("xvfb");
+    let (status, said, log) = machine.set_up(&[]);
+    assert_eq!((status, log.as_str()), (0, ""), "{said}");
+
+    let (status, said, log) = machine.set_up(&["--tests", "--check"]);
+    assert_eq!((status, log.as_str()), (1, ""), "{said}");
+    assert!(said.contains("missing: xvfb\n"), "{said}");
+
+    let (status, said, log) = machine.set_up(&["--tests"]);
+    assert_eq!(status, 0, "{said}");
+    let calls: Vec<&str> = log.lines().filter(|line| *line != "sudo").collect();
+    assert_eq!(
+        calls,
+        ["apt-get update", "apt-get install --yes --no-install-recommends xvfb"],
+        "{said}"
+    );
+}
+
+#[test]
+fn other_systems_get_the_names_of_packages() {
+    // The script looks into /sbin too, where this machine has a real one.
+    let (status, said, log) = Machine::new().tool("ldconfig", "").set_up(&[]);
+    assert_eq!((status, log.as_str()), (1, ""), "{said}");
+    for part in ["gst-inspect-1.0", "dnf install", "pacman -S", "libvulkan.so.1"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn other_systems_with_everything_are_content() {
+    let machine = Machine::new()
+        .tool("cc", "")
+        .tool("pkg-config", "")
+        .tool("gst-inspect-1.0", "")
+        .tool("ldconfig", "echo libvulkan.so.1");
+    let (status, said, _) = machine.set_up(&[]);
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("everything needed is installed"), "{said}");
+
+    let (status, said, _) = machine.set_up(&["--tests"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("  Xvfb\n") && !said.contains("x264enc\n"), "{said}");
+}
+
+#[test]
+fn old_rust_is_named_and_left_alone() {
+    let machine = Machine::new().debian("").tool("cargo", "echo 'cargo 1.9.0 (abc)'");
+    let (status, said, _) = machine.set_up(&[]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("Rust 1.9.0 is too old") && said.contains("rustup.rs | sh"), "{said}");
+}
+
+#[test]
+fn rust_is_updated_where_that_is_asked_for() {
+    let machine = Machine::new().debian("").tool("cargo", "echo 'cargo 1.9.0 (abc)'");
+    let log = machine.folder().join("log").display().to_string();
+    let machine = machine.tool("rustup", &format!("echo \"rustup $*\" >> {log}"));
+    let (status, said, log) = machine.set_up(&["--rust"]);
+    assert_eq!(status, 0, "{said}");
+    assert!(log.contains("rustup toolchain install stable"), "{log}");
+}
