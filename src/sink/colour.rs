@@ -1,67 +1,379 @@
-//! Colours for disparity.
+//! Colours for disparity: one definition for the preview video, the snapshots and the window.
+//!
+//! A [`ColourRange`] says which disparities span the colours, a [`ColourScale`] follows it from
+//! frame to frame, and a [`ColourMap`] holds the 256 colours. Unknown disparity is black.
 
-use crate::frame::{DisparityMap, INVALID};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::time::Duration;
 
-/// How disparity becomes colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+use serde::{Deserialize, Serialize};
+
+use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
+
+/// The colour of unknown disparity.
+pub const UNKNOWN_COLOUR: [u8; 3] = [0, 0, 0];
+
+/// Red, green and blue of each of the 256 steps, far (small disparity) first.
+pub type ColourTable = [[u8; 3]; 256];
+
+/// A colour for each of 256 steps from far (small disparity) to near.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ColourMap {
-    /// Google's turbo.
+    /// Google's rainbow with even lightness steps: far is blue, near is red (Mikhailov, 2019).
+    #[default]
     Turbo,
-    /// Matplotlib's viridis.
+    /// Matplotlib's default: far is violet, near is yellow; fit for colour-blind readers.
     Viridis,
-    /// Black to white.
+    /// Far is dark, near is bright.
     Grey,
 }
 
 impl ColourMap {
-    /// The 256 colours (red, green, blue), from the smallest disparity to the largest.
-    pub fn table(self) -> [[u8; 3]; 256] {
-        std::array::from_fn(|i| {
-            let gradient = match self {
-                ColourMap::Turbo => colorous::TURBO,
-                ColourMap::Viridis => colorous::VIRIDIS,
-                ColourMap::Grey => return [i as u8; 3],
-            };
-            gradient.eval_rational(i, 256).as_array()
-        })
+    /// Every map, in the order in which the window goes through them.
+    pub const ALL: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
+
+    /// The name in settings and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            ColourMap::Turbo => "turbo",
+            ColourMap::Viridis => "viridis",
+            ColourMap::Grey => "grey",
+        }
     }
 
-    /// The next map, round and round.
+    /// The next map in [`ALL`](Self::ALL), from the last to the first.
     pub fn next(self) -> Self {
-        match self {
-            ColourMap::Turbo => ColourMap::Viridis,
-            ColourMap::Viridis => ColourMap::Grey,
-            ColourMap::Grey => ColourMap::Turbo,
-        }
+        let at = Self::ALL.iter().position(|&map| map == self).unwrap_or(0);
+        Self::ALL[(at + 1) % Self::ALL.len()]
+    }
+
+    /// The colours, far (small disparity) first.
+    pub fn table(self) -> &'static ColourTable {
+        static TABLES: OnceLock<[ColourTable; 3]> = OnceLock::new();
+        let tables = TABLES.get_or_init(|| {
+            let sampled = |gradient: colorous::Gradient| {
+                std::array::from_fn(|step| gradient.eval_rational(step, 256).as_array())
+            };
+            [
+                sampled(colorous::TURBO),
+                sampled(colorous::VIRIDIS),
+                std::array::from_fn(|step| [step as u8; 3]),
+            ]
+        });
+        &tables[self as usize]
     }
 }
 
-/// Which disparities take the first and the last colour.
-#[derive(Clone, Debug, PartialEq)]
+impl fmt::Display for ColourMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ColourMap {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|map| map.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("unknown colour map \"{name}\": choose one of {names}")
+        })
+    }
+}
+
+/// Which disparities span the colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ColourRange {
-    /// Always these, in 1/16 px.
-    Fixed(i16, i16),
-    /// Slowly following the content; the present limits in 1/16 px.
-    Adaptive(f32, f32),
+    /// The whole range of candidate disparities.
+    #[default]
+    Full,
+    /// From `low` to `high` pixels of disparity.
+    Fixed {
+        /// Disparity of the first colour, in pixels.
+        low: f32,
+        /// Disparity of the last colour, in pixels.
+        high: f32,
+    },
+    /// What the scene holds: the 2nd and 98th percentile of the valid disparities, followed with a
+    /// time constant, so that colours drift with the scene but never flicker.
+    Adaptive {
+        /// The time constant in seconds.
+        seconds: f32,
+    },
 }
 
 impl ColourRange {
-    /// Limits in 1/16 px: those of the first and the last colour.
-    pub fn limits(&self) -> (i16, i16) {
-        match *self {
-            ColourRange::Fixed(low, high) => (low, high),
-            ColourRange::Adaptive(low, high) => (low.round() as i16, high.round() as i16),
+    /// The adaptive range with the default time constant of 1.5 s.
+    pub const ADAPTIVE: ColourRange = ColourRange::Adaptive { seconds: 1.5 };
+}
+
+/// Percentage of the valid values that the adaptive range leaves out at either end.
+const TAIL_PERCENT: u64 = 2;
+
+/// The adaptive range looks at every n-th column and row: enough for percentiles, and cheap.
+const SAMPLE_STEP: usize = 2;
+
+/// The adaptive range does not follow frames in which less than this share of the samples, in
+/// percent, is valid: their percentiles say nothing about the scene.
+const FEWEST_VALID_PERCENT: usize = 1;
+
+/// The colours never span less than this many pixels of disparity.
+const NARROWEST: f32 = 1.0;
+
+/// The disparities that span the colours now.
+///
+/// Frames in, limits out: [`update`](Self::update) depends on nothing but the maps and their
+/// capture times, so that a replay gives the same colours every time.
+#[derive(Clone, Debug)]
+pub struct ColourScale {
+    mode: ColourRange,
+    range: DisparityRange,
+    low: f32,
+    high: f32,
+    /// Capture time of the last frame that was followed; `None` before the first.
+    followed: Option<Duration>,
+    /// Samples of each sixteenth of the range; used again for every frame.
+    histogram: Vec<u32>,
+}
+
+impl ColourScale {
+    /// A scale for maps with disparities in `range`.
+    pub fn new(mode: ColourRange, range: DisparityRange) -> Self {
+        let (low, high) = match mode {
+            ColourRange::Fixed { low, high } => (low, high),
+            ColourRange::Full | ColourRange::Adaptive { .. } => {
+                (range.min as f32, range.max() as f32)
+            }
+        };
+        let mut scale = Self { mode, range, low, high, followed: None, histogram: Vec::new() };
+        scale.set(low, high);
+        scale
+    }
+
+    /// Disparity of the first and of the last colour, in pixels.
+    pub fn limits(&self) -> (f32, f32) {
+        (self.low, self.high)
+    }
+
+    /// Follows the scene, where the mode is adaptive; `timestamp` is the capture time of the map.
+    pub fn update(&mut self, map: &DisparityMap, timestamp: Duration) {
+        let ColourRange::Adaptive { seconds } = self.mode else { return };
+        let Some((low, high)) = self.percentiles(map) else { return };
+        // The first frame is taken as it is; later ones move the limits by their share of the time
+        // constant. A gap in the stream counts as no more than one time constant.
+        let share = self.followed.map_or(1.0, |before| {
+            let elapsed = timestamp.saturating_sub(before).as_secs_f32();
+            let seconds = seconds.max(0.1);
+            1.0 - (-(elapsed / seconds).min(1.0)).exp()
+        });
+        self.followed = Some(timestamp);
+        self.set(self.low + (low - self.low) * share, self.high + (high - self.high) * share);
+    }
+
+    fn set(&mut self, low: f32, high: f32) {
+        // A comparison that is false for NaN, so that no setting can reach the colours as NaN.
+        let (low, high) = if high - low >= 0.0 { (low, high) } else { (high, low) };
+        if low.is_finite() && high.is_finite() {
+            self.low = low;
+            self.high = high.max(low + NARROWEST);
+        } else {
+            self.low = self.range.min as f32;
+            self.high = (self.range.max() as f32).max(self.low + NARROWEST);
         }
     }
 
-    /// Takes note of one map of the stream.
-    pub fn update(&mut self, map: &DisparityMap) {
-        if let ColourRange::Adaptive(low, high) = self {
-            let valid = || map.values().iter().copied().filter(|&v| v != INVALID);
-            if let (Some(least), Some(most)) = (valid().min(), valid().max()) {
-                *low += 0.02 * (f32::from(least) - *low);
-                *high += 0.02 * (f32::from(most) - *high);
+    /// The 2nd and 98th percentile of the map's valid values, in pixels; `None` where too few are
+    /// valid.
+    fn percentiles(&mut self, map: &DisparityMap) -> Option<(f32, f32)> {
+        let first = SUBPIXEL * self.range.min;
+        let bins = SUBPIXEL as usize * self.range.count.max(1);
+        self.histogram.clear();
+        self.histogram.resize(bins, 0);
+        let (mut samples, mut valid) = (0, 0);
+        for row in map.values().chunks_exact(map.width()).step_by(SAMPLE_STEP) {
+            for &value in row.iter().step_by(SAMPLE_STEP) {
+                samples += 1;
+                if value != INVALID {
+                    valid += 1;
+                    let bin = (i32::from(value) - first).clamp(0, bins as i32 - 1);
+                    self.histogram[bin as usize] += 1;
+                }
             }
         }
+        if valid == 0 || valid * 100 < samples * FEWEST_VALID_PERCENT {
+            return None;
+        }
+        let tail = valid as u64 * TAIL_PERCENT / 100;
+        let at = |bin: usize| (first + bin as i32) as f32 / SUBPIXEL as f32;
+        let beyond_tail = |counts: &mut dyn Iterator<Item = &u32>| {
+            let mut seen = 0;
+            counts
+                .take_while(|&&count| {
+                    seen += u64::from(count);
+                    seen <= tail
+                })
+                .count()
+        };
+        let low = beyond_tail(&mut self.histogram.iter());
+        let high = bins - 1 - beyond_tail(&mut self.histogram.iter().rev());
+        Some((at(low), at(high)))
+    }
+
+    /// Step 0 to 255 of a valid value of a map (in 1/16 px).
+    #[inline]
+    pub fn step(&self, value: i16) -> u8 {
+        let (low, gain) = self.line();
+        step(f32::from(value), low, gain)
+    }
+
+    /// The first colour's disparity in 1/16 px, and steps per 1/16 px.
+    fn line(&self) -> (f32, f32) {
+        let unit = SUBPIXEL as f32;
+        (self.low * unit, 255.0 / ((self.high - self.low) * unit))
+    }
+}
+
+#[inline]
+fn step(value: f32, low: f32, gain: f32) -> u8 {
+    // The conversion saturates: below 0 becomes 0, above 255 becomes 255.
+    ((value - low) * gain + 0.5) as u8
+}
+
+/// Colours a disparity map into rows of `BYTES` bytes a pixel: red, green, blue, and where `BYTES`
+/// is 4 a fourth byte of 255. Row y starts at `y * stride` of `out`; bytes of `out` between the rows
+/// stay as they are.
+///
+/// # Panics
+/// Where `BYTES` is neither 3 nor 4, or `out` is too small for the map.
+pub fn colourise<const BYTES: usize>(
+    map: &DisparityMap,
+    colours: ColourMap,
+    scale: &ColourScale,
+    out: &mut [u8],
+    stride: usize,
+) {
+    const { assert!(BYTES == 3 || BYTES == 4) };
+    let used = map.width() * BYTES;
+    assert!(stride >= used && out.len() >= stride * (map.height().max(1) - 1) + used);
+    // One look-up gives the four bytes that are written.
+    let table = colours.table().map(|[r, g, b]| [r, g, b, 255]);
+    let [r, g, b] = UNKNOWN_COLOUR;
+    let unknown = [r, g, b, 255];
+    let (low, gain) = scale.line();
+    for (values, row) in map.values().chunks_exact(map.width()).zip(out.chunks_mut(stride)) {
+        for (&value, pixel) in values.iter().zip(row.as_chunks_mut::<BYTES>().0) {
+            let colour = table[usize::from(step(f32::from(value), low, gain))];
+            let colour = if value == INVALID { unknown } else { colour };
+            pixel.copy_from_slice(&colour[..BYTES]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Pooled;
+
+    const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
+
+    fn map(width: usize, values: Vec<i16>) -> DisparityMap {
+        DisparityMap::new(width, values.len() / width, Pooled::unpooled(values))
+    }
+
+    fn flat(pixels: i16) -> DisparityMap {
+        map(64, vec![pixels * 16; 64 * 64])
+    }
+
+    fn seconds(seconds: f32) -> Duration {
+        Duration::from_secs_f32(seconds)
+    }
+
+    #[test]
+    fn the_maps_run_from_far_to_near() {
+        let turbo = ColourMap::Turbo.table();
+        let [r, _, b] = turbo[40];
+        assert!(b > r, "far is blue: {:?}", turbo[40]);
+        let [r, _, b] = turbo[225];
+        assert!(r > b, "near is red: {:?}", turbo[225]);
+        assert_eq!(ColourMap::Grey.table()[77], [77; 3]);
+        // The ends of viridis as matplotlib has them.
+        assert_eq!(ColourMap::Viridis.table()[0], [0x44, 0x01, 0x54]);
+        assert_eq!(ColourMap::Viridis.table()[255], [0xfd, 0xe7, 0x25]);
+    }
+
+    #[test]
+    fn names_and_order() {
+        for colours in ColourMap::ALL {
+            assert_eq!(colours.name().parse(), Ok(colours));
+            assert_eq!(colours.next().next().next(), colours);
+        }
+        let error = "jet".parse::<ColourMap>().unwrap_err();
+        assert!(error.contains("jet") && error.contains("turbo, viridis, grey"), "{error}");
+    }
+
+    #[test]
+    fn the_full_range_spans_the_colours_and_unknown_is_black() {
+        let scale = ColourScale::new(ColourRange::Full, RANGE);
+        assert_eq!((scale.step(0), scale.step(63 * 16)), (0, 255));
+        assert_eq!((scale.step(-400), scale.step(i16::MAX)), (0, 255));
+        let map = map(3, vec![0, INVALID, 63 * 16, 505, 16, 32]);
+        let mut rgb = vec![9; 2 * 10];
+        colourise::<3>(&map, ColourMap::Grey, &scale, &mut rgb, 10);
+        assert_eq!(rgb, [0, 0, 0, 0, 0, 0, 255, 255, 255, 9, 128, 128, 128, 4, 4, 4, 8, 8, 8, 9]);
+        let mut rgbx = vec![9; 2 * 12];
+        colourise::<4>(&map, ColourMap::Viridis, &scale, &mut rgbx, 12);
+        assert_eq!(rgbx[..8], [0x44, 0x01, 0x54, 255, 0, 0, 0, 255]);
+    }
+
+    #[test]
+    fn fixed_limits_may_come_in_either_order_and_are_never_nan() {
+        let steps = |low, high| {
+            let scale = ColourScale::new(ColourRange::Fixed { low, high }, RANGE);
+            (scale.step(10 * 16), scale.step(20 * 16))
+        };
+        assert_eq!(steps(10.0, 20.0), (0, 255));
+        assert_eq!(steps(20.0, 10.0), (0, 255));
+        assert_eq!(steps(f32::NAN, 10.0), (40, 81));
+        assert_eq!(steps(10.0, 10.0), (0, 255));
+    }
+
+    #[test]
+    fn adaptive_takes_the_first_scene_and_then_drifts() {
+        let mut scale = ColourScale::new(ColourRange::ADAPTIVE, RANGE);
+        // 64 columns of disparity 10 to 41.5.
+        let ramp = map(64, (0..64 * 64).map(|i| 160 + i % 64 * 8).collect());
+        scale.update(&ramp, seconds(0.0));
+        let (low, high) = scale.limits();
+        assert!((low - 10.0).abs() < 1.1 && (high - 41.5).abs() < 1.1, "{low} {high}");
+
+        // The scene jumps: within one frame the limits hardly move, within seconds they arrive.
+        let near = map(64, (0..64 * 64).map(|i| 480 + i % 64 * 8).collect());
+        scale.update(&near, seconds(0.033));
+        let (after, _) = scale.limits();
+        assert!(after - low < 0.6, "{low} -> {after}");
+        for frame in 2..300 {
+            scale.update(&near, seconds(frame as f32 / 30.0));
+        }
+        let (low, high) = scale.limits();
+        assert!((low - 30.0).abs() < 1.2 && (high - 61.5).abs() < 1.2, "{low} {high}");
+    }
+
+    #[test]
+    fn adaptive_ignores_outliers_and_empty_frames() {
+        let mut scale = ColourScale::new(ColourRange::ADAPTIVE, RANGE);
+        scale.update(&map(64, vec![INVALID; 64 * 64]), seconds(0.0));
+        assert_eq!(scale.limits(), (0.0, 63.0));
+        let mut values = vec![20 * 16; 64 * 64];
+        values[..40].fill(62 * 16);
+        scale.update(&map(64, values), seconds(0.1));
+        assert_eq!(scale.limits(), (20.0, 21.0));
+        scale.update(&map(64, vec![INVALID; 64 * 64]), seconds(9.0));
+        assert_eq!(scale.limits(), (20.0, 21.0));
+        // Time that runs backwards moves nothing.
+        scale.update(&flat(50), seconds(0.0));
+        assert_eq!(scale.limits(), (20.0, 21.0));
     }
 }

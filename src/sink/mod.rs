@@ -1,6 +1,12 @@
 //! Where disparity goes.
 
 pub mod colour;
+pub mod encoding;
+pub mod files;
+pub mod pictures;
+pub mod png;
+pub mod still;
+pub mod video;
 pub mod window;
 
 use std::sync::Arc;

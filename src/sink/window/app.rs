@@ -1,6 +1,5 @@
 //! The event loop's side of the window: what arrives, what the user does, when to draw.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,13 +13,13 @@ use winit::window::{Fullscreen, WindowId};
 
 use super::mailbox::Rates;
 use super::overlay::{Hover, Legend, OverlayContent};
-use super::scene::{Scene, View, panes};
+use super::scene::{Limits, Scene, View, panes};
 use super::screen::{Drawn, Screen};
 use super::snapshot::{self, SnapshotPaths};
 use super::{Remote, Wake, WindowOptions, WindowStats};
 use crate::control::Control;
 use crate::frame::Matched;
-use crate::sink::colour::ColourMap;
+use crate::sink::colour::{ColourMap, ColourScale};
 
 /// Numbers that change faster than this cannot be read.
 const READABLE: Duration = Duration::from_millis(250);
@@ -90,6 +89,7 @@ pub(crate) struct App {
     error: Option<anyhow::Error>,
     view: View,
     colour_map: ColourMap,
+    scale: ColourScale,
     /// The frame on the screen.
     frame: Option<Arc<Matched>>,
     /// Age of that frame when it was put there.
@@ -118,6 +118,7 @@ impl App {
         Self {
             view: options.view,
             colour_map: options.colour_map,
+            scale: ColourScale::new(options.colour_range, options.disparities),
             options,
             control,
             remote,
@@ -170,11 +171,7 @@ impl App {
     }
 
     fn scene(&self) -> Scene {
-        Scene {
-            view: self.view,
-            colour_map: self.colour_map,
-            limits: self.options.colour_range.limits(),
-        }
+        Scene { view: self.view, colour_map: self.colour_map, limits: Limits::of(&self.scale) }
     }
 
     fn redraw(&mut self) -> Result<()> {
@@ -182,7 +179,7 @@ impl App {
         let newest = self.remote.mailbox.take();
         if let (Some(screen), Some(frame)) = (&mut self.screen, &newest) {
             screen.upload(frame)?;
-            self.options.colour_range.update(&frame.disparity);
+            self.scale.update(&frame.disparity, frame.pair.timestamp);
             self.frame = newest.clone();
         }
         let content = self.overlay.then(|| self.content(now));
@@ -305,11 +302,12 @@ impl App {
         let folder = &self.options.snapshot_dir;
         let paths = SnapshotPaths::new(folder, SystemTime::now(), frame.pair.sequence);
         let (frame, remote) = (frame.clone(), self.remote.clone());
+        let range = self.options.disparities;
         let write = move || {
             let saved = readback
                 .wait(&device)
-                .and_then(|view| snapshot::write(&paths, &frame, &view))
-                .map(|()| described(&paths))
+                .and_then(|view| snapshot::write(&paths, &frame.disparity, range, &view))
+                .map(|()| format!("saved {paths}"))
                 .map_err(|error| format!("no snapshot: {error:#}"));
             match &saved {
                 Ok(text) => tracing::info!("{text}"),
@@ -333,12 +331,6 @@ impl App {
 
 fn size(frame: &Matched) -> (u32, u32) {
     (frame.disparity.width() as u32, frame.disparity.height() as u32)
-}
-
-fn described(paths: &SnapshotPaths) -> String {
-    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let view = name(&paths.view).unwrap_or_default();
-    format!("saved {} and {view}", paths.disparity.display())
 }
 
 impl ApplicationHandler<Wake> for App {

@@ -25,10 +25,10 @@ use winit::event_loop::{EventLoop, EventLoopProxy};
 pub use mailbox::Rates;
 pub use offscreen::Offscreen;
 pub use overlay::{Counts, Hover, Legend, OverlayContent};
-pub use scene::{Content, Pane, Scene, View, panes, table_entry, window_size};
+pub use scene::{Content, Limits, Pane, Scene, View, panes, window_size};
 
 use crate::control::Control;
-use crate::frame::Matched;
+use crate::frame::{DisparityRange, Matched};
 use crate::sink::Sink;
 use crate::sink::colour::{ColourMap, ColourRange};
 use mailbox::Mailbox;
@@ -42,7 +42,9 @@ pub struct WindowOptions {
     pub picture: (u32, u32),
     /// The colours at the start.
     pub colour_map: ColourMap,
-    /// Which disparities take the first and the last colour.
+    /// The candidate disparities.
+    pub disparities: DisparityRange,
+    /// Which disparities span the colours.
     pub colour_range: ColourRange,
     /// The view at the start.
     pub view: View,
@@ -61,13 +63,14 @@ pub struct WindowOptions {
 }
 
 impl WindowOptions {
-    /// The usual window for pictures of this size.
-    pub fn new(title: impl Into<String>, picture: (u32, u32), colour_range: ColourRange) -> Self {
+    /// The usual window for pictures of this size with these candidate disparities.
+    pub fn new(title: impl Into<String>, picture: (u32, u32), disparities: DisparityRange) -> Self {
         Self {
             title: title.into(),
             picture,
             colour_map: ColourMap::Turbo,
-            colour_range,
+            disparities,
+            colour_range: ColourRange::Full,
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
             focal_px: None,
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn depth_needs_both_figures_and_a_positive_disparity() {
-        let mut options = WindowOptions::new("", (1, 1), ColourRange::Fixed(0, 16));
+        let mut options = WindowOptions::new("", (1, 1), DisparityRange { min: 0, count: 64 });
         assert_eq!(options.depth(10.0), None);
         options.focal_px = Some(400.0);
         assert_eq!(options.depth(10.0), None);

@@ -1,0 +1,154 @@
+//! What every output file has in common: clear refusals, and pictures that appear whole or not at
+//! all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result, bail};
+
+/// Creates (or empties) the file for an output.
+///
+/// # Errors
+/// Where that is impossible; the message names the path, what is wrong and, where the folder is
+/// missing, what to do.
+pub fn create(path: &Path) -> Result<File> {
+    if path.is_dir() {
+        bail!("cannot write {}: it is a folder; name a file", path.display());
+    }
+    File::create(path).map_err(|error| explain(path, &error))
+}
+
+/// The error for an output file that could not be created or written.
+pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound if !folder.exists() => anyhow::anyhow!(
+            "cannot write {shown}: the folder {0} does not exist; `mkdir -p {0}` makes it",
+            folder.display()
+        ),
+        io::ErrorKind::PermissionDenied => anyhow::anyhow!(
+            "cannot write {shown}: no permission; choose a folder in which you may write"
+        ),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            anyhow::anyhow!("cannot write {shown}: it is on a read-only file system")
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => anyhow::anyhow!(
+            "cannot write {shown}: the disk is full; make room or write to another disk"
+        ),
+        _ => anyhow::anyhow!("cannot write {shown}: {error}"),
+    }
+}
+
+/// The path's extension in lower case, empty where it has none.
+pub fn extension(path: &Path) -> String {
+    path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+/// Refuses an output that is one of the inputs, also by another name (a link, `./`).
+///
+/// # Errors
+/// Where `output` is the same file as one of `inputs`.
+pub fn refuse_input<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    // An output that does not exist yet is no input, and cannot be resolved.
+    let Ok(output_file) = fs::canonicalize(output) else { return Ok(()) };
+    for input in inputs {
+        if fs::canonicalize(input).is_ok_and(|input_file| input_file == output_file) {
+            bail!(
+                "cannot write {}: it is also an input, and would be destroyed; name another file",
+                output.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Writes a whole file: under a temporary name in the same folder first, then renamed. Whoever
+/// looks, and whenever the program is killed, sees the earlier file or the complete new one.
+///
+/// # Errors
+/// Where it could not be written; the temporary file is then removed.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
+    // What is not an ordinary file (a pipe, /dev/stdout) cannot be replaced by a rename.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let mut file = create(path)?;
+        return file.write_all(content).map_err(|error| explain(path, &error));
+    }
+    // A link is followed: it is its target that is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let unfinished = unfinished_name(&target)?;
+    let written = File::create(&unfinished)
+        .and_then(|mut file| file.write_all(content))
+        .and_then(|()| fs::rename(&unfinished, &target));
+    written.map_err(|error| {
+        // Best effort: the error that matters is the one above.
+        let _ = fs::remove_file(&unfinished);
+        explain(path, &error)
+    })
+}
+
+/// A name beside `path` that no picture viewer takes for a picture, and that no other thread or
+/// process uses now.
+fn unfinished_name(path: &Path) -> Result<PathBuf> {
+    path.file_name().with_context(|| format!("{} names no file", path.display()))?;
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    Ok(path.with_file_name(format!(".stereod-{}-{count}.part", std::process::id())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_folders_and_folders_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("missing/out.png");
+        let error = create(&inside).unwrap_err().to_string();
+        assert!(error.contains("missing/out.png") && error.contains("mkdir -p"), "{error}");
+        let error = write_whole(&inside, b"x").unwrap_err().to_string();
+        assert!(error.contains("mkdir -p"), "{error}");
+        let error = create(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("is a folder"), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_else_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.bin");
+        write_whole(&path, b"first, and longer").unwrap();
+        write_whole(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_keep_pointing_and_inputs_are_recognised_through_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("a"), dir.path().join("b"));
+        fs::write(&file, b"old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+
+        let error = refuse_input(&link, [file.as_path()]).unwrap_err().to_string();
+        assert!(error.contains("also an input"), "{error}");
+        refuse_input(&dir.path().join("c"), [file.as_path()]).unwrap();
+        fs::write(dir.path().join("c"), b"").unwrap();
+        refuse_input(&dir.path().join("c"), [file.as_path()]).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_called_so() {
+        let error = write_whole(Path::new("/dev/full"), b"x").unwrap_err().to_string();
+        assert!(error.contains("/dev/full") && error.contains("disk is full"), "{error}");
+    }
+}

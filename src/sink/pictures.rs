@@ -1,0 +1,86 @@
+//! A folder of numbered 16-bit PNGs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use serde_json::json;
+
+use crate::frame::{DisparityRange, Matched};
+use crate::sink::Sink;
+use crate::sink::encoding::{Encoding, UNKNOWN};
+use crate::sink::files;
+use crate::sink::png::DisparityPng;
+
+/// What the folder says of its pictures, in a file beside them.
+pub const DESCRIPTION_FILE: &str = "disparity.json";
+
+/// What is known of the disparities besides the maps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PicturesOptions {
+    /// The candidate disparities; they choose the encoding.
+    pub range: DisparityRange,
+    /// Focal length of the rectified cameras in pixels, where known.
+    pub focal_px: Option<f64>,
+    /// Distance of the cameras in metres, where known.
+    pub baseline_m: Option<f64>,
+}
+
+/// Writes each map as `DIR/NNNNNN.png` in KITTI convention, numbered by the pair's sequence number.
+///
+/// Each picture appears under its name only when it is complete. `disparity.json` beside them holds
+/// scale, offset, range and, where known, focal length and baseline. Pictures of an earlier run in
+/// the same folder are replaced number by number; those with higher numbers stay.
+#[derive(Debug)]
+pub struct Pictures {
+    dir: PathBuf,
+    name: String,
+    encoding: Encoding,
+    png: DisparityPng,
+}
+
+impl Pictures {
+    /// Makes the folder (and those above it) where it is missing, and describes it.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made or written, or the name is that of a file.
+    pub fn create(dir: &Path, options: &PicturesOptions) -> Result<Self> {
+        if dir.exists() && !dir.is_dir() {
+            bail!("cannot write pictures into {}: it is not a folder", dir.display());
+        }
+        fs::create_dir_all(dir).map_err(|error| files::explain(dir, &error))?;
+        let encoding = Encoding::for_range(options.range);
+        let description = json!({
+            "scale": encoding.scale(),
+            "offset": encoding.offset(),
+            "unknown": UNKNOWN,
+            "meaning": crate::sink::png::describe(encoding),
+            "min_disparity": options.range.min,
+            "disparities": options.range.count,
+            "focal_px": options.focal_px,
+            "baseline_m": options.baseline_m,
+        });
+        // This also finds out now, and not after the first match, whether the folder can be written.
+        let text = format!("{description:#}\n");
+        files::write_whole(&dir.join(DESCRIPTION_FILE), text.as_bytes())?;
+        let name = format!("pictures in {}", dir.display());
+        Ok(Self { dir: dir.to_path_buf(), name, encoding, png: DisparityPng::default() })
+    }
+}
+
+impl Sink for Pictures {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        let path = self.dir.join(format!("{:06}.png", frame.pair.sequence));
+        files::write_whole(&path, self.png.encode(&frame.disparity, self.encoding)?)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        // Every picture was completed when it was written.
+        Ok(())
+    }
+}

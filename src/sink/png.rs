@@ -1,0 +1,139 @@
+//! PNG files in memory: 16-bit disparity with its scale and offset beside it, and colour.
+
+use anyhow::{Context, Result};
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use image::{ExtendedColorType, ImageEncoder};
+
+use crate::frame::DisparityMap;
+use crate::sink::encoding::Encoding;
+
+/// Where the chunk after the header starts: 8 bytes of signature, 25 bytes of IHDR.
+const AFTER_HEADER: usize = 33;
+
+/// Buffers for writing one disparity map after the other without allocating.
+#[derive(Debug, Default)]
+pub struct DisparityPng {
+    stored: Vec<u16>,
+    file: Vec<u8>,
+}
+
+impl DisparityPng {
+    /// The map as a 16-bit grey PNG file (KITTI convention, see [`Encoding`]). Scale and offset
+    /// stand in its text chunk `Comment`: `disparity = value / 256 + 0; 0 = unknown`.
+    ///
+    /// # Errors
+    /// Where the encoder refuses the picture (larger than PNG allows).
+    pub fn encode(&mut self, map: &DisparityMap, encoding: Encoding) -> Result<&[u8]> {
+        self.stored.resize(map.values().len(), 0);
+        encoding.encode(map.values(), &mut self.stored);
+        self.file.clear();
+        write(
+            &mut self.file,
+            bytemuck::cast_slice(&self.stored),
+            (map.width(), map.height()),
+            ExtendedColorType::L16,
+        )?;
+        let comment = text_chunk("Comment", &describe(encoding));
+        self.file.splice(AFTER_HEADER..AFTER_HEADER, comment);
+        Ok(&self.file)
+    }
+}
+
+/// How to read the stored numbers, for people and for programs.
+pub fn describe(encoding: Encoding) -> String {
+    format!("disparity = value / {} + {}; 0 = unknown", encoding.scale(), encoding.offset())
+}
+
+/// A picture of 3 bytes a pixel (red, green, blue) as a PNG file.
+///
+/// # Errors
+/// Where the encoder refuses the picture (empty, or larger than PNG allows).
+pub fn encode_rgb(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
+    let mut file = Vec::new();
+    write(&mut file, rgb, (width, height), ExtendedColorType::Rgb8)?;
+    Ok(file)
+}
+
+/// A picture of one byte a pixel as a PNG file.
+///
+/// # Errors
+/// As [`encode_rgb`].
+pub fn encode_grey(grey: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
+    let mut file = Vec::new();
+    write(&mut file, grey, (width, height), ExtendedColorType::L8)?;
+    Ok(file)
+}
+
+fn write(
+    file: &mut Vec<u8>,
+    samples: &[u8],
+    (width, height): (usize, usize),
+    colour: ExtendedColorType,
+) -> Result<()> {
+    let size = || -> Result<(u32, u32)> { Ok((width.try_into()?, height.try_into()?)) };
+    let (columns, rows) = size().context("too large for a PNG")?;
+    // The encoder takes samples in the machine's byte order and stores them most significant first.
+    PngEncoder::new_with_quality(file, CompressionType::Fast, FilterType::Up)
+        .write_image(samples, columns, rows, colour)
+        .with_context(|| format!("cannot encode a PNG of {width}x{height}"))
+}
+
+/// A `tEXt` chunk (PNG specification, third edition, section 11.3.3.2).
+fn text_chunk(keyword: &str, text: &str) -> Vec<u8> {
+    let mut chunk = b"tEXt".to_vec();
+    chunk.extend(keyword.as_bytes());
+    chunk.push(0);
+    chunk.extend(text.as_bytes());
+    let length = chunk.len() as u32 - 4;
+    let check = crc32(&chunk);
+    [&length.to_be_bytes()[..], &chunk, &check.to_be_bytes()[..]].concat()
+}
+
+/// The cyclic redundancy check of PNG chunks (PNG specification, third edition, annex D), bit by
+/// bit: the text is short.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for &byte in bytes {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 };
+        }
+    }
+    !crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{DisparityRange, INVALID};
+    use crate::pool::Pooled;
+
+    #[test]
+    fn the_check_value_of_the_standard() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(b"IEND"), 0xae42_6082);
+    }
+
+    #[test]
+    fn a_map_comes_back_from_its_file() {
+        let range = DisparityRange { min: -7, count: 40 };
+        let encoding = Encoding::for_range(range);
+        let values: Vec<i16> =
+            (0..35).map(|i| if i % 5 == 0 { INVALID } else { i * 16 - 112 }).collect();
+        let map = DisparityMap::new(7, 5, Pooled::unpooled(values.clone()));
+        let mut png = DisparityPng::default();
+        // Twice: what the first left in the buffers must not show.
+        png.encode(&map, encoding).unwrap();
+        let file = png.encode(&map, encoding).unwrap();
+        let text = b"Comment\0disparity = value / 256 + -7; 0 = unknown";
+        assert!(file.windows(text.len()).any(|window| window == text));
+        let image::DynamicImage::ImageLuma16(picture) = image::load_from_memory(file).unwrap()
+        else {
+            panic!("not 16-bit grey");
+        };
+        assert_eq!(picture.dimensions(), (7, 5));
+        let mut decoded = vec![0; 35];
+        encoding.decode(picture.as_raw(), &mut decoded);
+        assert_eq!(decoded, values);
+    }
+}

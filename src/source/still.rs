@@ -1,0 +1,170 @@
+//! Single pictures from files.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use image::{DynamicImage, ImageFormat, ImageReader};
+
+use crate::frame::{Image, intensity};
+
+/// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
+///
+/// Colour becomes intensity by [`intensity`] (Rec. 709). Of 16-bit samples the upper 8 bits are
+/// used (`sample >> 8`). Transparency is ignored, and so is an EXIF orientation: the picture is
+/// taken as its sensor delivered it, which is what a calibration refers to.
+///
+/// # Errors
+/// Where the file is missing, a folder, empty, no such picture or a damaged one, or has no pixels;
+/// the message names the file.
+pub fn read_still(path: &Path) -> Result<Image> {
+    let shown = path.display();
+    if path.is_dir() {
+        bail!("cannot read {shown}: it is a folder; name a picture in it");
+    }
+    let content = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    if content.is_empty() {
+        bail!("cannot read {shown}: the file is empty");
+    }
+    let reader = ImageReader::new(Cursor::new(content)).with_guessed_format()?;
+    match reader.format() {
+        Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm) => {}
+        _ => bail!("cannot read {shown}: it is no PNG, JPEG, PGM or PPM picture"),
+    }
+    let picture =
+        reader.decode().with_context(|| format!("cannot read {shown}: the picture is damaged"))?;
+    let (width, height) = (picture.width() as usize, picture.height() as usize);
+    if width == 0 || height == 0 {
+        bail!("cannot read {shown}: the picture has no pixels ({width}x{height})");
+    }
+    Ok(Image::from_vec(width, height, to_intensity(picture)))
+}
+
+/// Intensity of every pixel, row by row.
+fn to_intensity(picture: DynamicImage) -> Vec<u8> {
+    fn colour<const CHANNELS: usize>(samples: &[u8]) -> Vec<u8> {
+        samples.as_chunks::<CHANNELS>().0.iter().map(|p| intensity(p[0], p[1], p[2])).collect()
+    }
+    fn colour16<const CHANNELS: usize>(samples: &[u16]) -> Vec<u8> {
+        let upper = |sample: u16| (sample >> 8) as u8;
+        let pixels = samples.as_chunks::<CHANNELS>().0.iter();
+        pixels.map(|p| intensity(upper(p[0]), upper(p[1]), upper(p[2]))).collect()
+    }
+    match picture {
+        DynamicImage::ImageLuma8(p) => p.into_raw(),
+        DynamicImage::ImageLumaA8(p) => p.as_raw().iter().step_by(2).copied().collect(),
+        DynamicImage::ImageRgb8(p) => colour::<3>(p.as_raw()),
+        DynamicImage::ImageRgba8(p) => colour::<4>(p.as_raw()),
+        DynamicImage::ImageLuma16(p) => p.as_raw().iter().map(|s| (s >> 8) as u8).collect(),
+        DynamicImage::ImageLumaA16(p) => {
+            p.as_raw().iter().step_by(2).map(|s| (s >> 8) as u8).collect()
+        }
+        DynamicImage::ImageRgb16(p) => colour16::<3>(p.as_raw()),
+        DynamicImage::ImageRgba16(p) => colour16::<4>(p.as_raw()),
+        // Floating-point pictures come from formats that are not read here.
+        other => colour::<3>(other.to_rgb8().as_raw()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
+
+    use super::*;
+
+    fn save(name: &str, picture: DynamicImage) -> Vec<u8> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        picture.save(&path).unwrap();
+        let read = read_still(&path).unwrap();
+        assert_eq!((read.width(), read.height()), (3, 2));
+        read.pixels().to_vec()
+    }
+
+    #[test]
+    fn grey_of_every_kind() {
+        let expected = [0, 40, 80, 100, 140, 180];
+        let level = |x: u32, y: u32| (x * 40 + y * 100) as u8;
+        let grey = ImageBuffer::from_fn(3, 2, |x, y| Luma([level(x, y)]));
+        assert_eq!(save("a.png", grey.clone().into()), expected);
+        assert_eq!(save("a.pgm", grey.into()), expected);
+        let alpha = ImageBuffer::from_fn(3, 2, |x, y| LumaA([level(x, y), 7]));
+        assert_eq!(save("a.png", alpha.into()), expected);
+        // The lower 8 bits must not matter.
+        let wide = |x, y| u16::from(level(x, y)) << 8 | 0xff;
+        let deep = ImageBuffer::from_fn(3, 2, |x, y| Luma([wide(x, y)]));
+        assert_eq!(save("a.png", DynamicImage::ImageLuma16(deep.clone())), expected);
+        assert_eq!(save("a.pgm", DynamicImage::ImageLuma16(deep)), expected);
+    }
+
+    #[test]
+    fn colour_of_every_kind_becomes_rec_709() {
+        let rgb = |x: u32, y: u32| [x as u8 * 100, y as u8 * 200, 30];
+        let expected: Vec<u8> = (0..6)
+            .map(|i| {
+                let [r, g, b] = rgb(i % 3, i / 3);
+                intensity(r, g, b)
+            })
+            .collect();
+        assert_eq!(expected[..4], [2, 23, 45, 145]);
+        let colour = ImageBuffer::from_fn(3, 2, |x, y| Rgb(rgb(x, y)));
+        assert_eq!(save("a.png", colour.clone().into()), expected);
+        assert_eq!(save("a.ppm", colour.into()), expected);
+        let alpha = ImageBuffer::from_fn(3, 2, |x, y| {
+            let [r, g, b] = rgb(x, y);
+            Rgba([r, g, b, 0])
+        });
+        assert_eq!(save("a.png", alpha.into()), expected);
+        let deep = |x, y| rgb(x, y).map(|v| u16::from(v) << 8 | 0x80);
+        let wide = ImageBuffer::from_fn(3, 2, |x, y| Rgb(deep(x, y)));
+        assert_eq!(save("a.png", DynamicImage::ImageRgb16(wide.clone())), expected);
+        assert_eq!(save("a.ppm", DynamicImage::ImageRgb16(wide)), expected);
+    }
+
+    #[test]
+    fn jpeg_under_a_wrong_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jpg");
+        ImageBuffer::from_fn(16, 8, |_, _| Luma([90u8])).save(&path).unwrap();
+        let renamed = dir.path().join("b.png");
+        fs::rename(&path, &renamed).unwrap();
+        let read = read_still(&renamed).unwrap();
+        assert_eq!((read.width(), read.height()), (16, 8));
+        assert!(read.pixels().iter().all(|p| p.abs_diff(90) < 3));
+    }
+
+    #[test]
+    fn a_pgm_with_few_levels_or_a_comment() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.pgm");
+        fs::write(&path, b"P5\n# by hand\n2 1\n255\n\x05\xff").unwrap();
+        assert_eq!(read_still(&path).unwrap().pixels(), [5, 255]);
+        fs::write(&path, b"P2\n2 1\n255\n5 255\n").unwrap();
+        assert_eq!(read_still(&path).unwrap().pixels(), [5, 255]);
+        fs::write(&path, b"P5\n2 1\n15\n\x03\x0f").unwrap();
+        assert_eq!(read_still(&path).unwrap().pixels(), [51, 255]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let fails = |name: &str, content: Option<&[u8]>, words: &str| {
+            let path = dir.path().join(name);
+            if let Some(content) = content {
+                fs::write(&path, content).unwrap();
+            }
+            let error = format!("{:#}", read_still(&path).unwrap_err());
+            assert!(error.contains(name) && error.contains(words), "{error}");
+        };
+        fails("missing.png", None, "No such file");
+        fails("", None, "is a folder");
+        fails("empty.png", Some(b""), "is empty");
+        fails("text.png", Some(b"not a picture at all"), "no PNG, JPEG");
+        fails("bmp.bmp", Some(b"BM\x3a\0\0\0\0\0\0\0"), "no PNG, JPEG");
+        fails("cut.pgm", Some(b"P5\n100 100\n255\n12345"), "damaged");
+        fails("zero.pgm", Some(b"P5\n0 4\n255\n"), "zero.pgm");
+        fails("huge.pgm", Some(b"P5\n100000 4000000000\n255\n12"), "damaged");
+        fails("cut.png", Some(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"), "damaged");
+    }
+}
