@@ -290,23 +290,22 @@ fn the_overlay_is_where_it_should_be() {
 
 #[test]
 fn no_display_is_an_error_in_words() {
-    let output = Child::command("probe")
-        .env_remove("DISPLAY")
-        .env_remove("WAYLAND_DISPLAY")
-        .env_remove("WAYLAND_SOCKET")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let command = || {
+        let mut command = Child::command("probe");
+        command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env_remove("WAYLAND_SOCKET");
+        command
+    };
+    let said = probe(&mut command());
     assert!(said.contains("probe: no display (neither DISPLAY nor"), "{said}");
-    let output = Child::command("probe")
-        .env("DISPLAY", ":4711")
-        .env_remove("WAYLAND_DISPLAY")
-        .env_remove("WAYLAND_SOCKET")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = probe(command().env("DISPLAY", ":4711"));
     assert!(said.contains("probe: no display"), "{said}");
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}
+
+/// What the connection to a display says.
+fn probe(command: &mut std::process::Command) -> String {
+    let output = command.output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The real window on a real X screen, driven by real keys.
@@ -426,6 +425,17 @@ fn a_snapshot_that_fails_is_no_crash_and_escape_quits() {
         return;
     }
     let Some(x) = X::start(name, (1000, 700)) else { return };
+    // A display is not enough.
+    let said = probe(
+        Child::command("probe")
+            .env("DISPLAY", x.display())
+            .env_remove("WAYLAND_DISPLAY")
+            .env("WGPU_BACKEND", "vulkan")
+            .env("VK_DRIVER_FILES", "/nowhere")
+            .env("VK_ICD_FILENAMES", "/nowhere"),
+    );
+    assert!(said.contains("probe: no graphics adapter; install"), "{said}");
+
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
     let mut child = Child::start("window", &x, &missing);

@@ -94,7 +94,7 @@ pub(crate) struct App {
     frame: Option<Arc<Matched>>,
     /// Age of that frame when it was put there.
     age: Option<Duration>,
-    stats: WindowStats,
+    stats: Option<WindowStats>,
     /// The figures as they are shown, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
@@ -127,7 +127,7 @@ impl App {
             error: None,
             frame: None,
             age: None,
-            stats: WindowStats::default(),
+            stats: None,
             figures: None,
             cursor: None,
             modifiers: ModifiersState::empty(),
@@ -226,8 +226,8 @@ impl App {
             rates,
             on_screen,
             picture: self.frame.as_ref().map(|frame| size(frame)),
-            engine: self.stats.engine.clone(),
-            counts: Some(self.stats.counts),
+            engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
+            counts: self.stats.as_ref().map(|stats| stats.counts),
             legend: (self.view != View::Left).then_some(legend),
             hover: self.hover(),
             paused: self.control.pause.is_set(),
@@ -354,7 +354,7 @@ impl ApplicationHandler<Wake> for App {
     fn user_event(&mut self, event_loop: &ActiveEventLoop, event: Wake) {
         match event {
             Wake::Frame => (),
-            Wake::Stats(stats) => self.stats = stats,
+            Wake::Stats(stats) => self.stats = Some(stats),
             Wake::Ended => self.ended = true,
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Close => self.quit(event_loop),

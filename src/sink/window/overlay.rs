@@ -83,7 +83,7 @@ const KEYS: &str = "space pause   c colours   l view   s snapshot   f full scree
 const TEXT: f32 = 13.0;
 const MARGIN: f32 = 8.0;
 const PADDING: f32 = 6.0;
-const PANEL: Color32 = Color32::from_black_alpha(150);
+const PANEL: Color32 = Color32::from_black_alpha(170);
 const BRIGHT: Color32 = Color32::from_gray(245);
 const DIM: Color32 = Color32::from_gray(190);
 
@@ -160,11 +160,15 @@ fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
         }
     }
     panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
+    let legend = content.legend.as_ref().and_then(|legend| colour_bar(painter, area, legend));
     if let Some(hover) = &content.hover {
-        panel(painter, area, Align2::LEFT_BOTTOM, PANEL, vec![Line::new(describe(hover), BRIGHT)]);
-    }
-    if let Some(legend) = &content.legend {
-        colour_bar(painter, area, legend);
+        let mut beside = area;
+        if let Some(legend) = legend.filter(|_| area.width() < 520.0) {
+            // Too narrow for both in one row.
+            beside.max.y = legend.min.y - MARGIN;
+        }
+        let line = Line::new(describe(hover), BRIGHT);
+        panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
     }
     if content.paused {
         let line = Line::new("paused".into(), BRIGHT);
@@ -290,8 +294,9 @@ fn crosshair(painter: &Painter, centre: Pos2) {
     }
 }
 
-/// The colours with the disparities they stand for.
-fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) {
+/// The colours with the disparities they stand for; returns where they are, `None` where there is
+/// no room.
+fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
     const HEIGHT: f32 = 8.0;
     /// Room for half a label on the left, and for half a label or the unit on the right.
     const SIDE: f32 = 22.0;
@@ -300,7 +305,7 @@ fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) {
     let font = FontId::monospace(TEXT - 2.0);
     let width = 200.0_f32.min(area.width() - 2.0 * SIDE);
     if width < 60.0 {
-        return;
+        return None;
     }
     let size = vec2(width + 2.0 * SIDE, HEIGHT + TEXT + 2.5 * PADDING);
     let rect = Align2::RIGHT_BOTTOM.align_size_within_rect(size, area);
@@ -328,4 +333,5 @@ fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) {
         let at = pos2(bar.min.x + share * width, bar.max.y + 0.5 * PADDING);
         painter.text(at, Align2::CENTER_TOP, text, font.clone(), BRIGHT);
     }
+    Some(rect)
 }
