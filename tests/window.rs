@@ -14,10 +14,10 @@ use stereod::control::Control;
 use stereod::frame::{DisparityMap, DisparityRange, INVALID, Image, Matched, StereoPair};
 use stereod::pool::Pooled;
 use stereod::sink::Sink;
-use stereod::sink::colour::{ColourMap, ColourRange, ColourScale};
+use stereod::sink::colour::ColourMap;
 use stereod::sink::window::{
-    Counts, Hover, Legend, Offscreen, OverlayContent, Rates, Scene, View, Window, WindowOptions,
-    WindowSink, WindowStats, table_entry,
+    Counts, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Scene, View, Window,
+    WindowOptions, WindowSink, WindowStats,
 };
 use window_support::{Child, X};
 
@@ -32,7 +32,10 @@ const BLOCK: usize = 40;
 const PICTURE: (u32, u32) = (4 * BLOCK as u32, 3 * BLOCK as u32);
 
 /// Limits of the colours: 0 to 63 px.
-const LIMITS: (i16, i16) = (0, 1008);
+const LIMITS: Limits = Limits { low: 0, high: 1008 };
+
+/// The candidates that give these limits.
+const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
 
 fn frame(sequence: u64) -> Arc<Matched> {
     let (width, height) = (PICTURE.0 as usize, PICTURE.1 as usize);
@@ -70,7 +73,7 @@ fn colour(map: ColourMap, value: i16) -> Rgba<u8> {
     if value == INVALID {
         return Rgba([0, 0, 0, 255]);
     }
-    let [red, green, blue] = map.table()[table_entry(value, LIMITS)];
+    let [red, green, blue] = map.table()[LIMITS.table_entry(value)];
     Rgba([red, green, blue, 255])
 }
 
@@ -154,7 +157,8 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
     let mut all = Arc::into_inner(frame(0)).unwrap();
     all.pair.left = Image::from_fn(width, height, |_, _| 0);
     all.disparity = DisparityMap::new(width, height, Pooled::unpooled(values.clone()));
-    for limits in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
+    for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
+        let limits = Limits { low, high };
         let scene = Scene { view: View::Disparity, colour_map: ColourMap::Turbo, limits };
         let size = (width as u32, height as u32);
         let shown = offscreen.render(&all, &scene, size, None).unwrap();
@@ -162,7 +166,7 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
         for (&value, seen) in values.iter().zip(shown.pixels()) {
             let expected = match value {
                 INVALID => [0, 0, 0],
-                _ => table[table_entry(value, limits)],
+                _ => table[limits.table_entry(value)],
             };
             assert_eq!(seen.0[..3], expected, "{value} in {limits:?}");
         }
@@ -286,23 +290,22 @@ fn the_overlay_is_where_it_should_be() {
 
 #[test]
 fn no_display_is_an_error_in_words() {
-    let output = Child::command("probe")
-        .env_remove("DISPLAY")
-        .env_remove("WAYLAND_DISPLAY")
-        .env_remove("WAYLAND_SOCKET")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let command = || {
+        let mut command = Child::command("probe");
+        command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env_remove("WAYLAND_SOCKET");
+        command
+    };
+    let said = probe(&mut command());
     assert!(said.contains("probe: no display (neither DISPLAY nor"), "{said}");
-    let output = Child::command("probe")
-        .env("DISPLAY", ":4711")
-        .env_remove("WAYLAND_DISPLAY")
-        .env_remove("WAYLAND_SOCKET")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = probe(command().env("DISPLAY", ":4711"));
     assert!(said.contains("probe: no display"), "{said}");
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}
+
+/// What the connection to a display says.
+fn probe(command: &mut std::process::Command) -> String {
+    let output = command.output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The real window on a real X screen, driven by real keys.
@@ -400,10 +403,12 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     child.say("ended");
     x.wait_for("the end of the stream", |screen| *screen != before);
     x.save(&format!("{name}-ended"));
+    // Nothing of the left picture is red.
+    x.key(&window, "l");
+    x.key(&window, "l");
+    x.wait_for("the left picture", |screen| red(screen) == 0);
     child.say("failed");
-    x.wait_for("the error's red", |screen| {
-        screen.pixels().filter(|p| p.0[0] > 120 && p.0[1] < 70 && p.0[2] < 70).count() > 2000
-    });
+    x.wait_for("the error's red", |screen| red(screen) > 2000);
     x.save(&format!("{name}-failed"));
 
     // Quitting stops the pipeline.
@@ -420,20 +425,38 @@ fn a_snapshot_that_fails_is_no_crash_and_escape_quits() {
         return;
     }
     let Some(x) = X::start(name, (1000, 700)) else { return };
+    // A display is not enough.
+    let said = probe(
+        Child::command("probe")
+            .env("DISPLAY", x.display())
+            .env_remove("WAYLAND_DISPLAY")
+            .env("WGPU_BACKEND", "vulkan")
+            .env("VK_DRIVER_FILES", "/nowhere")
+            .env("VK_ICD_FILENAMES", "/nowhere"),
+    );
+    assert!(said.contains("probe: no graphics adapter; install"), "{said}");
+
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
     let mut child = Child::start("window", &x, &missing);
     let window = x.window("stereod window test");
     child.expect("ready");
     x.wait_for("the window", |screen| *screen.get_pixel(320, 240) == colour(ColourMap::Turbo, 800));
+    // Nothing of the left picture is red.
+    x.key(&window, "l");
+    x.key(&window, "l");
+    x.wait_for("the left picture", |screen| red(screen) == 0);
     x.key(&window, "s");
-    x.wait_for("the error's red", |screen| {
-        screen.pixels().filter(|p| p.0[0] > 120 && p.0[1] < 70 && p.0[2] < 70).count() > 2000
-    });
+    x.wait_for("the error's red", |screen| red(screen) > 2000);
     x.save(name);
     x.key(&window, "Escape");
     child.expect("stop true");
     child.expect_success();
+}
+
+/// How many pixels are of the colour of an error.
+fn red(screen: &RgbaImage) -> usize {
+    screen.pixels().filter(|p| p.0[0] > 120 && p.0[1] < 70 && p.0[2] < 70).count()
 }
 
 /// The two files of a snapshot of the test frame, shown as disparity through turbo.
@@ -516,8 +539,7 @@ fn show_window() {
             }
         }
     });
-    let scale = ColourScale::new(ColourRange::Full, DisparityRange { min: 0, count: 64 });
-    let mut options = WindowOptions::new("stereod window test", PICTURE, scale);
+    let mut options = WindowOptions::new("stereod window test", PICTURE, RANGE);
     options.snapshot_dir = PathBuf::from(std::env::var_os(window_support::FOLDER).unwrap());
     options.focal_px = Some(400.0);
     options.baseline_m = Some(0.12);

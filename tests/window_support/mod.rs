@@ -56,6 +56,11 @@ impl X {
         Some(Self { server, display: format!(":{}", number.trim()), folder })
     }
 
+    /// Its name for clients.
+    pub fn display(&self) -> &str {
+        &self.display
+    }
+
     /// The screen as it is now.
     pub fn screen(&self) -> RgbaImage {
         let bytes = std::fs::read(self.folder.path().join("Xvfb_screen0")).unwrap();

@@ -1,6 +1,5 @@
 //! The event loop's side of the window: what arrives, what the user does, when to draw.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,13 +13,13 @@ use winit::window::{Fullscreen, WindowId};
 
 use super::mailbox::Rates;
 use super::overlay::{Hover, Legend, OverlayContent};
-use super::scene::{Scene, View, panes};
+use super::scene::{Limits, Scene, View, panes};
 use super::screen::{Drawn, Screen};
 use super::snapshot::{self, SnapshotPaths};
 use super::{Remote, Wake, WindowOptions, WindowStats};
 use crate::control::Control;
 use crate::frame::Matched;
-use crate::sink::colour::ColourMap;
+use crate::sink::colour::{ColourMap, ColourScale};
 
 /// Numbers that change faster than this cannot be read.
 const READABLE: Duration = Duration::from_millis(250);
@@ -90,11 +89,12 @@ pub(crate) struct App {
     error: Option<anyhow::Error>,
     view: View,
     colour_map: ColourMap,
+    scale: ColourScale,
     /// The frame on the screen.
     frame: Option<Arc<Matched>>,
     /// Age of that frame when it was put there.
     age: Option<Duration>,
-    stats: WindowStats,
+    stats: Option<WindowStats>,
     /// The figures as they are shown, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
@@ -118,6 +118,7 @@ impl App {
         Self {
             view: options.view,
             colour_map: options.colour_map,
+            scale: ColourScale::new(options.colour_range, options.disparities),
             options,
             control,
             remote,
@@ -126,7 +127,7 @@ impl App {
             error: None,
             frame: None,
             age: None,
-            stats: WindowStats::default(),
+            stats: None,
             figures: None,
             cursor: None,
             modifiers: ModifiersState::empty(),
@@ -170,11 +171,7 @@ impl App {
     }
 
     fn scene(&self) -> Scene {
-        Scene {
-            view: self.view,
-            colour_map: self.colour_map,
-            limits: self.options.colour_scale.limits_16(),
-        }
+        Scene { view: self.view, colour_map: self.colour_map, limits: Limits::of(&self.scale) }
     }
 
     fn redraw(&mut self) -> Result<()> {
@@ -182,7 +179,7 @@ impl App {
         let newest = self.remote.mailbox.take();
         if let (Some(screen), Some(frame)) = (&mut self.screen, &newest) {
             screen.upload(frame)?;
-            self.options.colour_scale.update(&frame.disparity, frame.pair.timestamp);
+            self.scale.update(&frame.disparity, frame.pair.timestamp);
             self.frame = newest.clone();
         }
         let content = self.overlay.then(|| self.content(now));
@@ -229,8 +226,8 @@ impl App {
             rates,
             on_screen,
             picture: self.frame.as_ref().map(|frame| size(frame)),
-            engine: self.stats.engine.clone(),
-            counts: Some(self.stats.counts),
+            engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
+            counts: self.stats.as_ref().map(|stats| stats.counts),
             legend: (self.view != View::Left).then_some(legend),
             hover: self.hover(),
             paused: self.control.pause.is_set(),
@@ -305,11 +302,12 @@ impl App {
         let folder = &self.options.snapshot_dir;
         let paths = SnapshotPaths::new(folder, SystemTime::now(), frame.pair.sequence);
         let (frame, remote) = (frame.clone(), self.remote.clone());
+        let range = self.options.disparities;
         let write = move || {
             let saved = readback
                 .wait(&device)
-                .and_then(|view| snapshot::write(&paths, &frame, &view))
-                .map(|()| described(&paths))
+                .and_then(|view| snapshot::write(&paths, &frame.disparity, range, &view))
+                .map(|()| format!("saved {paths}"))
                 .map_err(|error| format!("no snapshot: {error:#}"));
             match &saved {
                 Ok(text) => tracing::info!("{text}"),
@@ -335,12 +333,6 @@ fn size(frame: &Matched) -> (u32, u32) {
     (frame.disparity.width() as u32, frame.disparity.height() as u32)
 }
 
-fn described(paths: &SnapshotPaths) -> String {
-    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let view = name(&paths.view).unwrap_or_default();
-    format!("saved {} and {view}", paths.disparity.display())
-}
-
 impl ApplicationHandler<Wake> for App {
     fn new_events(&mut self, _: &ActiveEventLoop, cause: StartCause) {
         if matches!(cause, StartCause::ResumeTimeReached { .. }) {
@@ -362,7 +354,7 @@ impl ApplicationHandler<Wake> for App {
     fn user_event(&mut self, event_loop: &ActiveEventLoop, event: Wake) {
         match event {
             Wake::Frame => (),
-            Wake::Stats(stats) => self.stats = stats,
+            Wake::Stats(stats) => self.stats = Some(stats),
             Wake::Ended => self.ended = true,
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Close => self.quit(event_loop),

@@ -123,11 +123,11 @@ mod tests {
         for i in 1..=30 {
             meter.count(start + 1900 * MS + 20 * MS * i, 5 * MS);
         }
-        let rates = meter.rates(start + 3500 * MS);
+        let rates = meter.rates(start + 2900 * MS);
         assert!((rates.frames_per_second.unwrap() - 50.0).abs() < 1e-9, "{rates:?}");
         assert_eq!(rates.latency, Some(5 * MS));
         assert_eq!(rates.latency_p95, Some(18 * MS), "48 of 50 are at most 18 ms");
-        let later = meter.rates(start + 3600 * MS);
+        let later = meter.rates(start + 3501 * MS);
         assert_eq!(later.frames_per_second, None, "a stalled stream has no rate");
     }
 

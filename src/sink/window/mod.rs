@@ -25,12 +25,12 @@ use winit::event_loop::{EventLoop, EventLoopProxy};
 pub use mailbox::Rates;
 pub use offscreen::Offscreen;
 pub use overlay::{Counts, Hover, Legend, OverlayContent};
-pub use scene::{Content, Pane, Scene, View, panes, table_entry, window_size};
+pub use scene::{Content, Limits, Pane, Scene, View, panes, window_size};
 
 use crate::control::Control;
-use crate::frame::Matched;
+use crate::frame::{DisparityRange, Matched};
 use crate::sink::Sink;
-use crate::sink::colour::{ColourMap, ColourScale};
+use crate::sink::colour::{ColourMap, ColourRange};
 use mailbox::Mailbox;
 
 /// What the window shows first, and what it needs to know.
@@ -42,8 +42,10 @@ pub struct WindowOptions {
     pub picture: (u32, u32),
     /// The colours at the start.
     pub colour_map: ColourMap,
-    /// Which disparities take the first and the last colour.
-    pub colour_scale: ColourScale,
+    /// The candidate disparities.
+    pub disparities: DisparityRange,
+    /// Which disparities span the colours.
+    pub colour_range: ColourRange,
     /// The view at the start.
     pub view: View,
     /// Folder of the snapshots.
@@ -61,13 +63,14 @@ pub struct WindowOptions {
 }
 
 impl WindowOptions {
-    /// The usual window for pictures of this size.
-    pub fn new(title: impl Into<String>, picture: (u32, u32), colour_scale: ColourScale) -> Self {
+    /// The usual window for pictures of this size with these candidate disparities.
+    pub fn new(title: impl Into<String>, picture: (u32, u32), disparities: DisparityRange) -> Self {
         Self {
             title: title.into(),
             picture,
             colour_map: ColourMap::Turbo,
-            colour_scale,
+            disparities,
+            colour_range: ColourRange::Full,
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
             focal_px: None,
@@ -256,14 +259,10 @@ impl Sink for WindowSink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::DisparityRange;
-    use crate::sink::colour::ColourRange;
 
     #[test]
     fn depth_needs_both_figures_and_a_positive_disparity() {
-        let range = DisparityRange { min: 0, count: 16 };
-        let scale = ColourScale::new(ColourRange::Full, range);
-        let mut options = WindowOptions::new("", (1, 1), scale);
+        let mut options = WindowOptions::new("", (1, 1), DisparityRange { min: 0, count: 64 });
         assert_eq!(options.depth(10.0), None);
         options.focal_px = Some(400.0);
         assert_eq!(options.depth(10.0), None);

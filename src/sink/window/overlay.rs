@@ -9,7 +9,7 @@ use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, ve
 use egui_wgpu::ScreenDescriptor;
 
 use super::mailbox::Rates;
-use super::scene::table_entry;
+use super::scene::Limits;
 use crate::frame::SUBPIXEL;
 use crate::sink::colour::ColourMap;
 
@@ -58,8 +58,8 @@ pub struct Counts {
 pub struct Legend {
     /// The colours.
     pub colour_map: ColourMap,
-    /// Disparity in 1/16 px of the first and the last colour.
-    pub limits: (i16, i16),
+    /// Which disparities they span.
+    pub limits: Limits,
 }
 
 /// A pixel of the left picture.
@@ -83,7 +83,7 @@ const KEYS: &str = "space pause   c colours   l view   s snapshot   f full scree
 const TEXT: f32 = 13.0;
 const MARGIN: f32 = 8.0;
 const PADDING: f32 = 6.0;
-const PANEL: Color32 = Color32::from_black_alpha(150);
+const PANEL: Color32 = Color32::from_black_alpha(170);
 const BRIGHT: Color32 = Color32::from_gray(245);
 const DIM: Color32 = Color32::from_gray(190);
 
@@ -160,11 +160,15 @@ fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
         }
     }
     panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
+    let legend = content.legend.as_ref().and_then(|legend| colour_bar(painter, area, legend));
     if let Some(hover) = &content.hover {
-        panel(painter, area, Align2::LEFT_BOTTOM, PANEL, vec![Line::new(describe(hover), BRIGHT)]);
-    }
-    if let Some(legend) = &content.legend {
-        colour_bar(painter, area, legend);
+        let mut beside = area;
+        if let Some(legend) = legend.filter(|_| area.width() < 520.0) {
+            // Too narrow for both in one row.
+            beside.max.y = legend.min.y - MARGIN;
+        }
+        let line = Line::new(describe(hover), BRIGHT);
+        panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
     }
     if content.paused {
         let line = Line::new("paused".into(), BRIGHT);
@@ -290,42 +294,44 @@ fn crosshair(painter: &Painter, centre: Pos2) {
     }
 }
 
-/// The colours with the disparities they stand for.
-fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) {
-    const BAR: egui::Vec2 = vec2(200.0, 8.0);
+/// The colours with the disparities they stand for; returns where they are, `None` where there is
+/// no room.
+fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
+    const HEIGHT: f32 = 8.0;
+    /// Room for half a label on the left, and for half a label or the unit on the right.
+    const SIDE: f32 = 22.0;
     const LABELS: i32 = 5;
+    const STRIPS: i32 = 128;
     let font = FontId::monospace(TEXT - 2.0);
-    let width = BAR.x.min(area.width() - 6.0 * PADDING);
+    let width = 200.0_f32.min(area.width() - 2.0 * SIDE);
     if width < 60.0 {
-        return;
+        return None;
     }
-    let size = vec2(width + 6.0 * PADDING, BAR.y + TEXT + 2.5 * PADDING);
+    let size = vec2(width + 2.0 * SIDE, HEIGHT + TEXT + 2.5 * PADDING);
     let rect = Align2::RIGHT_BOTTOM.align_size_within_rect(size, area);
     painter.rect_filled(rect, 4.0, PANEL);
-    let bar = Rect::from_min_size(rect.min + vec2(3.0, 1.0) * PADDING, vec2(width, BAR.y));
-    let (low, high) = legend.limits;
+    let bar = Rect::from_min_size(rect.min + vec2(SIDE, PADDING), vec2(width, HEIGHT));
+    let Limits { low, high } = legend.limits;
+    let value_at = |share: f32| low as f32 + share * (high - low) as f32;
     let table = legend.colour_map.table();
-    let value_at = |share: f32| f32::from(low) + share * (f32::from(high) - f32::from(low));
     let mut mesh = Mesh::default();
-    const STEPS: i32 = 100;
-    for step in 0..STEPS {
-        let share = |s: i32| s as f32 / STEPS as f32;
-        let edges = (share(step), share(step + 1));
-        let middle = (edges.0 + edges.1) / 2.0;
-        let [red, green, blue] = table[table_entry(value_at(middle) as i16, legend.limits)];
-        let strip = Rect::from_x_y_ranges(
-            bar.min.x + edges.0 * width..=bar.min.x + edges.1 * width,
-            bar.y_range(),
-        );
-        mesh.add_colored_rect(strip, Color32::from_rgb(red, green, blue));
+    for strip in 0..STRIPS {
+        let edge = |strip: i32| bar.min.x + strip as f32 / STRIPS as f32 * width;
+        let middle = value_at((strip as f32 + 0.5) / STRIPS as f32);
+        let [red, green, blue] = table[legend.limits.table_entry(middle as i16)];
+        let area = Rect::from_x_y_ranges(edge(strip)..=edge(strip + 1), bar.y_range());
+        mesh.add_colored_rect(area, Color32::from_rgb(red, green, blue));
     }
     painter.add(Shape::mesh(mesh));
+    let unit = pos2(bar.max.x + 4.0, bar.center().y);
+    painter.text(unit, Align2::LEFT_CENTER, "px", font.clone(), DIM);
+    // Whole pixels where the range is wide enough for them to differ.
+    let digits = if high - low >= 8 * SUBPIXEL { 0 } else { 1 };
     for label in 0..LABELS {
         let share = label as f32 / (LABELS - 1) as f32;
-        let pixels = value_at(share) / SUBPIXEL as f32;
-        let unit = if label == LABELS - 1 { " px" } else { "" };
-        let text = format!("{pixels:.0}{unit}");
+        let text = format!("{:.digits$}", value_at(share) / SUBPIXEL as f32);
         let at = pos2(bar.min.x + share * width, bar.max.y + 0.5 * PADDING);
         painter.text(at, Align2::CENTER_TOP, text, font.clone(), BRIGHT);
     }
+    Some(rect)
 }

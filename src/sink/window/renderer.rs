@@ -14,9 +14,6 @@ pub(crate) const SHADERS: [(&str, &str); 3] = [
     ("disparity.wgsl", include_str!("../../../shaders/disparity.wgsl")),
 ];
 
-/// The colour maps in the order of the rows of the table texture.
-const COLOUR_MAPS: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
-
 /// `struct Colouring` of shaders/disparity.wgsl.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
@@ -169,11 +166,10 @@ impl Renderer {
         target: &wgpu::TextureView,
         size: (u32, u32),
     ) -> wgpu::RenderPass<'encoder> {
-        let (low, high) = scene.limits;
         let colouring = Colouring {
-            low: low.into(),
-            high: high.into(),
-            table: COLOUR_MAPS.iter().position(|&m| m == scene.colour_map).unwrap_or(0) as u32,
+            low: scene.limits.low,
+            high: scene.limits.high,
+            table: ColourMap::ALL.iter().position(|&m| m == scene.colour_map).unwrap_or(0) as u32,
             unused: 0,
         };
         queue.write_buffer(&self.colouring, 0, bytemuck::bytes_of(&colouring));
@@ -261,16 +257,16 @@ impl Renderer {
     }
 }
 
-/// Every colour map's table, one a row.
+/// Every colour map's table, one a row, in the order of [`ColourMap::ALL`].
 fn tables(device: &wgpu::Device, queue: &wgpu::Queue) -> wgpu::TextureView {
-    let colours: Vec<u8> = COLOUR_MAPS
+    let colours: Vec<u8> = ColourMap::ALL
         .iter()
         .flat_map(|map| map.table())
         .flat_map(|&[red, green, blue]| [red, green, blue, 255])
         .collect();
     let descriptor = wgpu::TextureDescriptor {
         label: Some("colour tables"),
-        size: extent((256, COLOUR_MAPS.len() as u32)),
+        size: extent((256, ColourMap::ALL.len() as u32)),
         mip_level_count: 1,
         sample_count: 1,
         dimension: wgpu::TextureDimension::D2,

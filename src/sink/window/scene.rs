@@ -1,7 +1,8 @@
 //! What is shown and where: the view, and the panes it puts on a target, independent of any
 //! graphics device.
 
-use crate::sink::colour::ColourMap;
+use crate::frame::SUBPIXEL;
+use crate::sink::colour::{ColourMap, ColourScale};
 
 /// Which pictures are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +41,37 @@ impl View {
     }
 }
 
+/// Disparity of the first and of the last colour, in 1/16 px.
+///
+/// Whole numbers, so that every device computes the same colour. Against
+/// [`ColourScale::step`], which is exact, a colour may be off by one entry of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// That of the first colour.
+    pub low: i32,
+    /// That of the last colour; larger than `low`.
+    pub high: i32,
+}
+
+impl Limits {
+    /// The limits of a scale at this moment.
+    pub fn of(scale: &ColourScale) -> Self {
+        let (low, high) = scale.limits();
+        let units = |pixels: f32| {
+            // Far beyond any disparity, and small enough for `table_entry` not to overflow.
+            ((pixels * SUBPIXEL as f32).round() as i32).clamp(-4_000_000, 4_000_000)
+        };
+        Self { low: units(low), high: units(high).max(units(low) + 1) }
+    }
+
+    /// The entry of a colour table for a disparity in 1/16 px: what shaders/disparity.wgsl does.
+    pub fn table_entry(self, value: i16) -> usize {
+        let span = (self.high - self.low).max(1);
+        let steps = (i32::from(value) - self.low).clamp(0, span);
+        ((steps * 255 + span / 2) / span) as usize
+    }
+}
+
 /// What a pane holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
@@ -56,8 +88,8 @@ pub struct Scene {
     pub view: View,
     /// The colours.
     pub colour_map: ColourMap,
-    /// Disparity in 1/16 px of the first and the last colour.
-    pub limits: (i16, i16),
+    /// Disparity of the first and of the last colour, in 1/16 px.
+    pub limits: Limits,
 }
 
 /// A rectangle of the target that shows one whole picture; in pixels, always inside the target.
@@ -158,16 +190,11 @@ pub fn window_size(
     (length(width), length(height))
 }
 
-/// The colour table's entry for a disparity, both in 1/16 px: what shaders/disparity.wgsl does.
-pub fn table_entry(value: i16, (low, high): (i16, i16)) -> usize {
-    let span = (i32::from(high) - i32::from(low)).max(1);
-    let steps = (i32::from(value) - i32::from(low)).clamp(0, span);
-    ((steps * 255 + span / 2) / span) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::DisparityRange;
+    use crate::sink::colour::ColourRange;
 
     fn rectangles(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<[u32; 4]> {
         panes(view, picture, target).iter().map(|p| [p.x, p.y, p.width, p.height]).collect()
@@ -233,13 +260,34 @@ mod tests {
 
     #[test]
     fn table_entries_are_rounded_and_clamped() {
-        assert_eq!(table_entry(0, (0, 255)), 0);
-        assert_eq!(table_entry(255, (0, 255)), 255);
-        assert_eq!(table_entry(-7, (0, 255)), 0);
-        assert_eq!(table_entry(300, (0, 255)), 255);
-        assert_eq!(table_entry(1, (0, 1020)), 0);
-        assert_eq!(table_entry(2, (0, 1020)), 1);
-        assert_eq!(table_entry(i16::MAX, (i16::MIN + 1, i16::MAX)), 255);
-        assert_eq!(table_entry(5, (5, 5)), 0);
+        let entry = |value, low, high| Limits { low, high }.table_entry(value);
+        assert_eq!(entry(0, 0, 255), 0);
+        assert_eq!(entry(255, 0, 255), 255);
+        assert_eq!(entry(-7, 0, 255), 0);
+        assert_eq!(entry(300, 0, 255), 255);
+        assert_eq!(entry(1, 0, 1020), 0);
+        assert_eq!(entry(2, 0, 1020), 1);
+        assert_eq!(entry(i16::MAX, -32767, 32767), 255);
+        assert_eq!(entry(5, 5, 5), 0);
+    }
+
+    #[test]
+    fn the_window_and_the_files_agree_on_colours() {
+        let range = DisparityRange { min: -20, count: 150 };
+        for mode in [
+            ColourRange::Full,
+            ColourRange::Fixed { low: 3.3, high: 90.77 },
+            ColourRange::Fixed { low: 5.0, high: 5.0 },
+            ColourRange::Fixed { low: -1e4, high: 1e4 },
+        ] {
+            let scale = ColourScale::new(mode, range);
+            let limits = Limits::of(&scale);
+            assert!(limits.low < limits.high);
+            for value in -32767..=32767 {
+                let (here, there) = (limits.table_entry(value), usize::from(scale.step(value)));
+                // A narrow scale has several entries for one sixteenth.
+                assert!(here.abs_diff(there) <= 1, "{mode:?}: {value}: {here} and {there}");
+            }
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! Pictures that a person asks for with a key.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result};
-use image::{ImageBuffer, Luma, RgbaImage};
+use anyhow::Result;
+use image::RgbaImage;
 
-use crate::frame::{DisparityMap, INVALID, Matched, SUBPIXEL};
+use crate::frame::{DisparityMap, DisparityRange};
+use crate::sink::still::write_still;
+use crate::sink::{files, png};
 
 /// The two files of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,28 +31,27 @@ impl SnapshotPaths {
     }
 }
 
-/// Writes both files.
+impl fmt::Display for SnapshotPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} and -view.png", self.disparity.display())
+    }
+}
+
+/// Writes both files: the disparity of a run with candidates in `range`, and the view.
 ///
 /// # Errors
 /// Where a file cannot be written, naming it.
-pub(crate) fn write(paths: &SnapshotPaths, frame: &Matched, view: &RgbaImage) -> Result<()> {
-    let disparity = kitti_picture(&frame.disparity);
-    disparity.save(&paths.disparity).with_context(|| unwritable(&paths.disparity))?;
-    view.save(&paths.view).with_context(|| unwritable(&paths.view))
-}
-
-fn unwritable(path: &Path) -> String {
-    format!("cannot write {}", path.display())
-}
-
-/// A disparity map in the KITTI convention: 256 a pixel of disparity, 0 = unknown, so that a known
-/// disparity of nought or less is 1 and one of 256 px or more is 65535.
-fn kitti_picture(map: &DisparityMap) -> ImageBuffer<Luma<u16>, Vec<u16>> {
-    ImageBuffer::from_fn(map.width() as u32, map.height() as u32, |x, y| {
-        let value = map.values()[y as usize * map.width() + x as usize];
-        let scaled = i32::from(value) * (256 / SUBPIXEL);
-        Luma([if value == INVALID { 0 } else { scaled.clamp(1, 65535) as u16 }])
-    })
+pub(crate) fn write(
+    paths: &SnapshotPaths,
+    disparity: &DisparityMap,
+    range: DisparityRange,
+    view: &RgbaImage,
+) -> Result<()> {
+    write_still(&paths.disparity, disparity, range)?;
+    let rgb: Vec<u8> =
+        view.pixels().flat_map(|pixel| [pixel.0[0], pixel.0[1], pixel.0[2]]).collect();
+    let file = png::encode_rgb(&rgb, view.width() as usize, view.height() as usize)?;
+    files::write_whole(&paths.view, &file)
 }
 
 /// A moment in UTC with milliseconds, fit for a file name: 20260131-235959-042.
@@ -64,7 +66,9 @@ fn stamp(now: SystemTime) -> String {
 
 /// Year, month and day of the Gregorian calendar, `days` after 1 January 1970.
 fn civil(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let mut year = 1970;
     while days >= 365 + u64::from(leap(year)) {
         days -= 365 + u64::from(leap(year));
@@ -85,7 +89,6 @@ fn civil(mut days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::Pooled;
 
     #[test]
     fn stamps_are_utc() {
@@ -98,14 +101,5 @@ mod tests {
         assert_eq!(at(951_782_400, 0), "20000229-000000-000");
         assert_eq!(at(1_767_225_599, 999), "20251231-235959-999");
         assert_eq!(at(1_767_225_600, 0), "20260101-000000-000");
-    }
-
-    #[test]
-    fn disparity_is_scaled_by_256_and_nought_means_unknown() {
-        let values = vec![INVALID, 0, 16, 17, -16, 16 * 255 + 15, i16::MAX, 1];
-        let map = DisparityMap::new(4, 2, Pooled::unpooled(values));
-        let picture = kitti_picture(&map);
-        assert_eq!(picture.dimensions(), (4, 2));
-        assert_eq!(picture.into_raw(), [0, 1, 256, 272, 1, 65520, 65535, 16]);
     }
 }
