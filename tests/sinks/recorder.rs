@@ -55,7 +55,13 @@ fn every_number_and_time_comes_back() {
         (2, 2, 0, 256),
         (700, 33, 0, 64),
         (1500, 3, 0, 64),
-        (2, 300, 0, 64),
+        (2, 288, 0, 64),
+        (3, 289, 0, 64),
+        (353, 3, 0, 64),
+        (1, 288, 0, 64),
+        (999, 1, 0, 64),
+        (63, 64, 0, 64),
+        (64, 64, 0, 64),
         (300, 15, 0, 64),
         (15, 1700, 0, 64),
         (1, 40, 0, 64),
@@ -196,6 +202,18 @@ fn wrong_names_and_places_are_refused() {
         refused(&dir.path().join("a.mkv"), "no permission");
     }
     fs::set_permissions(dir.path(), open).unwrap();
+}
+
+#[test]
+fn what_the_encoder_would_falsify_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    for (width, height) in [(2, 289), (353, 2), (1, 289)] {
+        let error = Recorder::create(&path, &options(width, height, 0, 64)).err().unwrap();
+        let error = format!("{error:#}");
+        assert!(error.contains("a.mkv") && error.contains("without loss"), "{error}");
+        assert!(!path.exists());
+    }
 }
 
 #[test]

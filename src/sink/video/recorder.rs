@@ -82,6 +82,8 @@ impl Recorder {
         }
         ensure!(options.width > 0 && options.height > 0, "a recording has at least one pixel");
         require(&["appsrc", "avenc_ffv1", "appsink"], "recording")?;
+        let encoder = encoder(options.width, options.height)
+            .with_context(|| format!("cannot record to {}", path.display()))?;
         let file = files::create(path)?;
 
         let rate = fraction(options.rate);
@@ -115,7 +117,6 @@ impl Recorder {
             .field("height", i32::try_from(options.height)?)
             .field("framerate", rate)
             .build();
-        let encoder = encoder(options.width, options.height)?;
         let feed = Feed::start(&caps, &[&encoder, sink.upcast_ref()], progress, path)?;
         Ok(Self {
             name: format!("recording {}", path.display()),
@@ -244,11 +245,17 @@ impl Output {
 fn encoder(width: usize, height: usize) -> Result<gst::Element> {
     let encoder = gst::ElementFactory::make("avenc_ffv1").build()?;
     // FFmpeg chooses version 3 of the format, with checksums, for several slices, and encodes them
-    // in parallel. It knows 16 (4x4) and 4 (2x2), but writes wrong numbers where a slice is a single
-    // pixel wide: small pictures stay whole.
+    // in parallel. It knows 16 (4x4) and 4 (2x2), and beyond 352x288 takes one slice only for a
+    // single row. Divided pictures with a side of two pixels come back wrong (FFmpeg 5.1), so what
+    // is longer and that thin must be refused.
+    let large = width > 352 || height > 288;
     let slices = match width.min(height) {
         64.. => 16,
         16.. => 4,
+        3.. if large => 4,
+        1 | 2 if large && height > 1 => {
+            bail!("FFmpeg's FFV1 encoder cannot store {width}x{height} without loss")
+        }
         _ => 1,
     };
     encoder.set_property("slices", slices);
