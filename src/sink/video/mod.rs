@@ -1,1 +1,146 @@
-//! Video files.
+//! Video files: the lossless recording of disparity, and a preview for people.
+//!
+//! ```text
+//! Recorder:  map ─▶ 16-bit numbers ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
+//! Preview:   map ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ filesink (OUT.mp4)
+//! ```
+
+mod ebml;
+mod feed;
+mod matroska;
+mod preview;
+mod recorder;
+mod tags;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use gstreamer as gst;
+
+pub use preview::{Preview, PreviewOptions};
+pub use recorder::{Recorder, RecorderOptions};
+pub use tags::{RecordingTags, read_recording_tags};
+
+/// The GStreamer elements that write video, each with the Debian and Ubuntu package that holds it.
+const PACKAGES: [(&str, &str); 6] = [
+    ("appsrc", "gstreamer1.0-plugins-base"),
+    ("appsink", "gstreamer1.0-plugins-base"),
+    ("videoconvert", "gstreamer1.0-plugins-base"),
+    ("mp4mux", "gstreamer1.0-plugins-good"),
+    ("x264enc", "gstreamer1.0-plugins-ugly"),
+    ("avenc_ffv1", "gstreamer1.0-libav"),
+];
+
+/// Makes sure that GStreamer runs and has the elements.
+///
+/// # Errors
+/// Where an element is missing; the message names it, its package and what it is needed for.
+fn require(elements: &[&str], purpose: &str) -> Result<()> {
+    gst::init().context("GStreamer does not start")?;
+    for &element in elements {
+        if gst::ElementFactory::find(element).is_none() {
+            let package = PACKAGES.iter().find(|(name, _)| *name == element);
+            let package = package.map_or("its plug-in", |(_, package)| package);
+            bail!(
+                "{purpose} needs the GStreamer element {element}, which is not installed: install \
+                 {package} (`gst-inspect-1.0 {element}` shows whether it is there)"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Frames a second as the fraction that GStreamer wants; 0/1 says "variable".
+fn fraction(rate: Option<f64>) -> gst::Fraction {
+    let usable = rate.filter(|rate| rate.is_finite() && (0.001..=10_000.0).contains(rate));
+    let Some(rate) = usable else { return gst::Fraction::new(0, 1) };
+    // 30000/1001 and its kind, and whole rates, are met exactly; others to a thousandth.
+    let ntsc = (rate * 1.001).round();
+    if (rate - rate.round()).abs() > 1e-6 && (ntsc / 1.001 - rate).abs() < 1e-3 && ntsc >= 1.0 {
+        return gst::Fraction::new(ntsc as i32 * 1000, 1001);
+    }
+    gst::Fraction::new((rate * 1000.0).round() as i32, 1000)
+}
+
+/// The time between two frames; `None` where the rate is variable.
+fn frame_duration(rate: gst::Fraction) -> Option<Duration> {
+    let (frames, seconds) = (rate.numer(), rate.denom());
+    (frames > 0).then(|| Duration::from_secs_f64(f64::from(seconds) / f64::from(frames)))
+}
+
+/// Turns capture times into the times of a file: from 0, strictly rising.
+#[derive(Debug)]
+struct Clock {
+    first: Option<Duration>,
+    last: Duration,
+    /// The step for a frame that is not later than the one before.
+    step: Duration,
+}
+
+impl Clock {
+    /// The smallest step between two frames of a file.
+    const RESOLUTION: Duration = Duration::from_millis(1);
+
+    /// A clock for frames that come at this rate, where known.
+    fn new(rate: Option<f64>) -> Self {
+        let step = rate.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
+        let step = step.unwrap_or(Self::RESOLUTION).max(Self::RESOLUTION);
+        Self { first: None, last: Duration::ZERO, step }
+    }
+
+    /// The file's time for a frame captured at `timestamp`. A frame that is not later than the one
+    /// before it (a source without usable times, a clock that jumped back) follows it one frame
+    /// later.
+    fn time(&mut self, timestamp: Duration) -> Duration {
+        let time = match self.first {
+            None => {
+                self.first = Some(timestamp);
+                Duration::ZERO
+            }
+            Some(first) => {
+                let time = timestamp.saturating_sub(first);
+                if time > self.last { time } else { self.last + self.step }
+            }
+        };
+        self.last = time;
+        time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_element_is_named_with_its_package() {
+        require(&["appsrc", "avenc_ffv1"], "recording").unwrap();
+        let error = require(&["no_such_encoder"], "recording").unwrap_err().to_string();
+        assert!(error.contains("recording needs") && error.contains("no_such_encoder"), "{error}");
+    }
+
+    #[test]
+    fn rates_become_fractions() {
+        let parts = |rate| {
+            let fraction = fraction(rate);
+            (fraction.numer(), fraction.denom())
+        };
+        assert_eq!(parts(Some(20.0)), (20, 1));
+        assert_eq!(parts(Some(30000.0 / 1001.0)), (30000, 1001));
+        assert_eq!(parts(Some(12.5)), (25, 2));
+        assert_eq!(parts(None), (0, 1));
+        for odd in [0.0, -3.0, f64::NAN, f64::INFINITY, 1e9] {
+            assert_eq!(parts(Some(odd)), (0, 1));
+        }
+    }
+
+    #[test]
+    fn times_start_at_zero_and_always_rise() {
+        let ms = Duration::from_millis;
+        let mut clock = Clock::new(Some(20.0));
+        let times: Vec<Duration> =
+            [1000, 1050, 1051, 1051, 900, 1200].map(|t| clock.time(ms(t))).to_vec();
+        assert_eq!(times, [0, 50, 51, 101, 151, 200].map(ms));
+        let mut clock = Clock::new(None);
+        assert_eq!([7, 7, 7].map(|t| clock.time(ms(t))), [0, 1, 2].map(ms));
+    }
+}

@@ -1,0 +1,162 @@
+//! The binary structure under Matroska: elements with an identifier, a size and a body (RFC 8794).
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// A size field that says "until the next element of this or a higher level".
+pub(super) const UNKNOWN_SIZE: u64 = (1 << 56) - 1;
+
+/// The identifier of filler.
+pub(super) const VOID: u32 = 0xec;
+
+/// An identifier as it stands in the file: its marker bits belong to it.
+pub(super) fn push_id(out: &mut Vec<u8>, id: u32) {
+    let bytes = id.to_be_bytes();
+    out.extend(&bytes[id.leading_zeros() as usize / 8..]);
+}
+
+/// A size in as few bytes as it needs.
+pub(super) fn push_size(out: &mut Vec<u8>, size: u64) {
+    // A field of n bytes holds 7 n bits, and all of them set is reserved for "unknown".
+    let length = (1..8).find(|n| size < (1 << (7 * n)) - 1).unwrap_or(8);
+    let marked = size | 1 << (7 * length);
+    out.extend(&marked.to_be_bytes()[8 - length..]);
+}
+
+/// A size in eight bytes, to be changed later in place; [`UNKNOWN_SIZE`] is allowed.
+pub(super) fn wide_size(size: u64) -> [u8; 8] {
+    (size | 1 << 56).to_be_bytes()
+}
+
+/// An element with the given body.
+pub(super) fn push(out: &mut Vec<u8>, id: u32, body: &[u8]) {
+    push_id(out, id);
+    push_size(out, body.len() as u64);
+    out.extend(body);
+}
+
+/// An element that holds an unsigned number, in as few bytes as it needs.
+pub(super) fn push_uint(out: &mut Vec<u8>, id: u32, value: u64) {
+    let skipped = (value.leading_zeros() as usize / 8).min(7);
+    push(out, id, &value.to_be_bytes()[skipped..]);
+}
+
+/// An element that holds other elements, as `fill` appends them.
+pub(super) fn push_master(out: &mut Vec<u8>, id: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    let mut body = Vec::new();
+    fill(&mut body);
+    push(out, id, &body);
+}
+
+/// Filler of exactly `length` bytes, its own header included.
+///
+/// # Panics
+/// Where `length` is below 2 or above 126: there is no such filler with a one-byte size.
+pub(super) fn push_void(out: &mut Vec<u8>, length: usize) {
+    assert!((2..=126).contains(&length), "filler of {length} bytes");
+    push(out, VOID, &[0; 126][..length - 2]);
+}
+
+/// Identifier and body size of the element at the reader's place; `None` at the end of the file,
+/// also where the file ends within the header, and where there is no element.
+pub(super) fn read_header(reader: &mut impl Read) -> io::Result<Option<(u32, u64)>> {
+    let Some(id) = read_number(reader, 4, false)? else { return Ok(None) };
+    let Some(size) = read_number(reader, 8, true)? else { return Ok(None) };
+    Ok(Some((id as u32, size)))
+}
+
+/// A number of variable length: up to `longest` bytes, the leading zeros of the first byte say how
+/// many. A size whose bits are all set becomes [`UNKNOWN_SIZE`].
+fn read_number(reader: &mut impl Read, longest: u32, strip: bool) -> io::Result<Option<u64>> {
+    let mut bytes = [0; 8];
+    if !fill(reader, &mut bytes[..1])? {
+        return Ok(None);
+    }
+    let length = bytes[0].leading_zeros() + 1;
+    if length > longest || !fill(reader, &mut bytes[1..length as usize])? {
+        return Ok(None);
+    }
+    let number = bytes[..length as usize].iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
+    if !strip {
+        return Ok(Some(number));
+    }
+    let largest = (1 << (7 * length)) - 1;
+    let size = number & largest;
+    Ok(Some(if size == largest { UNKNOWN_SIZE } else { size }))
+}
+
+/// Fills `bytes`; `false` where the file ends before.
+fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
+    match reader.read_exact(bytes) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The body of an element, at most `limit` bytes of it.
+pub(super) fn read_body(reader: &mut impl Read, size: u64, limit: u64) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    reader.take(size.min(limit)).read_to_end(&mut body)?;
+    Ok(body)
+}
+
+/// Goes past a body without reading it.
+pub(super) fn skip(reader: &mut impl Seek, size: u64) -> io::Result<()> {
+    reader.seek(SeekFrom::Current(size.min(i64::MAX as u64) as i64)).map(|_| ())
+}
+
+/// The elements of a body that was read, one after the other.
+pub(super) fn children(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    std::iter::from_fn(move || {
+        let (id, size) = read_header(&mut body).ok()??;
+        let (child, rest) = body.split_at(body.len().min(usize::try_from(size).ok()?));
+        body = rest;
+        Some((id, child))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn headers_as_the_standard_shows_them() {
+        let mut out = Vec::new();
+        push_uint(&mut out, 0x4286, 1);
+        assert_eq!(out, [0x42, 0x86, 0x81, 1]);
+        out.clear();
+        push_size(&mut out, 127);
+        assert_eq!(out, [0x40, 127]);
+        assert_eq!(wide_size(UNKNOWN_SIZE), [1, 255, 255, 255, 255, 255, 255, 255]);
+        out.clear();
+        push_void(&mut out, 2);
+        push_void(&mut out, 126);
+        assert_eq!((out.len(), &out[..4]), (128, &[0xec, 0x80, 0xec, 0xfc][..]));
+    }
+
+    #[test]
+    fn a_torn_end_is_an_end() {
+        for torn in [&[][..], &[0x1a], &[0x1a, 0x45, 0xdf, 0xa3], &[0x42, 0x86, 0x40], &[0, 0]] {
+            assert_eq!(read_header(&mut &torn[..]).unwrap(), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(id in prop::sample::select(vec![0xec, 0x4286, 0x2ad7b1, 0x1a45dfa3]),
+                             size in 0u64..UNKNOWN_SIZE, value: u64) {
+            let mut out = Vec::new();
+            push_id(&mut out, id);
+            push_size(&mut out, size);
+            prop_assert_eq!(read_header(&mut &out[..]).unwrap(), Some((id, size)));
+            let mut out = Vec::new();
+            push_uint(&mut out, id, value);
+            let (found, body) = children(&out).next().unwrap();
+            prop_assert_eq!(found, id);
+            let read = body.iter().fold(0u64, |n, &byte| n << 8 | u64::from(byte));
+            prop_assert_eq!(read, value);
+        }
+    }
+}

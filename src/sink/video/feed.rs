@@ -1,0 +1,204 @@
+//! A GStreamer pipeline that is fed frame by frame: bounded, never dropping, and never waiting for
+//! a pipeline that has failed.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use gstreamer_app::AppSrc;
+
+use crate::pool::Pooled;
+
+/// Frames that wait for the encoder; the next one waits outside.
+const QUEUE: usize = 4;
+
+/// A pooled buffer as GStreamer takes it; its memory returns to the pool when the encoder lets go.
+pub(super) struct Bytes<T>(pub(super) Pooled<T>);
+
+impl<T: bytemuck::Pod> AsMut<[u8]> for Bytes<T> {
+    fn as_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.0)
+    }
+}
+
+/// What the feeding thread and the pipeline's own threads tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Frames given to the source that have not left it.
+    queued: usize,
+    /// Why the pipeline failed: the first error, later ones only follow from it.
+    error: Option<String>,
+    /// Everything is written.
+    ended: bool,
+}
+
+impl Progress {
+    /// The state; a thread that panicked while holding it has left nothing half done.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Notes an error, unless one is known already.
+    pub(super) fn fail(&self, error: String) {
+        self.change(|state| {
+            state.error.get_or_insert(error);
+        });
+    }
+
+    /// Waits until `done`, or until the pipeline fails.
+    fn wait(&self, done: impl Fn(&State) -> bool) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(error) = &state.error {
+                return Err(anyhow!("{error}"));
+            }
+            if done(&state) {
+                return Ok(state);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A running pipeline that begins with a source for frames.
+#[derive(Debug)]
+pub(super) struct Feed {
+    pipeline: gst::Pipeline,
+    source: AppSrc,
+    progress: Arc<Progress>,
+}
+
+impl Feed {
+    /// Links a source of frames with the given caps to `elements`, one after the other, and starts
+    /// them. `path` is the output, for messages.
+    ///
+    /// # Errors
+    /// Where the elements do not fit together or do not start.
+    pub(super) fn start(
+        caps: &gst::Caps,
+        elements: &[&gst::Element],
+        progress: Arc<Progress>,
+        path: &Path,
+    ) -> Result<Self> {
+        // No limit inside the source: it could only drop, or block without hearing of errors.
+        let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0).build();
+        let pipeline = gst::Pipeline::new();
+        let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
+        chain.extend(elements);
+        pipeline.add_many(&chain)?;
+        gst::Element::link_many(&chain)
+            .with_context(|| format!("cannot set up the encoder of {}", path.display()))?;
+
+        let pad = source.static_pad("src").context("a source has an output")?;
+        let leaving = progress.clone();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            leaving.change(|state| state.queued = state.queued.saturating_sub(1));
+            gst::PadProbeReturn::Ok
+        });
+
+        let bus = pipeline.bus().context("a pipeline has a bus")?;
+        let heard = progress.clone();
+        let shown = path.display().to_string();
+        bus.set_sync_handler(move |_, message| {
+            match message.view() {
+                gst::MessageView::Error(error) => heard.fail(explain(&shown, error)),
+                gst::MessageView::Eos(_) => heard.change(|state| state.ended = true),
+                _ => {}
+            }
+            gst::BusSyncReply::Drop
+        });
+
+        let feed = Self { pipeline, source, progress };
+        if feed.pipeline.set_state(gst::State::Playing).is_err() {
+            let known = feed.progress.lock().error.clone();
+            return Err(anyhow!(
+                "{}",
+                known
+                    .unwrap_or_else(|| format!("the encoder of {} does not start", path.display()))
+            ));
+        }
+        Ok(feed)
+    }
+
+    /// Gives one frame to the encoder, to be shown at `time`; waits while it has enough to do.
+    ///
+    /// # Errors
+    /// Where the pipeline has failed: its first error.
+    pub(super) fn push<T: bytemuck::Pod + Send>(
+        &self,
+        frame: Pooled<T>,
+        time: Duration,
+        duration: Option<Duration>,
+    ) -> Result<()> {
+        let clock = |time: Duration| gst::ClockTime::try_from(time).ok();
+        let mut buffer = gst::Buffer::from_mut_slice(Bytes(frame));
+        let fresh = buffer.get_mut().context("a new buffer has one owner")?;
+        fresh.set_pts(clock(time));
+        fresh.set_duration(duration.and_then(clock));
+        self.progress.wait(|state| state.queued < QUEUE)?.queued += 1;
+        if let Err(error) = self.source.push_buffer(buffer) {
+            let known = self.progress.lock().error.clone();
+            return Err(anyhow!(
+                "{}",
+                known.unwrap_or_else(|| format!("the encoder stopped: {error}"))
+            ));
+        }
+        Ok(())
+    }
+
+    /// Ends the stream, waits until everything is written, and stops the pipeline.
+    ///
+    /// # Errors
+    /// Where the pipeline has failed, now or before: its first error.
+    pub(super) fn finish(&self) -> Result<()> {
+        let ended = self.progress.wait(|_| true).and_then(|state| {
+            drop(state);
+            // A source that does not take the end has failed, and the wait says why.
+            if let Err(error) = self.source.end_of_stream() {
+                self.progress.fail(format!("the encoder stopped: {error}"));
+            }
+            self.progress.wait(|state| state.ended).map(drop)
+        });
+        self.stop();
+        ended
+    }
+
+    fn stop(&self) {
+        // Stopping a pipeline cannot fail in a way that anything could be done about.
+        let _ = self.pipeline.set_state(gst::State::Null);
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// An error message of the pipeline, for people.
+fn explain(path: &str, message: &gst::message::Error) -> String {
+    let error = message.error();
+    if error.matches(gst::ResourceError::NoSpaceLeft) {
+        return format!(
+            "cannot write {path}: the disk is full; make room or write to another disk"
+        );
+    }
+    // The last line of the details holds what the system said.
+    let details = message.debug().unwrap_or_default();
+    let details = details.lines().last().unwrap_or_default();
+    format!("cannot write {path}: {} ({details})", error.message())
+}

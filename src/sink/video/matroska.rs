@@ -1,0 +1,299 @@
+//! Writes a Matroska file with one video track (RFC 9559).
+//!
+//! GStreamer's own muxer writes tags only at the end of the file, so that a killed recording lacks
+//! its scale and offset; it knows no tags of one's own; and it rounds times to milliseconds. This
+//! writer puts the tags first, keeps microseconds, and hands every frame to the operating system at
+//! once, each in a cluster of its own:
+//!
+//! ```text
+//! EBML | Segment { SeekHead+Void, Info, Tracks, Tags, Cluster, Cluster, ..., Cues }
+//! ```
+//!
+//! Until [`finish`](MatroskaWriter::finish) the segment's size is "unknown", and there is no
+//! duration and no index: readers then go through the clusters. Afterwards all three are there.
+
+use std::io::{self, Seek, SeekFrom, Write};
+use std::time::Duration;
+
+use super::ebml::{
+    UNKNOWN_SIZE, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
+};
+
+/// Identifiers, RFC 9559, section 5.1.
+pub(super) mod id {
+    pub(crate) const EBML: u32 = 0x1a45_dfa3;
+    pub(crate) const SEGMENT: u32 = 0x1853_8067;
+    pub(crate) const SEEK_HEAD: u32 = 0x114d_9b74;
+    pub(crate) const INFO: u32 = 0x1549_a966;
+    pub(crate) const DURATION: u32 = 0x4489;
+    pub(crate) const TRACKS: u32 = 0x1654_ae6b;
+    pub(crate) const TAGS: u32 = 0x1254_c367;
+    pub(crate) const TAG: u32 = 0x7373;
+    pub(crate) const SIMPLE_TAG: u32 = 0x67c8;
+    pub(crate) const TAG_NAME: u32 = 0x45a3;
+    pub(crate) const TAG_STRING: u32 = 0x4487;
+    pub(crate) const CLUSTER: u32 = 0x1f43_b675;
+    pub(crate) const CUES: u32 = 0x1c53_bb6b;
+}
+
+/// Nanoseconds of one tick of the file's times: the microsecond.
+const TICK_NS: u64 = 1000;
+
+/// Bytes kept for the table of contents, which is complete only at the end.
+const SEEK_HEAD_ROOM: usize = 120;
+
+/// The index points at a frame about every so often, in ticks; frames between are found by reading
+/// on.
+const INDEX_INTERVAL: u64 = 500_000;
+
+/// What the file says of its track.
+#[derive(Clone, Debug)]
+pub(super) struct Track<'a> {
+    /// Width in pixels.
+    pub(super) width: u64,
+    /// Height in pixels.
+    pub(super) height: u64,
+    /// Matroska's name of the codec.
+    pub(super) codec: &'a str,
+    /// What the decoder needs before the first frame.
+    pub(super) codec_private: Option<&'a [u8]>,
+    /// Time between frames, where the rate is known.
+    pub(super) frame_duration: Option<Duration>,
+    /// What the track holds, for people.
+    pub(super) name: &'a str,
+}
+
+/// A Matroska file being written.
+#[derive(Debug)]
+pub(super) struct MatroskaWriter<W> {
+    out: W,
+    /// Bytes written so far; the file's length after the last complete frame.
+    length: u64,
+    /// Where the segment's size field is, and where its body starts.
+    segment_size_at: u64,
+    segment: u64,
+    /// Where the Duration's place is kept.
+    duration_at: u64,
+    /// Contents of the segment, by identifier and place.
+    contents: Vec<(u32, u64)>,
+    /// Time in ticks and place of the frames that the index names.
+    index: Vec<(u64, u64)>,
+    /// Time of the last frame in ticks.
+    last: Option<u64>,
+    frame_ticks: Option<u64>,
+    frames: u64,
+    header: Vec<u8>,
+}
+
+impl<W: Write + Seek> MatroskaWriter<W> {
+    /// Writes everything that comes before the first frame.
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub(super) fn create(out: W, track: &Track<'_>, tags: &[(&str, String)]) -> io::Result<Self> {
+        let frame_ticks = track.frame_duration.map(|duration| duration.as_nanos() as u64 / TICK_NS);
+        let mut writer = Self {
+            out,
+            length: 0,
+            segment_size_at: 0,
+            segment: 0,
+            duration_at: 0,
+            contents: Vec::new(),
+            index: Vec::new(),
+            last: None,
+            frame_ticks,
+            frames: 0,
+            header: Vec::new(),
+        };
+        let start = writer.start(track, tags);
+        writer.out.write_all(&start)?;
+        writer.length = start.len() as u64;
+        Ok(writer)
+    }
+
+    /// The bytes before the first cluster, noting the places that are changed later.
+    fn start(&mut self, track: &Track<'_>, tags: &[(&str, String)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        push_master(&mut out, id::EBML, |ebml| {
+            push_uint(ebml, 0x4286, 1); // EBMLVersion
+            push_uint(ebml, 0x42f7, 1); // EBMLReadVersion
+            push_uint(ebml, 0x42f2, 4); // EBMLMaxIDLength
+            push_uint(ebml, 0x42f3, 8); // EBMLMaxSizeLength
+            push(ebml, 0x4282, b"matroska"); // DocType
+            push_uint(ebml, 0x4287, 4); // DocTypeVersion
+            push_uint(ebml, 0x4285, 2); // DocTypeReadVersion
+        });
+        push_id(&mut out, id::SEGMENT);
+        self.segment_size_at = out.len() as u64;
+        out.extend(wide_size(UNKNOWN_SIZE));
+        self.segment = out.len() as u64;
+        let seek_head_at = out.len();
+        out.extend([0; SEEK_HEAD_ROOM]);
+
+        self.contents.push((id::INFO, out.len() as u64 - self.segment));
+        push_master(&mut out, id::INFO, |info| {
+            push_uint(info, 0x2a_d7b1, TICK_NS); // TimestampScale
+            let app = concat!("stereod ", env!("CARGO_PKG_VERSION"));
+            push(info, 0x4d80, app.as_bytes()); // MuxingApp
+            push(info, 0x5741, app.as_bytes()); // WritingApp
+            push_void(info, 11); // Duration, at the end
+        });
+        self.duration_at = out.len() as u64 - 11;
+
+        self.contents.push((id::TRACKS, out.len() as u64 - self.segment));
+        push_master(&mut out, id::TRACKS, |tracks| {
+            push_master(tracks, 0xae, |entry| push_track(entry, track));
+        });
+
+        self.contents.push((id::TAGS, out.len() as u64 - self.segment));
+        push_master(&mut out, id::TAGS, |all| {
+            push_master(all, id::TAG, |tag| {
+                push_master(tag, 0x63c0, |targets| push_uint(targets, 0x68ca, 50)); // the whole file
+                for (name, value) in tags {
+                    push_master(tag, id::SIMPLE_TAG, |simple| {
+                        push(simple, id::TAG_NAME, name.as_bytes());
+                        push(simple, id::TAG_STRING, value.as_bytes());
+                    });
+                }
+            });
+        });
+        out[seek_head_at..][..SEEK_HEAD_ROOM].copy_from_slice(&self.seek_head());
+        out
+    }
+
+    /// The table of contents as it is now, filled up to its room.
+    fn seek_head(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        push_master(&mut out, id::SEEK_HEAD, |head| {
+            for &(element, place) in &self.contents {
+                push_master(head, 0x4dbb, |seek| {
+                    push(seek, 0x53ab, &element.to_be_bytes()); // SeekID
+                    push(seek, 0x53ac, &place.to_be_bytes()); // SeekPosition
+                });
+            }
+        });
+        let left = SEEK_HEAD_ROOM - out.len();
+        push_void(&mut out, left);
+        out
+    }
+
+    /// Writes one frame, which no later frame needs for its decoding nor it any earlier one.
+    /// `time` must be later than that of the frame before.
+    ///
+    /// # Errors
+    /// Where it could not be written completely; then only [`finish`](Self::finish) may follow.
+    pub(super) fn frame(&mut self, time: Duration, data: &[u8]) -> io::Result<()> {
+        let ticks = (time.as_nanos() as u64 + TICK_NS / 2) / TICK_NS;
+        let place = self.length - self.segment;
+
+        // SimpleBlock: track 1, time relative to the cluster 0, keyframe.
+        const BLOCK: [u8; 4] = [0x81, 0, 0, 0x80];
+        let mut timestamp = Vec::with_capacity(16);
+        push_uint(&mut timestamp, 0xe7, ticks);
+        let block_size = (BLOCK.len() + data.len()) as u64;
+        let mut block = Vec::with_capacity(16);
+        push_id(&mut block, 0xa3);
+        push_size(&mut block, block_size);
+
+        self.header.clear();
+        push_id(&mut self.header, id::CLUSTER);
+        push_size(&mut self.header, (timestamp.len() + block.len()) as u64 + block_size);
+        self.header.extend(timestamp);
+        self.header.extend(block);
+        self.header.extend(BLOCK);
+        self.out.write_all(&self.header)?;
+        self.out.write_all(data)?;
+
+        self.length += (self.header.len() + data.len()) as u64;
+        if self.index.last().is_none_or(|&(before, _)| ticks >= before + INDEX_INTERVAL) {
+            self.index.push((ticks, place));
+        }
+        self.last = Some(ticks);
+        self.frames += 1;
+        Ok(())
+    }
+
+    /// Complete frames written so far.
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Length of the file up to the last complete frame.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The file itself.
+    pub(super) fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// Completes the file: index, duration, table of contents and size. After a failed
+    /// [`frame`](Self::frame) the caller first cuts the file to [`length`](Self::length).
+    ///
+    /// # Errors
+    /// Where that fails; the frames stay readable in any case.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        if !self.index.is_empty() {
+            let mut cues = Vec::new();
+            push_master(&mut cues, id::CUES, |cues| {
+                for &(time, place) in &self.index {
+                    push_master(cues, 0xbb, |point| {
+                        push_uint(point, 0xb3, time); // CueTime
+                        push_master(point, 0xb7, |positions| {
+                            push_uint(positions, 0xf7, 1); // CueTrack
+                            push_uint(positions, 0xf1, place); // CueClusterPosition
+                        });
+                    });
+                }
+            });
+            let place = self.length - self.segment;
+            self.out.seek(SeekFrom::Start(self.length))?;
+            self.out.write_all(&cues)?;
+            self.length += cues.len() as u64;
+            self.contents.push((id::CUES, place));
+        }
+
+        // The last frame lasts as long as the others: as the rate says, or as they did on average.
+        let last = self.last.unwrap_or(0);
+        let average = last.checked_div(self.frames.saturating_sub(1)).unwrap_or(0);
+        let ticks = last + self.frame_ticks.unwrap_or(average);
+        if ticks > 0 {
+            let mut duration = Vec::new();
+            push(&mut duration, id::DURATION, &(ticks as f64).to_be_bytes());
+            self.write_at(self.duration_at, &duration)?;
+        }
+        let seek_head = self.seek_head();
+        self.write_at(self.segment, &seek_head)?;
+        self.write_at(self.segment_size_at, &wide_size(self.length - self.segment))?;
+        self.out.seek(SeekFrom::Start(self.length))?;
+        self.out.flush()
+    }
+
+    fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
+        self.out.seek(SeekFrom::Start(place))?;
+        self.out.write_all(bytes)
+    }
+}
+
+fn push_track(entry: &mut Vec<u8>, track: &Track<'_>) {
+    push_uint(entry, 0xd7, 1); // TrackNumber
+    push_uint(entry, 0x73c5, 1); // TrackUID
+    push_uint(entry, 0x83, 1); // TrackType: video
+    push_uint(entry, 0x9c, 0); // FlagLacing
+    push(entry, 0x22_b59c, b"und"); // Language
+    push(entry, 0x536e, track.name.as_bytes()); // Name
+    push(entry, 0x86, track.codec.as_bytes()); // CodecID
+    if let Some(private) = track.codec_private {
+        push(entry, 0x63a2, private); // CodecPrivate
+    }
+    if let Some(duration) = track.frame_duration {
+        push_uint(entry, 0x23_e383, duration.as_nanos() as u64); // DefaultDuration
+    }
+    push_master(entry, 0xe0, |video| {
+        push_uint(video, 0xb0, track.width); // PixelWidth
+        push_uint(video, 0xba, track.height); // PixelHeight
+        push_uint(video, 0x9a, 2); // FlagInterlaced: progressive
+        push_master(video, 0x55b0, |colour| push_uint(colour, 0x55b9, 2)); // Range: full
+    });
+}

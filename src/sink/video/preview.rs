@@ -1,0 +1,188 @@
+//! The preview: disparity in colours, H.264 in MP4, for any player.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use gstreamer as gst;
+
+use super::feed::{Feed, Progress};
+use super::{Clock, fraction, frame_duration, require};
+use crate::frame::{DisparityRange, Matched};
+use crate::pool::Pool;
+use crate::sink::Sink;
+use crate::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
+use crate::sink::files;
+
+/// What a preview needs to know before its first frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PreviewOptions {
+    /// Width of the maps in pixels.
+    pub width: usize,
+    /// Height of the maps in pixels.
+    pub height: usize,
+    /// Pairs a second, where known; the frames keep their own times in any case.
+    pub rate: Option<f64>,
+    /// The candidate disparities.
+    pub range: DisparityRange,
+    /// The colours.
+    pub colours: ColourMap,
+    /// Which disparities span the colours.
+    pub span: ColourRange,
+}
+
+/// The encoder takes no smaller pictures.
+const SMALLEST_SIDE: usize = 16;
+
+/// Writes a coloured video: H.264 High profile, 4:2:0, limited-range BT.709, in MP4.
+///
+/// Sides of odd length, and those below 16 pixels, are extended by repeating the last column or
+/// row. While it is written the file is a fragmented MP4, a second to a fragment, and plays up to
+/// the last fragment if the program is killed; [`finish`](Sink::finish) makes it an ordinary MP4
+/// with one index, which every player and editor takes.
+pub struct Preview {
+    name: String,
+    path: PathBuf,
+    options: PreviewOptions,
+    scale: ColourScale,
+    clock: Clock,
+    duration: Duration,
+    pool: Pool<u8>,
+    feed: Feed,
+    /// Whether the caller has been told of the failure.
+    failed: bool,
+}
+
+/// Length of a picture's side in the video.
+fn padded(side: usize) -> usize {
+    side.next_multiple_of(2).max(SMALLEST_SIDE)
+}
+
+impl Preview {
+    /// Creates the file (an earlier one is replaced) and starts the encoder.
+    ///
+    /// # Errors
+    /// Where the name does not end in `.mp4`, the file cannot be created, or GStreamer lacks the
+    /// encoder; the message says what to do.
+    pub fn create(path: &Path, options: &PreviewOptions) -> Result<Self> {
+        if files::extension(path) != "mp4" {
+            bail!(
+                "cannot write the preview {}: previews are MP4 files; name it .mp4",
+                path.display()
+            );
+        }
+        ensure!(options.width > 0 && options.height > 0, "a preview has at least one pixel");
+        require(&["appsrc", "videoconvert", "x264enc", "mp4mux"], "a preview")?;
+        // GStreamer opens the file again; this finds what is wrong with it, and says it better.
+        drop(files::create(path)?);
+
+        let rate = fraction(options.rate);
+        let caps = gst::Caps::builder("video/x-raw")
+            .field("format", "RGBx")
+            .field("width", i32::try_from(padded(options.width))?)
+            .field("height", i32::try_from(padded(options.height))?)
+            .field("framerate", rate)
+            .field("colorimetry", "sRGB")
+            .build();
+        let elements = elements(path, options.rate)?;
+        let elements: Vec<&gst::Element> = elements.iter().collect();
+        let feed = Feed::start(&caps, &elements, Arc::new(Progress::default()), path)?;
+        Ok(Self {
+            name: format!("preview {}", path.display()),
+            path: path.to_path_buf(),
+            options: *options,
+            scale: ColourScale::new(options.span, options.range),
+            clock: Clock::new(options.rate),
+            // Without one, players would not show the last frame.
+            duration: frame_duration(rate).unwrap_or(Duration::from_millis(40)),
+            pool: Pool::new(),
+            feed,
+            failed: false,
+        })
+    }
+
+    fn show(&mut self, frame: &Matched) -> Result<()> {
+        let map = &frame.disparity;
+        let (width, height) = (self.options.width, self.options.height);
+        ensure!(
+            (map.width(), map.height()) == (width, height),
+            "cannot write the preview {}: the size changed from {width}x{height} to {}x{}",
+            self.path.display(),
+            map.width(),
+            map.height()
+        );
+        self.scale.update(map, frame.pair.timestamp);
+        let stride = padded(width) * 4;
+        let mut picture = self.pool.take(stride * padded(height));
+        colourise::<4>(map, self.options.colours, &self.scale, &mut picture, stride);
+        repeat_edges(&mut picture, width, height, stride);
+        let time = self.clock.time(frame.pair.timestamp);
+        self.feed.push(picture, time, Some(self.duration))
+    }
+}
+
+/// Fills what lies right of `width` pixels and below `height` rows with the last column and row.
+fn repeat_edges(picture: &mut [u8], width: usize, height: usize, stride: usize) {
+    for row in picture.chunks_exact_mut(stride).take(height) {
+        let (inside, outside) = row.split_at_mut(width * 4);
+        for pixel in outside.chunks_exact_mut(4) {
+            pixel.copy_from_slice(&inside[inside.len() - 4..]);
+        }
+    }
+    let (inside, outside) = picture.split_at_mut(height * stride);
+    for row in outside.chunks_exact_mut(stride) {
+        row.copy_from_slice(&inside[inside.len() - stride..]);
+    }
+}
+
+impl Sink for Preview {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn consume(&mut self, frame: &Matched) -> Result<()> {
+        self.show(frame).inspect_err(|_| self.failed = true)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let finished = self.feed.finish();
+        // An error that the caller knows already is not told twice.
+        if self.failed { Ok(()) } else { finished }
+    }
+}
+
+/// Everything after the source of frames.
+fn elements(path: &Path, rate: Option<f64>) -> Result<[gst::Element; 6]> {
+    let make = gst::ElementFactory::make;
+    let filter = |caps: gst::Caps| make("capsfilter").property("caps", caps).build();
+    // Players handle 4:2:0 only; BT.709 is written into the stream, so that none has to guess.
+    let planar = gst::Caps::builder("video/x-raw")
+        .field("format", "I420")
+        .field("colorimetry", "bt709")
+        .build();
+    let profile = gst::Caps::builder("video/x-h264").field("profile", "high").build();
+    // Constant quality; a preset that costs little beside the matching; a place to seek to every two
+    // seconds. Without B-frames the first frame is at 0 without an edit list, which some players
+    // ignore, and irregular times survive.
+    let interval = rate.filter(|rate| (1.0..=1000.0).contains(rate)).unwrap_or(30.0) * 2.0;
+    let encoder = make("x264enc")
+        .property_from_str("pass", "qual")
+        .property("quantizer", 20u32)
+        .property_from_str("speed-preset", "veryfast")
+        .property("key-int-max", interval as u32)
+        .property("bframes", 0u32)
+        .build()?;
+    let muxer = make("mp4mux")
+        .property("fragment-duration", 1000u32)
+        .property_from_str("fragment-mode", "first-moov-then-finalise")
+        // Meets the usual rates exactly, and any time to 11 microseconds.
+        .property("trak-timescale", 90_000u32)
+        .build()?;
+    let file = make("filesink")
+        .property("location", path)
+        .property_from_str("buffer-mode", "unbuffered")
+        .property("async", false)
+        .build()?;
+    Ok([make("videoconvert").build()?, filter(planar)?, encoder, filter(profile)?, muxer, file])
+}

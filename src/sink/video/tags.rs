@@ -1,0 +1,152 @@
+//! What a recording says of itself.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
+use super::matroska::id;
+use crate::frame::DisparityRange;
+use crate::sink::encoding::{Encoding, UNKNOWN};
+
+/// The tags of a recording: what is needed to turn its numbers into disparity and depth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecordingTags {
+    /// Scale and offset of the stored numbers.
+    pub encoding: Encoding,
+    /// The candidate disparities.
+    pub range: DisparityRange,
+    /// Focal length of the rectified cameras in pixels, where known.
+    pub focal_px: Option<f64>,
+    /// Distance of the cameras in metres, where known.
+    pub baseline_m: Option<f64>,
+    /// Capture time of the first frame, which is at 0 in the file.
+    pub first_timestamp: Duration,
+}
+
+const SCALE: &str = "DISPARITY_SCALE";
+const OFFSET: &str = "DISPARITY_OFFSET";
+const INVALID: &str = "DISPARITY_INVALID";
+const MINIMUM: &str = "DISPARITY_MIN";
+const COUNT: &str = "DISPARITY_COUNT";
+const FOCAL: &str = "FOCAL_LENGTH_PX";
+const BASELINE: &str = "BASELINE_M";
+const FIRST: &str = "FIRST_TIMESTAMP_NS";
+
+/// Tags are text of a few hundred bytes; a file that claims more is damaged.
+const LONGEST_TAGS: u64 = 1 << 24;
+
+impl RecordingTags {
+    /// Names and values as they stand in the file. Programs such as ffprobe show them one by one;
+    /// GStreamer knows only the two names of the standard, so that COMMENT holds everything once
+    /// more as `NAME=value;...`.
+    pub(super) fn to_pairs(self) -> Vec<(&'static str, String)> {
+        let mut pairs = vec![
+            (SCALE, self.encoding.scale().to_string()),
+            (OFFSET, self.encoding.offset().to_string()),
+            (INVALID, UNKNOWN.to_string()),
+            (MINIMUM, self.range.min.to_string()),
+            (COUNT, self.range.count.to_string()),
+            (FIRST, self.first_timestamp.as_nanos().to_string()),
+        ];
+        pairs.extend(self.focal_px.map(|focal| (FOCAL, focal.to_string())));
+        pairs.extend(self.baseline_m.map(|baseline| (BASELINE, baseline.to_string())));
+        let all: Vec<String> =
+            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        pairs.insert(0, ("TITLE", "stereod disparity".to_owned()));
+        pairs.push((
+            "COMMENT",
+            format!("disparity in pixels = value / scale + offset; {}", all.join(";")),
+        ));
+        pairs
+    }
+
+    fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
+        let find = |name: &str| {
+            pairs.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        };
+        fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
+            value.parse().ok().with_context(|| format!("its tag {name} is \"{value}\""))
+        }
+        fn needed<'a>(name: &str, value: Option<&'a String>) -> Result<&'a String> {
+            value.with_context(|| format!("it is no recording of stereod: it lacks the tag {name}"))
+        }
+        let optional = |name: &str| find(name).map(|value| number(name, value)).transpose();
+        let scale = number(SCALE, needed(SCALE, find(SCALE))?)?;
+        let offset = number(OFFSET, needed(OFFSET, find(OFFSET))?)?;
+        let encoding = Encoding::from_parts(scale, offset)
+            .with_context(|| format!("scale {scale} with offset {offset} is not supported"))?;
+        let range = DisparityRange {
+            min: number(MINIMUM, needed(MINIMUM, find(MINIMUM))?)?,
+            count: number(COUNT, needed(COUNT, find(COUNT))?)?,
+        };
+        if !(1..=1024).contains(&range.count) {
+            bail!("its tag {COUNT} is {}", range.count);
+        }
+        Ok(Self {
+            encoding,
+            range,
+            focal_px: optional(FOCAL)?,
+            baseline_m: optional(BASELINE)?,
+            first_timestamp: match find(FIRST) {
+                Some(value) => Duration::from_nanos(number(FIRST, value)?),
+                None => Duration::ZERO,
+            },
+        })
+    }
+}
+
+/// Reads the tags of a recording, complete or cut short, also after another program (ffmpeg,
+/// mkvmerge) has copied it into a new Matroska file.
+///
+/// # Errors
+/// Where the file cannot be read, is no Matroska file, or lacks the tags of a recording.
+pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
+    let pairs = read_pairs(path);
+    pairs
+        .and_then(|pairs| RecordingTags::from_pairs(&pairs))
+        .with_context(|| format!("cannot read the tags of {}", path.display()))
+}
+
+/// Every tag of a Matroska file.
+fn read_pairs(path: &Path) -> Result<Vec<(String, String)>> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut pairs = Vec::new();
+    let mut first = true;
+    while let Some((element, size)) = read_header(&mut file)? {
+        if std::mem::take(&mut first) && element != id::EBML {
+            bail!("it is no Matroska file");
+        }
+        match element {
+            // Their elements follow; a cluster of unknown size ends where the next one starts.
+            id::SEGMENT => {}
+            _ if size == UNKNOWN_SIZE => {}
+            id::TAGS => collect(&read_body(&mut file, size, LONGEST_TAGS)?, &mut pairs),
+            _ => skip(&mut file, size)?,
+        }
+    }
+    if first {
+        bail!("it is no Matroska file");
+    }
+    Ok(pairs)
+}
+
+/// The names and texts in the body of a Tags element.
+fn collect(tags: &[u8], pairs: &mut Vec<(String, String)>) {
+    let within = |body, wanted| children(body).filter(move |(element, _)| *element == wanted);
+    for (_, tag) in within(tags, id::TAG) {
+        for (_, simple) in within(tag, id::SIMPLE_TAG) {
+            let text = |wanted| {
+                let (_, text) = within(simple, wanted).next()?;
+                // Text may be filled up with zeros.
+                Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
+            };
+            if let (Some(name), Some(value)) = (text(id::TAG_NAME), text(id::TAG_STRING)) {
+                pairs.push((name, value));
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A program that is killed in the middle leaves files that can be read up to there.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use stereod::frame::DisparityRange;
+use stereod::sink::Sink;
+use stereod::sink::colour::{ColourMap, ColourRange};
+use stereod::sink::encoding::Encoding;
+use stereod::sink::pictures::{Pictures, PicturesOptions};
+use stereod::sink::video::{
+    Preview, PreviewOptions, Recorder, RecorderOptions, read_recording_tags,
+};
+
+use crate::support::{Player, RECORDING, Random, matched, random_values};
+
+const WIDTH: usize = 96;
+const HEIGHT: usize = 64;
+const RANGE: DisparityRange = DisparityRange { min: -3, count: 64 };
+/// The folder that the child writes to; set only for the child.
+const CHILD: &str = "STEREOD_TEST_KILLED_CHILD";
+
+/// The map of frame `i`: the parent knows it too.
+fn values(i: u64) -> Vec<i16> {
+    random_values(&mut Random(1000 + i), WIDTH * HEIGHT, RANGE)
+}
+
+/// Not a test of its own: the program that [`files_of_a_killed_program_are_readable`] starts and
+/// kills. Without its variable in the environment it has nothing to do.
+#[test]
+fn child_that_writes_until_it_is_killed() {
+    let Some(dir) = std::env::var_os(CHILD) else { return };
+    let dir = Path::new(&dir);
+    let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
+    let recorder =
+        RecorderOptions { width, height, rate, range, focal_px: Some(500.0), baseline_m: None };
+    let (colours, span) = (ColourMap::Viridis, ColourRange::ADAPTIVE);
+    let preview = PreviewOptions { width, height, rate, range, colours, span };
+    let pictures = PicturesOptions { range, focal_px: None, baseline_m: None };
+    let mut sinks: [Box<dyn Sink>; 3] = [
+        Box::new(Recorder::create(&dir.join("a.mkv"), &recorder).unwrap()),
+        Box::new(Preview::create(&dir.join("a.mp4"), &preview).unwrap()),
+        Box::new(Pictures::create(&dir.join("pictures"), &pictures).unwrap()),
+    ];
+    for i in 0.. {
+        for sink in &mut sinks {
+            sink.consume(&matched(WIDTH, values(i), i, Duration::from_millis(i * 40))).unwrap();
+        }
+        // Stderr, because the test harness keeps stdout.
+        writeln!(std::io::stderr(), "written {i}").unwrap();
+    }
+}
+
+#[test]
+fn files_of_a_killed_program_are_readable() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["killed::child_that_writes_until_it_is_killed", "--exact", "--nocapture"])
+        .env(CHILD, dir.path())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let enough = lines.map_while(Result::ok).any(|line| line == "written 400");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(enough, "the child wrote 400 frames before it ended");
+
+    // The recording: everything but the few frames that were not yet encoded.
+    let path = dir.path().join("a.mkv");
+    let tags = read_recording_tags(&path).unwrap();
+    assert_eq!((tags.range, tags.focal_px), (RANGE, Some(500.0)));
+    let player = Player::open(&path, RECORDING).unwrap();
+    let frames = player.play();
+    assert!(frames.len() > 390, "{} frames", frames.len());
+    for (i, frame) in (0..).zip(&frames) {
+        assert_eq!(frame.time, Duration::from_millis(i * 40));
+        let mut decoded = vec![0; WIDTH * HEIGHT];
+        tags.encoding.decode(&frame.numbers(), &mut decoded);
+        assert!(decoded == values(i), "frame {i}");
+    }
+
+    // The preview: all but the encoder's look-ahead and the last fragment.
+    let chain = "qtdemux ! h264parse ! avdec_h264 ! videoconvert ! video/x-raw,format=RGB";
+    let frames = Player::open(&dir.path().join("a.mp4"), chain).unwrap().play();
+    assert!(frames.len() > 300, "{} frames", frames.len());
+
+    // The pictures: all of them, whole.
+    let mut count = 0;
+    for i in 0..=400 {
+        let path = dir.path().join(format!("pictures/{i:06}.png"));
+        let numbers = image::open(path).unwrap().into_luma16().into_raw();
+        let mut decoded = vec![0; numbers.len()];
+        Encoding::for_range(RANGE).decode(&numbers, &mut decoded);
+        assert!(decoded == values(i), "picture {i}");
+        count += 1;
+    }
+    assert_eq!(count, 401);
+}

@@ -1,0 +1,7 @@
+//! What the sinks write is read back by GStreamer and by the picture decoder.
+
+mod killed;
+mod pictures;
+mod preview;
+mod recorder;
+mod support;

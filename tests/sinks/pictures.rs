@@ -1,0 +1,57 @@
+//! The folder of numbered pictures.
+
+use std::fs;
+use std::time::Duration;
+
+use stereod::frame::DisparityRange;
+use stereod::sink::Sink;
+use stereod::sink::encoding::Encoding;
+use stereod::sink::pictures::{DESCRIPTION_FILE, Pictures, PicturesOptions};
+
+use crate::support::{Random, matched, random_values};
+
+fn options(min: i32, count: usize) -> PicturesOptions {
+    let range = DisparityRange { min, count };
+    PicturesOptions { range, focal_px: Some(400.0), baseline_m: None }
+}
+
+#[test]
+fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("made/with/parents");
+    let options = options(-5, 90);
+    let mut pictures = Pictures::create(&folder, &options).unwrap();
+    let mut random = Random(3);
+    let encoding = Encoding::for_range(options.range);
+    for sequence in [0, 1, 42, 1_234_567] {
+        let values = random_values(&mut random, 31 * 7, options.range);
+        pictures.consume(&matched(31, values.clone(), sequence, Duration::ZERO)).unwrap();
+        let path = folder.join(format!("{sequence:06}.png"));
+        let image::DynamicImage::ImageLuma16(picture) = image::open(path).unwrap() else {
+            panic!("not 16-bit grey");
+        };
+        assert_eq!(picture.dimensions(), (31, 7));
+        let mut decoded = vec![0; values.len()];
+        encoding.decode(picture.as_raw(), &mut decoded);
+        assert_eq!(decoded, values);
+    }
+    pictures.finish().unwrap();
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 5);
+    let text = fs::read_to_string(folder.join(DESCRIPTION_FILE)).unwrap();
+    let description: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(description["scale"], 256);
+    assert_eq!(description["offset"], -5);
+    assert_eq!(description["focal_px"], 400.0);
+    assert_eq!(description["baseline_m"], serde_json::Value::Null);
+}
+
+#[test]
+fn wrong_places_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, b"").unwrap();
+    let error = Pictures::create(&file, &options(0, 64)).unwrap_err().to_string();
+    assert!(error.contains("is not a folder"), "{error}");
+    let error = Pictures::create(&file.join("below"), &options(0, 64)).unwrap_err().to_string();
+    assert!(error.contains("file/below"), "{error}");
+}

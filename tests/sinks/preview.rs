@@ -1,0 +1,176 @@
+//! The preview video.
+
+use std::path::Path;
+use std::time::Duration;
+
+use gstreamer::prelude::*;
+use stereod::frame::{DisparityRange, INVALID};
+use stereod::sink::Sink;
+use stereod::sink::colour::{ColourMap, ColourRange};
+use stereod::sink::video::{Preview, PreviewOptions};
+
+use crate::support::{Player, matched};
+
+const DECODE: &str = "qtdemux ! h264parse name=parse ! avdec_h264 name=decoder \
+                      ! videoconvert ! video/x-raw,format=RGB";
+
+fn options(width: usize, height: usize) -> PreviewOptions {
+    PreviewOptions {
+        width,
+        height,
+        rate: Some(25.0),
+        range: DisparityRange { min: 0, count: 64 },
+        colours: ColourMap::Turbo,
+        span: ColourRange::Full,
+    }
+}
+
+/// Left third far, middle unknown, right third near.
+fn thirds(width: usize, height: usize) -> Vec<i16> {
+    (0..width * height)
+        .map(|i| match (i % width) * 3 / width {
+            0 => 8 * 16,
+            1 => INVALID,
+            _ => 56 * 16,
+        })
+        .collect()
+}
+
+fn write(path: &Path, options: &PreviewOptions, times: &[u64]) {
+    let mut preview = Preview::create(path, options).unwrap();
+    for (sequence, &time) in times.iter().enumerate() {
+        let values = thirds(options.width, options.height);
+        let time = Duration::from_millis(time);
+        preview.consume(&matched(options.width, values, sequence as u64, time)).unwrap();
+    }
+    preview.finish().unwrap();
+}
+
+#[test]
+fn colours_size_profile_and_times() {
+    let dir = tempfile::tempdir().unwrap();
+    for (width, height) in [(192, 108), (191, 107), (33, 17), (3, 5), (1, 1)] {
+        let path = dir.path().join(format!("{width}x{height}.mp4"));
+        let options = options(width, height);
+        let times: Vec<u64> = (0..30).map(|i| 5000 + i * 40).collect();
+        write(&path, &options, &times);
+
+        let player = Player::open(&path, DECODE).unwrap();
+        let caps_of = |element: &str| {
+            let pad = player.pipeline.by_name(element).unwrap().static_pad("src").unwrap();
+            pad.current_caps().unwrap().structure(0).unwrap().to_owned()
+        };
+        let stream = caps_of("parse");
+        let profile = stream.get::<&str>("profile").unwrap();
+        assert!(["main", "high"].contains(&profile), "{profile}");
+        assert_eq!(stream.get::<&str>("chroma-format").unwrap(), "4:2:0");
+        let raw = caps_of("decoder");
+        assert_eq!(raw.get::<&str>("format").unwrap(), "I420");
+        assert_eq!(raw.get::<&str>("colorimetry").unwrap(), "bt709");
+        let side = |side: usize| side.next_multiple_of(2).max(16);
+        assert_eq!(raw.get::<i32>("width").unwrap() as usize, side(width));
+        assert_eq!(raw.get::<i32>("height").unwrap() as usize, side(height));
+
+        let decoded = player.play();
+        assert_eq!(player.messages().0, None);
+        assert_eq!(player.duration(), Some(Duration::from_millis(1200)));
+        let shown: Vec<u64> = decoded.iter().map(|frame| frame.time.as_millis() as u64).collect();
+        let expected: Vec<u64> = (0..30).map(|i| i * 40).collect();
+        assert_eq!(shown, expected);
+        if width < 33 {
+            continue;
+        }
+        let table = ColourMap::Turbo.table();
+        for (x, colour) in [
+            (width / 6, table[8 * 255 / 63]),
+            (width / 2, [0; 3]),
+            (width * 5 / 6, table[56 * 255 / 63 + 1]),
+        ] {
+            let at = (height / 2 * side(width) + x) * 3;
+            let found = &decoded[20].bytes[at..at + 3];
+            let close = found.iter().zip(colour).all(|(&f, c)| f.abs_diff(c) < 24);
+            assert!(close, "{width}x{height} column {x}: {found:?}, not {colour:?}");
+        }
+    }
+}
+
+#[test]
+fn variable_frame_rate_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mp4");
+    let mut options = options(64, 48);
+    options.rate = None;
+    let times = [0, 33, 100, 450, 460, 2000, 2100];
+    write(&path, &options, &times);
+    let shown: Vec<u64> = Player::open(&path, DECODE)
+        .unwrap()
+        .play()
+        .iter()
+        .map(|frame| (frame.time.as_micros() as u64 + 500) / 1000)
+        .collect();
+    assert_eq!(shown, times);
+}
+
+#[test]
+fn a_finished_file_is_no_longer_fragmented() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mp4");
+    write(&path, &options(64, 48), &(0..100).map(|i| i * 40).collect::<Vec<_>>());
+    let file = std::fs::read(&path).unwrap();
+    // The boxes at the top of the file.
+    let mut boxes = Vec::new();
+    let mut at = 0;
+    while let Some(header) = file.get(at..at + 16) {
+        let size = u32::from_be_bytes(header[..4].try_into().unwrap()) as u64;
+        let wide = u64::from_be_bytes(header[8..].try_into().unwrap());
+        boxes.push(String::from_utf8_lossy(&header[4..8]).into_owned());
+        at += if size == 1 { wide } else { size }.max(8) as usize;
+    }
+    assert!(boxes.contains(&"moov".to_owned()) && boxes.contains(&"mdat".to_owned()), "{boxes:?}");
+    assert!(!boxes.contains(&"moof".to_owned()), "{boxes:?}");
+}
+
+#[test]
+fn no_frame_and_one_frame() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("one.mp4");
+    let mut variable = options(64, 48);
+    variable.rate = None;
+    for options in [options(64, 48), variable] {
+        write(&path, &options, &[0]);
+        assert_eq!(Player::open(&path, DECODE).unwrap().play().len(), 1);
+    }
+    write(&dir.path().join("none.mp4"), &options(64, 48), &[]);
+}
+
+#[test]
+fn wrong_names_and_places_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |path: &Path, words: &str| {
+        let error = Preview::create(path, &options(8, 8)).err().unwrap().to_string();
+        assert!(error.contains(&*path.to_string_lossy()) && error.contains(words), "{error}");
+    };
+    refused(&dir.path().join("a.mkv"), "name it .mp4");
+    refused(&dir.path().join("no/such/a.mp4"), "mkdir -p");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_and_not_a_hang() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("full.mp4");
+    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    let mut preview = match Preview::create(&path, &options(64, 48)) {
+        Ok(preview) => preview,
+        Err(error) => panic!("{error:#}"),
+    };
+    let error = (0..2000)
+        .find_map(|i| {
+            let frame = matched(64, thirds(64, 48), i, Duration::from_millis(i * 40));
+            preview.consume(&frame).err()
+        })
+        .expect("the disk is full");
+    let error = error.to_string();
+    assert!(error.contains("full.mp4") && error.contains("disk is full"), "{error}");
+    preview.finish().unwrap();
+}

@@ -1,0 +1,253 @@
+//! The lossless recording.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use stereod::frame::DisparityRange;
+use stereod::sink::Sink;
+use stereod::sink::encoding::Encoding;
+use stereod::sink::video::{Recorder, RecorderOptions, RecordingTags, read_recording_tags};
+
+use crate::support::{Player, RECORDING, Random, matched, random_values};
+
+fn options(width: usize, height: usize, min: i32, count: usize) -> RecorderOptions {
+    RecorderOptions {
+        width,
+        height,
+        rate: Some(20.0),
+        range: DisparityRange { min, count },
+        focal_px: None,
+        baseline_m: None,
+    }
+}
+
+/// Records `frames` random maps at irregular times from 1 h on, and gives their numbers and times.
+fn record(path: &Path, options: &RecorderOptions, frames: u64) -> Vec<(Duration, Vec<u16>)> {
+    let mut random = Random(7 + options.width as u64);
+    let mut recorder = Recorder::create(path, options).unwrap();
+    let encoding = Encoding::for_range(options.range);
+    let mut time = Duration::from_secs(3600);
+    let mut written = Vec::new();
+    for sequence in 0..frames {
+        let values = random_values(&mut random, options.width * options.height, options.range);
+        let mut numbers = vec![0; values.len()];
+        encoding.encode(&values, &mut numbers);
+        written.push((time - Duration::from_secs(3600), numbers));
+        recorder.consume(&matched(options.width, values, sequence, time)).unwrap();
+        time += Duration::from_micros(20_000 + random.below(60_000));
+    }
+    recorder.finish().unwrap();
+    written
+}
+
+#[test]
+fn every_number_and_time_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    for (width, height, min, count) in [
+        (97, 61, 0, 64),
+        (64, 48, -20, 100),
+        (33, 17, -512, 1024),
+        (16, 16, 0, 300),
+        (15, 9, 3, 9),
+        (2, 2, 0, 256),
+        (700, 33, 0, 64),
+        (1500, 3, 0, 64),
+        (2, 288, 0, 64),
+        (3, 289, 0, 64),
+        (353, 3, 0, 64),
+        (1, 288, 0, 64),
+        (999, 1, 0, 64),
+        (63, 64, 0, 64),
+        (64, 64, 0, 64),
+        (300, 15, 0, 64),
+        (15, 1700, 0, 64),
+        (1, 40, 0, 64),
+        (40, 1, 0, 64),
+        (1, 1, 0, 1),
+    ] {
+        let path = dir.path().join(format!("{width}x{height}.mkv"));
+        let written = record(&path, &options(width, height, min, count), 12);
+        let player = Player::open(&path, RECORDING).unwrap();
+        let decoded = player.play();
+        assert_eq!(player.messages().0, None);
+        assert_eq!(decoded.len(), written.len(), "{width}x{height}");
+        for (decoded, (time, numbers)) in decoded.iter().zip(&written) {
+            assert_eq!(decoded.time, *time, "{width}x{height}");
+            assert!(decoded.numbers() == *numbers, "{width}x{height} at {time:?}");
+        }
+    }
+}
+
+#[test]
+fn a_finished_file_has_duration_and_seeks() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    let written = record(&path, &options(64, 48, 0, 64), 200);
+    let player = Player::open(&path, RECORDING).unwrap();
+    let (last, _) = written.last().unwrap();
+    assert_eq!(player.duration(), Some(*last + Duration::from_millis(50)));
+    // A frame that starts later than the nominal duration of the one before, which GStreamer would
+    // else take for the frame at this time.
+    let late = |i: &usize| written[*i].0 - written[*i - 1].0 > Duration::from_millis(50);
+    let chosen = (100..200).find(late).unwrap();
+    let (time, numbers) = &written[chosen];
+    let target = gst::ClockTime::try_from(*time).unwrap();
+    player.pipeline.seek_simple(gst::SeekFlags::FLUSH | gst::SeekFlags::ACCURATE, target).unwrap();
+    let decoded = player.play();
+    assert_eq!(decoded[0].time, *time);
+    assert!(decoded[0].numbers() == *numbers);
+    assert_eq!(decoded.len(), written.len() - chosen);
+}
+
+#[test]
+fn tags_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    let mut options = options(20, 10, -8, 72);
+    options.focal_px = Some(435.25);
+    options.baseline_m = Some(0.11007);
+    record(&path, &options, 3);
+    let expected = RecordingTags {
+        encoding: Encoding::for_range(options.range),
+        range: options.range,
+        focal_px: Some(435.25),
+        baseline_m: Some(0.11007),
+        first_timestamp: Duration::from_secs(3600),
+    };
+    assert_eq!(read_recording_tags(&path).unwrap(), expected);
+
+    // GStreamer shows them as the comment.
+    let player = Player::open(&path, RECORDING).unwrap();
+    let (_, tags) = player.messages();
+    let comment = tags.get::<gst::tags::Comment>().expect("a comment");
+    let comment = comment.get();
+    for part in [
+        "DISPARITY_SCALE=256",
+        "DISPARITY_OFFSET=-8",
+        "DISPARITY_INVALID=0",
+        "DISPARITY_MIN=-8",
+        "DISPARITY_COUNT=72",
+        "FOCAL_LENGTH_PX=435.25",
+        "BASELINE_M=0.11007",
+    ] {
+        assert!(comment.contains(part), "{part} in {comment}");
+    }
+}
+
+#[test]
+fn other_files_have_no_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    let error = format!("{:#}", read_recording_tags(&path).unwrap_err());
+    assert!(error.contains("a.mkv") && error.contains("No such file"), "{error}");
+    for content in [&b""[..], b"not a video", &[0x1a, 0x45, 0xdf, 0xa3]] {
+        fs::write(&path, content).unwrap();
+        let error = format!("{:#}", read_recording_tags(&path).unwrap_err());
+        assert!(error.contains("no Matroska file"), "{error}");
+    }
+    fs::write(&path, [0x1a, 0x45, 0xdf, 0xa3, 0x80]).unwrap();
+    let error = format!("{:#}", read_recording_tags(&path).unwrap_err());
+    assert!(error.contains("lacks the tag DISPARITY_SCALE"), "{error}");
+}
+
+#[test]
+fn a_recording_without_frames_still_says_what_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    record(&path, &options(20, 10, 0, 64), 0);
+    assert_eq!(read_recording_tags(&path).unwrap().range.count, 64);
+}
+
+#[test]
+fn times_that_do_not_rise_are_spread() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    let mut recorder = Recorder::create(&path, &options(4, 4, 0, 64)).unwrap();
+    for sequence in 0..5 {
+        recorder.consume(&matched(4, vec![0; 16], sequence, Duration::ZERO)).unwrap();
+    }
+    recorder.finish().unwrap();
+    let times: Vec<u128> = Player::open(&path, RECORDING)
+        .unwrap()
+        .play()
+        .iter()
+        .map(|frame| frame.time.as_millis())
+        .collect();
+    assert_eq!(times, [0, 50, 100, 150, 200]);
+}
+
+#[test]
+fn wrong_names_and_places_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |path: &Path, words: &str| {
+        let error = Recorder::create(path, &options(8, 8, 0, 64)).err().unwrap().to_string();
+        assert!(error.contains(&*path.to_string_lossy()) && error.contains(words), "{error}");
+    };
+    refused(&dir.path().join("a.avi"), "name it .mkv");
+    refused(&dir.path().join("a"), "name it .mkv");
+    refused(&dir.path().join("no/such/a.mkv"), "mkdir -p");
+    fs::create_dir(dir.path().join("folder.mkv")).unwrap();
+    refused(&dir.path().join("folder.mkv"), "is a folder");
+
+    let mut locked = fs::metadata(dir.path()).unwrap().permissions();
+    let open = locked.clone();
+    locked.set_readonly(true);
+    fs::set_permissions(dir.path(), locked).unwrap();
+    if fs::write(dir.path().join("probe"), b"").is_ok() {
+        eprintln!("skipped: a folder cannot be locked against this user");
+    } else {
+        refused(&dir.path().join("a.mkv"), "no permission");
+    }
+    fs::set_permissions(dir.path(), open).unwrap();
+}
+
+#[test]
+fn what_the_encoder_would_falsify_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    for (width, height) in [(2, 289), (353, 2), (1, 289)] {
+        let error = Recorder::create(&path, &options(width, height, 0, 64)).err().unwrap();
+        let error = format!("{error:#}");
+        assert!(error.contains("a.mkv") && error.contains("without loss"), "{error}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn a_change_of_size_ends_the_recording_cleanly() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    let mut recorder = Recorder::create(&path, &options(8, 8, 0, 64)).unwrap();
+    recorder.consume(&matched(8, vec![16; 64], 0, Duration::ZERO)).unwrap();
+    let error = recorder.consume(&matched(8, vec![16; 72], 1, Duration::from_secs(1))).unwrap_err();
+    assert!(error.to_string().contains("from 8x8 to 8x9"), "{error}");
+    recorder.finish().unwrap();
+    assert_eq!(Player::open(&path, RECORDING).unwrap().play().len(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_and_not_a_hang() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("full.mkv");
+    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    let mut recorder = Recorder::create(&path, &options(64, 48, 0, 64)).unwrap();
+    let error = (0..1000)
+        .find_map(|i| {
+            let frame = matched(64, vec![16; 64 * 48], i, Duration::from_millis(i * 20));
+            recorder.consume(&frame).err()
+        })
+        .expect("the disk is full");
+    let error = error.to_string();
+    assert!(error.contains("full.mkv") && error.contains("disk is full"), "{error}");
+    assert!(error.contains("0 frames") || !error.contains("frames)"), "{error}");
+    recorder.finish().unwrap();
+
+    // Where the failure shows only at the end, the end reports it.
+    let mut recorder = Recorder::create(&path, &options(64, 48, 0, 64)).unwrap();
+    let consumed = recorder.consume(&matched(64, vec![16; 64 * 48], 0, Duration::ZERO));
+    assert!(consumed.is_err() || recorder.finish().is_err());
+}

@@ -1,0 +1,76 @@
+//! A long job needs no more memory than a short one. Alone in its binary, so that no other test
+//! uses memory meanwhile.
+
+#![cfg(target_os = "linux")]
+
+#[path = "sinks/support.rs"]
+#[allow(dead_code, reason = "the decoding half is for the other tests")]
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+
+use stereod::frame::DisparityRange;
+use stereod::sink::Sink;
+use stereod::sink::colour::{ColourMap, ColourRange};
+use stereod::sink::pictures::{Pictures, PicturesOptions};
+use stereod::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
+use support::{Random, matched, random_values};
+
+const WIDTH: usize = 160;
+const HEIGHT: usize = 120;
+const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
+
+/// Resident memory of this process in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// By how much memory has grown from frame 1000 to frame 4000.
+fn growth(mut sink: Box<dyn Sink>) -> u64 {
+    let values = random_values(&mut Random(5), WIDTH * HEIGHT, RANGE);
+    let mut before = 0;
+    for i in 0..4000 {
+        // The numbers of the pictures repeat, so that the test leaves few files.
+        let frame = matched(WIDTH, values.clone(), i % 10, Duration::from_millis(i * 40));
+        sink.consume(&frame).unwrap();
+        if i == 1000 {
+            before = resident();
+        }
+    }
+    let grown = resident().saturating_sub(before);
+    sink.finish().unwrap();
+    grown
+}
+
+#[test]
+fn memory_does_not_grow() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name| dir.path().join(name);
+    let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
+    let recorder = |path: &Path| {
+        let (focal_px, baseline_m) = (None, None);
+        let options = RecorderOptions { width, height, rate, range, focal_px, baseline_m };
+        Box::new(Recorder::create(path, &options).unwrap())
+    };
+    let preview = |path: &Path| {
+        let (colours, span) = (ColourMap::Turbo, ColourRange::ADAPTIVE);
+        let options = PreviewOptions { width, height, rate, range, colours, span };
+        Box::new(Preview::create(path, &options).unwrap())
+    };
+    let pictures = |path: &Path| {
+        let options = PicturesOptions { range, focal_px: None, baseline_m: None };
+        Box::new(Pictures::create(path, &options).unwrap())
+    };
+    for (sink, grown) in [
+        ("recorder", growth(recorder(&file("a.mkv")))),
+        ("preview", growth(preview(&file("a.mp4")))),
+        ("pictures", growth(pictures(&file("pictures")))),
+    ] {
+        println!("{sink}: {} KiB", grown >> 10);
+        // 3000 frames of 38 kB would be 115 MB.
+        assert!(grown < 8 << 20, "{sink}: grown by {grown} bytes");
+    }
+}
