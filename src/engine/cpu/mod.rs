@@ -1,1 +1,193 @@
-//! The CPU engine: the stages of `matching/`, vectorised and threaded.
+//! The CPU engine: the stages of `matching/`, vectorised and threaded, byte for byte the same.
+//!
+//! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are not:
+//!
+//! 1. *prepare*: the right rows are mirrored, so that a pixel's candidates lie behind each other
+//!    (`cost.rs`). The cost itself is computed wherever it is needed.
+//! 2. *checkpoints*: the downward paths, whose vectors are kept only where a band of eight rows
+//!    begins (`vertical.rs`).
+//! 3. *bands*, from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
+//!    ones once more from the checkpoint, the upward ones, and the winner as soon as a pixel's sum
+//!    is complete (`winner.rs`). The sums of a band stay in the cache. Five paths need no upward
+//!    sweep and so no checkpoints, four no diagonals.
+//! 4. *median* (`median.rs`).
+//!
+//! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads share out the
+//! bands and follow each other as a wavefront (`schedule.rs`, `team.rs`).
+//!
+//! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the mirrored
+//! picture (about W H), and for each thread about 8 W D bytes of horizontal paths and 6 W D of path
+//! vectors.
+
+mod cost;
+mod geometry;
+mod horizontal;
+mod median;
+mod memory;
+mod path;
+mod schedule;
+mod simd;
+mod team;
+mod vertical;
+mod winner;
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use self::geometry::Geometry;
+use self::schedule::{Frame, Output, STAGES, Scratch, Shared};
+use self::simd::Simd;
+pub use self::simd::SimdChoice;
+use self::team::Team;
+use crate::engine::Engine;
+use crate::frame::{DisparityMap, Matched, StereoPair};
+use crate::matching::Params;
+use crate::pool::Pool;
+
+/// What of the machine the engine uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuOptions {
+    /// Number of threads; `None`: as many as the machine runs at once.
+    pub threads: Option<usize>,
+    /// Vector instructions.
+    pub simd: SimdChoice,
+}
+
+/// Matches pairs of one size with one set of parameters.
+pub struct CpuEngine {
+    params: Params,
+    geometry: Geometry,
+    simd: Simd,
+    p2: [u8; 256],
+    team: Team,
+    shared: Shared,
+    scratches: Vec<Mutex<Scratch>>,
+    pool: Pool<i16>,
+    finished: Option<Matched>,
+    stage_times: [(&'static str, Duration); STAGES.len()],
+}
+
+impl CpuEngine {
+    /// An engine for pairs of `width` x `height` pixels, with all the memory that it will need.
+    ///
+    /// # Errors
+    /// Parameters that fail [`Params::check`], an empty picture, no threads, vector instructions
+    /// that the machine lacks, or a system that refuses a thread.
+    pub fn new(
+        params: &Params,
+        width: usize,
+        height: usize,
+        options: CpuOptions,
+    ) -> anyhow::Result<Self> {
+        params.check()?;
+        if width == 0 || height == 0 {
+            bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
+        }
+        let Some(simd) = options.simd.resolve() else {
+            bail!(
+                "this machine has no {:?} instructions; leave the choice to the engine",
+                options.simd
+            );
+        };
+        let threads = match options.threads {
+            Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
+            Some(threads) => threads,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let team =
+            Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
+        let lanes = simd.lanes();
+        let geometry = Geometry::new(params, width, height, lanes);
+        let scratches =
+            (0..threads).map(|_| Mutex::new(Scratch::new(&geometry, params, lanes))).collect();
+        Ok(Self {
+            params: params.clone(),
+            simd,
+            p2: params.p2_mode.table(params.p1, params.p2),
+            team,
+            shared: Shared::new(&geometry, params, lanes),
+            geometry,
+            scratches,
+            pool: Pool::new(),
+            finished: None,
+            stage_times: STAGES.map(|name| (name, Duration::ZERO)),
+        })
+    }
+
+    /// Memory that the engine holds, in bytes, without the maps that it hands out.
+    pub fn memory_bytes(&self) -> usize {
+        let scratches = self.scratches.iter();
+        self.shared.bytes()
+            + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
+    }
+
+    /// The disparity of a pair of the engine's size.
+    fn compute(&mut self, pair: &StereoPair) -> DisparityMap {
+        let (width, height) = (self.geometry.width, self.geometry.height);
+        let mut values = self.pool.take(width * height);
+        self.shared.begin_frame();
+        let times = Mutex::new([Instant::now(); STAGES.len() + 1]);
+        let watch = self.team.watch();
+        let frame = Frame {
+            geometry: &self.geometry,
+            params: &self.params,
+            p2: &self.p2,
+            left: &pair.left,
+            right: &pair.right,
+            shared: &self.shared,
+            scratches: &self.scratches,
+            watch: &watch,
+            output: Output(values.as_mut_ptr()),
+            times: &times,
+        };
+        let simd = self.simd;
+        self.team.run(&|thread| frame.work(simd, thread));
+        let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
+        for (stage, pair) in self.stage_times.iter_mut().zip(times.windows(2)) {
+            stage.1 = pair[1] - pair[0];
+        }
+        DisparityMap::new(width, height, values)
+    }
+}
+
+impl Engine for CpuEngine {
+    fn description(&self) -> String {
+        let threads = self.team.len();
+        let plural = if threads == 1 { "" } else { "s" };
+        format!("CPU ({}, {threads} thread{plural})", self.simd)
+    }
+
+    fn depth(&self) -> usize {
+        1
+    }
+
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
+        let (width, height) = (self.geometry.width, self.geometry.height);
+        for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
+            if (image.width(), image.height()) != (width, height) {
+                bail!(
+                    "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",
+                    image.width(),
+                    image.height()
+                );
+            }
+        }
+        if self.finished.is_some() {
+            bail!("the CPU engine holds one pair at a time; collect it before the next");
+        }
+        let submitted = Instant::now();
+        let disparity = self.compute(&pair);
+        self.finished = Some(Matched { pair, disparity, submitted, finished: Instant::now() });
+        Ok(())
+    }
+
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+        Ok(self.finished.take())
+    }
+
+    fn stage_times(&self) -> &[(&'static str, Duration)] {
+        &self.stage_times
+    }
+}

@@ -1,0 +1,139 @@
+//! Sizes that follow from the parameters and the picture's size, and never change.
+
+use crate::matching::{Params, Paths};
+
+/// Rows of a band: the down sweep leaves its paths' vectors only where a band begins.
+const BAND_ROWS: usize = 8;
+/// Columns of a tile; not below [`BAND_ROWS`].
+const TILE: usize = 32;
+
+/// How the picture is cut up.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    /// Width of the picture.
+    pub width: usize,
+    /// Height of the picture.
+    pub height: usize,
+    /// Number of candidates, D.
+    pub count: usize,
+    /// Smallest candidate.
+    pub min: i32,
+    /// Vectors a pixel.
+    pub chunks: usize,
+    /// Bytes a pixel: `count` rounded up to whole vectors. The lanes beyond `count` always hold 255.
+    pub depth: usize,
+    /// Paths of one vertical sweep: 1 or 3.
+    pub vertical: usize,
+    /// Whether there is an upward sweep.
+    pub upward: bool,
+    /// Bytes kept of a candidate of the horizontal paths: 1 where the two excesses fit a byte
+    /// together, else 2.
+    pub planes: usize,
+    /// Rows of a band; the last may have fewer.
+    pub band_rows: usize,
+    /// Number of bands.
+    pub bands: usize,
+    /// Columns of a tile.
+    pub tile: usize,
+    /// Columns that the sums between the two vertical passes of a band are kept for; a power of two.
+    pub ring: usize,
+}
+
+impl Geometry {
+    /// The geometry for vectors of `lanes` candidates.
+    pub fn new(params: &Params, width: usize, height: usize, lanes: usize) -> Self {
+        let count = params.range.count;
+        let chunks = count.div_ceil(lanes);
+        Self {
+            width,
+            height,
+            count,
+            min: params.range.min,
+            chunks,
+            depth: chunks * lanes,
+            vertical: if params.paths == Paths::Four { 1 } else { 3 },
+            upward: params.paths != Paths::Five,
+            planes: if u32::from(params.p2) * 2 <= 255 { 1 } else { 2 },
+            band_rows: BAND_ROWS,
+            bands: height.div_ceil(BAND_ROWS),
+            tile: TILE,
+            // A pass of one tile runs ahead of the other by a tile, and both lean over by a band.
+            ring: (2 * TILE + 2 * BAND_ROWS).next_power_of_two(),
+        }
+    }
+
+    /// First row and number of rows of a band.
+    pub fn band(&self, band: usize) -> (usize, usize) {
+        let first = band * self.band_rows;
+        (first, self.band_rows.min(self.height - first))
+    }
+
+    /// Number of tiles that cover a band of `rows` rows: they lean to the left by one pixel a row.
+    pub fn tiles(&self, rows: usize) -> usize {
+        (self.width + rows - 1).div_ceil(self.tile)
+    }
+
+    /// Columns of the `row`-th row of a tile, in the order of the sweep; may be empty.
+    #[inline(always)]
+    pub fn columns(&self, tile: usize, row: usize) -> (usize, usize) {
+        let first = (tile * self.tile).saturating_sub(row);
+        let end = ((tile + 1) * self.tile).saturating_sub(row).min(self.width);
+        (first, end)
+    }
+
+    /// Bytes of one path's vectors along a band's edge: a pixel more at either end, always zero.
+    pub fn edge_stride(&self) -> usize {
+        (self.width + 2) * self.depth
+    }
+
+    /// Bytes of the mirrored right row (`cost.rs`).
+    pub fn mirrored_stride(&self) -> usize {
+        (self.width - 1 + self.depth).next_multiple_of(64)
+    }
+
+    /// Slots of one path's vectors within a band: every path that crosses the band has its own.
+    pub fn chain_slots(&self) -> usize {
+        self.width + 2 * self.band_rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::DisparityRange;
+    use crate::matching::{Cost, Median, P2Mode};
+
+    #[test]
+    fn the_tiles_of_a_band_cover_every_pixel_once() {
+        let params = Params {
+            range: DisparityRange { min: 0, count: 70 },
+            cost: Cost::Ad { truncation: 20, window: 1 },
+            paths: Paths::Eight,
+            p1: 5,
+            p2: 50,
+            p2_mode: P2Mode::Fixed,
+            uniqueness: 0,
+            subpixel: true,
+            left_right: None,
+            median: Median::Off,
+        };
+        for width in [1, 2, 31, 32, 33, 64, 100] {
+            let geometry = Geometry::new(&params, width, 19, 64);
+            assert_eq!((geometry.depth, geometry.bands), (128, 3));
+            for band in 0..3 {
+                let (_, rows) = geometry.band(band);
+                for row in 0..rows {
+                    let mut next = 0;
+                    for tile in 0..geometry.tiles(rows) {
+                        let (first, end) = geometry.columns(tile, row);
+                        if first < end {
+                            assert_eq!(first, next);
+                            next = end;
+                        }
+                    }
+                    assert_eq!(next, width);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The paths to the right and to the left, for a few rows at once.
+//!
+//! A pixel waits for the minimum over the candidates of the pixel before; with several rows
+//! interleaved the machine has other work meanwhile. What is kept is the excess over the cost
+//! ([`excess`]): both paths together in one byte where P2 allows it, else a byte each.
+
+use super::cost::{Cost, RowCost};
+use super::geometry::Geometry;
+use super::path::excess;
+use super::simd::{Kernel, Lanes};
+use crate::frame::Image;
+
+/// `ROWS` rows from `y` on; at most `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
+pub struct Horizontal<'a, C, const MAX: usize, const EXACT: bool, const ROWS: usize> {
+    /// How the picture is cut up.
+    pub geometry: &'a Geometry,
+    /// The matching cost.
+    pub cost: C,
+    /// Left picture, which steers P2.
+    pub left: &'a Image,
+    /// P1.
+    pub p1: u8,
+    /// P2 by step of brightness.
+    pub p2: &'a [u8; 256],
+    /// First row.
+    pub y: usize,
+    /// The excesses, [row][x][planes][depth].
+    pub excesses: *mut u8,
+}
+
+impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize> Kernel
+    for Horizontal<'_, C, MAX, EXACT, ROWS>
+{
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        // SAFETY: the caller owns `ROWS` rows of `excesses`, and the rows lie in the picture; every
+        // x below stays in the row and every chunk below `chunks`.
+        unsafe {
+            self.walk::<V, false>();
+            self.walk::<V, true>();
+        }
+    }
+}
+
+impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize>
+    Horizontal<'_, C, MAX, EXACT, ROWS>
+{
+    /// One of the two paths; the one to the left adds to what the one to the right has left.
+    #[inline(always)]
+    unsafe fn walk<V: Lanes, const LEFTWARDS: bool>(&self) {
+        let Geometry { width, chunks, depth, planes, .. } = *self.geometry;
+        let chunks = if EXACT { MAX } else { chunks };
+        let pixel = planes * depth;
+        // SAFETY: see `run`.
+        unsafe {
+            let (zero, ones, p1) = (V::splat(0), V::splat(255), V::splat(self.p1));
+            let mut costs = [self.cost.row::<V>(self.y); ROWS];
+            let mut rows = [self.left.pixels().as_ptr(); ROWS];
+            for r in 0..ROWS {
+                costs[r] = self.cost.row::<V>(self.y + r);
+                rows[r] = self.left.row(self.y + r).as_ptr();
+            }
+            let mut before = [[zero; MAX]; ROWS];
+            let mut x_before = if LEFTWARDS { width - 1 } else { 0 };
+            for step in 0..width {
+                let x = if LEFTWARDS { width - 1 - step } else { step };
+                for r in 0..ROWS {
+                    let brightness_step = (*rows[r].add(x)).abs_diff(*rows[r].add(x_before));
+                    let p2 = V::splat(self.p2[usize::from(brightness_step)]);
+                    let mut least = before[r][0];
+                    for c in 1..chunks {
+                        least = least.min(before[r][c]);
+                    }
+                    let least = least.least();
+                    let to = self.excesses.add((r * width + x) * pixel);
+                    let mut below = ones;
+                    for c in 0..chunks {
+                        let here = before[r][c];
+                        let above = if c + 1 < chunks { before[r][c + 1] } else { ones };
+                        let e = excess(below, here, above, least, p1, p2);
+                        before[r][c] = e.adds(costs[r].load(x, c));
+                        below = here;
+                        let to = to.add(c * V::N);
+                        if !LEFTWARDS {
+                            e.store(to);
+                        } else if planes == 1 {
+                            e.adds(V::load(to)).store(to);
+                        } else {
+                            e.store(to.add(depth));
+                        }
+                    }
+                }
+                x_before = x;
+            }
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! Who computes what when: the stages of a frame, and the bands and tiles within them.
+//!
+//! Bands go to the threads in turn. Along the sweep, a band follows the one before at a distance of
+//! a tile or two, which each band's count of finished columns tells (a wavefront); everything else
+//! in a band is its thread's own. A barrier parts the stages.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::cost::{AdCost, Cost, SlabCost, WindowMean, mirror};
+use super::geometry::Geometry;
+use super::horizontal::Horizontal;
+use super::median::MedianRows;
+use super::memory::Block;
+use super::simd::{Lanes, Simd, portable::Portable};
+use super::team::{Barrier, Watch};
+use super::vertical::{ACCUMULATE, CHECKPOINT, FINISH, ONLY, Vertical};
+use super::winner::Selection;
+use crate::frame::Image;
+use crate::matching::{self, Median, Params};
+
+/// Rows that the horizontal paths walk along together.
+const ROWS_TOGETHER: usize = 4;
+/// Stages of a frame, as [`crate::engine::Engine::stage_times`] names them.
+pub const STAGES: [&str; 4] = ["prepare", "checkpoints", "bands", "median"];
+
+/// Memory that all threads use.
+pub struct Shared {
+    /// Right rows, mirrored (`cost.rs`).
+    mirrored: Block<u8>,
+    /// What is or-ed to a pixel's last vector of costs.
+    padding: Block<u8>,
+    /// The vertical paths' vectors where bands meet; [edge][path][1 + x][depth].
+    edges: Block<u8>,
+    /// Values before the median; empty without one.
+    unfiltered: Block<i16>,
+    /// Finished columns of every band's last row, of the sweep that is going on.
+    progress: [Vec<AtomicUsize>; 2],
+    barrier: Barrier,
+}
+
+/// Memory of one thread.
+pub struct Scratch {
+    /// Excesses of the horizontal paths of a band.
+    excesses: Block<u8>,
+    /// Slots of the downward and of the upward paths (`vertical.rs`).
+    chains: [Block<u8>; 2],
+    /// Sums on their way from the downward to the upward pass.
+    ring: Block<i16>,
+    selection: Selection,
+    /// The cost of a band, where it is not computed on the fly, and what it is made with.
+    slab: Block<u8>,
+    slab_columns: Vec<u16>,
+    slab_window: Vec<u16>,
+}
+
+/// The end of a band, in the order of the sweep, that an edge belongs to.
+fn edge_number(geometry: &Geometry, band: usize) -> usize {
+    // The first edge stays zero: there the paths begin. Without an upward sweep only the edge
+    // being read and the one being written matter.
+    if geometry.upward || band == 0 { band } else { 1 + band % 2 }
+}
+
+impl Shared {
+    /// Memory for pictures of this geometry.
+    pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Self {
+        let edges = if geometry.upward { geometry.bands + 1 } else { 3 };
+        let padding = Block::<u8>::new(lanes);
+        // SAFETY: the block has this length, and nobody else knows it yet.
+        let mask = unsafe { std::slice::from_raw_parts_mut(padding.ptr(), lanes) };
+        mask[geometry.count - (geometry.chunks - 1) * lanes..].fill(255);
+        let filtered = params.median != Median::Off;
+        Self {
+            mirrored: Block::new(geometry.height * geometry.mirrored_stride()),
+            padding,
+            edges: Block::new(edges * geometry.vertical * geometry.edge_stride()),
+            unfiltered: Block::new(if filtered { geometry.width * geometry.height } else { 0 }),
+            progress: [0, 1].map(|_| (0..geometry.bands).map(|_| AtomicUsize::new(0)).collect()),
+            barrier: Barrier::default(),
+        }
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.mirrored.bytes() + self.padding.bytes() + self.edges.bytes() + self.unfiltered.bytes()
+    }
+
+    /// Forgets the frame before.
+    pub fn begin_frame(&mut self) {
+        self.barrier.reset();
+        self.progress.iter_mut().flatten().for_each(|columns| *columns.get_mut() = 0);
+    }
+}
+
+impl Scratch {
+    /// Memory for bands of this geometry.
+    pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Self {
+        let Geometry { width, depth, band_rows, planes, ring, vertical, .. } = *geometry;
+        let chain_bytes = vertical * geometry.chain_slots() * depth;
+        let matching::Cost::Ad { window, .. } = params.cost;
+        let slab_pixels = if window > 1 { width } else { 0 };
+        Self {
+            excesses: Block::new(band_rows * width * planes * depth),
+            chains: [Block::new(chain_bytes), Block::new(chain_bytes)],
+            ring: Block::new(band_rows * ring * depth),
+            selection: Selection::new(geometry, params, lanes),
+            slab: Block::new(band_rows * slab_pixels * depth),
+            slab_columns: vec![0; slab_pixels * depth],
+            slab_window: vec![0; if window > 1 { depth } else { 0 }],
+        }
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.excesses.bytes()
+            + self.chains.iter().map(Block::bytes).sum::<usize>()
+            + self.ring.bytes()
+            + self.selection.bytes()
+            + self.slab.bytes()
+            + 2 * (self.slab_columns.len() + self.slab_window.len())
+    }
+}
+
+/// Everything that the threads need to match one pair.
+pub struct Frame<'a> {
+    /// How the picture is cut up.
+    pub geometry: &'a Geometry,
+    /// What is to be computed.
+    pub params: &'a Params,
+    /// P2 by step of brightness.
+    pub p2: &'a [u8; 256],
+    /// Base picture, of the geometry's size.
+    pub left: &'a Image,
+    /// Match picture, of the same size.
+    pub right: &'a Image,
+    /// Memory of all threads, made for this geometry.
+    pub shared: &'a Shared,
+    /// Memory of each thread.
+    pub scratches: &'a [Mutex<Scratch>],
+    /// How threads wait for each other.
+    pub watch: &'a Watch,
+    /// The resulting values, one a pixel.
+    pub output: Output,
+    /// When the stages began, and when the last one ended; thread 0 writes it.
+    pub times: &'a Mutex<[Instant; STAGES.len() + 1]>,
+}
+
+/// Where the result goes; every thread writes rows of its own.
+pub struct Output(pub *mut i16);
+
+// SAFETY: the threads write different rows, and the buffer outlives the frame.
+unsafe impl Sync for Output {}
+
+impl Frame<'_> {
+    /// What thread `thread` does for the frame.
+    pub fn work(&self, simd: Simd, thread: usize) {
+        // The number of vectors a pixel is fixed at compile time where that is common.
+        match (simd, self.geometry.chunks) {
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx512, 1) => self.work_with::<super::simd::avx512::Avx512, 1, true>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx512, 2) => self.work_with::<super::simd::avx512::Avx512, 2, true>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx512, _) => self.work_with::<super::simd::avx512::Avx512, 16, false>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx2, 2) => self.work_with::<super::simd::avx2::Avx2, 2, true>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx2, 4) => self.work_with::<super::simd::avx2::Avx2, 4, true>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx2, _) => self.work_with::<super::simd::avx2::Avx2, 32, false>(thread),
+            (Simd::Portable, _) => self.work_with::<Portable, 64, false>(thread),
+        }
+    }
+
+    fn work_with<V: Lanes, const MAX: usize, const EXACT: bool>(&self, thread: usize) {
+        let mut scratch = self.scratches[thread].lock().unwrap_or_else(|e| e.into_inner());
+        let matching::Cost::Ad { truncation, window } = self.params.cost;
+        if window == 1 {
+            let cost = AdCost {
+                left: self.left.pixels().as_ptr(),
+                mirrored: self.shared.mirrored.ptr(),
+                width: self.geometry.width,
+                stride: self.geometry.mirrored_stride(),
+                truncation,
+                last: self.geometry.chunks - 1,
+                padding: self.shared.padding.ptr(),
+            };
+            self.stages::<V, _, MAX, EXACT>(thread, &mut scratch, |_, _| cost);
+        } else {
+            let radius = usize::from(window / 2);
+            self.stages::<V, _, MAX, EXACT>(thread, &mut scratch, |scratch, rows| {
+                self.window_cost::<V>(scratch, rows, truncation, radius)
+            });
+        }
+    }
+
+    /// Writes the windowed cost of a band into the thread's slab.
+    fn window_cost<V: Lanes>(
+        &self,
+        scratch: &mut Scratch,
+        rows: (usize, usize),
+        truncation: u8,
+        radius: usize,
+    ) -> SlabCost {
+        let Geometry { width, depth, band_rows, .. } = *self.geometry;
+        // SAFETY: the slab is this thread's; the simd was found on this machine; the mirrored rows
+        // were finished before the last barrier.
+        unsafe {
+            V::vectorize(WindowMean {
+                geometry: self.geometry,
+                left: self.left,
+                mirrored: self.shared.mirrored.ptr(),
+                truncation,
+                radius,
+                rows,
+                columns: &mut scratch.slab_columns,
+                window: &mut scratch.slab_window,
+                slab: std::slice::from_raw_parts_mut(scratch.slab.ptr(), band_rows * width * depth),
+            });
+        }
+        SlabCost { slab: scratch.slab.ptr(), first: rows.0, width, depth }
+    }
+
+    /// The stages, with the cost that `cost` makes for a band.
+    fn stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+        &self,
+        thread: usize,
+        scratch: &mut Scratch,
+        cost: impl Fn(&mut Scratch, (usize, usize)) -> C,
+    ) {
+        let threads = self.scratches.len();
+        let geometry = self.geometry;
+        let mark = |stage: usize| {
+            if thread == 0 {
+                self.times.lock().unwrap_or_else(|e| e.into_inner())[stage] = Instant::now();
+            }
+        };
+        let barrier = |round: usize| {
+            self.shared.barrier.wait(self.watch, threads, round);
+            mark(round);
+        };
+
+        mark(0);
+        let stride = geometry.mirrored_stride();
+        for y in (thread..geometry.height).step_by(threads) {
+            // SAFETY: the row is this thread's until the barrier.
+            let row = unsafe {
+                std::slice::from_raw_parts_mut(self.shared.mirrored.ptr().add(y * stride), stride)
+            };
+            mirror(self.right.row(y), geometry.min, row);
+        }
+        barrier(1);
+
+        if geometry.upward {
+            for band in (thread..geometry.bands - 1).step_by(threads) {
+                let cost = cost(scratch, geometry.band(band));
+                match geometry.vertical {
+                    1 => self.checkpoints::<V, C, MAX, EXACT, 1>(scratch, band, cost),
+                    _ => self.checkpoints::<V, C, MAX, EXACT, 3>(scratch, band, cost),
+                }
+            }
+        }
+        barrier(2);
+
+        for number in (thread..geometry.bands).step_by(threads) {
+            let band = if geometry.upward { geometry.bands - 1 - number } else { number };
+            let cost = cost(scratch, geometry.band(band));
+            self.horizontal::<V, C, MAX, EXACT>(scratch, band, cost);
+            scratch.selection.begin_band(geometry.band(band).1);
+            match (geometry.vertical, geometry.upward) {
+                (1, _) => self.both_sweeps::<V, C, MAX, EXACT, 1>(scratch, band, cost),
+                (_, true) => self.both_sweeps::<V, C, MAX, EXACT, 3>(scratch, band, cost),
+                _ => self.one_sweep::<V, C, MAX, EXACT>(scratch, band, cost),
+            }
+            self.hand_out(scratch, band);
+        }
+        barrier(3);
+
+        self.median::<V>(thread);
+        barrier(4);
+    }
+
+    /// The horizontal paths of a band.
+    fn horizontal<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+        &self,
+        scratch: &Scratch,
+        band: usize,
+        cost: C,
+    ) {
+        let (first, rows) = self.geometry.band(band);
+        let row_bytes = self.geometry.width * self.geometry.planes * self.geometry.depth;
+        let mut row = 0;
+        while row < rows {
+            // SAFETY: the rows lie in the band, whose excesses are this thread's; the simd was
+            // found on this machine.
+            unsafe {
+                let excesses = scratch.excesses.ptr().add(row * row_bytes);
+                if row + ROWS_TOGETHER <= rows {
+                    V::vectorize(Horizontal::<_, MAX, EXACT, ROWS_TOGETHER> {
+                        geometry: self.geometry,
+                        cost,
+                        left: self.left,
+                        p1: self.params.p1,
+                        p2: self.p2,
+                        y: first + row,
+                        excesses,
+                    });
+                    row += ROWS_TOGETHER;
+                } else {
+                    V::vectorize(Horizontal::<_, MAX, EXACT, 1> {
+                        geometry: self.geometry,
+                        cost,
+                        left: self.left,
+                        p1: self.params.p1,
+                        p2: self.p2,
+                        y: first + row,
+                        excesses,
+                    });
+                    row += 1;
+                }
+            }
+        }
+    }
+
+    /// The downward paths of a band, for the sake of the edge below.
+    fn checkpoints<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize>(
+        &self,
+        scratch: &mut Scratch,
+        band: usize,
+        cost: C,
+    ) {
+        let (_, rows) = self.geometry.band(band);
+        self.begin_chains(scratch, 0);
+        for tile in 0..self.geometry.tiles(rows) {
+            let before = band.checked_sub(1).map(|before| &self.shared.progress[0][before]);
+            self.await_columns(before, tile);
+            self.tile::<V, C, MAX, EXACT, PATHS, CHECKPOINT>(scratch, band, false, tile, cost);
+            self.report_columns(&self.shared.progress[0][band], tile, rows);
+        }
+    }
+
+    /// The downward paths of a band anew, and the upward ones, and the winners.
+    fn both_sweeps<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize>(
+        &self,
+        scratch: &mut Scratch,
+        band: usize,
+        cost: C,
+    ) {
+        let (_, rows) = self.geometry.band(band);
+        let tiles = self.geometry.tiles(rows);
+        self.begin_chains(scratch, 0);
+        self.begin_chains(scratch, 1);
+        let mut down = 0;
+        for tile in 0..tiles {
+            // A tile that goes up leans the other way and so covers parts of two that go down.
+            while down < tiles.min(tile + 2) {
+                self.tile::<V, C, MAX, EXACT, PATHS, ACCUMULATE>(scratch, band, false, down, cost);
+                down += 1;
+            }
+            self.await_columns(self.shared.progress[1].get(band + 1), tile);
+            self.tile::<V, C, MAX, EXACT, PATHS, FINISH>(scratch, band, true, tile, cost);
+            self.report_columns(&self.shared.progress[1][band], tile, rows);
+        }
+    }
+
+    /// The downward paths of a band, and the winners.
+    fn one_sweep<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+        &self,
+        scratch: &mut Scratch,
+        band: usize,
+        cost: C,
+    ) {
+        let (_, rows) = self.geometry.band(band);
+        self.begin_chains(scratch, 0);
+        for tile in 0..self.geometry.tiles(rows) {
+            let before = band.checked_sub(1).map(|before| &self.shared.progress[1][before]);
+            self.await_columns(before, tile);
+            self.tile::<V, C, MAX, EXACT, 3, ONLY>(scratch, band, false, tile, cost);
+            self.report_columns(&self.shared.progress[1][band], tile, rows);
+        }
+    }
+
+    /// Zeroes the slots of the diagonal paths that begin at the picture's sides within the band.
+    fn begin_chains(&self, scratch: &mut Scratch, sweep: usize) {
+        let Geometry { width, depth, band_rows, vertical, .. } = *self.geometry;
+        if vertical == 1 {
+            return;
+        }
+        let stride = self.geometry.chain_slots() * depth;
+        // SAFETY: the slots are this thread's: those left of column 0 of the paths to the right,
+        // and those right of the last column of the paths to the left.
+        unsafe {
+            let chains = scratch.chains[sweep].ptr();
+            chains.add(stride).write_bytes(0, band_rows * depth);
+            let right = 2 * stride + (band_rows + width) * depth;
+            chains.add(right).write_bytes(0, band_rows * depth);
+        }
+    }
+
+    /// One tile of a vertical sweep.
+    fn tile<
+        V: Lanes,
+        C: Cost,
+        const MAX: usize,
+        const EXACT: bool,
+        const PATHS: usize,
+        const MODE: u8,
+    >(
+        &self,
+        scratch: &mut Scratch,
+        band: usize,
+        upward: bool,
+        tile: usize,
+        cost: C,
+    ) {
+        let geometry = self.geometry;
+        let bytes = PATHS * geometry.edge_stride();
+        let edge = |band: usize| {
+            // SAFETY: the number of edges was chosen for this.
+            unsafe { self.shared.edges.ptr().add(edge_number(geometry, band) * bytes) }
+        };
+        let nowhere = std::ptr::null_mut();
+        // Upward paths leave at the edge where the band's downward paths entered a tile earlier,
+        // who need it no more.
+        let (entry, exit) = match MODE {
+            ACCUMULATE => (edge(band), nowhere),
+            FINISH => (edge(band + 1), if band > 0 { edge(band) } else { nowhere }),
+            _ => (edge(band), if band + 1 < geometry.bands { edge(band + 1) } else { nowhere }),
+        };
+        // SAFETY: the scratch is this thread's; `await_columns` made sure that the entering columns
+        // are written, and nobody reads the leaving ones before `report_columns`; the simd was
+        // found on this machine.
+        unsafe {
+            V::vectorize(Vertical::<_, MAX, EXACT, PATHS, MODE> {
+                geometry,
+                cost,
+                left: self.left,
+                p1: self.params.p1,
+                p2: self.p2,
+                band: geometry.band(band),
+                upward,
+                tile,
+                entry,
+                exit,
+                chains: scratch.chains[usize::from(upward)].ptr(),
+                ring: scratch.ring.ptr(),
+                horizontal: scratch.excesses.ptr(),
+                selection: &mut scratch.selection,
+            });
+        }
+    }
+
+    /// Waits until the band before has written what a tile of this one reads at the edge.
+    fn await_columns(&self, before: Option<&AtomicUsize>, tile: usize) {
+        if let Some(before) = before {
+            // The path to the left looks one column further.
+            let needed = ((tile + 1) * self.geometry.tile + 1).min(self.geometry.width);
+            self.watch.until(|| before.load(Ordering::Acquire) >= needed);
+        }
+    }
+
+    /// Says how far the last row of a band has come.
+    fn report_columns(&self, progress: &AtomicUsize, tile: usize, rows: usize) {
+        progress.store(self.geometry.columns(tile, rows - 1).1, Ordering::Release);
+    }
+
+    /// The values of a band, checked against the right view.
+    fn hand_out(&self, scratch: &mut Scratch, band: usize) {
+        let (first, rows) = self.geometry.band(band);
+        let width = self.geometry.width;
+        let to = match self.params.median {
+            Median::Off => self.output.0,
+            _ => self.shared.unfiltered.ptr(),
+        };
+        for row in 0..rows {
+            let values = scratch.selection.finish_row(row, self.params.left_right);
+            // SAFETY: the band's rows of the result are this thread's.
+            unsafe {
+                let to = to.add((first + row) * width);
+                std::ptr::copy_nonoverlapping(values.as_ptr(), to, width);
+            }
+        }
+    }
+
+    /// This thread's share of the median.
+    fn median<V: Lanes>(&self, thread: usize) {
+        let Geometry { width, height, .. } = *self.geometry;
+        let threads = self.scratches.len();
+        let rows = (height * thread / threads, height * (thread + 1) / threads);
+        let size = (width, height);
+        // SAFETY: the values were finished before the barrier; the rows of the result are this
+        // thread's; the simd was found on this machine.
+        unsafe {
+            let shared =
+                || std::slice::from_raw_parts(self.shared.unfiltered.ptr(), width * height);
+            let to = std::slice::from_raw_parts_mut(
+                self.output.0.add(rows.0 * width),
+                (rows.1 - rows.0) * width,
+            );
+            match self.params.median {
+                Median::Off => {}
+                Median::Three => {
+                    V::vectorize(MedianRows::<3, 9> { size, rows, from: shared(), to });
+                }
+                Median::Five => {
+                    V::vectorize(MedianRows::<5, 25> { size, rows, from: shared(), to });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! 32 byte lanes: AVX2.
+
+use std::arch::x86_64::*;
+
+use super::{Kernel, Lanes};
+
+/// 32 bytes.
+#[derive(Clone, Copy)]
+pub struct Avx2(__m256i);
+
+// SAFETY of every block below: a vector exists, or the caller of an unsafe function vouches, so the
+// machine has the instructions; the addresses are the caller's.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Lanes for Avx2 {
+    const N: usize = 32;
+    type Wide = __m256i;
+
+    unsafe fn vectorize<K: Kernel>(kernel: K) {
+        #[target_feature(enable = "avx2")]
+        unsafe fn compiled<K: Kernel>(kernel: K) {
+            unsafe { kernel.run::<Avx2>() }
+        }
+        unsafe { compiled(kernel) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        unsafe { Self(_mm256_loadu_si256(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn splat(value: u8) -> Self {
+        unsafe { Self(_mm256_set1_epi8(value as i8)) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        unsafe { Self(_mm256_min_epu8(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn adds(self, other: Self) -> Self {
+        unsafe { Self(_mm256_adds_epu8(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn subs(self, other: Self) -> Self {
+        unsafe { Self(_mm256_subs_epu8(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        unsafe { Self(_mm256_or_si256(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn abs_diff(self, other: Self) -> Self {
+        self.subs(other).or(other.subs(self))
+    }
+    #[inline(always)]
+    fn from_below(self, below: Self) -> Self {
+        unsafe {
+            let middle = _mm256_permute2x128_si256::<0x21>(below.0, self.0);
+            Self(_mm256_alignr_epi8::<15>(self.0, middle))
+        }
+    }
+    #[inline(always)]
+    fn from_above(self, above: Self) -> Self {
+        unsafe {
+            let middle = _mm256_permute2x128_si256::<0x21>(self.0, above.0);
+            Self(_mm256_alignr_epi8::<1>(middle, self.0))
+        }
+    }
+    #[inline(always)]
+    fn least(self) -> Self {
+        unsafe {
+            let half =
+                _mm_min_epu8(_mm256_castsi256_si128(self.0), _mm256_extracti128_si256::<1>(self.0));
+            // The high bytes become 0, so that the 16-bit minimum is that of the low bytes.
+            let eight = _mm_min_epu8(half, _mm_srli_epi16::<8>(half));
+            Self(_mm256_broadcastb_epi8(_mm_minpos_epu16(eight)))
+        }
+    }
+
+    #[inline(always)]
+    fn pair_sum(a: Self, b: Self, scale: i16) -> [__m256i; 2] {
+        unsafe {
+            let scales = _mm256_set1_epi16((scale << 8) | 1);
+            [
+                _mm256_maddubs_epi16(_mm256_unpacklo_epi8(a.0, b.0), scales),
+                _mm256_maddubs_epi16(_mm256_unpackhi_epi8(a.0, b.0), scales),
+            ]
+        }
+    }
+    #[inline(always)]
+    fn in_order([a, b]: [__m256i; 2]) -> [__m256i; 2] {
+        unsafe {
+            [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_wide(from: *const i16) -> __m256i {
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store_wide(wide: __m256i, to: *mut i16) {
+        unsafe { _mm256_storeu_si256(to.cast(), wide) }
+    }
+    #[inline(always)]
+    unsafe fn splat_wide(value: i16) -> __m256i {
+        unsafe { _mm256_set1_epi16(value) }
+    }
+    #[inline(always)]
+    fn add_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_add_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn or_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_or_si256(a, b) }
+    }
+    #[inline(always)]
+    fn min_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_min_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn least_wide(a: __m256i) -> i16 {
+        unsafe {
+            let half = _mm_min_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a));
+            _mm_cvtsi128_si32(_mm_minpos_epu16(half)) as i16
+        }
+    }
+    #[inline(always)]
+    fn first_equal([a, b]: [__m256i; 2], value: i16) -> usize {
+        unsafe {
+            let value = _mm256_set1_epi16(value);
+            // Two bits a lane.
+            let low = _mm256_movemask_epi8(_mm256_cmpeq_epi16(a, value)) as u32;
+            let high = _mm256_movemask_epi8(_mm256_cmpeq_epi16(b, value)) as u32;
+            ((u64::from(low) | u64::from(high) << 32).trailing_zeros() / 2) as usize
+        }
+    }
+    #[inline(always)]
+    fn wide_from_below(wide: __m256i, below: __m256i) -> __m256i {
+        unsafe {
+            let middle = _mm256_permute2x128_si256::<0x21>(below, wide);
+            _mm256_alignr_epi8::<14>(wide, middle)
+        }
+    }
+    #[inline(always)]
+    fn keep_smaller(best: (__m256i, __m256i), candidate: (__m256i, __m256i)) -> (__m256i, __m256i) {
+        unsafe {
+            let smaller = _mm256_cmpgt_epi16(best.0, candidate.0);
+            let index = _mm256_blendv_epi8(best.1, candidate.1, smaller);
+            (_mm256_min_epi16(best.0, candidate.0), index)
+        }
+    }
+    #[inline(always)]
+    fn rivals(sum: __m256i, index: __m256i, winner: i16) -> __m256i {
+        unsafe {
+            let distance = _mm256_abs_epi16(_mm256_sub_epi16(index, _mm256_set1_epi16(winner)));
+            let far = _mm256_cmpgt_epi16(distance, _mm256_set1_epi16(1));
+            _mm256_blendv_epi8(_mm256_set1_epi16(i16::MAX), sum, far)
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! 64 byte lanes: AVX-512 F, BW and VBMI.
+
+use std::arch::x86_64::*;
+
+use super::{Kernel, Lanes};
+
+/// 64 bytes.
+#[derive(Clone, Copy)]
+pub struct Avx512(__m512i);
+
+/// Byte lane i - 1 of the first operand; the last of the second at lane 0.
+static BELOW: [u8; 64] = {
+    let mut index = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        index[i] = if i == 0 { 127 } else { i as u8 - 1 };
+        i += 1;
+    }
+    index
+};
+/// Byte lane i + 1 of the first operand; the first of the second at the last lane.
+static ABOVE: [u8; 64] = {
+    let mut index = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        index[i] = i as u8 + 1;
+        i += 1;
+    }
+    index
+};
+/// 16-bit lane i - 1 of the first operand; the last of the second at lane 0.
+static BELOW_WIDE: [u16; 32] = {
+    let mut index = [0; 32];
+    let mut i = 0;
+    while i < 32 {
+        index[i] = if i == 0 { 63 } else { i as u16 - 1 };
+        i += 1;
+    }
+    index
+};
+
+// SAFETY of every block below: a vector exists, or the caller of an unsafe function vouches, so the
+// machine has the instructions; the addresses are the caller's or those of the tables above.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Lanes for Avx512 {
+    const N: usize = 64;
+    type Wide = __m512i;
+
+    unsafe fn vectorize<K: Kernel>(kernel: K) {
+        #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512vbmi")]
+        unsafe fn compiled<K: Kernel>(kernel: K) {
+            unsafe { kernel.run::<Avx512>() }
+        }
+        unsafe { compiled(kernel) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        unsafe { Self(_mm512_loadu_si512(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn splat(value: u8) -> Self {
+        unsafe { Self(_mm512_set1_epi8(value as i8)) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        unsafe { Self(_mm512_min_epu8(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn adds(self, other: Self) -> Self {
+        unsafe { Self(_mm512_adds_epu8(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn subs(self, other: Self) -> Self {
+        unsafe { Self(_mm512_subs_epu8(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        unsafe { Self(_mm512_or_si512(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn abs_diff(self, other: Self) -> Self {
+        self.subs(other).or(other.subs(self))
+    }
+    #[inline(always)]
+    fn from_below(self, below: Self) -> Self {
+        unsafe {
+            let index = _mm512_loadu_si512(BELOW.as_ptr().cast());
+            Self(_mm512_permutex2var_epi8(self.0, index, below.0))
+        }
+    }
+    #[inline(always)]
+    fn from_above(self, above: Self) -> Self {
+        unsafe {
+            let index = _mm512_loadu_si512(ABOVE.as_ptr().cast());
+            Self(_mm512_permutex2var_epi8(self.0, index, above.0))
+        }
+    }
+    #[inline(always)]
+    fn least(self) -> Self {
+        unsafe {
+            let half = _mm256_min_epu8(
+                _mm512_castsi512_si256(self.0),
+                _mm512_extracti64x4_epi64::<1>(self.0),
+            );
+            let quarter =
+                _mm_min_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
+            // The high bytes become 0, so that the 16-bit minimum is that of the low bytes.
+            let eight = _mm_min_epu8(quarter, _mm_srli_epi16::<8>(quarter));
+            Self(_mm512_broadcastb_epi8(_mm_minpos_epu16(eight)))
+        }
+    }
+
+    #[inline(always)]
+    fn pair_sum(a: Self, b: Self, scale: i16) -> [__m512i; 2] {
+        unsafe {
+            let scales = _mm512_set1_epi16((scale << 8) | 1);
+            [
+                _mm512_maddubs_epi16(_mm512_unpacklo_epi8(a.0, b.0), scales),
+                _mm512_maddubs_epi16(_mm512_unpackhi_epi8(a.0, b.0), scales),
+            ]
+        }
+    }
+    #[inline(always)]
+    fn in_order([a, b]: [__m512i; 2]) -> [__m512i; 2] {
+        unsafe {
+            let low = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+            let high = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+            [_mm512_permutex2var_epi64(a, low, b), _mm512_permutex2var_epi64(a, high, b)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_wide(from: *const i16) -> __m512i {
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store_wide(wide: __m512i, to: *mut i16) {
+        unsafe { _mm512_storeu_si512(to.cast(), wide) }
+    }
+    #[inline(always)]
+    unsafe fn splat_wide(value: i16) -> __m512i {
+        unsafe { _mm512_set1_epi16(value) }
+    }
+    #[inline(always)]
+    fn add_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_add_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn or_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_or_si512(a, b) }
+    }
+    #[inline(always)]
+    fn min_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_min_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn least_wide(a: __m512i) -> i16 {
+        unsafe {
+            let half =
+                _mm256_min_epu16(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64::<1>(a));
+            let quarter =
+                _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
+            _mm_cvtsi128_si32(_mm_minpos_epu16(quarter)) as i16
+        }
+    }
+    #[inline(always)]
+    fn first_equal([a, b]: [__m512i; 2], value: i16) -> usize {
+        unsafe {
+            let value = _mm512_set1_epi16(value);
+            let low = u64::from(_mm512_cmpeq_epi16_mask(a, value));
+            let high = u64::from(_mm512_cmpeq_epi16_mask(b, value));
+            (low | high << 32).trailing_zeros() as usize
+        }
+    }
+    #[inline(always)]
+    fn wide_from_below(wide: __m512i, below: __m512i) -> __m512i {
+        unsafe {
+            let index = _mm512_loadu_si512(BELOW_WIDE.as_ptr().cast());
+            _mm512_permutex2var_epi16(wide, index, below)
+        }
+    }
+    #[inline(always)]
+    fn keep_smaller(best: (__m512i, __m512i), candidate: (__m512i, __m512i)) -> (__m512i, __m512i) {
+        unsafe {
+            let smaller = _mm512_cmplt_epi16_mask(candidate.0, best.0);
+            let index = _mm512_mask_mov_epi16(best.1, smaller, candidate.1);
+            (_mm512_min_epi16(best.0, candidate.0), index)
+        }
+    }
+    #[inline(always)]
+    fn rivals(sum: __m512i, index: __m512i, winner: i16) -> __m512i {
+        unsafe {
+            let distance = _mm512_abs_epi16(_mm512_sub_epi16(index, _mm512_set1_epi16(winner)));
+            let far = _mm512_cmpgt_epi16_mask(distance, _mm512_set1_epi16(1));
+            _mm512_mask_mov_epi16(_mm512_set1_epi16(i16::MAX), far, sum)
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The vector operations that the kernels are written in, and their three implementations.
+//!
+//! A kernel is a [`Kernel`]: generic over [`Lanes`], every function on its way marked
+//! `#[inline(always)]`, and started through [`Lanes::vectorize`], the one function that is compiled
+//! with the instruction set switched on. What is inlined into it may use the instructions; what is
+//! not would be slow, but still right.
+
+#[cfg(target_arch = "x86_64")]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub mod avx512;
+pub mod portable;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A computation written in [`Lanes`]; `run` must be `#[inline(always)]`.
+pub trait Kernel {
+    /// Computes with the vectors `V`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `V`; and what the kernel itself asks for.
+    unsafe fn run<V: Lanes>(self);
+}
+
+/// A vector of bytes, one lane a candidate disparity; and pairs of vectors of 16-bit sums.
+///
+/// The creating functions are unsafe; all others may rely on the machine having the instructions,
+/// because a vector exists.
+pub trait Lanes: Copy + 'static {
+    /// Number of byte lanes.
+    const N: usize;
+    /// N / 2 lanes of 16 bits. Values are never negative.
+    type Wide: Copy;
+
+    /// Runs a kernel with the instruction set switched on.
+    ///
+    /// # Safety
+    /// The machine has the instructions; and what the kernel asks for.
+    unsafe fn vectorize<K: Kernel>(kernel: K);
+
+    /// N bytes from memory of any alignment.
+    ///
+    /// # Safety
+    /// The machine has the instructions, and N bytes are readable.
+    unsafe fn load(from: *const u8) -> Self;
+    /// The same byte in every lane.
+    ///
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn splat(value: u8) -> Self;
+    /// N bytes to memory of any alignment.
+    ///
+    /// # Safety
+    /// N bytes are writable.
+    unsafe fn store(self, to: *mut u8);
+
+    /// The smaller value, lane by lane.
+    fn min(self, other: Self) -> Self;
+    /// Sum that stops at 255.
+    fn adds(self, other: Self) -> Self;
+    /// Difference that stops at 0.
+    fn subs(self, other: Self) -> Self;
+    /// Bitwise or.
+    fn or(self, other: Self) -> Self;
+    /// Absolute difference.
+    fn abs_diff(self, other: Self) -> Self;
+    /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
+    fn from_below(self, below: Self) -> Self;
+    /// Lane i takes lane i + 1; the last lane takes lane 0 of `above`.
+    fn from_above(self, above: Self) -> Self;
+    /// The smallest of all lanes, in every lane.
+    fn least(self) -> Self;
+
+    /// `a + scale * b` in 16 bits, in an order of lanes that only [`Lanes::in_order`] undoes;
+    /// `scale` is at most 127.
+    fn pair_sum(a: Self, b: Self, scale: i16) -> [Self::Wide; 2];
+    /// Puts the lanes of [`Lanes::pair_sum`] into the order of the bytes they came from.
+    fn in_order(pair: [Self::Wide; 2]) -> [Self::Wide; 2];
+
+    /// N / 2 values from memory of any alignment.
+    ///
+    /// # Safety
+    /// The machine has the instructions, and N / 2 values are readable.
+    unsafe fn load_wide(from: *const i16) -> Self::Wide;
+    /// N / 2 values to memory of any alignment.
+    ///
+    /// # Safety
+    /// N / 2 values are writable.
+    unsafe fn store_wide(wide: Self::Wide, to: *mut i16);
+    /// The same value in every lane.
+    ///
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn splat_wide(value: i16) -> Self::Wide;
+    /// Sum, lane by lane.
+    fn add_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// Bitwise or.
+    fn or_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// The smaller value, lane by lane.
+    fn min_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// The smallest of all lanes.
+    fn least_wide(a: Self::Wide) -> i16;
+    /// Position from 0 to N - 1 of the first lane of the ordered pair that holds `value`; N where
+    /// none does.
+    fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
+    /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
+    fn wide_from_below(wide: Self::Wide, below: Self::Wide) -> Self::Wide;
+    /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum, best_index).
+    fn keep_smaller(
+        best: (Self::Wide, Self::Wide),
+        candidate: (Self::Wide, Self::Wide),
+    ) -> (Self::Wide, Self::Wide);
+    /// `sum` where `index` differs by more than 1 from `winner`, elsewhere `i16::MAX`.
+    fn rivals(sum: Self::Wide, index: Self::Wide, winner: i16) -> Self::Wide;
+}
+
+/// Which vector instructions to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SimdChoice {
+    /// The best that the machine has.
+    #[default]
+    Auto,
+    /// 64 candidates at once: AVX-512 with BW and VBMI (Ice Lake, Zen 4 and later).
+    Avx512,
+    /// 32 candidates at once.
+    Avx2,
+    /// 16 candidates at once, left to the compiler.
+    Portable,
+}
+
+/// Vector instructions that this machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Simd {
+    /// See [`SimdChoice::Avx512`].
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// See [`SimdChoice::Avx2`].
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// See [`SimdChoice::Portable`].
+    Portable,
+}
+
+impl SimdChoice {
+    /// Every choice that this machine can run, the best first.
+    pub fn available() -> Vec<SimdChoice> {
+        let all = [SimdChoice::Avx512, SimdChoice::Avx2, SimdChoice::Portable];
+        all.into_iter().filter(|choice| choice.resolve().is_some()).collect()
+    }
+
+    /// What the choice means on this machine; `None` where it lacks the instructions.
+    pub fn resolve(self) -> Option<Simd> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx512 = std::is_x86_feature_detected!("avx512f")
+                && std::is_x86_feature_detected!("avx512bw")
+                && std::is_x86_feature_detected!("avx512vbmi")
+                && std::is_x86_feature_detected!("bmi1")
+                && std::is_x86_feature_detected!("bmi2");
+            let avx2 = std::is_x86_feature_detected!("avx2");
+            match self {
+                SimdChoice::Auto | SimdChoice::Avx512 if avx512 => Some(Simd::Avx512),
+                SimdChoice::Auto | SimdChoice::Avx2 if avx2 => Some(Simd::Avx2),
+                SimdChoice::Auto | SimdChoice::Portable => Some(Simd::Portable),
+                SimdChoice::Avx512 | SimdChoice::Avx2 => None,
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        match self {
+            SimdChoice::Auto | SimdChoice::Portable => Some(Simd::Portable),
+            SimdChoice::Avx512 | SimdChoice::Avx2 => None,
+        }
+    }
+}
+
+impl Simd {
+    /// Number of candidates in a vector.
+    pub fn lanes(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512 => avx512::Avx512::N,
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx2 => avx2::Avx2::N,
+            Simd::Portable => portable::Portable::N,
+        }
+    }
+}
+
+impl fmt::Display for Simd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512 => "AVX-512",
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx2 => "AVX2",
+            Simd::Portable => "portable vectors",
+        })
+    }
+}
+
+impl FromStr for SimdChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(SimdChoice::Auto),
+            "avx512" => Ok(SimdChoice::Avx512),
+            "avx2" => Ok(SimdChoice::Avx2),
+            "portable" => Ok(SimdChoice::Portable),
+            _ => Err(format!("simd is auto, avx512, avx2 or portable, not {text}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! 16 byte lanes as plain arrays, which compilers turn into SSE2, NEON and the like.
+
+use super::{Kernel, Lanes};
+
+/// 16 bytes.
+#[derive(Clone, Copy)]
+pub struct Portable([u8; 16]);
+
+/// Eight 16-bit lanes.
+#[derive(Clone, Copy)]
+pub struct Wide([i16; 8]);
+
+impl Portable {
+    #[inline(always)]
+    fn zip(mut self, other: Self, f: impl Fn(u8, u8) -> u8) -> Self {
+        for i in 0..16 {
+            self.0[i] = f(self.0[i], other.0[i]);
+        }
+        self
+    }
+}
+
+impl Wide {
+    #[inline(always)]
+    fn zip(mut self, other: Self, f: impl Fn(i16, i16) -> i16) -> Self {
+        for i in 0..8 {
+            self.0[i] = f(self.0[i], other.0[i]);
+        }
+        self
+    }
+}
+
+impl Lanes for Portable {
+    const N: usize = 16;
+    type Wide = Wide;
+
+    unsafe fn vectorize<K: Kernel>(kernel: K) {
+        // SAFETY: no instructions beyond the target's; the rest is the caller's promise.
+        unsafe { kernel.run::<Portable>() }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: 16 readable bytes are the caller's promise.
+        Self(unsafe { from.cast::<[u8; 16]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn splat(value: u8) -> Self {
+        Self([value; 16])
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: 16 writable bytes are the caller's promise.
+        unsafe { to.cast::<[u8; 16]>().write_unaligned(self.0) }
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        self.zip(other, u8::min)
+    }
+    #[inline(always)]
+    fn adds(self, other: Self) -> Self {
+        self.zip(other, u8::saturating_add)
+    }
+    #[inline(always)]
+    fn subs(self, other: Self) -> Self {
+        self.zip(other, u8::saturating_sub)
+    }
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        self.zip(other, |a, b| a | b)
+    }
+    #[inline(always)]
+    fn abs_diff(self, other: Self) -> Self {
+        self.subs(other).or(other.subs(self))
+    }
+    #[inline(always)]
+    fn from_below(self, below: Self) -> Self {
+        Self(((u128::from_le_bytes(self.0) << 8) | (u128::from(below.0[15]))).to_le_bytes())
+    }
+    #[inline(always)]
+    fn from_above(self, above: Self) -> Self {
+        let top = u128::from(above.0[0]) << 120;
+        Self(((u128::from_le_bytes(self.0) >> 8) | top).to_le_bytes())
+    }
+    #[inline(always)]
+    fn least(self) -> Self {
+        let mut least = self.0;
+        for step in [8, 4, 2, 1] {
+            for i in 0..step {
+                least[i] = least[i].min(least[i + step]);
+            }
+        }
+        Self([least[0]; 16])
+    }
+
+    #[inline(always)]
+    fn pair_sum(a: Self, b: Self, scale: i16) -> [Wide; 2] {
+        let mut sums = [Wide([0; 8]); 2];
+        for i in 0..16 {
+            sums[i / 8].0[i % 8] = i16::from(a.0[i]) + scale * i16::from(b.0[i]);
+        }
+        sums
+    }
+    #[inline(always)]
+    fn in_order(pair: [Wide; 2]) -> [Wide; 2] {
+        pair
+    }
+
+    #[inline(always)]
+    unsafe fn load_wide(from: *const i16) -> Wide {
+        // SAFETY: 8 readable values are the caller's promise.
+        Wide(unsafe { from.cast::<[i16; 8]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store_wide(wide: Wide, to: *mut i16) {
+        // SAFETY: 8 writable values are the caller's promise.
+        unsafe { to.cast::<[i16; 8]>().write_unaligned(wide.0) }
+    }
+    #[inline(always)]
+    unsafe fn splat_wide(value: i16) -> Wide {
+        Wide([value; 8])
+    }
+    #[inline(always)]
+    fn add_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, |a, b| a.wrapping_add(b))
+    }
+    #[inline(always)]
+    fn or_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, |a, b| a | b)
+    }
+    #[inline(always)]
+    fn min_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, i16::min)
+    }
+    #[inline(always)]
+    fn least_wide(a: Wide) -> i16 {
+        a.0.into_iter().fold(i16::MAX, i16::min)
+    }
+    #[inline(always)]
+    fn first_equal(pair: [Wide; 2], value: i16) -> usize {
+        let mut equal = 0u32;
+        for i in 0..16 {
+            equal |= u32::from(pair[i / 8].0[i % 8] == value) << i;
+        }
+        (equal | 1 << 16).trailing_zeros() as usize
+    }
+    #[inline(always)]
+    fn wide_from_below(wide: Wide, below: Wide) -> Wide {
+        let w = wide.0;
+        Wide([below.0[7], w[0], w[1], w[2], w[3], w[4], w[5], w[6]])
+    }
+    #[inline(always)]
+    fn keep_smaller(best: (Wide, Wide), candidate: (Wide, Wide)) -> (Wide, Wide) {
+        let mut kept = best;
+        for i in 0..8 {
+            let smaller = candidate.0.0[i] < best.0.0[i];
+            kept.0.0[i] = if smaller { candidate.0.0[i] } else { best.0.0[i] };
+            kept.1.0[i] = if smaller { candidate.1.0[i] } else { best.1.0[i] };
+        }
+        kept
+    }
+    #[inline(always)]
+    fn rivals(sum: Wide, index: Wide, winner: i16) -> Wide {
+        sum.zip(index, |sum, index| if (index - winner).abs() > 1 { sum } else { i16::MAX })
+    }
+}

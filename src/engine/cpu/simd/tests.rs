@@ -1,0 +1,100 @@
+//! Every implementation against plain arithmetic.
+
+use super::{Kernel, Lanes, Simd, SimdChoice};
+
+/// Compares all operations of `V` with their definitions.
+struct Check;
+
+impl Kernel for Check {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let n = V::N;
+        let mut state = 12345u32;
+        let mut random = || {
+            state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+            (state >> 24) as u8
+        };
+        for _ in 0..200 {
+            let a: Vec<u8> = (0..n).map(|_| random()).collect();
+            let b: Vec<u8> = (0..n).map(|_| random()).collect();
+            let wide: Vec<i16> = (0..n).map(|_| i16::from(random() % 40)).collect();
+            let other: Vec<i16> = (0..n).map(|_| i16::from(random() % 40)).collect();
+            // SAFETY: the dispatcher found the instructions; every vector has n elements.
+            unsafe {
+                let (va, vb) = (V::load(a.as_ptr()), V::load(b.as_ptr()));
+                let bytes = |v: V| {
+                    let mut out = vec![0u8; n];
+                    v.store(out.as_mut_ptr());
+                    out
+                };
+                let zip = |f: fn(u8, u8) -> u8| -> Vec<u8> {
+                    a.iter().zip(&b).map(|(&a, &b)| f(a, b)).collect()
+                };
+                assert_eq!(bytes(va.min(vb)), zip(u8::min));
+                assert_eq!(bytes(va.adds(vb)), zip(u8::saturating_add));
+                assert_eq!(bytes(va.subs(vb)), zip(u8::saturating_sub));
+                assert_eq!(bytes(va.or(vb)), zip(|a, b| a | b));
+                assert_eq!(bytes(va.abs_diff(vb)), zip(u8::abs_diff));
+                assert_eq!(bytes(V::splat(200)), vec![200; n]);
+                assert_eq!(bytes(va.from_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
+                assert_eq!(bytes(va.from_above(vb)), [&a[1..], &b[..1]].concat());
+                assert_eq!(bytes(va.least()), vec![*a.iter().min().unwrap(); n]);
+
+                let wides = |[low, high]: [V::Wide; 2]| {
+                    let mut out = vec![0i16; n];
+                    V::store_wide(low, out.as_mut_ptr());
+                    V::store_wide(high, out.as_mut_ptr().add(n / 2));
+                    out
+                };
+                let sums: Vec<i16> =
+                    a.iter().zip(&b).map(|(&a, &b)| i16::from(a) + 8 * i16::from(b)).collect();
+                assert_eq!(wides(V::in_order(V::pair_sum(va, vb, 8))), sums);
+
+                let pair = |from: &[i16]| {
+                    [V::load_wide(from.as_ptr()), V::load_wide(from.as_ptr().add(n / 2))]
+                };
+                let ([w0, w1], [o0, o1]) = (pair(&wide), pair(&other));
+                let least = *wide.iter().min().unwrap();
+                assert_eq!(V::least_wide(V::min_wide(w0, w1)), least);
+                let first = wide.iter().position(|&v| v == least).unwrap();
+                assert_eq!(V::first_equal([w0, w1], least), first);
+                assert_eq!(V::first_equal([w0, w1], 99), n);
+                let shifted = [V::wide_from_below(w0, o1), V::wide_from_below(w1, w0)];
+                assert_eq!(wides(shifted), [&other[n - 1..], &wide[..n - 1]].concat());
+                let added: Vec<i16> = wide.iter().zip(&other).map(|(a, b)| a + b).collect();
+                assert_eq!(wides([V::add_wide(w0, o0), V::add_wide(w1, o1)]), added);
+                let ored: Vec<i16> = wide.iter().zip(&other).map(|(a, b)| a | b).collect();
+                assert_eq!(wides([V::or_wide(w0, o0), V::or_wide(w1, o1)]), ored);
+
+                let (one, two) = (V::splat_wide(1), V::splat_wide(2));
+                let kept = V::keep_smaller((w0, one), (o0, two));
+                let expected: Vec<i16> = (0..n / 2).map(|i| wide[i].min(other[i])).collect();
+                assert_eq!(wides([kept.0, one])[..n / 2], expected);
+                let expected: Vec<i16> =
+                    (0..n / 2).map(|i| if other[i] < wide[i] { 2 } else { 1 }).collect();
+                assert_eq!(wides([kept.1, one])[..n / 2], expected);
+                let rivals = V::rivals(w0, o0, 7);
+                let expected: Vec<i16> = (0..n / 2)
+                    .map(|i| if (other[i] - 7).abs() > 1 { wide[i] } else { i16::MAX })
+                    .collect();
+                assert_eq!(wides([rivals, one])[..n / 2], expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operation_is_what_its_name_says() {
+    for choice in SimdChoice::available() {
+        // SAFETY: the choice is available.
+        unsafe {
+            match choice.resolve().unwrap() {
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx512 => super::avx512::Avx512::vectorize(Check),
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx2 => super::avx2::Avx2::vectorize(Check),
+                Simd::Portable => super::portable::Portable::vectorize(Check),
+            }
+        }
+    }
+}

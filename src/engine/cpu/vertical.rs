@@ -1,0 +1,210 @@
+//! The vertical and diagonal paths of one sweep, a tile of a band at a time.
+//!
+//! Every path that crosses the band keeps its vectors in a slot of its own, updated in place from row
+//! to row: column x of row i (counted along the sweep) belongs to slot x - dx * i. Where a path
+//! enters the band, in its first row, the vectors come from the band's edge; where it leaves the
+//! band they go to the next band's edge. A tile leans over to the left by one pixel a row, so that
+//! everything it needs lies in itself, in the tile to its left, or on the edge.
+
+use super::cost::{Cost, RowCost};
+use super::geometry::Geometry;
+use super::path::excess;
+use super::simd::{Kernel, Lanes};
+use super::winner::Selection;
+use crate::frame::Image;
+
+/// Only the vectors at the next band's edge.
+pub const CHECKPOINT: u8 = 0;
+/// The sums of these and the horizontal paths, into the ring.
+pub const ACCUMULATE: u8 = 1;
+/// The winners, from these paths and the ring.
+pub const FINISH: u8 = 2;
+/// The winners, from these and the horizontal paths.
+pub const ONLY: u8 = 3;
+
+/// Column steps of the paths of a sweep.
+const STEPS: [isize; 3] = [0, 1, -1];
+
+/// A tile: `PATHS` paths, what for (`MODE`), at most `MAX` vectors a pixel, exactly `MAX` where
+/// `EXACT`.
+pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8>
+{
+    /// How the picture is cut up.
+    pub geometry: &'a Geometry,
+    /// The matching cost.
+    pub cost: C,
+    /// Left picture, which steers P2.
+    pub left: &'a Image,
+    /// P1.
+    pub p1: u8,
+    /// P2 by step of brightness.
+    pub p2: &'a [u8; 256],
+    /// First row and number of rows of the band.
+    pub band: (usize, usize),
+    /// Whether the sweep goes up.
+    pub upward: bool,
+    /// Number of the tile within the band.
+    pub tile: usize,
+    /// Where the paths enter, [path][1 + x][depth].
+    pub entry: *const u8,
+    /// Where they leave; null where nobody wants to know.
+    pub exit: *mut u8,
+    /// The slots, [path][slot][depth].
+    pub chains: *mut u8,
+    /// Sums of the paths before, in the order of [`Lanes::pair_sum`]: [row][x % ring][depth].
+    pub ring: *mut i16,
+    /// Excesses of the horizontal paths, [row][x][planes][depth].
+    pub horizontal: *const u8,
+    /// Picks the winners.
+    pub selection: &'a mut Selection,
+}
+
+impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8> Kernel
+    for Vertical<'_, C, MAX, EXACT, PATHS, MODE>
+{
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(mut self) {
+        for i in 0..self.band.1 {
+            let (first, end) = self.geometry.columns(self.tile, i);
+            if first < end {
+                // SAFETY: row and columns lie in the tile; the caller vouches for the memory.
+                unsafe { self.row::<V>(i, first, end) }
+            }
+        }
+    }
+}
+
+impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8>
+    Vertical<'_, C, MAX, EXACT, PATHS, MODE>
+{
+    /// The columns `first..end` of the `i`-th row of the sweep.
+    #[inline(always)]
+    unsafe fn row<V: Lanes>(&mut self, i: usize, first: usize, end: usize) {
+        let Geometry { width, height, chunks, depth, planes, band_rows, ring, .. } = *self.geometry;
+        let chunks = if EXACT { MAX } else { chunks };
+        let (band_first, rows) = self.band;
+        let r = if self.upward { rows - 1 - i } else { i }; // Row within the band.
+        let y = band_first + r;
+        let y_before = if self.upward { (y + 1).min(height - 1) } else { y.saturating_sub(1) };
+        let slots = self.geometry.chain_slots() * depth;
+        let edge = self.geometry.edge_stride();
+
+        // SAFETY: the pointers below stay within their blocks: slots reach from -band_rows to
+        // width + band_rows, edges from -1 to width, x lies in the row and c below `chunks`.
+        unsafe {
+            let (ones, zero) = (V::splat(255), V::splat(0));
+            let p1 = V::splat(self.p1);
+            let costs = self.cost.row::<V>(y);
+            let (here_row, before_row) =
+                (self.left.row(y).as_ptr(), self.left.row(y_before).as_ptr());
+
+            // Addresses of column 0.
+            let mut from = [std::ptr::null::<u8>(); PATHS];
+            let mut to = [std::ptr::null_mut::<u8>(); PATHS];
+            for p in 0..PATHS {
+                let slot = band_rows as isize - STEPS[p] * i as isize;
+                let chain = self.chains.add(p * slots).offset(slot * depth as isize);
+                from[p] = if i == 0 {
+                    self.entry.add(p * edge).offset((1 - STEPS[p]) * depth as isize)
+                } else {
+                    chain
+                };
+                to[p] = if i + 1 == rows && !self.exit.is_null() {
+                    self.exit.add(p * edge + depth)
+                } else {
+                    chain
+                };
+            }
+            let horizontal = self.horizontal.add(r * width * planes * depth);
+            let sums_row = self.ring.add(r * ring * depth);
+            if MODE == FINISH || MODE == ONLY {
+                self.selection.begin_row(r);
+            }
+
+            for x in first..end {
+                let columns = [x, x.saturating_sub(1), (x + 1).min(width - 1)];
+                let mut least = [zero; PATHS];
+                let mut p2 = [zero; PATHS];
+                let mut below = [ones; PATHS];
+                let mut here = [zero; PATHS];
+                for p in 0..PATHS {
+                    let from = from[p].add(x * depth);
+                    here[p] = V::load(from);
+                    let mut smallest = here[p];
+                    for c in 1..chunks {
+                        smallest = smallest.min(V::load(from.add(c * V::N)));
+                    }
+                    least[p] = smallest.least();
+                    let step = (*here_row.add(x)).abs_diff(*before_row.add(columns[p]));
+                    p2[p] = V::splat(self.p2[usize::from(step)]);
+                }
+                let horizontal = horizontal.add(x * planes * depth);
+                let sums = sums_row.add((x & (ring - 1)) * depth);
+                let mut least_sum = V::splat_wide(i16::MAX);
+
+                for c in 0..chunks {
+                    let cost = costs.load(x, c);
+                    let mut e = [zero; 3];
+                    for p in 0..PATHS {
+                        let above = if c + 1 < chunks {
+                            V::load(from[p].add(x * depth + (c + 1) * V::N))
+                        } else {
+                            ones
+                        };
+                        e[p] = excess(below[p], here[p], above, least[p], p1, p2[p]);
+                        e[p].adds(cost).store(to[p].add(x * depth + c * V::N));
+                        below[p] = here[p];
+                        here[p] = above;
+                    }
+
+                    let at = c * V::N;
+                    let mut sum = match MODE {
+                        CHECKPOINT => continue,
+                        FINISH => {
+                            [V::load_wide(sums.add(at)), V::load_wide(sums.add(at + V::N / 2))]
+                        }
+                        _ => {
+                            let both = V::load(horizontal.add(at));
+                            let other = if planes == 2 {
+                                V::load(horizontal.add(depth + at))
+                            } else {
+                                zero
+                            };
+                            V::pair_sum(both, other, 1)
+                        }
+                    };
+                    if PATHS == 3 {
+                        sum = add::<V>(sum, V::pair_sum(e[1], e[2], 1));
+                    }
+                    let factor = match (MODE, PATHS) {
+                        (ACCUMULATE, _) => 0,
+                        (ONLY, _) => 5,
+                        (_, 1) => 4,
+                        _ => 8,
+                    };
+                    sum = add::<V>(sum, V::pair_sum(e[0], cost, factor));
+                    if MODE == ACCUMULATE {
+                        V::store_wide(sum[0], sums.add(at));
+                        V::store_wide(sum[1], sums.add(at + V::N / 2));
+                    } else {
+                        self.selection.put::<V>(
+                            c,
+                            c + 1 == chunks,
+                            V::in_order(sum),
+                            &mut least_sum,
+                        );
+                    }
+                }
+                if MODE == FINISH || MODE == ONLY {
+                    self.selection.choose::<V>(x, chunks, least_sum);
+                }
+            }
+        }
+    }
+}
+
+/// Sum of two pairs.
+#[inline(always)]
+fn add<V: Lanes>(a: [V::Wide; 2], b: [V::Wide; 2]) -> [V::Wide; 2] {
+    [V::add_wide(a[0], b[0]), V::add_wide(a[1], b[1])]
+}
