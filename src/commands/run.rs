@@ -10,7 +10,7 @@ use crate::cli::RunArgs;
 use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Outcome, Plan};
-use crate::settings::{AtEnd, Loaded, Origin, Pace, Settings, Stats, WindowMode};
+use crate::settings::{AtEnd, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::AccuracySink;
 use crate::sink::files;
 use crate::sink::window::{Remote, Window, WindowSink};

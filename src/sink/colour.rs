@@ -158,12 +158,6 @@ impl ColourScale {
         (self.low, self.high)
     }
 
-    /// [`ColourScale::limits`] in 1/16 px, the unit of disparity maps.
-    pub fn limits_16(&self) -> (i16, i16) {
-        let units = |pixels: f32| (pixels * SUBPIXEL as f32).round() as i16;
-        (units(self.low), units(self.high))
-    }
-
     /// Follows the scene, where the mode is adaptive; `timestamp` is the capture time of the map.
     pub fn update(&mut self, map: &DisparityMap, timestamp: Duration) {
         let ColourRange::Adaptive { seconds } = self.mode else { return };

@@ -9,7 +9,6 @@ use crate::commands::convert;
 use crate::control::Control;
 use crate::settings::{Loaded, Output};
 use crate::sink::Sink;
-use crate::sink::colour::ColourScale;
 use crate::sink::files;
 use crate::sink::pictures::{Pictures, PicturesOptions};
 use crate::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
@@ -99,9 +98,10 @@ pub fn open_sinks(loaded: &Loaded, info: &SourceInfo) -> anyhow::Result<Vec<Box<
 /// How the window starts.
 pub fn window_options(loaded: &Loaded, info: &SourceInfo) -> WindowOptions {
     let (settings, range) = (&loaded.settings, loaded.params.range);
-    let scale = ColourScale::new(convert::colour_range(&settings.colour, range), range);
     let title = format!("stereod: {}", info.description);
-    let mut options = WindowOptions::new(title, (info.width as u32, info.height as u32), scale);
+    let picture = (info.width as u32, info.height as u32);
+    let mut options = WindowOptions::new(title, picture, range);
+    options.colour_range = convert::colour_range(&settings.colour, range);
     options.colour_map = convert::colour_map(settings.colour.map);
     options.view = convert::view(settings.window.view);
     options.snapshot_dir = (&settings.window.snapshots).into();

@@ -102,7 +102,7 @@ impl Preview {
         })
     }
 
-    fn show(&mut self, frame: &Matched) -> Result<()> {
+    fn show(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let map = &frame.disparity;
         let (width, height) = (self.options.width, self.options.height);
         ensure!(
@@ -141,7 +141,7 @@ impl Sink for Preview {
         &self.name
     }
 
-    fn consume(&mut self, frame: &Matched) -> Result<()> {
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         self.show(frame).inspect_err(|_| self.failed = true)
     }
 

@@ -132,7 +132,7 @@ impl Recorder {
         })
     }
 
-    fn record(&mut self, frame: &Matched) -> Result<()> {
+    fn record(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let map = &frame.disparity;
         let (width, height) = (self.options.width, self.options.height);
         ensure!(
@@ -165,7 +165,7 @@ impl Sink for Recorder {
         &self.name
     }
 
-    fn consume(&mut self, frame: &Matched) -> Result<()> {
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         self.record(frame).inspect_err(|_| self.failed = true)
     }
 
