@@ -53,7 +53,8 @@ pub fn left_right(
         let (x, row) = (i % sums.width, i - i % sums.width);
         let match_x = x as i64 - i64::from(min_disparity) - winners[i] as i64;
         let match_x = match_x.clamp(0, sums.width as i64 - 1) as usize;
-        let agrees = right[row + match_x].is_some_and(|k| k.abs_diff(winners[i]) <= limit.into());
+        let agrees =
+            right[row + match_x].is_some_and(|k| k.abs_diff(winners[i]) <= usize::from(limit));
         if !agrees {
             *value = INVALID;
         }

@@ -1,5 +1,7 @@
 //! Where stereo pairs come from.
 
+pub mod gst;
+
 use std::ops::ControlFlow;
 
 use crate::control::Switch;
