@@ -1,1 +1,390 @@
 //! Which left picture belongs to which right one: by capture time, or by number.
+//!
+//! [`Pairer`] is pure: no threads, no clock, and its pairs depend only on the frames of each eye,
+//! never on the order in which the two eyes were pushed (as long as fewer than [`MAX_WAITING`]
+//! frames wait).
+//!
+//! By time, the two oldest frames are compared. Where they lie further apart than the tolerance,
+//! the earlier one has no partner. Within the tolerance they are a pair, unless the eye of the
+//! earlier frame has a next frame that is nearer to the later one; that is only looked at where it
+//! can happen, beyond half a frame period, so that a live pair never waits for the frame after it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::frame::{Eye, EyeFrame, StereoPair};
+
+/// How many frames of an eye may wait for a partner; beyond that the oldest goes unpaired. Only a
+/// live source, whose eyes cannot be asked for frames in turn, ever gets there.
+pub const MAX_WAITING: usize = 64;
+
+/// How many frames of each eye are looked at, at most, to learn whether its times are usable and
+/// how long its frame period is.
+const LOOKAHEAD: usize = 8;
+
+/// Frame period where nothing says anything about it.
+const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
+
+/// What makes two frames a pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PairBy {
+    /// Capture times where both eyes have them, else frame numbers.
+    #[default]
+    Auto,
+    /// Capture times; a frame without one has no partner.
+    Time,
+    /// Frame numbers.
+    Index,
+}
+
+/// How to pair.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pairing {
+    /// What makes two frames a pair.
+    pub by: PairBy,
+    /// Largest difference of the capture times of a pair. `None`: half the shorter frame period,
+    /// less a sixteenth of it, so that a picture midway between two of the other eye stays alone
+    /// whichever way its container rounded its time.
+    pub tolerance: Option<Duration>,
+    /// Frame period of the left eye, where known; measured from the first frames else.
+    pub left_period: Option<Duration>,
+    /// Frame period of the right eye, likewise.
+    pub right_period: Option<Duration>,
+}
+
+/// What pairing needs to know of both eyes before its first decision.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// By time: `tolerance`, and the difference up to which no other frame can be nearer.
+    Time { tolerance: Duration, sure: Duration },
+    /// By number; the pair's time is the left frame's, or its number times `period`.
+    Index { left_times: bool, period: Duration },
+}
+
+/// One eye's side of the pairing.
+#[derive(Debug, Default)]
+struct Side {
+    waiting: VecDeque<EyeFrame>,
+    finished: bool,
+    frames: u64,
+    unpaired: u64,
+    /// Time (or number) of the last frame that was let in: only later ones can follow in order.
+    last: Option<Duration>,
+    last_index: Option<u64>,
+}
+
+/// What to do next.
+enum Step {
+    Pair,
+    Drop(Eye),
+    Wait(Eye),
+    Done,
+}
+
+/// Joins the frames of two eyes into pairs, in order, each frame at most once.
+#[derive(Debug)]
+pub struct Pairer {
+    pairing: Pairing,
+    rule: Option<Rule>,
+    left: Side,
+    right: Side,
+    pairs: u64,
+}
+
+impl Pairer {
+    /// A pairer that has seen nothing yet.
+    pub fn new(pairing: Pairing) -> Self {
+        Self { pairing, rule: None, left: Side::default(), right: Side::default(), pairs: 0 }
+    }
+
+    /// Takes the next frame of `eye`.
+    pub fn push(&mut self, eye: Eye, frame: EyeFrame) {
+        let rule = self.rule;
+        let side = self.side_mut(eye);
+        side.frames += 1;
+        if side.admit(rule, &frame) {
+            side.waiting.push_back(frame);
+        }
+        if side.waiting.len() > MAX_WAITING {
+            side.drop_first();
+        }
+    }
+
+    /// Counts `frames` of `eye` that were not pushed because nothing can be their partner any more.
+    pub fn skip(&mut self, eye: Eye, frames: u64) {
+        let side = self.side_mut(eye);
+        side.frames += frames;
+        side.unpaired += frames;
+    }
+
+    /// Says that `eye` has no more frames.
+    pub fn finish(&mut self, eye: Eye) {
+        self.side_mut(eye).finished = true;
+    }
+
+    /// The next pair, or `None` until more is pushed or finished.
+    pub fn pop(&mut self) -> Option<StereoPair> {
+        self.decide_rule();
+        loop {
+            match self.step() {
+                Step::Pair => return self.join(),
+                Step::Drop(eye) => self.side_mut(eye).drop_first(),
+                Step::Wait(_) | Step::Done => return None,
+            }
+        }
+    }
+
+    /// After [`Pairer::pop`] gave `None`: the eye whose next frame (or end) the pairing cannot go on
+    /// without; `None` where both have ended. A source that asks only that eye keeps no more than
+    /// a few frames waiting.
+    pub fn needs(&self) -> Option<Eye> {
+        match self.step() {
+            Step::Wait(eye) => Some(eye),
+            // Frames of the other eye are then only counted.
+            Step::Done if !self.left.finished => Some(Eye::Left),
+            Step::Done if !self.right.finished => Some(Eye::Right),
+            Step::Done => None,
+            Step::Pair | Step::Drop(_) => Some(Eye::Left),
+        }
+    }
+
+    /// Whether nothing that `eye` still delivers can find a partner: the other eye has ended and
+    /// none of its frames wait.
+    pub fn hopeless(&self, eye: Eye) -> bool {
+        let other = self.side(opposite(eye));
+        other.finished && other.waiting.is_empty()
+    }
+
+    /// Pairs made so far.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// Frames of `eye` so far.
+    pub fn frames(&self, eye: Eye) -> u64 {
+        self.side(eye).frames
+    }
+
+    /// Frames of `eye` that have no partner, so far. What still waits is in neither count.
+    pub fn unpaired(&self, eye: Eye) -> u64 {
+        self.side(eye).unpaired
+    }
+
+    /// The tolerance in use; `None` before it is known, and where pairing is by number.
+    pub fn tolerance(&self) -> Option<Duration> {
+        match self.rule {
+            Some(Rule::Time { tolerance, .. }) => Some(tolerance),
+            _ => None,
+        }
+    }
+
+    /// Whether pairing turned out to be by frame number; `None` before that is known.
+    pub fn by_index(&self) -> Option<bool> {
+        self.rule.map(|rule| matches!(rule, Rule::Index { .. }))
+    }
+
+    fn side(&self, eye: Eye) -> &Side {
+        match eye {
+            Eye::Left => &self.left,
+            Eye::Right => &self.right,
+        }
+    }
+
+    fn side_mut(&mut self, eye: Eye) -> &mut Side {
+        match eye {
+            Eye::Left => &mut self.left,
+            Eye::Right => &mut self.right,
+        }
+    }
+
+    /// The eye that must deliver more before the rule can be chosen, if any.
+    fn undecided(&self) -> Option<Eye> {
+        let by = self.pairing.by;
+        let times = |eye| self.side(eye).has_times();
+        if by != PairBy::Time && times(Eye::Left).is_none() {
+            return Some(Eye::Left);
+        }
+        if by == PairBy::Auto && times(Eye::Right).is_none() {
+            return Some(Eye::Right);
+        }
+        if !self.by_time() {
+            return None;
+        }
+        let periods = [self.pairing.left_period, self.pairing.right_period];
+        [Eye::Left, Eye::Right]
+            .into_iter()
+            .zip(periods)
+            .find(|&(eye, period)| period.is_none() && !self.side(eye).well_known())
+            .map(|(eye, _)| eye)
+    }
+
+    /// Whether pairs are made by time, as far as is known.
+    fn by_time(&self) -> bool {
+        match self.pairing.by {
+            PairBy::Auto => {
+                self.left.has_times() == Some(true) && self.right.has_times() == Some(true)
+            }
+            PairBy::Time => true,
+            PairBy::Index => false,
+        }
+    }
+
+    fn decide_rule(&mut self) {
+        if self.rule.is_some() || self.undecided().is_some() {
+            return;
+        }
+        let Pairing { tolerance, left_period, right_period, .. } = self.pairing;
+        let rule = if self.by_time() {
+            let periods = [
+                left_period.or_else(|| self.left.period()),
+                right_period.or_else(|| self.right.period()),
+            ];
+            let shorter = periods.into_iter().flatten().min();
+            let sure = shorter.unwrap_or(UNKNOWN_PERIOD) * 15 / 32;
+            Rule::Time { tolerance: tolerance.unwrap_or(sure), sure }
+        } else {
+            let left_times = self.left.has_times() == Some(true);
+            let period = left_period.or(right_period).unwrap_or(UNKNOWN_PERIOD);
+            Rule::Index { left_times, period }
+        };
+        self.rule = Some(rule);
+        for side in [&mut self.left, &mut self.right] {
+            for frame in std::mem::take(&mut side.waiting) {
+                if side.admit(Some(rule), &frame) {
+                    side.waiting.push_back(frame);
+                }
+            }
+        }
+    }
+
+    fn step(&self) -> Step {
+        let Some(rule) = self.rule else {
+            // Until the rule is known, the only step is to learn more.
+            return self.undecided().map_or(Step::Done, Step::Wait);
+        };
+        let (left, right) = match (self.left.waiting.front(), self.right.waiting.front()) {
+            (Some(left), Some(right)) => (left, right),
+            (None, None) if self.left.finished || self.right.finished => return Step::Done,
+            (None, Some(_)) if self.left.finished => return Step::Drop(Eye::Right),
+            (Some(_), None) if self.right.finished => return Step::Drop(Eye::Left),
+            (None, _) => return Step::Wait(Eye::Left),
+            (_, None) => return Step::Wait(Eye::Right),
+        };
+        let Rule::Time { tolerance, sure } = rule else {
+            return match left.index.cmp(&right.index) {
+                std::cmp::Ordering::Less => Step::Drop(Eye::Left),
+                std::cmp::Ordering::Equal => Step::Pair,
+                std::cmp::Ordering::Greater => Step::Drop(Eye::Right),
+            };
+        };
+        let (earlier, later) =
+            if time(left) <= time(right) { (Eye::Left, right) } else { (Eye::Right, left) };
+        let skew = time(left).abs_diff(time(right));
+        if skew > tolerance {
+            return Step::Drop(earlier);
+        }
+        if skew <= sure {
+            return Step::Pair;
+        }
+        match self.side(earlier).waiting.get(1) {
+            Some(next) if time(next).abs_diff(time(later)) < skew => Step::Drop(earlier),
+            None if !self.side(earlier).finished => Step::Wait(earlier),
+            _ => Step::Pair,
+        }
+    }
+
+    fn join(&mut self) -> Option<StereoPair> {
+        let left = self.left.waiting.pop_front()?;
+        let right = self.right.waiting.pop_front()?;
+        let sequence = self.pairs;
+        self.pairs += 1;
+        let (timestamp, skew_ns) = match self.rule? {
+            Rule::Time { .. } => {
+                (time(&left), time(&right).as_nanos() as i64 - time(&left).as_nanos() as i64)
+            }
+            Rule::Index { left_times, period } => {
+                let by_number = || Duration::from_nanos(period.as_nanos() as u64 * left.index);
+                let own = left.timestamp.filter(|_| left_times);
+                (own.unwrap_or_else(by_number), 0)
+            }
+        };
+        let arrived = left.arrived.max(right.arrived);
+        Some(StereoPair {
+            left: left.image,
+            right: right.image,
+            sequence,
+            timestamp,
+            skew_ns,
+            arrived,
+            truth: None,
+        })
+    }
+}
+
+impl Side {
+    /// Whether `frame` can still find a partner in order; it is counted as unpaired if not.
+    fn admit(&mut self, rule: Option<Rule>, frame: &EyeFrame) -> bool {
+        let fits = match rule {
+            None => return true,
+            Some(Rule::Time { .. }) => frame.timestamp.is_some() && frame.timestamp > self.last,
+            Some(Rule::Index { .. }) => self.last_index.is_none_or(|last| frame.index > last),
+        };
+        if fits {
+            self.last = frame.timestamp;
+            self.last_index = Some(frame.index);
+        } else {
+            self.unpaired += 1;
+        }
+        fits
+    }
+
+    fn drop_first(&mut self) {
+        self.unpaired += u64::from(self.waiting.pop_front().is_some());
+    }
+
+    /// Whether enough frames wait to judge the eye by them.
+    fn well_known(&self) -> bool {
+        self.finished || self.waiting.len() >= LOOKAHEAD
+    }
+
+    fn times(&self) -> impl Iterator<Item = Duration> {
+        self.waiting.iter().take(LOOKAHEAD).filter_map(|frame| frame.timestamp)
+    }
+
+    /// Whether the eye's times say anything: they are there and grow. `None`: not known yet.
+    fn has_times(&self) -> Option<bool> {
+        let grow = self.times().zip(self.times().skip(1)).any(|(a, b)| b > a);
+        if grow {
+            return Some(true);
+        }
+        // A single picture has nothing to grow against.
+        self.well_known()
+            .then(|| self.waiting.len() < 2 && self.times().count() == self.waiting.len())
+    }
+
+    /// The median distance of the first frames; `None` where no two differ.
+    fn period(&self) -> Option<Duration> {
+        let mut steps: Vec<Duration> = self
+            .times()
+            .zip(self.times().skip(1))
+            .filter_map(|(a, b)| b.checked_sub(a).filter(|step| !step.is_zero()))
+            .collect();
+        steps.sort_unstable();
+        steps.get(steps.len() / 2).copied()
+    }
+}
+
+/// Time of a frame that was let in by time, where every frame has one.
+fn time(frame: &EyeFrame) -> Duration {
+    frame.timestamp.unwrap_or_default()
+}
+
+fn opposite(eye: Eye) -> Eye {
+    match eye {
+        Eye::Left => Eye::Right,
+        Eye::Right => Eye::Left,
+    }
+}
+
+#[cfg(test)]
+mod tests;

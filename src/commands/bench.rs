@@ -25,8 +25,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     let (width, height) = (args.size.width, args.size.height);
-    let options =
-        DemoOptions { width, height, ..convert::demo_options(settings, params.range) };
+    let options = DemoOptions { width, height, ..convert::demo_options(settings, params.range) };
     let scene = DemoSource::new(options)?;
     let choice = convert::engine_choice(settings.engine.kind);
     let cpu = convert::cpu_options(&settings.engine);

@@ -67,9 +67,15 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
 
     write_still(&args.output, &matched.disparity, params.range)?;
     if let Some(path) = &args.colour {
-        let mut scale = ColourScale::new(convert::colour_range(&settings.colour, params.range), params.range);
+        let mut scale =
+            ColourScale::new(convert::colour_range(&settings.colour, params.range), params.range);
         scale.update(&matched.disparity, Duration::ZERO);
-        write_colour_png(path, &matched.disparity, convert::colour_map(settings.colour.map), &scale)?;
+        write_colour_png(
+            path,
+            &matched.disparity,
+            convert::colour_map(settings.colour.map),
+            &scale,
+        )?;
     }
     Ok(())
 }

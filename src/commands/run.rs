@@ -44,8 +44,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     tracing::info!("{}", parts::describe(&info));
     let size = (info.width, info.height);
     let cpu = convert::cpu_options(&settings.engine);
-    let engine =
-        engine::create(convert::engine_choice(settings.engine.kind), params, size, cpu)?;
+    let engine = engine::create(convert::engine_choice(settings.engine.kind), params, size, cpu)?;
     let engine_name = engine.description();
     tracing::info!("matching on {engine_name}");
 
@@ -97,9 +96,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
             let reporter = std::thread::spawn(report);
             let options = parts::window_options(&loaded, &info);
             let shown = window.run(options, control);
-            let (mut outcome, written) = reporter
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (mut outcome, written) =
+                reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             outcome.error = outcome.error.or(shown.err());
             (outcome, written)
         }

@@ -1,7 +1,8 @@
 //! Where stereo pairs come from.
 
-pub mod still;
 pub mod demo;
+pub mod gst;
+pub mod still;
 
 use std::ops::ControlFlow;
 

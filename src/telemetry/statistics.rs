@@ -81,7 +81,12 @@ impl<A> Statistics<A> {
             dropped: outcome.dropped,
             matched: outcome.matched,
             recorded: recordings.map(|sink| sink.frames).sum(),
-            outputs: outcome.sinks.iter().filter(|sink| sink.name != accuracy::NAME).cloned().collect(),
+            outputs: outcome
+                .sinks
+                .iter()
+                .filter(|sink| sink.name != accuracy::NAME)
+                .cloned()
+                .collect(),
             seconds: rounded(outcome.seconds, 1000.0),
             fps: rounded(outcome.matched as f64 / outcome.seconds.max(1e-9), 100.0),
             latency_ms,

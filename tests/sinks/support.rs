@@ -1,6 +1,7 @@
 //! Maps to write, and what reads them back.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -38,10 +39,10 @@ pub fn random_values(random: &mut Random, count: usize, range: DisparityRange) -
 }
 
 /// A map with its pair, as an engine hands it out.
-pub fn matched(width: usize, values: Vec<i16>, sequence: u64, timestamp: Duration) -> Matched {
+pub fn matched(width: usize, values: Vec<i16>, sequence: u64, timestamp: Duration) -> Arc<Matched> {
     let height = values.len() / width;
     let now = Instant::now();
-    Matched {
+    Arc::new(Matched {
         pair: StereoPair {
             left: Image::from_fn(width, height, |_, _| 0),
             right: Image::from_fn(width, height, |_, _| 0),
@@ -54,7 +55,7 @@ pub fn matched(width: usize, values: Vec<i16>, sequence: u64, timestamp: Duratio
         disparity: DisparityMap::new(width, height, Pooled::unpooled(values)),
         submitted: now,
         finished: now,
-    }
+    })
 }
 
 /// A decoded frame: its time and its samples, rows tightly packed.

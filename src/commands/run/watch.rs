@@ -25,18 +25,10 @@ pub struct Watch {
 
 impl Watch {
     /// A watch over a run of `expected` pairs, where known.
-    pub fn new(
-        expected: Option<u64>,
-        quiet: bool,
-        remote: Option<Remote>,
-        engine: String,
-    ) -> Self {
+    pub fn new(expected: Option<u64>, quiet: bool, remote: Option<Remote>, engine: String) -> Self {
         let on_terminal = std::io::stderr().is_terminal() && !quiet;
-        let target = if on_terminal {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
+        let target =
+            if on_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(expected, target);
         let template = match expected {
             Some(_) => "{wide_bar} {pos}/{len} pairs, {per_sec}, {eta} left",
