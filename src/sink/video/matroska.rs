@@ -53,6 +53,10 @@ pub(super) struct Track<'a> {
     pub(super) width: u64,
     /// Height in pixels.
     pub(super) height: u64,
+    /// Columns at the right that are not part of the picture.
+    pub(super) crop_right: u64,
+    /// Rows at the bottom that are not part of the picture.
+    pub(super) crop_bottom: u64,
     /// Matroska's name of the codec.
     pub(super) codec: &'a str,
     /// What the decoder needs before the first frame.
@@ -293,6 +297,12 @@ fn push_track(entry: &mut Vec<u8>, track: &Track<'_>) {
     push_master(entry, 0xe0, |video| {
         push_uint(video, 0xb0, track.width); // PixelWidth
         push_uint(video, 0xba, track.height); // PixelHeight
+        if track.crop_bottom > 0 {
+            push_uint(video, 0x54aa, track.crop_bottom); // PixelCropBottom
+        }
+        if track.crop_right > 0 {
+            push_uint(video, 0x54dd, track.crop_right); // PixelCropRight
+        }
         push_uint(video, 0x9a, 2); // FlagInterlaced: progressive
         push_master(video, 0x55b0, |colour| push_uint(colour, 0x55b9, 2)); // Range: full
     });

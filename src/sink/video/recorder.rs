@@ -16,7 +16,7 @@ use super::{Clock, RecordingTags, fraction, frame_duration, require};
 use crate::frame::{DisparityRange, Matched};
 use crate::pool::Pool;
 use crate::sink::Sink;
-use crate::sink::encoding::Encoding;
+use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::files;
 
 /// What a recording needs to know before its first frame.
@@ -36,8 +36,15 @@ pub struct RecorderOptions {
     pub baseline_m: Option<f64>,
 }
 
+/// Shorter sides are extended to this: FFmpeg (5.1) decodes version 3 of FFV1 to zeros where all
+/// slices are one pixel wide or high.
+const SHORTEST_SIDE: usize = 4;
+
 /// Records disparity bit-exactly: the numbers of [`Encoding`] as 16-bit grey video, FFV1 version 3
 /// (RFC 9043) in Matroska, every frame decodable alone.
+///
+/// A side below 4 pixels is extended to 4, right and below, by unknown disparity; the file says how
+/// much of the picture to crop.
 ///
 /// Times are the pairs' own, from 0 at the first pair, to the microsecond; a pair that is not later
 /// than its predecessor follows it one frame later. Tags ([`RecordingTags`]) stand at the
@@ -82,8 +89,6 @@ impl Recorder {
         }
         ensure!(options.width > 0 && options.height > 0, "a recording has at least one pixel");
         require(&["appsrc", "avenc_ffv1", "appsink"], "recording")?;
-        let encoder = encoder(options.width, options.height)
-            .with_context(|| format!("cannot record to {}", path.display()))?;
         let file = files::create(path)?;
 
         let rate = fraction(options.rate);
@@ -113,10 +118,11 @@ impl Recorder {
         );
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", "GRAY16_LE")
-            .field("width", i32::try_from(options.width)?)
-            .field("height", i32::try_from(options.height)?)
+            .field("width", i32::try_from(options.width.max(SHORTEST_SIDE))?)
+            .field("height", i32::try_from(options.height.max(SHORTEST_SIDE))?)
             .field("framerate", rate)
             .build();
+        let encoder = encoder(options.width.max(SHORTEST_SIDE), options.height.max(SHORTEST_SIDE))?;
         let feed = Feed::start(&caps, &[&encoder, sink.upcast_ref()], progress, path)?;
         Ok(Self {
             name: format!("recording {}", path.display()),
@@ -147,11 +153,13 @@ impl Recorder {
             output.first_timestamp = frame.pair.timestamp;
         }
         // Rows of GStreamer's 16-bit pictures start at multiples of four bytes.
-        let stride = width.next_multiple_of(2);
-        let mut stored = self.pool.take(stride * height);
-        for (values, row) in map.values().chunks_exact(width).zip(stored.chunks_exact_mut(stride)) {
+        let stride = width.max(SHORTEST_SIDE).next_multiple_of(2);
+        let mut stored = self.pool.take(stride * height.max(SHORTEST_SIDE));
+        let (inside, outside) = stored.split_at_mut(stride * height);
+        outside.fill(UNKNOWN);
+        for (values, row) in map.values().chunks_exact(width).zip(inside.chunks_exact_mut(stride)) {
             self.encoding.encode(values, &mut row[..width]);
-            row[width..].fill(0);
+            row[width..].fill(UNKNOWN);
             // A no-op but on big-endian machines.
             row.iter_mut().for_each(|number| *number = number.to_le());
         }
@@ -211,8 +219,10 @@ impl Output {
             first_timestamp: self.first_timestamp,
         };
         let track = Track {
-            width: self.options.width as u64,
-            height: self.options.height as u64,
+            width: self.options.width.max(SHORTEST_SIDE) as u64,
+            height: self.options.height.max(SHORTEST_SIDE) as u64,
+            crop_right: SHORTEST_SIDE.saturating_sub(self.options.width) as u64,
+            crop_bottom: SHORTEST_SIDE.saturating_sub(self.options.height) as u64,
             codec: "V_FFV1",
             codec_private,
             frame_duration: self.duration,
@@ -245,17 +255,11 @@ impl Output {
 fn encoder(width: usize, height: usize) -> Result<gst::Element> {
     let encoder = gst::ElementFactory::make("avenc_ffv1").build()?;
     // FFmpeg chooses version 3 of the format, with checksums, for several slices, and encodes them
-    // in parallel. It knows 16 (4x4) and 4 (2x2), and beyond 352x288 takes one slice only for a
-    // single row. Divided pictures with a side of two pixels come back wrong (FFmpeg 5.1), so what
-    // is longer and that thin must be refused.
-    let large = width > 352 || height > 288;
+    // in parallel. It knows 16 (4x4) and 4 (2x2), and beyond 352x288 insists on several.
     let slices = match width.min(height) {
         64.. => 16,
         16.. => 4,
-        3.. if large => 4,
-        1 | 2 if large && height > 1 => {
-            bail!("FFmpeg's FFV1 encoder cannot store {width}x{height} without loss")
-        }
+        _ if width > 352 || height > 288 => 4,
         _ => 1,
     };
     encoder.set_property("slices", slices);
