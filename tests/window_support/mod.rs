@@ -124,16 +124,24 @@ impl X {
         self.xdotool(&["windowsize", "--sync", window, &size[0], &size[1]]);
     }
 
+    /// Runs an xdotool command, again where it fails: a window that was just opened is not yet
+    /// ready for everything (X answers BadMatch). A key is only pressed by a success.
     fn xdotool(&self, arguments: &[&str]) -> String {
-        let output = Command::new("timeout")
-            .arg(PATIENCE.as_secs().to_string())
-            .arg("xdotool")
-            .args(arguments)
-            .env("DISPLAY", &self.display)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "xdotool {arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        let start = Instant::now();
+        loop {
+            let output = Command::new("timeout")
+                .arg(PATIENCE.as_secs().to_string())
+                .arg("xdotool")
+                .args(arguments)
+                .env("DISPLAY", &self.display)
+                .output()
+                .unwrap();
+            if output.status.success() {
+                return String::from_utf8(output.stdout).unwrap();
+            }
+            assert!(start.elapsed() < PATIENCE, "xdotool {arguments:?}: {output:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 

@@ -386,9 +386,15 @@ impl ApplicationHandler<Wake> for App {
                 self.cursor = None;
                 self.request_redraw();
             }
-            WindowEvent::Resized(_)
-            | WindowEvent::ScaleFactorChanged { .. }
-            | WindowEvent::Occluded(false) => self.request_redraw(),
+            WindowEvent::Resized(size) => {
+                if let Some(screen) = &mut self.screen {
+                    screen.resized(size);
+                }
+                self.request_redraw();
+            }
+            WindowEvent::ScaleFactorChanged { .. } | WindowEvent::Occluded(false) => {
+                self.request_redraw()
+            }
             _ => (),
         }
     }

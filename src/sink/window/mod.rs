@@ -16,6 +16,7 @@ mod scene;
 mod screen;
 mod snapshot;
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -157,7 +158,11 @@ impl Window {
         let stop = control.stop.clone();
         let remote = self.remote();
         let mut app = app::App::new(options, control, remote, self.instance);
-        let ran = self.event_loop.run_app(&mut app).context("the display failed");
+        let event_loop = self.event_loop;
+        // winit panics where the display goes away; the files of the run are finished all the same.
+        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| event_loop.run_app(&mut app)))
+            .unwrap_or_else(|_| Err(winit::error::EventLoopError::ExitFailure(1)))
+            .context("the display failed");
         let shown = app.finish();
         // Whatever the reason, nobody watches any more.
         stop.set(true);

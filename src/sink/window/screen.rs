@@ -27,6 +27,7 @@ pub(crate) struct Screen {
     /// For snapshots; made when the first is asked for.
     snapshot_pipelines: Option<Pipelines>,
     overlay: Overlay,
+    size: (u32, u32),
     pub(crate) window: Arc<Window>,
 }
 
@@ -87,6 +88,7 @@ impl Screen {
             pipelines,
             snapshot_pipelines: None,
             overlay,
+            size: size.into(),
             window,
         })
     }
@@ -101,9 +103,14 @@ impl Screen {
 
     /// Size of the drawing area in pixels; 0 while the window is minimised on some systems.
     pub(crate) fn size(&self) -> (u32, u32) {
-        let size = self.window.inner_size();
         let most = self.gpu.device.limits().max_texture_dimension_2d;
-        (size.width.min(most), size.height.min(most))
+        (self.size.0.min(most), self.size.1.min(most))
+    }
+
+    /// Takes note of the window's new size. Asking the window instead would cost a round trip to
+    /// the display at each frame, and a panic where the display is gone.
+    pub(crate) fn resized(&mut self, size: PhysicalSize<u32>) {
+        self.size = size.into();
     }
 
     /// Brings a frame to the device.
