@@ -1,0 +1,93 @@
+//! What GStreamer says, in words for people.
+
+use gstreamer as gst;
+
+/// The message and the useful part of its debug text.
+pub(super) fn error_text(message: &gst::message::Error) -> String {
+    readable(message.error().message(), message.debug().as_deref())
+}
+
+/// GStreamer's debug text starts with a line of source file and element path, which helps nobody
+/// who reads the message.
+pub(super) fn readable(message: &str, debug: Option<&str>) -> String {
+    let text = message.trim().trim_end_matches('.');
+    let details: Vec<&str> = debug
+        .into_iter()
+        .flat_map(str::lines)
+        .skip(1)
+        .map(|line| line.trim().trim_end_matches('.'))
+        .filter(|line| !line.is_empty() && !text.contains(line))
+        .collect();
+    if details.is_empty() { text.to_owned() } else { format!("{text} ({})", details.join("; ")) }
+}
+
+/// What is missing and what to install, where `message` says that a plug-in is.
+pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> {
+    let structure = message.structure().filter(|s| s.name() == "missing-plugin")?;
+    let what = structure.get::<String>("name").ok();
+    let caps = structure.get::<gst::Caps>("detail").ok();
+    let media = caps.as_ref().and_then(|caps| Some(caps.structure(0)?.name().as_str()));
+    // Names of Debian and Ubuntu; the part after "gstreamer1.0-" is the same elsewhere.
+    let package = match (structure.get::<&str>("type").ok()?, media) {
+        ("decoder", Some(media)) if !in_good(media) => {
+            "gstreamer1.0-libav and gstreamer1.0-plugins-bad"
+        }
+        ("element", _) => "gstreamer1.0-plugins-bad and gstreamer1.0-plugins-ugly",
+        _ => "gstreamer1.0-plugins-good",
+    };
+    let what = what.or(media.map(str::to_owned)).unwrap_or_else(|| "what it needs".to_owned());
+    Some(format!("GStreamer has no {what}; install {package}"))
+}
+
+/// Whether the plug-ins package "good" reads this media type.
+fn in_good(media: &str) -> bool {
+    const GOOD: [&str; 9] = [
+        "video/x-matroska",
+        "video/webm",
+        "video/quicktime",
+        "video/x-msvideo",
+        "video/x-flv",
+        "video/x-vp8",
+        "video/x-vp9",
+        "image/jpeg",
+        "image/png",
+    ];
+    GOOD.contains(&media)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_useful_part_of_the_debug_text_is_kept() {
+        let debug = "../gst/isomp4/qtdemux.c(509): post (): /GstPipeline:p/GstQTDemux:q:\nno known streams found\n";
+        assert_eq!(
+            readable("This file contains no playable streams.", Some(debug)),
+            "This file contains no playable streams (no known streams found)"
+        );
+        assert_eq!(readable("Not found.", Some("x.c(1): f ():")), "Not found");
+        assert_eq!(readable("Not found.", None), "Not found");
+    }
+
+    #[test]
+    fn a_missing_plugin_names_its_package() {
+        gst::init().unwrap();
+        let text = |kind: &str, media: &str, name: &str| {
+            let structure = gst::Structure::builder("missing-plugin")
+                .field("type", kind)
+                .field("detail", gst::Caps::new_empty_simple(media))
+                .field("name", name)
+                .build();
+            let message = gst::message::Element::new(structure);
+            match message.view() {
+                gst::MessageView::Element(element) => missing_plugin(element),
+                _ => None,
+            }
+        };
+        let hevc = text("decoder", "video/x-h265", "H.265 decoder").unwrap();
+        assert!(hevc.contains("no H.265 decoder") && hevc.contains("libav"), "{hevc}");
+        let demuxer = text("decoder", "video/quicktime", "Quicktime demuxer").unwrap();
+        assert!(demuxer.ends_with("gstreamer1.0-plugins-good"), "{demuxer}");
+    }
+}

@@ -1,0 +1,298 @@
+//! Builds the part of a pipeline that leads from an input to the pad that takes raw video.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use gstreamer as gst;
+use gstreamer::glib;
+use gstreamer::prelude::*;
+use gstreamer_app as gst_app;
+
+use super::input::Input;
+use super::pictures::{Pictures, Timing};
+use super::stream::Shared;
+
+/// Connects whatever turns out to be video with `target`.
+#[derive(Clone)]
+struct Wiring {
+    pipeline: glib::WeakRef<gst::Pipeline>,
+    target: gst::Pad,
+    shared: Arc<Shared>,
+}
+
+/// Adds `input` to `pipeline` so that its pictures arrive at `target`, decoded.
+///
+/// # Errors
+/// Where an element is missing or a fragment cannot be built.
+pub(super) fn connect(
+    input: &Input,
+    timing: Option<Timing>,
+    pipeline: &gst::Pipeline,
+    target: gst::Pad,
+    shared: &Arc<Shared>,
+) -> anyhow::Result<()> {
+    let wiring = Wiring { pipeline: pipeline.downgrade(), target, shared: shared.clone() };
+    match input {
+        Input::File(path) => {
+            let source = element("filesrc")?;
+            source.set_property("location", path);
+            wiring.decode_from(pipeline, source)
+        }
+        Input::Pictures(pictures) => {
+            let timing = timing.context("pictures without times")?;
+            wiring.decode_from(pipeline, picture_source(pictures, timing, shared.clone()).upcast())
+        }
+        Input::Uri(uri) => {
+            let decoder = wiring.decoder("uridecodebin")?;
+            decoder.set_property("uri", uri);
+            pipeline.add(&decoder)?;
+            Ok(())
+        }
+        Input::Fragment(text) => wiring.fragment(pipeline, text),
+    }
+}
+
+/// An element, or what to install.
+///
+/// # Errors
+/// Where GStreamer has no such element.
+pub(super) fn element(name: &str) -> anyhow::Result<gst::Element> {
+    gst::ElementFactory::make(name).build().map_err(|_| {
+        anyhow!(
+            "GStreamer has no element {name}; install gstreamer1.0-plugins-base and \
+             gstreamer1.0-plugins-good"
+        )
+    })
+}
+
+impl Wiring {
+    fn decode_from(&self, pipeline: &gst::Pipeline, source: gst::Element) -> anyhow::Result<()> {
+        let decoder = self.decoder("decodebin")?;
+        pipeline.add_many([&source, &decoder])?;
+        source.link(&decoder)?;
+        Ok(())
+    }
+
+    /// A decodebin or uridecodebin whose video goes to the target. The classic ones: unlike the
+    /// "3" generation of GStreamer 1.22 they go on reliably after damage.
+    fn decoder(&self, kind: &str) -> anyhow::Result<gst::Element> {
+        let decoder = element(kind)?;
+        // Sound and subtitles need no decoder, not even an installed one.
+        decoder.connect("autoplug-continue", false, |values| {
+            let caps = values.get(2)?.get::<gst::Caps>().ok()?;
+            Some((!is_other(&caps)).to_value())
+        });
+        decoder.connect("autoplug-select", false, |values| {
+            let caps = values.get(2)?.get::<gst::Caps>().ok()?;
+            let factory = values.get(3)?.get::<gst::ElementFactory>().ok()?;
+            let class =
+                glib::EnumClass::with_type(glib::Type::from_name("GstAutoplugSelectResult")?)?;
+            class.to_value_by_nick(if is_detour(&factory, &caps) { "skip" } else { "try" })
+        });
+        let wiring = self.clone();
+        decoder.connect_pad_added(move |_, pad| wiring.offer(pad, false));
+        let wiring = self.clone();
+        decoder.connect_no_more_pads(move |_| wiring.complete());
+        if kind == "decodebin" {
+            self.watch_demuxers(decoder.downcast_ref());
+        } else {
+            let wiring = self.clone();
+            decoder.connect("element-added", false, move |values| {
+                let child = values.get(1)?.get::<gst::Element>().ok()?;
+                wiring.watch_demuxers(child.downcast_ref());
+                None
+            });
+        }
+        Ok(decoder)
+    }
+
+    /// Notes a Matroska demuxer, whose times need care.
+    fn watch_demuxers(&self, bin: Option<&gst::Bin>) {
+        let Some(bin) = bin else { return };
+        let shared = self.shared.clone();
+        bin.connect_element_added(move |_, child| {
+            if child.factory().is_some_and(|factory| factory.name() == "matroskademux") {
+                shared.absolute_times.store(true, Ordering::SeqCst);
+            }
+        });
+    }
+
+    /// Takes `pad` if it is the first that shows video; `decode` allows a decoder in between.
+    fn offer(&self, pad: &gst::Pad, decode: bool) {
+        if pad.is_linked() || pad.direction() != gst::PadDirection::Src || self.target.is_linked() {
+            return;
+        }
+        let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
+        let result = if is_other(&caps) {
+            self.shared.note_other(&caps);
+            Ok(())
+        } else if is_raw_video(&caps) {
+            self.take(pad, &caps)
+        } else if decode {
+            self.take_encoded(pad)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = result {
+            self.shared.fail(format!("{error:#}"));
+        }
+    }
+
+    fn take(&self, pad: &gst::Pad, caps: &gst::Caps) -> anyhow::Result<()> {
+        if pad.link_maybe_ghosting(&self.target).is_err() {
+            bail!(
+                "its pictures ({caps}) cannot be read; add an element that brings them into \
+                 ordinary memory, such as gldownload or cudadownload"
+            );
+        }
+        Ok(())
+    }
+
+    fn take_encoded(&self, pad: &gst::Pad) -> anyhow::Result<()> {
+        let pipeline = self.pipeline.upgrade().context("the pipeline is gone")?;
+        let decoder = self.decoder("decodebin")?;
+        pipeline.add(&decoder)?;
+        let sink = decoder.static_pad("sink").context("decodebin has no sink pad")?;
+        pad.link_maybe_ghosting(&sink)?;
+        decoder.sync_state_with_parent()?;
+        Ok(())
+    }
+
+    /// Everything that the stream holds is known.
+    fn complete(&self) {
+        if !self.target.is_linked() {
+            self.shared.fail_without_video();
+        }
+    }
+
+    fn fragment(&self, pipeline: &gst::Pipeline, text: &str) -> anyhow::Result<()> {
+        let built = gst::parse::bin_from_description_full(
+            &closed(text),
+            false,
+            None,
+            gst::ParseFlags::FATAL_ERRORS,
+        );
+        let bin = built
+            .map_err(|error| anyhow!("cannot be built: {}", error.message()))?
+            .downcast::<gst::Bin>()
+            .map_err(|_| anyhow!("cannot be built: it is not a chain of elements"))?;
+        pipeline.add(&bin)?;
+        let mut open_ends = 0;
+        for child in bin.children() {
+            for pad in child.src_pads().iter().filter(|pad| !pad.is_linked()) {
+                open_ends += 1;
+                self.offer(pad, true);
+            }
+            let appears = |template: &gst::PadTemplate| {
+                template.direction() == gst::PadDirection::Src
+                    && template.presence() == gst::PadPresence::Sometimes
+            };
+            if child.pad_template_list().iter().any(appears) {
+                open_ends += 1;
+                let wiring = self.clone();
+                child.connect_pad_added(move |_, pad| wiring.offer(pad, true));
+            }
+        }
+        if open_ends == 0 {
+            bail!("has no open end that pictures could come from; leave out the sink at its end");
+        }
+        Ok(())
+    }
+}
+
+/// The fragment with an element at its end: GStreamer's syntax has caps only between two elements.
+fn closed(text: &str) -> String {
+    let last = text.rsplit('!').next().unwrap_or_default().trim_start().trim_start_matches('"');
+    let name = last.split([',', ' ', '(', ';', '"']).next().unwrap_or_default();
+    let is_caps = name.contains('/') && !name.contains('=');
+    if is_caps { format!("{text} ! identity") } else { text.to_owned() }
+}
+
+/// Plays the pictures, each as one buffer with its time.
+fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> gst_app::AppSrc {
+    let source =
+        gst_app::AppSrc::builder().format(gst::Format::Time).max_bytes(0).max_buffers(2).build();
+    source.set_caps(media_type(&pictures.pattern).map(gst::Caps::new_empty_simple).as_ref());
+    let files = pictures.files.clone();
+    let mut next = 0;
+    let need_data = move |source: &gst_app::AppSrc, _| {
+        let Some((number, path)) = files.get(next) else {
+            // The stream is shutting down where this fails.
+            let _ = source.end_of_stream();
+            return;
+        };
+        next += 1;
+        match std::fs::read(path) {
+            Ok(bytes) if !bytes.is_empty() => {
+                let time = |number| clock_time(timing.time(number));
+                let mut buffer = gst::Buffer::from_mut_slice(bytes);
+                if let Some(buffer) = buffer.get_mut() {
+                    // Each file stands alone: a damaged one must not swallow the next.
+                    buffer.set_flags(gst::BufferFlags::DISCONT);
+                    buffer.set_pts(time(*number));
+                    buffer.set_duration(time(number.saturating_add(1)).checked_sub(time(*number)));
+                }
+                let _ = source.push_buffer(buffer);
+            }
+            problem => {
+                let reason = match problem {
+                    Err(error) => error.to_string(),
+                    Ok(_) => "it is empty (0 bytes)".to_owned(),
+                };
+                shared.fail(format!("cannot read {}: {reason}", path.display()));
+                let _ = source.end_of_stream();
+            }
+        }
+    };
+    source.set_callbacks(gst_app::AppSrcCallbacks::builder().need_data(need_data).build());
+    source
+}
+
+fn clock_time(time: Duration) -> gst::ClockTime {
+    gst::ClockTime::from_nseconds(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX - 1))
+}
+
+/// Media type by the name's ending; others are recognised by their content.
+fn media_type(name: &str) -> Option<&'static str> {
+    match name.rsplit('.').next()?.to_ascii_lowercase().as_str() {
+        "png" => Some("image/png"),
+        "jpg" | "jpeg" => Some("image/jpeg"),
+        _ => None,
+    }
+}
+
+/// Whether a pad with these caps never shows pictures.
+fn is_other(caps: &gst::Caps) -> bool {
+    const OTHERS: [&str; 5] =
+        ["audio/", "text/", "subpicture/", "closedcaption/", "application/x-subtitle"];
+    let other = |media: &str| OTHERS.iter().any(|start| media.starts_with(start));
+    !caps.is_any()
+        && !caps.is_empty()
+        && caps.iter().all(|structure| other(structure.name().as_str()))
+}
+
+/// Whether a pad with these caps can be read without a decoder: raw video, and nothing else that
+/// the element might rather deliver, as a camera does with MJPEG.
+fn is_raw_video(caps: &gst::Caps) -> bool {
+    let raw = |name: &str| name == "video/x-raw";
+    !caps.is_any()
+        && caps.iter().any(|s| raw(s.name().as_str()))
+        && caps.iter().all(|s| raw(s.name().as_str()) || s.name() == "video/x-bayer")
+}
+
+/// Whether this decoder leaves its pictures on a device while another one could decode them into
+/// ordinary memory, which is where they are needed.
+fn is_detour(factory: &gst::ElementFactory, caps: &gst::Caps) -> bool {
+    let on_device = |factory: &gst::ElementFactory| {
+        factory.metadata("klass").is_some_and(|class| class.contains("Hardware"))
+    };
+    on_device(factory)
+        && gst::ElementFactory::factories_with_type(
+            gst::ElementFactoryType::DECODER,
+            gst::Rank::MARGINAL,
+        )
+        .iter()
+        .any(|other| !on_device(other) && other.can_sink_any_caps(caps))
+}
