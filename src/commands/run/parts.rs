@@ -50,10 +50,12 @@ pub fn open_source(
         SourceChoice::TopBottom(both) => StreamSpec::TopBottom(both),
     };
     let settings = &loaded.settings.source;
-    let mut options = GstOptions::default();
-    options.tolerance = settings.tolerance();
-    options.picture_rate = settings.picture_rate;
-    options.stop = control.stop.clone();
+    let options = GstOptions {
+        tolerance: settings.tolerance(),
+        picture_rate: settings.picture_rate,
+        stop: control.stop.clone(),
+        ..GstOptions::default()
+    };
     gst::open(&spec, &options)
 }
 

@@ -19,6 +19,8 @@
 //! picture (about W H), and for each thread about 8 W D bytes of horizontal paths and 6 W D of path
 //! vectors.
 
+#![allow(clippy::needless_range_loop, reason = "kernels index several arrays by one lane or chunk")]
+
 mod cost;
 mod geometry;
 mod horizontal;

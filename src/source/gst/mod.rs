@@ -116,7 +116,6 @@ fn now() -> gst::ClockTime {
 
 fn open_two(left: &str, right: &str, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
     let (left, right) = (Input::parse(left)?, Input::parse(right)?);
-    let period = Duration::from_secs_f64(1.0 / options.picture_rate);
     let (mut short_names, names) =
         ([left.short_name(), right.short_name()], [left.name(), right.name()]);
     if short_names[0] == short_names[1] {
@@ -138,9 +137,9 @@ fn open_two(left: &str, right: &str, options: &GstOptions) -> anyhow::Result<Box
                 r.range()
             );
             common = (options.pair_by != PairBy::Index).then_some(shared as u64);
-            [Some(pictures::timing(&[l, r], period)); 2]
+            [Some(pictures::timing(&[l, r], options.picture_rate)); 2]
         }
-        _ => [&left, &right].map(|input| own_timing(input, period)),
+        _ => [&left, &right].map(|input| own_timing(input, options.picture_rate)),
     };
     let zero = now();
     let mut streams = [
@@ -197,7 +196,7 @@ fn open_halves(
     let input = Input::parse(stream)?;
     let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
-    let timing = own_timing(&input, Duration::from_secs_f64(1.0 / options.picture_rate));
+    let timing = own_timing(&input, options.picture_rate);
     let mut stream = Stream::start(input, layout, timing, now(), options)?;
     prepare(&mut stream, timing.is_some(), options)?;
     let (width, height) = stream.view_size();
@@ -213,9 +212,9 @@ fn open_halves(
     Ok(Box::new(HalvedStream { info, stream, pairs: 0, last: None, done: false }))
 }
 
-fn own_timing(input: &Input, period: Duration) -> Option<pictures::Timing> {
+fn own_timing(input: &Input, rate: f64) -> Option<pictures::Timing> {
     match input {
-        Input::Pictures(pictures) => Some(pictures::timing(&[pictures], period)),
+        Input::Pictures(pictures) => Some(pictures::timing(&[pictures], rate)),
         _ => None,
     }
 }
@@ -240,9 +239,10 @@ fn verdict(streams: &[Stream]) -> anyhow::Result<()> {
         bail!(failures.join("; "));
     }
     for stream in streams {
-        if let Some(expected) = stream.cut_short() {
+        if let Some((count, expected)) = stream.cut_short() {
             tracing::warn!(
-                "{}: ended before its length of about {expected} pictures; is it truncated?",
+                "{}: only {count} of about {expected} pictures could be read; is it truncated or \
+                 damaged?",
                 stream.name()
             );
         }

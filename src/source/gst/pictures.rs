@@ -20,13 +20,14 @@ pub(super) struct Pictures {
 }
 
 /// When the pictures of one or both eyes are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Timing {
     /// The smallest number of all: time zero.
     first: u64,
     /// What all distances between numbers are multiples of: one frame period.
     step: u64,
-    period: Duration,
+    /// Periods a second.
+    rate: f64,
 }
 
 /// A file name with one number in it.
@@ -143,22 +144,20 @@ pub(super) fn suggest(folder: &Path) -> Option<String> {
     })
 }
 
-/// Times for the pictures of all `streams` together, `period` from one to the next.
-pub(super) fn timing(streams: &[&Pictures], period: Duration) -> Timing {
+/// Times for the pictures of all `streams` together, `rate` of them a second.
+pub(super) fn timing(streams: &[&Pictures], rate: f64) -> Timing {
     let first = streams.iter().flat_map(|s| s.numbers()).min().unwrap_or(0);
     let step = streams.iter().flat_map(|s| s.numbers()).fold(0, |step, n| gcd(step, n - first));
-    Timing { first, step: step.max(1), period }
+    Timing { first, step: step.max(1), rate }
 }
 
 impl Timing {
     /// When picture `number` is shown.
     pub(super) fn time(&self, number: u64) -> Duration {
         let steps = number.saturating_sub(self.first) / self.step;
-        let nanos = self.period.as_nanos().saturating_mul(u128::from(steps));
-        // A century: numbers that are themselves dates would overflow GStreamer's clock.
-        Duration::from_nanos(
-            u64::try_from(nanos).unwrap_or(u64::MAX).min(3_000_000_000_000_000_000),
-        )
+        // A century at most: numbers that are themselves dates would overflow GStreamer's clock.
+        let nanos = (steps as f64 * 1e9 / self.rate).round().min(3e18);
+        Duration::from_nanos(nanos as u64)
     }
 }
 
@@ -222,11 +221,11 @@ mod tests {
         let period = Duration::from_millis(50);
         // Every sixteenth frame, one missing in the middle: one period per sixteen numbers.
         let (left, right) = (pictures(&[32, 48, 64, 80]), pictures(&[16, 32, 80]));
-        let timing = timing(&[&left, &right], period);
-        assert_eq!(timing, Timing { first: 16, step: 16, period });
+        let timing = timing(&[&left, &right], 20.0);
+        assert_eq!(timing, Timing { first: 16, step: 16, rate: 20.0 });
         assert_eq!(timing.time(16), Duration::ZERO);
         assert_eq!(timing.time(80), 4 * period);
-        assert_eq!(super::timing(&[&pictures(&[5])], period).time(5), Duration::ZERO);
-        assert!(super::timing(&[&pictures(&[0, 1, u64::MAX])], period).time(u64::MAX) > period);
+        assert_eq!(super::timing(&[&pictures(&[5])], 20.0).time(5), Duration::ZERO);
+        assert!(super::timing(&[&pictures(&[0, 1, u64::MAX])], 20.0).time(u64::MAX) > period);
     }
 }

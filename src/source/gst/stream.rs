@@ -225,12 +225,14 @@ impl Stream {
         // From here on every return closes the pipeline.
         wiring::connect(&stream.input, timing, &stream.pipeline, target, &stream.shared)?;
         share_clock(&stream.pipeline, zero);
-        match stream.pipeline.set_state(gst::State::Playing) {
-            Ok(gst::StateChangeSuccess::NoPreroll) => stream.live = true,
-            Ok(_) => {}
-            Err(_) => {
-                let reason = stream.shared.failure();
-                bail!(reason.unwrap_or_else(|| "the pipeline does not start".to_owned()));
+        // Only on the way to "paused" does a pipeline tell that it is live.
+        for state in [gst::State::Paused, gst::State::Playing] {
+            match stream.pipeline.set_state(state) {
+                Ok(change) => stream.live |= change == gst::StateChangeSuccess::NoPreroll,
+                Err(_) => {
+                    let reason = stream.shared.failure();
+                    bail!(reason.unwrap_or_else(|| "the pipeline does not start".to_owned()));
+                }
             }
         }
         Ok(stream)
@@ -252,18 +254,15 @@ impl Stream {
                 }
                 Some(Delivered::End) => {
                     let reason = self.shared.failure();
-                    bail!(
-                        "{}: {}",
-                        self.name(),
-                        reason.unwrap_or_else(|| "it holds no picture".to_owned())
-                    );
+                    let reason = reason.unwrap_or_else(|| "it holds no picture".to_owned());
+                    bail!("{}: {reason}{}", self.name(), self.input.hint());
                 }
                 None => {}
             }
             if let Some(reason) = self.shared.failure()
                 && self.silent_since.is_some_and(|since| since.elapsed() > GRACE / 4)
             {
-                bail!("{}: {reason}", self.name());
+                bail!("{}: {reason}{}", self.name(), self.input.hint());
             }
             if options.stop.is_set() {
                 bail!("{}: stopped before its first picture", self.name());
@@ -401,13 +400,17 @@ impl Stream {
         Some(format!("{}: {reason}, {place}", self.name()))
     }
 
-    /// Whether the stream ended well but far earlier than its length says: how many pictures were
-    /// expected.
-    pub(super) fn cut_short(&self) -> Option<u64> {
-        let count = self.taken + self.skipped();
-        let expected = self.expected()?;
-        let ended = self.ended && matches!(self.input, Input::File(_));
-        (ended && count + 2 + expected / 50 < expected).then_some(expected)
+    /// Whether the stream ended well but gave far fewer pictures than it should hold: how many it
+    /// gave, and how many were expected.
+    pub(super) fn cut_short(&self) -> Option<(u64, u64)> {
+        let (count, expected) = (self.taken + self.skipped(), self.expected()?);
+        // The length of a file, unlike the number of pictures, is only about right.
+        let slack = match self.input {
+            Input::Pictures(_) => 0,
+            Input::File(_) => 2 + expected / 50,
+            Input::Uri(_) | Input::Fragment(_) => return None,
+        };
+        (self.ended && count + slack < expected).then_some((count, expected))
     }
 
     /// What it is, for people.

@@ -168,8 +168,12 @@ impl Wiring {
     }
 
     fn fragment(&self, pipeline: &gst::Pipeline, text: &str) -> anyhow::Result<()> {
-        let built =
-            gst::parse::bin_from_description_full(text, false, None, gst::ParseFlags::FATAL_ERRORS);
+        let built = gst::parse::bin_from_description_full(
+            &closed(text),
+            false,
+            None,
+            gst::ParseFlags::FATAL_ERRORS,
+        );
         let bin = built
             .map_err(|error| anyhow!("cannot be built: {}", error.message()))?
             .downcast::<gst::Bin>()
@@ -198,6 +202,14 @@ impl Wiring {
     }
 }
 
+/// The fragment with an element at its end: GStreamer's syntax has caps only between two elements.
+fn closed(text: &str) -> String {
+    let last = text.rsplit('!').next().unwrap_or_default().trim_start().trim_start_matches('"');
+    let name = last.split([',', ' ', '(', ';', '"']).next().unwrap_or_default();
+    let is_caps = name.contains('/') && !name.contains('=');
+    if is_caps { format!("{text} ! identity") } else { text.to_owned() }
+}
+
 /// Plays the pictures, each as one buffer with its time.
 fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> gst_app::AppSrc {
     let source =
@@ -217,6 +229,8 @@ fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> g
                 let time = |number| clock_time(timing.time(number));
                 let mut buffer = gst::Buffer::from_mut_slice(bytes);
                 if let Some(buffer) = buffer.get_mut() {
+                    // Each file stands alone: a damaged one must not swallow the next.
+                    buffer.set_flags(gst::BufferFlags::DISCONT);
                     buffer.set_pts(time(*number));
                     buffer.set_duration(time(number.saturating_add(1)).checked_sub(time(*number)));
                 }

@@ -66,9 +66,9 @@ pub trait Lanes: Copy + 'static {
     /// Absolute difference.
     fn abs_diff(self, other: Self) -> Self;
     /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
-    fn from_below(self, below: Self) -> Self;
+    fn shift_in_below(self, below: Self) -> Self;
     /// Lane i takes lane i + 1; the last lane takes lane 0 of `above`.
-    fn from_above(self, above: Self) -> Self;
+    fn shift_in_above(self, above: Self) -> Self;
     /// The smallest of all lanes, in every lane.
     fn least(self) -> Self;
 

@@ -75,11 +75,11 @@ impl Lanes for Portable {
         self.subs(other).or(other.subs(self))
     }
     #[inline(always)]
-    fn from_below(self, below: Self) -> Self {
+    fn shift_in_below(self, below: Self) -> Self {
         Self(((u128::from_le_bytes(self.0) << 8) | (u128::from(below.0[15]))).to_le_bytes())
     }
     #[inline(always)]
-    fn from_above(self, above: Self) -> Self {
+    fn shift_in_above(self, above: Self) -> Self {
         let top = u128::from(above.0[0]) << 120;
         Self(((u128::from_le_bytes(self.0) >> 8) | top).to_le_bytes())
     }

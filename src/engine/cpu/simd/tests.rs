@@ -36,8 +36,8 @@ impl Kernel for Check {
                 assert_eq!(bytes(va.or(vb)), zip(|a, b| a | b));
                 assert_eq!(bytes(va.abs_diff(vb)), zip(u8::abs_diff));
                 assert_eq!(bytes(V::splat(200)), vec![200; n]);
-                assert_eq!(bytes(va.from_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
-                assert_eq!(bytes(va.from_above(vb)), [&a[1..], &b[..1]].concat());
+                assert_eq!(bytes(va.shift_in_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
+                assert_eq!(bytes(va.shift_in_above(vb)), [&a[1..], &b[..1]].concat());
                 assert_eq!(bytes(va.least()), vec![*a.iter().min().unwrap(); n]);
 
                 let wides = |[low, high]: [V::Wide; 2]| {

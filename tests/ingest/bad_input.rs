@@ -1,0 +1,279 @@
+//! Input that cannot be played, or not to its end: a clear message, and what came before kept.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stereod::frame::{Eye, Image};
+
+use super::videos::{self, steady};
+use super::*;
+
+fn fragments(left: &str, right: &str) -> StreamSpec {
+    StreamSpec::Two { left: left.to_owned(), right: right.to_owned() }
+}
+
+fn good(folder: &Path, name: &str, coding: &str) -> PathBuf {
+    videos::eye(folder, name, Eye::Left, &steady(100, 20, Duration::ZERO), coding)
+}
+
+fn cut(path: &Path, to: impl Fn(usize) -> usize) -> PathBuf {
+    let bytes = std::fs::read(path).unwrap();
+    let cut = path.with_file_name(format!("cut_{}", path.file_name().unwrap().to_string_lossy()));
+    std::fs::write(&cut, &bytes[..to(bytes.len())]).unwrap();
+    cut
+}
+
+fn assert_says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in: {message}");
+    }
+}
+
+#[test]
+fn what_is_not_a_video_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let missing = folder.path().join("missing.mp4");
+    assert_says(&refusal(&two(&missing, &missing)), &["missing.mp4", "no such file"]);
+    assert_says(&refusal(&two(folder.path(), &missing)), &["is a folder", "%06d.png"]);
+    let empty = at("empty.mp4", b"");
+    assert_says(&refusal(&two(&empty, &empty)), &["empty.mp4", "0 bytes"]);
+    let notes = "These are notes, in plain English, and not a video at all.\n".repeat(200);
+    let text = at("notes.mp4", notes.as_bytes());
+    assert_says(&refusal(&two(&text, &text)), &["notes.mp4", "text"]);
+    let noise: Vec<u8> =
+        (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let noise = at("noise.mp4", &noise);
+    assert_says(&refusal(&two(&noise, &noise)), &["noise.mp4", "type"]);
+    let sound = folder.path().join("sound.wav");
+    videos::launch(&format!(
+        "audiotestsrc num-buffers=20 ! wavenc ! filesink location={}",
+        sound.display()
+    ));
+    assert_says(&refusal(&two(&sound, &sound)), &["sound.wav", "no video in it, only audio"]);
+    let sound = folder.path().join("sound.mkv");
+    videos::launch(&format!(
+        "audiotestsrc num-buffers=20 ! vorbisenc ! matroskamux ! filesink location={}",
+        sound.display()
+    ));
+    assert_says(&refusal(&two(&sound, &sound)), &["sound.mkv", "no video in it, only audio"]);
+}
+
+#[test]
+fn streams_without_a_picture_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = "videotestsrc num-buffers=0 ! video/x-raw,width=64,height=48";
+    assert_says(&refusal(&fragments(none, none)), &["num-buffers=0", "no picture"]);
+    // A container with a head and nothing in it.
+    let video = good(folder.path(), "head.mkv", videos::H264_MKV);
+    let bytes = std::fs::read(&video).unwrap();
+    let cluster = bytes.windows(4).position(|id| id == [0x1f, 0x43, 0xb6, 0x75]).unwrap();
+    let head = cut(&video, |_| cluster);
+    assert_says(&refusal(&two(&head, &head)), &["cut_head.mkv"]);
+    // The index of an MP4 comes last: a recording that was cut off has none.
+    let video = good(folder.path(), "v.mp4", videos::H264_MP4);
+    let headless = cut(&video, |length| length / 2);
+    let message = refusal(&two(&video, &headless));
+    assert_says(&message, &["cut_v.mp4", "no playable streams", "moov"]);
+}
+
+#[test]
+fn eyes_of_different_size_are_refused_with_both_sizes() {
+    let left = "videotestsrc ! video/x-raw,width=64,height=48,framerate=20/1";
+    let right = "videotestsrc ! video/x-raw,width=32,height=48,framerate=20/1";
+    assert_says(&refusal(&fragments(left, right)), &["64x48", "32x48", "differ"]);
+    let odd = "videotestsrc ! video/x-raw,width=63,height=47,framerate=20/1".to_owned();
+    assert_says(&refusal(&StreamSpec::SideBySide(odd.clone())), &["63x47", "even width"]);
+    assert_says(&refusal(&StreamSpec::TopBottom(odd)), &["63x47", "even height"]);
+}
+
+#[test]
+fn bad_fragments_are_quoted_with_the_reason() {
+    let refused = |text: &str| refusal(&fragments(text, text));
+    assert_says(
+        &refused("nosuchsrc ! videoconvert"),
+        &["\"nosuchsrc ! videoconvert\"", "nosuchsrc"],
+    );
+    assert_says(&refused("videotestsrc patern=ball ! queue"), &["patern"]);
+    assert_says(&refused("videotestsrc ! ! queue"), &["cannot be built"]);
+    assert_says(&refused("videotestsrc ! audioconvert"), &["cannot be built", "link"]);
+    assert_says(&refused("!"), &["empty"]);
+    assert_says(&refused("videotestsrc ! fakesink"), &["no open end", "leave out the sink"]);
+    assert_says(&refused("filesrc location=/nowhere.mp4 ! decodebin"), &["/nowhere.mp4"]);
+    assert_says(&refused("audiotestsrc num-buffers=9 ! audioconvert"), &["audio"]);
+    // A stream that no decoder reads, as a missing plug-in makes it.
+    let unknown = "videotestsrc num-buffers=9 ! jpegenc ! capssetter replace=true join=false \
+                   caps=video/x-nonsense,width=9,height=9";
+    assert_says(&refused(unknown), &["nonsense", "install"]);
+}
+
+#[test]
+fn a_source_that_never_delivers_times_out() {
+    let silent =
+        "appsrc is-live=true caps=video/x-raw,format=GRAY8,width=8,height=8,framerate=1/1 ! queue";
+    let options = GstOptions { patience: Duration::from_millis(300), ..GstOptions::default() };
+    let started = std::time::Instant::now();
+    let error = open(&fragments(silent, silent), &options).err().unwrap();
+    assert_says(&format!("{error:#}"), &["no picture came within 0.3 s"]);
+    assert!(started.elapsed() < Duration::from_secs(2));
+    // Stopping ends the wait.
+    let options = super::options();
+    options.stop.set(true);
+    let error = open(&fragments(silent, silent), &options).err().unwrap();
+    assert_says(&format!("{error:#}"), &["stopped"]);
+    let nobody = fragments("rtsp://127.0.0.1:1/x", "http://127.0.0.1:1/x.mp4");
+    assert_says(&refusal(&nobody), &["rtsp://127.0.0.1:1/x"]);
+}
+
+#[test]
+fn a_recording_that_just_stops_is_played_to_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let faststart =
+        "video/x-raw,format=I420 ! x264enc speed-preset=ultrafast ! mp4mux faststart=true";
+    for (name, coding) in
+        [("v.mkv", videos::H264_MKV), ("v.avi", videos::MJPEG_AVI), ("fast.mp4", faststart)]
+    {
+        let whole = good(folder.path(), name, coding);
+        let cut = cut(&whole, |length| length * 6 / 10);
+        let spec = two(&whole, &cut);
+        let mut source = opened(&spec);
+        let mut pairs = 0;
+        let result = source.run(&Switch::default(), &mut |pair| {
+            assert_eq!(videos::read(&pair.left).1, videos::read(&pair.right).1, "{name}");
+            pairs += 1;
+            ControlFlow::Continue(())
+        });
+        result.unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        assert!((20..90).contains(&pairs), "{name}: {pairs}");
+        // The whole eye is counted to its end.
+        assert_eq!(source.counts(), counts(100, pairs, pairs), "{name}");
+    }
+}
+
+#[test]
+fn damage_in_the_middle_costs_what_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let faststart = "video/x-raw,format=I420 ! x264enc speed-preset=ultrafast key-int-max=5 ! mp4mux faststart=true";
+    for (name, coding) in
+        [("v.avi", videos::MJPEG_AVI), ("v.mkv", videos::MJPEG_MKV), ("v.mp4", faststart)]
+    {
+        let whole = good(folder.path(), name, coding);
+        let mut bytes = std::fs::read(&whole).unwrap();
+        let middle = bytes.len() / 2;
+        for (i, byte) in bytes[middle..middle + 2000].iter_mut().enumerate() {
+            *byte = (i * i % 251) as u8;
+        }
+        let damaged = folder.path().join(format!("damaged_{name}"));
+        std::fs::write(&damaged, bytes).unwrap();
+        let mut source = opened(&two(&whole, &damaged));
+        let mut pairs = 0;
+        let result = source.run(&Switch::default(), &mut |_| {
+            pairs += 1;
+            ControlFlow::Continue(())
+        });
+        let seen = source.counts();
+        assert!(pairs >= 40, "{name}: {pairs} pairs");
+        assert_eq!((seen.left, seen.pairs), (100, pairs), "{name}");
+        if let Err(error) = result {
+            let message = format!("{error:#}");
+            assert_says(&message, &["damaged_", "after"]);
+            assert!(!message.contains("GstPipeline"), "{message}");
+        }
+    }
+}
+
+#[test]
+fn an_error_in_the_middle_comes_after_all_pairs_before_it() {
+    let broken = "videotestsrc num-buffers=50 pattern=black ! \
+                  video/x-raw,width=64,height=48,framerate=20/1 ! identity error-after=21";
+    let whole = "videotestsrc num-buffers=50 pattern=black ! \
+                 video/x-raw,width=64,height=48,framerate=20/1";
+    let mut source = opened(&fragments(whole, broken));
+    let mut pairs = 0;
+    let result = source.run(&Switch::default(), &mut |_| {
+        pairs += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!(pairs, 20);
+    assert_eq!(source.counts(), counts(50, 20, 20));
+    let message = format!("{:#}", result.unwrap_err());
+    assert_says(&message, &["error-after=21", "after 20 pictures"]);
+}
+
+#[test]
+fn a_damaged_picture_is_named_or_left_out_but_never_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    for (kind, encoder) in [("png", "pngenc"), ("jpg", "jpegenc"), ("pgm", "pnmenc")] {
+        for number in 0..5u8 {
+            let path = folder.path().join(format!("{number}.{kind}"));
+            videos::write(&path, &[(videos::view(Eye::Left, number), Duration::ZERO)], 20, encoder);
+        }
+        let third = folder.path().join(format!("3.{kind}"));
+        let bytes = std::fs::read(&third).unwrap();
+        let pattern = folder.path().join(format!("%d.{kind}"));
+        for damage in [&b""[..], &bytes[..bytes.len() / 2], b"junk"] {
+            std::fs::write(&third, damage).unwrap();
+            let mut source = opened(&two(&pattern, &pattern));
+            let mut seen = Vec::new();
+            let result = source.run(&Switch::default(), &mut |pair| {
+                let number = videos::read(&pair.left).1;
+                assert_eq!(videos::read(&pair.right).1, number);
+                // Each keeps its own time, whatever is left out before it.
+                let time = (f64::from(number) / 30.0 * 1e9).round() as u128;
+                assert_eq!(pair.timestamp.as_nanos(), time);
+                seen.push(number);
+                ControlFlow::Continue(())
+            });
+            eprintln!("{kind} {}: {seen:?} {result:?}", damage.len());
+            assert_eq!(seen[..3], [0, 1, 2]);
+            match result {
+                Ok(()) => assert_eq!(seen[3..], [4]),
+                Err(error) => assert_says(&format!("{error:#}"), &[&format!("3.{kind}")]),
+            }
+        }
+    }
+    let third = folder.path().join("3.png");
+    let bytes = std::fs::read(folder.path().join("2.png")).unwrap();
+    let pattern = folder.path().join("%d.png");
+    std::fs::write(&third, bytes).unwrap();
+    // Without a common number there is nothing to pair.
+    let other = folder.path().join("1%d.png");
+    std::fs::copy(&third, folder.path().join("17.png")).unwrap();
+    assert_says(
+        &refusal(&two(&other, folder.path().join("%02d.png"))),
+        &["no number in common", "17"],
+    );
+    assert_says(
+        &refusal(&two(folder.path().join("%06d.png"), &pattern)),
+        &["no such picture", "%01d.png"],
+    );
+}
+
+#[test]
+fn a_change_of_size_ends_the_stream_with_what_came_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = |n: u8| Image::from_fn(64, 48, |x, _| x as u8 ^ n);
+    let large = |n: u8| Image::from_fn(80, 48, |x, _| x as u8 ^ n);
+    for n in 0..6 {
+        let picture = if n < 4 { small(n) } else { large(n) };
+        let path = folder.path().join(format!("{n}.png"));
+        videos::write(&path, &[(picture, Duration::ZERO)], 20, "pngenc");
+    }
+    let pattern = folder.path().join("%d.png").display().to_string();
+    let specs = [StreamSpec::SideBySide(pattern.clone()), fragments(&pattern, &pattern)];
+    for spec in specs {
+        let mut source = opened(&spec);
+        let mut pairs = 0;
+        let result = source.run(&Switch::default(), &mut |_| {
+            pairs += 1;
+            ControlFlow::Continue(())
+        });
+        assert_eq!(pairs, 4);
+        let message = format!("{:#}", result.unwrap_err());
+        assert_says(&message, &["change from", "x48", "4.png"]);
+    }
+}

@@ -1,0 +1,229 @@
+//! Every kind of stream: containers, codecs, formats, pictures, fragments, halves.
+
+use std::time::Duration;
+
+use stereod::frame::{Eye, Image};
+
+use super::videos::{self, steady};
+use super::*;
+
+#[test]
+fn every_container_and_codec_pairs_completely() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = steady(20, 20, Duration::ZERO);
+    let codings = [
+        // With B-frames, whose delay the edit list takes back.
+        ("h264_b.mp4", "video/x-raw,format=I420 ! x264enc bframes=3 ! mp4mux"),
+        ("h264.mkv", videos::H264_MKV),
+        ("h264_422.mkv", "video/x-raw,format=Y42B ! x264enc speed-preset=ultrafast ! matroskamux"),
+        ("h264_444.mp4", "video/x-raw,format=Y444 ! x264enc speed-preset=ultrafast ! mp4mux"),
+        ("h264_10.mkv", "video/x-raw,format=I420_10LE ! x264enc ! matroskamux"),
+        ("h264.ts", "video/x-raw,format=I420 ! x264enc speed-preset=ultrafast ! mpegtsmux"),
+        ("h264.avi", "video/x-raw,format=I420 ! x264enc bframes=0 ! avimux"),
+        ("mjpeg.avi", videos::MJPEG_AVI),
+        ("mjpeg.mkv", videos::MJPEG_MKV),
+        ("vp8.webm", "vp8enc deadline=1 ! webmmux"),
+        ("vp9.webm", "vp9enc deadline=1 cpu-used=8 ! webmmux"),
+        ("ffv1_grey.mkv", "video/x-raw,format=GRAY8 ! avenc_ffv1 ! matroskamux"),
+        ("ffv1_grey16.mkv", "video/x-raw,format=GRAY16_LE ! avenc_ffv1 ! matroskamux"),
+        ("ffv1_420.mkv", "video/x-raw,format=I420 ! avenc_ffv1 ! matroskamux"),
+        ("ffv1_422.mkv", "video/x-raw,format=Y42B ! avenc_ffv1 ! matroskamux"),
+        ("ffv1_rgb.mkv", "video/x-raw,format=BGRx ! avenc_ffv1 ! matroskamux"),
+        ("raw_yuy2.avi", "video/x-raw,format=YUY2 ! avimux"),
+        ("raw_rgb.avi", "video/x-raw,format=BGR ! avimux"),
+        ("raw_grey.mkv", "video/x-raw,format=GRAY8 ! matroskamux"),
+    ];
+    for (name, coding) in codings {
+        let left = videos::eye(folder.path(), &format!("l_{name}"), Eye::Left, &frames, coding);
+        let right = videos::eye(folder.path(), &format!("r_{name}"), Eye::Right, &frames, coding);
+        let mut source = opened(&two(left, right));
+        let info = source.info().clone();
+        assert_eq!((info.width, info.height, info.live), (128, 64, false), "{name}");
+        assert_eq!(info.description, format!("l_{name} + r_{name}"));
+        let rate = info.rate.unwrap_or_else(|| panic!("{name}: no rate"));
+        assert!((rate - 20.0).abs() < 0.5, "{name}: {rate} a second");
+        // A transport stream does not say how long it is.
+        assert!(info.pairs.is_none_or(|pairs| pairs.abs_diff(20) <= 1), "{name}: {:?}", info.pairs);
+        assert!(info.pairs.is_some() || name.ends_with(".ts"), "{name}");
+        let played = play(&mut *source);
+        assert!(played.result.is_ok(), "{name}: {:?}", played.result);
+        assert_eq!(played.pairs, same(0..20), "{name}");
+        assert_eq!(played.counts, counts(20, 20, 20), "{name}");
+        assert!(played.skews.iter().all(|skew| skew.abs() < 2_000_000), "{name}");
+        let step = played.times[19] - played.times[0];
+        assert!(step.abs_diff(Duration::from_millis(950)) < Duration::from_millis(3), "{name}");
+    }
+}
+
+#[test]
+fn lossless_pictures_come_through_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    // An odd width, every value from 0 to 255.
+    let picture = |seed: usize| Image::from_fn(51, 7, |x, y| (x * 5 + y * 51 + seed) as u8);
+    let pictures: Vec<_> =
+        (0..5).map(|i| (picture(i), Duration::from_millis(50 * i as u64))).collect();
+    for coding in [
+        "video/x-raw,format=GRAY8 ! avenc_ffv1 ! matroskamux",
+        "video/x-raw,format=GRAY8 ! matroskamux",
+    ] {
+        let path = folder.path().join("v.mkv");
+        videos::write(&path, &pictures, 20, coding);
+        let mut next = 0;
+        opened(&two(&path, &path))
+            .run(&Switch::default(), &mut |pair| {
+                assert_eq!(pair.left.pixels(), pictures[next].0.pixels(), "{coding}");
+                assert_eq!(pair.right.pixels(), pictures[next].0.pixels(), "{coding}");
+                next += 1;
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(next, 5, "{coding}");
+    }
+    // Luma is taken as it is, whatever range it claims.
+    let luma: Vec<u8> = (0..56 * 4).map(|i| (i * 5) as u8).collect();
+    let mut planes = luma.clone();
+    planes.resize(56 * 4 * 3 / 2, 128);
+    let path = folder.path().join("luma.mkv");
+    for coding in ["avenc_ffv1 ! matroskamux", "matroskamux"] {
+        let buffers = vec![(planes.clone(), Duration::ZERO)];
+        videos::write_raw(&path, ("I420", 56, 4), buffers, 20, coding);
+        let mut seen = 0;
+        opened(&two(&path, &path))
+            .run(&Switch::default(), &mut |pair| {
+                assert_eq!(pair.left.pixels(), luma);
+                seen += 1;
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(seen, 1);
+    }
+}
+
+#[test]
+fn one_stream_may_hold_both_views() {
+    let folder = tempfile::tempdir().unwrap();
+    for side_by_side in [true, false] {
+        let pictures: Vec<_> = steady(12, 20, Duration::ZERO)
+            .into_iter()
+            .map(|(n, time)| (videos::joined(n, side_by_side), time))
+            .collect();
+        let path = folder.path().join("both.mp4");
+        videos::write(&path, &pictures, 20, videos::H264_MP4);
+        let text = path.display().to_string();
+        let (spec, how) = if side_by_side {
+            (StreamSpec::SideBySide(text), "side by side")
+        } else {
+            (StreamSpec::TopBottom(text), "top-bottom")
+        };
+        let mut source = opened(&spec);
+        let info = source.info().clone();
+        assert_eq!(info.description, format!("both.mp4 ({how})"));
+        assert_eq!((info.width, info.height, info.pairs), (128, 64, Some(12)));
+        let played = play(&mut *source);
+        played.result.unwrap();
+        assert_eq!(played.pairs, same(0..12));
+        assert_eq!(played.counts, counts(12, 12, 12));
+        assert_eq!(played.times[11], Duration::from_millis(550));
+    }
+}
+
+/// Writes numbered pictures of both eyes and gives their patterns.
+fn numbered(folder: &Path, encoder: &str, kind: &str, left: &[u8], right: &[u8]) -> StreamSpec {
+    let mut patterns =
+        [(Eye::Left, left), (Eye::Right, right)].into_iter().map(|(eye, numbers)| {
+            let at = folder.join(format!("{eye}_{kind}"));
+            std::fs::create_dir_all(&at).unwrap();
+            for &number in numbers {
+                let path = at.join(format!("{number:04}.{kind}"));
+                videos::write(&path, &[(videos::view(eye, number), Duration::ZERO)], 20, encoder);
+            }
+            at.join(format!("%04d.{kind}"))
+        });
+    two(patterns.next().unwrap(), patterns.next().unwrap())
+}
+
+#[test]
+fn numbered_pictures_play_every_number_that_exists() {
+    let folder = tempfile::tempdir().unwrap();
+    for (encoder, kind) in [
+        ("pngenc", "png"),
+        ("jpegenc", "jpg"),
+        ("pnmenc", "pgm"),
+        ("videoconvert ! video/x-raw,format=RGB ! pnmenc", "ppm"),
+    ] {
+        let spec = numbered(folder.path(), encoder, kind, &[7, 8, 9, 10], &[7, 8, 9, 10]);
+        let mut source = opened(&spec);
+        assert_eq!(source.info().pairs, Some(4), "{kind}");
+        assert_eq!(source.info().rate, Some(30.0));
+        let played = play(&mut *source);
+        played.result.unwrap();
+        assert_eq!(played.pairs, same(7..11), "{kind}");
+        assert_eq!(played.times[0], Duration::ZERO, "{kind}");
+        assert_eq!(played.times[3].as_millis(), 100, "{kind}");
+    }
+    // Numbers, not places, make pairs.
+    let spec = numbered(folder.path(), "pngenc", "PNG", &[16, 32, 64, 80], &[0, 16, 48, 64]);
+    let mut source = opened(&spec);
+    assert_eq!(source.info().pairs, Some(2));
+    let played = play(&mut *source);
+    assert_eq!(played.pairs, same([16, 64]));
+    assert_eq!(played.counts, counts(4, 4, 2));
+}
+
+#[test]
+fn fragments_may_end_raw_encoded_or_in_a_demuxer() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = steady(10, 20, Duration::ZERO);
+    let left = videos::eye(folder.path(), "l.mkv", Eye::Left, &frames, videos::H264_MKV);
+    let right = videos::eye(folder.path(), "r.mkv", Eye::Right, &frames, videos::H264_MKV);
+    let (left, right) = (left.display(), right.display());
+    for tail in [
+        "matroskademux ! h264parse ! avdec_h264 ! videoconvert",
+        "matroskademux ! h264parse",
+        "matroskademux",
+        "decodebin",
+        "decodebin ! videoconvert ! video/x-raw,format=RGB !",
+        "queue",
+    ] {
+        let spec = StreamSpec::Two {
+            left: format!("filesrc location={left} ! {tail}"),
+            right: format!("filesrc location={right} ! {tail}"),
+        };
+        let played = played(&spec);
+        assert_eq!(played.pairs, same(0..10), "{tail}");
+    }
+    let spec = StreamSpec::Two { left: left.to_string(), right: format!("file://{right}") };
+    assert_eq!(played(&spec).pairs, same(0..10));
+    let one = "videotestsrc num-buffers=5 ! video/x-raw,width=1,height=1,framerate=20/1";
+    let spec = StreamSpec::Two { left: one.to_owned(), right: one.to_owned() };
+    let mut pairs = 0;
+    opened(&spec)
+        .run(&Switch::default(), &mut |pair| {
+            assert_eq!((pair.left.width(), pair.left.height()), (1, 1));
+            pairs += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(pairs, 5);
+}
+
+#[test]
+fn sound_beside_the_video_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sound.mkv");
+    videos::launch(&format!(
+        "videotestsrc num-buffers=30 ! video/x-raw,width=128,height=64,framerate=30/1 ! jpegenc ! \
+         queue ! m. audiotestsrc num-buffers=60 ! vorbisenc ! queue ! matroskamux name=m ! \
+         filesink location={}",
+        path.display()
+    ));
+    let mut pairs = 0;
+    let mut source = opened(&two(&path, &path));
+    source
+        .run(&Switch::default(), &mut |_| {
+            pairs += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!((pairs, source.counts()), (30, counts(30, 30, 30)));
+}

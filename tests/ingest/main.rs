@@ -1,0 +1,79 @@
+//! Streams through GStreamer, from files made here and from recorded data, to pairs.
+
+mod bad_input;
+mod kinds;
+mod pairing;
+mod recorded;
+mod videos;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use stereod::control::Switch;
+use stereod::frame::{Eye, StereoPair};
+use stereod::source::gst::{GstOptions, StreamSpec, open};
+use stereod::source::{Source, SourceCounts};
+
+/// Options whose time-out a failing test does not wait long for.
+fn options() -> GstOptions {
+    GstOptions { patience: Duration::from_secs(30), ..GstOptions::default() }
+}
+
+fn two(left: impl AsRef<Path>, right: impl AsRef<Path>) -> StreamSpec {
+    let text = |path: &Path| path.display().to_string();
+    StreamSpec::Two { left: text(left.as_ref()), right: text(right.as_ref()) }
+}
+
+fn opened(spec: &StreamSpec) -> Box<dyn Source> {
+    open(spec, &options()).unwrap_or_else(|error| panic!("{spec:?}: {error:#}"))
+}
+
+/// Why a source cannot be opened.
+fn refusal(spec: &StreamSpec) -> String {
+    match open(spec, &options()) {
+        Ok(source) => panic!("opened {}", source.info().description),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+/// Everything a source gives: left and right numbers of each pair, the counts, and how it ended.
+struct Played {
+    pairs: Vec<(u8, u8)>,
+    times: Vec<Duration>,
+    skews: Vec<i64>,
+    counts: SourceCounts,
+    result: anyhow::Result<()>,
+}
+
+fn play(source: &mut dyn Source) -> Played {
+    let (mut pairs, mut times, mut skews) = (Vec::new(), Vec::new(), Vec::new());
+    let result = source.run(&Switch::default(), &mut |pair: StereoPair| {
+        assert_eq!(pair.sequence, pairs.len() as u64);
+        let (left, right) = (videos::read(&pair.left), videos::read(&pair.right));
+        assert_eq!((left.0, right.0), (Eye::Left, Eye::Right));
+        pairs.push((left.1, right.1));
+        times.push(pair.timestamp);
+        skews.push(pair.skew_ns);
+        ControlFlow::Continue(())
+    });
+    Played { pairs, times, skews, counts: source.counts(), result }
+}
+
+fn played(spec: &StreamSpec) -> Played {
+    let played = play(&mut *opened(spec));
+    if let Err(error) = &played.result {
+        panic!("{spec:?}: {error:#}");
+    }
+    played
+}
+
+/// Pairs of the same number.
+fn same(numbers: impl IntoIterator<Item = u8>) -> Vec<(u8, u8)> {
+    numbers.into_iter().map(|n| (n, n)).collect()
+}
+
+fn counts(left: u64, right: u64, pairs: u64) -> SourceCounts {
+    let (unpaired_left, unpaired_right) = (left - pairs, right - pairs);
+    SourceCounts { left, right, pairs, unpaired_left, unpaired_right }
+}

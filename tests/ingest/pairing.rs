@@ -1,0 +1,186 @@
+//! Eyes that do not match completely, and stopping in the middle.
+
+use std::time::{Duration, Instant};
+
+use stereod::frame::Eye;
+use stereod::pair::PairBy;
+
+use super::videos::{self, steady};
+use super::*;
+
+fn pair_of(
+    folder: &Path,
+    left: &[(u8, Duration)],
+    right: &[(u8, Duration)],
+    coding: &str,
+) -> StreamSpec {
+    two(
+        videos::eye(folder, "left", Eye::Left, left, coding),
+        videos::eye(folder, "right", Eye::Right, right, coding),
+    )
+}
+
+#[test]
+fn the_longer_eye_is_counted_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (short, long) = (steady(10, 20, Duration::ZERO), steady(200, 20, Duration::ZERO));
+    for coding in [videos::H264_MP4, videos::MJPEG_AVI] {
+        let spec = pair_of(folder.path(), &short, &long, coding);
+        let mut source = opened(&spec);
+        assert_eq!(source.info().pairs, Some(10));
+        let played = play(&mut *source);
+        played.result.unwrap();
+        assert_eq!(played.pairs, same(0..10));
+        assert_eq!(played.counts, counts(10, 200, 10));
+    }
+    let spec = pair_of(folder.path(), &long, &short, videos::MJPEG_MKV);
+    assert_eq!(played(&spec).counts, counts(200, 10, 10));
+}
+
+#[test]
+fn frame_rates_may_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    let (left, right) = (steady(20, 20, Duration::ZERO), steady(30, 30, Duration::ZERO));
+    for coding in [videos::H264_MP4, videos::MJPEG_MKV, videos::MJPEG_AVI] {
+        let mut source = opened(&pair_of(folder.path(), &left, &right, coding));
+        assert_eq!(source.info().rate, Some(20.0));
+        let played = play(&mut *source);
+        assert_eq!(played.pairs, (0..10).map(|i| (2 * i, 3 * i)).collect::<Vec<_>>(), "{coding}");
+        assert_eq!(played.counts, counts(20, 30, 10));
+    }
+}
+
+#[test]
+fn a_late_start_is_found_in_the_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = steady(20, 20, Duration::ZERO);
+    let right = steady(20, 20, Duration::from_millis(200));
+    for coding in [videos::H264_MKV, "vp8enc deadline=1 ! webmmux"] {
+        let played = played(&pair_of(folder.path(), &left, &right, coding));
+        assert_eq!(played.pairs, (0..16).map(|i| (i + 4, i)).collect::<Vec<_>>(), "{coding}");
+        assert_eq!(played.counts, counts(20, 20, 16));
+    }
+}
+
+#[test]
+fn gaps_and_jitter_are_paired_by_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = steady(20, 20, Duration::ZERO);
+    let mut right = left.clone();
+    right.drain(7..12);
+    for (number, time) in &mut right {
+        *time += Duration::from_millis(u64::from(*number % 5) * 4);
+    }
+    let spec = pair_of(folder.path(), &left, &right, videos::MJPEG_MKV);
+    let played = played(&spec);
+    assert_eq!(played.pairs, same((0..7).chain(12..20)));
+    assert_eq!(played.counts, counts(20, 15, 15));
+    assert_eq!(played.skews[3], 12_000_000);
+    // A smaller tolerance leaves the late ones alone.
+    let strict = GstOptions { tolerance: Some(Duration::from_millis(6)), ..options() };
+    let mut source = open(&spec, &strict).unwrap();
+    let played = play(&mut *source);
+    assert!(played.pairs.iter().all(|&(l, r)| l == r && r % 5 <= 1), "{:?}", played.pairs);
+    assert_eq!(played.counts, counts(20, 15, 6));
+}
+
+#[test]
+fn streams_without_times_are_paired_by_number() {
+    let folder = tempfile::tempdir().unwrap();
+    // A bare sequence of JPEG pictures has no times.
+    let (left, right) = (steady(12, 20, Duration::ZERO), steady(9, 20, Duration::ZERO));
+    let played = played(&pair_of(folder.path(), &left, &right, "jpegenc"));
+    assert_eq!(played.pairs, same(0..9));
+    assert_eq!(played.counts, counts(12, 9, 9));
+    assert!(played.times.windows(2).all(|two| two[0] < two[1]));
+    // And by number where that is asked for, whatever the times.
+    let late = steady(12, 20, Duration::from_secs(100));
+    let spec = pair_of(folder.path(), &left, &late, videos::MJPEG_MKV);
+    let by_index = GstOptions { pair_by: PairBy::Index, ..options() };
+    assert_eq!(play(&mut *open(&spec, &by_index).unwrap()).pairs, same(0..12));
+    assert_eq!(play(&mut *opened(&spec)).counts, counts(12, 12, 0));
+}
+
+fn endless(live: bool) -> StreamSpec {
+    let one = format!(
+        "videotestsrc is-live={live} pattern=black ! video/x-raw,width=64,height=48,framerate=60/1"
+    );
+    StreamSpec::Two { left: one.clone(), right: one }
+}
+
+#[test]
+fn stop_ends_a_run_at_once() {
+    for live in [false, true] {
+        let mut source = opened(&endless(live));
+        assert_eq!(source.info().live, live);
+        let stop = Switch::default();
+        let (asked, seen) = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(400));
+                stop.set(true);
+                Instant::now()
+            });
+            let mut seen = 0;
+            source
+                .run(&stop, &mut |pair| {
+                    assert_eq!(pair.sequence, seen);
+                    seen += 1;
+                    std::thread::sleep(Duration::from_millis(30));
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            let ended = Instant::now();
+            (ended.saturating_duration_since(asking.join().unwrap()), seen)
+        });
+        assert!(asked < Duration::from_millis(250), "took {asked:?}");
+        assert!(seen >= 5, "{seen} pairs");
+        let counts = source.counts();
+        assert_eq!(counts.pairs, seen);
+        assert_eq!(counts.left, counts.pairs + counts.unpaired_left);
+        assert_eq!(counts.right, counts.pairs + counts.unpaired_right);
+        let started = Instant::now();
+        drop(source);
+        assert!(started.elapsed() < Duration::from_millis(500));
+    }
+}
+
+#[test]
+fn a_break_ends_a_run_and_a_second_run_gives_nothing() {
+    let mut source = opened(&endless(false));
+    let mut seen = 0;
+    let mut run = |source: &mut dyn Source| {
+        source.run(&Switch::default(), &mut |_| {
+            seen += 1;
+            if seen == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    };
+    run(&mut *source).unwrap();
+    run(&mut *source).unwrap();
+    assert_eq!(seen, 7);
+    assert_eq!(source.counts(), counts(7, 7, 7));
+}
+
+#[test]
+fn a_source_that_is_never_run_closes_at_once() {
+    for _ in 0..5 {
+        let started = Instant::now();
+        drop(opened(&endless(false)));
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn live_eyes_share_a_clock() {
+    let mut source = opened(&endless(true));
+    let (mut skews, mut times) = (Vec::new(), Vec::new());
+    source
+        .run(&Switch::default(), &mut |pair| {
+            skews.push(pair.skew_ns.unsigned_abs());
+            times.push(pair.timestamp);
+            if skews.len() == 60 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+    assert!(skews.iter().all(|&skew| skew <= 8_000_000), "{skews:?}");
+    let seconds = (times[59] - times[0]).as_secs_f64();
+    assert!((0.9..1.6).contains(&seconds), "{seconds}");
+}
