@@ -72,18 +72,18 @@ impl Default for Matching {
             disparities: 64,
             min_disparity: 0,
             cost: CostKind::Ad,
-            ad_truncation: 40,
-            ad_window: 1,
+            ad_truncation: 32,
+            ad_window: 3,
             paths: 8,
-            p1: 7,
-            p2: 86,
+            p1: 12,
+            p2: 80,
             p2_mode: P2Kind::Linear,
-            p2_min: 10,
-            p2_slope: 2.0,
-            uniqueness: 5,
+            p2_min: 3,
+            p2_slope: 1.5,
+            uniqueness: 8,
             subpixel: true,
             left_right: OrOff::Value(1),
-            median: 3,
+            median: 5,
         }
     }
 }
@@ -166,7 +166,7 @@ mod tests {
         let params = Matching::default().params().unwrap();
         assert_eq!(params.range, DisparityRange { min: 0, count: 64 });
         assert_eq!(params.paths, Paths::Eight);
-        assert_eq!(params.median, Median::Three);
+        assert_eq!(params.median, Median::Five);
         assert_eq!(params.left_right, Some(1));
     }
 
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(params.median, Median::Off);
         assert_eq!((params.subpixel, params.uniqueness), (false, 0));
         assert_eq!(params.paths, Paths::Five);
-        assert_eq!(params.cost, Cost::Ad { truncation: 40, window: 3 });
+        assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
         assert_eq!(params.range.min, -9);
     }
 

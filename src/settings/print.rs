@@ -78,7 +78,7 @@ mod tests {
             text.contains("p1 = 9                           # --set matching.p1=9\n"),
             "{text}"
         );
-        assert!(text.contains("p2 = 86                          # default\n"), "{text}");
+        assert!(text.contains("p2 = 80                          # default\n"), "{text}");
         assert!(text.contains("rate = 25.0 "), "{text}");
     }
 }
