@@ -80,13 +80,13 @@ fn lossless_pictures_come_through_bit_for_bit() {
         assert_eq!(next, 5, "{coding}");
     }
     // Luma is taken as it is, whatever range it claims.
-    let luma: Vec<u8> = (0..52 * 4).map(|i| (i * 5) as u8).collect();
+    let luma: Vec<u8> = (0..56 * 4).map(|i| (i * 5) as u8).collect();
     let mut planes = luma.clone();
-    planes.resize(52 * 4 * 3 / 2, 128);
+    planes.resize(56 * 4 * 3 / 2, 128);
     let path = folder.path().join("luma.mkv");
     for coding in ["avenc_ffv1 ! matroskamux", "matroskamux"] {
         let buffers = vec![(planes.clone(), Duration::ZERO)];
-        videos::write_raw(&path, ("I420", 52, 4), buffers, 20, coding);
+        videos::write_raw(&path, ("I420", 56, 4), buffers, 20, coding);
         let mut seen = 0;
         opened(&two(&path, &path))
             .run(&Switch::default(), &mut |pair| {

@@ -1,5 +1,6 @@
 //! What a stream's text stands for: a file, numbered pictures, a URI, or a fragment of a pipeline.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -70,6 +71,46 @@ impl Input {
             _ => self.name(),
         }
     }
+
+    /// What may be wrong with a file that does not play, to follow the reason; empty where nothing
+    /// is known.
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            Self::File(path) if lacks_index(path).unwrap_or(false) => {
+                "; its index (moov) is missing: the recording or copy was cut off before its end"
+            }
+            _ => "",
+        }
+    }
+}
+
+/// Whether this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the box that says where its
+/// pictures are.
+fn lacks_index(path: &Path) -> std::io::Result<bool> {
+    let mut file = std::fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    let (mut at, mut known) = (0, false);
+    while at + 8 <= length {
+        let mut head = [0; 16];
+        file.seek(SeekFrom::Start(at))?;
+        let read = file.read(&mut head)?;
+        if read < 8 {
+            break;
+        }
+        let [a, b, c, d, kind @ .., _, _, _, _, _, _, _, _] = head;
+        match &kind {
+            b"moov" | b"moof" => return Ok(false),
+            b"ftyp" | b"mdat" | b"free" | b"wide" | b"skip" | b"uuid" => known = true,
+            _ => break,
+        }
+        let size = match u32::from_be_bytes([a, b, c, d]) {
+            0 => length,
+            1 if read == 16 => u64::from_be_bytes(head[8..].try_into().unwrap_or_default()),
+            size => u64::from(size),
+        };
+        at = at.saturating_add(size.max(8));
+    }
+    Ok(known)
 }
 
 fn file(path: &Path) -> anyhow::Result<Input> {
