@@ -78,7 +78,7 @@ fn streams_without_a_picture_are_refused() {
     let video = good(folder.path(), "v.mp4", videos::H264_MP4);
     let headless = cut(&video, |length| length / 2);
     let message = refusal(&two(&video, &headless));
-    assert_says(&message, &["cut_v.mp4", "no playable streams", "moov"]);
+    assert_says(&message, &["cut_v.mp4", "moov"]);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn an_error_in_the_middle_comes_after_all_pairs_before_it() {
 }
 
 #[test]
-fn a_damaged_picture_is_named_or_left_out_but_never_shown() {
+fn a_damaged_picture_is_left_out_and_named() {
     let folder = tempfile::tempdir().unwrap();
     for (kind, encoder) in [("png", "pngenc"), ("jpg", "jpegenc"), ("pgm", "pnmenc")] {
         for number in 0..5u8 {
@@ -228,12 +228,10 @@ fn a_damaged_picture_is_named_or_left_out_but_never_shown() {
                 seen.push(number);
                 ControlFlow::Continue(())
             });
-            eprintln!("{kind} {}: {seen:?} {result:?}", damage.len());
-            assert_eq!(seen[..3], [0, 1, 2]);
-            match result {
-                Ok(()) => assert_eq!(seen[3..], [4]),
-                Err(error) => assert_says(&format!("{error:#}"), &[&format!("3.{kind}")]),
-            }
+            let message = format!("{:#}", result.unwrap_err());
+            eprintln!("{kind} {}: {seen:?} {message}", damage.len());
+            assert!(seen == [0, 1, 2, 4] || (seen == [0, 1, 2] && kind == "jpg"), "{seen:?}");
+            assert_says(&message, &[&format!("3.{kind}")]);
         }
     }
     let third = folder.path().join("3.png");
@@ -249,7 +247,7 @@ fn a_damaged_picture_is_named_or_left_out_but_never_shown() {
     );
     assert_says(
         &refusal(&two(folder.path().join("%06d.png"), &pattern)),
-        &["no such picture", "%01d.png"],
+        &["no such picture", "%d."],
     );
 }
 

@@ -17,6 +17,8 @@ pub(super) fn readable(message: &str, debug: Option<&str>) -> String {
         .skip(1)
         .map(|line| line.trim().trim_end_matches('.'))
         .filter(|line| !line.is_empty() && !text.contains(line))
+        // Says no more than that there was an error.
+        .filter(|line| !line.starts_with("streaming stopped, reason error"))
         .collect();
     if details.is_empty() { text.to_owned() } else { format!("{text} ({})", details.join("; ")) }
 }

@@ -234,7 +234,8 @@ fn period_of(rate: f64) -> Duration {
 
 /// Says, as an error, what ended any of `streams` too early, and warns where one just stops.
 fn verdict(streams: &[Stream]) -> anyhow::Result<()> {
-    let failures: Vec<String> = streams.iter().filter_map(Stream::failure).collect();
+    let mut failures: Vec<String> = streams.iter().filter_map(Stream::failure).collect();
+    failures.dedup();
     if !failures.is_empty() {
         bail!(failures.join("; "));
     }

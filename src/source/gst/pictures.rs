@@ -139,7 +139,8 @@ pub(super) fn suggest(folder: &Path) -> Option<String> {
         let (stem, kind) = name.rsplit_once('.')?;
         let digits = stem.len() - stem.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let before = &stem[..stem.len() - digits];
-        let pattern = folder.join(format!("{before}%0{digits}d.{kind}"));
+        let number = if digits == 1 { "%d".to_owned() } else { format!("%0{digits}d") };
+        let pattern = folder.join(format!("{before}{number}.{kind}"));
         (digits > 0).then(|| pattern.display().to_string())
     })
 }

@@ -27,7 +27,7 @@ use super::wiring;
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
 
-/// How long a stream may be silent after an error before it counts as ended.
+/// How long a stream may be silent before it is looked at whether it has ended.
 const GRACE: Duration = Duration::from_millis(1000);
 
 /// How many pictures are looked at to measure a frame rate that is not written down.
@@ -76,6 +76,8 @@ pub(super) struct Shared {
     /// The first error: later ones are its consequences.
     error: Mutex<Option<String>>,
     missing: Mutex<Option<String>>,
+    /// What is wrong with the first picture file that was left out.
+    damage: Mutex<Option<String>>,
     /// What was found that is not video.
     other: Mutex<Option<String>>,
     warned: AtomicBool,
@@ -91,6 +93,12 @@ impl Shared {
     /// Notes what ended the stream.
     pub(super) fn fail(&self, reason: String) {
         lock(&self.error).get_or_insert(reason);
+    }
+
+    /// Notes a picture that is left out.
+    pub(super) fn note_damage(&self, what: String) {
+        tracing::debug!("{what}");
+        lock(&self.damage).get_or_insert(what);
     }
 
     /// Notes a part of the stream that is not video.
@@ -141,6 +149,7 @@ impl Shared {
 /// A running stream.
 pub(super) struct Stream {
     input: Input,
+    timing: Option<Timing>,
     pipeline: gst::Pipeline,
     delivered: Receiver<Delivered>,
     shared: Arc<Shared>,
@@ -149,9 +158,11 @@ pub(super) struct Stream {
     first: VecDeque<Raw>,
     live: bool,
     ended: bool,
-    /// Since when an error is known and no picture came.
+    /// Since when a picture is waited for.
     silent_since: Option<Instant>,
     taken: u64,
+    /// Files of a picture pattern that have been shown or left out.
+    files: usize,
     rate: Option<f64>,
 }
 
@@ -221,6 +232,8 @@ impl Stream {
             taken: 0,
             rate: None,
             input,
+            timing,
+            files: 0,
         };
         // From here on every return closes the pipeline.
         wiring::connect(&stream.input, timing, &stream.pipeline, target, &stream.shared)?;
@@ -253,7 +266,8 @@ impl Stream {
                     return Ok(());
                 }
                 Some(Delivered::End) => {
-                    let reason = self.shared.failure();
+                    let reason =
+                        self.shared.failure().or_else(|| lock(&self.shared.damage).clone());
                     let reason = reason.unwrap_or_else(|| "it holds no picture".to_owned());
                     bail!("{}: {reason}{}", self.name(), self.input.hint());
                 }
@@ -306,7 +320,9 @@ impl Stream {
         match next {
             Some(Delivered::Picture(Raw { views, times, arrived })) => {
                 self.taken += 1;
-                Received::Picture(Picture { views, timestamp: self.time(times), arrived })
+                let timestamp = self.time(times);
+                self.note_file(timestamp);
+                Received::Picture(Picture { views, timestamp, arrived })
             }
             Some(Delivered::End) => Received::End,
             None => Received::Nothing,
@@ -328,14 +344,34 @@ impl Stream {
                 Some(Delivered::End)
             }
             Err(RecvTimeoutError::Timeout) => {
-                // Not every element sends the end of the stream after an error.
-                if self.shared.failure().is_some() {
-                    let since = *self.silent_since.get_or_insert_with(Instant::now);
-                    self.ended = since.elapsed() > GRACE;
+                let since = *self.silent_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > GRACE {
+                    self.end_if_dead();
                 }
                 None
             }
         }
+    }
+
+    /// Ends a silent stream from which nothing will come any more, though it sent no end: not
+    /// every element does after an error, and the error itself can be lost (GStreamer 1.22's
+    /// decodebin drops what a demuxer reports while it is being plugged in).
+    fn end_if_dead(&mut self) {
+        let failed = self.shared.failure().is_some();
+        if (failed || self.is_idle()) && self.delivered.is_empty() {
+            self.shared.fail("it gives no pictures, without saying why".to_owned());
+            self.ended = true;
+        }
+    }
+
+    /// Whether none of the threads that move a recording's data is running.
+    fn is_idle(&self) -> bool {
+        let recorded = matches!(self.input, Input::File(_) | Input::Pictures(_));
+        let running = |element: gst::Element| {
+            element.pads().iter().any(|pad| pad.task_state() == gst::TaskState::Started)
+        };
+        let mut elements = self.pipeline.iterate_recurse();
+        recorded && elements.find(running).is_none()
     }
 
     /// Which time of a picture can be compared with the other eye's: for a live stream the time
@@ -386,31 +422,45 @@ impl Stream {
         let _ = self.pipeline.set_state(gst::State::Null);
     }
 
-    /// What ended the stream before its natural end, naming it.
-    pub(super) fn failure(&self) -> Option<String> {
-        let reason = self.shared.failure()?;
-        let count = self.taken + self.skipped();
-        let place = match &self.input {
-            Input::Pictures(pictures) => match pictures.files.get(count as usize) {
-                Some((_, path)) => format!("at {}", path.display()),
-                None => format!("after {count} pictures"),
-            },
-            _ => format!("after {count} pictures"),
-        };
-        Some(format!("{}: {reason}, {place}", self.name()))
+    /// Finds the file of a picture by its time; those before it that were not shown are damaged.
+    fn note_file(&mut self, shown: Option<Duration>) {
+        let (Input::Pictures(pictures), Some(timing)) = (&self.input, self.timing) else { return };
+        for (number, path) in &pictures.files[self.files.min(pictures.files.len())..] {
+            self.files += 1;
+            if shown.is_none_or(|shown| timing.time(*number) >= shown) {
+                break;
+            }
+            self.shared.note_damage(format!("{} cannot be decoded", path.display()));
+        }
     }
 
-    /// Whether the stream ended well but gave far fewer pictures than it should hold: how many it
+    /// What ended the stream before its natural end or was left out of it, naming it.
+    pub(super) fn failure(&self) -> Option<String> {
+        let count = self.taken + self.skipped();
+        let (name, error) = (self.name(), self.shared.failure());
+        let Input::Pictures(pictures) = &self.input else {
+            return error.map(|reason| format!("{name}: {reason}, after {count} pictures"));
+        };
+        let next = pictures.files.get(self.files).map(|(_, path)| path.display());
+        if let (Some(reason), Some(next)) = (&error, &next) {
+            return Some(format!("{name}: {reason}, at {next}"));
+        }
+        let lost = (pictures.files.len() as u64).saturating_sub(count);
+        let first = lock(&self.shared.damage).clone();
+        let reason = error
+            .or(first)
+            .or_else(|| next.map(|next| format!("{next} cannot be decoded")))
+            .filter(|_| lost > 0)?;
+        Some(format!("{name}: {lost} of {} pictures left out: {reason}", pictures.files.len()))
+    }
+
+    /// Whether a file ended well but gave far fewer pictures than its length says: how many it
     /// gave, and how many were expected.
     pub(super) fn cut_short(&self) -> Option<(u64, u64)> {
         let (count, expected) = (self.taken + self.skipped(), self.expected()?);
-        // The length of a file, unlike the number of pictures, is only about right.
-        let slack = match self.input {
-            Input::Pictures(_) => 0,
-            Input::File(_) => 2 + expected / 50,
-            Input::Uri(_) | Input::Fragment(_) => return None,
-        };
-        (self.ended && count + slack < expected).then_some((count, expected))
+        let file = matches!(self.input, Input::File(_));
+        // The length is only about right.
+        (file && self.ended && count + 2 + expected / 50 < expected).then_some((count, expected))
     }
 
     /// What it is, for people.

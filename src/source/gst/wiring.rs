@@ -1,10 +1,11 @@
 //! Builds the part of a pipeline that leads from an input to the pad that takes raw video.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use gstreamer as gst;
 use gstreamer::glib;
 use gstreamer::prelude::*;
@@ -218,36 +219,45 @@ fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> g
     let files = pictures.files.clone();
     let mut next = 0;
     let need_data = move |source: &gst_app::AppSrc, _| {
-        let Some((number, path)) = files.get(next) else {
-            // The stream is shutting down where this fails.
-            let _ = source.end_of_stream();
-            return;
-        };
-        next += 1;
-        match std::fs::read(path) {
-            Ok(bytes) if !bytes.is_empty() => {
-                let time = |number| clock_time(timing.time(number));
-                let mut buffer = gst::Buffer::from_mut_slice(bytes);
-                if let Some(buffer) = buffer.get_mut() {
-                    // Each file stands alone: a damaged one must not swallow the next.
-                    buffer.set_flags(gst::BufferFlags::DISCONT);
-                    buffer.set_pts(time(*number));
-                    buffer.set_duration(time(number.saturating_add(1)).checked_sub(time(*number)));
+        while let Some((number, path)) = files.get(next) {
+            next += 1;
+            let bytes = match read_picture(path) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    shared.note_damage(format!("{error:#}"));
+                    continue;
                 }
-                let _ = source.push_buffer(buffer);
+            };
+            let time = |number| clock_time(timing.time(number));
+            let mut buffer = gst::Buffer::from_mut_slice(bytes);
+            if let Some(buffer) = buffer.get_mut() {
+                // Each file stands alone: a damaged one must not swallow the next.
+                buffer.set_flags(gst::BufferFlags::DISCONT);
+                buffer.set_pts(time(*number));
+                buffer.set_duration(time(number.saturating_add(1)).checked_sub(time(*number)));
             }
-            problem => {
-                let reason = match problem {
-                    Err(error) => error.to_string(),
-                    Ok(_) => "it is empty (0 bytes)".to_owned(),
-                };
-                shared.fail(format!("cannot read {}: {reason}", path.display()));
-                let _ = source.end_of_stream();
-            }
+            // The stream is shutting down where this fails.
+            let _ = source.push_buffer(buffer);
+            return;
         }
+        let _ = source.end_of_stream();
     };
     source.set_callbacks(gst_app::AppSrcCallbacks::builder().need_data(need_data).build());
     source
+}
+
+/// The bytes of a picture's file.
+fn read_picture(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let name = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
+    ensure!(!bytes.is_empty(), "{name} is empty (0 bytes)");
+    // GStreamer's decoder of PGM and PPM fills up a file that is too short with the next one.
+    let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+    if ["pnm", "pbm", "pgm", "ppm"].iter().any(|pnm| kind.eq_ignore_ascii_case(pnm)) {
+        image::load_from_memory_with_format(&bytes, image::ImageFormat::Pnm)
+            .with_context(|| format!("{name} cannot be decoded"))?;
+    }
+    Ok(bytes)
 }
 
 fn clock_time(time: Duration) -> gst::ClockTime {
