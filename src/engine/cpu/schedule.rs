@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::cost::{AdCost, Cost, SlabCost, WindowMean, mirror};
 use super::geometry::Geometry;
 use super::horizontal::Horizontal;
-use super::median::MedianRows;
+use super::median::{MedianRows, scratch_len};
 use super::memory::Block;
 use super::simd::{Lanes, Simd, portable::Portable};
 use super::team::{Barrier, Watch};
@@ -53,6 +53,8 @@ pub struct Scratch {
     slab: Block<u8>,
     slab_columns: Vec<u16>,
     slab_window: Vec<u16>,
+    /// Rows that the median looks at.
+    median_rows: Vec<i16>,
 }
 
 /// The end of a band, in the order of the sweep, that an edge belongs to.
@@ -108,6 +110,7 @@ impl Scratch {
             slab: Block::new(band_rows * slab_pixels * depth),
             slab_columns: vec![0; slab_pixels * depth],
             slab_window: vec![0; if window > 1 { depth } else { 0 }],
+            median_rows: vec![0; params.median.radius().map_or(0, |r| scratch_len(width, 2 * r + 1))],
         }
     }
 
@@ -118,7 +121,7 @@ impl Scratch {
             + self.ring.bytes()
             + self.selection.bytes()
             + self.slab.bytes()
-            + 2 * (self.slab_columns.len() + self.slab_window.len())
+            + 2 * (self.slab_columns.len() + self.slab_window.len() + self.median_rows.len())
     }
 }
 
@@ -277,7 +280,7 @@ impl Frame<'_> {
         }
         barrier(3);
 
-        self.median::<V>(thread);
+        self.median::<V>(scratch, thread);
         barrier(4);
     }
 
@@ -484,11 +487,12 @@ impl Frame<'_> {
     }
 
     /// This thread's share of the median.
-    fn median<V: Lanes>(&self, thread: usize) {
+    fn median<V: Lanes>(&self, scratch: &mut Scratch, thread: usize) {
         let Geometry { width, height, .. } = *self.geometry;
         let threads = self.scratches.len();
         let rows = (height * thread / threads, height * (thread + 1) / threads);
         let size = (width, height);
+        let scratch = &mut scratch.median_rows[..];
         // SAFETY: the values were finished before the barrier; the rows of the result are this
         // thread's; the simd was found on this machine.
         unsafe {
@@ -501,10 +505,10 @@ impl Frame<'_> {
             match self.params.median {
                 Median::Off => {}
                 Median::Three => {
-                    V::vectorize(MedianRows::<3, 9> { size, rows, from: shared(), to });
+                    V::vectorize(MedianRows::<3, 9> { size, rows, from: shared(), to, scratch });
                 }
                 Median::Five => {
-                    V::vectorize(MedianRows::<5, 25> { size, rows, from: shared(), to });
+                    V::vectorize(MedianRows::<5, 25> { size, rows, from: shared(), to, scratch });
                 }
             }
         }

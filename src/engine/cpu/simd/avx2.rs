@@ -123,6 +123,18 @@ impl Lanes for Avx2 {
         unsafe { _mm256_min_epi16(a, b) }
     }
     #[inline(always)]
+    fn max_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_max_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn equal_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_srli_epi16::<15>(_mm256_cmpeq_epi16(a, b)) }
+    }
+    #[inline(always)]
+    fn select_equal(a: __m256i, b: __m256i, yes: __m256i, no: __m256i) -> __m256i {
+        unsafe { _mm256_blendv_epi8(no, yes, _mm256_cmpeq_epi16(a, b)) }
+    }
+    #[inline(always)]
     fn least_wide(a: __m256i) -> i16 {
         unsafe {
             let half = _mm_min_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a));

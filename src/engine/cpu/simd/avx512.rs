@@ -160,6 +160,18 @@ impl Lanes for Avx512 {
         unsafe { _mm512_min_epi16(a, b) }
     }
     #[inline(always)]
+    fn max_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_max_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn equal_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_maskz_set1_epi16(_mm512_cmpeq_epi16_mask(a, b), 1) }
+    }
+    #[inline(always)]
+    fn select_equal(a: __m512i, b: __m512i, yes: __m512i, no: __m512i) -> __m512i {
+        unsafe { _mm512_mask_mov_epi16(no, _mm512_cmpeq_epi16_mask(a, b), yes) }
+    }
+    #[inline(always)]
     fn least_wide(a: __m512i) -> i16 {
         unsafe {
             let half =

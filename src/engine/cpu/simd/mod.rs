@@ -30,7 +30,7 @@ pub trait Kernel {
 pub trait Lanes: Copy + 'static {
     /// Number of byte lanes.
     const N: usize;
-    /// N / 2 lanes of 16 bits. Values are never negative.
+    /// N / 2 lanes of 16 bits, signed; sums are never negative.
     type Wide: Copy;
 
     /// Runs a kernel with the instruction set switched on.
@@ -99,6 +99,12 @@ pub trait Lanes: Copy + 'static {
     fn or_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     /// The smaller value, lane by lane.
     fn min_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// The larger value, lane by lane.
+    fn max_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// 1 where the lanes are equal, elsewhere 0.
+    fn equal_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// `yes` where the lanes of `a` and `b` are equal, elsewhere `no`.
+    fn select_equal(a: Self::Wide, b: Self::Wide, yes: Self::Wide, no: Self::Wide) -> Self::Wide;
     /// The smallest of all lanes.
     fn least_wide(a: Self::Wide) -> i16;
     /// Position from 0 to N - 1 of the first lane of the ordered pair that holds `value`; N where

@@ -134,6 +134,21 @@ impl Lanes for Portable {
         a.zip(b, i16::min)
     }
     #[inline(always)]
+    fn max_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, i16::max)
+    }
+    #[inline(always)]
+    fn equal_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, |a, b| i16::from(a == b))
+    }
+    #[inline(always)]
+    fn select_equal(a: Wide, b: Wide, yes: Wide, mut no: Wide) -> Wide {
+        for i in 0..8 {
+            no.0[i] = if a.0[i] == b.0[i] { yes.0[i] } else { no.0[i] };
+        }
+        no
+    }
+    #[inline(always)]
     fn least_wide(a: Wide) -> i16 {
         a.0.into_iter().fold(i16::MAX, i16::min)
     }

@@ -66,6 +66,16 @@ impl Kernel for Check {
                 let ored: Vec<i16> = wide.iter().zip(&other).map(|(a, b)| a | b).collect();
                 assert_eq!(wides([V::or_wide(w0, o0), V::or_wide(w1, o1)]), ored);
 
+                let larger: Vec<i16> = wide.iter().zip(&other).map(|(&a, &b)| a.max(b)).collect();
+                assert_eq!(wides([V::max_wide(w0, o0), V::max_wide(w1, o1)]), larger);
+                let equal: Vec<i16> =
+                    wide.iter().zip(&other).map(|(a, b)| i16::from(a == b)).collect();
+                assert_eq!(wides([V::equal_wide(w0, o0), V::equal_wide(w1, o1)]), equal);
+                let (seven, nine) = (V::splat_wide(7), V::splat_wide(9));
+                let selected = [(w0, o0), (w1, o1)].map(|(w, o)| V::select_equal(w, o, seven, nine));
+                let chosen: Vec<i16> = equal.iter().map(|&e| 9 - 2 * e).collect();
+                assert_eq!(wides(selected), chosen);
+
                 let (one, two) = (V::splat_wide(1), V::splat_wide(2));
                 let kept = V::keep_smaller((w0, one), (o0, two));
                 let expected: Vec<i16> = (0..n / 2).map(|i| wide[i].min(other[i])).collect();
