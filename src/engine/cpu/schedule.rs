@@ -110,7 +110,10 @@ impl Scratch {
             slab: Block::new(band_rows * slab_pixels * depth),
             slab_columns: vec![0; slab_pixels * depth],
             slab_window: vec![0; if window > 1 { depth } else { 0 }],
-            median_rows: vec![0; params.median.radius().map_or(0, |r| scratch_len(width, 2 * r + 1))],
+            median_rows: vec![
+                0;
+                params.median.radius().map_or(0, |r| scratch_len(width, 2 * r + 1))
+            ],
         }
     }
 
@@ -172,6 +175,8 @@ impl Frame<'_> {
             (Simd::Avx2, 4) => self.work_with::<super::simd::avx2::Avx2, 4, true>(thread),
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx2, _) => self.work_with::<super::simd::avx2::Avx2, 32, false>(thread),
+            (Simd::Portable, 4) => self.work_with::<Portable, 4, true>(thread),
+            (Simd::Portable, 8) => self.work_with::<Portable, 8, true>(thread),
             (Simd::Portable, _) => self.work_with::<Portable, 64, false>(thread),
         }
     }

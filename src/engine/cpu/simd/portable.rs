@@ -4,10 +4,12 @@ use super::{Kernel, Lanes};
 
 /// 16 bytes.
 #[derive(Clone, Copy)]
+#[repr(align(16))]
 pub struct Portable([u8; 16]);
 
 /// Eight 16-bit lanes.
 #[derive(Clone, Copy)]
+#[repr(align(16))]
 pub struct Wide([i16; 8]);
 
 impl Portable {
@@ -76,12 +78,33 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     fn from_below(self, below: Self) -> Self {
-        Self(((u128::from_le_bytes(self.0) << 8) | (u128::from(below.0[15]))).to_le_bytes())
+        let s = self.0;
+        Self([
+            below.0[15],
+            s[0],
+            s[1],
+            s[2],
+            s[3],
+            s[4],
+            s[5],
+            s[6],
+            s[7],
+            s[8],
+            s[9],
+            s[10],
+            s[11],
+            s[12],
+            s[13],
+            s[14],
+        ])
     }
     #[inline(always)]
     fn from_above(self, above: Self) -> Self {
-        let top = u128::from(above.0[0]) << 120;
-        Self(((u128::from_le_bytes(self.0) >> 8) | top).to_le_bytes())
+        let s = self.0;
+        Self([
+            s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13],
+            s[14], s[15], above.0[0],
+        ])
     }
     #[inline(always)]
     fn least(self) -> Self {

@@ -72,7 +72,8 @@ impl Kernel for Check {
                     wide.iter().zip(&other).map(|(a, b)| i16::from(a == b)).collect();
                 assert_eq!(wides([V::equal_wide(w0, o0), V::equal_wide(w1, o1)]), equal);
                 let (seven, nine) = (V::splat_wide(7), V::splat_wide(9));
-                let selected = [(w0, o0), (w1, o1)].map(|(w, o)| V::select_equal(w, o, seven, nine));
+                let selected =
+                    [(w0, o0), (w1, o1)].map(|(w, o)| V::select_equal(w, o, seven, nine));
                 let chosen: Vec<i16> = equal.iter().map(|&e| 9 - 2 * e).collect();
                 assert_eq!(wides(selected), chosen);
 
