@@ -57,14 +57,14 @@ impl Lanes for Avx2 {
         self.subs(other).or(other.subs(self))
     }
     #[inline(always)]
-    fn from_below(self, below: Self) -> Self {
+    fn shift_from_below(self, below: Self) -> Self {
         unsafe {
             let middle = _mm256_permute2x128_si256::<0x21>(below.0, self.0);
             Self(_mm256_alignr_epi8::<15>(self.0, middle))
         }
     }
     #[inline(always)]
-    fn from_above(self, above: Self) -> Self {
+    fn shift_from_above(self, above: Self) -> Self {
         unsafe {
             let middle = _mm256_permute2x128_si256::<0x21>(self.0, above.0);
             Self(_mm256_alignr_epi8::<1>(middle, self.0))
@@ -152,7 +152,7 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
-    fn wide_from_below(wide: __m256i, below: __m256i) -> __m256i {
+    fn wide_shift_from_below(wide: __m256i, below: __m256i) -> __m256i {
         unsafe {
             let middle = _mm256_permute2x128_si256::<0x21>(below, wide);
             _mm256_alignr_epi8::<14>(wide, middle)

@@ -88,14 +88,14 @@ impl Lanes for Avx512 {
         self.subs(other).or(other.subs(self))
     }
     #[inline(always)]
-    fn from_below(self, below: Self) -> Self {
+    fn shift_from_below(self, below: Self) -> Self {
         unsafe {
             let index = _mm512_loadu_si512(BELOW.as_ptr().cast());
             Self(_mm512_permutex2var_epi8(self.0, index, below.0))
         }
     }
     #[inline(always)]
-    fn from_above(self, above: Self) -> Self {
+    fn shift_from_above(self, above: Self) -> Self {
         unsafe {
             let index = _mm512_loadu_si512(ABOVE.as_ptr().cast());
             Self(_mm512_permutex2var_epi8(self.0, index, above.0))
@@ -191,7 +191,7 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
-    fn wide_from_below(wide: __m512i, below: __m512i) -> __m512i {
+    fn wide_shift_from_below(wide: __m512i, below: __m512i) -> __m512i {
         unsafe {
             let index = _mm512_loadu_si512(BELOW_WIDE.as_ptr().cast());
             _mm512_permutex2var_epi16(wide, index, below)

@@ -66,9 +66,9 @@ pub trait Lanes: Copy + 'static {
     /// Absolute difference.
     fn abs_diff(self, other: Self) -> Self;
     /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
-    fn from_below(self, below: Self) -> Self;
+    fn shift_from_below(self, below: Self) -> Self;
     /// Lane i takes lane i + 1; the last lane takes lane 0 of `above`.
-    fn from_above(self, above: Self) -> Self;
+    fn shift_from_above(self, above: Self) -> Self;
     /// The smallest of all lanes, in every lane.
     fn least(self) -> Self;
 
@@ -111,7 +111,7 @@ pub trait Lanes: Copy + 'static {
     /// none does.
     fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
     /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
-    fn wide_from_below(wide: Self::Wide, below: Self::Wide) -> Self::Wide;
+    fn wide_shift_from_below(wide: Self::Wide, below: Self::Wide) -> Self::Wide;
     /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum, best_index).
     fn keep_smaller(
         best: (Self::Wide, Self::Wide),

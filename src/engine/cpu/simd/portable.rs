@@ -77,7 +77,7 @@ impl Lanes for Portable {
         self.subs(other).or(other.subs(self))
     }
     #[inline(always)]
-    fn from_below(self, below: Self) -> Self {
+    fn shift_from_below(self, below: Self) -> Self {
         let s = self.0;
         Self([
             below.0[15],
@@ -99,7 +99,7 @@ impl Lanes for Portable {
         ])
     }
     #[inline(always)]
-    fn from_above(self, above: Self) -> Self {
+    fn shift_from_above(self, above: Self) -> Self {
         let s = self.0;
         Self([
             s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13],
@@ -184,7 +184,7 @@ impl Lanes for Portable {
         (equal | 1 << 16).trailing_zeros() as usize
     }
     #[inline(always)]
-    fn wide_from_below(wide: Wide, below: Wide) -> Wide {
+    fn wide_shift_from_below(wide: Wide, below: Wide) -> Wide {
         let w = wide.0;
         Wide([below.0[7], w[0], w[1], w[2], w[3], w[4], w[5], w[6]])
     }

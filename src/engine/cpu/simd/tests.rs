@@ -36,8 +36,8 @@ impl Kernel for Check {
                 assert_eq!(bytes(va.or(vb)), zip(|a, b| a | b));
                 assert_eq!(bytes(va.abs_diff(vb)), zip(u8::abs_diff));
                 assert_eq!(bytes(V::splat(200)), vec![200; n]);
-                assert_eq!(bytes(va.from_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
-                assert_eq!(bytes(va.from_above(vb)), [&a[1..], &b[..1]].concat());
+                assert_eq!(bytes(va.shift_from_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
+                assert_eq!(bytes(va.shift_from_above(vb)), [&a[1..], &b[..1]].concat());
                 assert_eq!(bytes(va.least()), vec![*a.iter().min().unwrap(); n]);
 
                 let wides = |[low, high]: [V::Wide; 2]| {
@@ -59,7 +59,7 @@ impl Kernel for Check {
                 let first = wide.iter().position(|&v| v == least).unwrap();
                 assert_eq!(V::first_equal([w0, w1], least), first);
                 assert_eq!(V::first_equal([w0, w1], 99), n);
-                let shifted = [V::wide_from_below(w0, o1), V::wide_from_below(w1, w0)];
+                let shifted = [V::wide_shift_from_below(w0, o1), V::wide_shift_from_below(w1, w0)];
                 assert_eq!(wides(shifted), [&other[n - 1..], &wide[..n - 1]].concat());
                 let added: Vec<i16> = wide.iter().zip(&other).map(|(a, b)| a + b).collect();
                 assert_eq!(wides([V::add_wide(w0, o0), V::add_wide(w1, o1)]), added);
