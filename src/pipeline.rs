@@ -186,7 +186,9 @@ fn deliver(
 ) -> (SourceCounts, anyhow::Result<()>) {
     let mut pacer = realtime.then(Pacer::new);
     let mut left = limit.unwrap_or(u64::MAX);
-    let mut emit = |mut pair: StereoPair| {
+    let mut emit = |mut pair: StereoPair, counts: SourceCounts| {
+        let unpaired = counts.unpaired_left + counts.unpaired_right;
+        progress.unpaired.store(unpaired, Ordering::Relaxed);
         if left == 0 || wait_while_paused(control, pacer.as_mut()).is_break() {
             return ControlFlow::Break(());
         }

@@ -151,7 +151,7 @@ fn looks() -> impl Strategy<Value = Look> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_cpu_engine_gives_the_bytes_of_the_reference(

@@ -37,7 +37,7 @@ impl Source for Numbers {
     fn run(
         &mut self,
         stop: &Switch,
-        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()> {
         while self.delivered < self.length && !stop.is_set() {
             let pair = StereoPair {
@@ -53,7 +53,7 @@ impl Source for Numbers {
             if self.info.live {
                 std::thread::sleep(Duration::from_micros(100));
             }
-            if emit(pair).is_break() {
+            if emit(pair, self.counts()).is_break() {
                 return Ok(());
             }
         }

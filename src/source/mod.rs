@@ -48,7 +48,8 @@ pub trait Source: Send {
     /// What is known of it.
     fn info(&self) -> &SourceInfo;
 
-    /// Delivers pairs on the calling thread until the source ends, `stop` is set, or `emit` breaks.
+    /// Delivers pairs on the calling thread, each with what has been delivered so far, until the
+    /// source ends, `stop` is set, or `emit` breaks.
     /// Everything that was readable before an error has been emitted when the error is returned.
     ///
     /// # Errors
@@ -56,7 +57,7 @@ pub trait Source: Send {
     fn run(
         &mut self,
         stop: &Switch,
-        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()>;
 
     /// What has been delivered so far.

@@ -142,7 +142,7 @@ fn a_recording_that_just_stops_is_played_to_there() {
         let spec = two(&whole, &cut);
         let mut source = opened(&spec);
         let mut pairs = 0;
-        let result = source.run(&Switch::default(), &mut |pair| {
+        let result = source.run(&Switch::default(), &mut |pair, _| {
             assert_eq!(videos::read(&pair.left).1, videos::read(&pair.right).1, "{name}");
             pairs += 1;
             ControlFlow::Continue(())
@@ -171,7 +171,7 @@ fn damage_in_the_middle_costs_what_is_damaged() {
         std::fs::write(&damaged, bytes).unwrap();
         let mut source = opened(&two(&whole, &damaged));
         let mut pairs = 0;
-        let result = source.run(&Switch::default(), &mut |_| {
+        let result = source.run(&Switch::default(), &mut |_, _| {
             pairs += 1;
             ControlFlow::Continue(())
         });
@@ -194,7 +194,7 @@ fn an_error_in_the_middle_comes_after_all_pairs_before_it() {
                  video/x-raw,width=64,height=48,framerate=20/1";
     let mut source = opened(&fragments(whole, broken));
     let mut pairs = 0;
-    let result = source.run(&Switch::default(), &mut |_| {
+    let result = source.run(&Switch::default(), &mut |_, _| {
         pairs += 1;
         ControlFlow::Continue(())
     });
@@ -219,7 +219,7 @@ fn a_damaged_picture_is_left_out_and_named() {
             std::fs::write(&third, damage).unwrap();
             let mut source = opened(&two(&pattern, &pattern));
             let mut seen = Vec::new();
-            let result = source.run(&Switch::default(), &mut |pair| {
+            let result = source.run(&Switch::default(), &mut |pair, _| {
                 let number = videos::read(&pair.left).1;
                 assert_eq!(videos::read(&pair.right).1, number);
                 // Each keeps its own time, whatever is left out before it.
@@ -266,7 +266,7 @@ fn a_change_of_size_ends_the_stream_with_what_came_before() {
     for spec in specs {
         let mut source = opened(&spec);
         let mut pairs = 0;
-        let result = source.run(&Switch::default(), &mut |_| {
+        let result = source.run(&Switch::default(), &mut |_, _| {
             pairs += 1;
             ControlFlow::Continue(())
         });

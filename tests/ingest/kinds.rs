@@ -70,7 +70,7 @@ fn lossless_pictures_come_through_bit_for_bit() {
         videos::write(&path, &pictures, 20, coding);
         let mut next = 0;
         opened(&two(&path, &path))
-            .run(&Switch::default(), &mut |pair| {
+            .run(&Switch::default(), &mut |pair, _| {
                 assert_eq!(pair.left.pixels(), pictures[next].0.pixels(), "{coding}");
                 assert_eq!(pair.right.pixels(), pictures[next].0.pixels(), "{coding}");
                 next += 1;
@@ -89,7 +89,7 @@ fn lossless_pictures_come_through_bit_for_bit() {
         videos::write_raw(&path, ("I420", 56, 4), buffers, 20, coding);
         let mut seen = 0;
         opened(&two(&path, &path))
-            .run(&Switch::default(), &mut |pair| {
+            .run(&Switch::default(), &mut |pair, _| {
                 assert_eq!(pair.left.pixels(), luma);
                 seen += 1;
                 ControlFlow::Continue(())
@@ -198,7 +198,7 @@ fn fragments_may_end_raw_encoded_or_in_a_demuxer() {
     let spec = StreamSpec::Two { left: one.to_owned(), right: one.to_owned() };
     let mut pairs = 0;
     opened(&spec)
-        .run(&Switch::default(), &mut |pair| {
+        .run(&Switch::default(), &mut |pair, _| {
             assert_eq!((pair.left.width(), pair.left.height()), (1, 1));
             pairs += 1;
             ControlFlow::Continue(())
@@ -220,7 +220,7 @@ fn sound_beside_the_video_is_left_alone() {
     let mut pairs = 0;
     let mut source = opened(&two(&path, &path));
     source
-        .run(&Switch::default(), &mut |_| {
+        .run(&Switch::default(), &mut |_, _| {
             pairs += 1;
             ControlFlow::Continue(())
         })

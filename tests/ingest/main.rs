@@ -48,7 +48,7 @@ struct Played {
 
 fn play(source: &mut dyn Source) -> Played {
     let (mut pairs, mut times, mut skews) = (Vec::new(), Vec::new(), Vec::new());
-    let result = source.run(&Switch::default(), &mut |pair: StereoPair| {
+    let result = source.run(&Switch::default(), &mut |pair: StereoPair, _| {
         assert_eq!(pair.sequence, pairs.len() as u64);
         let (left, right) = (videos::read(&pair.left), videos::read(&pair.right));
         assert_eq!((left.0, right.0), (Eye::Left, Eye::Right));

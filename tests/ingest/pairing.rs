@@ -122,7 +122,7 @@ fn stop_ends_a_run_at_once() {
             });
             let mut seen = 0;
             source
-                .run(&stop, &mut |pair| {
+                .run(&stop, &mut |pair, _| {
                     assert_eq!(pair.sequence, seen);
                     seen += 1;
                     std::thread::sleep(Duration::from_millis(30));
@@ -149,7 +149,7 @@ fn a_break_ends_a_run_and_a_second_run_gives_nothing() {
     let mut source = opened(&endless(false));
     let mut seen = 0;
     let mut run = |source: &mut dyn Source| {
-        source.run(&Switch::default(), &mut |_| {
+        source.run(&Switch::default(), &mut |_, _| {
             seen += 1;
             if seen == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
@@ -174,7 +174,7 @@ fn live_eyes_share_a_clock() {
     let mut source = opened(&endless(true));
     let (mut skews, mut times) = (Vec::new(), Vec::new());
     source
-        .run(&Switch::default(), &mut |pair| {
+        .run(&Switch::default(), &mut |pair, _| {
             skews.push(pair.skew_ns.unsigned_abs());
             times.push(pair.timestamp);
             if skews.len() == 60 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -25,7 +25,7 @@ fn count(spec: &StreamSpec) -> (u64, SourceCounts, Box<dyn Source>) {
     let started = Instant::now();
     let (mut pairs, mut last) = (0, None);
     source
-        .run(&Switch::default(), &mut |pair| {
+        .run(&Switch::default(), &mut |pair, _| {
             assert_eq!(pair.skew_ns, 0);
             assert!(last.is_none_or(|last| last < pair.timestamp));
             last = Some(pair.timestamp);
@@ -66,7 +66,7 @@ fn decoded_video_is_the_recorded_picture() {
     let frames = |spec: &StreamSpec| {
         let mut all = Vec::new();
         opened(spec)
-            .run(&Switch::default(), &mut |pair| {
+            .run(&Switch::default(), &mut |pair, _| {
                 all.push((pair.left.pixels().to_vec(), pair.right.pixels().to_vec()));
                 ControlFlow::Continue(())
             })

@@ -68,8 +68,8 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize>
                     let brightness_step = (*rows[r].add(x)).abs_diff(*rows[r].add(x_before));
                     let p2 = V::splat(self.p2[usize::from(brightness_step)]);
                     let mut least = before[r][0];
-                    for c in 1..chunks {
-                        least = least.min(before[r][c]);
+                    for &vector in &before[r][1..chunks] {
+                        least = least.min(vector);
                     }
                     let least = least.least();
                     let to = self.excesses.add((r * width + x) * pixel);

@@ -1,14 +1,20 @@
-//! The median of the valid values of a window, for many columns at once.
+//! The median of the valid values of a window, for a vector of columns at once.
 //!
 //! `INVALID` is the smallest value. In the sorted window of n places, z of them invalid or outside
 //! of the picture, the lower median of the valid ones is at place z + (n - z - 1) / 2
-//! = (n - 1) / 2 + z / 2 for odd n: one of the upper half.
+//! = (n - 1) / 2 + z / 2 for odd n: one of the upper half. Rows are copied with invalid values on
+//! either side, so that no column is special.
 
 use super::simd::{Kernel, Lanes};
 use crate::frame::INVALID;
 
-/// Columns that are sorted together.
-const GROUP: usize = 32;
+/// Values beyond either end of a copied row: the largest radius, and a vector that hangs over.
+const MARGIN: usize = 64;
+
+/// Number of values that the rows copied for one row need.
+pub fn scratch_len(width: usize, side: usize) -> usize {
+    side * (width + 2 * MARGIN)
+}
 
 /// Filters the rows `rows.0..rows.1` of a map with windows of `SIDE` x `SIDE` = `AREA` places.
 pub struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
@@ -20,82 +26,138 @@ pub struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
     pub from: &'a [i16],
     /// The filtered rows only.
     pub to: &'a mut [i16],
+    /// [`scratch_len`] values.
+    pub scratch: &'a mut [i16],
 }
 
 impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
         let (width, height) = self.size;
-        let radius = SIDE / 2;
+        let (radius, lanes) = (SIDE / 2, V::N / 2);
+        let stride = width + 2 * MARGIN;
+        assert!(self.scratch.len() >= SIDE * stride && lanes <= MARGIN && radius <= MARGIN);
+        self.scratch.fill(INVALID);
+        // Row y is kept at place y mod SIDE; rows outside are invalid.
+        let mut next = self.rows.0.saturating_sub(radius);
         for (y, to) in (self.rows.0..self.rows.1).zip(self.to.chunks_exact_mut(width)) {
-            let mut first = 0;
-            while first < width {
-                let columns = GROUP.min(width - first);
-                let mut window = [[INVALID; GROUP]; AREA];
-                for i in 0..SIDE {
-                    // Rows and columns outside stay invalid.
-                    let row = (y + i).wrapping_sub(radius);
-                    if row >= height {
-                        continue;
+            while next <= y + radius {
+                let place = &mut self.scratch[next % SIDE * stride + MARGIN..][..width];
+                match next < height {
+                    true => place.copy_from_slice(&self.from[next * width..][..width]),
+                    false => place.fill(INVALID),
+                }
+                next += 1;
+            }
+            let mut last = [INVALID; MARGIN];
+            for x in (0..width).step_by(lanes) {
+                // SAFETY: a vector from any column of the picture, moved by the radius, stays
+                // within the margins; the result is stored where there is room for all of it.
+                unsafe {
+                    let from = self.scratch.as_ptr().add(MARGIN - radius + x);
+                    let mut window = [V::splat_wide(0); AREA];
+                    for i in 0..SIDE {
+                        for j in 0..SIDE {
+                            window[i * SIDE + j] = V::load_wide(from.add(i * stride + j));
+                        }
                     }
-                    let row = &self.from[row * width..][..width];
-                    for j in 0..SIDE {
-                        let skip = radius.saturating_sub(first + j).min(columns);
-                        let start = (first + j + skip).saturating_sub(radius).min(width);
-                        let len = (columns - skip).min(width - start);
-                        window[i * SIDE + j][skip..skip + len]
-                            .copy_from_slice(&row[start..start + len]);
+                    let centre = V::load_wide(from.add(y % SIDE * stride + radius));
+                    let medians = lower_medians::<V, AREA>(window, centre);
+                    if x + lanes <= width {
+                        V::store_wide(medians, to.as_mut_ptr().add(x));
+                    } else {
+                        V::store_wide(medians, last.as_mut_ptr());
+                        to[x..].copy_from_slice(&last[..width - x]);
                     }
                 }
-                let medians = lower_medians(window);
-                to[first..first + columns].copy_from_slice(&medians[..columns]);
-                first += columns;
             }
         }
     }
 }
 
-/// The lower median of the valid values of every column; invalid where the middle place is.
+/// The lower median of the valid values of every column; invalid where the centre is.
+///
+/// # Safety
+/// As [`Lanes::splat_wide`].
 #[inline(always)]
-fn lower_medians<const AREA: usize>(mut window: [[i16; GROUP]; AREA]) -> [i16; GROUP] {
-    let centre = window[AREA / 2];
-    let mut invalid = [0i16; GROUP];
-    for place in &window {
-        for (count, &value) in invalid.iter_mut().zip(place) {
-            *count += i16::from(value == INVALID);
+unsafe fn lower_medians<V: Lanes, const AREA: usize>(
+    mut window: [V::Wide; AREA],
+    centre: V::Wide,
+) -> V::Wide {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let invalid = V::splat_wide(INVALID);
+        let mut count = V::splat_wide(0);
+        for &place in &window {
+            count = V::add_wide(count, V::equal_wide(place, invalid));
         }
-    }
-    sort(&mut window);
-    let mut medians = window[AREA / 2];
-    for (i, place) in window.iter().enumerate().skip(AREA / 2 + 1) {
-        let wanted = (i - AREA / 2) as i16;
-        for ((median, &value), &count) in medians.iter_mut().zip(place).zip(&invalid) {
-            *median = if count >> 1 == wanted { value } else { *median };
+        if AREA == 9 {
+            sort::<V, AREA>(&mut window, &PAIRS_9);
+        } else {
+            sort::<V, AREA>(&mut window, &PAIRS_25);
         }
+        let mut median = window[AREA / 2];
+        for i in 1..=AREA / 2 {
+            for z in [2 * i, 2 * i + 1] {
+                let wanted = V::splat_wide(z as i16);
+                median = V::select_equal(count, wanted, window[AREA / 2 + i], median);
+            }
+        }
+        V::select_equal(centre, invalid, invalid, median)
     }
-    for (median, &centre) in medians.iter_mut().zip(&centre) {
-        *median = if centre == INVALID { INVALID } else { *median };
-    }
-    medians
 }
 
-/// Batcher's odd-even merge sort of every column: the same comparisons whatever the values.
+/// Sorts every lane: the same comparisons whatever the values.
 #[inline(always)]
-fn sort<const AREA: usize>(places: &mut [[i16; GROUP]; AREA]) {
+fn sort<V: Lanes, const AREA: usize>(places: &mut [V::Wide; AREA], pairs: &[(u8, u8)]) {
+    for &(low, high) in pairs {
+        let (low, high) = (usize::from(low), usize::from(high));
+        let (a, b) = (places[low], places[high]);
+        places[low] = V::min_wide(a, b);
+        places[high] = V::max_wide(a, b);
+    }
+}
+
+/// The comparisons that sort 9 places.
+static PAIRS_9: [(u8, u8); comparisons(9)] = batcher(9);
+/// The comparisons that sort 25 places.
+static PAIRS_25: [(u8, u8); comparisons(25)] = batcher(25);
+
+/// Number of comparisons of [`batcher`].
+const fn comparisons(places: usize) -> usize {
+    let mut all = [(0, 0); 256];
+    walk(places, &mut all)
+}
+
+/// Batcher's odd-even merge sort (1968) of `places` places, as a list of comparisons.
+const fn batcher<const N: usize>(places: usize) -> [(u8, u8); N] {
+    let mut all = [(0, 0); 256];
+    walk(places, &mut all);
+    let mut pairs = [(0, 0); N];
+    let mut i = 0;
+    while i < N {
+        pairs[i] = all[i];
+        i += 1;
+    }
+    pairs
+}
+
+/// Writes the comparisons and returns their number.
+const fn walk(places: usize, pairs: &mut [(u8, u8); 256]) -> usize {
+    let mut count = 0;
     let mut p = 1;
-    while p < AREA {
+    while p < places {
         let mut k = p;
         while k >= 1 {
             let mut j = k % p;
-            while j + k < AREA {
-                for i in 0..k.min(AREA - j - k) {
+            while j + k < places {
+                let mut i = 0;
+                while i < k && i + j + k < places {
                     if (i + j) / (2 * p) == (i + j + k) / (2 * p) {
-                        for g in 0..GROUP {
-                            let (a, b) = (places[i + j][g], places[i + j + k][g]);
-                            places[i + j][g] = a.min(b);
-                            places[i + j + k][g] = a.max(b);
-                        }
+                        pairs[count] = ((i + j) as u8, (i + j + k) as u8);
+                        count += 1;
                     }
+                    i += 1;
                 }
                 j += 2 * k;
             }
@@ -103,6 +165,7 @@ fn sort<const AREA: usize>(places: &mut [[i16; GROUP]; AREA]) {
         }
         p *= 2;
     }
+    count
 }
 
 #[cfg(test)]
@@ -110,22 +173,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_column_is_sorted() {
-        let mut state = 1u32;
-        for _ in 0..200 {
-            let mut places = [[0i16; GROUP]; 25];
-            for value in places.iter_mut().flatten() {
-                state = state.wrapping_mul(1664525).wrapping_add(1013904223);
-                *value = (state >> 24) as i16 % 40 - 20;
-            }
-            let mut expected = [[0i16; 25]; GROUP];
-            for g in 0..GROUP {
-                expected[g] = std::array::from_fn(|i| places[i][g]);
-                expected[g].sort_unstable();
-            }
-            sort(&mut places);
-            for g in 0..GROUP {
-                assert_eq!(std::array::from_fn::<_, 25, _>(|i| places[i][g]), expected[g]);
+    fn the_comparisons_sort() {
+        for (places, pairs) in [(9usize, &PAIRS_9[..]), (25, &PAIRS_25[..])] {
+            let mut state = 1u32;
+            for _ in 0..3000 {
+                let mut values: Vec<u32> = (0..places)
+                    .map(|_| {
+                        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+                        state >> 28
+                    })
+                    .collect();
+                for &(low, high) in pairs {
+                    if values[usize::from(low)] > values[usize::from(high)] {
+                        values.swap(low.into(), high.into());
+                    }
+                }
+                assert!(values.is_sorted(), "{values:?}");
             }
         }
     }

@@ -19,8 +19,7 @@
 //! picture (about W H), and for each thread about 8 W D bytes of horizontal paths and 6 W D of path
 //! vectors.
 
-#![allow(clippy::needless_range_loop, reason = "kernels index several arrays by one lane or chunk")]
-
+mod buffers;
 mod cost;
 mod geometry;
 mod horizontal;
@@ -38,8 +37,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use self::buffers::{Scratch, Shared};
 use self::geometry::Geometry;
-use self::schedule::{Frame, Output, STAGES, Scratch, Shared};
+use self::schedule::{Frame, Output, STAGES};
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;

@@ -10,6 +10,6 @@ use super::simd::Lanes;
 /// L(d) <= 255.
 #[inline(always)]
 pub fn excess<V: Lanes>(below: V, here: V, above: V, least: V, p1: V, p2: V) -> V {
-    let neighbour = here.shift_in_below(below).min(here.shift_in_above(above)).adds(p1);
+    let neighbour = here.shift_from_below(below).min(here.shift_from_above(above)).adds(p1);
     here.min(neighbour).subs(least).min(p2)
 }

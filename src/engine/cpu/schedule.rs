@@ -8,15 +8,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use super::buffers::{Scratch, Shared};
 use super::cost::{AdCost, Cost, SlabCost, WindowMean, mirror};
 use super::geometry::Geometry;
 use super::horizontal::Horizontal;
 use super::median::MedianRows;
-use super::memory::Block;
 use super::simd::{Lanes, Simd, portable::Portable};
-use super::team::{Barrier, Watch};
+use super::team::Watch;
 use super::vertical::{ACCUMULATE, CHECKPOINT, FINISH, ONLY, Vertical};
-use super::winner::Selection;
 use crate::frame::Image;
 use crate::matching::{self, Median, Params};
 
@@ -25,101 +24,11 @@ const ROWS_TOGETHER: usize = 4;
 /// Stages of a frame, as [`crate::engine::Engine::stage_times`] names them.
 pub const STAGES: [&str; 4] = ["prepare", "checkpoints", "bands", "median"];
 
-/// Memory that all threads use.
-pub struct Shared {
-    /// Right rows, mirrored (`cost.rs`).
-    mirrored: Block<u8>,
-    /// What is or-ed to a pixel's last vector of costs.
-    padding: Block<u8>,
-    /// The vertical paths' vectors where bands meet; [edge][path][1 + x][depth].
-    edges: Block<u8>,
-    /// Values before the median; empty without one.
-    unfiltered: Block<i16>,
-    /// Finished columns of every band's last row, of the sweep that is going on.
-    progress: [Vec<AtomicUsize>; 2],
-    barrier: Barrier,
-}
-
-/// Memory of one thread.
-pub struct Scratch {
-    /// Excesses of the horizontal paths of a band.
-    excesses: Block<u8>,
-    /// Slots of the downward and of the upward paths (`vertical.rs`).
-    chains: [Block<u8>; 2],
-    /// Sums on their way from the downward to the upward pass.
-    ring: Block<i16>,
-    selection: Selection,
-    /// The cost of a band, where it is not computed on the fly, and what it is made with.
-    slab: Block<u8>,
-    slab_columns: Vec<u16>,
-    slab_window: Vec<u16>,
-}
-
-/// The end of a band, in the order of the sweep, that an edge belongs to.
+/// The number of the edge where a band begins.
 fn edge_number(geometry: &Geometry, band: usize) -> usize {
-    // The first edge stays zero: there the paths begin. Without an upward sweep only the edge
-    // being read and the one being written matter.
+    // The first edge stays zero: there the paths begin. Without an upward sweep only the edge that
+    // is read and the one that is written matter.
     if geometry.upward || band == 0 { band } else { 1 + band % 2 }
-}
-
-impl Shared {
-    /// Memory for pictures of this geometry.
-    pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Self {
-        let edges = if geometry.upward { geometry.bands + 1 } else { 3 };
-        let padding = Block::<u8>::new(lanes);
-        // SAFETY: the block has this length, and nobody else knows it yet.
-        let mask = unsafe { std::slice::from_raw_parts_mut(padding.ptr(), lanes) };
-        mask[geometry.count - (geometry.chunks - 1) * lanes..].fill(255);
-        let filtered = params.median != Median::Off;
-        Self {
-            mirrored: Block::new(geometry.height * geometry.mirrored_stride()),
-            padding,
-            edges: Block::new(edges * geometry.vertical * geometry.edge_stride()),
-            unfiltered: Block::new(if filtered { geometry.width * geometry.height } else { 0 }),
-            progress: [0, 1].map(|_| (0..geometry.bands).map(|_| AtomicUsize::new(0)).collect()),
-            barrier: Barrier::default(),
-        }
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.mirrored.bytes() + self.padding.bytes() + self.edges.bytes() + self.unfiltered.bytes()
-    }
-
-    /// Forgets the frame before.
-    pub fn begin_frame(&mut self) {
-        self.barrier.reset();
-        self.progress.iter_mut().flatten().for_each(|columns| *columns.get_mut() = 0);
-    }
-}
-
-impl Scratch {
-    /// Memory for bands of this geometry.
-    pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Self {
-        let Geometry { width, depth, band_rows, planes, ring, vertical, .. } = *geometry;
-        let chain_bytes = vertical * geometry.chain_slots() * depth;
-        let matching::Cost::Ad { window, .. } = params.cost;
-        let slab_pixels = if window > 1 { width } else { 0 };
-        Self {
-            excesses: Block::new(band_rows * width * planes * depth),
-            chains: [Block::new(chain_bytes), Block::new(chain_bytes)],
-            ring: Block::new(band_rows * ring * depth),
-            selection: Selection::new(geometry, params, lanes),
-            slab: Block::new(band_rows * slab_pixels * depth),
-            slab_columns: vec![0; slab_pixels * depth],
-            slab_window: vec![0; if window > 1 { depth } else { 0 }],
-        }
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.excesses.bytes()
-            + self.chains.iter().map(Block::bytes).sum::<usize>()
-            + self.ring.bytes()
-            + self.selection.bytes()
-            + self.slab.bytes()
-            + 2 * (self.slab_columns.len() + self.slab_window.len())
-    }
 }
 
 /// Everything that the threads need to match one pair.
@@ -169,6 +78,8 @@ impl Frame<'_> {
             (Simd::Avx2, 4) => self.work_with::<super::simd::avx2::Avx2, 4, true>(thread),
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx2, _) => self.work_with::<super::simd::avx2::Avx2, 32, false>(thread),
+            (Simd::Portable, 4) => self.work_with::<Portable, 4, true>(thread),
+            (Simd::Portable, 8) => self.work_with::<Portable, 8, true>(thread),
             (Simd::Portable, _) => self.work_with::<Portable, 64, false>(thread),
         }
     }
@@ -277,7 +188,7 @@ impl Frame<'_> {
         }
         barrier(3);
 
-        self.median::<V>(thread);
+        self.median::<V>(scratch, thread);
         barrier(4);
     }
 
@@ -484,11 +395,12 @@ impl Frame<'_> {
     }
 
     /// This thread's share of the median.
-    fn median<V: Lanes>(&self, thread: usize) {
+    fn median<V: Lanes>(&self, scratch: &mut Scratch, thread: usize) {
         let Geometry { width, height, .. } = *self.geometry;
         let threads = self.scratches.len();
         let rows = (height * thread / threads, height * (thread + 1) / threads);
         let size = (width, height);
+        let scratch = &mut scratch.median_rows[..];
         // SAFETY: the values were finished before the barrier; the rows of the result are this
         // thread's; the simd was found on this machine.
         unsafe {
@@ -501,10 +413,10 @@ impl Frame<'_> {
             match self.params.median {
                 Median::Off => {}
                 Median::Three => {
-                    V::vectorize(MedianRows::<3, 9> { size, rows, from: shared(), to });
+                    V::vectorize(MedianRows::<3, 9> { size, rows, from: shared(), to, scratch });
                 }
                 Median::Five => {
-                    V::vectorize(MedianRows::<5, 25> { size, rows, from: shared(), to });
+                    V::vectorize(MedianRows::<5, 25> { size, rows, from: shared(), to, scratch });
                 }
             }
         }

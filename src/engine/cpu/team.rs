@@ -96,11 +96,7 @@ impl Team {
         }
     }
 
-    /// Waits, within a task, until `ready`: spinning briefly, then yielding, because a spinning
-    /// thread may hold the very core that the awaited one needs.
-    ///
-    /// # Panics
-    /// Where another thread of the team panicked, which would otherwise be waited for in vain.
+    /// How the threads wait for each other within a task.
     pub fn watch(&self) -> Watch {
         Watch { shared: Arc::clone(&self.shared) }
     }

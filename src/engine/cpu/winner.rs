@@ -207,8 +207,8 @@ impl Selection {
                     (V::splat_wide(i16::MAX), V::splat_wide(-1))
                 };
                 let moved = (
-                    V::wide_from_below(sums_here, sums_below),
-                    V::wide_from_below(indices_here, indices_below),
+                    V::wide_shift_from_below(sums_here, sums_below),
+                    V::wide_shift_from_below(indices_here, indices_below),
                 );
                 let candidate = (
                     V::load_wide(self.sums.ptr().add(h * half)),

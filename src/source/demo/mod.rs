@@ -203,12 +203,12 @@ impl Source for DemoSource {
     fn run(
         &mut self,
         stop: &Switch,
-        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> Result<()> {
         while self.options.frames.is_none_or(|frames| self.delivered < frames) && !stop.is_set() {
             let pair = self.pair(self.delivered);
             self.delivered += 1;
-            if emit(pair).is_break() {
+            if emit(pair, self.counts()).is_break() {
                 break;
             }
         }

@@ -221,7 +221,7 @@ fn the_source_delivers_what_was_asked_for() {
     assert_eq!((source.info().pairs, source.info().rate), (Some(5), Some(10.0)));
     assert!(source.info().has_truth && !source.info().live);
     let mut times = Vec::new();
-    let mut emit = |pair: StereoPair| {
+    let mut emit = |pair: StereoPair, _| {
         times.push((pair.sequence, pair.timestamp.as_millis()));
         ControlFlow::Continue(())
     };
@@ -232,14 +232,14 @@ fn the_source_delivers_what_was_asked_for() {
     let mut endless = DemoSource::new(DemoOptions { frames: None, ..options }).unwrap();
     let stop = Switch::default();
     let mut taken = 0;
-    let mut emit = |_| {
+    let mut emit = |_, _| {
         taken += 1;
         stop.set(taken == 7);
         ControlFlow::Continue(())
     };
     endless.run(&stop, &mut emit).unwrap();
     assert_eq!((taken, endless.counts().pairs), (7, 7));
-    endless.run(&Switch::default(), &mut |_| ControlFlow::Break(())).unwrap();
+    endless.run(&Switch::default(), &mut |_, _| ControlFlow::Break(())).unwrap();
     assert_eq!(endless.counts().pairs, 8);
 }
 

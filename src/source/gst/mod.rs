@@ -300,7 +300,7 @@ impl TwoStreams {
     fn pair_all(
         &mut self,
         stop: &Switch,
-        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> bool {
         let live = self.info.live;
         let mut ended = [false; 2];
@@ -310,7 +310,7 @@ impl TwoStreams {
                     return false;
                 }
                 let Some(pair) = self.pairer.pop() else { break };
-                if emit(pair).is_break() {
+                if emit(pair, self.counts()).is_break() {
                     return false;
                 }
             }
@@ -348,7 +348,7 @@ impl Source for TwoStreams {
     fn run(
         &mut self,
         stop: &Switch,
-        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(());
@@ -410,7 +410,7 @@ impl Source for HalvedStream {
     fn run(
         &mut self,
         stop: &Switch,
-        emit: &mut dyn FnMut(StereoPair) -> ControlFlow<()>,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(());
@@ -435,7 +435,7 @@ impl Source for HalvedStream {
                         arrived,
                         truth: None,
                     };
-                    if emit(pair).is_break() {
+                    if emit(pair, self.counts()).is_break() {
                         break;
                     }
                 }

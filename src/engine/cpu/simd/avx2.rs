@@ -57,14 +57,14 @@ impl Lanes for Avx2 {
         self.subs(other).or(other.subs(self))
     }
     #[inline(always)]
-    fn shift_in_below(self, below: Self) -> Self {
+    fn shift_from_below(self, below: Self) -> Self {
         unsafe {
             let middle = _mm256_permute2x128_si256::<0x21>(below.0, self.0);
             Self(_mm256_alignr_epi8::<15>(self.0, middle))
         }
     }
     #[inline(always)]
-    fn shift_in_above(self, above: Self) -> Self {
+    fn shift_from_above(self, above: Self) -> Self {
         unsafe {
             let middle = _mm256_permute2x128_si256::<0x21>(self.0, above.0);
             Self(_mm256_alignr_epi8::<1>(middle, self.0))
@@ -123,6 +123,18 @@ impl Lanes for Avx2 {
         unsafe { _mm256_min_epi16(a, b) }
     }
     #[inline(always)]
+    fn max_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_max_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn equal_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_srli_epi16::<15>(_mm256_cmpeq_epi16(a, b)) }
+    }
+    #[inline(always)]
+    fn select_equal(a: __m256i, b: __m256i, yes: __m256i, no: __m256i) -> __m256i {
+        unsafe { _mm256_blendv_epi8(no, yes, _mm256_cmpeq_epi16(a, b)) }
+    }
+    #[inline(always)]
     fn least_wide(a: __m256i) -> i16 {
         unsafe {
             let half = _mm_min_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a));
@@ -140,7 +152,7 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
-    fn wide_from_below(wide: __m256i, below: __m256i) -> __m256i {
+    fn wide_shift_from_below(wide: __m256i, below: __m256i) -> __m256i {
         unsafe {
             let middle = _mm256_permute2x128_si256::<0x21>(below, wide);
             _mm256_alignr_epi8::<14>(wide, middle)

@@ -88,14 +88,14 @@ impl Lanes for Avx512 {
         self.subs(other).or(other.subs(self))
     }
     #[inline(always)]
-    fn shift_in_below(self, below: Self) -> Self {
+    fn shift_from_below(self, below: Self) -> Self {
         unsafe {
             let index = _mm512_loadu_si512(BELOW.as_ptr().cast());
             Self(_mm512_permutex2var_epi8(self.0, index, below.0))
         }
     }
     #[inline(always)]
-    fn shift_in_above(self, above: Self) -> Self {
+    fn shift_from_above(self, above: Self) -> Self {
         unsafe {
             let index = _mm512_loadu_si512(ABOVE.as_ptr().cast());
             Self(_mm512_permutex2var_epi8(self.0, index, above.0))
@@ -160,6 +160,18 @@ impl Lanes for Avx512 {
         unsafe { _mm512_min_epi16(a, b) }
     }
     #[inline(always)]
+    fn max_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_max_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn equal_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_maskz_set1_epi16(_mm512_cmpeq_epi16_mask(a, b), 1) }
+    }
+    #[inline(always)]
+    fn select_equal(a: __m512i, b: __m512i, yes: __m512i, no: __m512i) -> __m512i {
+        unsafe { _mm512_mask_mov_epi16(no, _mm512_cmpeq_epi16_mask(a, b), yes) }
+    }
+    #[inline(always)]
     fn least_wide(a: __m512i) -> i16 {
         unsafe {
             let half =
@@ -179,7 +191,7 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
-    fn wide_from_below(wide: __m512i, below: __m512i) -> __m512i {
+    fn wide_shift_from_below(wide: __m512i, below: __m512i) -> __m512i {
         unsafe {
             let index = _mm512_loadu_si512(BELOW_WIDE.as_ptr().cast());
             _mm512_permutex2var_epi16(wide, index, below)

@@ -30,7 +30,7 @@ pub trait Kernel {
 pub trait Lanes: Copy + 'static {
     /// Number of byte lanes.
     const N: usize;
-    /// N / 2 lanes of 16 bits. Values are never negative.
+    /// N / 2 lanes of 16 bits, signed; sums are never negative.
     type Wide: Copy;
 
     /// Runs a kernel with the instruction set switched on.
@@ -66,9 +66,9 @@ pub trait Lanes: Copy + 'static {
     /// Absolute difference.
     fn abs_diff(self, other: Self) -> Self;
     /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
-    fn shift_in_below(self, below: Self) -> Self;
+    fn shift_from_below(self, below: Self) -> Self;
     /// Lane i takes lane i + 1; the last lane takes lane 0 of `above`.
-    fn shift_in_above(self, above: Self) -> Self;
+    fn shift_from_above(self, above: Self) -> Self;
     /// The smallest of all lanes, in every lane.
     fn least(self) -> Self;
 
@@ -99,13 +99,19 @@ pub trait Lanes: Copy + 'static {
     fn or_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     /// The smaller value, lane by lane.
     fn min_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// The larger value, lane by lane.
+    fn max_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// 1 where the lanes are equal, elsewhere 0.
+    fn equal_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// `yes` where the lanes of `a` and `b` are equal, elsewhere `no`.
+    fn select_equal(a: Self::Wide, b: Self::Wide, yes: Self::Wide, no: Self::Wide) -> Self::Wide;
     /// The smallest of all lanes.
     fn least_wide(a: Self::Wide) -> i16;
     /// Position from 0 to N - 1 of the first lane of the ordered pair that holds `value`; N where
     /// none does.
     fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
     /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
-    fn wide_from_below(wide: Self::Wide, below: Self::Wide) -> Self::Wide;
+    fn wide_shift_from_below(wide: Self::Wide, below: Self::Wide) -> Self::Wide;
     /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum, best_index).
     fn keep_smaller(
         best: (Self::Wide, Self::Wide),

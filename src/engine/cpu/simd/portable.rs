@@ -4,10 +4,12 @@ use super::{Kernel, Lanes};
 
 /// 16 bytes.
 #[derive(Clone, Copy)]
+#[repr(align(16))]
 pub struct Portable([u8; 16]);
 
 /// Eight 16-bit lanes.
 #[derive(Clone, Copy)]
+#[repr(align(16))]
 pub struct Wide([i16; 8]);
 
 impl Portable {
@@ -75,13 +77,34 @@ impl Lanes for Portable {
         self.subs(other).or(other.subs(self))
     }
     #[inline(always)]
-    fn shift_in_below(self, below: Self) -> Self {
-        Self(((u128::from_le_bytes(self.0) << 8) | (u128::from(below.0[15]))).to_le_bytes())
+    fn shift_from_below(self, below: Self) -> Self {
+        let s = self.0;
+        Self([
+            below.0[15],
+            s[0],
+            s[1],
+            s[2],
+            s[3],
+            s[4],
+            s[5],
+            s[6],
+            s[7],
+            s[8],
+            s[9],
+            s[10],
+            s[11],
+            s[12],
+            s[13],
+            s[14],
+        ])
     }
     #[inline(always)]
-    fn shift_in_above(self, above: Self) -> Self {
-        let top = u128::from(above.0[0]) << 120;
-        Self(((u128::from_le_bytes(self.0) >> 8) | top).to_le_bytes())
+    fn shift_from_above(self, above: Self) -> Self {
+        let s = self.0;
+        Self([
+            s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13],
+            s[14], s[15], above.0[0],
+        ])
     }
     #[inline(always)]
     fn least(self) -> Self {
@@ -134,6 +157,21 @@ impl Lanes for Portable {
         a.zip(b, i16::min)
     }
     #[inline(always)]
+    fn max_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, i16::max)
+    }
+    #[inline(always)]
+    fn equal_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, |a, b| i16::from(a == b))
+    }
+    #[inline(always)]
+    fn select_equal(a: Wide, b: Wide, yes: Wide, mut no: Wide) -> Wide {
+        for i in 0..8 {
+            no.0[i] = if a.0[i] == b.0[i] { yes.0[i] } else { no.0[i] };
+        }
+        no
+    }
+    #[inline(always)]
     fn least_wide(a: Wide) -> i16 {
         a.0.into_iter().fold(i16::MAX, i16::min)
     }
@@ -146,7 +184,7 @@ impl Lanes for Portable {
         (equal | 1 << 16).trailing_zeros() as usize
     }
     #[inline(always)]
-    fn wide_from_below(wide: Wide, below: Wide) -> Wide {
+    fn wide_shift_from_below(wide: Wide, below: Wide) -> Wide {
         let w = wide.0;
         Wide([below.0[7], w[0], w[1], w[2], w[3], w[4], w[5], w[6]])
     }

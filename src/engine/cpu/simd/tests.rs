@@ -36,8 +36,8 @@ impl Kernel for Check {
                 assert_eq!(bytes(va.or(vb)), zip(|a, b| a | b));
                 assert_eq!(bytes(va.abs_diff(vb)), zip(u8::abs_diff));
                 assert_eq!(bytes(V::splat(200)), vec![200; n]);
-                assert_eq!(bytes(va.shift_in_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
-                assert_eq!(bytes(va.shift_in_above(vb)), [&a[1..], &b[..1]].concat());
+                assert_eq!(bytes(va.shift_from_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
+                assert_eq!(bytes(va.shift_from_above(vb)), [&a[1..], &b[..1]].concat());
                 assert_eq!(bytes(va.least()), vec![*a.iter().min().unwrap(); n]);
 
                 let wides = |[low, high]: [V::Wide; 2]| {
@@ -59,12 +59,23 @@ impl Kernel for Check {
                 let first = wide.iter().position(|&v| v == least).unwrap();
                 assert_eq!(V::first_equal([w0, w1], least), first);
                 assert_eq!(V::first_equal([w0, w1], 99), n);
-                let shifted = [V::wide_from_below(w0, o1), V::wide_from_below(w1, w0)];
+                let shifted = [V::wide_shift_from_below(w0, o1), V::wide_shift_from_below(w1, w0)];
                 assert_eq!(wides(shifted), [&other[n - 1..], &wide[..n - 1]].concat());
                 let added: Vec<i16> = wide.iter().zip(&other).map(|(a, b)| a + b).collect();
                 assert_eq!(wides([V::add_wide(w0, o0), V::add_wide(w1, o1)]), added);
                 let ored: Vec<i16> = wide.iter().zip(&other).map(|(a, b)| a | b).collect();
                 assert_eq!(wides([V::or_wide(w0, o0), V::or_wide(w1, o1)]), ored);
+
+                let larger: Vec<i16> = wide.iter().zip(&other).map(|(&a, &b)| a.max(b)).collect();
+                assert_eq!(wides([V::max_wide(w0, o0), V::max_wide(w1, o1)]), larger);
+                let equal: Vec<i16> =
+                    wide.iter().zip(&other).map(|(a, b)| i16::from(a == b)).collect();
+                assert_eq!(wides([V::equal_wide(w0, o0), V::equal_wide(w1, o1)]), equal);
+                let (seven, nine) = (V::splat_wide(7), V::splat_wide(9));
+                let selected =
+                    [(w0, o0), (w1, o1)].map(|(w, o)| V::select_equal(w, o, seven, nine));
+                let chosen: Vec<i16> = equal.iter().map(|&e| 9 - 2 * e).collect();
+                assert_eq!(wides(selected), chosen);
 
                 let (one, two) = (V::splat_wide(1), V::splat_wide(2));
                 let kept = V::keep_smaller((w0, one), (o0, two));
