@@ -1,6 +1,7 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
 mod parts;
+mod statistics;
 mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +12,12 @@ use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Outcome, Plan};
 use crate::settings::{AtEnd, Origin, Pace, Settings, Stats, WindowMode};
-use crate::sink::accuracy::AccuracySink;
+use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::files;
 use crate::sink::window::{Remote, Window, WindowSink};
 use crate::source::SourceInfo;
-use crate::telemetry::accuracy::{Accuracy, AccuracySummary};
 use crate::telemetry::progress::Progress;
-use crate::telemetry::statistics::Statistics;
+use statistics::Statistics;
 use watch::Watch;
 
 /// Runs the command.
@@ -83,7 +83,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
             let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone());
             let outcome = watch.until_finished(running, &progress);
             let statistics =
-                statistics(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
+                account(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
             let written = report(&statistics, &loaded.settings);
             tell_window(remote.as_ref(), &outcome, at_end, &control);
             (outcome, written)
@@ -138,7 +138,8 @@ fn tell_window(remote: Option<&Remote>, outcome: &Outcome, at_end: AtEnd, contro
     }
 }
 
-fn statistics(
+/// The account of a finished run.
+fn account(
     settings: &Settings,
     info: &SourceInfo,
     outcome: &Outcome,

@@ -1,6 +1,4 @@
-//! What the running program tells about itself: logs, live counters, accuracy, statistics.
+//! What the running program tells about itself: logs and live counters.
 
-pub mod accuracy;
 pub mod logs;
 pub mod progress;
-pub mod statistics;
