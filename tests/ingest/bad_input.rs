@@ -238,6 +238,16 @@ fn a_damaged_picture_is_left_out_and_named() {
     let bytes = std::fs::read(folder.path().join("2.png")).unwrap();
     let pattern = folder.path().join("%d.png");
     std::fs::write(&third, bytes).unwrap();
+    // A damaged first picture is no reason to refuse the others.
+    std::fs::write(folder.path().join("0.png"), b"").unwrap();
+    let mut source = opened(&two(&pattern, &pattern));
+    let mut numbers = Vec::new();
+    let result = source.run(&Switch::default(), &mut |pair| {
+        numbers.push(videos::read(&pair.left).1);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(numbers, [1, 2, 2, 4]);
+    assert_says(&format!("{:#}", result.unwrap_err()), &["1 of 5", "0.png is empty"]);
     // Without a common number there is nothing to pair.
     let other = folder.path().join("1%d.png");
     std::fs::copy(&third, folder.path().join("17.png")).unwrap();

@@ -114,17 +114,22 @@ fn stop_ends_a_run_at_once() {
         let mut source = opened(&endless(live));
         assert_eq!(source.info().live, live);
         let stop = Switch::default();
+        let (fifth, reached) = std::sync::mpsc::channel();
         let (asked, seen) = std::thread::scope(|scope| {
-            let asking = scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(400));
+            let stop = &stop;
+            let asking = scope.spawn(move || {
+                reached.recv_timeout(Duration::from_secs(20)).unwrap();
                 stop.set(true);
                 Instant::now()
             });
             let mut seen = 0;
             source
-                .run(&stop, &mut |pair, _| {
+                .run(stop, &mut |pair, _| {
                     assert_eq!(pair.sequence, seen);
                     seen += 1;
+                    if seen == 5 {
+                        fifth.send(()).unwrap();
+                    }
                     std::thread::sleep(Duration::from_millis(30));
                     ControlFlow::Continue(())
                 })
@@ -133,7 +138,7 @@ fn stop_ends_a_run_at_once() {
             (ended.saturating_duration_since(asking.join().unwrap()), seen)
         });
         assert!(asked < Duration::from_millis(250), "took {asked:?}");
-        assert!(seen >= 5, "{seen} pairs");
+        assert!((5..8).contains(&seen), "{seen} pairs");
         let counts = source.counts();
         assert_eq!(counts.pairs, seen);
         assert_eq!(counts.left, counts.pairs + counts.unpaired_left);

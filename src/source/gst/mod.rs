@@ -8,6 +8,7 @@ mod message;
 mod pictures;
 mod plane;
 mod stream;
+mod tap;
 mod wiring;
 
 use std::ops::ControlFlow;

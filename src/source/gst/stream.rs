@@ -6,22 +6,20 @@
 //! always closed in that order: receiver first, then the pipeline.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use gstreamer_app as gst_app;
-use gstreamer_video as gst_video;
 
 use super::GstOptions;
 use super::input::Input;
-use super::message;
 use super::pictures::Timing;
-use super::plane::{self, Layout, Views};
+use super::plane::{Layout, Views};
+use super::tap::{Delivered, Format, Raw, Shared, Taker, Times, appsink, lock};
 use super::wiring;
 
 /// Pictures that may wait between the streaming thread and the pairing.
@@ -32,27 +30,6 @@ const GRACE: Duration = Duration::from_millis(1000);
 
 /// How many pictures are looked at to measure a frame rate that is not written down.
 const RATE_SAMPLE: usize = 8;
-
-/// What the streaming thread hands on.
-enum Delivered {
-    Picture(Raw),
-    End,
-}
-
-/// A picture before it is clear which of its times counts.
-struct Raw {
-    views: Views,
-    times: Times,
-    arrived: Instant,
-}
-
-/// The times of a picture; which one counts depends on the stream.
-#[derive(Clone, Copy, Debug, Default)]
-struct Times {
-    written: Option<gst::ClockTime>,
-    stream: Option<gst::ClockTime>,
-    running: Option<gst::ClockTime>,
-}
 
 /// A picture with its time on the stream's clock.
 pub(super) struct Picture {
@@ -68,82 +45,6 @@ pub(super) enum Received {
     Nothing,
     /// Nothing any more.
     End,
-}
-
-/// What GStreamer's threads and the stream's owner both look at.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    /// The first error: later ones are its consequences.
-    error: Mutex<Option<String>>,
-    missing: Mutex<Option<String>>,
-    /// What is wrong with the first picture file that was left out.
-    damage: Mutex<Option<String>>,
-    /// What was found that is not video.
-    other: Mutex<Option<String>>,
-    warned: AtomicBool,
-    /// From now on pictures are counted in `skipped` instead of being copied.
-    count_only: AtomicBool,
-    skipped: AtomicU64,
-    /// The times as they are written are those of the recording. (Of Matroska: its demuxer else
-    /// lets every file start at zero, which would undo a later start of one eye.)
-    pub(super) absolute_times: AtomicBool,
-}
-
-impl Shared {
-    /// Notes what ended the stream.
-    pub(super) fn fail(&self, reason: String) {
-        lock(&self.error).get_or_insert(reason);
-    }
-
-    /// Notes a picture that is left out.
-    pub(super) fn note_damage(&self, what: String) {
-        tracing::debug!("{what}");
-        lock(&self.damage).get_or_insert(what);
-    }
-
-    /// Notes a part of the stream that is not video.
-    pub(super) fn note_other(&self, caps: &gst::Caps) {
-        if let Some(structure) = caps.structure(0) {
-            lock(&self.other).get_or_insert_with(|| structure.name().to_string());
-        }
-    }
-
-    /// Says why there is no video, when everything in the stream is known.
-    pub(super) fn fail_without_video(&self) {
-        let missing = lock(&self.missing).clone();
-        let other = lock(&self.other).clone();
-        self.fail(missing.unwrap_or_else(|| match other {
-            Some(other) => format!("there is no video in it, only {other}"),
-            None => "there is no video in it".to_owned(),
-        }));
-    }
-
-    fn failure(&self) -> Option<String> {
-        let error = lock(&self.error).clone();
-        // That a plug-in is missing says more than the error that follows from it.
-        error.map(|error| lock(&self.missing).clone().unwrap_or(error))
-    }
-
-    /// Takes a message of the pipeline, on whichever thread it was posted.
-    fn message(&self, message: &gst::Message) {
-        match message.view() {
-            gst::MessageView::Error(error) => self.fail(message::error_text(error)),
-            gst::MessageView::Warning(warning) => {
-                let text = message::readable(warning.error().message(), warning.debug().as_deref());
-                if self.warned.swap(true, Ordering::SeqCst) {
-                    tracing::debug!("GStreamer: {text}");
-                } else {
-                    tracing::warn!("GStreamer: {text} (further warnings are at level debug)");
-                }
-            }
-            gst::MessageView::Element(element) => {
-                if let Some(missing) = message::missing_plugin(element) {
-                    lock(&self.missing).get_or_insert(missing);
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// A running stream.
@@ -163,13 +64,6 @@ pub(super) struct Stream {
     taken: u64,
     /// Files of a picture pattern that have been shown or left out.
     files: usize,
-    rate: Option<f64>,
-}
-
-/// The format of the pictures, as the first one told it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Format {
-    view: Option<(usize, usize)>,
     rate: Option<f64>,
 }
 
@@ -201,13 +95,7 @@ impl Stream {
         let pipeline = gst::Pipeline::new();
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
         let format = Arc::new(Mutex::new(Format::default()));
-        let taker = Taker {
-            layout,
-            pool: options.pool.clone(),
-            caps: None,
-            format: format.clone(),
-            taken: 0,
-        };
+        let taker = Taker::new(layout, options.pool.clone(), format.clone());
         let sink = appsink(sender, shared.clone(), taker);
         let convert = wiring::element("videoconvert")?;
         pipeline.add_many([&convert, sink.upcast_ref()])?;
@@ -243,7 +131,7 @@ impl Stream {
             match stream.pipeline.set_state(state) {
                 Ok(change) => stream.live |= change == gst::StateChangeSuccess::NoPreroll,
                 Err(_) => {
-                    let reason = stream.shared.failure();
+                    let reason = stream.shared.first_failure();
                     bail!(reason.unwrap_or_else(|| "the pipeline does not start".to_owned()));
                 }
             }
@@ -266,18 +154,15 @@ impl Stream {
                     return Ok(());
                 }
                 Some(Delivered::End) => {
-                    let reason =
-                        self.shared.failure().or_else(|| lock(&self.shared.damage).clone());
+                    let reason = self.shared.first_failure();
                     let reason = reason.unwrap_or_else(|| "it holds no picture".to_owned());
                     bail!("{}: {reason}{}", self.name(), self.input.hint());
                 }
                 None => {}
             }
-            if let Some(reason) = self.shared.failure()
-                && self.silent_since.is_some_and(|since| since.elapsed() > GRACE / 4)
-            {
-                bail!("{}: {reason}{}", self.name(), self.input.hint());
-            }
+            // An error is known, and nothing more has come since.
+            self.ended |= self.shared.failure().is_some()
+                && self.silent_since.is_some_and(|since| since.elapsed() > GRACE / 4);
             if options.stop.is_set() {
                 bail!("{}: stopped before its first picture", self.name());
             }
@@ -406,12 +291,12 @@ impl Stream {
 
     /// From now on pictures are only counted: see [`Stream::skipped`].
     pub(super) fn count_only(&self) {
-        self.shared.count_only.store(true, Ordering::SeqCst);
+        self.shared.count_only();
     }
 
     /// Pictures that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
-        self.shared.skipped.load(Ordering::SeqCst)
+        self.shared.skipped()
     }
 
     /// Stops the pipeline; what is still in the channel is lost.
@@ -446,7 +331,7 @@ impl Stream {
             return Some(format!("{name}: {reason}, at {next}"));
         }
         let lost = (pictures.files.len() as u64).saturating_sub(count);
-        let first = lock(&self.shared.damage).clone();
+        let first = self.shared.damage();
         let reason = error
             .or(first)
             .or_else(|| next.map(|next| format!("{next} cannot be decoded")))
@@ -523,100 +408,4 @@ fn share_clock(pipeline: &gst::Pipeline, zero: gst::ClockTime) {
     pipeline.use_clock(Some(&gst::SystemClock::obtain()));
     pipeline.set_start_time(gst::ClockTime::NONE);
     pipeline.set_base_time(zero);
-}
-
-fn appsink(sender: Sender<Delivered>, shared: Arc<Shared>, mut taker: Taker) -> gst_app::AppSink {
-    let end = sender.clone();
-    let new_sample = move |sink: &gst_app::AppSink| {
-        let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-        if shared.count_only.load(Ordering::SeqCst) {
-            shared.skipped.fetch_add(1, Ordering::SeqCst);
-            return Ok(gst::FlowSuccess::Ok);
-        }
-        match taker.take(&sample) {
-            Ok(picture) => {
-                sender.send(picture).map_err(|_| gst::FlowError::Flushing)?;
-                Ok(gst::FlowSuccess::Ok)
-            }
-            Err(error) => {
-                shared.fail(format!("{error:#}"));
-                let _ = sender.send(Delivered::End);
-                Err(gst::FlowError::Error)
-            }
-        }
-    };
-    let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(new_sample).eos(move |_| {
-        // The receiver is gone where the stream was closed first.
-        let _ = end.send(Delivered::End);
-    });
-    let sink = gst_app::AppSink::builder()
-        .sync(false)
-        .max_buffers(2)
-        .drop(false)
-        .enable_last_sample(false)
-        .caps(&plane::readable_caps())
-        .build();
-    sink.set_callbacks(callbacks.build());
-    sink
-}
-
-/// The streaming thread's work.
-struct Taker {
-    layout: Layout,
-    pool: crate::pool::Pool<u8>,
-    caps: Option<(gst::Caps, gst_video::VideoInfo)>,
-    format: Arc<Mutex<Format>>,
-    taken: u64,
-}
-
-impl Taker {
-    fn take(&mut self, sample: &gst::Sample) -> anyhow::Result<Delivered> {
-        let arrived = Instant::now();
-        let buffer = sample.buffer().ok_or_else(|| anyhow!("delivers empty samples"))?;
-        let caps = sample.caps().ok_or_else(|| anyhow!("delivers pictures without a format"))?;
-        let info = match &self.caps {
-            Some((known, info)) if known.as_ptr() == caps.as_ptr() => info.clone(),
-            _ => {
-                let info = gst_video::VideoInfo::from_caps(caps)?;
-                self.caps = Some((caps.to_owned(), info.clone()));
-                info
-            }
-        };
-        let views = plane::copy_views(buffer, &info, self.layout, &self.pool)?;
-        let (Views::One(view) | Views::Both(view, _)) = &views;
-        let size = (view.width(), view.height());
-        let mut format = lock(&self.format);
-        let first = *format.view.get_or_insert(size);
-        if self.taken == 0 {
-            format.rate = rate(info.fps());
-        }
-        if first != size {
-            bail!(
-                "its pictures change from {}x{} to {}x{}; split it there",
-                first.0,
-                first.1,
-                size.0,
-                size.1
-            );
-        }
-        self.taken += 1;
-        let pts = buffer.pts();
-        let segment = sample.segment().and_then(|s| s.downcast_ref::<gst::ClockTime>());
-        let times = Times {
-            written: pts,
-            stream: segment.and_then(|segment| segment.to_stream_time(pts)),
-            running: segment.and_then(|segment| segment.to_running_time(pts)),
-        };
-        Ok(Delivered::Picture(Raw { views, times, arrived }))
-    }
-}
-
-/// Pictures a second; containers that do not know it write 0, some transport streams 90000.
-fn rate(fraction: gst::Fraction) -> Option<f64> {
-    let rate = f64::from(fraction.numer()) / f64::from(fraction.denom().max(1));
-    (rate > 0.0 && rate <= 1000.0).then_some(rate)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

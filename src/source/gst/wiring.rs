@@ -13,7 +13,7 @@ use gstreamer_app as gst_app;
 
 use super::input::Input;
 use super::pictures::{Pictures, Timing};
-use super::stream::Shared;
+use super::tap::Shared;
 
 /// Connects whatever turns out to be video with `target`.
 #[derive(Clone)]
@@ -46,12 +46,22 @@ pub(super) fn connect(
             wiring.decode_from(pipeline, picture_source(pictures, timing, shared.clone()).upcast())
         }
         Input::Uri(uri) => {
+            load_network();
             let decoder = wiring.decoder("uridecodebin")?;
             decoder.set_property("uri", uri);
             pipeline.add(&decoder)?;
             Ok(())
         }
         Input::Fragment(text) => wiring.fragment(pipeline, text),
+    }
+}
+
+/// Loads the network plug-ins while no stream of theirs runs: GLib 2.74 can lock up where one
+/// thread registers the types of sockets (loading "soup") while another first uses them.
+fn load_network() {
+    for name in ["souphttpsrc", "rtspsrc"] {
+        // Whether it is needed, and there, is found out when the stream starts.
+        let _ = gst::ElementFactory::find(name).map(|factory| factory.load());
     }
 }
 

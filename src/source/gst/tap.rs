@@ -1,0 +1,253 @@
+//! The streaming thread's side of a stream: the appsink that copies each picture and sends it, and
+//! what is noted of errors on the way.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use anyhow::{anyhow, bail};
+use crossbeam_channel::Sender;
+use gstreamer as gst;
+use gstreamer_app as gst_app;
+use gstreamer_video as gst_video;
+
+use super::message;
+use super::plane::{self, Layout, Views};
+use crate::pool::Pool;
+
+/// What the streaming thread hands on.
+pub(super) enum Delivered {
+    Picture(Raw),
+    End,
+}
+
+/// A picture before it is clear which of its times counts.
+pub(super) struct Raw {
+    pub(super) views: Views,
+    pub(super) times: Times,
+    pub(super) arrived: Instant,
+}
+
+/// The times of a picture; which one counts depends on the stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    /// As the buffer carries it.
+    pub(super) written: Option<gst::ClockTime>,
+    /// The place in the recording, edit lists considered.
+    pub(super) stream: Option<gst::ClockTime>,
+    /// Since the pipeline's zero, by its clock.
+    pub(super) running: Option<gst::ClockTime>,
+}
+
+/// What GStreamer's threads and the stream's owner both look at.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// The first error: later ones are its consequences.
+    error: Mutex<Option<String>>,
+    missing: Mutex<Option<String>>,
+    /// What is wrong with the first picture file that was left out.
+    damage: Mutex<Option<String>>,
+    /// What was found that is not video.
+    other: Mutex<Option<String>>,
+    warned: AtomicBool,
+    /// From now on pictures are counted in `skipped` instead of being copied.
+    count_only: AtomicBool,
+    skipped: AtomicU64,
+    /// The times as they are written are those of the recording. (Of Matroska: its demuxer else
+    /// lets every file start at zero, which would undo a later start of one eye.)
+    pub(super) absolute_times: AtomicBool,
+}
+
+impl Shared {
+    /// Notes what ended the stream.
+    pub(super) fn fail(&self, reason: String) {
+        lock(&self.error).get_or_insert(reason);
+    }
+
+    /// Notes a picture that is left out.
+    pub(super) fn note_damage(&self, what: String) {
+        tracing::debug!("{what}");
+        lock(&self.damage).get_or_insert(what);
+    }
+
+    /// Notes a part of the stream that is not video.
+    pub(super) fn note_other(&self, caps: &gst::Caps) {
+        if let Some(structure) = caps.structure(0) {
+            lock(&self.other).get_or_insert_with(|| structure.name().to_string());
+        }
+    }
+
+    /// Says why there is no video, when everything in the stream is known.
+    pub(super) fn fail_without_video(&self) {
+        let missing = lock(&self.missing).clone();
+        let other = lock(&self.other).clone();
+        self.fail(missing.unwrap_or_else(|| match other {
+            Some(other) => format!("there is no video in it, only {other}"),
+            None => "there is no video in it".to_owned(),
+        }));
+    }
+
+    /// What ended the stream.
+    pub(super) fn failure(&self) -> Option<String> {
+        lock(&self.error).clone()
+    }
+
+    /// Why there is not even a first picture: that a plug-in is missing, or a file is damaged,
+    /// says more than the error that follows from it.
+    pub(super) fn first_failure(&self) -> Option<String> {
+        let (missing, damage) = (lock(&self.missing).clone(), self.damage());
+        missing.or(damage).or_else(|| self.failure())
+    }
+
+    /// What is wrong with the first picture file that was left out.
+    pub(super) fn damage(&self) -> Option<String> {
+        lock(&self.damage).clone()
+    }
+
+    /// From now on pictures are only counted: see [`Shared::skipped`].
+    pub(super) fn count_only(&self) {
+        self.count_only.store(true, Ordering::SeqCst);
+    }
+
+    /// Pictures that were counted instead of delivered.
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::SeqCst)
+    }
+
+    /// Takes a message of the pipeline, on whichever thread it was posted.
+    pub(super) fn message(&self, message: &gst::Message) {
+        match message.view() {
+            gst::MessageView::Error(error) => self.fail(message::error_text(error)),
+            gst::MessageView::Warning(warning) => {
+                let text = message::readable(warning.error().message(), warning.debug().as_deref());
+                if self.warned.swap(true, Ordering::SeqCst) {
+                    tracing::debug!("GStreamer: {text}");
+                } else {
+                    tracing::warn!("GStreamer: {text} (further warnings are at level debug)");
+                }
+            }
+            gst::MessageView::Element(element) => {
+                if let Some(missing) = message::missing_plugin(element) {
+                    lock(&self.missing).get_or_insert(missing);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The format of the pictures, as the first one told it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Format {
+    /// Size of each view.
+    pub(super) view: Option<(usize, usize)>,
+    /// Pictures a second, where stated.
+    pub(super) rate: Option<f64>,
+}
+
+/// The end of a pipeline: sends its pictures, then [`Delivered::End`].
+pub(super) fn appsink(
+    sender: Sender<Delivered>,
+    shared: Arc<Shared>,
+    mut taker: Taker,
+) -> gst_app::AppSink {
+    let end = sender.clone();
+    let new_sample = move |sink: &gst_app::AppSink| {
+        let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
+        if shared.count_only.load(Ordering::SeqCst) {
+            shared.skipped.fetch_add(1, Ordering::SeqCst);
+            return Ok(gst::FlowSuccess::Ok);
+        }
+        match taker.take(&sample) {
+            Ok(picture) => {
+                sender.send(picture).map_err(|_| gst::FlowError::Flushing)?;
+                Ok(gst::FlowSuccess::Ok)
+            }
+            Err(error) => {
+                shared.fail(format!("{error:#}"));
+                let _ = sender.send(Delivered::End);
+                Err(gst::FlowError::Error)
+            }
+        }
+    };
+    let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(new_sample).eos(move |_| {
+        // The receiver is gone where the stream was closed first.
+        let _ = end.send(Delivered::End);
+    });
+    let sink = gst_app::AppSink::builder()
+        .sync(false)
+        .max_buffers(2)
+        .drop(false)
+        .enable_last_sample(false)
+        .caps(&plane::readable_caps())
+        .build();
+    sink.set_callbacks(callbacks.build());
+    sink
+}
+
+/// The streaming thread's work.
+pub(super) struct Taker {
+    layout: Layout,
+    pool: Pool<u8>,
+    caps: Option<(gst::Caps, gst_video::VideoInfo)>,
+    format: Arc<Mutex<Format>>,
+    taken: u64,
+}
+
+impl Taker {
+    /// Copies into buffers of `pool`; tells `format` what the first picture is like.
+    pub(super) fn new(layout: Layout, pool: Pool<u8>, format: Arc<Mutex<Format>>) -> Self {
+        Self { layout, pool, caps: None, format, taken: 0 }
+    }
+
+    fn take(&mut self, sample: &gst::Sample) -> anyhow::Result<Delivered> {
+        let arrived = Instant::now();
+        let buffer = sample.buffer().ok_or_else(|| anyhow!("delivers empty samples"))?;
+        let caps = sample.caps().ok_or_else(|| anyhow!("delivers pictures without a format"))?;
+        let info = match &self.caps {
+            Some((known, info)) if known.as_ptr() == caps.as_ptr() => info.clone(),
+            _ => {
+                let info = gst_video::VideoInfo::from_caps(caps)?;
+                self.caps = Some((caps.to_owned(), info.clone()));
+                info
+            }
+        };
+        let views = plane::copy_views(buffer, &info, self.layout, &self.pool)?;
+        let (Views::One(view) | Views::Both(view, _)) = &views;
+        let size = (view.width(), view.height());
+        let mut format = lock(&self.format);
+        let first = *format.view.get_or_insert(size);
+        if self.taken == 0 {
+            format.rate = rate(info.fps());
+        }
+        if first != size {
+            bail!(
+                "its pictures change from {}x{} to {}x{}; split it there",
+                first.0,
+                first.1,
+                size.0,
+                size.1
+            );
+        }
+        self.taken += 1;
+        let pts = buffer.pts();
+        let segment = sample.segment().and_then(|s| s.downcast_ref::<gst::ClockTime>());
+        let times = Times {
+            written: pts,
+            stream: segment.and_then(|segment| segment.to_stream_time(pts)),
+            running: segment.and_then(|segment| segment.to_running_time(pts)),
+        };
+        Ok(Delivered::Picture(Raw { views, times, arrived }))
+    }
+}
+
+/// Pictures a second; containers that do not know it write 0, some transport streams 90000.
+fn rate(fraction: gst::Fraction) -> Option<f64> {
+    let rate = f64::from(fraction.numer()) / f64::from(fraction.denom().max(1));
+    (rate > 0.0 && rate <= 1000.0).then_some(rate)
+}
+
+/// Locks; what a panicking thread left is still whole here.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
