@@ -242,7 +242,7 @@ fn a_damaged_picture_is_left_out_and_named() {
     std::fs::write(folder.path().join("0.png"), b"").unwrap();
     let mut source = opened(&two(&pattern, &pattern));
     let mut numbers = Vec::new();
-    let result = source.run(&Switch::default(), &mut |pair| {
+    let result = source.run(&Switch::default(), &mut |pair, _| {
         numbers.push(videos::read(&pair.left).1);
         ControlFlow::Continue(())
     });
