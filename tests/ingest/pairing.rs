@@ -101,6 +101,19 @@ fn streams_without_times_are_paired_by_number() {
     assert_eq!(play(&mut *opened(&spec)).counts, counts(12, 12, 0));
 }
 
+#[test]
+fn frames_that_share_a_time_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = steady(12, 20, Duration::ZERO);
+    let mut right = left.clone();
+    // What a demuxer makes of an AVI that lost its index: which of the three is at 250 ms?
+    right[3].1 = right[5].1;
+    right[4].1 = right[5].1;
+    let played = played(&pair_of(folder.path(), &left, &right, videos::MJPEG_MKV));
+    assert_eq!(played.pairs, same((0..3).chain(6..12)));
+    assert_eq!(played.counts, counts(12, 12, 9));
+}
+
 fn endless(live: bool) -> StreamSpec {
     let one = format!(
         "videotestsrc is-live={live} pattern=black ! video/x-raw,width=64,height=48,framerate=60/1"
@@ -188,4 +201,25 @@ fn live_eyes_share_a_clock() {
     assert!(skews.iter().all(|&skew| skew <= 8_000_000), "{skews:?}");
     let seconds = (times[59] - times[0]).as_secs_f64();
     assert!((0.9..1.6).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn a_live_source_ends_with_its_first_eye() {
+    let camera = |frames: i32| {
+        format!(
+            "videotestsrc is-live=true num-buffers={frames} ! \
+             video/x-raw,width=64,height=48,framerate=60/1"
+        )
+    };
+    let mut source = opened(&StreamSpec::Two { left: camera(-1), right: camera(20) });
+    let started = Instant::now();
+    let mut pairs = 0;
+    source
+        .run(&Switch::default(), &mut |_| {
+            pairs += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!((15..=20).contains(&pairs), "{pairs}");
+    assert!(started.elapsed() < Duration::from_secs(5));
 }

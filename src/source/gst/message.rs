@@ -7,6 +7,12 @@ pub(super) fn error_text(message: &gst::message::Error) -> String {
     readable(message.error().message(), message.debug().as_deref())
 }
 
+/// Whether it is the error of an element that could not push its data on, which says nothing of
+/// the cause.
+pub(super) fn is_consequence(message: &gst::message::Error) -> bool {
+    message.debug().is_some_and(|debug| debug.contains("streaming stopped, reason"))
+}
+
 /// GStreamer's debug text starts with a line of source file and element path, which helps nobody
 /// who reads the message.
 pub(super) fn readable(message: &str, debug: Option<&str>) -> String {

@@ -55,8 +55,10 @@ pub(super) struct Stream {
     delivered: Receiver<Delivered>,
     shared: Arc<Shared>,
     format: Arc<Mutex<Format>>,
-    /// Pictures that were looked at while opening.
+    /// Pictures that have been looked at but not handed out.
     first: VecDeque<Raw>,
+    /// Time of the picture handed out last.
+    last_time: Option<Duration>,
     live: bool,
     ended: bool,
     /// Since when a picture is waited for.
@@ -114,6 +116,7 @@ impl Stream {
             shared,
             format,
             first: VecDeque::new(),
+            last_time: None,
             live: false,
             ended: false,
             silent_since: None,
@@ -197,21 +200,29 @@ impl Stream {
     }
 
     /// The next picture, waiting for it no longer than `wait`.
+    ///
+    /// Pictures of a recording that share a time with a neighbour get none: a demuxer that lost
+    /// its index (a truncated AVI) so labels several, of which at most one is right.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
-        let next = match self.first.pop_front() {
-            Some(picture) => Some(Delivered::Picture(picture)),
-            None => self.next(wait),
-        };
-        match next {
-            Some(Delivered::Picture(Raw { views, times, arrived })) => {
-                self.taken += 1;
-                let timestamp = self.time(times);
-                self.note_file(timestamp);
-                Received::Picture(Picture { views, timestamp, arrived })
+        let ahead = if self.live { 1 } else { 2 };
+        while self.first.len() < ahead {
+            match self.next(wait) {
+                Some(Delivered::Picture(picture)) => self.first.push_back(picture),
+                Some(Delivered::End) => break,
+                None => return Received::Nothing,
             }
-            Some(Delivered::End) => Received::End,
-            None => Received::Nothing,
         }
+        let Some(Raw { views, times, arrived }) = self.first.pop_front() else {
+            return Received::End;
+        };
+        self.taken += 1;
+        let time = self.time(times);
+        let next = self.first.front().and_then(|next| self.time(next.times));
+        let before = std::mem::replace(&mut self.last_time, time);
+        let shared = !self.live && (time == next || time == before);
+        let timestamp = time.filter(|_| !shared);
+        self.note_file(time);
+        Received::Picture(Picture { views, timestamp, arrived })
     }
 
     /// What the streaming thread has next.

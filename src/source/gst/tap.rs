@@ -44,6 +44,8 @@ pub(super) struct Times {
 pub(super) struct Shared {
     /// The first error: later ones are its consequences.
     error: Mutex<Option<String>>,
+    /// The first error that only says that data stopped flowing; its reason is another one, if any.
+    stopped: Mutex<Option<String>>,
     missing: Mutex<Option<String>>,
     /// What is wrong with the first picture file that was left out.
     damage: Mutex<Option<String>>,
@@ -89,7 +91,7 @@ impl Shared {
 
     /// What ended the stream.
     pub(super) fn failure(&self) -> Option<String> {
-        lock(&self.error).clone()
+        lock(&self.error).clone().or_else(|| lock(&self.stopped).clone())
     }
 
     /// Why there is not even a first picture: that a plug-in is missing, or a file is damaged,
@@ -117,6 +119,9 @@ impl Shared {
     /// Takes a message of the pipeline, on whichever thread it was posted.
     pub(super) fn message(&self, message: &gst::Message) {
         match message.view() {
+            gst::MessageView::Error(error) if message::is_consequence(error) => {
+                lock(&self.stopped).get_or_insert_with(|| message::error_text(error));
+            }
             gst::MessageView::Error(error) => self.fail(message::error_text(error)),
             gst::MessageView::Warning(warning) => {
                 let text = message::readable(warning.error().message(), warning.debug().as_deref());

@@ -186,7 +186,15 @@ impl Wiring {
             gst::ParseFlags::FATAL_ERRORS,
         );
         let bin = built
-            .map_err(|error| anyhow!("cannot be built: {}", error.message()))?
+            .map_err(|error| {
+                let cure = match error.kind::<gst::ParseError>() {
+                    Some(gst::ParseError::NoSuchElement) => {
+                        "; check its name, or install its plug-in (gst-inspect-1.0 lists what is there)"
+                    }
+                    _ => "",
+                };
+                anyhow!("cannot be built: {}{cure}", error.message())
+            })?
             .downcast::<gst::Bin>()
             .map_err(|_| anyhow!("cannot be built: it is not a chain of elements"))?;
         pipeline.add(&bin)?;
