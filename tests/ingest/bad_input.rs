@@ -147,7 +147,15 @@ fn a_recording_that_just_stops_is_played_to_there() {
             pairs += 1;
             ControlFlow::Continue(())
         });
-        result.unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        // AVI's length is counted, not written: nothing then says that there was more.
+        match result {
+            Ok(()) => assert_eq!(name, "v.avi"),
+            Err(error) => {
+                let text = error.to_string();
+                let expected = format!("only {pairs} of about 100 pictures could be read");
+                assert!(text.contains(&expected) && text.contains("truncated"), "{text}");
+            }
+        }
         assert!((20..90).contains(&pairs), "{name}: {pairs}");
         // The whole eye is counted to its end.
         assert_eq!(source.counts(), counts(100, pairs, pairs), "{name}");
@@ -180,7 +188,9 @@ fn damage_in_the_middle_costs_what_is_damaged() {
         assert_eq!((seen.left, seen.pairs), (100, pairs), "{name}");
         if let Err(error) = result {
             let message = format!("{error:#}");
-            assert_says(&message, &["damaged_", "after"]);
+            assert_says(&message, &["damaged_"]);
+            let place = format!("only {} of about 100 pictures could be read", seen.right);
+            assert!(message.contains(", after ") || message.contains(&place), "{message}");
             assert!(!message.contains("GstPipeline"), "{message}");
         }
     }

@@ -215,7 +215,7 @@ fn a_live_source_ends_with_its_first_eye() {
     let started = Instant::now();
     let mut pairs = 0;
     source
-        .run(&Switch::default(), &mut |_| {
+        .run(&Switch::default(), &mut |_, _| {
             pairs += 1;
             ControlFlow::Continue(())
         })

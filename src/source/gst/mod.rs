@@ -20,7 +20,7 @@ use gstreamer::prelude::*;
 
 use self::input::Input;
 use self::plane::{Layout, Views};
-use self::stream::{Picture, Received, Stream};
+use self::stream::{CutShort, Picture, Received, Stream};
 use super::{Source, SourceCounts, SourceInfo};
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
@@ -233,7 +233,7 @@ fn period_of(rate: f64) -> Duration {
     Duration::from_secs_f64(1.0 / rate)
 }
 
-/// Says, as an error, what ended any of `streams` too early, and warns where one just stops.
+/// Says, as an error, what ended any of `streams` too early, and warns where one may have been cut.
 fn verdict(streams: &[Stream]) -> anyhow::Result<()> {
     let mut failures: Vec<String> = streams.iter().filter_map(Stream::failure).collect();
     failures.dedup();
@@ -241,13 +241,18 @@ fn verdict(streams: &[Stream]) -> anyhow::Result<()> {
         bail!(failures.join("; "));
     }
     for stream in streams {
-        if let Some((count, expected)) = stream.cut_short() {
-            tracing::warn!(
-                "{}: only {count} of about {expected} pictures could be read; is it truncated or \
-                 damaged?",
-                stream.name()
+        let Some(CutShort { count, expected, certain }) = stream.cut_short() else { continue };
+        let name = stream.name();
+        if certain {
+            bail!(
+                "{name}: only {count} of about {expected} pictures could be read; the file is truncated or \
+                 damaged"
             );
         }
+        tracing::warn!(
+            "{name}: only {count} of about {expected} pictures came; that is well where its frame rate \
+             varies or its sound is longer, else it is damaged"
+        );
     }
     Ok(())
 }

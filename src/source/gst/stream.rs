@@ -47,6 +47,16 @@ pub(super) enum Received {
     End,
 }
 
+/// A file that gave fewer pictures than its length says.
+pub(super) struct CutShort {
+    /// Pictures it gave.
+    pub(super) count: u64,
+    /// Pictures that were to be expected.
+    pub(super) expected: u64,
+    /// Whether nothing but damage explains it.
+    pub(super) certain: bool,
+}
+
 /// A running stream.
 pub(super) struct Stream {
     input: Input,
@@ -350,13 +360,21 @@ impl Stream {
         Some(format!("{name}: {lost} of {} pictures left out: {reason}", pictures.files.len()))
     }
 
-    /// Whether a file ended well but gave far fewer pictures than its length says: how many it
-    /// gave, and how many were expected.
-    pub(super) fn cut_short(&self) -> Option<(u64, u64)> {
+    /// Whether a file ended well but gave far fewer pictures than its length says.
+    pub(super) fn cut_short(&self) -> Option<CutShort> {
         let (count, expected) = (self.taken + self.skipped(), self.expected()?);
         let file = matches!(self.input, Input::File(_));
         // The length is only about right.
-        (file && self.ended && count + 2 + expected / 50 < expected).then_some((count, expected))
+        let slack = 2 + expected / 50;
+        if !(file && self.ended && count + slack < expected) {
+            return None;
+        }
+        // Fewer pictures than that are ordinary where the frame rate varies: then the last one still
+        // reaches the end. And where there is sound, the length may be that of the sound.
+        let length = self.pipeline.query_duration::<gst::ClockTime>()?.nseconds() as f64 * 1e-9;
+        let missing = length - self.last_time?.as_secs_f64();
+        let certain = missing * self.rate? > slack as f64 && !self.shared.has_other();
+        Some(CutShort { count, expected, certain })
     }
 
     /// What it is, for people.

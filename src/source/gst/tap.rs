@@ -101,6 +101,11 @@ impl Shared {
         missing.or(damage).or_else(|| self.failure())
     }
 
+    /// Whether the stream holds more than video.
+    pub(super) fn has_other(&self) -> bool {
+        lock(&self.other).is_some()
+    }
+
     /// What is wrong with the first picture file that was left out.
     pub(super) fn damage(&self) -> Option<String> {
         lock(&self.damage).clone()

@@ -132,12 +132,17 @@ impl Wiring {
 
     /// Takes `pad` if it is the first that shows video; `decode` allows a decoder in between.
     fn offer(&self, pad: &gst::Pad, decode: bool) {
-        if pad.is_linked() || pad.direction() != gst::PadDirection::Src || self.target.is_linked() {
+        if pad.is_linked() || pad.direction() != gst::PadDirection::Src {
             return;
         }
         let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
-        let result = if is_other(&caps) {
+        if is_other(&caps) {
             self.shared.note_other(&caps);
+        }
+        if self.target.is_linked() {
+            return;
+        }
+        let result = if is_other(&caps) {
             Ok(())
         } else if is_raw_video(&caps) {
             self.take(pad, &caps)
