@@ -1,0 +1,151 @@
+//! Bad input: a message that names the thing and the cure, the right exit status, no panic, and what
+//! was there before is intact.
+
+use super::*;
+
+/// Runs and expects this exit status and these words in the message.
+fn fails(folder: &Path, arguments: &[&str], status: i32, words: &[&str]) -> String {
+    let (code, stdout, stderr) = run(folder, arguments);
+    assert_eq!(code, status, "{arguments:?}: {stdout}{stderr}");
+    let error = stderr.lines().skip_while(|line| !line.starts_with("error: "));
+    let error = error.collect::<Vec<_>>().join("\n");
+    for word in words {
+        assert!(error.contains(word), "{arguments:?}: no {word:?} in {error:?}");
+    }
+    stderr
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_earlier_output_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    write_eyes(folder.path(), 4, 4);
+    std::fs::write(at("empty.mp4"), b"").unwrap();
+    std::fs::write(at("text.mkv"), b"these are no pictures".repeat(100)).unwrap();
+    std::fs::create_dir(at("folder")).unwrap();
+    write_video(&at("wide.mkv"), (128, 64), &vec![vec![7; 128 * 64]; 4], LOSSLESS);
+    write_video(&at("none.mkv"), SIZE, &[], LOSSLESS);
+    let sound = format!(
+        "audiotestsrc num-buffers=20 ! wavenc ! filesink location={}",
+        at("sound.wav").display()
+    );
+    let pipeline = gst::parse::launch(&sound).unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let bus = pipeline.bus().unwrap();
+    bus.timed_pop_filtered(gst::ClockTime::from_seconds(30), &[gst::MessageType::Eos]).unwrap();
+    pipeline.set_state(gst::State::Null).unwrap();
+
+    for (left, words) in [
+        ("missing.mp4", &["missing.mp4", "no such file"][..]),
+        ("folder", &["folder", "pattern"]),
+        ("empty.mp4", &["empty.mp4", "empty"]),
+        ("text.mkv", &["text.mkv"]),
+        ("none.mkv", &["none.mkv"]),
+        ("sound.wav", &["sound.wav", "no video"]),
+        ("wide.mkv", &["128x64", "96x64", "differ in size"]),
+        ("p/%03d.png", &["p/%03d.png"]),
+        ("nosuchelement ! identity", &["nosuchelement"]),
+        ("videotestsrc colour=1 ! identity", &["colour", "videotestsrc"]),
+    ] {
+        std::fs::write(at("o.mkv"), b"an earlier recording").unwrap();
+        let arguments = ["run", "--left", left, "--right", "r.mkv", "--record", "o.mkv"];
+        fails(folder.path(), &arguments, 1, words);
+        assert_eq!(std::fs::read(at("o.mkv")).unwrap(), b"an earlier recording", "{left}");
+    }
+}
+
+#[test]
+fn a_truncated_video_is_matched_up_to_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    write_eyes(folder.path(), 40, 40);
+    let whole = std::fs::read(at("l.mkv")).unwrap();
+    std::fs::write(at("cut.mkv"), &whole[..whole.len() / 2]).unwrap();
+    let arguments =
+        with_statistics(&["--left", "cut.mkv", "--right", "r.mkv", "--record", "o.mkv"]);
+    let (status, stdout, stderr) = run(folder.path(), &arguments);
+    assert_eq!(status, 1, "{stderr}");
+    assert_eq!(stderr.matches("cut.mkv: only").count(), 1, "{stderr}");
+    let statistics: Value = serde_json::from_str(&stdout).unwrap();
+    let frames = recorded(&at("o.mkv"));
+    assert!((10..30).contains(&frames.len()), "{}", frames.len());
+    assert_eq!(statistics["recorded"], frames.len());
+    assert_eq!(statistics["frames"]["right"], 40);
+    assert!(statistics["error"].as_str().unwrap().contains("truncated"));
+    for (n, frame) in frames.iter().enumerate() {
+        assert!(*frame == reference(n as u64), "frame {n}");
+    }
+}
+
+#[test]
+fn wrong_parameters_are_usage_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["run", "--demo", "--frames", "1"];
+    for (flags, words) in [
+        (&["-d", "0"][..], &["--disparities", "1..=1024"][..]),
+        (&["--p1", "50", "--p2", "20"], &["P2 is 20", "P1 is 50"]),
+        (&["--cost", "ad", "--ad-truncation", "200", "--p2", "80"], &["280", "255", "--p2"]),
+        (&["--min-disparity", "3000"], &["min_disparity"]),
+        (&["--set", "matching.disparites=3"], &["disparites", "disparities"]),
+        (&["--config", "c.toml"], &["c.toml:2", "pathz", "did you mean `paths`"]),
+        (&["--left", "x"], &["--left"]),
+    ] {
+        std::fs::write(folder.path().join("c.toml"), "[matching]\npathz = 8\n").unwrap();
+        fails(folder.path(), &[&demo[..], flags].concat(), 2, words);
+    }
+    fails(folder.path(), &["run"], 2, &["--demo", "--side-by-side", "stereod run --demo"]);
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["run", "--demo", "--demo-size", "96x64", "-d", "24", "--frames", "40"];
+    std::fs::write(folder.path().join("file"), b"x").unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("full.mkv")).unwrap();
+    for (flags, words) in [
+        (&["--record", "none/o.mkv"][..], &["none/o.mkv", "folder none does not exist"][..]),
+        (&["--preview", "none/o.mp4"], &["none/o.mp4", "does not exist"]),
+        (&["--record", "file/o.mkv"], &["file/o.mkv"]),
+        (&["--pictures", "file"], &["file"]),
+        (&["--record", "o.avi"], &["o.avi", ".mkv"]),
+        (&["--preview", "o.mkv"], &["o.mkv", ".mp4"]),
+        (&["--record", "full.mkv"], &["full.mkv", "disk is full"]),
+        (&["--stats", "none/s.json"], &["none/s.json"]),
+    ] {
+        fails(folder.path(), &[&demo[..], flags].concat(), 1, words);
+    }
+    // One full disk does not spoil the other output.
+    let both = ["--record", "full.mkv", "--pictures", "p"];
+    fails(folder.path(), &[&demo[..], &both].concat(), 1, &["full.mkv"]);
+    let first = image::open(folder.path().join("p/000000.png")).unwrap();
+    assert_eq!(first.into_luma16().into_raw(), reference(0));
+}
+
+#[test]
+fn what_this_machine_or_version_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["run", "--demo", "--frames", "1"];
+    let cuda = [&demo[..], &["--engine", "cuda"]].concat();
+    fails(folder.path(), &cuda, 1, &["CUDA", "--engine cpu"]);
+    let window = [&demo[..], &["--window"]].concat();
+    fails(folder.path(), &window, 1, &["display", "--headless"]);
+}
+
+#[test]
+fn stills_that_do_not_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    image::GrayImage::new(8, 6).save(at("a.png")).unwrap();
+    image::GrayImage::new(9, 6).save(at("b.png")).unwrap();
+    std::fs::write(at("text.png"), b"no picture").unwrap();
+    std::fs::write(at("o.png"), b"earlier").unwrap();
+    let matched = |left, right, output, status, words: &[&str]| {
+        fails(folder.path(), &["match", left, right, "-o", output], status, words);
+        assert_eq!(std::fs::read(at("o.png")).unwrap(), b"earlier");
+    };
+    matched("a.png", "b.png", "o.png", 1, &["8x6", "9x6"]);
+    matched("a.png", "c.png", "o.png", 1, &["c.png"]);
+    matched("a.png", "text.png", "o.png", 1, &["text.png"]);
+    matched("a.png", "a.png", "o.bmp", 2, &["o.bmp", ".png", ".pfm", ".pgm"]);
+    matched("a.png", "a.png", "a.png", 2, &["a.png"]);
+}

@@ -1,0 +1,109 @@
+//! How runs end: by signals, by being killed, live.
+
+use std::process::Child;
+
+use super::*;
+
+const ENDLESS: [&str; 7] = ["--demo", "--demo-size", "96x64", "--frames", "0", "--record", "o.mkv"];
+
+/// An endless run that has begun to write its recording.
+fn begun(folder: &Path, arguments: &[&str]) -> Child {
+    let mut command = stereod(folder, &with_statistics(arguments));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let file = folder.join("o.mkv");
+    wait_until("the recording grows", || {
+        std::fs::metadata(&file).is_ok_and(|file| file.len() > 100_000)
+    });
+    child
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+/// The frames of a recording are those of the demo scene, looked at here and there.
+fn assert_recorded(frames: &[Vec<u16>]) {
+    for n in (0..frames.len()).step_by(1 + frames.len() / 4) {
+        assert!(frames[n] == reference(n as u64), "frame {n}");
+    }
+}
+
+#[test]
+fn the_first_signal_finishes_the_files() {
+    for number in [libc::SIGINT, libc::SIGTERM] {
+        let folder = tempfile::tempdir().unwrap();
+        let child = begun(folder.path(), &ENDLESS);
+        signal(&child, number);
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(stderr.contains("once more to exit at once"), "{stderr}");
+        let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let path = folder.path().join("o.mkv");
+        let frames = recorded(&path);
+        assert_eq!(statistics["recorded"], frames.len());
+        assert_eq!(statistics["matched"], frames.len());
+        assert_recorded(&frames);
+        // A finished file knows its length.
+        let player = support::Player::open(&path, support::RECORDING).unwrap();
+        assert!(player.duration().is_some_and(|d| d > Duration::from_millis(30)));
+    }
+}
+
+#[test]
+fn a_killed_recording_is_readable_up_to_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = begun(folder.path(), &ENDLESS);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let path = folder.path().join("o.mkv");
+    let frames = recorded(&path);
+    assert!(frames.len() > 3, "{}", frames.len());
+    assert_recorded(&frames);
+    let tags = stereod::sink::video::read_recording_tags(&path).unwrap();
+    assert_eq!((tags.range.min, tags.range.count), (0, DISPARITIES));
+}
+
+#[test]
+fn live_sources_never_wait_and_what_is_dropped_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let eye = "videotestsrc is-live=true pattern=ball ! \
+               video/x-raw,format=GRAY8,width=320,height=240,framerate=60/1";
+    // One place in the queue is soon taken.
+    let arguments = ["--left", eye, "--right", eye, "--record", "o.mkv", "--set", "queue.pairs=1"];
+    let child = begun(folder.path(), &arguments);
+    signal(&child, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |key: &str| statistics[key].as_u64().unwrap();
+    assert!(count("matched") > 0);
+    assert_eq!(count("pairs"), count("matched") + count("dropped"), "{statistics}");
+    let output = &statistics["outputs"][0];
+    let taken = output["frames"].as_u64().unwrap() + output["dropped"].as_u64().unwrap();
+    assert_eq!(taken, count("matched"), "{statistics}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_does_not_grow() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [&ENDLESS[..], &["--preview", "o.mp4"]].concat();
+    let mut child = begun(folder.path(), &arguments);
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    let written = || std::fs::metadata(folder.path().join("o.mkv")).unwrap().len();
+    wait_until("the start is over", || written() > 2_000_000);
+    let (before, begun) = (resident(), written());
+    wait_until("much has been written", || written() > begun + 8_000_000);
+    let grown = resident().saturating_sub(before);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What leaked a byte a pixel and pair would have leaked as much as the file has grown.
+    assert!(grown < 4_000, "{before} KiB grew by {grown} KiB");
+}
