@@ -79,7 +79,7 @@ impl Default for Matching {
             p2: 80,
             p2_mode: P2Kind::Linear,
             p2_min: 3,
-            p2_slope: 1.5,
+            p2_slope: 2.0,
             uniqueness: 8,
             subpixel: true,
             left_right: OrOff::Value(1),
