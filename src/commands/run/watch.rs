@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::pipeline::{Outcome, Running};
 use crate::sink::window::{Counts, Remote, WindowStats};
+use crate::telemetry::logs;
 use crate::telemetry::progress::Progress;
 
 /// How often the figures are brought up to date.
@@ -35,6 +36,7 @@ impl Watch {
             None => "{spinner} {pos} pairs, {per_sec}, {elapsed}",
         };
         bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+        logs::write_above(Some(bar.clone()));
         Self { bar, remote, engine }
     }
 
@@ -50,6 +52,7 @@ impl Watch {
         }
         self.show(&running, progress);
         self.bar.finish_and_clear();
+        logs::write_above(None);
         running.join()
     }
 
