@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use crate::engine::Choice;
 use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::frame::DisparityRange;
+use crate::pair::PairBy;
 use crate::settings::{self, EngineKind, OrAuto, RangeMode, Settings, Simd};
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::window::View;
@@ -59,6 +60,15 @@ pub fn view(view: settings::View) -> View {
         settings::View::Disparity => View::Disparity,
         settings::View::Left => View::Left,
         settings::View::SideBySide => View::SideBySide,
+    }
+}
+
+/// What makes two frames a pair.
+pub fn pair_by(by: settings::PairBy) -> PairBy {
+    match by {
+        settings::PairBy::Auto => PairBy::Auto,
+        settings::PairBy::Time => PairBy::Time,
+        settings::PairBy::Index => PairBy::Index,
     }
 }
 

@@ -7,6 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::values::{OrAuto, Unfit};
 
+/// What makes two frames a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairBy {
+    /// Capture times where both eyes have them, else frame numbers.
+    #[default]
+    Auto,
+    /// Capture times.
+    Time,
+    /// Frame numbers.
+    Index,
+}
+
 /// How fast a recorded source is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -24,6 +37,8 @@ pub enum Pace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Source {
+    /// What makes two frames a pair.
+    pub pair_by: PairBy,
     /// Largest difference in time between the eyes of a pair, in milliseconds.
     pub tolerance_ms: OrAuto,
     /// How fast a recorded source is played.
@@ -34,7 +49,12 @@ pub struct Source {
 
 impl Default for Source {
     fn default() -> Self {
-        Source { tolerance_ms: OrAuto::Auto, pace: Pace::Auto, picture_rate: 30.0 }
+        Source {
+            pair_by: PairBy::Auto,
+            tolerance_ms: OrAuto::Auto,
+            pace: Pace::Auto,
+            picture_rate: 30.0,
+        }
     }
 }
 

@@ -105,6 +105,13 @@ fn the_longer_eye_is_counted_and_nothing_is_mismatched() {
     assert_eq!(statistics["unpaired"], json!({ "left": 3, "right": 0 }));
     assert_eq!(statistics["recorded"], json!(6));
     assert_eq!(recorded(&folder.path().join("o.mkv")), (0..6).map(reference).collect::<Vec<_>>());
+
+    // The same where numbers make the pairs, and a wrong word is no way to pair.
+    let by_index = [&arguments[..], &["--set", "source.pair_by=index"]].concat();
+    assert_eq!(super::statistics(folder.path(), &by_index)["recorded"], json!(6));
+    let wrong = [&["run"], &arguments[..], &["--set", "source.pair_by=number"]].concat();
+    let (status, _, stderr) = run(folder.path(), &wrong);
+    assert!(status == 2 && stderr.contains("index"), "{stderr}");
 }
 
 #[test]

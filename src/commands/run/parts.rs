@@ -51,6 +51,7 @@ pub fn open_source(
     };
     let settings = &loaded.settings.source;
     let options = GstOptions {
+        pair_by: convert::pair_by(settings.pair_by),
         tolerance: settings.tolerance(),
         picture_rate: settings.picture_rate,
         stop: control.stop.clone(),
