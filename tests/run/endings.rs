@@ -105,5 +105,5 @@ fn memory_does_not_grow() {
     child.kill().unwrap();
     child.wait().unwrap();
     // What leaked a byte a pixel and pair would have leaked as much as the file has grown.
-    assert!(grown < 4_000, "{before} KiB grew by {grown} KiB");
+    assert!(grown < 6_000, "{before} KiB grew by {grown} KiB");
 }

@@ -146,9 +146,9 @@ fn write_eyes(folder: &Path, left: u64, right: u64) {
     write_video(&folder.join("r.mkv"), SIZE, &rights, LOSSLESS);
 }
 
-/// Waits until `is_so`, for at most a minute.
+/// Waits until `is_so`, for at most five minutes: some machines are slow and busy.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..6000 {
+    for _ in 0..30_000 {
         if is_so() {
             return;
         }
