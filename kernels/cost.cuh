@@ -1,0 +1,80 @@
+// The matching cost C(p, d) as the aggregation sees it: a vector of candidates on request.
+//
+// `features.cu` prepares both pictures once: for each row of the left picture BASE_WORDS words a
+// column, and for each row of the right one PLANES planes of words, so laid out that the candidates of
+// a pixel lie behind each other and no column need be clamped any more. The aggregation keeps a window
+// of a few columns of both in shared memory and asks for the cost of one of its pixels.
+//
+// A cost is one header that defines
+//   BASE_WORDS   words a column of the left picture (beside its intensity, which is always there)
+//   PLANES       planes of the right picture
+//   COLUMNS      columns that one word of a plane covers
+//   REACH        columns left of a pixel that its candidates look at, in words of a plane * COLUMNS
+//   MARGIN       columns beside a pixel that its cost looks at
+//   base_feature(picture, x, y, word), match_feature(picture, column, y, plane), cost(...)
+#pragma once
+#include "lanes.cuh"
+
+// A picture of 8-bit intensities; columns and rows outside are the nearest inside.
+struct Picture {
+    const u8 *pixels;
+    int width, height;
+    __device__ __forceinline__ int at(int x, int y) const {
+        x = min(max(x, 0), width - 1);
+        y = min(max(y, 0), height - 1);
+        return pixels[(size_t)y * width + x];
+    }
+};
+
+// Column x of the left picture is column x + PAD of the prepared rows: room for the halo of the first
+// strip and for all candidates of its pixels.
+#define PAD (REACH + 64)
+// A window on the prepared rows in shared memory: WINDOW_COLUMNS columns of the left picture, and what
+// their candidates look at in the right one.
+#define WINDOW_PLANE_WORDS ((WINDOW_COLUMNS + REACH) / COLUMNS)
+// The planes' distance is chosen so that the lanes of a warp read different banks.
+#define WINDOW_PLANE_PITCH ((WINDOW_PLANE_WORDS + 31) / 32 * 32 + (R > PIXELS ? PIXELS / 2 : 16))
+#define WINDOW_BASE WINDOW_COLUMNS
+#define WINDOW_MATCH (WINDOW_COLUMNS * (1 + BASE_WORDS))
+#define WINDOW_WORDS (WINDOW_MATCH + PLANES * WINDOW_PLANE_PITCH)
+
+#if defined(COST_AD) && AD_WINDOW == 1
+#include "cost_ad.cuh"
+#elif defined(COST_AD)
+#include "cost_ad_window.cuh"
+#elif defined(COST_CENSUS)
+#include "cost_census.cuh"
+#elif defined(COST_COMBINED)
+#include "cost_combined.cuh"
+#endif
+
+// Where the prepared rows of both pictures lie.
+struct Features {
+    const u32 *steps;  // [height][row]: intensity and the penalties P2 of three paths, a byte each
+    const u32 *base;   // [height][BASE_WORDS][row]
+    const u32 *match;  // [height][PLANES][row / COLUMNS]
+    int row;           // columns of a prepared row, with PAD columns left of the picture
+};
+
+// Starts copying the window whose first column is `column` of row `y` to shared memory, with
+// `threads` threads.
+__device__ __forceinline__ void copy_window(u32 *window, const Features &from, int column, int y,
+                                            int thread, int threads) {
+    const u32 *steps = from.steps + (size_t)y * from.row + column + PAD;
+    for (int i = thread; i < WINDOW_COLUMNS; i += threads) copy4(window + i, steps + i);
+#if BASE_WORDS > 0
+#pragma unroll
+    for (int word = 0; word < BASE_WORDS; word++) {
+        const u32 *base = from.base + ((size_t)y * BASE_WORDS + word) * from.row + column + PAD;
+        u32 *to = window + WINDOW_BASE + word * WINDOW_COLUMNS;
+        for (int i = thread; i < WINDOW_COLUMNS; i += threads) copy4(to + i, base + i);
+    }
+#endif
+    int words = from.row / COLUMNS, first = (column + PAD - REACH) / COLUMNS;
+#pragma unroll
+    for (int plane = 0; plane < PLANES; plane++) {
+        const u32 *match = from.match + ((size_t)y * PLANES + plane) * words + first;
+        u32 *to = window + WINDOW_MATCH + plane * WINDOW_PLANE_PITCH;
+        for (int i = thread; i < WINDOW_PLANE_WORDS; i += threads) copy4(to + i, match + i);
+    }
+}

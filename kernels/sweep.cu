@@ -1,0 +1,212 @@
+// The vertical and the diagonal paths, and where their sums meet, the winner.
+//
+// Two sweeps run at once, one down from the first row and one up from the last. Each stores the sum of
+// its paths' L - C (FINISH = 0) until they meet in the middle; from there (FINISH = 1, a second launch)
+// each adds what the other and the horizontal paths have stored and picks the winner, so that the sum
+// over all paths never exists in memory.
+//
+// A block owns a strip of STRIP columns for all rows. Its vertical paths stay in registers; the
+// diagonal ones move by one column a row, through shared memory. Every TRADE rows neighbouring strips
+// exchange the border columns of the diagonal paths; in between each recomputes a border that shrinks
+// by one column a row. The exchange needs no fence: every word carries the number of the exchange in
+// the bits that a path cost leaves free, and the reader polls the data itself. All strips of a launch
+// must be resident together (a cooperative launch).
+//
+// A barrier a row keeps the warps of a block in step: MAIN_WARPS for the strip's paths, BORDER_WARPS
+// for each border, and the support warps, which load the next rows and, with FINISH, follow one row
+// behind with the winners and two rows behind with the rest (winner.cuh).
+//
+// Grid: [strips][sweeps].
+#include "sweep.cuh"
+#include "winner.cuh"
+
+// L of the next pixel from `best`, and `best` less the least path cost before it.
+__device__ __forceinline__ Vector advance(Vector &best, u32 least, const Vector &c, u32 lane) {
+    Vector path;
+#pragma unroll
+    for (int j = 0; j < R; j++) {
+        best.v[j] = sub2(best.v[j], least);
+        path.v[j] = add2(best.v[j], c.v[j]);
+        if (D < DP) path.v[j] |= padding(lane, j);
+    }
+    return path;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    sweep(Features features, int width, int columns, Rows rows_down, Rows rows_up, u32 *outbox,
+          u32 exchanges_before, u32 *state, u32 *sums_down, u32 *sums_up, const u32 *from_left,
+          const u32 *from_right, const u32 *steps_up, Results results) {
+    extern __shared__ uint4 shared_words[];
+    const Shared shared(reinterpret_cast<u32 *>(shared_words));
+    const int direction = blockIdx.y, strip = blockIdx.x, strips = gridDim.x;
+    const Rows rows = direction == 0 ? rows_down : rows_up;
+    if (rows.count == 0) return;
+    const int first_column = strip * STRIP, window_column = first_column - TRADE - MARGIN;
+    if (direction == 1) features.steps = steps_up;
+    const Exchange exchange(outbox, direction, strip, strips, exchanges_before);
+    u32 *own_state = state + (size_t)direction * 3 * columns * DH;
+    const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / G;
+    const u32 lane = group_lane();
+    const Edges edges(lane);
+
+    // The first rows' windows.
+    for (int i = 0; i < WINDOWS - 1; i++) {
+        if (i < rows.count)
+            copy_window(shared.window(i), features, window_column, rows.at(i), threadIdx.x, THREADS);
+        copies_end_group();
+    }
+    // The diagonal paths' vectors of the row before the first: those of the launch before, or zeros. A
+    // path that begins has L = C, which is what the recurrence makes of a vector of equal values.
+    if (DIAGONALS) {
+        for (int first = warp * PIXELS; first < 2 * 2 * SLOTS; first += THREADS / 32 * PIXELS) {
+            // The last groups of a warp may repeat the last vector: all lanes must take part.
+            int i = min(first + group, 2 * 2 * SLOTS - 1);
+            int diagonal = i / (2 * SLOTS), buffer = i / SLOTS % 2, slot = i % SLOTS;
+            int column = first_column + slot - (diagonal == 0 ? TRADE : 0);
+            Vector path = filled(0);
+            if (rows.resumed && column >= 0 && column < columns && buffer == 1)
+                path = read_state(own_state, 1 + diagonal, columns, column, lane);
+            shared.put(diagonal, buffer, slot, lane, path, least_of(path));
+        }
+    }
+    // Around the sums there is nothing to be found.
+    for (int i = threadIdx.x; i < KEY_WORDS; i += THREADS) shared.keys[i] = 0xffffffffu;
+    copies_wait<0>();
+    __syncthreads();
+
+    if (warp < MAIN_WARPS) {
+        const int column = warp * PIXELS + group, x = first_column + column;
+        const bool inside = x < width, partial = first_column + STRIP > width;
+        Vector vertical = filled(0);
+        if (rows.resumed) vertical = read_state(own_state, 0, columns, x, lane);
+        u32 least = least_of(vertical);
+        u32 *out = (direction == 0 ? sums_down : sums_up) + ((size_t)rows.first * columns + x) * G * SUM_WORDS;
+        const ptrdiff_t out_step = (ptrdiff_t)rows.step * columns * G * SUM_WORDS;
+        int until_exchange = TRADE;
+
+        for (int i = 0; i < rows.count; i++) {
+            const u32 *window = shared.window(i);
+            const u32 steps = window[TRADE + MARGIN + column];
+            const Vector c = cost(window, TRADE + MARGIN + column, lane, steps, window_column, width);
+            const int before = (i + 1) & 1, now = i & 1;
+
+            Vector sum = recurrence(vertical, add2(least, __byte_perm(steps, 0, 0x4141)), edges);
+            vertical = advance(sum, least, c, lane);
+            if (DIAGONALS) {
+                u32 least_right, least_left;
+                Vector right = shared.get(0, before, column - 1 + TRADE, lane, least_right);
+                Vector left = shared.get(1, before, column + 1, lane, least_left);
+                Vector best_right = recurrence(right, add2(least_right, __byte_perm(steps, 0, 0x4242)), edges);
+                Vector best_left = recurrence(left, add2(least_left, __byte_perm(steps, 0, 0x4343)), edges);
+                right = advance(best_right, least_right, c, lane);
+                left = advance(best_left, least_left, c, lane);
+#pragma unroll
+                for (int j = 0; j < R; j++) sum.v[j] = add2(sum.v[j], add2(best_right.v[j], best_left.v[j]));
+                // Right of the picture no path comes in. (The first question is the same for the block.)
+                if (partial && !inside) left = filled(0);
+                shared.put_vector(0, now, column + TRADE, lane, right);
+                shared.put_vector(1, now, column, lane, left);
+                // The three least values travel through the lanes as two registers.
+                u32 pair = __byte_perm(lesser_half(least_of_registers(right)),
+                                       lesser_half(least_of_registers(left)), 0x5410);
+                least = least_of(vertical);
+                pair = least_of_lanes(pair);
+                least_right = __byte_perm(pair, 0, 0x1010);
+                least_left = __byte_perm(pair, 0, 0x3232);
+                if (lane == 0) {
+                    shared.put_least(0, now, column + TRADE, least_right);
+                    shared.put_least(1, now, column, least_left);
+                }
+                if (--until_exchange == 0) {
+                    until_exchange = TRADE;
+                    if (i + 1 < rows.count)
+                        exchange.send(i / TRADE, column, lane, right, least_right, left, least_left);
+                }
+            } else {
+                least = least_of(vertical);
+            }
+
+#if FINISH
+            put_sums(shared.tile(i) + column * TILE_PITCH, sum, c, lane);
+#else
+            store_sum(out, lane, sum);
+            out += out_step;
+#endif
+            if (!FINISH && i + 1 == rows.count) {
+                write_state(own_state, 0, columns, x, lane, vertical);
+                if (DIAGONALS) {
+                    u32 ignored;
+                    write_state(own_state, 1, columns, x, lane, shared.get(0, now, column + TRADE, lane, ignored));
+                    write_state(own_state, 2, columns, x, lane, shared.get(1, now, column, lane, ignored));
+                }
+            }
+            __syncthreads();
+        }
+    } else if (warp < MAIN_WARPS + 2 * BORDER_WARPS) {
+        // The columns left of the strip, whose paths come from the left, and those right of it; 0 is the
+        // column next to the strip.
+        const int side = (warp - MAIN_WARPS) / MAX(1, BORDER_WARPS);
+        const int first = (warp - MAIN_WARPS) % MAX(1, BORDER_WARPS) * PIXELS, distance = first + group;
+        const bool neighbour = side == 0 ? strip > 0 : strip + 1 < strips;
+        const int at = min(distance, TRADE - 2), slot = side == 0 ? TRADE - 1 - at : STRIP + at;
+        const int window_x = TRADE + MARGIN + (side == 0 ? -1 - at : STRIP + at);
+        const bool empty = first_column + window_x - TRADE - MARGIN >= width;
+        const u32 penalty = side == 0 ? 0x4242u : 0x4343u;
+        int border = TRADE;
+        for (int i = 0; i < rows.count; i++) {
+            const int before = (i + 1) & 1, now = i & 1;
+            border--;  // Columns to recompute in this row.
+            if (neighbour && first < border) {
+                const u32 *window = shared.window(i);
+                const u32 steps = window[window_x];
+                const Vector c = cost(window, window_x, lane, steps, window_column, width);
+                u32 least;
+                Vector path = shared.get(side, before, side == 0 ? slot - 1 : slot + 1, lane, least);
+                path = recurrence(path, add2(least, __byte_perm(steps, 0, penalty)), edges);
+                path = advance(path, least, c, lane);
+                if (empty) path = filled(0);
+                least = least_of(path);
+                if (distance < border) shared.put(side, now, slot, lane, path, least);
+            }
+            if (border == 0) {
+                border = TRADE;
+                if (neighbour && i + 1 < rows.count)
+                    exchange.receive(shared, i / TRADE, side, now, distance, lane);
+            }
+            __syncthreads();
+        }
+    } else {
+        const int support = warp - MAIN_WARPS - 2 * BORDER_WARPS;
+        const int column = support * PIXELS + group;
+        Stored stored(shared, direction == 0 ? sums_up : sums_down, from_left, from_right, columns,
+                      first_column + column, support * 32 + threadIdx.x % 32, lane);
+        const bool picks = FINISH && support < MAIN_WARPS, loads = support == SUPPORT_WARPS - 1;
+        if (picks) stored.begin(rows);
+        for (int i = 0; i < rows.count + (FINISH ? 2 : 0); i++) {
+            if (loads) {
+                int next = i + WINDOWS - 1;
+                if (next < rows.count)
+                    copy_window(shared.window(next), features, window_column, rows.at(next), threadIdx.x % 32, 32);
+                copies_end_group();
+            }
+#if FINISH
+            if (picks && i >= 1 && i <= rows.count)
+                pick_winner(shared, stored, rows, i - 1, column, first_column, width, loads, lane);
+            if (i >= 2) {
+                const int y = rows.at(i - 2);
+                if (loads) complete(shared, i - 2, first_column, width, y, columns, results);
+#if LEFT_RIGHT
+                else match_right(shared, i - 2, support * 32 + threadIdx.x % 32, first_column, width, y, results);
+#endif
+            }
+#endif
+            // The next row's window must be there; a warp that also picks has twice as many copies.
+            if (loads && picks) copies_wait<2 * (WINDOWS - 3)>();
+            else if (loads) copies_wait<WINDOWS - 2>();
+            if (i < rows.count) __syncthreads();
+#if FINISH
+            else support_barrier();
+#endif
+        }
+    }
+}
