@@ -140,6 +140,7 @@ fn params() -> impl Strategy<Value = Params> {
                 subpixel,
                 left_right,
                 median,
+                speckle: None,
             }
         },
     )
@@ -183,6 +184,7 @@ fn usual() -> Params {
         subpixel: true,
         left_right: Some(1),
         median: Median::Three,
+        speckle: None,
     }
 }
 

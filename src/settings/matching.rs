@@ -124,6 +124,7 @@ impl Matching {
                 5 => Median::Five,
                 _ => Median::Off,
             },
+            speckle: None,
         };
         params.check()?;
         Ok(params)
@@ -150,6 +151,7 @@ pub(super) fn keys_of(error: &ParamsError) -> &'static [&'static str] {
         ParamsError::Paths(_) => &["paths"],
         ParamsError::Truncation => &["ad_truncation"],
         ParamsError::Window(_) => &["ad_window"],
+        ParamsError::Census(_) | ParamsError::Weight { .. } | ParamsError::NoWeight => &["cost"],
         ParamsError::PenaltyOrder { .. } => &["p1", "p2"],
         ParamsError::PenaltyFloor { .. } => &["p2_min", "p2"],
         ParamsError::PathCost { .. } => &["p2", "ad_truncation"],

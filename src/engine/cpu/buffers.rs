@@ -81,7 +81,10 @@ impl Scratch {
     pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Self {
         let Geometry { width, depth, band_rows, planes, ring, vertical, .. } = *geometry;
         let chain_bytes = vertical * geometry.chain_slots() * depth;
-        let matching::Cost::Ad { window, .. } = params.cost;
+        let window = match params.cost {
+            matching::Cost::Ad { window, .. } => window,
+            _ => 1,
+        };
         let slab_pixels = if window > 1 { width } else { 0 };
         Self {
             excesses: Block::new(band_rows * width * planes * depth),

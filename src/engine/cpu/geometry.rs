@@ -116,6 +116,7 @@ mod tests {
             subpixel: true,
             left_right: None,
             median: Median::Off,
+            speckle: None,
         };
         for width in [1, 2, 31, 32, 33, 64, 100] {
             let geometry = Geometry::new(&params, width, 19, 64);

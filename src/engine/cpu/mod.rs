@@ -45,7 +45,7 @@ pub use self::simd::SimdChoice;
 use self::team::Team;
 use crate::engine::Engine;
 use crate::frame::{DisparityMap, Matched, StereoPair};
-use crate::matching::Params;
+use crate::matching::{Cost, Params};
 use crate::pool::Pool;
 
 /// What of the machine the engine uses.
@@ -84,6 +84,12 @@ impl CpuEngine {
         options: CpuOptions,
     ) -> anyhow::Result<Self> {
         params.check()?;
+        if !matches!(params.cost, Cost::Ad { .. }) || params.speckle.is_some() {
+            bail!(
+                "the CPU engine cannot compute the cost {} or remove speckles yet",
+                params.cost.name()
+            );
+        }
         if width == 0 || height == 0 {
             bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
         }

@@ -86,7 +86,9 @@ impl Frame<'_> {
 
     fn work_with<V: Lanes, const MAX: usize, const EXACT: bool>(&self, thread: usize) {
         let mut scratch = self.scratches[thread].lock().unwrap_or_else(|e| e.into_inner());
-        let matching::Cost::Ad { truncation, window } = self.params.cost;
+        let matching::Cost::Ad { truncation, window } = self.params.cost else {
+            unreachable!("the engine was not made for this cost");
+        };
         if window == 1 {
             let cost = AdCost {
                 left: self.left.pixels().as_ptr(),
