@@ -91,6 +91,11 @@ impl Geometry {
         (self.width - 1 + self.depth).next_multiple_of(64)
     }
 
+    /// Bytes of a row of the left eye's planes (`features.rs`): whole vectors.
+    pub fn feature_stride(&self) -> usize {
+        self.width.next_multiple_of(64)
+    }
+
     /// Slots of one path's vectors within a band: every path that crosses the band has its own.
     pub fn chain_slots(&self) -> usize {
         self.width + 2 * self.band_rows
