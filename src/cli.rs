@@ -359,8 +359,9 @@ mod tests {
                 Command::Bench(args) => args.flags(),
                 _ => unreachable!(),
             };
-            let settings = layer.over(crate::settings::Layers::new()).finish().unwrap().settings;
-            assert_eq!((settings.matching.disparities, settings.matching.p1), (32, 9));
+            let loaded = layer.over(crate::settings::Layers::new()).finish().unwrap();
+            let settings = &loaded.settings;
+            assert_eq!((settings.matching.disparities, loaded.params.p1), (32, 9));
             assert_eq!(settings.engine.threads, 2);
         }
     }

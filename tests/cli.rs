@@ -89,7 +89,7 @@ fn wrong_usage_is_refused() {
         (&["run", "--demo", "--disparites", "3"], "--disparities"),
         (&["run", "--left", "a.mp4"], "--right"),
         (&["run", "--demo", "--side-by-side", "a.mp4"], "cannot be used with"),
-        (&["run", "--demo", "--p1", "300"], "300 is not in 0..=255"),
+        (&["run", "--demo", "--p1", "300"], "`auto` or a whole number from 0 to 255"),
         (&["run", "--demo", "--engine", "gpu"], "cuda"),
         (&["match", "l.png", "r.png"], "--output"),
         (&["bench", "--size", "640"], "640x480"),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use stereod::engine::Engine;
 use stereod::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
 use stereod::frame::{DisparityRange, Image, StereoPair};
-use stereod::matching::{Cost, Median, P2Mode, Params, Paths, match_pair};
+use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
 
 /// A pair with the given pictures.
 fn pair(left: Image, right: Image) -> StereoPair {
@@ -101,6 +101,63 @@ fn p2_modes() -> impl Strategy<Value = P2Mode> {
     ]
 }
 
+/// Plain windows of every number of descriptor bytes, and the symmetric one.
+fn windows() -> impl Strategy<Value = CensusWindow> {
+    prop_oneof![
+        2 => Just(CensusWindow::Symmetric9x7),
+        1 => Just(CensusWindow::Plain { width: 5, height: 5 }),
+        1 => Just(CensusWindow::Plain { width: 9, height: 7 }),
+        4 => (0u8..=32, 0u8..=32)
+            .prop_map(|(across, down)| CensusWindow::Plain {
+                width: 2 * across + 1,
+                height: 2 * down + 1,
+            })
+            .prop_map(fitting),
+    ]
+}
+
+/// The window, made smaller where it has too many pixels, larger where it has none but the centre.
+fn fitting(window: CensusWindow) -> CensusWindow {
+    let CensusWindow::Plain { mut width, mut height } = window else { return window };
+    while u32::from(width) * u32::from(height) > 65 {
+        if width > height { width -= 2 } else { height -= 2 }
+    }
+    if (width, height) == (1, 1) {
+        width = 3;
+    }
+    CensusWindow::Plain { width, height }
+}
+
+fn costs() -> impl Strategy<Value = Cost> {
+    let truncation = || prop_oneof![3 => 0u8..=12, 1 => any::<u8>()];
+    prop_oneof![
+        2 => (1u8..=255, prop_oneof![1 => Just(1u8), 1 => Just(3u8), 1 => Just(5), 1 => Just(7)])
+            .prop_map(|(truncation, window)| Cost::Ad { truncation, window }),
+        2 => windows().prop_map(|window| Cost::Census { window }),
+        1 => Just(COMBINED),
+        2 => (0u8..=127, 0u8..=127, 0u8..=127, truncation(), truncation()).prop_map(
+            |(census_weight, gradient_weight, intensity_weight, gradient_truncation, intensity)| {
+                Cost::Combined {
+                    census_weight,
+                    gradient_weight,
+                    intensity_weight,
+                    gradient_truncation,
+                    intensity_truncation: intensity,
+                }
+            }
+        ),
+    ]
+    .prop_filter("a cost from 1 to 255", |cost| (1..=255).contains(&cost.max()))
+}
+
+fn speckles() -> impl Strategy<Value = Option<Speckle>> {
+    prop_oneof![
+        2 => Just(None),
+        3 => (prop_oneof![0u32..30, 30u32..2000], prop_oneof![0u16..50, any::<u16>()])
+            .prop_map(|(size, range_16)| Some(Speckle { size, range_16 })),
+    ]
+}
+
 fn params() -> impl Strategy<Value = Params> {
     let range = (
         prop_oneof![Just(0i32), -20i32..20, -200i32..200],
@@ -110,7 +167,6 @@ fn params() -> impl Strategy<Value = Params> {
             1 => 141usize..=300,
         ],
     );
-    let cost = (1u8..=255, prop_oneof![4 => Just(1u8), 1 => Just(3u8), 1 => Just(5), 1 => Just(7)]);
     let paths =
         prop_oneof![1 => Just(Paths::Four), 1 => Just(Paths::Five), 2 => Just(Paths::Eight)];
     let refinement = (
@@ -118,20 +174,21 @@ fn params() -> impl Strategy<Value = Params> {
         any::<bool>(),
         prop_oneof![Just(None), (0u16..4).prop_map(Some)],
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
+        speckles(),
     );
-    (range, cost, paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
-        |((min, count), (truncation, window), paths, (p1, p2), p2_mode, refinement)| {
+    (range, costs(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
+        |((min, count), cost, paths, (p1, p2), p2_mode, refinement)| {
             // Bring the penalties into their limits.
-            let p2 = p2.min(255 - truncation);
+            let p2 = p2.min((255 - cost.max()) as u8);
             let p1 = (u16::from(p1) % (u16::from(p2) + 1)) as u8;
             let p2_mode = match p2_mode {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
                 other => other,
             };
-            let (uniqueness, subpixel, left_right, median) = refinement;
+            let (uniqueness, subpixel, left_right, median, speckle) = refinement;
             Params {
                 range: DisparityRange { min, count },
-                cost: Cost::Ad { truncation, window },
+                cost,
                 paths,
                 p1,
                 p2,
@@ -140,6 +197,7 @@ fn params() -> impl Strategy<Value = Params> {
                 subpixel,
                 left_right,
                 median,
+                speckle,
             }
         },
     )
@@ -170,6 +228,15 @@ proptest! {
     }
 }
 
+/// The combined cost as the settings have it.
+const COMBINED: Cost = Cost::Combined {
+    census_weight: 14,
+    gradient_weight: 11,
+    intensity_weight: 8,
+    gradient_truncation: 5,
+    intensity_truncation: 6,
+};
+
 /// The parameters that the cases below vary.
 fn usual() -> Params {
     Params {
@@ -183,6 +250,7 @@ fn usual() -> Params {
         subpixel: true,
         left_right: Some(1),
         median: Median::Three,
+        speckle: None,
     }
 }
 
@@ -234,6 +302,67 @@ fn extreme_costs_and_penalties() {
                 params.check().unwrap();
                 compare_everywhere(&params, (41, 18));
             }
+        }
+    }
+}
+
+/// Costs whose descriptors take 3, 4 and 8 bytes, and the widest and the highest window.
+fn structural_costs() -> Vec<Cost> {
+    let plain = |width, height| Cost::Census { window: CensusWindow::Plain { width, height } };
+    vec![
+        Cost::Census { window: CensusWindow::Symmetric9x7 },
+        plain(5, 5),
+        plain(3, 1),
+        plain(11, 3),
+        plain(13, 5),
+        plain(65, 1),
+        plain(1, 65),
+        COMBINED,
+        Cost::Combined {
+            census_weight: 8,
+            gradient_weight: 3,
+            intensity_weight: 2,
+            gradient_truncation: 255,
+            intensity_truncation: 255,
+        },
+        Cost::Combined {
+            census_weight: 0,
+            gradient_weight: 0,
+            intensity_weight: 127,
+            gradient_truncation: 0,
+            intensity_truncation: 1,
+        },
+    ]
+}
+
+#[test]
+fn descriptors_of_every_size_on_pictures_of_every_size() {
+    for (i, cost) in structural_costs().into_iter().enumerate() {
+        let p2 = 80.min((255 - cost.max()) as u8);
+        let paths = [Paths::Four, Paths::Five, Paths::Eight][i % 3];
+        let params = Params { cost, paths, p2, ..usual() };
+        for size in [(1, 1), (1, 30), (40, 1), (7, 3), (63, 17), (130, 9)] {
+            compare_everywhere(&params, size);
+        }
+        for (min, count) in [(-5, 1), (-40, 130), (3, 64)] {
+            let range = DisparityRange { min, count };
+            compare_everywhere(&Params { range, ..params.clone() }, (45, 13));
+        }
+    }
+}
+
+#[test]
+fn speckles_across_the_borders_between_threads() {
+    for (size, range_16) in [(2, 0), (9, 4), (40, 16), (80, 32), (5000, u16::MAX)] {
+        for median in [Median::Off, Median::Five] {
+            let speckle = Some(Speckle { size, range_16 });
+            let params = Params { cost: COMBINED, speckle, median, ..usual() };
+            for size in [(1, 1), (1, 23), (29, 1), (90, 31)] {
+                compare_everywhere(&params, size);
+            }
+            let options = CpuOptions { threads: Some(9), simd: SimdChoice::Auto };
+            compare(&params, (90, 31), options, &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
+            compare(&params, (50, 5), options, &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
         }
     }
 }

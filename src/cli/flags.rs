@@ -7,7 +7,9 @@ use std::str::FromStr;
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use toml::Value;
 
-use crate::settings::{CostKind, Engine, EngineKind, Layers, OrOff, P2Kind};
+use crate::matching::CensusWindow;
+use crate::matching::params::WEIGHT_MAX;
+use crate::settings::{CostKind, Engine, EngineKind, Layers, OrAuto, OrOff, P2Kind};
 use crate::telemetry::logs::Verbosity;
 
 /// Settings that were given as flags, in the order in which they are laid on the settings.
@@ -36,6 +38,18 @@ impl FlagLayer {
         value: Option<impl TryInto<i64>>,
     ) {
         self.put(section, key, flag, value.map(|value| value.try_into().unwrap_or(i64::MAX)));
+    }
+
+    /// Like [`FlagLayer::put`] for a number or `auto`.
+    pub fn put_auto(
+        &mut self,
+        section: &'static str,
+        key: &'static str,
+        flag: &'static str,
+        value: Option<OrAuto<impl Into<Value>>>,
+    ) {
+        let value = value.map(|value| value.value().map_or(Value::from("auto"), Into::into));
+        self.put(section, key, flag, value);
     }
 
     /// Like [`FlagLayer::put`] for a name.
@@ -126,7 +140,7 @@ pub struct MatchingFlags {
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     pub min_disparity: Option<i32>,
 
-    /// How well two pixels agree: `ad` is the absolute difference
+    /// How well two pixels agree
     #[arg(long, value_name = "COST")]
     pub cost: Option<CostKind>,
 
@@ -134,34 +148,61 @@ pub struct MatchingFlags {
     #[arg(long, value_name = "N", value_parser = ["4", "5", "8"])]
     pub paths: Option<String>,
 
-    /// Penalty for a disparity step of one pixel, 0 to 255
-    #[arg(long, value_name = "COST")]
-    pub p1: Option<u8>,
+    /// Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: what suits the cost
+    #[arg(long, value_name = "COST|auto")]
+    pub p1: Option<OrAuto<u8>>,
 
     /// Penalty for a larger step, P1 to 255
-    #[arg(long, value_name = "COST")]
-    pub p2: Option<u8>,
+    #[arg(long, value_name = "COST|auto")]
+    pub p2: Option<OrAuto<u8>>,
 
     /// How P2 depends on the step in brightness
     #[arg(long, value_name = "MODE")]
     pub p2_mode: Option<P2Kind>,
 
     /// Smallest P2 of the mode `linear`
-    #[arg(long, value_name = "COST")]
-    pub p2_min: Option<u8>,
+    #[arg(long, value_name = "COST|auto")]
+    pub p2_min: Option<OrAuto<u8>>,
 
     /// What P2 loses for every grey level of step in the mode `linear`, 0 to 255
-    #[arg(long, value_name = "COST")]
-    pub p2_slope: Option<f64>,
+    #[arg(long, value_name = "COST|auto")]
+    pub p2_slope: Option<OrAuto>,
 
-    /// Differences larger than this many grey levels count as this much, 1 to 255
+    /// Cost `ad`: differences larger than this many grey levels count as this much, 1 to 255
     #[arg(long, value_name = "LEVELS")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..))]
     pub ad_truncation: Option<u8>,
 
-    /// Side of the window over which the difference is averaged, in pixels
+    /// Cost `ad`: side of the window over which the difference is averaged, in pixels
     #[arg(long, value_name = "PX", value_parser = ["1", "3", "5", "7"])]
     pub ad_window: Option<String>,
+
+    /// Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels
+    #[arg(long, value_name = "WINDOW")]
+    pub census_window: Option<CensusWindow>,
+
+    /// Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127
+    #[arg(long, value_name = "SIXTEENTHS")]
+    #[arg(value_parser = clap::value_parser!(u8).range(..=i64::from(WEIGHT_MAX)))]
+    pub census_weight: Option<u8>,
+
+    /// Cost `combined`: sixteenths that a grey level of difference in gradient counts, 0 to 127
+    #[arg(long, value_name = "SIXTEENTHS")]
+    #[arg(value_parser = clap::value_parser!(u8).range(..=i64::from(WEIGHT_MAX)))]
+    pub gradient_weight: Option<u8>,
+
+    /// Cost `combined`: sixteenths that a grey level of difference in intensity counts, 0 to 127
+    #[arg(long, value_name = "SIXTEENTHS")]
+    #[arg(value_parser = clap::value_parser!(u8).range(..=i64::from(WEIGHT_MAX)))]
+    pub intensity_weight: Option<u8>,
+
+    /// Cost `combined`: larger differences in gradient count as this many grey levels, 0 to 255
+    #[arg(long, value_name = "LEVELS")]
+    pub gradient_truncation: Option<u8>,
+
+    /// Cost `combined`: larger differences in intensity count as this many grey levels, 0 to 255
+    #[arg(long, value_name = "LEVELS")]
+    pub intensity_truncation: Option<u8>,
 
     /// Invalidate pixels where another disparity is this close, in percent; 0 is off
     #[arg(long, value_name = "PERCENT")]
@@ -173,8 +214,16 @@ pub struct MatchingFlags {
     pub left_right: Option<OrOff>,
 
     /// Side of the median filter's window in pixels; 0 is off
-    #[arg(long, value_name = "PX", value_parser = ["0", "3", "5"])]
+    #[arg(long, value_name = "PX", value_parser = ["0", "3", "5", "auto"])]
     pub median: Option<String>,
+
+    /// Invalidate connected regions of fewer pixels; 0 is off
+    #[arg(long, value_name = "PIXELS|auto")]
+    pub speckle_size: Option<OrAuto<u32>>,
+
+    /// Largest difference in disparity between neighbours of a region
+    #[arg(long, value_name = "PX")]
+    pub speckle_range: Option<f64>,
 
     /// Sixteenths of a pixel instead of whole ones
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
@@ -192,20 +241,37 @@ impl MatchingFlags {
         layer.put_whole(SECTION, "min_disparity", "--min-disparity", self.min_disparity);
         layer.put_name(SECTION, "cost", "--cost", self.cost);
         layer.put(SECTION, "paths", "--paths", listed(&self.paths));
-        layer.put_whole(SECTION, "p1", "--p1", self.p1);
-        layer.put_whole(SECTION, "p2", "--p2", self.p2);
+        layer.put_auto(SECTION, "p1", "--p1", self.p1);
+        layer.put_auto(SECTION, "p2", "--p2", self.p2);
         layer.put_name(SECTION, "p2_mode", "--p2-mode", self.p2_mode);
-        layer.put_whole(SECTION, "p2_min", "--p2-min", self.p2_min);
-        layer.put(SECTION, "p2_slope", "--p2-slope", self.p2_slope);
+        layer.put_auto(SECTION, "p2_min", "--p2-min", self.p2_min);
+        layer.put_auto(SECTION, "p2_slope", "--p2-slope", self.p2_slope);
         layer.put_whole(SECTION, "ad_truncation", "--ad-truncation", self.ad_truncation);
         layer.put(SECTION, "ad_window", "--ad-window", listed(&self.ad_window));
+        let window = self.census_window.map(|window| window.to_string());
+        layer.put(SECTION, "census_window", "--census-window", window);
+        for (key, flag, value) in [
+            ("census_weight", "--census-weight", self.census_weight),
+            ("gradient_weight", "--gradient-weight", self.gradient_weight),
+            ("intensity_weight", "--intensity-weight", self.intensity_weight),
+            ("gradient_truncation", "--gradient-truncation", self.gradient_truncation),
+            ("intensity_truncation", "--intensity-truncation", self.intensity_truncation),
+        ] {
+            layer.put_whole(SECTION, key, flag, value);
+        }
         layer.put_whole(SECTION, "uniqueness", "--uniqueness", self.uniqueness);
         let left_right = self.left_right.map(|limit| match limit {
             OrOff::Off => Value::from("off"),
             OrOff::Value(pixels) => Value::from(i64::from(pixels)),
         });
         layer.put(SECTION, "left_right", "--left-right", left_right);
-        layer.put(SECTION, "median", "--median", listed(&self.median));
+        let median = self.median.as_ref().map(|side| match side.parse::<i64>() {
+            Ok(side) => Value::from(side),
+            Err(_) => Value::from(side.as_str()),
+        });
+        layer.put(SECTION, "median", "--median", median);
+        layer.put_auto(SECTION, "speckle_size", "--speckle-size", self.speckle_size);
+        layer.put(SECTION, "speckle_range", "--speckle-range", self.speckle_range);
         layer.put(SECTION, "subpixel", "--subpixel", self.subpixel);
     }
 }
@@ -247,7 +313,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::matching::{Cost, Median, P2Mode, Paths};
+    use crate::matching::{Cost, Median, P2Mode, Paths, Speckle};
     use crate::settings::Settings;
 
     #[derive(Debug, Parser)]
@@ -267,7 +333,9 @@ mod tests {
         let only = parse(
             "-d 48 --min-disparity -16 --cost ad --paths 5 --p1 11 --p2 99 --p2-mode linear \
              --p2-min 4 --p2-slope 1.5 --ad-truncation 33 --ad-window 3 --uniqueness 7 \
-             --left-right off --median 5 --subpixel false",
+             --left-right off --median 5 --subpixel false --census-window 7x5 --census-weight 1 \
+             --gradient-weight 2 --intensity-weight 3 --gradient-truncation 4 \
+             --intensity-truncation 5 --speckle-size 44 --speckle-range 0.5",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -284,6 +352,41 @@ mod tests {
         assert_eq!(params.left_right, None);
         assert_eq!(params.median, Median::Five);
         assert!(!params.subpixel);
+        assert_eq!(params.speckle, Some(Speckle { size: 44, range_16: 8 }));
+        let cost = |flag: &str| {
+            let more = "--census-window 7x5 --census-weight 1 --gradient-weight 2 \
+                        --intensity-weight 3 --gradient-truncation 4 --intensity-truncation 5";
+            let mut layer = FlagLayer::default();
+            parse(&format!("{flag} {more}")).unwrap().matching.lay(&mut layer);
+            layer.over(Layers::new()).finish().unwrap().params.cost
+        };
+        let window = CensusWindow::Plain { width: 7, height: 5 };
+        assert_eq!(cost("--cost census"), Cost::Census { window });
+        assert_eq!(
+            cost("--cost combined"),
+            Cost::Combined {
+                census_weight: 1,
+                gradient_weight: 2,
+                intensity_weight: 3,
+                gradient_truncation: 4,
+                intensity_truncation: 5,
+            }
+        );
+    }
+
+    #[test]
+    fn auto_as_a_flag_undoes_the_layers_below() {
+        let mut layers = Layers::new();
+        for assignment in ["p1=3", "p2=90", "p2_min=2", "p2_slope=9", "median=0", "speckle_size=7"]
+        {
+            layers.assignment(&format!("matching.{assignment}"));
+        }
+        let mut layer = FlagLayer::default();
+        let flags = "--p1 auto --p2 auto --p2-min auto --p2-slope auto --median auto \
+                     --speckle-size auto";
+        parse(flags).unwrap().matching.lay(&mut layer);
+        let params = layer.over(layers).finish().unwrap().params;
+        assert_eq!(params, Settings::default().matching.params().unwrap());
     }
 
     #[test]
@@ -305,6 +408,12 @@ mod tests {
             "--ad-window 2",
             "--ad-truncation 0",
             "--uniqueness 100",
+            "--p2-min automatic",
+            "--census-window 4x5",
+            "--census-window 9x9",
+            "--census-weight 128",
+            "--intensity-truncation 256",
+            "--speckle-size -1",
             "--left-right of",
             "--subpixel maybe",
             "--cost zncc",
@@ -317,9 +426,9 @@ mod tests {
     #[test]
     fn a_flag_out_of_range_is_named() {
         let mut layer = FlagLayer::default();
-        parse("--p2-slope nan").unwrap().matching.lay(&mut layer);
+        parse("--speckle-range nan").unwrap().matching.lay(&mut layer);
         let error = layer.over(Layers::new()).finish().unwrap_err().to_string();
-        assert!(error.starts_with("--p2-slope: wrong value nan"), "{error}");
+        assert!(error.starts_with("--speckle-range: wrong value nan"), "{error}");
     }
 
     #[test]

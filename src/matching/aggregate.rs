@@ -118,6 +118,7 @@ mod tests {
             subpixel: false,
             left_right: None,
             median: Median::Off,
+            speckle: None,
         }
     }
 

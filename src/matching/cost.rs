@@ -4,7 +4,8 @@
 //! absolute difference: clamped, never undefined).
 
 use crate::frame::Image;
-use crate::matching::params::Cost;
+use crate::matching::census::{CensusWindow, descriptors};
+use crate::matching::params::{COMBINED_CENSUS, Cost};
 
 /// The cost of matching pixel (x, y) of the left picture at disparity d.
 pub trait PixelCost {
@@ -22,6 +23,19 @@ pub fn pixel_cost<'a>(left: &'a Image, right: &'a Image, cost: Cost) -> Box<dyn 
             let pixel = AbsoluteDifference { left, right, truncation };
             Box::new(WindowMean { pixel, radius: usize::from(window / 2) })
         }
+        Cost::Census { window } => Box::new(CensusDistance::new(left, right, window)),
+        Cost::Combined {
+            census_weight,
+            gradient_weight,
+            intensity_weight,
+            gradient_truncation,
+            intensity_truncation,
+        } => Box::new(Combined {
+            census: CensusDistance::new(left, right, COMBINED_CENSUS),
+            intensity: AbsoluteDifference { left, right, truncation: intensity_truncation },
+            gradient_truncation,
+            weights: [census_weight, gradient_weight, intensity_weight],
+        }),
     }
 }
 
@@ -68,6 +82,58 @@ impl PixelCost for WindowMean<'_> {
     }
 }
 
+/// Number of bits in which two census descriptors differ. The descriptor of a match column outside the
+/// picture is that of the nearest column inside.
+struct CensusDistance {
+    width: usize,
+    left: Vec<u64>,
+    right: Vec<u64>,
+}
+
+impl CensusDistance {
+    fn new(left: &Image, right: &Image, window: CensusWindow) -> Self {
+        let (left_bits, right_bits) = (descriptors(left, window), descriptors(right, window));
+        Self { width: left.width(), left: left_bits, right: right_bits }
+    }
+}
+
+impl PixelCost for CensusDistance {
+    fn at(&self, x: usize, y: usize, d: i32) -> u8 {
+        let match_x = clamped(x as i64 - i64::from(d), self.width);
+        let row = y * self.width;
+        (self.left[row + x] ^ self.right[row + match_x]).count_ones() as u8
+    }
+}
+
+/// Census, gradient and intensity, weighted in sixteenths and rounded to the nearest integer.
+struct Combined<'a> {
+    census: CensusDistance,
+    intensity: AbsoluteDifference<'a>,
+    gradient_truncation: u8,
+    weights: [u8; 3],
+}
+
+impl PixelCost for Combined<'_> {
+    fn at(&self, x: usize, y: usize, d: i32) -> u8 {
+        let (left, right) = (self.intensity.left.row(y), self.intensity.right.row(y));
+        let match_x = clamped(x as i64 - i64::from(d), right.len());
+        let difference = gradient(left, x).abs_diff(gradient(right, match_x));
+        let parts = [
+            u32::from(self.census.at(x, y, d)),
+            u32::from(difference.min(u16::from(self.gradient_truncation))),
+            u32::from(self.intensity.at(x, y, d)),
+        ];
+        let sum: u32 = parts.into_iter().zip(self.weights).map(|(p, w)| p * u32::from(w)).sum();
+        ((sum + 8) >> 4) as u8
+    }
+}
+
+/// I(x + 1) - I(x - 1) along a row; columns outside are the nearest inside.
+fn gradient(row: &[u8], x: usize) -> i16 {
+    let (after, before) = (row[(x + 1).min(row.len() - 1)], row[x.saturating_sub(1)]);
+    i16::from(after) - i16::from(before)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +161,61 @@ mod tests {
         assert_eq!(cost.at(1, 1, 0), 3);
         // Around (1, 0): 0 9 9 / 0 9 9 / 4 0 0 sums to 40, and 40 / 9 rounds to 4.
         assert_eq!(cost.at(1, 0, 0), 4);
+    }
+    #[test]
+    fn the_census_cost_counts_bits_and_takes_the_nearest_descriptor() {
+        let left = Image::from_vec(4, 1, vec![5, 3, 8, 8]);
+        let right = Image::from_vec(4, 1, vec![9, 1, 2, 2]);
+        // Bits (before darker, after darker): left 10, 00, 01, 00 as bit 1, bit 0; right 10, 00, 01, 00.
+        let window = CensusWindow::Plain { width: 3, height: 1 };
+        let cost = pixel_cost(&left, &right, Cost::Census { window });
+        assert_eq!(cost.at(0, 0, 0), 0);
+        assert_eq!(cost.at(2, 0, 0), 0);
+        assert_eq!(cost.at(2, 0, 1), 1);
+        // Column -1 takes the descriptor of column 0, 10, against 01.
+        assert_eq!(cost.at(2, 0, 3), 2);
+        // Column 6 takes that of column 3, 00, against 10.
+        assert_eq!(cost.at(0, 0, -6), 1);
+    }
+
+    #[test]
+    fn the_combined_cost_by_hand() {
+        // 5x5 windows of a single row repeat it five times.
+        let left = Image::from_vec(3, 1, vec![10, 20, 40]);
+        let right = Image::from_vec(3, 1, vec![10, 20, 18]);
+        let cost = Cost::Combined {
+            census_weight: 14,
+            gradient_weight: 11,
+            intensity_weight: 8,
+            gradient_truncation: 5,
+            intensity_truncation: 6,
+        };
+        assert_eq!(cost.max(), 27); // (336 + 55 + 48 + 8) / 16 = 27.9.
+        let cost = pixel_cost(&left, &right, cost);
+        // (0, 0): left reads 10 10 10 20 40, right 10 10 10 20 18: nothing is darker. Gradients 10
+        // and 10, intensities 10 and 10.
+        assert_eq!(cost.at(0, 0, 0), 0);
+        // (1, 0): left reads 10 10 20 40 40, right 10 10 20 18 18: in each of five rows the last two
+        // differ, 10 bits. Gradients 30 and 8: 5. (140 + 55 + 0 + 8) / 16 = 12.7.
+        assert_eq!(cost.at(1, 0, 0), 12);
+        // (2, 0): left reads 10 20 40 40 40 (the first two are darker), right 10 20 18 18 18 (only the
+        // first): 5 bits. Gradients 20 and -2: 5. Intensities 40 and 18: 6.
+        // (70 + 55 + 48 + 8) / 16 = 11.3.
+        assert_eq!(cost.at(2, 0, 0), 11);
+        // (1, 0) with column 0: the first two of each row differ, 10 bits; gradients 30 and 10: 5;
+        // intensities 20 and 10: 6. (140 + 55 + 48 + 8) / 16 = 15.7. A column outside is column 0.
+        assert_eq!(cost.at(1, 0, 1), 15);
+        assert_eq!(cost.at(1, 0, 7), 15);
+        // Gradients reach from -255 to 255, and 255 levels of their difference may count.
+        let left = Image::from_vec(3, 1, vec![0, 9, 255]);
+        let right = Image::from_vec(3, 1, vec![255, 9, 0]);
+        let cost = Cost::Combined {
+            census_weight: 0,
+            gradient_weight: 16,
+            intensity_weight: 0,
+            gradient_truncation: 255,
+            intensity_truncation: 1,
+        };
+        assert_eq!(pixel_cost(&left, &right, cost).at(1, 0, 0), 255);
     }
 }

@@ -2,17 +2,20 @@
 //! reproduce byte for byte.
 //!
 //! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], summed along
-//! several paths ([`aggregate`]), a [`winner`] per pixel, and its refinement ([`refine`]). All of it
-//! is integer arithmetic, so two engines either agree exactly or one of them is wrong. Nothing here
-//! is fast; `engine/` is.
+//! several paths ([`aggregate`]), a [`winner`] per pixel, and its refinement ([`refine`],
+//! [`speckle`]). All of it is integer arithmetic, so two engines either agree exactly or one of them is
+//! wrong. Nothing here is fast; `engine/` is.
 
 pub mod aggregate;
+pub mod census;
 pub mod cost;
 pub mod params;
 pub mod refine;
+pub mod speckle;
 pub mod winner;
 
-pub use params::{Cost, Median, P2Mode, Params, ParamsError, Paths};
+pub use census::CensusWindow;
+pub use params::{Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 
 use crate::frame::{DisparityMap, Image, SUBPIXEL};
 use crate::pool::Pooled;
@@ -43,6 +46,9 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
     }
     if let Some(radius) = params.median.radius() {
         values = refine::median(width, height, &values, radius);
+    }
+    if let Some(speckle) = params.speckle {
+        speckle::speckles(width, height, &mut values, speckle);
     }
     DisparityMap::new(width, height, Pooled::unpooled(values))
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::frame::DisparityRange;
+use crate::matching::census::{BITS_MAX, CensusWindow};
 
 /// Largest path cost an engine can hold: one byte a candidate.
 pub const PATH_COST_MAX: u32 = 255;
@@ -22,13 +23,67 @@ pub enum Cost {
         /// Side of the window in pixels: 1, 3, 5 or 7.
         window: u8,
     },
+    /// Hamming distance of census descriptors.
+    Census {
+        /// What a descriptor compares.
+        window: CensusWindow,
+    },
+    /// Census, gradient and intensity together: (census_weight * Hamming distance of
+    /// [`COMBINED_CENSUS`] + gradient_weight * min(abs(g_l - g_r), gradient_truncation) +
+    /// intensity_weight * min(abs(I_l - I_r), intensity_truncation) + 8) / 16, rounded down, where
+    /// g(x) = I(x + 1) - I(x - 1).
+    Combined {
+        /// Sixteenths a bit in which the descriptors differ; as the other weights at most
+        /// [`WEIGHT_MAX`].
+        census_weight: u8,
+        /// Sixteenths a grey level of difference in gradient.
+        gradient_weight: u8,
+        /// Sixteenths a grey level of difference in intensity.
+        intensity_weight: u8,
+        /// Largest difference in gradient that counts.
+        gradient_truncation: u8,
+        /// Largest difference in intensity that counts.
+        intensity_truncation: u8,
+    },
 }
+
+/// The census window of [`Cost::Combined`].
+pub const COMBINED_CENSUS: CensusWindow = CensusWindow::Plain { width: 5, height: 5 };
+
+/// Largest weight in [`Cost::Combined`]: vector units multiply by signed bytes.
+pub const WEIGHT_MAX: u8 = 127;
 
 impl Cost {
     /// Largest value the cost can take.
     pub fn max(&self) -> u32 {
         match *self {
             Cost::Ad { truncation, .. } => u32::from(truncation),
+            Cost::Census { window } => window.bits(),
+            Cost::Combined {
+                census_weight,
+                gradient_weight,
+                intensity_weight,
+                gradient_truncation,
+                intensity_truncation,
+            } => {
+                let product = |a: u8, b: u8| u32::from(a) * u32::from(b);
+                let sum = u32::from(census_weight) * COMBINED_CENSUS.bits()
+                    + product(gradient_weight, gradient_truncation)
+                    + product(intensity_weight, intensity_truncation);
+                (sum + 8) >> 4
+            }
+        }
+    }
+
+    /// What lowers [`Cost::max`], as flags for people.
+    fn max_flags(&self) -> &'static str {
+        match self {
+            Cost::Ad { .. } => "--ad-truncation",
+            Cost::Census { .. } => "the number of bits (--census-window)",
+            Cost::Combined { .. } => {
+                "the weights and truncations (--census-weight, --gradient-weight, \
+                 --gradient-truncation, --intensity-weight, --intensity-truncation)"
+            }
         }
     }
 
@@ -36,6 +91,8 @@ impl Cost {
     pub fn name(&self) -> &'static str {
         match self {
             Cost::Ad { .. } => "ad",
+            Cost::Census { .. } => "census",
+            Cost::Combined { .. } => "combined",
         }
     }
 }
@@ -161,6 +218,15 @@ impl FromStr for Median {
     }
 }
 
+/// Which regions of the map are too small to be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speckle {
+    /// Regions of fewer pixels become invalid.
+    pub size: u32,
+    /// Neighbouring pixels of a region differ by no more than this, in 1/16 px.
+    pub range_16: u16,
+}
+
 /// Everything the result depends on besides the two pictures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
@@ -186,6 +252,8 @@ pub struct Params {
     pub left_right: Option<u16>,
     /// Median filter of the result.
     pub median: Median,
+    /// Removal of small regions, after the median; `None`: none.
+    pub speckle: Option<Speckle>,
 }
 
 /// Smallest and largest disparity that a map can hold, in whole pixels: 1/16 px in an `i16`.
@@ -204,13 +272,7 @@ impl Params {
         if range.min < DISPARITY_LIMITS.0 || range.max() > DISPARITY_LIMITS.1 {
             return Err(ParamsError::Range(range));
         }
-        let Cost::Ad { truncation, window } = self.cost;
-        if truncation == 0 {
-            return Err(ParamsError::Truncation);
-        }
-        if !matches!(window, 1 | 3 | 5 | 7) {
-            return Err(ParamsError::Window(window));
-        }
+        self.check_cost()?;
         if self.p2 < self.p1 {
             return Err(ParamsError::PenaltyOrder { p1: self.p1, p2: self.p2 });
         }
@@ -220,12 +282,36 @@ impl Params {
             return Err(ParamsError::PenaltyFloor { min, p2: self.p2 });
         }
         if self.cost.max() + u32::from(self.p2) > PATH_COST_MAX {
-            return Err(ParamsError::PathCost { cost: self.cost.max(), p2: self.p2 });
+            let (cost, flags) = (self.cost.max(), self.cost.max_flags());
+            return Err(ParamsError::PathCost { cost, p2: self.p2, flags });
         }
         if self.uniqueness > 99 {
             return Err(ParamsError::Uniqueness(self.uniqueness));
         }
         Ok(())
+    }
+
+    fn check_cost(&self) -> Result<(), ParamsError> {
+        match self.cost {
+            Cost::Ad { truncation: 0, .. } => Err(ParamsError::Truncation),
+            Cost::Ad { window, .. } if !matches!(window, 1 | 3 | 5 | 7) => {
+                Err(ParamsError::Window(window))
+            }
+            Cost::Census { window } if !window.is_valid() => Err(ParamsError::Census(window)),
+            Cost::Combined { census_weight, gradient_weight, intensity_weight, .. } => {
+                let weights = [
+                    (census_weight, "--census-weight"),
+                    (gradient_weight, "--gradient-weight"),
+                    (intensity_weight, "--intensity-weight"),
+                ];
+                match weights.into_iter().find(|&(weight, _)| weight > WEIGHT_MAX) {
+                    Some((weight, flag)) => Err(ParamsError::Weight { weight, flag }),
+                    None if self.cost.max() == 0 => Err(ParamsError::NoWeight),
+                    None => Ok(()),
+                }
+            }
+            Cost::Ad { .. } | Cost::Census { .. } => Ok(()),
+        }
     }
 }
 
@@ -244,12 +330,22 @@ pub enum ParamsError {
     Truncation,
     #[error("the window of the cost is {0} pixels; it must be 1, 3, 5 or 7 (--ad-window)")]
     Window(u8),
+    #[error(
+        "a census window of {0} pixels cannot be used; width and height must be odd, with 1 to {BITS_MAX} pixels besides the centre (--census-window)"
+    )]
+    Census(CensusWindow),
+    #[error("a weight of the cost is {weight}; it must be 0 to {WEIGHT_MAX} ({flag})")]
+    Weight { weight: u8, flag: &'static str },
+    #[error(
+        "the combined cost is always 0; give one of its parts more weight (--census-weight, --gradient-weight, --intensity-weight)"
+    )]
+    NoWeight,
     #[error("P2 is {p2} and P1 is {p1}; P2 must be at least P1 (--p1, --p2)")]
     PenaltyOrder { p1: u8, p2: u8 },
     #[error("the smallest P2 is {min} and P2 is {p2}; it must be at most P2 (--p2-min)")]
     PenaltyFloor { min: u8, p2: u8 },
-    #[error("the largest cost ({cost}) and P2 ({p2}) add up to {}; together they must be at most {PATH_COST_MAX}, so lower --p2 or the cost's truncation", .cost + u32::from(*.p2))]
-    PathCost { cost: u32, p2: u8 },
+    #[error("the largest cost ({cost}) and P2 ({p2}) add up to {}; together they must be at most {PATH_COST_MAX}, so lower --p2 or {flags}", .cost + u32::from(*.p2))]
+    PathCost { cost: u32, p2: u8, flags: &'static str },
     #[error("uniqueness is {0} %; it must be 0 (off) to 99 (--uniqueness)")]
     Uniqueness(u8),
 }
@@ -263,5 +359,83 @@ impl fmt::Display for Paths {
 impl fmt::Display for DisparityRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}..={}", self.min, self.max())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(cost: Cost, p2: u8) -> Result<(), ParamsError> {
+        let params = Params {
+            range: DisparityRange { min: 0, count: 16 },
+            cost,
+            paths: Paths::Eight,
+            p1: 1,
+            p2,
+            p2_mode: P2Mode::Fixed,
+            uniqueness: 0,
+            subpixel: true,
+            left_right: None,
+            median: Median::Off,
+            speckle: Some(Speckle { size: u32::MAX, range_16: u16::MAX }),
+        };
+        params.check()
+    }
+
+    fn combined(weights: [u8; 3], truncations: [u8; 2]) -> Cost {
+        Cost::Combined {
+            census_weight: weights[0],
+            gradient_weight: weights[1],
+            intensity_weight: weights[2],
+            gradient_truncation: truncations[0],
+            intensity_truncation: truncations[1],
+        }
+    }
+
+    #[test]
+    fn every_cost_has_its_largest_value_and_leaves_the_rest_to_p2() {
+        let plain = |width, height| Cost::Census { window: CensusWindow::Plain { width, height } };
+        let cases = [
+            (Cost::Ad { truncation: 32, window: 3 }, 32),
+            (plain(5, 5), 24),
+            (plain(13, 5), 64),
+            (Cost::Census { window: CensusWindow::Symmetric9x7 }, 31),
+            (combined([14, 11, 8], [5, 6]), 27),
+            (combined([127, 11, 8], [5, 6]), 197),
+            (combined([0, 127, 0], [17, 255]), 135),
+        ];
+        for (cost, max) in cases {
+            assert_eq!(cost.max(), max, "{cost:?}");
+            assert_eq!(with(cost, (255 - max) as u8), Ok(()));
+            if max > 0 {
+                let error = with(cost, (256 - max) as u8).unwrap_err();
+                assert!(matches!(error, ParamsError::PathCost { .. }), "{error}");
+                let text = error.to_string();
+                assert!(text.contains("--p2 or ") && text.contains("add up to 256"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_cost_is_said_with_its_flag() {
+        let plain = |width, height| Cost::Census { window: CensusWindow::Plain { width, height } };
+        for (cost, flag) in [
+            (Cost::Ad { truncation: 0, window: 1 }, "--ad-truncation"),
+            (Cost::Ad { truncation: 9, window: 2 }, "--ad-window"),
+            (plain(1, 1), "--census-window"),
+            (plain(0, 9), "--census-window"),
+            (plain(4, 5), "--census-window"),
+            (plain(9, 9), "--census-window"),
+            (plain(255, 255), "--census-window"),
+            (combined([128, 0, 0], [5, 6]), "--census-weight"),
+            (combined([1, 128, 0], [5, 6]), "--gradient-weight"),
+            (combined([1, 0, 255], [5, 6]), "--intensity-weight"),
+            (combined([0, 1, 1], [3, 4]), "--census-weight"), // (3 + 4 + 8) / 16 = 0.
+            (combined([127, 127, 0], [255, 0]), "--gradient-truncation"),
+        ] {
+            let error = with(cost, 1).unwrap_err().to_string();
+            assert!(error.contains(flag), "{cost:?}: {error}");
+        }
     }
 }

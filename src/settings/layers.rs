@@ -33,6 +33,8 @@ pub enum Origin {
     Set(String),
     /// A flag such as `--p1`.
     Flag(&'static str),
+    /// Built in, for the cost of this name.
+    Cost(&'static str),
 }
 
 impl fmt::Display for Origin {
@@ -43,6 +45,7 @@ impl fmt::Display for Origin {
             Origin::Environment(name) => f.write_str(name),
             Origin::Set(argument) => write!(f, "--set {argument}"),
             Origin::Flag(flag) => f.write_str(flag),
+            Origin::Cost(name) => write!(f, "default for {name}"),
         }
     }
 }
@@ -73,7 +76,7 @@ impl fmt::Display for Error {
 /// The settings in effect.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The values, checked.
+    /// The values, checked; nothing of what the cost decides says `auto` any more.
     pub settings: Settings,
     /// The parameters of the matcher, checked.
     pub params: Params,
@@ -284,11 +287,11 @@ impl Layers {
     ///
     /// # Errors
     /// All mistakes of all layers; if there are none, the first values that do not fit together.
-    pub fn finish(self) -> Result<Loaded, Error> {
+    pub fn finish(mut self) -> Result<Loaded, Error> {
         if !self.mistakes.is_empty() {
             return Err(Error(self.mistakes));
         }
-        let settings = Settings::deserialize(Value::Table(self.table))
+        let mut settings = Settings::deserialize(Value::Table(self.table))
             .map_err(|error| Error(vec![error.message().to_owned()]))?;
         if let Err((section, unfit)) = settings.check() {
             let origin = self.origins.get(&dotted(section, unfit.key)).cloned().unwrap_or_default();
@@ -298,9 +301,16 @@ impl Layers {
             )]));
         }
         match settings.matching.params() {
-            Ok(params) => Ok(Loaded { settings, params, origins: self.origins }),
+            Ok(params) => {
+                settings.matching = settings.matching.resolved();
+                for key in matching::SUITED_KEYS {
+                    let origin = Origin::Cost(settings.matching.cost.name());
+                    self.origins.entry(dotted("matching", key)).or_insert(origin);
+                }
+                Ok(Loaded { settings, params, origins: self.origins })
+            }
             Err(error) => {
-                let set: Vec<String> = matching::keys_of(&error)
+                let set: Vec<String> = matching::keys_of(&error, settings.matching.cost)
                     .iter()
                     .filter_map(|key| {
                         let name = dotted("matching", key);

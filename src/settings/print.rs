@@ -46,11 +46,24 @@ mod tests {
     use std::path::Path;
 
     use super::super::Layers;
+    use super::super::matching::SUITED_KEYS;
     use super::*;
 
     #[test]
     fn defaults_print_as_the_default_file() {
-        assert_eq!(Layers::new().finish().unwrap().to_toml(false), DEFAULT_TOML);
+        let printed = Layers::new().finish().unwrap().to_toml(false);
+        assert_eq!(printed.lines().count(), DEFAULT_TOML.lines().count());
+        for (printed, default) in printed.lines().zip(DEFAULT_TOML.lines()) {
+            // What the cost decides is printed as it was decided.
+            match default.split_once(" = \"auto\"") {
+                Some((key, _)) if SUITED_KEYS.contains(&key) => {
+                    let number = printed.strip_prefix(&format!("{key} = ")).unwrap();
+                    assert!(number.parse::<f64>().is_ok(), "{printed}");
+                }
+                _ => assert_eq!(printed, default),
+            }
+        }
+        assert!(printed.contains("\np1 = 30\n") && printed.contains("\nspeckle_size = 80\n"));
     }
 
     #[test]
@@ -78,7 +91,9 @@ mod tests {
             text.contains("p1 = 9                           # --set matching.p1=9\n"),
             "{text}"
         );
-        assert!(text.contains("p2 = 80                          # default\n"), "{text}");
+        let p2 = "p2 = 100                         # default for combined\n";
+        assert!(text.contains(p2), "{text}");
+        assert!(text.contains("paths = 8                        # default\n"), "{text}");
         assert!(text.contains("rate = 25.0 "), "{text}");
     }
 }

@@ -198,12 +198,28 @@ mod tests {
     fn wrong_values_get_what_is_right() {
         assert_eq!(
             misfit("matching", "p1", 300),
-            "wrong value 300 for `p1` in [matching]: expected a whole number from 0 to 255"
+            "wrong value 300 for `p1` in [matching]: expected `auto` or a whole number from 0 to 255"
         );
         for (section, key, value, expected) in [
-            ("matching", "p1", Value::from("7"), "a whole number from 0 to 255"),
-            ("matching", "p1", Value::from(-1), "a whole number from 0 to 255"),
-            ("matching", "p1", Value::from(7.5), "a whole number from 0 to 255"),
+            ("matching", "p1", Value::from("7"), "`auto` or a whole number from 0 to 255"),
+            ("matching", "p1", Value::from(-1), "`auto` or a whole number from 0 to 255"),
+            ("matching", "p1", Value::from(7.5), "`auto` or a whole number from 0 to 255"),
+            ("matching", "census_weight", Value::from("7"), "a whole number from 0 to 255"),
+            ("matching", "census_weight", Value::from(128), "a number from 0 to 127"),
+            ("matching", "census_window", Value::from(5), "a text in quotation marks"),
+            (
+                "matching",
+                "census_window",
+                Value::from("9x9"),
+                "`9x7-symmetric`, or an odd width and height such as `5x5` with at most 65 pixels",
+            ),
+            (
+                "matching",
+                "speckle_size",
+                Value::from(-1),
+                "`auto` or a whole number from 0 to 4294967295",
+            ),
+            ("matching", "median", Value::from(4), "0, 3 or 5"),
             ("matching", "disparities", Value::from(0), "a number from 1 to 1024"),
             ("matching", "disparities", Value::from(-4), "a whole number, 0 or more"),
             ("matching", "min_disparity", Value::from("x"), "a whole number"),
@@ -216,9 +232,10 @@ mod tests {
                 "`off` or a whole number from 0 to 65535",
             ),
             ("matching", "p2_slope", Value::from(f64::NAN), "a number from 0 to 255"),
-            ("matching", "p2_slope", Value::from(true), "a number"),
+            ("matching", "p2_slope", Value::from(true), "`auto` or a number"),
+            ("matching", "speckle_range", Value::from(true), "a number"),
             ("matching", "subpixel", Value::from(1), "true or false"),
-            ("matching", "cost", Value::from("x"), "`ad`"),
+            ("matching", "cost", Value::from("x"), "one of `combined`, `census`, `ad`"),
             ("source", "tolerance_ms", Value::from("half"), "`auto` or a number"),
             (
                 "source",
@@ -259,6 +276,8 @@ mod tests {
         assert_eq!(value("output", "record", ""), Value::from(""));
         assert_eq!(value("matching", "left_right", "off"), Value::from("off"));
         assert_eq!(value("matching", "left_right", "2"), Value::from(2));
+        assert_eq!(value("matching", "p1", "auto"), Value::from("auto"));
+        assert_eq!(value("matching", "census_window", "5x5"), Value::from("5x5"));
         assert_eq!(value("demo", "rate", "25"), Value::from(25));
         assert_eq!(value("log", "filter", "stereod=debug"), Value::from("stereod=debug"));
         for text in ["", "seven", "7\np2 = 3", "{ a = 1 }", "7 # seven", "300"] {

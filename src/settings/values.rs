@@ -1,6 +1,7 @@
 //! Values that are a number or a word, and the errors that all sections share.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use serde::de::{self, Visitor};
@@ -8,21 +9,79 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A number, or `auto` to let the program choose.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub enum OrAuto {
+pub enum OrAuto<T = f64> {
     /// The program chooses.
     #[default]
     Auto,
     /// This value.
-    Value(f64),
+    Value(T),
 }
 
-impl OrAuto {
+impl<T> OrAuto<T> {
     /// The number, or `None` for `auto`.
-    pub fn value(self) -> Option<f64> {
+    pub fn value(self) -> Option<T> {
         match self {
             OrAuto::Auto => None,
             OrAuto::Value(value) => Some(value),
         }
+    }
+}
+
+impl<T: Copy> OrAuto<T> {
+    /// The number, which `choice` takes the place of where it is `auto`.
+    pub fn or(self, choice: T) -> Self {
+        OrAuto::Value(self.value().unwrap_or(choice))
+    }
+}
+
+/// A number that may stand beside `auto`.
+pub trait Number: Sized {
+    /// What a key takes, to follow the word "expected".
+    const EXPECTED: &'static str;
+    /// The number for a text, where it is one and finite.
+    fn of_text(text: &str) -> Option<Self>;
+    /// The number for a whole one in a file, where it fits.
+    fn of_whole(value: i64) -> Option<Self>;
+    /// The number for one with a fraction, where it fits.
+    fn of_real(value: f64) -> Option<Self>;
+}
+
+impl Number for f64 {
+    const EXPECTED: &'static str = "`auto` or a number";
+    fn of_text(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|value: &f64| value.is_finite())
+    }
+    fn of_whole(value: i64) -> Option<Self> {
+        Some(value as f64)
+    }
+    fn of_real(value: f64) -> Option<Self> {
+        Some(value)
+    }
+}
+
+impl Number for u8 {
+    const EXPECTED: &'static str = "`auto` or a whole number from 0 to 255";
+    fn of_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+    fn of_whole(value: i64) -> Option<Self> {
+        value.try_into().ok()
+    }
+    fn of_real(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+impl Number for u32 {
+    const EXPECTED: &'static str = "`auto` or a whole number from 0 to 4294967295";
+    fn of_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+    fn of_whole(value: i64) -> Option<Self> {
+        value.try_into().ok()
+    }
+    fn of_real(_: f64) -> Option<Self> {
+        None
     }
 }
 
@@ -45,19 +104,15 @@ impl OrOff {
     }
 }
 
-const AUTO_EXPECTED: &str = "`auto` or a number";
 const OFF_EXPECTED: &str = "`off` or a whole number from 0 to 65535";
 
-impl FromStr for OrAuto {
+impl<T: Number> FromStr for OrAuto<T> {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(OrAuto::Auto),
-            _ => match text.parse::<f64>() {
-                Ok(value) if value.is_finite() => Ok(OrAuto::Value(value)),
-                _ => Err(format!("expected {AUTO_EXPECTED}")),
-            },
+        if text == "auto" {
+            return Ok(OrAuto::Auto);
         }
+        T::of_text(text).map(OrAuto::Value).ok_or_else(|| format!("expected {}", T::EXPECTED))
     }
 }
 
@@ -71,7 +126,7 @@ impl FromStr for OrOff {
     }
 }
 
-impl fmt::Display for OrAuto {
+impl<T: fmt::Display> fmt::Display for OrAuto<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OrAuto::Auto => f.write_str("auto"),
@@ -89,11 +144,11 @@ impl fmt::Display for OrOff {
     }
 }
 
-impl Serialize for OrAuto {
+impl<T: Serialize> Serialize for OrAuto<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             OrAuto::Auto => serializer.serialize_str("auto"),
-            OrAuto::Value(value) => serializer.serialize_f64(*value),
+            OrAuto::Value(value) => value.serialize(serializer),
         }
     }
 }
@@ -107,32 +162,40 @@ impl Serialize for OrOff {
     }
 }
 
-impl<'de> Deserialize<'de> for OrAuto {
+impl<'de, T: Number> Deserialize<'de> for OrAuto<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Seen;
-        impl Visitor<'_> for Seen {
-            type Value = OrAuto;
+        struct Seen<T>(PhantomData<T>);
+        impl<T: Number> Visitor<'_> for Seen<T> {
+            type Value = OrAuto<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(AUTO_EXPECTED)
+                f.write_str(T::EXPECTED)
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<OrAuto, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<OrAuto<T>, E> {
                 // Only the word: a number in quotation marks is a mistake in a file.
                 match text {
                     "auto" => Ok(OrAuto::Auto),
                     _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
                 }
             }
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<OrAuto, E> {
-                Ok(OrAuto::Value(value as f64))
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<OrAuto<T>, E> {
+                T::of_whole(value)
+                    .map(OrAuto::Value)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Signed(value), &self))
             }
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<OrAuto, E> {
-                Ok(OrAuto::Value(value as f64))
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<OrAuto<T>, E> {
+                i64::try_from(value)
+                    .ok()
+                    .and_then(T::of_whole)
+                    .map(OrAuto::Value)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Unsigned(value), &self))
             }
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<OrAuto, E> {
-                Ok(OrAuto::Value(value))
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<OrAuto<T>, E> {
+                T::of_real(value)
+                    .map(OrAuto::Value)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Float(value), &self))
             }
         }
-        deserializer.deserialize_any(Seen)
+        deserializer.deserialize_any(Seen(PhantomData))
     }
 }
 
@@ -213,10 +276,18 @@ mod tests {
 
     #[test]
     fn words_and_numbers_are_told_apart() {
-        assert_eq!("auto".parse(), Ok(OrAuto::Auto));
+        assert_eq!("auto".parse(), Ok(OrAuto::<f64>::Auto));
         assert_eq!("-1.5".parse(), Ok(OrAuto::Value(-1.5)));
-        assert!("nan".parse::<OrAuto>().is_err());
-        assert!("aut".parse::<OrAuto>().is_err());
+        for wrong in ["nan", "inf", "1e999", "aut", "", "1e", "3 4"] {
+            assert!(wrong.parse::<OrAuto>().is_err(), "{wrong}");
+        }
+        assert_eq!("255".parse(), Ok(OrAuto::Value(255u8)));
+        for wrong in ["256", "-1", "7.5"] {
+            let error = wrong.parse::<OrAuto<u8>>().unwrap_err();
+            assert_eq!(error, "expected `auto` or a whole number from 0 to 255");
+        }
+        assert_eq!(OrAuto::Auto.or(3u8), OrAuto::Value(3));
+        assert_eq!(OrAuto::Value(2u8).or(3), OrAuto::Value(2));
         assert_eq!("off".parse(), Ok(OrOff::Off));
         assert_eq!("2".parse(), Ok(OrOff::Value(2)));
         assert!("-1".parse::<OrOff>().unwrap_err().contains("0 to 65535"));

@@ -91,6 +91,11 @@ impl Geometry {
         (self.width - 1 + self.depth).next_multiple_of(64)
     }
 
+    /// Bytes of a row of the left eye's planes (`features.rs`): whole vectors.
+    pub fn feature_stride(&self) -> usize {
+        self.width.next_multiple_of(64)
+    }
+
     /// Slots of one path's vectors within a band: every path that crosses the band has its own.
     pub fn chain_slots(&self) -> usize {
         self.width + 2 * self.band_rows
@@ -116,6 +121,7 @@ mod tests {
             subpixel: true,
             left_right: None,
             median: Median::Off,
+            speckle: None,
         };
         for width in [1, 2, 31, 32, 33, 64, 100] {
             let geometry = Geometry::new(&params, width, 19, 64);

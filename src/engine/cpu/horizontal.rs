@@ -4,7 +4,7 @@
 //! interleaved the machine has other work meanwhile. What is kept is the excess over the cost
 //! ([`excess`]): both paths together in one byte where P2 allows it, else a byte each.
 
-use super::cost::{Cost, RowCost};
+use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::excess;
 use super::simd::{Kernel, Lanes};
@@ -73,12 +73,13 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize>
                     }
                     let least = least.least();
                     let to = self.excesses.add((r * width + x) * pixel);
+                    let cost = costs[r].at(x);
                     let mut below = ones;
                     for c in 0..chunks {
                         let here = before[r][c];
                         let above = if c + 1 < chunks { before[r][c + 1] } else { ones };
                         let e = excess(below, here, above, least, p1, p2);
-                        before[r][c] = e.adds(costs[r].load(x, c));
+                        before[r][c] = e.adds(cost.load(c));
                         below = here;
                         let to = to.add(c * V::N);
                         if !LEFTWARDS {

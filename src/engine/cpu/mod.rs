@@ -2,8 +2,10 @@
 //!
 //! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are not:
 //!
-//! 1. *prepare*: the right rows are mirrored, so that a pixel's candidates lie behind each other
-//!    (`cost.rs`). The cost itself is computed wherever it is needed.
+//! 1. *prepare*: what the cost compares (intensities, census descriptors, gradients) is computed once a
+//!    picture (`features.rs`), the right rows mirrored, so that a pixel's candidates lie behind each
+//!    other (`cost.rs`). The cost itself is computed wherever it is needed, or band by band
+//!    (`slab.rs`).
 //! 2. *checkpoints*: the downward paths, whose vectors are kept only where a band of eight rows
 //!    begins (`vertical.rs`).
 //! 3. *bands*, from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
@@ -11,16 +13,20 @@
 //!    is complete (`winner.rs`). The sums of a band stay in the cache. Five paths need no upward
 //!    sweep and so no checkpoints, four no diagonals.
 //! 4. *median* (`median.rs`).
+//! 5. *speckles* (`speckle.rs`).
 //!
 //! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads share out the
 //! bands and follow each other as a wavefront (`schedule.rs`, `team.rs`).
 //!
-//! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the mirrored
-//! picture (about W H), and for each thread about 8 W D bytes of horizontal paths and 6 W D of path
-//! vectors.
+//! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
+//! pictures (about W H for `ad`, 12 W H for `combined`), and for each thread about 8 W D bytes of
+//! horizontal paths, 6 W D of path vectors and, unless the cost is `ad` of single pixels, 8 W D of costs.
 
 mod buffers;
+mod census;
 mod cost;
+mod dispatch;
+mod features;
 mod geometry;
 mod horizontal;
 mod median;
@@ -28,6 +34,8 @@ mod memory;
 mod path;
 mod schedule;
 mod simd;
+mod slab;
+mod speckle;
 mod team;
 mod vertical;
 mod winner;
@@ -38,6 +46,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use self::buffers::{Scratch, Shared};
+use self::features::Features;
 use self::geometry::Geometry;
 use self::schedule::{Frame, Output, STAGES};
 use self::simd::Simd;
@@ -62,6 +71,7 @@ pub struct CpuEngine {
     params: Params,
     geometry: Geometry,
     simd: Simd,
+    features: Features,
     p2: [u8; 256],
     team: Team,
     shared: Shared,
@@ -102,14 +112,17 @@ impl CpuEngine {
             Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
         let lanes = simd.lanes();
         let geometry = Geometry::new(params, width, height, lanes);
-        let scratches =
-            (0..threads).map(|_| Mutex::new(Scratch::new(&geometry, params, lanes))).collect();
+        let features = Features::new(params.cost);
+        let scratches = (0..threads)
+            .map(|_| Mutex::new(Scratch::new(&geometry, params, &features, lanes)))
+            .collect();
         Ok(Self {
             params: params.clone(),
             simd,
             p2: params.p2_mode.table(params.p1, params.p2),
             team,
-            shared: Shared::new(&geometry, params, lanes),
+            shared: Shared::new(&geometry, params, &features, lanes),
+            features,
             geometry,
             scratches,
             pool: Pool::new(),
@@ -135,6 +148,7 @@ impl CpuEngine {
         let frame = Frame {
             geometry: &self.geometry,
             params: &self.params,
+            features: &self.features,
             p2: &self.p2,
             left: &pair.left,
             right: &pair.right,

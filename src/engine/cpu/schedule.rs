@@ -9,20 +9,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::buffers::{Scratch, Shared};
-use super::cost::{AdCost, Cost, SlabCost, WindowMean, mirror};
+use super::cost::Cost;
+use super::features::{Destination, Features, PrepareRows};
 use super::geometry::Geometry;
 use super::horizontal::Horizontal;
 use super::median::MedianRows;
-use super::simd::{Lanes, Simd, portable::Portable};
+use super::simd::Lanes;
+use super::speckle::Filter;
 use super::team::Watch;
 use super::vertical::{ACCUMULATE, CHECKPOINT, FINISH, ONLY, Vertical};
 use crate::frame::Image;
-use crate::matching::{self, Median, Params};
+use crate::matching::{Median, Params};
 
 /// Rows that the horizontal paths walk along together.
 const ROWS_TOGETHER: usize = 4;
 /// Stages of a frame, as [`crate::engine::Engine::stage_times`] names them.
-pub const STAGES: [&str; 4] = ["prepare", "checkpoints", "bands", "median"];
+pub const STAGES: [&str; 5] = ["prepare", "checkpoints", "bands", "median", "speckles"];
 
 /// The number of the edge where a band begins.
 fn edge_number(geometry: &Geometry, band: usize) -> usize {
@@ -37,6 +39,8 @@ pub struct Frame<'a> {
     pub geometry: &'a Geometry,
     /// What is to be computed.
     pub params: &'a Params,
+    /// What is prepared of the pictures.
+    pub features: &'a Features,
     /// P2 by step of brightness.
     pub p2: &'a [u8; 256],
     /// Base picture, of the geometry's size.
@@ -62,105 +66,22 @@ pub struct Output(pub *mut i16);
 unsafe impl Sync for Output {}
 
 impl Frame<'_> {
-    /// What thread `thread` does for the frame.
-    pub fn work(&self, simd: Simd, thread: usize) {
-        // The number of vectors a pixel is fixed at compile time where that is common.
-        match (simd, self.geometry.chunks) {
-            #[cfg(target_arch = "x86_64")]
-            (Simd::Avx512, 1) => self.work_with::<super::simd::avx512::Avx512, 1, true>(thread),
-            #[cfg(target_arch = "x86_64")]
-            (Simd::Avx512, 2) => self.work_with::<super::simd::avx512::Avx512, 2, true>(thread),
-            #[cfg(target_arch = "x86_64")]
-            (Simd::Avx512, _) => self.work_with::<super::simd::avx512::Avx512, 16, false>(thread),
-            #[cfg(target_arch = "x86_64")]
-            (Simd::Avx2, 2) => self.work_with::<super::simd::avx2::Avx2, 2, true>(thread),
-            #[cfg(target_arch = "x86_64")]
-            (Simd::Avx2, 4) => self.work_with::<super::simd::avx2::Avx2, 4, true>(thread),
-            #[cfg(target_arch = "x86_64")]
-            (Simd::Avx2, _) => self.work_with::<super::simd::avx2::Avx2, 32, false>(thread),
-            (Simd::Portable, 4) => self.work_with::<Portable, 4, true>(thread),
-            (Simd::Portable, 8) => self.work_with::<Portable, 8, true>(thread),
-            (Simd::Portable, _) => self.work_with::<Portable, 64, false>(thread),
-        }
-    }
-
-    fn work_with<V: Lanes, const MAX: usize, const EXACT: bool>(&self, thread: usize) {
-        let mut scratch = self.scratches[thread].lock().unwrap_or_else(|e| e.into_inner());
-        let matching::Cost::Ad { truncation, window } = self.params.cost;
-        if window == 1 {
-            let cost = AdCost {
-                left: self.left.pixels().as_ptr(),
-                mirrored: self.shared.mirrored.ptr(),
-                width: self.geometry.width,
-                stride: self.geometry.mirrored_stride(),
-                truncation,
-                last: self.geometry.chunks - 1,
-                padding: self.shared.padding.ptr(),
-            };
-            self.stages::<V, _, MAX, EXACT>(thread, &mut scratch, |_, _| cost);
-        } else {
-            let radius = usize::from(window / 2);
-            self.stages::<V, _, MAX, EXACT>(thread, &mut scratch, |scratch, rows| {
-                self.window_cost::<V>(scratch, rows, truncation, radius)
-            });
-        }
-    }
-
-    /// Writes the windowed cost of a band into the thread's slab.
-    fn window_cost<V: Lanes>(
-        &self,
-        scratch: &mut Scratch,
-        rows: (usize, usize),
-        truncation: u8,
-        radius: usize,
-    ) -> SlabCost {
-        let Geometry { width, depth, band_rows, .. } = *self.geometry;
-        // SAFETY: the slab is this thread's; the simd was found on this machine; the mirrored rows
-        // were finished before the last barrier.
-        unsafe {
-            V::vectorize(WindowMean {
-                geometry: self.geometry,
-                left: self.left,
-                mirrored: self.shared.mirrored.ptr(),
-                truncation,
-                radius,
-                rows,
-                columns: &mut scratch.slab_columns,
-                window: &mut scratch.slab_window,
-                slab: std::slice::from_raw_parts_mut(scratch.slab.ptr(), band_rows * width * depth),
-            });
-        }
-        SlabCost { slab: scratch.slab.ptr(), first: rows.0, width, depth }
-    }
-
     /// The stages, with the cost that `cost` makes for a band.
-    fn stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+    pub(super) fn stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
         &self,
         thread: usize,
         scratch: &mut Scratch,
-        cost: impl Fn(&mut Scratch, (usize, usize)) -> C,
+        cost: &mut dyn FnMut(&mut Scratch, (usize, usize)) -> C,
     ) {
         let threads = self.scratches.len();
         let geometry = self.geometry;
-        let mark = |stage: usize| {
-            if thread == 0 {
-                self.times.lock().unwrap_or_else(|e| e.into_inner())[stage] = Instant::now();
-            }
-        };
         let barrier = |round: usize| {
-            self.shared.barrier.wait(self.watch, threads, round);
-            mark(round);
+            self.wait(round);
+            self.mark(thread, round);
         };
 
-        mark(0);
-        let stride = geometry.mirrored_stride();
-        for y in (thread..geometry.height).step_by(threads) {
-            // SAFETY: the row is this thread's until the barrier.
-            let row = unsafe {
-                std::slice::from_raw_parts_mut(self.shared.mirrored.ptr().add(y * stride), stride)
-            };
-            mirror(self.right.row(y), geometry.min, row);
-        }
+        self.mark(thread, 0);
+        self.prepare::<V>(scratch, thread);
         barrier(1);
 
         if geometry.upward {
@@ -190,6 +111,71 @@ impl Frame<'_> {
 
         self.median::<V>(scratch, thread);
         barrier(4);
+
+        self.speckles(scratch, thread);
+    }
+
+    /// This thread's share of what the cost compares.
+    fn prepare<V: Lanes>(&self, scratch: &mut Scratch, thread: usize) {
+        let (height, threads) = (self.geometry.height, self.scratches.len());
+        let rows = (height * thread / threads, height * (thread + 1) / threads);
+        let left = Destination::Left(self.shared.left.ptr());
+        let right = Destination::Right(self.shared.mirrored.ptr());
+        let eyes = [(self.left, left), (self.right, right)];
+        let from = if self.features.of_left() { 0 } else { 1 };
+        for &(image, to) in &eyes[from..] {
+            // SAFETY: the rows are this thread's until the barrier; the simd was found on this
+            // machine.
+            unsafe {
+                V::vectorize(PrepareRows {
+                    geometry: self.geometry,
+                    features: self.features,
+                    image,
+                    rows,
+                    scratch: &mut scratch.features,
+                    to,
+                });
+            }
+        }
+    }
+
+    /// This thread's share of the removal of speckles.
+    fn speckles(&self, scratch: &mut Scratch, thread: usize) {
+        let speckle = (self.params.speckle, &self.shared.forest, &mut scratch.labels);
+        if let (Some(speckle), Some(forest), Some(labels)) = speckle {
+            let threads = self.scratches.len();
+            let filter =
+                Filter { width: self.geometry.width, speckle, forest, values: self.output.0 };
+            let border = |thread: usize| self.geometry.height * thread / threads;
+            let rows = (border(thread), border(thread + 1));
+            // SAFETY: the map was finished before the barrier; between the barriers every thread has
+            // rows of its own, or the first thread all of them.
+            unsafe {
+                filter.find(rows, labels);
+                self.wait(STAGES.len());
+                if thread == 0 {
+                    for y in (1..threads).map(border).filter(|&y| y > 0) {
+                        filter.join(y, labels);
+                    }
+                }
+                self.wait(STAGES.len() + 1);
+                filter.remove(rows);
+                self.wait(STAGES.len() + 2);
+            }
+        }
+        self.mark(thread, STAGES.len());
+    }
+
+    /// Waits for all threads; `round` counts the barriers of the frame from 1.
+    fn wait(&self, round: usize) {
+        self.shared.barrier.wait(self.watch, self.scratches.len(), round);
+    }
+
+    /// Notes when a stage begins, and the one before ends.
+    fn mark(&self, thread: usize, stage: usize) {
+        if thread == 0 {
+            self.times.lock().unwrap_or_else(|e| e.into_inner())[stage] = Instant::now();
+        }
     }
 
     /// The horizontal paths of a band.

@@ -6,7 +6,7 @@
 //! band they go to the next band's edge. A tile leans over to the left by one pixel a row, so that
 //! everything it needs lies in itself, in the tile to its left, or on the edge.
 
-use super::cost::{Cost, RowCost};
+use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::excess;
 use super::simd::{Kernel, Lanes};
@@ -142,8 +142,9 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 let sums = sums_row.add((x & (ring - 1)) * depth);
                 let mut least_sum = V::splat_wide(i16::MAX);
 
+                let pixel = costs.at(x);
                 for c in 0..chunks {
-                    let cost = costs.load(x, c);
+                    let cost = pixel.load(c);
                     let mut e = [zero; 3];
                     for p in 0..PATHS {
                         let above = if c + 1 < chunks {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::settings::{EngineKind, OrOff};
+use crate::settings::{EngineKind, OrAuto, OrOff};
 
 fn with_file(text: &str) -> Layers {
     let mut layers = Layers::new();
@@ -20,9 +20,33 @@ fn mistakes(layers: Layers) -> Vec<String> {
 #[test]
 fn nothing_said_is_the_defaults() {
     let loaded = Layers::new().finish().unwrap();
-    assert_eq!(loaded.settings, Settings::default());
-    assert_eq!(loaded.params, Settings::default().matching.params().unwrap());
-    assert_eq!(*loaded.origin("matching", "p1"), Origin::Default);
+    let defaults = Settings::default();
+    let matching = defaults.matching.resolved();
+    assert_eq!(loaded.settings, Settings { matching, ..defaults.clone() });
+    assert_eq!(loaded.params, defaults.matching.params().unwrap());
+    assert_eq!(*loaded.origin("matching", "disparities"), Origin::Default);
+    assert_eq!(loaded.origin("matching", "p1").to_string(), "default for combined");
+}
+
+#[test]
+fn the_cost_of_any_layer_brings_its_defaults_and_any_layer_overrides_them() {
+    let mut layers = with_file("[matching]\ncost = \"census\"\np2 = 90\n");
+    layers.assignment("matching.cost=ad");
+    layers.flag("matching", "p1", "--p1", Value::from(9));
+    let loaded = layers.finish().unwrap();
+    let matching = &loaded.settings.matching;
+    assert_eq!((matching.p1, matching.p2), (OrAuto::Value(9), OrAuto::Value(90)));
+    assert_eq!((matching.p2_min, matching.median), (OrAuto::Value(3), OrAuto::Value(5)));
+    assert_eq!(loaded.origin("matching", "p1").to_string(), "--p1");
+    assert_eq!(loaded.origin("matching", "p2").to_string(), "config.toml:3");
+    assert_eq!(loaded.origin("matching", "p2_min").to_string(), "default for ad");
+
+    // `auto` takes back what a lower layer said.
+    let mut layers = with_file("[matching]\np2 = 90\n");
+    layers.environment([("STEREOD_MATCHING_P2".into(), "auto".into())]);
+    let loaded = layers.finish().unwrap();
+    assert_eq!(loaded.settings.matching.p2, OrAuto::Value(100));
+    assert_eq!(loaded.origin("matching", "p2").to_string(), "STEREOD_MATCHING_P2");
 }
 
 #[test]
@@ -37,7 +61,8 @@ fn higher_layers_win_and_leave_the_rest() {
     let loaded = layers.finish().unwrap();
 
     let matching = &loaded.settings.matching;
-    assert_eq!((matching.p1, matching.p2, matching.median), (1, 82, 3));
+    let given = [matching.p1, matching.p2, matching.median];
+    assert_eq!(given, [1, 82, 3].map(OrAuto::Value));
     assert_eq!(matching.left_right, OrOff::Off);
     assert_eq!(loaded.settings.demo.seed, 5);
     assert_eq!(loaded.settings.engine.kind, EngineKind::Cpu);
@@ -59,8 +84,8 @@ fn every_mistake_of_a_file_has_its_line() {
     ));
     let starts = [
         "config.toml:3: unknown key `disparites` in [matching]; did you mean `disparities`? keys: ",
-        "config.toml:4: wrong value 300 for `p1` in [matching]: expected a whole number from 0 to 255",
-        "config.toml:12: wrong value { x = 1 } for `p2` in [matching]: expected a whole number",
+        "config.toml:4: wrong value 300 for `p1` in [matching]: expected `auto` or a whole number from 0 to 255",
+        "config.toml:12: wrong value { x = 1 } for `p2` in [matching]: expected `auto` or a whole number",
         "config.toml:6: unknown section [engin]; did you mean [engine]? sections: ",
         "config.toml:10: wrong value \"gpu\" for `kind` in [engine]: expected one of `auto`",
         "config.toml:11: unknown key `median` in [engine]; did you mean [matching]? keys: ",
@@ -82,7 +107,7 @@ fn keys_outside_sections() {
              demo, engine, log, matching, output, queue, source, window",
         ]
     );
-    assert_eq!(with_file("matching.p1 = 3").finish().unwrap().settings.matching.p1, 3);
+    assert_eq!(with_file("matching.p1 = 3").finish().unwrap().params.p1, 3);
     assert!(mistakes(with_file("[[matching]]\np1 = 3"))[0].contains("is a section"));
 }
 
@@ -131,7 +156,7 @@ fn mistakes_in_the_environment_name_the_variable() {
     ]));
     let starts = [
         "STEREOD_COLOUR: unknown variable;",
-        "STEREOD_MATCHING_P1: wrong value 300 for `p1` in [matching]: expected a whole number",
+        "STEREOD_MATCHING_P1: wrong value 300 for `p1` in [matching]: expected `auto` or a whole number",
         "STEREOD_MATCHING_PI: unknown variable; did you mean STEREOD_MATCHING_P1? keys of [matching]: ",
         "STEREOD_MATCHNG_P1: unknown variable; did you mean STEREOD_MATCHING_P1? variables are named ",
         "STEREOD_matching_p2: unknown variable; did you mean STEREOD_MATCHING_P2? keys of [matching]",
@@ -164,7 +189,7 @@ fn mistakes_in_assignments_name_the_argument() {
         "--set matching.p1: expected section.key=value",
         "--set p1=7: expected section.key=value, for example matching.p1=7; did you mean matching.p1?",
         "--set matching.pl=7: unknown key `pl` in [matching]; did you mean `p1`?",
-        "--set matching.p1=x: wrong value \"x\" for `p1` in [matching]: expected a whole number",
+        "--set matching.p1=x: wrong value \"x\" for `p1` in [matching]: expected `auto` or a whole number",
         "--set =: expected section.key=value",
         "--set nonsense: expected section.key=value",
     ];

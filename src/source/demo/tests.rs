@@ -200,6 +200,7 @@ fn the_reference_matcher_finds_the_truth() {
         subpixel: true,
         left_right: None,
         median: Median::Three,
+        speckle: None,
     };
     let map = match_pair(&pair.left, &pair.right, &params);
     let mut accuracy = Accuracy::default();

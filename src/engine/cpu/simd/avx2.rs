@@ -53,8 +53,52 @@ impl Lanes for Avx2 {
         unsafe { Self(_mm256_or_si256(self.0, other.0)) }
     }
     #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        unsafe { Self(_mm256_xor_si256(self.0, other.0)) }
+    }
+    #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
         self.subs(other).or(other.subs(self))
+    }
+    #[inline(always)]
+    fn where_less(self, other: Self, bits: Self) -> Self {
+        unsafe {
+            let not_less = _mm256_cmpeq_epi8(other.subs(self).0, _mm256_setzero_si256());
+            Self(_mm256_andnot_si256(not_less, bits.0))
+        }
+    }
+    #[inline(always)]
+    fn count_ones(self) -> Self {
+        unsafe {
+            // A table of the 16 half bytes (Mula, Kurz and Lemire, The Computer Journal 2018).
+            let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+                0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+            ));
+            let half = _mm256_set1_epi8(15);
+            let low = _mm256_and_si256(self.0, half);
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(self.0), half);
+            Self(_mm256_add_epi8(_mm256_shuffle_epi8(table, low), _mm256_shuffle_epi8(table, high)))
+        }
+    }
+    #[inline(always)]
+    fn weigh([a, b, c]: [Self; 3], weights: [u8; 3]) -> Self {
+        unsafe {
+            let [a_weight, b_weight, c_weight] = weights.map(i16::from);
+            let first = _mm256_set1_epi16((b_weight << 8) | a_weight);
+            // The fourth part is 8 times 1.
+            let second = _mm256_set1_epi16((8 << 8) | c_weight);
+            let one = _mm256_set1_epi8(1);
+            let low = _mm256_add_epi16(
+                _mm256_maddubs_epi16(_mm256_unpacklo_epi8(a.0, b.0), first),
+                _mm256_maddubs_epi16(_mm256_unpacklo_epi8(c.0, one), second),
+            );
+            let high = _mm256_add_epi16(
+                _mm256_maddubs_epi16(_mm256_unpackhi_epi8(a.0, b.0), first),
+                _mm256_maddubs_epi16(_mm256_unpackhi_epi8(c.0, one), second),
+            );
+            let (low, high) = (_mm256_srli_epi16::<4>(low), _mm256_srli_epi16::<4>(high));
+            Self(_mm256_packus_epi16(low, high))
+        }
     }
     #[inline(always)]
     fn shift_from_below(self, below: Self) -> Self {

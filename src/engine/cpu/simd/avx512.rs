@@ -1,4 +1,4 @@
-//! 64 byte lanes: AVX-512 F, BW and VBMI.
+//! 64 byte lanes: AVX-512 F, BW, VBMI and BITALG.
 
 use std::arch::x86_64::*;
 
@@ -47,7 +47,7 @@ impl Lanes for Avx512 {
     type Wide = __m512i;
 
     unsafe fn vectorize<K: Kernel>(kernel: K) {
-        #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512vbmi")]
+        #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512vbmi,avx512bitalg")]
         unsafe fn compiled<K: Kernel>(kernel: K) {
             unsafe { kernel.run::<Avx512>() }
         }
@@ -84,8 +84,40 @@ impl Lanes for Avx512 {
         unsafe { Self(_mm512_or_si512(self.0, other.0)) }
     }
     #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        unsafe { Self(_mm512_xor_si512(self.0, other.0)) }
+    }
+    #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
         self.subs(other).or(other.subs(self))
+    }
+    #[inline(always)]
+    fn where_less(self, other: Self, bits: Self) -> Self {
+        unsafe { Self(_mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(self.0, other.0), bits.0)) }
+    }
+    #[inline(always)]
+    fn count_ones(self) -> Self {
+        unsafe { Self(_mm512_popcnt_epi8(self.0)) }
+    }
+    #[inline(always)]
+    fn weigh([a, b, c]: [Self; 3], weights: [u8; 3]) -> Self {
+        unsafe {
+            let [a_weight, b_weight, c_weight] = weights.map(i16::from);
+            let first = _mm512_set1_epi16((b_weight << 8) | a_weight);
+            // The fourth part is 8 times 1.
+            let second = _mm512_set1_epi16((8 << 8) | c_weight);
+            let one = _mm512_set1_epi8(1);
+            let low = _mm512_add_epi16(
+                _mm512_maddubs_epi16(_mm512_unpacklo_epi8(a.0, b.0), first),
+                _mm512_maddubs_epi16(_mm512_unpacklo_epi8(c.0, one), second),
+            );
+            let high = _mm512_add_epi16(
+                _mm512_maddubs_epi16(_mm512_unpackhi_epi8(a.0, b.0), first),
+                _mm512_maddubs_epi16(_mm512_unpackhi_epi8(c.0, one), second),
+            );
+            let (low, high) = (_mm512_srli_epi16::<4>(low), _mm512_srli_epi16::<4>(high));
+            Self(_mm512_packus_epi16(low, high))
+        }
     }
     #[inline(always)]
     fn shift_from_below(self, below: Self) -> Self {

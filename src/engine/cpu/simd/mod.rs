@@ -63,8 +63,17 @@ pub trait Lanes: Copy + 'static {
     fn subs(self, other: Self) -> Self;
     /// Bitwise or.
     fn or(self, other: Self) -> Self;
+    /// Bitwise exclusive or.
+    fn xor(self, other: Self) -> Self;
     /// Absolute difference.
     fn abs_diff(self, other: Self) -> Self;
+    /// `bits` where the lane is smaller than that of `other`, elsewhere 0.
+    fn where_less(self, other: Self, bits: Self) -> Self;
+    /// Number of bits that are 1, lane by lane.
+    fn count_ones(self) -> Self;
+    /// The parts times their weights, plus 8, divided by 16 and rounded down; a weight is at most 127 and
+    /// the result at most 255.
+    fn weigh(parts: [Self; 3], weights: [u8; 3]) -> Self;
     /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
     fn shift_from_below(self, below: Self) -> Self;
     /// Lane i takes lane i + 1; the last lane takes lane 0 of `above`.
@@ -127,7 +136,7 @@ pub enum SimdChoice {
     /// The best that the machine has.
     #[default]
     Auto,
-    /// 64 candidates at once: AVX-512 with BW and VBMI (Ice Lake, Zen 4 and later).
+    /// 64 candidates at once: AVX-512 with BW, VBMI and BITALG (Ice Lake, Zen 4 and later).
     Avx512,
     /// 32 candidates at once.
     Avx2,
@@ -162,6 +171,7 @@ impl SimdChoice {
             let avx512 = std::is_x86_feature_detected!("avx512f")
                 && std::is_x86_feature_detected!("avx512bw")
                 && std::is_x86_feature_detected!("avx512vbmi")
+                && std::is_x86_feature_detected!("avx512bitalg")
                 && std::is_x86_feature_detected!("bmi1")
                 && std::is_x86_feature_detected!("bmi2");
             let avx2 = std::is_x86_feature_detected!("avx2");

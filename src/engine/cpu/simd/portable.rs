@@ -73,8 +73,34 @@ impl Lanes for Portable {
         self.zip(other, |a, b| a | b)
     }
     #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        self.zip(other, |a, b| a ^ b)
+    }
+    #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
         self.subs(other).or(other.subs(self))
+    }
+    #[inline(always)]
+    fn where_less(self, other: Self, bits: Self) -> Self {
+        let mut chosen = bits;
+        for i in 0..16 {
+            chosen.0[i] = if self.0[i] < other.0[i] { bits.0[i] } else { 0 };
+        }
+        chosen
+    }
+    #[inline(always)]
+    fn count_ones(self) -> Self {
+        self.zip(self, |a, _| a.count_ones() as u8)
+    }
+    #[inline(always)]
+    fn weigh([a, b, c]: [Self; 3], weights: [u8; 3]) -> Self {
+        let [a_weight, b_weight, c_weight] = weights.map(u16::from);
+        let mut sum = a;
+        for i in 0..16 {
+            let [a, b, c] = [a.0[i], b.0[i], c.0[i]].map(u16::from);
+            sum.0[i] = ((a * a_weight + b * b_weight + c * c_weight + 8) >> 4) as u8;
+        }
+        sum
     }
     #[inline(always)]
     fn shift_from_below(self, below: Self) -> Self {

@@ -34,11 +34,33 @@ impl Kernel for Check {
                 assert_eq!(bytes(va.adds(vb)), zip(u8::saturating_add));
                 assert_eq!(bytes(va.subs(vb)), zip(u8::saturating_sub));
                 assert_eq!(bytes(va.or(vb)), zip(|a, b| a | b));
+                assert_eq!(bytes(va.xor(vb)), zip(|a, b| a ^ b));
                 assert_eq!(bytes(va.abs_diff(vb)), zip(u8::abs_diff));
+                let less = zip(|a, b| if a < b { 32 } else { 0 });
+                assert_eq!(bytes(va.where_less(vb, V::splat(32))), less);
+                assert_eq!(bytes(va.where_less(va, V::splat(32))), vec![0; n]);
+                assert_eq!(bytes(va.count_ones()), zip(|a, _| a.count_ones() as u8));
+                // Parts from 0 to 7 and 127 * 3 * 7 + 8 <= 16 * 255 + 15.
+                let eighth = |from: &[u8]| from.iter().map(|&v| v / 32).collect::<Vec<u8>>();
+                let parts = [eighth(&a), eighth(&b), a.iter().map(|&v| v % 8).collect()];
+                let weights = [random() % 128, random() % 128, random() % 128];
+                let weighed = V::weigh(parts.each_ref().map(|p| V::load(p.as_ptr())), weights);
+                let expected: Vec<u8> = (0..n)
+                    .map(|i| {
+                        let sum: u32 =
+                            (0..3).map(|p| u32::from(parts[p][i]) * u32::from(weights[p])).sum();
+                        ((sum + 8) / 16) as u8
+                    })
+                    .collect();
+                assert_eq!(bytes(weighed), expected);
                 assert_eq!(bytes(V::splat(200)), vec![200; n]);
                 assert_eq!(bytes(va.shift_from_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
                 assert_eq!(bytes(va.shift_from_above(vb)), [&a[1..], &b[..1]].concat());
                 assert_eq!(bytes(va.least()), vec![*a.iter().min().unwrap(); n]);
+
+                // A whole byte of one part alone.
+                let alone = V::weigh([va, V::splat(0), V::splat(0)], [16, 127, 127]);
+                assert_eq!(bytes(alone), a);
 
                 let wides = |[low, high]: [V::Wide; 2]| {
                     let mut out = vec![0i16; n];

@@ -1,0 +1,248 @@
+//! The costs that compare prepared planes (`features.rs`): Hamming distances of census descriptors, alone
+//! or with gradient and intensity.
+
+use super::cost::{Cost, PixelCost, RowCost};
+use super::features::{COMBINED_BYTES, COMBINED_PLANES};
+use super::simd::Lanes;
+
+/// The planes of both eyes.
+#[derive(Clone, Copy)]
+pub struct Planes {
+    /// Planes of the left eye, [row][plane][stride].
+    pub left: *const u8,
+    /// Bytes of a left row of a plane.
+    pub left_stride: usize,
+    /// Mirrored planes of the right eye, [row][plane][stride].
+    pub right: *const u8,
+    /// Bytes of a mirrored row of a plane.
+    pub right_stride: usize,
+    /// Planes of an eye.
+    pub count: usize,
+    /// Width of the picture.
+    pub width: usize,
+    /// Number of the last vector of a pixel.
+    pub last: usize,
+    /// What is or-ed to the last vector: 255 in the lanes beyond the range, else 0.
+    pub padding: *const u8,
+}
+
+/// One row of [`Planes`].
+#[derive(Clone, Copy)]
+pub struct PlanesRow<V> {
+    left: *const u8,
+    left_stride: usize,
+    /// The first mirrored plane where candidate 0 of column 0 lies.
+    right: *const u8,
+    right_stride: usize,
+    last: usize,
+    padding: V,
+}
+
+impl Planes {
+    #[inline(always)]
+    unsafe fn row<V: Lanes>(&self, y: usize) -> PlanesRow<V> {
+        // SAFETY: row `y` lies in the picture; the padding has the length of a vector.
+        unsafe {
+            PlanesRow {
+                left: self.left.add(y * self.count * self.left_stride),
+                left_stride: self.left_stride,
+                right: self.right.add(y * self.count * self.right_stride + self.width - 1),
+                right_stride: self.right_stride,
+                last: self.last,
+                padding: V::load(self.padding),
+            }
+        }
+    }
+}
+
+impl<V: Lanes> PlanesRow<V> {
+    #[inline(always)]
+    unsafe fn at<const COUNT: usize>(&self, x: usize) -> PlanesPixel<V, COUNT> {
+        // SAFETY: the column lies in the picture; a mirrored row holds width - 1 bytes before `right`.
+        unsafe {
+            let mut left = [self.padding; COUNT];
+            for (plane, left) in left.iter_mut().enumerate() {
+                *left = V::splat(*self.left.add(plane * self.left_stride + x));
+            }
+            PlanesPixel {
+                left,
+                right: self.right.sub(x),
+                right_stride: self.right_stride,
+                last: self.last,
+                padding: self.padding,
+            }
+        }
+    }
+}
+
+/// One pixel of [`Planes`].
+#[derive(Clone, Copy)]
+pub struct PlanesPixel<V, const COUNT: usize> {
+    left: [V; COUNT],
+    right: *const u8,
+    right_stride: usize,
+    last: usize,
+    padding: V,
+}
+
+impl<V: Lanes, const COUNT: usize> PlanesPixel<V, COUNT> {
+    /// A plane of the right eye for the candidates of vector `chunk`.
+    #[inline(always)]
+    unsafe fn right(&self, plane: usize, chunk: usize) -> V {
+        // SAFETY: a mirrored row holds all vectors behind `right`.
+        unsafe { V::load(self.right.add(plane * self.right_stride + chunk * V::N)) }
+    }
+
+    /// Number of bits that differ in the first `BYTES` planes.
+    #[inline(always)]
+    unsafe fn distance<const BYTES: usize>(&self, chunk: usize) -> V {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut distance = self.left[0].xor(self.right(0, chunk)).count_ones();
+            for plane in 1..BYTES {
+                let differ = self.left[plane].xor(self.right(plane, chunk));
+                distance = distance.adds(differ.count_ones());
+            }
+            distance
+        }
+    }
+
+    /// Absolute difference in a plane.
+    #[inline(always)]
+    unsafe fn difference(&self, plane: usize, chunk: usize) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { self.left[plane].abs_diff(self.right(plane, chunk)) }
+    }
+
+    /// `cost` with 255 in the lanes beyond the range.
+    #[inline(always)]
+    fn padded(&self, cost: V, chunk: usize) -> V {
+        if chunk == self.last { cost.or(self.padding) } else { cost }
+    }
+}
+
+/// Hamming distance of descriptors of `BYTES` planes.
+#[derive(Clone, Copy)]
+pub struct CensusCost<const BYTES: usize>(pub Planes);
+
+// SAFETY: the addresses are only read from, and outlive the frame that the cost was made for.
+unsafe impl<const BYTES: usize> Send for CensusCost<BYTES> {}
+// SAFETY: as above.
+unsafe impl<const BYTES: usize> Sync for CensusCost<BYTES> {}
+
+/// See [`CensusCost`].
+#[derive(Clone, Copy)]
+pub struct CensusRow<V, const BYTES: usize>(PlanesRow<V>);
+
+/// See [`CensusCost`].
+#[derive(Clone, Copy)]
+pub struct CensusPixel<V, const BYTES: usize>(PlanesPixel<V, BYTES>);
+
+impl<const BYTES: usize> Cost for CensusCost<BYTES> {
+    type Row<V: Lanes> = CensusRow<V, BYTES>;
+
+    #[inline(always)]
+    unsafe fn row<V: Lanes>(&self, y: usize) -> CensusRow<V, BYTES> {
+        // SAFETY: the caller's promise.
+        CensusRow(unsafe { self.0.row(y) })
+    }
+}
+
+impl<V: Lanes, const BYTES: usize> RowCost<V> for CensusRow<V, BYTES> {
+    type Pixel = CensusPixel<V, BYTES>;
+
+    #[inline(always)]
+    unsafe fn at(&self, x: usize) -> CensusPixel<V, BYTES> {
+        // SAFETY: the caller's promise.
+        CensusPixel(unsafe { self.0.at(x) })
+    }
+}
+
+impl<V: Lanes, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
+    #[inline(always)]
+    unsafe fn load(&self, chunk: usize) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.padded(self.0.distance::<BYTES>(chunk), chunk) }
+    }
+}
+
+/// Census, gradient and intensity together, as [`crate::matching::Cost::Combined`] weighs them.
+#[derive(Clone, Copy)]
+pub struct CombinedCost {
+    /// What is compared.
+    pub planes: Planes,
+    /// Sixteenths a bit, a level of gradient and a level of intensity.
+    pub weights: [u8; 3],
+    /// Largest difference in gradient and in intensity that counts.
+    pub truncations: [u8; 2],
+}
+
+// SAFETY: the addresses are only read from, and outlive the frame that the cost was made for.
+unsafe impl Send for CombinedCost {}
+// SAFETY: as above.
+unsafe impl Sync for CombinedCost {}
+
+/// See [`CombinedCost`].
+#[derive(Clone, Copy)]
+pub struct CombinedRow<V> {
+    planes: PlanesRow<V>,
+    weights: [u8; 3],
+    truncations: [V; 2],
+}
+
+/// See [`CombinedCost`].
+#[derive(Clone, Copy)]
+pub struct CombinedPixel<V> {
+    planes: PlanesPixel<V, COMBINED_PLANES>,
+    weights: [u8; 3],
+    truncations: [V; 2],
+}
+
+impl Cost for CombinedCost {
+    type Row<V: Lanes> = CombinedRow<V>;
+
+    #[inline(always)]
+    unsafe fn row<V: Lanes>(&self, y: usize) -> CombinedRow<V> {
+        let [gradient, intensity] = self.truncations;
+        // SAFETY: the caller's promise.
+        unsafe {
+            CombinedRow {
+                planes: self.planes.row(y),
+                weights: self.weights,
+                truncations: [V::splat(gradient), V::splat(intensity)],
+            }
+        }
+    }
+}
+
+impl<V: Lanes> RowCost<V> for CombinedRow<V> {
+    type Pixel = CombinedPixel<V>;
+
+    #[inline(always)]
+    unsafe fn at(&self, x: usize) -> CombinedPixel<V> {
+        // SAFETY: the caller's promise.
+        let planes = unsafe { self.planes.at(x) };
+        CombinedPixel { planes, weights: self.weights, truncations: self.truncations }
+    }
+}
+
+impl<V: Lanes> PixelCost<V> for CombinedPixel<V> {
+    #[inline(always)]
+    unsafe fn load(&self, chunk: usize) -> V {
+        let planes = &self.planes;
+        // SAFETY: the caller's promise.
+        unsafe {
+            // What lies above 0 and what lies below differ in the same direction, so the difference of
+            // the whole is the sum of theirs; beyond 255 nothing counts.
+            let above = planes.difference(COMBINED_BYTES, chunk);
+            let gradient = above.adds(planes.difference(COMBINED_BYTES + 1, chunk));
+            let intensity = planes.difference(COMBINED_BYTES + 2, chunk);
+            let parts = [
+                planes.distance::<COMBINED_BYTES>(chunk),
+                gradient.min(self.truncations[0]),
+                intensity.min(self.truncations[1]),
+            ];
+            planes.padded(V::weigh(parts, self.weights), chunk)
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Which kernels a frame runs through: those for its vectors, its number of candidates and its cost.
+
+use super::buffers::Scratch;
+use super::census::{CensusCost, CombinedCost, Planes};
+use super::cost::{AdCost, Cost};
+use super::features::descriptor_bytes;
+use super::geometry::Geometry;
+use super::schedule::Frame;
+use super::simd::{Lanes, Simd, portable::Portable};
+use super::slab::{FillSlab, SlabCost, WindowMean};
+use crate::matching;
+
+impl Frame<'_> {
+    /// What thread `thread` does for the frame.
+    pub fn work(&self, simd: Simd, thread: usize) {
+        // The number of vectors a pixel is fixed at compile time where that is common.
+        match (simd, self.geometry.chunks) {
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx512, 1) => self.work_with::<super::simd::avx512::Avx512, 1, true>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx512, 2) => self.work_with::<super::simd::avx512::Avx512, 2, true>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx512, _) => self.work_with::<super::simd::avx512::Avx512, 16, false>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx2, 2) => self.work_with::<super::simd::avx2::Avx2, 2, true>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx2, 4) => self.work_with::<super::simd::avx2::Avx2, 4, true>(thread),
+            #[cfg(target_arch = "x86_64")]
+            (Simd::Avx2, _) => self.work_with::<super::simd::avx2::Avx2, 32, false>(thread),
+            (Simd::Portable, 4) => self.work_with::<Portable, 4, true>(thread),
+            (Simd::Portable, 8) => self.work_with::<Portable, 8, true>(thread),
+            (Simd::Portable, _) => self.work_with::<Portable, 64, false>(thread),
+        }
+    }
+
+    fn work_with<V: Lanes, const MAX: usize, const EXACT: bool>(&self, thread: usize) {
+        let mut scratch = self.scratches[thread].lock().unwrap_or_else(|e| e.into_inner());
+        let scratch = &mut *scratch;
+        let planes = self.planes();
+        match self.params.cost {
+            matching::Cost::Ad { truncation, window: 1 } => {
+                let cost = AdCost {
+                    left: self.left.pixels().as_ptr(),
+                    mirrored: self.shared.mirrored.ptr(),
+                    width: self.geometry.width,
+                    stride: self.geometry.mirrored_stride(),
+                    truncation,
+                    last: self.geometry.chunks - 1,
+                    padding: self.shared.padding.ptr(),
+                };
+                self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |_, _| cost);
+            }
+            matching::Cost::Ad { truncation, window } => {
+                let radius = usize::from(window / 2);
+                self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
+                    self.window_cost::<V>(scratch, rows, truncation, radius)
+                });
+            }
+            matching::Cost::Census { window } => match descriptor_bytes(window) {
+                3 => self.slab_stages::<V, _, MAX, EXACT>(thread, scratch, CensusCost::<3>(planes)),
+                4 => self.slab_stages::<V, _, MAX, EXACT>(thread, scratch, CensusCost::<4>(planes)),
+                _ => self.slab_stages::<V, _, MAX, EXACT>(thread, scratch, CensusCost::<8>(planes)),
+            },
+            matching::Cost::Combined {
+                census_weight,
+                gradient_weight,
+                intensity_weight,
+                gradient_truncation,
+                intensity_truncation,
+            } => {
+                let cost = CombinedCost {
+                    planes,
+                    weights: [census_weight, gradient_weight, intensity_weight],
+                    truncations: [gradient_truncation, intensity_truncation],
+                };
+                self.slab_stages::<V, _, MAX, EXACT>(thread, scratch, cost);
+            }
+        }
+    }
+
+    /// The prepared planes of both eyes.
+    fn planes(&self) -> Planes {
+        Planes {
+            left: self.shared.left.ptr(),
+            left_stride: self.geometry.feature_stride(),
+            right: self.shared.mirrored.ptr(),
+            right_stride: self.geometry.mirrored_stride(),
+            count: self.features.planes(),
+            width: self.geometry.width,
+            last: self.geometry.chunks - 1,
+            padding: self.shared.padding.ptr(),
+        }
+    }
+
+    /// The stages with a cost that is written into the thread's slab, band by band.
+    fn slab_stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+        &self,
+        thread: usize,
+        scratch: &mut Scratch,
+        cost: C,
+    ) {
+        let Geometry { width, depth, .. } = *self.geometry;
+        self.stages::<V, SlabCost, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
+            let slab = scratch.slab.ptr();
+            // SAFETY: the slab is this thread's; the simd was found on this machine; the planes were
+            // finished before the last barrier.
+            unsafe {
+                V::vectorize(FillSlab::<_, MAX, EXACT> {
+                    geometry: self.geometry,
+                    cost,
+                    rows,
+                    slab,
+                });
+            }
+            SlabCost { slab, first: rows.0, width, depth }
+        });
+    }
+
+    /// Writes the windowed cost of a band into the thread's slab.
+    fn window_cost<V: Lanes>(
+        &self,
+        scratch: &mut Scratch,
+        rows: (usize, usize),
+        truncation: u8,
+        radius: usize,
+    ) -> SlabCost {
+        let Geometry { width, depth, band_rows, .. } = *self.geometry;
+        // SAFETY: the slab is this thread's; the simd was found on this machine; the mirrored rows
+        // were finished before the last barrier.
+        unsafe {
+            V::vectorize(WindowMean {
+                geometry: self.geometry,
+                left: self.left,
+                mirrored: self.shared.mirrored.ptr(),
+                truncation,
+                radius,
+                rows,
+                columns: &mut scratch.slab_columns,
+                window: &mut scratch.slab_window,
+                slab: std::slice::from_raw_parts_mut(scratch.slab.ptr(), band_rows * width * depth),
+            });
+        }
+        SlabCost { slab: scratch.slab.ptr(), first: rows.0, width, depth }
+    }
+}

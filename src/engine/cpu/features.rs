@@ -1,0 +1,232 @@
+//! What a cost compares, prepared once a pair: byte pictures ("planes") of either eye.
+//!
+//! `ad` compares the intensities as they are, one plane. `census` compares descriptors, eight bits a
+//! plane; `combined` those, the gradient and the intensity. The planes of the right eye are mirrored
+//! (`cost.rs`).
+
+use super::cost::mirror;
+use super::geometry::Geometry;
+use super::simd::{Kernel, Lanes};
+use crate::frame::Image;
+use crate::matching::census::Step;
+use crate::matching::params::COMBINED_CENSUS;
+use crate::matching::{CensusWindow, Cost};
+
+/// Columns beyond either end of a copied row: half the widest census window, and a vector that hangs
+/// over.
+const MARGIN: usize = 128;
+
+/// Planes of the 5x5 descriptors in the combined cost; its gradient follows, then its intensity.
+pub const COMBINED_BYTES: usize = 3;
+/// Planes of the combined cost: of a gradient, what lies above 0 and what lies below.
+pub const COMBINED_PLANES: usize = COMBINED_BYTES + 3;
+
+/// Bytes of a descriptor as the kernels are compiled for them; bits beyond the window's are 0.
+pub fn descriptor_bytes(window: CensusWindow) -> usize {
+    match window.bits() {
+        ..=24 => 3,
+        25..=32 => 4,
+        _ => 8,
+    }
+}
+
+/// Which planes a cost needs.
+pub struct Features {
+    /// Comparisons of a descriptor, bit by bit; empty where the intensities are compared.
+    comparisons: Vec<(Step, Step)>,
+    /// Planes that hold the descriptor.
+    bytes: usize,
+    /// Whether gradient and intensity follow.
+    combined: bool,
+    /// Rows above and below the pixel that the descriptor needs.
+    radius: usize,
+}
+
+impl Features {
+    /// The planes of this cost.
+    pub fn new(cost: Cost) -> Self {
+        let (window, combined) = match cost {
+            Cost::Ad { .. } => (None, false),
+            Cost::Census { window } => (Some(window), false),
+            Cost::Combined { .. } => (Some(COMBINED_CENSUS), true),
+        };
+        Self {
+            comparisons: window.map_or(Vec::new(), CensusWindow::comparisons),
+            bytes: window.map_or(0, descriptor_bytes),
+            combined,
+            radius: window.map_or(0, |window| window.size().1 / 2),
+        }
+    }
+
+    /// Number of planes.
+    pub fn planes(&self) -> usize {
+        match (self.bytes, self.combined) {
+            (0, _) => 1,
+            (_, true) => COMBINED_PLANES,
+            (bytes, false) => bytes,
+        }
+    }
+
+    /// Whether the left eye has planes other than its picture.
+    pub fn of_left(&self) -> bool {
+        self.bytes > 0
+    }
+
+    /// Bytes that a thread needs to prepare a row: the rows it looks at, and the planes it makes.
+    pub fn scratch_len(&self, geometry: &Geometry) -> usize {
+        if self.bytes == 0 {
+            return 0;
+        }
+        (2 * self.radius + 1) * (geometry.width + 2 * MARGIN)
+            + self.planes() * geometry.feature_stride()
+    }
+}
+
+/// Where the planes of an eye go, [row][plane][stride].
+#[derive(Clone, Copy)]
+pub enum Destination {
+    /// As they are, [`Geometry::feature_stride`] bytes a row.
+    Left(*mut u8),
+    /// Mirrored, [`Geometry::mirrored_stride`] bytes a row.
+    Right(*mut u8),
+}
+
+/// Prepares the rows `rows.0..rows.1` of an eye.
+pub struct PrepareRows<'a> {
+    /// How the picture is cut up.
+    pub geometry: &'a Geometry,
+    /// What is prepared.
+    pub features: &'a Features,
+    /// The eye's picture.
+    pub image: &'a Image,
+    /// First row, and the row behind the last.
+    pub rows: (usize, usize),
+    /// [`Features::scratch_len`] bytes.
+    pub scratch: &'a mut [u8],
+    /// Where the planes go; the rows there belong to the caller.
+    pub to: Destination,
+}
+
+impl Kernel for PrepareRows<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(mut self) {
+        if !self.features.of_left() {
+            for y in self.rows.0..self.rows.1 {
+                // SAFETY: the caller owns the rows.
+                unsafe { self.hand_out(y, 0, self.image.row(y)) }
+            }
+            return;
+        }
+        let radius = self.features.radius;
+        let stride = self.geometry.width + 2 * MARGIN;
+        let scratch = std::mem::take(&mut self.scratch);
+        let (rows, planes) = scratch.split_at_mut((2 * radius + 1) * stride);
+        // Row n of the picture, clamped, is kept at place (n + radius) mod the number of places.
+        let mut next = self.rows.0;
+        for y in self.rows.0..self.rows.1 {
+            while next <= y + 2 * radius {
+                let row = next.saturating_sub(radius).min(self.geometry.height - 1);
+                let place = &mut rows[next % (2 * radius + 1) * stride..][..stride];
+                pad(self.image.row(row), place);
+                next += 1;
+            }
+            // SAFETY: the rows around y are in place; the planes have the length of a row each.
+            unsafe {
+                self.descriptors::<V>(y, rows, planes);
+                if self.features.combined {
+                    self.gradient::<V>(y, rows, planes);
+                }
+            }
+            let stride = self.geometry.feature_stride();
+            for plane in 0..self.features.planes() {
+                // SAFETY: the caller owns the rows.
+                unsafe { self.hand_out(y, plane, &planes[plane * stride..][..self.geometry.width]) }
+            }
+        }
+    }
+}
+
+impl PrepareRows<'_> {
+    /// Where the row `y + down` begins among the copied ones.
+    #[inline(always)]
+    fn place(&self, y: usize, down: i32) -> usize {
+        let radius = self.features.radius;
+        let number = (y + radius).wrapping_add_signed(down as isize);
+        number % (2 * radius + 1) * (self.geometry.width + 2 * MARGIN) + MARGIN
+    }
+
+    /// The descriptors of row `y`.
+    #[inline(always)]
+    unsafe fn descriptors<V: Lanes>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
+        let mut from = [(0usize, 0usize); 64];
+        for (from, &(a, b)) in from.iter_mut().zip(&self.features.comparisons) {
+            let at = |(x, down): Step| self.place(y, down).wrapping_add_signed(x as isize);
+            *from = (at(a), at(b));
+        }
+        let from = &from[..self.features.comparisons.len()];
+        let rows = rows.as_ptr();
+        for byte in 0..self.features.bytes {
+            let from = &from[(8 * byte).min(from.len())..(8 * byte + 8).min(from.len())];
+            let plane = planes[byte * self.geometry.feature_stride()..].as_mut_ptr();
+            for x in (0..self.geometry.width).step_by(V::N) {
+                // SAFETY: a vector from any column of the picture, moved by the window, stays within
+                // the margins; a plane's stride is whole vectors.
+                unsafe {
+                    let mut bits = V::splat(0);
+                    for (bit, &(a, b)) in from.iter().enumerate() {
+                        let (a, b) = (V::load(rows.add(a + x)), V::load(rows.add(b + x)));
+                        bits = bits.or(a.where_less(b, V::splat(1 << bit)));
+                    }
+                    bits.store(plane.add(x));
+                }
+            }
+        }
+    }
+
+    /// Gradient and intensity of row `y`.
+    #[inline(always)]
+    unsafe fn gradient<V: Lanes>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
+        let stride = self.geometry.feature_stride();
+        let row = rows[self.place(y, 0) - 1..].as_ptr();
+        let planes = planes[COMBINED_BYTES * stride..].as_mut_ptr();
+        for x in (0..self.geometry.width).step_by(V::N) {
+            // SAFETY: as in `descriptors`.
+            unsafe {
+                let row = row.add(x);
+                let (before, after) = (V::load(row), V::load(row.add(2)));
+                after.subs(before).store(planes.add(x));
+                before.subs(after).store(planes.add(stride + x));
+                V::load(row.add(1)).store(planes.add(2 * stride + x));
+            }
+        }
+    }
+
+    /// Puts a plane of row `y` where it belongs.
+    #[inline(always)]
+    unsafe fn hand_out(&self, y: usize, plane: usize, row: &[u8]) {
+        let number = y * self.features.planes() + plane;
+        // SAFETY: the row there belongs to the caller of `run`.
+        unsafe {
+            match self.to {
+                Destination::Left(to) => {
+                    let to = to.add(number * self.geometry.feature_stride());
+                    std::ptr::copy_nonoverlapping(row.as_ptr(), to, row.len());
+                }
+                Destination::Right(to) => {
+                    let stride = self.geometry.mirrored_stride();
+                    let to = std::slice::from_raw_parts_mut(to.add(number * stride), stride);
+                    mirror(row, self.geometry.min, to);
+                }
+            }
+        }
+    }
+}
+
+/// Copies a row between margins that repeat its ends.
+fn pad(row: &[u8], place: &mut [u8]) {
+    let (before, rest) = place.split_at_mut(MARGIN);
+    let (inside, after) = rest.split_at_mut(row.len());
+    before.fill(row[0]);
+    inside.copy_from_slice(row);
+    after.fill(row[row.len() - 1]);
+}
