@@ -28,8 +28,8 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let options = DemoOptions { width, height, ..convert::demo_options(settings, params.range) };
     let scene = DemoSource::new(options)?;
     let choice = convert::engine_choice(settings.engine.kind);
-    let cpu = convert::cpu_options(&settings.engine);
-    let mut engine = engine::create(choice, params, (width, height), cpu)?;
+    let options = convert::engine_options(&settings.engine);
+    let mut engine = engine::create(choice, params, (width, height), &options)?;
 
     let mut totals = Vec::new();
     let mut stages: Vec<(&'static str, Vec<Duration>)> = Vec::new();

@@ -44,7 +44,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
 
     let choice = convert::engine_choice(settings.engine.kind);
-    let mut engine = engine::create(choice, params, size, convert::cpu_options(&settings.engine))?;
+    let options = convert::engine_options(&settings.engine);
+    let mut engine = engine::create(choice, params, size, &options)?;
     let now = Instant::now();
     engine.submit(StereoPair {
         left,
