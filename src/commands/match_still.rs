@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 
-use super::{Error, convert, load};
+use super::verify::verify;
+use super::{Error, convert, load, print};
 use crate::cli::MatchArgs;
 use crate::engine;
 use crate::frame::StereoPair;
@@ -66,6 +67,10 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         engine.description()
     );
 
+    if args.verify {
+        let pixels = verify(&matched, params)?;
+        print(format!("identical with the reference ({pixels} pixels)\n"))?;
+    }
     write_still(&args.output, &matched.disparity, params.range)?;
     if let Some(path) = &args.colour {
         let mut scale =

@@ -154,7 +154,7 @@ fn account(
         "source": settings.source,
     });
     let accuracy = accuracy.lock().unwrap_or_else(PoisonError::into_inner).summary();
-    Statistics::new(info, outcome, progress.latency(), engine, that_mattered, accuracy)
+    Statistics::new(info, outcome, progress, engine, that_mattered, accuracy)
 }
 
 /// Statistics for people on standard output, or for programs where they were asked for.

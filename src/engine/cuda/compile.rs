@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(first, again);
         let other = compile_all(nvrtc, &units[..1], Target::Real(80), &cache).unwrap();
         assert_ne!(other[0], first[0]);
-        let wrong = [units[0].clone().define("__global__", "error")];
+        let wrong = [units[0].clone().define("int", "+")];
         let error = compile_all(nvrtc, &wrong, target, &cache).unwrap_err();
         assert!(format!("{error:#}").contains("error"), "{error:#}");
     }

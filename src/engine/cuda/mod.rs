@@ -39,7 +39,7 @@ pub use cache::Cache;
 pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, list};
 pub use launch::Unit;
-pub use memory::TooLarge;
+pub use memory::{Size, TooLarge};
 pub use nvrtc::{Missing, Nvrtc, Target, Version};
 pub use plan::specialisations;
 
@@ -48,7 +48,7 @@ use self::frames::{Lanes, Memory, Work};
 use self::graph::FrameGraph;
 use self::launch::{Plan, Scope};
 use self::loaded::Loaded;
-use self::memory::{Budget, Size};
+use self::memory::Budget;
 use self::slot::{InFlight, MapPool, Slot};
 use crate::engine::Engine;
 use crate::frame::{DisparityMap, Matched, StereoPair};
