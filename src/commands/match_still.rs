@@ -45,7 +45,9 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
 
     let choice = convert::engine_choice(settings.engine.kind);
-    let options = convert::engine_options(&settings.engine);
+    let mut options = convert::engine_options(&settings.engine);
+    // There is only one pair.
+    options.cuda.in_flight = 1;
     let mut engine = engine::create(choice, params, size, &options)?;
     let now = Instant::now();
     engine.submit(StereoPair {
