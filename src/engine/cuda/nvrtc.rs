@@ -34,7 +34,8 @@ pub enum Missing {
     #[error(
         "CUDA's run-time compiler is missing (libnvrtc.so.13 or .12); install it (Ubuntu and Debian: \
          apt install libnvrtc12, NVIDIA's packages: cuda-nvrtc-13-0, Python's: pip install \
-         nvidia-cuda-nvrtc) and name its folder in LD_LIBRARY_PATH where the loader does not look"
+         nvidia-cuda-nvrtc); where the loader does not find it, CUDA_HOME names the toolkit's folder, or \
+         LD_LIBRARY_PATH the library's"
     )]
     Library,
     #[error("CUDA's run-time compiler (libnvrtc) is version {0}; {OLDEST} or newer is needed")]
@@ -173,22 +174,32 @@ impl Nvrtc {
 }
 
 /// Opens the library by its full path where CUDA's toolkit usually lies and the loader does not look.
-/// An open library is then found by its name.
+/// An open library is then found by its name; so is the second one that it opens itself when it
+/// compiles.
 #[cfg(unix)]
 fn open_elsewhere() -> bool {
     use std::os::unix::ffi::OsStrExt;
+    let open = |path: PathBuf| {
+        let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+        // SAFETY: the path ends with zero; the library's initialisers need nothing.
+        !unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) }.is_null()
+    };
     let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);
     let homes = homes.map(PathBuf::from).chain(["/usr/local/cuda".into(), "/opt/cuda".into()]);
     for home in homes {
         for folder in ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"] {
-            for name in ["libnvrtc.so.13", "libnvrtc.so.12"] {
-                let path = home.join(folder).join(name);
-                let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { continue };
-                // SAFETY: the path ends with zero; the library's initialisers need nothing.
-                let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-                if !library.is_null() {
-                    return true;
+            let folder = home.join(folder);
+            for major in [13, 12] {
+                if !open(folder.join(format!("libnvrtc.so.{major}"))) {
+                    continue;
                 }
+                let prefix = format!("libnvrtc-builtins.so.{major}.");
+                for file in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                    if file.file_name().to_string_lossy().starts_with(&prefix) {
+                        open(file.path());
+                    }
+                }
+                return true;
             }
         }
     }
