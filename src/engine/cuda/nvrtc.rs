@@ -92,7 +92,7 @@ impl Nvrtc {
     fn load() -> Result<Nvrtc, Missing> {
         // SAFETY: NVRTC has no requirements on who opens it.
         let present = || unsafe { sys::is_culib_present() };
-        if !present() && !(open_elsewhere() && present()) {
+        if !(present() || open_elsewhere() && present()) {
             return Err(Missing::Library);
         }
         let (mut major, mut minor) = (0, 0);
