@@ -135,8 +135,7 @@ fn kernels_are_compiled_once() {
     let start = |machine: &Machine| {
         let (status, _, stderr) = machine.stereod(&bench(&["--engine", "cuda", "-v"]));
         assert_eq!(status, 0, "{stderr}");
-        let line = stderr.lines().find(|line| line.contains("kernels for sm_")).unwrap().to_owned();
-        line
+        stderr.lines().find(|line| line.contains("kernels for sm_")).unwrap().to_owned()
     };
     let first = start(&machine);
     assert!(first.contains("sm_90") && !first.contains(" 0 of them"), "{first}");
