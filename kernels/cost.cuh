@@ -11,7 +11,7 @@
 //   COLUMNS      columns that one word of a plane covers
 //   REACH        columns left of a pixel that its candidates look at, in words of a plane * COLUMNS
 //   MARGIN       columns beside a pixel that its cost looks at
-//   base_feature(picture, x, y, word), match_feature(picture, column, y, plane), cost(...)
+//   base_feature(left, x, y, word), match_feature(right, column, y, plane), cost(window, ...)
 #pragma once
 #include "lanes.cuh"
 
@@ -38,6 +38,13 @@ struct Picture {
 #define WINDOW_MATCH (WINDOW_COLUMNS * (1 + BASE_WORDS))
 #define WINDOW_WORDS (WINDOW_MATCH + PLANES * WINDOW_PLANE_PITCH)
 
+// The prepared rows around a pixel, in shared memory or not: column 0 of `base`, and what the largest
+// candidate of column 0 looks at in `match`.
+struct Window {
+    const u32 *base, *match;
+    int base_pitch, plane_pitch;
+};
+
 #if defined(COST_AD) && AD_WINDOW == 1
 #include "cost_ad.cuh"
 #elif defined(COST_AD)
@@ -56,25 +63,30 @@ struct Features {
     int row;           // columns of a prepared row, with PAD columns left of the picture
 };
 
+// The window in shared memory that `copy_window` has filled.
+__device__ __forceinline__ Window window_of(const u32 *words) {
+    return {words + WINDOW_BASE, words + WINDOW_MATCH, WINDOW_COLUMNS, WINDOW_PLANE_PITCH};
+}
+
+// The window on row `y` in place, whose column 0 is `column`, which is even.
+__device__ __forceinline__ Window window_at(const Features &from, int column, int y) {
+    int words = from.row / COLUMNS;
+    return {from.base + (size_t)y * BASE_WORDS * from.row + column + PAD,
+            from.match + (size_t)y * PLANES * words + (column + PAD - REACH) / COLUMNS, from.row, words};
+}
+
 // Starts copying the window whose first column is `column` of row `y` to shared memory, with
 // `threads` threads.
-__device__ __forceinline__ void copy_window(u32 *window, const Features &from, int column, int y,
-                                            int thread, int threads) {
+__device__ __forceinline__ void copy_window(u32 *to, const Features &from, int column, int y, int thread, int threads) {
     const u32 *steps = from.steps + (size_t)y * from.row + column + PAD;
-    for (int i = thread; i < WINDOW_COLUMNS; i += threads) copy4(window + i, steps + i);
-#if BASE_WORDS > 0
+    for (int i = thread; i < WINDOW_COLUMNS; i += threads) copy4(to + i, steps + i);
+    const Window window = window_at(from, column, y);
 #pragma unroll
-    for (int word = 0; word < BASE_WORDS; word++) {
-        const u32 *base = from.base + ((size_t)y * BASE_WORDS + word) * from.row + column + PAD;
-        u32 *to = window + WINDOW_BASE + word * WINDOW_COLUMNS;
-        for (int i = thread; i < WINDOW_COLUMNS; i += threads) copy4(to + i, base + i);
-    }
-#endif
-    int words = from.row / COLUMNS, first = (column + PAD - REACH) / COLUMNS;
+    for (int word = 0; word < BASE_WORDS; word++)
+        for (int i = thread; i < WINDOW_COLUMNS; i += threads)
+            copy4(to + WINDOW_BASE + word * WINDOW_COLUMNS + i, window.base + word * window.base_pitch + i);
 #pragma unroll
-    for (int plane = 0; plane < PLANES; plane++) {
-        const u32 *match = from.match + ((size_t)y * PLANES + plane) * words + first;
-        u32 *to = window + WINDOW_MATCH + plane * WINDOW_PLANE_PITCH;
-        for (int i = thread; i < WINDOW_PLANE_WORDS; i += threads) copy4(to + i, match + i);
-    }
+    for (int plane = 0; plane < PLANES; plane++)
+        for (int i = thread; i < WINDOW_PLANE_WORDS; i += threads)
+            copy4(to + WINDOW_MATCH + plane * WINDOW_PLANE_PITCH + i, window.match + plane * window.plane_pitch + i);
 }

@@ -20,8 +20,8 @@ __device__ __forceinline__ u32 match_feature(const Picture &right, int column, i
 }
 
 // The costs of window column `x`; `steps` is its word, with the intensity in the lowest byte.
-__device__ __forceinline__ Vector cost(const u32 *window, int x, u32 lane, u32 steps, int, int) {
-    const u32 *match = window + WINDOW_MATCH + (x & 1) * WINDOW_PLANE_PITCH + (x + REACH) / 2 - lane * (R / 2);
+__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32 steps, int, int) {
+    const u32 *match = window.match + (x & 1) * window.plane_pitch + (x + REACH) / 2 - lane * (R / 2);
     u32 intensity = __byte_perm(steps, 0, 0x0000);
     Vector c;
 #pragma unroll

@@ -43,13 +43,14 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         copies_wait<1>();
         __syncwarp();
         const int chunk = LEFTWARDS ? chunks - 1 - n : n;
-        const u32 *window = own + ((n & 1) * PIXELS + group) * WINDOW_WORDS;
+        const u32 *words_in = own + ((n & 1) * PIXELS + group) * WINDOW_WORDS;
+        const Window window = window_of(words_in);
         const int inside = width - chunk * CHUNK;
 #pragma unroll 4
         for (int i = 0; i < CHUNK; i++, out += (LEFTWARDS ? -1 : 1) * G * BYTE_WORDS) {
             const int column = LEFTWARDS ? CHUNK - 1 - i : i;
             if (column >= inside) continue;
-            const u32 steps = window[MARGIN + column];
+            const u32 steps = words_in[MARGIN + column];
             const Vector c = cost(window, MARGIN + column, lane, steps, chunk * CHUNK - MARGIN, width);
             const u32 penalty = __byte_perm(steps, 0, LEFTWARDS ? 0x4242u : 0x4141u);
             Vector best = recurrence(path, add2(least, penalty), edges);
@@ -69,8 +70,10 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    horizontal(Features features, int width, int height, int columns, u32 *from_left, u32 *from_right) {
+    horizontal(const u32 *steps, const u32 *base, const u32 *match, int row, int width, int height, int columns,
+               u32 *from_left, u32 *from_right) {
     extern __shared__ u32 windows[];
+    const Features features = {steps, base, match, row};
     if (blockIdx.y == 0) follow<false>(features, width, height, columns, from_left, windows);
     else follow<true>(features, width, height, columns, from_right, windows);
 }

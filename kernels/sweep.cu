@@ -20,6 +20,11 @@
 #include "sweep.cuh"
 #include "winner.cuh"
 
+// The engine launches with these.
+#ifdef EXPECTED_THREADS
+static_assert(THREADS == EXPECTED_THREADS && 4 * (SHARED_WORDS) == EXPECTED_SHARED_BYTES, "geometry.rs");
+#endif
+
 // L of the next pixel from `best`, and `best` less the least path cost before it.
 __device__ __forceinline__ Vector advance(Vector &best, u32 least, const Vector &c, u32 lane) {
     Vector path;
@@ -33,16 +38,19 @@ __device__ __forceinline__ Vector advance(Vector &best, u32 least, const Vector 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    sweep(Features features, int width, int columns, Rows rows_down, Rows rows_up, u32 *outbox,
-          u32 exchanges_before, u32 *state, u32 *sums_down, u32 *sums_up, const u32 *from_left,
-          const u32 *from_right, const u32 *steps_up, Results results) {
+    sweep(const u32 *steps_down, const u32 *steps_up, const u32 *base, const u32 *match, int row, int width,
+          int height, int columns, u32 *outbox, u32 turn, u32 *state, u32 *sums_down, u32 *sums_up,
+          const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right) {
     extern __shared__ uint4 shared_words[];
     const Shared shared(reinterpret_cast<u32 *>(shared_words));
-    const int direction = blockIdx.y, strip = blockIdx.x, strips = gridDim.x;
-    const Rows rows = direction == 0 ? rows_down : rows_up;
+    const int direction = HALVES ? blockIdx.y : DIRECTION, strip = blockIdx.x, strips = gridDim.x;
+    const Rows rows(direction, height);
     if (rows.count == 0) return;
+    const Features features = {direction == 0 ? steps_down : steps_up, base, match, row};
+    const Results results = {winners, right};
+    // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
+    const u32 exchanges_before = (turn * 2 + FINISH) * (height / TRADE + 1) + 1;
     const int first_column = strip * STRIP, window_column = first_column - TRADE - MARGIN;
-    if (direction == 1) features.steps = steps_up;
     const Exchange exchange(outbox, direction, strip, strips, exchanges_before);
     u32 *own_state = state + (size_t)direction * 3 * columns * DH;
     const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / G;
@@ -87,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         for (int i = 0; i < rows.count; i++) {
             const u32 *window = shared.window(i);
             const u32 steps = window[TRADE + MARGIN + column];
-            const Vector c = cost(window, TRADE + MARGIN + column, lane, steps, window_column, width);
+            const Vector c = cost(window_of(window), TRADE + MARGIN + column, lane, steps, window_column, width);
             const int before = (i + 1) & 1, now = i & 1;
 
             Vector sum = recurrence(vertical, add2(least, __byte_perm(steps, 0, 0x4141)), edges);
@@ -159,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             if (neighbour && first < border) {
                 const u32 *window = shared.window(i);
                 const u32 steps = window[window_x];
-                const Vector c = cost(window, window_x, lane, steps, window_column, width);
+                const Vector c = cost(window_of(window), window_x, lane, steps, window_column, width);
                 u32 least;
                 Vector path = shared.get(side, before, side == 0 ? slot - 1 : slot + 1, lane, least);
                 path = recurrence(path, add2(least, __byte_perm(steps, 0, penalty)), edges);
@@ -178,10 +186,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     } else {
         const int support = warp - MAIN_WARPS - 2 * BORDER_WARPS;
         const int column = support * PIXELS + group;
-        Stored stored(shared, direction == 0 ? sums_up : sums_down, from_left, from_right, columns,
+        Stored stored(shared, rows, direction == 0 ? sums_up : sums_down, from_left, from_right, columns,
                       first_column + column, support * 32 + threadIdx.x % 32, lane);
         const bool picks = FINISH && support < MAIN_WARPS, loads = support == SUPPORT_WARPS - 1;
-        if (picks) stored.begin(rows);
+        if (picks) stored.begin();
         for (int i = 0; i < rows.count + (FINISH ? 2 : 0); i++) {
             if (loads) {
                 int next = i + WINDOWS - 1;
@@ -191,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             }
 #if FINISH
             if (picks && i >= 1 && i <= rows.count)
-                pick_winner(shared, stored, rows, i - 1, column, first_column, width, loads, lane);
+                pick_winner(shared, stored, i - 1, column, first_column, width, loads, lane);
             if (i >= 2) {
                 const int y = rows.at(i - 2);
                 if (loads) complete(shared, i - 2, first_column, width, y, columns, results);

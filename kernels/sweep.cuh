@@ -4,6 +4,9 @@
 #include "cost.cuh"
 #include "volume.cuh"
 
+#ifndef DIRECTION
+#define DIRECTION 0
+#endif
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MAIN_WARPS (STRIP / PIXELS)
 // Warps for each border of the strip: a group of lanes for each column but the one that is only
@@ -21,11 +24,26 @@
 // Words a lane of stored sums: bytes where they fit.
 #define SUM_BYTES ((1 + 2 * DIAGONALS) * P2_MAX <= 255)
 #define SUM_WORDS (SUM_BYTES ? BYTE_WORDS : R)
-#define STORED_WORDS (SUM_WORDS * MEETING + 2 * BYTE_WORDS)
+#define STORED_WORDS (SUM_WORDS * OTHER_SUMS + 2 * BYTE_WORDS)
 
-// Rows of a launch in their order.
+// Rows of a launch in their order. With HALVES two sweeps share the picture: each first goes to the
+// middle and, in a second launch, on from there. Otherwise one sweep takes all rows.
 struct Rows {
-    int first, step, count, resumed;
+    int first, step, count;
+    bool resumed;
+    __device__ __forceinline__ Rows(int direction, int height) {
+        const int middle = height / 2;
+        step = direction == 0 ? 1 : -1;
+        if (HALVES) {
+            first = direction == 0 ? (FINISH ? middle : 0) : (FINISH ? middle - 1 : height - 1);
+            count = (direction == 0) != FINISH ? middle : height - middle;
+            resumed = FINISH && (direction == 0 ? middle : height - middle) > 0;
+        } else {
+            first = direction == 0 ? 0 : height - 1;
+            count = height;
+            resumed = false;
+        }
+    }
     __device__ __forceinline__ int at(int i) const { return first + step * i; }
 };
 
@@ -34,7 +52,6 @@ struct Rows {
 struct Results {
     u32 *winners;
     u32 *right;
-    int uniqueness;
 };
 
 // A vector in shared memory: registers 4k .. 4k + 3 of all lanes behind each other, so that 16-byte
@@ -207,60 +224,69 @@ __device__ __forceinline__ void store_sum(u32 *pixel, u32 lane, const Vector &su
 #endif
 }
 
-// What the other sweep and the horizontal paths have stored, fetched some rows ahead into shared
-// memory, where each thread reads only what it has fetched itself.
+// What the other sweep and the horizontal paths have stored for a column, fetched some rows ahead into
+// shared memory, where each thread reads only what it has fetched itself.
 struct Stored {
-    u32 *ring;
-    const u32 *meeting, *from_left, *from_right;
-    int columns, x, thread;
-    u32 lane;
-    __device__ __forceinline__ Stored(const Shared &shared, const u32 *meeting, const u32 *from_left,
-                                      const u32 *from_right, int columns, int x, int thread, u32 lane)
-        : ring(shared.stored), meeting(meeting), from_left(from_left), from_right(from_right),
-          columns(columns), x(x), thread(thread), lane(lane) {}
-    // Words are kept [row][words / 4][thread][4].
+    // Words are kept [row][words / UNIT][thread][UNIT].
     static constexpr int UNIT = BYTE_WORDS % 4 == 0 ? 4 : BYTE_WORDS % 2 == 0 ? 2 : 1;
-    __device__ __forceinline__ u32 *slot(int i, int word) const {
-        return ring + (size_t)(i % AHEAD) * STORED_WORDS * MAIN_WARPS * 32 + (word / UNIT * MAIN_WARPS * 32 + thread) * UNIT;
+    static constexpr int PITCH = MAIN_WARPS * 32 * UNIT;
+    u32 *ring;
+    const u32 *other_sums, *from_left, *from_right;
+    ptrdiff_t step;  // Words from a row of a byte volume to the next.
+    int left;        // Rows that are still to be fetched.
+    int next;        // Where in the ring the next one goes.
+
+    __device__ __forceinline__ Stored(const Shared &shared, const Rows &rows, const u32 *sums, const u32 *volume_left,
+                                      const u32 *volume_right, int columns, int x, int thread, u32 lane) {
+        const size_t pixel = ((size_t)rows.first * columns + x) * G;
+        ring = shared.stored + thread * UNIT;
+        from_left = volume_left + (pixel + lane) * BYTE_WORDS;
+        from_right = volume_right + (pixel + lane) * BYTE_WORDS;
+        // Sums that are no bytes lie as put_chunks leaves them.
+        other_sums = sums + (SUM_BYTES ? (pixel + lane) * BYTE_WORDS : pixel * R + lane * (R % 4 == 0 ? 4 : 2));
+        step = (ptrdiff_t)rows.step * columns * G * BYTE_WORDS;
+        left = rows.count;
+        next = 0;
     }
-    __device__ __forceinline__ void fetch(const Rows &rows, int i) const {
-        if (i < rows.count) {
-            const size_t pixel = ((size_t)rows.at(i) * columns + x) * G;
-            const u32 *left = from_left + (pixel + lane) * BYTE_WORDS, *right = from_right + (pixel + lane) * BYTE_WORDS;
+    __device__ __forceinline__ void fetch() {
+        if (left > 0) {
+            u32 *to = ring + next * (STORED_WORDS / UNIT * PITCH);
 #pragma unroll
             for (int k = 0; k < BYTE_WORDS; k += UNIT) {
-                copy_words<UNIT>(slot(i, k), left + k);
-                copy_words<UNIT>(slot(i, BYTE_WORDS + k), right + k);
+                copy_words<UNIT>(to + k / UNIT * PITCH, from_left + k);
+                copy_words<UNIT>(to + (BYTE_WORDS + k) / UNIT * PITCH, from_right + k);
             }
-#if MEETING
+#if OTHER_SUMS
 #pragma unroll
             for (int k = 0; k < SUM_WORDS; k += UNIT) {
-#if SUM_BYTES
-                const u32 *sum = meeting + (pixel + lane) * SUM_WORDS + k;
-#else
-                // As put_chunks lays them out.
-                const u32 *sum = meeting + pixel * SUM_WORDS + (R % 4 == 0 ? (k / 4 * G + lane) * 4 + k % 4 : (k / 2 * G + lane) * 2 + k % 2);
-#endif
-                copy_words<UNIT>(slot(i, 2 * BYTE_WORDS + k), sum);
+                const int chunk = R % 4 == 0 ? 4 : 2;
+                const int at = SUM_BYTES ? k : k / chunk * G * chunk + k % chunk;
+                copy_words<UNIT>(to + (2 * BYTE_WORDS + k) / UNIT * PITCH, other_sums + at);
             }
+            other_sums += step * (SUM_WORDS / BYTE_WORDS);
 #endif
+            from_left += step;
+            from_right += step;
+            left--;
         }
+        next = (next + 1) % AHEAD;
         copies_end_group();
     }
-    __device__ __forceinline__ void begin(const Rows &rows) const {
-        for (int i = 0; i < AHEAD - 1; i++) fetch(rows, i);
+    __device__ __forceinline__ void begin() {
+        for (int i = 0; i < AHEAD - 1; i++) fetch();
     }
     // Adds what is stored for row `i`. A warp that also loads windows has their copies among its own,
     // one a row, but fewer at the start.
-    __device__ __forceinline__ void add(const Rows &rows, int i, Vector &sum, bool loads) const {
-        fetch(rows, i + AHEAD - 1);
+    __device__ __forceinline__ void add(int i, Vector &sum, bool loads) {
+        fetch();
         if (loads) copies_wait<2 * AHEAD - 3>();
         else copies_wait<AHEAD - 1>();
+        const u32 *from = ring + i % AHEAD * (STORED_WORDS / UNIT * PITCH);
         u32 words[STORED_WORDS];
 #pragma unroll
         for (int k = 0; k < STORED_WORDS; k += UNIT) {
             u32 unit[UNIT];
-            load_words(slot(i, k), unit);
+            load_words(from + k / UNIT * PITCH, unit);
 #pragma unroll
             for (int n = 0; n < UNIT; n++) words[k + n] = unit[n];
         }
@@ -278,11 +304,11 @@ struct Stored {
         for (int k = 0; k < BYTE_WORDS; k++) bytes[k] = words[BYTE_WORDS + k];
         add_packed(sum, bytes);
 #endif
-#if MEETING && SUM_BYTES
+#if OTHER_SUMS && SUM_BYTES
 #pragma unroll
         for (int k = 0; k < BYTE_WORDS; k++) bytes[k] = words[2 * BYTE_WORDS + k];
         add_packed(sum, bytes);
-#elif MEETING
+#elif OTHER_SUMS
 #pragma unroll
         for (int j = 0; j < R; j++) sum.v[j] = add2(sum.v[j], words[2 * BYTE_WORDS + j]);
 #endif

@@ -11,7 +11,8 @@ Usage: scripts/setup.sh [--tests] [--rust] [--check]
 Installs what building and running stereod needs. On Debian and Ubuntu missing packages are installed
 with apt; elsewhere they are named.
 
-  --tests   also what the tests need (a virtual display, tools that look at its pictures)
+  --tests   also what the tests need (a virtual display, tools that look at its pictures, and CUDA's
+            run-time compiler, unpacked into target/nvrtc: no GPU is needed to compile its kernels)
   --rust    install or update Rust with rustup where it is missing or too old, without asking
   --check   only say what is missing (exit status 1 if anything is)
 END
@@ -38,7 +39,7 @@ packages=(
     gstreamer1.0-plugins-ugly gstreamer1.0-libav
     libvulkan1 mesa-vulkan-drivers
 )
-test_packages=(xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3)
+test_packages=(xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3 python3-pip)
 if [[ $tests == yes ]]; then packages+=("${test_packages[@]}"); fi
 
 as_root() {
@@ -174,6 +175,38 @@ setup_rust() {
     fi
 }
 
+# CUDA's run-time compiler, for the test that compiles the kernels: a wheel, unpacked, never installed.
+# Where it cannot be had that test is skipped and says so; nothing else needs it.
+nvrtc_version=13.0.88
+setup_nvrtc() {
+    local folder=${CARGO_TARGET_DIR:-target}/nvrtc
+    if [[ -e $folder/$nvrtc_version ]]; then
+        say "NVRTC $nvrtc_version is in $folder"
+        return
+    fi
+    if [[ $check == yes ]]; then
+        say "missing: NVRTC $nvrtc_version in $folder (the kernels' test is skipped without it)"
+        return
+    fi
+    if ! command -v python3 >/dev/null || ! python3 -m pip --version >/dev/null 2>&1; then
+        say "NVRTC is not fetched, because python3 has no pip: the kernels' test will be skipped"
+        return
+    fi
+    say "fetching NVRTC $nvrtc_version into $folder (90 MB, once)"
+    rm -rf "$folder.new"
+    if python3 -m pip download --quiet --no-deps --only-binary=:all: --dest "$folder.new" \
+        "nvidia-cuda-nvrtc==$nvrtc_version" &&
+        python3 -m zipfile -e "$folder.new"/nvidia_cuda_nvrtc-*.whl "$folder.new"; then
+        rm -f "$folder.new"/*.whl
+        : >"$folder.new/$nvrtc_version"
+        rm -rf "$folder"
+        mv "$folder.new" "$folder"
+    else
+        rm -rf "$folder.new"
+        say "NVRTC could not be fetched: the kernels' test will be skipped"
+    fi
+}
+
 status=0
 if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     setup_apt || status=1
@@ -181,4 +214,5 @@ else
     setup_other || status=1
 fi
 setup_rust || status=1
+if [[ $tests == yes ]]; then setup_nvrtc; fi
 exit "$status"

@@ -44,6 +44,9 @@ pub enum Command {
     /// Measure the engine, stage by stage
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
+    /// List what can compute on this machine
+    #[command(after_help = DEVICES_EXAMPLES)]
+    Devices(DevicesArgs),
     /// Print or check the settings
     Config(ConfigArgs),
     /// Print the completions for a shell
@@ -78,7 +81,17 @@ The format follows the name: .png holds 16 bits (disparity * 256, 0 is invalid),
 const BENCH_EXAMPLES: &str = "\
 Examples:
   stereod bench
-  stereod bench --size 1280x720 --disparities 128 --paths 4 --threads 4 --json";
+  stereod bench --size 1280x720 --disparities 128 --paths 4 --threads 4 --json
+  stereod bench --engine cuda --verify";
+
+const DEVICES_EXAMPLES: &str = "\
+Examples:
+  stereod devices
+  stereod devices --json
+  stereod run --demo --engine cuda --device 1
+
+A CUDA device needs compute capability 7.5 or newer, a driver for CUDA 12 or newer, and CUDA's
+run-time compiler (libnvrtc). Where one is missing, the reason is printed.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -190,6 +203,10 @@ pub struct MatchArgs {
     #[arg(long, alias = "color-map", value_name = "MAP")]
     pub colour_map: Option<ColourMap>,
 
+    /// Match with the plain reference as well (slow), and fail where the two differ
+    #[arg(long)]
+    pub verify: bool,
+
     /// What is computed.
     #[command(flatten)]
     pub matching: MatchingFlags,
@@ -230,6 +247,10 @@ pub struct BenchArgs {
     #[arg(long)]
     pub json: bool,
 
+    /// Match some pairs with the plain reference as well (slow), and fail where the two differ
+    #[arg(long)]
+    pub verify: bool,
+
     /// What is computed.
     #[command(flatten)]
     pub matching: MatchingFlags,
@@ -251,6 +272,18 @@ impl BenchArgs {
         self.compute.lay(&mut layer);
         layer
     }
+}
+
+/// What `devices` is told.
+#[derive(Clone, Debug, Args)]
+pub struct DevicesArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Configuration and logs.
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// What `config` is told.
@@ -351,8 +384,8 @@ mod tests {
     #[test]
     fn match_and_bench_share_the_matching_flags() {
         for arguments in [
-            "stereod match l.png r.png -o o.png -d 32 --p1 9 --engine cpu --threads 2",
-            "stereod bench --size 64x48 -d 32 --p1 9 --engine cpu --threads 2",
+            "stereod match l.png r.png -o o.png -d 32 --p1 9 --engine cpu --threads 2 --device 1",
+            "stereod bench --size 64x48 -d 32 --p1 9 --engine cpu --threads 2 --device 1",
         ] {
             let layer = match Cli::try_parse_from(arguments.split(' ')).unwrap().command {
                 Command::Match(args) => args.flags(),
@@ -363,6 +396,7 @@ mod tests {
             let settings = &loaded.settings;
             assert_eq!((settings.matching.disparities, loaded.params.p1), (32, 9));
             assert_eq!(settings.engine.threads, 2);
+            assert_eq!(settings.engine.device.value(), Some(1));
         }
     }
 }

@@ -255,7 +255,7 @@ fn match_pairs(
         }
         if let Some(matched) = engine.collect()? {
             in_flight -= 1;
-            progress.count_matched(matched.latency());
+            progress.count_matched(matched.latency(), engine.device_time());
             let matched = Arc::new(matched);
             for sink in fan_out {
                 // A sink that failed is gone; its own thread says why.

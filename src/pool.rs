@@ -29,7 +29,7 @@ impl<T: Copy + Default> Pool<T> {
     pub fn take(&self, len: usize) -> Pooled<T> {
         let mut data = self.idle.try_recv().unwrap_or_default();
         data.resize(len, T::default());
-        Pooled { data, home: Some(self.back.clone()) }
+        Pooled(Storage::Own { data, home: Some(self.back.clone()) })
     }
 }
 
@@ -39,31 +39,47 @@ impl<T: Copy + Default> Default for Pool<T> {
     }
 }
 
-/// A buffer that returns to its [`Pool`] when dropped.
-pub struct Pooled<T> {
-    data: Vec<T>,
-    home: Option<Sender<Vec<T>>>,
+/// Memory that is no `Vec`, such as what a device copies into by itself. Dropping it gives it back to
+/// whoever lent it.
+pub trait Lent<T>: Send + Sync {
+    /// The elements.
+    fn elements(&self) -> &[T];
+    /// The elements, to be changed.
+    fn elements_mut(&mut self) -> &mut [T];
+}
+
+/// A buffer that returns to its [`Pool`], or to who lent it, when dropped.
+pub struct Pooled<T>(Storage<T>);
+
+enum Storage<T> {
+    Own { data: Vec<T>, home: Option<Sender<Vec<T>>> },
+    Lent(Box<dyn Lent<T>>),
 }
 
 impl<T> Pooled<T> {
     /// A buffer that belongs to no pool.
     pub fn unpooled(data: Vec<T>) -> Self {
-        Self { data, home: None }
+        Self(Storage::Own { data, home: None })
+    }
+
+    /// A buffer in memory of another kind.
+    pub fn lent(memory: Box<dyn Lent<T>>) -> Self {
+        Self(Storage::Lent(memory))
     }
 }
 
 /// A copy belongs to no pool.
 impl<T: Clone> Clone for Pooled<T> {
     fn clone(&self) -> Self {
-        Self::unpooled(self.data.clone())
+        Self::unpooled(self.to_vec())
     }
 }
 
 impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
-        if let Some(home) = &self.home {
+        if let Storage::Own { data, home: Some(home) } = &mut self.0 {
             // A full pool frees the buffer.
-            let _ = home.try_send(std::mem::take(&mut self.data));
+            let _ = home.try_send(std::mem::take(data));
         }
     }
 }
@@ -71,19 +87,25 @@ impl<T> Drop for Pooled<T> {
 impl<T> Deref for Pooled<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        &self.data
+        match &self.0 {
+            Storage::Own { data, .. } => data,
+            Storage::Lent(memory) => memory.elements(),
+        }
     }
 }
 
 impl<T> DerefMut for Pooled<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.data
+        match &mut self.0 {
+            Storage::Own { data, .. } => data,
+            Storage::Lent(memory) => memory.elements_mut(),
+        }
     }
 }
 
 impl<T> fmt::Debug for Pooled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pooled[{}]", self.data.len())
+        write!(f, "Pooled[{}]", self.len())
     }
 }
 
@@ -102,6 +124,33 @@ mod tests {
         assert_eq!(second.len(), 90);
         assert_eq!(second.as_ptr(), address);
         assert_ne!(pool.take(90).as_ptr(), address);
+    }
+
+    #[test]
+    fn lent_memory_goes_back_to_its_owner() {
+        struct Array(Box<[i16; 3]>, Sender<i16>);
+        impl Lent<i16> for Array {
+            fn elements(&self) -> &[i16] {
+                &self.0[..]
+            }
+            fn elements_mut(&mut self) -> &mut [i16] {
+                &mut self.0[..]
+            }
+        }
+        impl Drop for Array {
+            fn drop(&mut self) {
+                self.1.send(self.0[1]).unwrap();
+            }
+        }
+        let (back, returned) = crossbeam_channel::unbounded();
+        let mut buffer = Pooled::lent(Box::new(Array(Box::new([1, 2, 3]), back)));
+        buffer[1] = 9;
+        let copy = buffer.clone();
+        drop(buffer);
+        assert_eq!(returned.try_recv(), Ok(9));
+        assert_eq!(&copy[..], [1, 9, 3]);
+        drop(copy);
+        assert!(returned.try_recv().is_err());
     }
 
     #[test]

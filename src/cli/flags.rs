@@ -117,6 +117,10 @@ pub struct Compute {
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=Engine::THREADS_MAX as u64))]
     pub threads: Option<u64>,
+
+    /// CUDA device to use, as `stereod devices` numbers them
+    #[arg(long, value_name = "N")]
+    pub device: Option<u16>,
 }
 
 impl Compute {
@@ -124,6 +128,7 @@ impl Compute {
     pub fn lay(&self, layer: &mut FlagLayer) {
         layer.put_name("engine", "kind", "--engine", self.engine);
         layer.put_whole("engine", "threads", "--threads", self.threads);
+        layer.put_whole("engine", "device", "--device", self.device);
     }
 }
 

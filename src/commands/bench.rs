@@ -1,47 +1,101 @@
 //! `stereod bench`: how fast the engine is on this machine, stage by stage.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde_json::json;
 
+use super::verify::verify;
 use super::{Error, convert, load, print};
 use crate::cli::BenchArgs;
-use crate::engine;
+use crate::engine::{self, Engine};
+use crate::frame::{Matched, StereoPair};
+use crate::matching::Params;
+use crate::settings::Matching;
 use crate::source::demo::{DemoOptions, DemoSource};
 
 /// Different pairs that are matched in turn, so that no cache holds the input.
 const PAIRS: u64 = 4;
 
-/// Pairs matched before the measurement.
+/// Pairs matched before each measurement.
 const WARM_UP: u32 = 3;
+
+/// Fewest pairs that a rate with several in flight is taken from.
+const SUSTAINED: u32 = 100;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where the engine is not to be had or fails.
+/// Where the engine is not to be had or fails, or is not the reference's equal where that was asked.
 pub fn run(args: BenchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
-    let (width, height) = (args.size.width, args.size.height);
-    let options = DemoOptions { width, height, ..convert::demo_options(settings, params.range) };
+    let size = (args.size.width, args.size.height);
+    let options = DemoOptions {
+        width: size.0,
+        height: size.1,
+        ..convert::demo_options(settings, params.range)
+    };
     let scene = DemoSource::new(options)?;
     let choice = convert::engine_choice(settings.engine.kind);
-    let cpu = convert::cpu_options(&settings.engine);
-    let mut engine = engine::create(choice, params, (width, height), cpu)?;
+    let options = convert::engine_options(&settings.engine);
+    let mut engine = engine::create(choice, params, size, &options)?;
+    // One more than are in flight, so that the next is ready.
+    let pairs = PAIRS.max(engine.depth() as u64 + 1);
+    let mut pairs: VecDeque<StereoPair> = (0..pairs).map(|number| scene.pair(number)).collect();
 
-    let mut totals = Vec::new();
+    let measured = measure(&mut *engine, &mut pairs, args.repeat)?;
+    let verified = match args.verify {
+        true => Some(verify_all(&mut *engine, &mut pairs, params)?),
+        false => None,
+    };
+    let report = Report {
+        engine: engine.description(),
+        size,
+        repeat: args.repeat,
+        params,
+        settings: &settings.matching,
+        measured,
+        verified,
+    };
+    print(if args.json { report.json() } else { report.text() })
+}
+
+/// Times of one pair after the other, and of a stream of pairs.
+struct Measured {
+    /// Stages in order, medians.
+    stages: Vec<(&'static str, Duration)>,
+    /// On a device: from the first kernel's start to the last one's end, median and best.
+    kernels: Option<(Duration, Duration)>,
+    /// From the pair in memory to its map, alone on the engine: median and best.
+    alone: (Duration, Duration),
+    /// With as many in flight as the engine takes, where that is more than one.
+    sustained: Option<Sustained>,
+}
+
+/// A stream of pairs.
+struct Sustained {
+    pairs: u32,
+    in_flight: usize,
+    time: Duration,
+}
+
+fn measure(
+    engine: &mut dyn Engine,
+    pairs: &mut VecDeque<StereoPair>,
+    repeat: u32,
+) -> anyhow::Result<Measured> {
+    engine.set_profiling(true);
     let mut stages: Vec<(&'static str, Vec<Duration>)> = Vec::new();
-    for round in 0..WARM_UP + args.repeat {
-        let pair = scene.pair(u64::from(round) % PAIRS);
-        let start = Instant::now();
-        engine.submit(pair)?;
-        engine.collect()?.context("the engine lost a pair")?;
+    let mut alone = Vec::new();
+    for round in 0..WARM_UP + repeat {
+        let time = match_one(engine, pairs)?;
         if round < WARM_UP {
             continue;
         }
-        totals.push(start.elapsed());
+        alone.push(time);
         for (i, &(name, time)) in engine.stage_times().iter().enumerate() {
             match stages.get_mut(i) {
                 Some((_, times)) => times.push(time),
@@ -49,48 +103,193 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
             }
         }
     }
-
-    let best = ms(*totals.iter().min().expect("at least one round"));
-    let total = ms(median(&mut totals));
-    let stages: Vec<(&str, f64)> =
-        stages.into_iter().map(|(name, mut times)| (name, ms(median(&mut times)))).collect();
-    let engine = engine.description();
-    if args.json {
-        let stages: serde_json::Map<_, _> =
-            stages.into_iter().map(|(name, time)| (name.to_owned(), json!(time))).collect();
-        let report = json!({
-            "engine": engine,
-            "width": width,
-            "height": height,
-            "repeat": args.repeat,
-            "settings": settings.matching,
-            "total_ms": total,
-            "best_ms": best,
-            "pairs_per_second": 1e3 / total,
-            "stages_ms": stages,
-        });
-        return print(format!("{report}\n"));
+    engine.set_profiling(false);
+    let mut kernels = Vec::new();
+    if engine.device_time().is_some() {
+        // Once more without the marks between the stages, which cost the device a little.
+        alone.clear();
+        for round in 0..WARM_UP + repeat {
+            let time = match_one(engine, pairs)?;
+            if round >= WARM_UP {
+                alone.push(time);
+                kernels.extend(engine.device_time());
+            }
+        }
     }
-    let mut text = format!(
-        "{width}x{height}, {} disparities, {} paths, {}: median of {} on {engine}\n",
-        params.range.count,
-        params.paths,
-        params.cost.name(),
-        args.repeat
-    );
-    for (name, time) in stages {
-        let _ = writeln!(text, "  {name:<24}{time:9.3} ms");
-    }
-    let _ = writeln!(
-        text,
-        "  {:<24}{total:9.3} ms   (best {best:.3} ms, {:.1} pairs/s)",
-        "pair to disparity",
-        1e3 / total
-    );
-    print(text)
+    let sustained = match engine.depth() {
+        0 | 1 => None,
+        _ => Some(stream(engine, pairs, repeat.max(SUSTAINED))?),
+    };
+    Ok(Measured {
+        stages: stages.into_iter().map(|(name, mut times)| (name, median(&mut times))).collect(),
+        kernels: (!kernels.is_empty()).then(|| (median(&mut kernels), kernels[0])),
+        alone: (median(&mut alone), alone[0]),
+        sustained,
+    })
 }
 
-/// The middle one of at least one time.
+/// Matches the next pair alone and puts it back.
+fn match_one(
+    engine: &mut dyn Engine,
+    pairs: &mut VecDeque<StereoPair>,
+) -> anyhow::Result<Duration> {
+    let pair = pairs.pop_front().context("no pair to match")?;
+    let start = Instant::now();
+    engine.submit(pair)?;
+    let matched = collect(engine)?;
+    let time = start.elapsed();
+    pairs.push_back(matched.pair);
+    Ok(time)
+}
+
+fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
+    engine.collect()?.context("the engine lost a pair")
+}
+
+/// Matches `count` pairs with the engine kept full.
+fn stream(
+    engine: &mut dyn Engine,
+    pairs: &mut VecDeque<StereoPair>,
+    count: u32,
+) -> anyhow::Result<Sustained> {
+    let in_flight = engine.depth();
+    for _ in 0..in_flight {
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    // The first results fill the engine's pipeline and count for nothing.
+    for _ in 0..in_flight {
+        pairs.push_back(collect(engine)?.pair);
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    let start = Instant::now();
+    for _ in 0..count {
+        pairs.push_back(collect(engine)?.pair);
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    let time = start.elapsed();
+    while let Some(matched) = engine.collect()? {
+        pairs.push_back(matched.pair);
+    }
+    Ok(Sustained { pairs: count, in_flight, time })
+}
+
+/// Compares the engine with the reference on every pair, all in flight at once as far as they may
+/// be; how many pixels were the same.
+fn verify_all(
+    engine: &mut dyn Engine,
+    pairs: &mut VecDeque<StereoPair>,
+    params: &Params,
+) -> anyhow::Result<usize> {
+    let depth = engine.depth();
+    let mut same = 0;
+    let mut in_flight = 0;
+    while let Some(pair) = pairs.pop_front() {
+        engine.submit(pair)?;
+        in_flight += 1;
+        while in_flight == depth || (pairs.is_empty() && in_flight > 0) {
+            same += verify(&collect(engine)?, params)?;
+            in_flight -= 1;
+        }
+    }
+    Ok(same)
+}
+
+/// What is printed.
+struct Report<'a> {
+    engine: String,
+    size: (usize, usize),
+    repeat: u32,
+    params: &'a Params,
+    settings: &'a Matching,
+    measured: Measured,
+    verified: Option<usize>,
+}
+
+impl Report<'_> {
+    fn json(&self) -> String {
+        let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
+        let stages: serde_json::Map<_, _> =
+            stages.iter().map(|&(name, time)| (name.to_owned(), json!(ms(time)))).collect();
+        let mut report = json!({
+            "engine": self.engine,
+            "width": self.size.0,
+            "height": self.size.1,
+            "repeat": self.repeat,
+            "settings": self.settings,
+            "total_ms": ms(*total),
+            "best_ms": ms(*best),
+            "pairs_per_second": 1e3 / ms(*total),
+            "stages_ms": stages,
+        });
+        if let Some((median, best)) = kernels {
+            report["kernels_ms"] = json!(ms(*median));
+            report["kernels_best_ms"] = json!(ms(*best));
+        }
+        if let Some(sustained) = sustained {
+            report["sustained"] = json!({
+                "in_flight": sustained.in_flight,
+                "pairs": sustained.pairs,
+                "ms_per_pair": sustained.ms(),
+                "pairs_per_second": 1e3 / sustained.ms(),
+            });
+        }
+        if let Some(pixels) = self.verified {
+            report["identical_pixels"] = json!(pixels);
+        }
+        format!("{report}\n")
+    }
+
+    fn text(&self) -> String {
+        let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
+        let mut text = format!(
+            "{}x{}, {} disparities, {} paths, {}: median of {} on {}\n",
+            self.size.0,
+            self.size.1,
+            self.params.range.count,
+            self.params.paths,
+            self.params.cost.name(),
+            self.repeat,
+            self.engine
+        );
+        for (name, time) in stages {
+            let _ = writeln!(text, "  {name:<24}{:9.3} ms", ms(*time));
+        }
+        if let Some((median, best)) = kernels {
+            let name = "kernels alone";
+            let _ =
+                writeln!(text, "  {name:<24}{:9.3} ms   (best {:.3} ms)", ms(*median), ms(*best));
+        }
+        let (total, best) = (ms(*total), ms(*best));
+        let _ = writeln!(
+            text,
+            "  {:<24}{total:9.3} ms   (best {best:.3} ms, {:.1} pairs/s)",
+            "pair to disparity",
+            1e3 / total
+        );
+        if let Some(sustained) = sustained {
+            let per_pair = sustained.ms();
+            let _ = writeln!(
+                text,
+                "  {:<24}{per_pair:9.3} ms   ({:.1} pairs/s, over {} pairs)",
+                format!("a pair, {} in flight", sustained.in_flight),
+                1e3 / per_pair,
+                sustained.pairs
+            );
+        }
+        if let Some(pixels) = self.verified {
+            let _ = writeln!(text, "  identical with the reference ({pixels} pixels)");
+        }
+        text
+    }
+}
+
+impl Sustained {
+    fn ms(&self) -> f64 {
+        ms(self.time) / f64::from(self.pairs)
+    }
+}
+
+/// The middle one of at least one time; they are sorted then.
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
@@ -98,4 +297,120 @@ fn median(times: &mut [Duration]) -> Duration {
 
 fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{DisparityMap, Image};
+    use crate::matching::match_pair;
+    use crate::pool::Pooled;
+
+    /// An engine that computes when it is asked for a result, with up to three pairs waiting.
+    struct Device {
+        params: Params,
+        held: VecDeque<StereoPair>,
+        most: usize,
+        wrong: bool,
+        profiling: bool,
+    }
+
+    impl Engine for Device {
+        fn description(&self) -> String {
+            "device".into()
+        }
+        fn depth(&self) -> usize {
+            3
+        }
+        fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
+            anyhow::ensure!(self.held.len() < 3, "too many");
+            self.held.push_back(pair);
+            self.most = self.most.max(self.held.len());
+            Ok(())
+        }
+        fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+            let Some(pair) = self.held.pop_front() else { return Ok(None) };
+            let map = match_pair(&pair.left, &pair.right, &self.params);
+            let mut values = map.values().to_vec();
+            values[5] ^= i16::from(self.wrong);
+            let disparity = DisparityMap::new(map.width(), map.height(), Pooled::unpooled(values));
+            let now = Instant::now();
+            Ok(Some(Matched { pair, disparity, submitted: now, finished: now }))
+        }
+        fn stage_times(&self) -> &[(&'static str, Duration)] {
+            const MS: Duration = Duration::from_millis(1);
+            match self.profiling {
+                true => &[("up", MS), ("down", MS)],
+                false => &[("kernels", MS)],
+            }
+        }
+        fn device_time(&self) -> Option<Duration> {
+            Some(Duration::from_millis(2))
+        }
+        fn set_profiling(&mut self, on: bool) {
+            self.profiling = on;
+        }
+    }
+
+    fn device() -> (Device, VecDeque<StereoPair>) {
+        let params = Matching { disparities: 4, ..Matching::default() }.params().unwrap();
+        let pair = |number: u64| StereoPair {
+            left: Image::from_fn(8, 4, |x, y| (x * 31 + y * 7) as u8),
+            right: Image::from_fn(8, 4, |x, y| (x * 31 + y * 7 + 31) as u8),
+            sequence: number,
+            timestamp: Duration::ZERO,
+            skew_ns: 0,
+            arrived: Instant::now(),
+            truth: None,
+        };
+        let held = VecDeque::new();
+        (
+            Device { params, held, most: 0, wrong: false, profiling: false },
+            (0..4).map(pair).collect(),
+        )
+    }
+
+    #[test]
+    fn stages_kernels_and_a_stream_are_measured() {
+        let (mut device, mut pairs) = device();
+        let measured = measure(&mut device, &mut pairs, 2).unwrap();
+        assert_eq!(pairs.len(), 4, "every pair came back");
+        assert_eq!(
+            measured.stages.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            ["up", "down"]
+        );
+        assert_eq!(measured.kernels.unwrap().0, Duration::from_millis(2));
+        let sustained = measured.sustained.as_ref().unwrap();
+        assert_eq!((sustained.in_flight, sustained.pairs, device.most), (3, 100, 3));
+        let report = Report {
+            engine: device.description(),
+            size: (8, 4),
+            repeat: 2,
+            params: &device.params,
+            settings: &Matching::default(),
+            measured,
+            verified: Some(128),
+        };
+        let text = report.text();
+        for part in ["  up  ", "  kernels alone ", "a pair, 3 in flight", "reference (128 pixels)"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["kernels_ms"], 2.0);
+        assert_eq!(json["sustained"]["pairs"], 100);
+        assert_eq!(json["stages_ms"]["down"], 1.0);
+    }
+
+    #[test]
+    fn verifying_finds_a_wrong_pixel() {
+        let (mut device, mut pairs) = device();
+        let params = device.params.clone();
+        let same = verify_all(&mut device, &mut pairs, &params).unwrap();
+        assert_eq!((same, device.most), (4 * 32, 3));
+        let (mut device, mut pairs) = super::tests::device();
+        device.wrong = true;
+        let error = verify_all(&mut device, &mut pairs, &params).unwrap_err().to_string();
+        assert!(error.contains("at x 5, y 0") && error.contains("1 of 32"), "{error}");
+    }
 }

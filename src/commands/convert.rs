@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 
-use crate::engine::Choice;
 use crate::engine::cpu::{CpuOptions, SimdChoice};
+use crate::engine::cuda::{Cache, CudaOptions};
+use crate::engine::{Choice, Options};
 use crate::frame::DisparityRange;
 use crate::pair::PairBy;
-use crate::settings::{self, EngineKind, OrAuto, RangeMode, Settings, Simd};
+use crate::settings::{self, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd};
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
@@ -20,9 +21,9 @@ pub fn engine_choice(kind: EngineKind) -> Choice {
     }
 }
 
-/// How the CPU engine is to work.
-pub fn cpu_options(engine: &settings::Engine) -> CpuOptions {
-    CpuOptions {
+/// How the engines are to work.
+pub fn engine_options(engine: &settings::Engine) -> Options {
+    let cpu = CpuOptions {
         threads: NonZeroUsize::new(engine.threads).map(NonZeroUsize::get),
         simd: match engine.simd {
             Simd::Auto => SimdChoice::Auto,
@@ -30,7 +31,18 @@ pub fn cpu_options(engine: &settings::Engine) -> CpuOptions {
             Simd::Avx2 => SimdChoice::Avx2,
             Simd::Portable => SimdChoice::Portable,
         },
-    }
+    };
+    let cuda = CudaOptions {
+        device: engine.device.value(),
+        in_flight: engine.in_flight,
+        graphs: engine.graphs,
+        cache: match engine.kernel_cache() {
+            KernelCache::OfUser => Cache::of_user(),
+            KernelCache::Off => Cache::off(),
+            KernelCache::Folder(folder) => Cache::new(folder),
+        },
+    };
+    Options { cpu, cuda }
 }
 
 /// The colours.

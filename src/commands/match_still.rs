@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 
-use super::{Error, convert, load};
+use super::verify::verify;
+use super::{Error, convert, load, print};
 use crate::cli::MatchArgs;
 use crate::engine;
 use crate::frame::StereoPair;
@@ -44,7 +45,10 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
 
     let choice = convert::engine_choice(settings.engine.kind);
-    let mut engine = engine::create(choice, params, size, convert::cpu_options(&settings.engine))?;
+    let mut options = convert::engine_options(&settings.engine);
+    // There is only one pair.
+    options.cuda.in_flight = 1;
+    let mut engine = engine::create(choice, params, size, &options)?;
     let now = Instant::now();
     engine.submit(StereoPair {
         left,
@@ -65,6 +69,10 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         engine.description()
     );
 
+    if args.verify {
+        let pixels = verify(&matched, params)?;
+        print(format!("identical with the reference ({pixels} pixels)\n"))?;
+    }
     write_still(&args.output, &matched.disparity, params.range)?;
     if let Some(path) = &args.colour {
         let mut scale =

@@ -4,10 +4,12 @@ pub mod bench;
 pub mod completions;
 pub mod config;
 mod convert;
+pub mod devices;
 pub mod man;
 pub mod match_still;
 pub mod run;
 mod signals;
+mod verify;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -100,6 +102,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Run(args) => run::run(*args),
         Command::Match(args) => match_still::run(*args),
         Command::Bench(args) => bench::run(*args),
+        Command::Devices(args) => devices::run(args),
         Command::Config(args) => config::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

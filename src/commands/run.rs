@@ -43,8 +43,9 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let info = source.info().clone();
     tracing::info!("{}", parts::describe(&info));
     let size = (info.width, info.height);
-    let cpu = convert::cpu_options(&settings.engine);
-    let engine = engine::create(convert::engine_choice(settings.engine.kind), params, size, cpu)?;
+    let options = convert::engine_options(&settings.engine);
+    let choice = convert::engine_choice(settings.engine.kind);
+    let engine = engine::create(choice, params, size, &options)?;
     let engine_name = engine.description();
     tracing::info!("matching on {engine_name}");
 
@@ -153,7 +154,7 @@ fn account(
         "source": settings.source,
     });
     let accuracy = accuracy.lock().unwrap_or_else(PoisonError::into_inner).summary();
-    Statistics::new(info, outcome, progress.latency(), engine, that_mattered, accuracy)
+    Statistics::new(info, outcome, progress, engine, that_mattered, accuracy)
 }
 
 /// Statistics for people on standard output, or for programs where they were asked for.

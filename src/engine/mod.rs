@@ -2,14 +2,16 @@
 //! that overlaps copies and kernels, while the CPU engine finishes each at once.
 
 pub mod cpu;
+pub mod cuda;
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
 use crate::frame::{Matched, StereoPair};
 use crate::matching::Params;
 use cpu::{CpuEngine, CpuOptions};
+use cuda::{CudaEngine, CudaOptions, Unusable};
 
 /// Turns pairs into disparity maps, in order. Every engine gives the bytes of
 /// [`crate::matching::match_pair`].
@@ -32,8 +34,20 @@ pub trait Engine: Send {
     /// Where the device failed.
     fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
 
-    /// How long each stage took for the pair collected last, in the order of the flow.
+    /// How long each stage took for the pair collected last, in the order of the flow. Stages may
+    /// overlap on an engine that is a device of its own.
     fn stage_times(&self) -> &[(&'static str, Duration)];
+
+    /// How long the device computed the pair collected last, copies not counted; `None` for an
+    /// engine that is no device of its own. Pairs in flight beside it count where they shared the
+    /// device.
+    fn device_time(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether [`Engine::stage_times`] tells every stage apart from the next pair on, which costs a
+    /// device a little time; engines for which it costs nothing always do.
+    fn set_profiling(&mut self, _on: bool) {}
 }
 
 /// Which engine is wanted.
@@ -48,6 +62,15 @@ pub enum Choice {
     Cpu,
 }
 
+/// What of the machine each engine may use.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// For the CPU engine.
+    pub cpu: CpuOptions,
+    /// For the CUDA engine.
+    pub cuda: CudaOptions,
+}
+
 /// The engine of this choice for pairs of `width` x `height` pixels. `params` must have passed
 /// [`Params::check`].
 ///
@@ -57,13 +80,50 @@ pub fn create(
     choice: Choice,
     params: &Params,
     (width, height): (usize, usize),
-    cpu: CpuOptions,
+    options: &Options,
 ) -> anyhow::Result<Box<dyn Engine>> {
-    match choice {
-        Choice::Auto | Choice::Cpu => Ok(Box::new(CpuEngine::new(params, width, height, cpu)?)),
-        Choice::Cuda => bail!(
-            "this version of stereod has no CUDA engine yet; use --engine cpu, or leave the choice to \
-             --engine auto"
-        ),
+    let on_cpu = || -> anyhow::Result<Box<dyn Engine>> {
+        Ok(Box::new(CpuEngine::new(params, width, height, options.cpu)?))
+    };
+    if choice == Choice::Cpu {
+        return on_cpu();
     }
+    let error = match CudaEngine::new(params, width, height, &options.cuda) {
+        Ok(engine) => return Ok(Box::new(engine)),
+        Err(error) => error,
+    };
+    if choice == Choice::Cuda {
+        return Err(error).context("the CUDA engine cannot be used");
+    }
+    match error.downcast_ref::<Unusable>() {
+        // Named in vain: nobody wants another device silently.
+        Some(Unusable::NoSuchDevice { .. }) => Err(error),
+        Some(reason) if reason.is_absence() => {
+            tracing::info!("using the CPU: {reason}");
+            on_cpu()
+        }
+        _ => {
+            tracing::warn!("using the CPU, not CUDA: {}", on_one_line(&error));
+            on_cpu()
+        }
+    }
+}
+
+/// The error with its causes, without the compiler's listing.
+fn on_one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").lines().next().unwrap_or_default().to_owned()
+}
+
+/// Whether both pictures of a pair have the size that an engine was made for.
+fn check_size(pair: &StereoPair, (width, height): (usize, usize)) -> anyhow::Result<()> {
+    for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
+        if (image.width(), image.height()) != (width, height) {
+            bail!(
+                "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",
+                image.width(),
+                image.height()
+            );
+        }
+    }
+    Ok(())
 }

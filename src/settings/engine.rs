@@ -1,9 +1,11 @@
 //! `[engine]`: what computes.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::values::Unfit;
+use super::values::{DeviceNumber, Unfit};
 
 /// What computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
@@ -34,7 +36,7 @@ pub enum Simd {
 }
 
 /// What computes.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Engine {
     /// What computes.
@@ -43,13 +45,79 @@ pub struct Engine {
     pub threads: usize,
     /// Vector instructions of the CPU engine.
     pub simd: Simd,
+    /// Number of the CUDA device.
+    pub device: DeviceNumber,
+    /// Pairs that the CUDA engine works on at once.
+    pub in_flight: usize,
+    /// Whether a pair's CUDA kernels are launched as one graph.
+    pub graphs: bool,
+    /// Folder of compiled kernels, `auto` or `off`.
+    pub kernel_cache: String,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Engine {
+            kind: EngineKind::default(),
+            threads: 0,
+            simd: Simd::default(),
+            device: DeviceNumber::Auto,
+            in_flight: 3,
+            graphs: false,
+            kernel_cache: "auto".into(),
+        }
+    }
+}
+
+/// Where compiled kernels are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KernelCache {
+    /// In the user's cache folder.
+    OfUser,
+    /// Nowhere.
+    Off,
+    /// In this folder.
+    Folder(PathBuf),
 }
 
 impl Engine {
     /// Largest number of threads.
     pub const THREADS_MAX: usize = 1024;
 
+    /// Most pairs that an engine works on at once.
+    pub const IN_FLIGHT_MAX: usize = 16;
+
+    /// Where compiled kernels are kept.
+    pub fn kernel_cache(&self) -> KernelCache {
+        match self.kernel_cache.as_str() {
+            "auto" => KernelCache::OfUser,
+            "off" => KernelCache::Off,
+            folder => KernelCache::Folder(folder.into()),
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), Unfit> {
-        Unfit::within("threads", self.threads, 0..=Self::THREADS_MAX)
+        Unfit::within("threads", self.threads, 0..=Self::THREADS_MAX)?;
+        Unfit::within("in_flight", self.in_flight, 1..=Self::IN_FLIGHT_MAX)?;
+        if self.kernel_cache.is_empty() {
+            return Err(Unfit::new("kernel_cache", "`auto`, `off` or a folder"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_kept_where_that_is_wanted() {
+        let kept = |text: &str| Engine { kernel_cache: text.into(), ..Engine::default() };
+        assert_eq!(Engine::default().kernel_cache(), KernelCache::OfUser);
+        assert_eq!(kept("off").kernel_cache(), KernelCache::Off);
+        assert_eq!(kept("/var/k").kernel_cache(), KernelCache::Folder("/var/k".into()));
+        assert_eq!(kept("").check().unwrap_err().key, "kernel_cache");
+        let none = Engine { in_flight: 0, ..Engine::default() };
+        assert_eq!(none.check().unwrap_err().key, "in_flight");
     }
 }

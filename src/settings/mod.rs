@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use calibration::Calibration;
 pub use colour::{Colour, ColourMap, RangeMode};
 pub use demo::Demo;
-pub use engine::{Engine, EngineKind, Simd};
+pub use engine::{Engine, EngineKind, KernelCache, Simd};
 pub use layers::{Error, Layers, Loaded, Origin};
 pub use locate::{Places, config_file};
 pub use log::Log;
@@ -34,7 +34,7 @@ pub use matching::{CostKind, Matching, P2Kind};
 pub use output::{Output, Stats};
 pub use queue::Queue;
 pub use source::{Pace, PairBy, Source};
-pub use values::{OrAuto, OrOff, Unfit};
+pub use values::{DeviceNumber, OrAuto, OrOff, Unfit};
 pub use window::{AtEnd, View, Window, WindowMode};
 
 /// Every key with its default and a comment: `config/default.toml`.

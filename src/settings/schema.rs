@@ -189,7 +189,7 @@ mod tests {
             "unknown key `disparites` in [matching]; did you mean `disparities`? keys: ad_truncation, "
         ));
         let other = schema.check_key("engine", "median").unwrap_err();
-        assert!(other.contains("in [engine]; did you mean [matching]? keys: kind, "), "{other}");
+        assert!(other.contains("in [engine]; did you mean [matching]? keys: device, "), "{other}");
         let strange = schema.check_key("log", "resolution").unwrap_err();
         assert_eq!(strange, "unknown key `resolution` in [log]; keys: filter");
     }

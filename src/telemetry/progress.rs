@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Longest latency that is told apart from longer ones: ten minutes, in microseconds.
+/// Longest time that is told apart from longer ones: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
 
 /// Live counters of one run.
@@ -22,17 +22,18 @@ pub struct Progress {
     /// Whether the source has ended.
     pub source_ended: AtomicBool,
     latency: Mutex<Histogram<u64>>,
+    device_time: Mutex<Histogram<u64>>,
     last_latency_us: AtomicU64,
 }
 
-/// Latency from a pair's arrival to its disparity, in milliseconds.
+/// How long something took for the pairs of a run, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct LatencyMs {
-    /// Half of the pairs were at most this late.
+pub struct TimesMs {
+    /// For half of the pairs at most this.
     pub p50: f64,
-    /// 95 of 100 pairs were at most this late.
+    /// For 95 of 100 pairs at most this.
     pub p95: f64,
-    /// 99 of 100 pairs were at most this late.
+    /// For 99 of 100 pairs at most this.
     pub p99: f64,
 }
 
@@ -40,22 +41,30 @@ impl Progress {
     /// Counters at zero.
     pub fn new() -> Self {
         // Three significant digits, and a memory that does not depend on the length of the run.
-        let latency = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds");
+        let times =
+            || Mutex::new(Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds"));
         Self {
             pairs: AtomicU64::new(0),
             unpaired: AtomicU64::new(0),
             matched: AtomicU64::new(0),
             source_ended: AtomicBool::new(false),
-            latency: Mutex::new(latency),
+            latency: times(),
+            device_time: times(),
             last_latency_us: AtomicU64::new(0),
         }
     }
 
-    /// Counts a matched pair.
-    pub fn count_matched(&self, latency: Duration) {
-        let us = (latency.as_micros() as u64).clamp(1, LONGEST_US);
-        self.last_latency_us.store(us, Ordering::Relaxed);
-        self.latency.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(us);
+    /// Counts a matched pair: its latency, and how long a device computed it, if one did.
+    pub fn count_matched(&self, latency: Duration, device_time: Option<Duration>) {
+        let us = |time: Duration| (time.as_micros() as u64).clamp(1, LONGEST_US);
+        let record = |histogram: &Mutex<Histogram<u64>>, us| {
+            histogram.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(us);
+        };
+        self.last_latency_us.store(us(latency), Ordering::Relaxed);
+        record(&self.latency, us(latency));
+        if let Some(time) = device_time {
+            record(&self.device_time, us(time));
+        }
         self.matched.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -64,12 +73,21 @@ impl Progress {
         Duration::from_micros(self.last_latency_us.load(Ordering::Relaxed))
     }
 
-    /// Latency of all pairs so far.
-    pub fn latency(&self) -> LatencyMs {
-        let histogram = self.latency.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1000.0;
-        LatencyMs { p50: at(0.50), p95: at(0.95), p99: at(0.99) }
+    /// Latency of all pairs so far, from a pair's arrival to its disparity.
+    pub fn latency(&self) -> TimesMs {
+        percentiles(&self.latency.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// How long a device computed each pair so far; `None` where none did.
+    pub fn device_time(&self) -> Option<TimesMs> {
+        let histogram = self.device_time.lock().unwrap_or_else(PoisonError::into_inner);
+        (!histogram.is_empty()).then(|| percentiles(&histogram))
+    }
+}
+
+fn percentiles(histogram: &Histogram<u64>) -> TimesMs {
+    let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+    TimesMs { p50: at(0.50), p95: at(0.95), p99: at(0.99) }
 }
 
 impl Default for Progress {
@@ -85,10 +103,12 @@ mod tests {
     #[test]
     fn percentiles_of_known_latencies() {
         let progress = Progress::new();
-        assert_eq!(progress.latency(), LatencyMs::default());
+        assert_eq!(progress.latency(), TimesMs::default());
+        assert_eq!(progress.device_time(), None);
         for ms in 1..=100 {
-            progress.count_matched(Duration::from_millis(ms));
+            progress.count_matched(Duration::from_millis(ms), Some(Duration::from_micros(10 * ms)));
         }
+        assert!((progress.device_time().unwrap().p50 - 0.5).abs() < 0.002);
         let latency = progress.latency();
         for (measured, expected) in [(latency.p50, 50.0), (latency.p95, 95.0), (latency.p99, 99.0)]
         {

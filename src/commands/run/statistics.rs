@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::sink::accuracy;
 use crate::source::SourceInfo;
-use crate::telemetry::progress::LatencyMs;
+use crate::telemetry::progress::{Progress, TimesMs};
 
 /// A count for each eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -46,7 +46,10 @@ pub struct Statistics<A> {
     /// Pairs matched a second.
     pub fps: f64,
     /// From a pair's arrival to its disparity.
-    pub latency_ms: LatencyMs,
+    pub latency_ms: TimesMs,
+    /// How long the GPU computed a pair, copies not counted, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_ms: Option<TimesMs>,
     /// What matched.
     pub engine: String,
     /// The settings that the result depends on.
@@ -64,7 +67,7 @@ impl<A> Statistics<A> {
     pub fn new(
         source: &SourceInfo,
         outcome: &Outcome,
-        latency_ms: LatencyMs,
+        progress: &Progress,
         engine: String,
         settings: serde_json::Value,
         accuracy: Option<A>,
@@ -89,7 +92,8 @@ impl<A> Statistics<A> {
                 .collect(),
             seconds: rounded(outcome.seconds, 1000.0),
             fps: rounded(outcome.matched as f64 / outcome.seconds.max(1e-9), 100.0),
-            latency_ms,
+            latency_ms: progress.latency(),
+            gpu_ms: progress.device_time(),
             engine,
             settings,
             accuracy,
@@ -122,8 +126,11 @@ impl<A: fmt::Display> fmt::Display for Statistics<A> {
             "  matched {} in {:.2} s, {:.1} pairs/s, on {}",
             self.matched, self.seconds, self.fps, self.engine
         )?;
-        let LatencyMs { p50, p95, p99 } = self.latency_ms;
+        let TimesMs { p50, p95, p99 } = self.latency_ms;
         write!(f, "  latency p50 {p50:.1} ms, p95 {p95:.1} ms, p99 {p99:.1} ms")?;
+        if let Some(TimesMs { p50, p95, p99 }) = self.gpu_ms {
+            write!(f, "\n  on the GPU p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms")?;
+        }
         if let Some(accuracy) = &self.accuracy {
             write!(f, "\n  against the truth: {accuracy}")?;
         }

@@ -1,0 +1,58 @@
+// Census, horizontal gradient and intensity together:
+// (W_CENSUS * Hamming(census 5x5) + W_GRADIENT * min(|g_l - g_r|, T_GRADIENT)
+//  + W_INTENSITY * min(|I_l - I_r|, T_INTENSITY) + 8) >> 4, with g = I(x + 1) - I(x - 1).
+//
+// Gradients and intensities of candidates d and d + DP / 2 share a word, as half-floats whose bits
+// are the integers (lanes.cuh), so that a difference and a truncation take one instruction each.
+#pragma once
+#define CENSUS_WIDTH 5
+#define CENSUS_HEIGHT 5
+#include "census.cuh"
+#define BASE_WORDS 2
+#define PLANES 3
+#define COLUMNS 1
+#define REACH DP
+#define MARGIN 0
+
+// The gradient as the bits of a half-float: magnitude and sign.
+__device__ __forceinline__ u32 gradient(const Picture &picture, int x, int y) {
+    x = min(max(x, 0), picture.width - 1);
+    int g = picture.at(x + 1, y) - picture.at(x - 1, y);
+    return g < 0 ? 0x8000u | -g : g;
+}
+__device__ __forceinline__ u32 base_feature(const Picture &left, int x, int y, int word) {
+    return word == 0 ? census(left, min(max(x, 0), left.width - 1), y, 0) : both(gradient(left, x, y));
+}
+__device__ __forceinline__ u32 match_feature(const Picture &right, int column, int y, int plane) {
+    if (plane == 0) return census(right, min(max(column, 0), right.width - 1), y, 0);
+    if (plane == 1) return gradient(right, column, y) | gradient(right, column - DH, y) << 16;
+    return right.at(column, y) | right.at(column - DH, y) << 16;
+}
+
+// min(|a - b|, limit) of the halves, as integers.
+__device__ __forceinline__ u32 truncated_difference(u32 a, u32 b, u32 limit) {
+    u32 difference = sub2(a, b);
+#if __CUDA_ARCH__ >= 800
+    asm("{.reg .b32 t; abs.f16x2 t, %1; min.f16x2 %0, t, %2;}" : "=r"(difference) : "r"(difference), "r"(limit));
+    return difference;
+#else
+    return __vminu2(difference & 0x7fff7fffu, limit);
+#endif
+}
+
+__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32 steps, int, int) {
+    const u32 *match = window.match + x + REACH - lane * R;
+    const u32 census_left = window.base[x], gradient_left = window.base[window.base_pitch + x];
+    const u32 intensity_left = __byte_perm(steps, 0, 0x4040);
+    Vector c;
+#pragma unroll
+    for (int j = 0; j < R; j++) {
+        const u32 *at = match - j;
+        u32 sum = truncated_difference(gradient_left, at[window.plane_pitch], both(T_GRADIENT)) * W_GRADIENT + both(8);
+        sum += truncated_difference(intensity_left, at[2 * window.plane_pitch], both(T_INTENSITY)) * W_INTENSITY;
+        sum += __popc(census_left ^ at[0]) * W_CENSUS;
+        sum += __popc(census_left ^ at[-DH]) * (W_CENSUS << 16);
+        c.v[j] = sum >> 4 & 0x00ff00ffu;
+    }
+    return c;
+}

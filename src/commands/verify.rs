@@ -1,0 +1,59 @@
+//! `--verify`: the engine's result beside that of the plain reference, for users to see what the
+//! tests see.
+
+use anyhow::anyhow;
+
+use crate::frame::{DisparityMap, INVALID, Matched};
+use crate::matching::{Params, match_pair};
+
+/// Compares a result with the reference on the same pair: the number of pixels where they are the
+/// same.
+///
+/// # Errors
+/// The first pixel that differs, and how many do.
+pub fn verify(matched: &Matched, params: &Params) -> anyhow::Result<usize> {
+    compare(&match_pair(&matched.pair.left, &matched.pair.right, params), &matched.disparity)
+}
+
+/// Compares two maps of one size.
+fn compare(reference: &DisparityMap, got: &DisparityMap) -> anyhow::Result<usize> {
+    let pairs = || reference.values().iter().zip(got.values()).enumerate();
+    let mut different = pairs().filter(|(_, (a, b))| a != b);
+    let Some((at, (&expected, &found))) = different.next() else {
+        return Ok(reference.values().len());
+    };
+    let value = |value: i16| match value {
+        INVALID => "invalid".to_owned(),
+        value => format!("{value}/16 px"),
+    };
+    Err(anyhow!(
+        "different from the reference at x {}, y {}: {} instead of {}; {} of {} pixels differ",
+        at % reference.width(),
+        at / reference.width(),
+        value(found),
+        value(expected),
+        different.count() + 1,
+        reference.values().len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Pooled;
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let map = |values: [i16; 6]| DisparityMap::new(3, 2, Pooled::unpooled(values.to_vec()));
+        let reference = map([0, 16, 32, 48, INVALID, 80]);
+        assert_eq!(compare(&reference, &map([0, 16, 32, 48, INVALID, 80])).unwrap(), 6);
+        let error = compare(&reference, &map([0, 16, 32, INVALID, 64, 80])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "different from the reference at x 0, y 1: invalid instead of 48/16 px; 2 of 6 pixels \
+             differ"
+        );
+        let error = compare(&reference, &map([0, 16, 32, 48, 64, 80])).unwrap_err().to_string();
+        assert!(error.contains("x 1, y 1: 64/16 px instead of invalid; 1 of 6"), "{error}");
+    }
+}

@@ -1,0 +1,294 @@
+//! Which CUDA devices there are and whether the engine can use them, and the precise reason where it
+//! cannot.
+
+use std::ffi::{CStr, c_char};
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
+
+use super::driver::{Context, CudaError, check};
+use super::nvrtc::{self, Version};
+
+/// Oldest compute capability that the kernels are made for.
+pub const OLDEST: (u32, u32) = (7, 5);
+
+/// Oldest driver, by the CUDA version that it supports.
+const OLDEST_DRIVER: Version = Version { major: 12, minor: 0 };
+
+/// Why the engine cannot run; the message holds the cure.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs)] // The messages say it all.
+pub enum Unusable {
+    #[error(
+        "there is no NVIDIA driver (libcuda.so.1); install NVIDIA's driver if this machine has a GPU"
+    )]
+    NoDriver,
+    #[error(
+        "the NVIDIA driver supports CUDA {found}; {OLDEST_DRIVER} or newer is needed, so update the driver (525 or newer)"
+    )]
+    OldDriver { found: Version },
+    #[error("the NVIDIA driver does not work: {0}")]
+    Driver(#[from] CudaError),
+    #[error(
+        "the NVIDIA driver finds no GPU; see whether nvidia-smi lists one and CUDA_VISIBLE_DEVICES hides none"
+    )]
+    NoDevice,
+    #[error("no CUDA device {wanted}; this machine has {count}: `stereod devices` lists them")]
+    NoSuchDevice { wanted: usize, count: usize },
+    #[error("{name} has compute capability {}.{}; {}.{} or newer is needed", .compute.0, .compute.1, OLDEST.0, OLDEST.1)]
+    OldDevice { name: String, compute: (u32, u32) },
+    #[error("{0}")]
+    Nvrtc(#[from] nvrtc::Missing),
+}
+
+impl Unusable {
+    /// Whether this machine simply has no GPU, so that nobody needs to be warned.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Unusable::NoDriver | Unusable::NoDevice)
+    }
+}
+
+/// What the kernels are specialised for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Properties {
+    /// Compute capability.
+    pub compute: (u32, u32),
+    /// Number of multiprocessors.
+    pub multiprocessors: u32,
+    /// Shared memory that a block can have at most, in bytes, where it asks for it.
+    pub shared_per_block: u32,
+    /// Shared memory of a multiprocessor in bytes.
+    pub shared_per_multiprocessor: u32,
+    /// Threads that a multiprocessor holds at once.
+    pub threads_per_multiprocessor: u32,
+    /// 32-bit registers of a multiprocessor.
+    pub registers_per_multiprocessor: u32,
+    /// Second-level cache in bytes.
+    pub l2_bytes: u32,
+    /// Whether grids can be launched cooperatively.
+    pub cooperative: bool,
+}
+
+impl Properties {
+    /// The architecture's number, 90 for compute capability 9.0.
+    pub fn sm(&self) -> u32 {
+        self.compute.0 * 10 + self.compute.1
+    }
+
+    /// A usual device of the architecture, for what is compiled without one: the figures of the CUDA
+    /// C++ Programming Guide, table "Technical Specifications per Compute Capability".
+    pub fn typical(sm: u32) -> Self {
+        let (multiprocessors, shared, threads, l2_mib) = match sm {
+            75 => (40, 64, 1024, 4),
+            80 => (108, 164, 2048, 40),
+            87 => (16, 164, 1536, 4),
+            86 => (84, 100, 1536, 6),
+            89 => (128, 100, 1536, 72),
+            90 => (132, 228, 2048, 50),
+            100..=119 => (148, 228, 2048, 126),
+            _ => (170, 100, 1536, 96),
+        };
+        // A block gets 1 KiB less than the multiprocessor has, but on sm_75.
+        let reserved = if sm == 75 { 0 } else { 1 };
+        Self {
+            compute: (sm / 10, sm % 10),
+            multiprocessors,
+            shared_per_block: (shared - reserved) * 1024,
+            shared_per_multiprocessor: shared * 1024,
+            threads_per_multiprocessor: threads,
+            registers_per_multiprocessor: 65536,
+            l2_bytes: l2_mib << 20,
+            cooperative: true,
+        }
+    }
+}
+
+/// A CUDA device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its number in the driver's order, which CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change.
+    pub ordinal: usize,
+    /// Its name.
+    pub name: String,
+    /// What the kernels are specialised for.
+    pub properties: Properties,
+    /// Memory in bytes.
+    pub total_bytes: usize,
+}
+
+impl DeviceInfo {
+    /// Whether the kernels are made for it.
+    ///
+    /// # Errors
+    /// Where it is too old.
+    pub fn check(&self) -> Result<(), Unusable> {
+        let compute = self.properties.compute;
+        if compute < OLDEST {
+            return Err(Unusable::OldDevice { name: self.name.clone(), compute });
+        }
+        Ok(())
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    pub fn open(&self) -> Result<Arc<Context>, CudaError> {
+        Context::retain(handle(self.ordinal)?)
+    }
+}
+
+/// The CUDA version that the driver supports, with the driver ready for use.
+///
+/// # Errors
+/// Where there is no driver, or none that works, or it is too old.
+pub fn driver() -> Result<Version, Unusable> {
+    // Only once: each probe opens the library and closes it again.
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: the driver's library has no requirements on who opens it.
+    if !*PRESENT.get_or_init(|| unsafe { sys::is_culib_present() }) {
+        return Err(Unusable::NoDriver);
+    }
+    // SAFETY: the library is there, and every version of it has the function.
+    match unsafe { sys::cuInit(0) } {
+        CUresult::CUDA_ERROR_NO_DEVICE => return Err(Unusable::NoDevice),
+        // The toolkit's library that is only there to be linked with.
+        CUresult::CUDA_ERROR_STUB_LIBRARY => return Err(Unusable::NoDriver),
+        code => check("starting the driver", code)?,
+    }
+    let mut version = 0;
+    // SAFETY: as above; `version` receives the number.
+    check("asking for the driver's version", unsafe { sys::cuDriverGetVersion(&mut version) })?;
+    let found = Version { major: version as u32 / 1000, minor: version as u32 % 1000 / 10 };
+    if found < OLDEST_DRIVER {
+        return Err(Unusable::OldDriver { found });
+    }
+    Ok(found)
+}
+
+/// Every CUDA device, in the driver's order; at least one.
+///
+/// # Errors
+/// Where there is none, or no driver.
+pub fn list() -> Result<Vec<DeviceInfo>, Unusable> {
+    driver()?;
+    let mut count = 0;
+    // SAFETY: `count` receives the number.
+    check("counting the GPUs", unsafe { sys::cuDeviceGetCount(&mut count) })?;
+    let devices: Result<Vec<_>, CudaError> = (0..count.max(0) as usize).map(describe).collect();
+    let devices = devices?;
+    if devices.is_empty() { Err(Unusable::NoDevice) } else { Ok(devices) }
+}
+
+/// The device to use: the wanted one, or the first that the kernels are made for.
+///
+/// # Errors
+/// Where there is none.
+pub fn choose(devices: Vec<DeviceInfo>, wanted: Option<usize>) -> Result<DeviceInfo, Unusable> {
+    let count = devices.len();
+    let chosen = match wanted {
+        Some(wanted) => devices
+            .into_iter()
+            .find(|device| device.ordinal == wanted)
+            .ok_or(Unusable::NoSuchDevice { wanted, count })?,
+        None => {
+            let usable = devices.iter().position(|device| device.check().is_ok());
+            devices.into_iter().nth(usable.unwrap_or(0)).ok_or(Unusable::NoDevice)?
+        }
+    };
+    chosen.check()?;
+    Ok(chosen)
+}
+
+fn handle(ordinal: usize) -> Result<sys::CUdevice, CudaError> {
+    let mut device = 0;
+    // SAFETY: `device` receives the handle; the driver refuses numbers out of range.
+    check("opening the GPU", unsafe {
+        sys::cuDeviceGet(&mut device, i32::try_from(ordinal).unwrap_or(i32::MAX))
+    })?;
+    Ok(device)
+}
+
+fn describe(ordinal: usize) -> Result<DeviceInfo, CudaError> {
+    let device = handle(ordinal)?;
+    let attribute = |attribute: Attribute| {
+        let mut value = 0;
+        // SAFETY: the device exists and `value` receives the attribute.
+        check("asking about the GPU", unsafe {
+            sys::cuDeviceGetAttribute(&mut value, attribute, device)
+        })?;
+        Ok::<u32, CudaError>(value.max(0) as u32)
+    };
+    let mut name: [c_char; 256] = [0; 256];
+    // SAFETY: the length is that of the array; the driver ends the name with zero.
+    let name = unsafe {
+        check("asking about the GPU", sys::cuDeviceGetName(name.as_mut_ptr(), 255, device))?;
+        CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
+    };
+    let mut total_bytes = 0;
+    // SAFETY: `total_bytes` receives the size.
+    check("asking about the GPU", unsafe { sys::cuDeviceTotalMem_v2(&mut total_bytes, device) })?;
+    use Attribute as A;
+    let properties = Properties {
+        compute: (
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        shared_per_block: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        shared_per_multiprocessor: attribute(
+            A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+        )?,
+        threads_per_multiprocessor: attribute(
+            A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+        )?,
+        registers_per_multiprocessor: attribute(
+            A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+        )?,
+        l2_bytes: attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
+        cooperative: attribute(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
+    };
+    Ok(DeviceInfo { ordinal, name, properties, total_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(ordinal: usize, sm: u32) -> DeviceInfo {
+        let properties = Properties::typical(sm);
+        DeviceInfo { ordinal, name: format!("GPU {sm}"), properties, total_bytes: 1 << 33 }
+    }
+
+    #[test]
+    fn the_first_device_that_will_do_is_chosen() {
+        let devices = vec![device(0, 61), device(1, 75), device(2, 90)];
+        assert_eq!(choose(devices.clone(), None).unwrap().ordinal, 1);
+        assert_eq!(choose(devices.clone(), Some(2)).unwrap().ordinal, 2);
+        assert_eq!(
+            choose(devices.clone(), Some(3)).unwrap_err().to_string(),
+            "no CUDA device 3; this machine has 3: `stereod devices` lists them"
+        );
+        let old = "GPU 61 has compute capability 6.1; 7.5 or newer is needed";
+        assert_eq!(choose(devices, Some(0)).unwrap_err().to_string(), old);
+        assert_eq!(choose(vec![device(0, 61)], None).unwrap_err().to_string(), old);
+        assert_eq!(choose(vec![], None), Err(Unusable::NoDevice));
+    }
+
+    #[test]
+    fn a_machine_without_a_gpu_is_no_reason_to_warn() {
+        assert!(Unusable::NoDriver.is_absence() && Unusable::NoDevice.is_absence());
+        let old = Unusable::OldDriver { found: Version { major: 11, minor: 4 } };
+        assert!(!old.is_absence());
+        assert!(old.to_string().contains("supports CUDA 11.4; 12.0 or newer"), "{old}");
+    }
+
+    /// Whatever this machine has, asking does not panic and names a reason.
+    #[test]
+    fn probing_never_panics() {
+        match list() {
+            Ok(devices) => assert!(!devices.is_empty()),
+            Err(reason) => assert!(!reason.to_string().is_empty()),
+        }
+    }
+}

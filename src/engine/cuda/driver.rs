@@ -1,0 +1,462 @@
+//! The few things of the CUDA driver that the engine uses, as owners that free what they hold.
+//!
+//! Only functions that the drivers of CUDA 12.0 and later have are called: cudarc panics where a
+//! function is missing.
+
+use std::ffi::{CStr, CString, c_void};
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use cudarc::driver::sys::{self, CUresult};
+
+/// A call of the driver that failed: what was tried, CUDA's name of the failure, what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CudaError {
+    code: CUresult,
+    what: &'static str,
+}
+
+impl CudaError {
+    /// What to do about it, or what it means.
+    fn advice(&self) -> &'static str {
+        use CUresult as E;
+        match self.code {
+            E::CUDA_ERROR_OUT_OF_MEMORY => {
+                "the GPU has too little free memory; fewer disparities, a smaller picture or --engine \
+                 cpu need less"
+            }
+            E::CUDA_ERROR_NO_BINARY_FOR_GPU
+            | E::CUDA_ERROR_INVALID_IMAGE
+            | E::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+            | E::CUDA_ERROR_INVALID_SOURCE => {
+                "the driver cannot load what NVRTC compiled; update the driver, or install the NVRTC \
+                 of the driver's CUDA version"
+            }
+            E::CUDA_ERROR_DEVICE_UNAVAILABLE => {
+                "another program has the GPU for itself; end it, or choose another GPU with --device"
+            }
+            E::CUDA_ERROR_LAUNCH_TIMEOUT => {
+                "the system stopped a kernel because it kept the display waiting; use a smaller \
+                 picture, or a GPU without a display"
+            }
+            E::CUDA_ERROR_ECC_UNCORRECTABLE
+            | E::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | E::CUDA_ERROR_NVLINK_UNCORRECTABLE => {
+                "the GPU's hardware reported an error; see dmesg"
+            }
+            E::CUDA_ERROR_ILLEGAL_ADDRESS
+            | E::CUDA_ERROR_MISALIGNED_ADDRESS
+            | E::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | E::CUDA_ERROR_INVALID_PC
+            | E::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | E::CUDA_ERROR_ASSERT
+            | E::CUDA_ERROR_LAUNCH_FAILED => {
+                "a kernel failed; that is a defect of stereod or of the GPU (dmesg may tell); --engine \
+                 cpu works meanwhile"
+            }
+            E::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => {
+                "libcuda and the kernel's driver are of different versions; restart the machine after \
+                 an update of the driver"
+            }
+            E::CUDA_ERROR_SYSTEM_NOT_READY => {
+                "the system's NVIDIA services are not running (nvidia-fabricmanager)"
+            }
+            E::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+            | E::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+            | E::CUDA_ERROR_INVALID_VALUE
+            | E::CUDA_ERROR_NOT_FOUND => "a defect of stereod; --engine cpu works meanwhile",
+            E::CUDA_ERROR_UNKNOWN => "the driver does not say more; dmesg may",
+            _ => "the GPU cannot be used any more; --engine cpu works without it",
+        }
+    }
+
+    /// Whether the device has too little memory.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.code == CUresult::CUDA_ERROR_OUT_OF_MEMORY
+    }
+}
+
+impl fmt::Display for CudaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}: {}", self.what, self.code, self.advice())
+    }
+}
+
+impl std::error::Error for CudaError {}
+
+/// The outcome of a call of the driver.
+pub type Result<T> = std::result::Result<T, CudaError>;
+
+/// Turns a status into a result; `what` says what was tried.
+pub(super) fn check(what: &'static str, code: CUresult) -> Result<()> {
+    if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(CudaError { code, what }) }
+}
+
+/// The primary context of a device: what every other thing here belongs to.
+#[derive(Debug)]
+pub struct Context {
+    raw: sys::CUcontext,
+    device: sys::CUdevice,
+}
+
+// SAFETY: the driver's contexts may be used from any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above; no call here changes the context itself.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Retains the primary context of a device and makes it the calling thread's.
+    ///
+    /// # Errors
+    /// Where the driver refuses, as when another program has the device for itself.
+    pub(super) fn retain(device: sys::CUdevice) -> Result<Arc<Self>> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: `raw` receives the context; the device is one that the driver has listed.
+        check("opening the GPU", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
+        let context = Arc::new(Self { raw, device });
+        context.make_current()?;
+        Ok(context)
+    }
+
+    /// Makes this the context of the calling thread, which every call below needs.
+    ///
+    /// # Errors
+    /// Where the device is lost.
+    pub fn make_current(&self) -> Result<()> {
+        // SAFETY: the context is retained as long as `self` lives.
+        check("using the GPU", unsafe { sys::cuCtxSetCurrent(self.raw) })
+    }
+
+    /// Free and total memory of the device, in bytes.
+    ///
+    /// # Errors
+    /// Where the device is lost.
+    pub fn memory(&self) -> Result<(usize, usize)> {
+        self.make_current()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both pointers are valid; the context is current.
+        check("asking for the GPU's memory", unsafe {
+            sys::cuMemGetInfo_v2(&mut free, &mut total)
+        })?;
+        Ok((free, total))
+    }
+
+    /// Waits for everything that the device does in this context. For the start only.
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.make_current()?;
+        // SAFETY: the context is current.
+        check("waiting for the GPU", unsafe { sys::cuCtxSynchronize() })
+    }
+
+    pub(super) fn raw(&self) -> sys::CUcontext {
+        self.raw
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained once in `retain`; all that belongs to it held an `Arc` of it.
+        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+/// Frees something of the driver's on whichever thread it is dropped.
+macro_rules! freed_by {
+    ($type:ident, $function:ident) => {
+        // SAFETY: the driver's handles may be used from any thread.
+        unsafe impl Send for $type {}
+        // SAFETY: a shared reference only hands the handle to the driver, which locks.
+        unsafe impl Sync for $type {}
+
+        impl Drop for $type {
+            fn drop(&mut self) {
+                // A device that is lost frees nothing, and there is nobody to tell.
+                if self.context.make_current().is_ok() {
+                    // SAFETY: created together with `self` and freed only here.
+                    unsafe { sys::$function(self.raw) };
+                }
+            }
+        }
+    };
+}
+
+/// A queue of work on the device.
+#[derive(Debug)]
+pub struct Stream {
+    raw: sys::CUstream,
+    context: Arc<Context>,
+}
+
+freed_by!(Stream, cuStreamDestroy_v2);
+
+impl Stream {
+    /// A stream that waits for no other.
+    pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: `raw` receives the stream.
+        check("creating a stream", unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
+        Ok(Self { raw, context: context.clone() })
+    }
+
+    /// What is enqueued from now on waits for the event.
+    pub(super) fn wait_for(&self, event: &Event) -> Result<()> {
+        // SAFETY: both handles are alive.
+        check("ordering streams", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) })
+    }
+
+    /// Waits until all that was enqueued is done.
+    pub(super) fn synchronize(&self) -> Result<()> {
+        // SAFETY: the handle is alive.
+        check("waiting for the GPU", unsafe { sys::cuStreamSynchronize(self.raw) })
+    }
+
+    pub(super) fn raw(&self) -> sys::CUstream {
+        self.raw
+    }
+}
+
+/// A mark in a stream, with the time at which it was passed.
+#[derive(Debug)]
+pub struct Event {
+    raw: sys::CUevent,
+    context: Arc<Context>,
+}
+
+freed_by!(Event, cuEventDestroy_v2);
+
+impl Event {
+    /// An event that keeps the time; who waits for it sleeps.
+    pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
+        // SAFETY: `raw` receives the event.
+        check("creating an event", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
+        Ok(Self { raw, context: context.clone() })
+    }
+
+    /// Marks the end of what the stream holds now.
+    pub(super) fn record(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: both handles are alive.
+        check("recording an event", unsafe { sys::cuEventRecord(self.raw, stream.raw) })
+    }
+
+    /// Whether the stream has passed the mark.
+    pub(super) fn is_passed(&self) -> Result<bool> {
+        // SAFETY: the handle is alive.
+        match unsafe { sys::cuEventQuery(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => check("waiting for a frame", code).map(|()| true),
+        }
+    }
+
+    /// Waits until the stream has passed the mark.
+    pub(super) fn wait(&self) -> Result<()> {
+        // SAFETY: the handle is alive.
+        check("waiting for a frame", unsafe { sys::cuEventSynchronize(self.raw) })
+    }
+
+    /// From an earlier event, which has been passed like this one, to this one.
+    pub(super) fn since(&self, earlier: &Event) -> Result<Duration> {
+        let mut ms = 0f32;
+        // SAFETY: both events are alive and `ms` receives the time.
+        let code = unsafe { elapsed_time()(&mut ms, earlier.raw, self.raw) };
+        check("reading a frame's times", code)?;
+        Ok(Duration::from_secs_f64(f64::from(ms.max(0.0)) / 1e3))
+    }
+}
+
+type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
+
+/// `cuEventElapsedTime`. CUDA 13 knows it by another name, which drivers before 12.8 lack; asked for
+/// as CUDA 12.0 knew it, every driver has it.
+fn elapsed_time() -> ElapsedTime {
+    static FUNCTION: OnceLock<ElapsedTime> = OnceLock::new();
+    unsafe extern "C" fn missing(_: *mut f32, _: sys::CUevent, _: sys::CUevent) -> CUresult {
+        CUresult::CUDA_ERROR_NOT_FOUND
+    }
+    *FUNCTION.get_or_init(|| {
+        let mut found: *mut c_void = ptr::null_mut();
+        let name = c"cuEventElapsedTime".as_ptr();
+        // SAFETY: name and receiver are valid; no status is asked for.
+        let code = unsafe { sys::cuGetProcAddress_v2(name, &mut found, 12000, 0, ptr::null_mut()) };
+        if code != CUresult::CUDA_SUCCESS || found.is_null() {
+            return missing;
+        }
+        // SAFETY: the driver returned the function of this name, which has this type since CUDA 2.
+        unsafe { std::mem::transmute::<*mut c_void, ElapsedTime>(found) }
+    })
+}
+
+/// Memory of the device.
+#[derive(Debug)]
+pub struct DeviceMemory {
+    raw: sys::CUdeviceptr,
+    bytes: usize,
+    context: Arc<Context>,
+}
+
+freed_by!(DeviceMemory, cuMemFree_v2);
+
+impl DeviceMemory {
+    /// At least `bytes` bytes, aligned to 256, that begin with `content` and are zero from there on.
+    pub(super) fn new(context: &Arc<Context>, bytes: usize, content: &[u8]) -> Result<Self> {
+        let bytes = bytes.max(content.len()).max(1);
+        let mut raw = 0;
+        // SAFETY: `raw` receives the address.
+        check("allocating GPU memory", unsafe { sys::cuMemAlloc_v2(&mut raw, bytes) })?;
+        let memory = Self { raw, bytes, context: context.clone() };
+        // SAFETY: the range was just allocated.
+        check("clearing GPU memory", unsafe { sys::cuMemsetD8_v2(raw, 0, bytes) })?;
+        if content.is_empty() {
+            return Ok(memory);
+        }
+        // SAFETY: the range is at least as long as the content.
+        check("filling GPU memory", unsafe {
+            sys::cuMemcpyHtoD_v2(raw, content.as_ptr().cast(), content.len())
+        })?;
+        Ok(memory)
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        self.raw
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Memory of the host that the device can copy from and to by itself.
+#[derive(Debug)]
+pub struct PinnedMemory {
+    raw: *mut c_void,
+    bytes: usize,
+    context: Arc<Context>,
+}
+
+freed_by!(PinnedMemory, cuMemFreeHost);
+
+impl PinnedMemory {
+    /// `bytes` bytes, all zero, aligned to a page.
+    pub(super) fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: `raw` receives the address.
+        check("allocating pinned memory", unsafe {
+            sys::cuMemHostAlloc(&mut raw, bytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE)
+        })?;
+        // SAFETY: the range was just allocated.
+        unsafe { ptr::write_bytes(raw.cast::<u8>(), 0, bytes) };
+        Ok(Self { raw, bytes, context: context.clone() })
+    }
+
+    pub(super) fn address(&self) -> NonNull<u8> {
+        // The driver returned it with success.
+        NonNull::new(self.raw.cast()).unwrap_or(NonNull::dangling())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Compiled kernels, loaded into a context.
+#[derive(Debug)]
+pub struct Module {
+    raw: sys::CUmodule,
+    context: Arc<Context>,
+}
+
+freed_by!(Module, cuModuleUnload);
+
+impl Module {
+    /// Loads a cubin, or PTX that ends with a zero byte.
+    ///
+    /// # Errors
+    /// Where the driver does not take it.
+    pub(super) fn load(context: &Arc<Context>, image: &[u8]) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the image is whole, as the cache and NVRTC assure.
+        check("loading the kernels", unsafe {
+            sys::cuModuleLoadData(&mut raw, image.as_ptr().cast())
+        })?;
+        Ok(Self { raw, context: context.clone() })
+    }
+
+    /// The kernel of this (unmangled) name.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub(super) fn function(&self, name: &CStr) -> Result<Function> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the module is alive and the name ends with zero.
+        check("looking for a kernel", unsafe {
+            sys::cuModuleGetFunction(&mut raw, self.raw, name.as_ptr())
+        })?;
+        Ok(Function(raw))
+    }
+}
+
+/// A kernel; valid as long as the module it came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Function(sys::CUfunction);
+
+// SAFETY: a handle that the driver takes from any thread.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// Lets the kernel have this many bytes of shared memory beyond what it declares itself.
+    pub(super) fn allow_shared(self, bytes: u32) -> Result<()> {
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function's module is alive.
+        check("reserving shared memory", unsafe {
+            sys::cuFuncSetAttribute(self.0, attribute, bytes.min(i32::MAX as u32) as i32)
+        })
+    }
+
+    /// How many blocks of this many threads fit a multiprocessor at once.
+    pub(super) fn resident_blocks(self, threads: u32, shared_bytes: u32) -> Result<u32> {
+        let mut blocks = 0;
+        // SAFETY: the function's module is alive and `blocks` receives the number.
+        check("asking how many blocks fit", unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                self.0,
+                threads as i32,
+                shared_bytes as usize,
+            )
+        })?;
+        Ok(blocks.max(0) as u32)
+    }
+
+    pub(super) fn raw(self) -> sys::CUfunction {
+        self.0
+    }
+}
+
+/// A name for the driver; names with a zero byte do not exist.
+pub(super) fn c_name(name: &str) -> CString {
+    CString::new(name.replace('\0', "")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_has_cudas_name_and_a_cure() {
+        let failed = |code| check("launching kernels", code).unwrap_err().to_string();
+        assert_eq!(
+            failed(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+            "launching kernels: CUDA_ERROR_OUT_OF_MEMORY: the GPU has too little free memory; fewer \
+             disparities, a smaller picture or --engine cpu need less"
+        );
+        assert!(failed(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS).contains("a kernel failed"));
+        assert!(failed(CUresult::CUDA_ERROR_CONTAINED).contains("--engine cpu"));
+        assert!(check("x", CUresult::CUDA_SUCCESS).is_ok());
+    }
+}

@@ -1,0 +1,385 @@
+//! The work of one frame in flight: its buffers, its events, and its steps made ready, so that a
+//! frame costs the host a few calls and no memory.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cudarc::driver::sys;
+
+use super::driver::{Context, DeviceMemory, Event, Function, Result, Stream, check};
+use super::launch::{Arg, BufferId, Lane, Launch, Step};
+
+/// The two streams on which frames are computed.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    pub main: Stream,
+    pub side: Stream,
+}
+
+impl Lanes {
+    pub fn new(context: &Arc<Context>) -> Result<Self> {
+        Ok(Self { main: Stream::new(context)?, side: Stream::new(context)? })
+    }
+
+    fn of(&self, lane: Lane) -> &Stream {
+        match lane {
+            Lane::Main => &self.main,
+            Lane::Side => &self.side,
+        }
+    }
+}
+
+/// A launch with its arguments where the driver reads them.
+#[derive(Debug)]
+pub(super) struct ReadyLaunch {
+    function: Function,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+    cooperative: bool,
+    /// A value an argument; smaller ones lie in its first bytes (hosts of CUDA are little-endian).
+    values: Box<[u64]>,
+    /// Room for where each argument lies; filled in for each launch.
+    pointers: Box<[*mut c_void]>,
+    /// Arguments that are the number of the frame, and of the slot's turn.
+    frame: Vec<usize>,
+    turn: Vec<usize>,
+}
+
+// SAFETY: the pointers are written anew before each use.
+unsafe impl Send for ReadyLaunch {}
+
+impl ReadyLaunch {
+    fn new(launch: &Launch, function: Function, address: &dyn Fn(BufferId) -> u64) -> Self {
+        let value = |arg: &Arg| match *arg {
+            Arg::Buffer(id) => address(id),
+            Arg::Offset(id, offset) => address(id) + offset as u64,
+            Arg::U32(value) => u64::from(value),
+            Arg::I32(value) => u64::from(value as u32),
+            Arg::F32(value) => u64::from(value.to_bits()),
+            Arg::Frame | Arg::Turn => 0,
+        };
+        let of = |kind: Arg| {
+            let args = launch.args.iter().enumerate();
+            args.filter(|&(_, arg)| *arg == kind).map(|(i, _)| i).collect()
+        };
+        Self {
+            function,
+            grid: launch.grid,
+            block: launch.block,
+            shared_bytes: launch.shared_bytes,
+            cooperative: launch.cooperative,
+            values: launch.args.iter().map(value).collect(),
+            pointers: vec![ptr::null_mut(); launch.args.len()].into(),
+            frame: of(Arg::Frame),
+            turn: of(Arg::Turn),
+        }
+    }
+
+    /// Sets the arguments that differ from frame to frame; whether there are any.
+    pub fn set(&mut self, frame: u32, turn: u32) -> bool {
+        let numbers = [(&self.frame, frame), (&self.turn, turn)];
+        for (places, number) in numbers {
+            for &place in places {
+                self.values[place] = u64::from(number);
+            }
+        }
+        !self.frame.is_empty() || !self.turn.is_empty()
+    }
+
+    /// The arguments as the driver wants them, until `self` moves or is changed.
+    fn arguments(&mut self) -> *mut *mut c_void {
+        for (pointer, value) in self.pointers.iter_mut().zip(&mut self.values) {
+            *pointer = ptr::from_mut(value).cast();
+        }
+        self.pointers.as_mut_ptr()
+    }
+
+    fn enqueue(&mut self, stream: &Stream) -> Result<()> {
+        // SAFETY: zeros are a valid attribute: the ignored one.
+        let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+        attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attribute.value.cooperative = 1;
+        let [grid_x, grid_y, grid_z] = self.grid;
+        let [block_x, block_y, block_z] = self.block;
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid_x,
+            gridDimY: grid_y,
+            gridDimZ: grid_z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: self.shared_bytes,
+            hStream: stream.raw(),
+            attrs: &mut attribute,
+            numAttrs: u32::from(self.cooperative),
+        };
+        // SAFETY: function and stream are alive; the plan gave the arguments that the kernel takes,
+        // each behind its pointer.
+        check("launching a kernel", unsafe {
+            sys::cuLaunchKernelEx(&config, self.function.raw(), self.arguments(), ptr::null_mut())
+        })
+    }
+
+    /// The launch as a graph takes it.
+    pub fn node_params(&mut self) -> sys::CUDA_KERNEL_NODE_PARAMS {
+        let [grid_x, grid_y, grid_z] = self.grid;
+        let [block_x, block_y, block_z] = self.block;
+        sys::CUDA_KERNEL_NODE_PARAMS {
+            func: self.function.raw(),
+            gridDimX: grid_x,
+            gridDimY: grid_y,
+            gridDimZ: grid_z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: self.shared_bytes,
+            kernelParams: self.arguments(),
+            extra: ptr::null_mut(),
+            kern: ptr::null_mut(),
+            ctx: ptr::null_mut(),
+        }
+    }
+
+    pub fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+}
+
+/// A step with everything looked up.
+#[derive(Debug)]
+pub(super) enum Ready {
+    Launch(ReadyLaunch, Lane),
+    Memset { address: u64, bytes: usize, value: u8, lane: Lane },
+    Fork,
+    Join,
+}
+
+/// Steps that follow each other in a lane under one name.
+#[derive(Debug)]
+struct Stage {
+    name: &'static str,
+    lane: Lane,
+    first: usize,
+    last: usize,
+    begin: Event,
+    end: Event,
+}
+
+/// The computation of one slot.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub steps: Vec<Ready>,
+    stages: Vec<Stage>,
+    begin: Event,
+    end: Event,
+    forked: Event,
+    joined: Event,
+    /// Whether the frame in flight records its stages.
+    profiled: bool,
+}
+
+impl Work {
+    /// Makes the steps ready for the buffers of one slot.
+    pub fn new(
+        context: &Arc<Context>,
+        steps: &[Step],
+        functions: &[Function],
+        buffer: &dyn Fn(BufferId) -> (u64, usize),
+    ) -> Result<Self> {
+        let address = |id: BufferId| buffer(id).0;
+        let ready = steps.iter().map(|step| match step {
+            Step::Launch(launch) => {
+                let function = functions[launch.kernel.0];
+                Ready::Launch(ReadyLaunch::new(launch, function, &address), launch.lane)
+            }
+            Step::Memset { buffer: id, value, lane, .. } => {
+                let (address, bytes) = buffer(*id);
+                Ready::Memset { address, bytes, value: *value, lane: *lane }
+            }
+            Step::Fork => Ready::Fork,
+            Step::Join => Ready::Join,
+        });
+        let event = || Event::new(context);
+        let stages = stages_of(steps).into_iter().map(|(name, lane, first, last)| {
+            Ok(Stage { name, lane, first, last, begin: event()?, end: event()? })
+        });
+        Ok(Self {
+            steps: ready.collect(),
+            stages: stages.collect::<Result<_>>()?,
+            begin: event()?,
+            end: event()?,
+            forked: event()?,
+            joined: event()?,
+            profiled: false,
+        })
+    }
+
+    /// Sets the arguments that differ from frame to frame.
+    pub fn set(&mut self, frame: u32, turn: u32) {
+        for step in &mut self.steps {
+            if let Ready::Launch(launch, _) = step {
+                launch.set(frame, turn);
+            }
+        }
+    }
+
+    /// Enqueues a frame, between two events; with `profile` each stage between two more.
+    pub fn enqueue(&mut self, lanes: &Lanes, profile: bool) -> Result<()> {
+        self.profiled = profile;
+        self.begin.record(&lanes.main)?;
+        for (i, step) in self.steps.iter_mut().enumerate() {
+            if profile && let Some(stage) = self.stages.iter().find(|stage| stage.first == i) {
+                stage.begin.record(lanes.of(stage.lane))?;
+            }
+            match step {
+                Ready::Launch(launch, lane) => launch.enqueue(lanes.of(*lane))?,
+                Ready::Memset { address, bytes, value, lane } => {
+                    // SAFETY: the range is one of the slot's buffers.
+                    check("clearing GPU memory", unsafe {
+                        sys::cuMemsetD8Async(*address, *value, *bytes, lanes.of(*lane).raw())
+                    })?;
+                }
+                Ready::Fork => {
+                    self.forked.record(&lanes.main)?;
+                    lanes.side.wait_for(&self.forked)?;
+                }
+                Ready::Join => {
+                    self.joined.record(&lanes.side)?;
+                    lanes.main.wait_for(&self.joined)?;
+                }
+            }
+            if profile && let Some(stage) = self.stages.iter().find(|stage| stage.last == i) {
+                stage.end.record(lanes.of(stage.lane))?;
+            }
+        }
+        self.end.record(&lanes.main)
+    }
+
+    /// Enqueues a frame by other means, between the same two events.
+    pub fn enqueue_as(
+        &mut self,
+        lanes: &Lanes,
+        enqueue: impl FnOnce(&mut Self, &Stream) -> Result<()>,
+    ) -> Result<()> {
+        self.profiled = false;
+        self.begin.record(&lanes.main)?;
+        enqueue(self, &lanes.main)?;
+        self.end.record(&lanes.main)
+    }
+
+    /// What the frame's end is known by.
+    pub fn end(&self) -> &Event {
+        &self.end
+    }
+
+    /// From the first kernel's start to the last one's end.
+    pub fn time(&self) -> Result<Duration> {
+        self.end.since(&self.begin)
+    }
+
+    /// Adds the time of each stage of a profiled frame, or else of all together. Stages of the two
+    /// lanes overlap, so they may add up to more than [`Work::time`].
+    pub fn add_times(&self, times: &mut Vec<(&'static str, Duration)>) -> Result<()> {
+        if !self.profiled {
+            times.push(("kernels", self.time()?));
+            return Ok(());
+        }
+        for stage in &self.stages {
+            let time = stage.end.since(&stage.begin)?;
+            match times.iter_mut().find(|(name, _)| *name == stage.name) {
+                Some((_, sum)) => *sum += time,
+                None => times.push((stage.name, time)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Name, lane, first and last step of every stage. A stage ends where its lane waits for the other.
+fn stages_of(steps: &[Step]) -> Vec<(&'static str, Lane, usize, usize)> {
+    let mut stages: Vec<(&'static str, Lane, usize, usize)> = Vec::new();
+    let mut open: [Option<usize>; 2] = [None, None];
+    for (i, step) in steps.iter().enumerate() {
+        let (name, lane) = match step {
+            Step::Launch(launch) => (launch.stage, launch.lane),
+            Step::Memset { stage, lane, .. } => (*stage, *lane),
+            Step::Fork => {
+                open[Lane::Side as usize] = None;
+                continue;
+            }
+            Step::Join => {
+                open[Lane::Main as usize] = None;
+                continue;
+            }
+        };
+        match open[lane as usize] {
+            Some(stage) if stages[stage].0 == name => stages[stage].3 = i,
+            _ => {
+                open[lane as usize] = Some(stages.len());
+                stages.push((name, lane, i, i));
+            }
+        }
+    }
+    stages
+}
+
+/// The memory of a plan's buffers: those of the engine, and those of each slot.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub engine: Vec<Option<DeviceMemory>>,
+    pub slots: Vec<Vec<Option<DeviceMemory>>>,
+}
+
+impl Memory {
+    /// Address and size of a buffer, as a slot sees it.
+    pub fn of(&self, slot: usize, id: BufferId) -> (u64, usize) {
+        let memory = self.slots[slot][id.0].as_ref().or(self.engine[id.0].as_ref());
+        memory.map_or((0, 0), |memory| (memory.address(), memory.bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::launch::KernelId;
+    use super::*;
+
+    fn launch(stage: &'static str, lane: Lane) -> Step {
+        Step::Launch(Launch {
+            stage,
+            kernel: KernelId(0),
+            grid: [1, 1, 1],
+            block: [1, 1, 1],
+            shared_bytes: 0,
+            cooperative: false,
+            lane,
+            args: vec![],
+        })
+    }
+
+    #[test]
+    fn steps_of_one_name_in_a_lane_are_one_stage() {
+        use Lane::{Main, Side};
+        let steps = [
+            launch("features", Main),
+            launch("features", Main),
+            Step::Fork,
+            launch("horizontal", Side),
+            launch("down", Main),
+            launch("horizontal", Side),
+            Step::Join,
+            launch("down", Main),
+            launch("features", Main),
+        ];
+        let expected = [
+            ("features", Main, 0, 1),
+            ("horizontal", Side, 3, 5),
+            ("down", Main, 4, 4),
+            ("down", Main, 7, 7),
+            ("features", Main, 8, 8),
+        ];
+        assert_eq!(stages_of(&steps), expected);
+    }
+}

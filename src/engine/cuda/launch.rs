@@ -1,0 +1,332 @@
+//! What the engine does for every frame, as data: kernels, buffers, and the steps of a frame in the
+//! order in which they are enqueued.
+//!
+//! `plan.rs` fills this in; `frames.rs` runs it, on streams or as a CUDA graph, without knowing what
+//! the kernels compute.
+
+/// A buffer of a [`Plan`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub usize);
+
+/// A kernel of a [`Plan`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KernelId(pub usize);
+
+/// Who owns a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One for the engine, shared by all frames in flight: tables, or scratch memory of a plan whose
+    /// frames do not overlap.
+    Engine,
+    /// One for each frame in flight.
+    Slot,
+}
+
+/// Memory of the device. It is zero when the engine starts; after that only the steps change it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// What it holds, for the account of memory.
+    pub name: &'static str,
+    /// Its size.
+    pub bytes: usize,
+    /// Who owns it.
+    pub scope: Scope,
+    /// What it holds from the start, if not zeros: a prefix of the buffer.
+    pub content: Vec<u8>,
+}
+
+/// One translation unit: a file of `kernels/` with these macros defined.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Unit {
+    /// Name within the plan, unique.
+    pub name: String,
+    /// File in `kernels/`.
+    pub file: &'static str,
+    /// Macros and their values.
+    pub defines: Vec<(String, String)>,
+}
+
+impl Unit {
+    /// A unit that bears the name of its file.
+    pub fn new(file: &'static str) -> Self {
+        Unit { name: file.trim_end_matches(".cu").to_owned(), file, defines: Vec::new() }
+    }
+
+    /// The same with one more macro.
+    #[must_use]
+    pub fn define(mut self, name: &str, value: impl ToString) -> Self {
+        self.defines.push((name.to_owned(), value.to_string()));
+        self
+    }
+}
+
+/// A kernel: the `extern "C" __global__` function `symbol` of the unit named `unit`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Kernel {
+    /// Name of the unit.
+    pub unit: String,
+    /// Name of the function.
+    pub symbol: &'static str,
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arg {
+    /// The address of a buffer.
+    Buffer(BufferId),
+    /// The address of a buffer plus this many bytes.
+    Offset(BufferId, usize),
+    /// `unsigned`.
+    U32(u32),
+    /// `int`.
+    I32(i32),
+    /// `float`.
+    F32(f32),
+    /// `unsigned`: the number of this frame, from 0, counted over all slots (for what is kept in
+    /// buffers of the scope [`Scope::Engine`]). It wraps around.
+    Frame,
+    /// `unsigned`: how many frames this slot has run before (for what is kept in buffers of the scope
+    /// [`Scope::Slot`]). It wraps around.
+    Turn,
+}
+
+/// A frame's work runs in two lanes that may overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Where a frame begins and ends.
+    Main,
+    /// Beside it, between [`Step::Fork`] and [`Step::Join`].
+    Side,
+}
+
+/// One launch of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// Name in the account of times; steps of one name that follow each other in a lane are one
+    /// stage.
+    pub stage: &'static str,
+    /// What is launched.
+    pub kernel: KernelId,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block; more than 48 KiB is asked for as the driver wants it.
+    pub shared_bytes: u32,
+    /// All blocks must be resident at once.
+    pub cooperative: bool,
+    /// Where it runs.
+    pub lane: Lane,
+    /// Its arguments, in order.
+    pub args: Vec<Arg>,
+}
+
+/// What is enqueued for a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A kernel.
+    Launch(Launch),
+    /// Sets every byte of a buffer.
+    Memset {
+        /// Name in the account of times.
+        stage: &'static str,
+        /// What is set.
+        buffer: BufferId,
+        /// To which byte.
+        value: u8,
+        /// Where it runs.
+        lane: Lane,
+    },
+    /// The side lane waits for what the main lane holds now.
+    Fork,
+    /// The main lane waits for what the side lane holds now.
+    Join,
+}
+
+/// Everything an engine needs to know to match pairs of one size with one set of parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Kernels that the steps launch.
+    pub kernels: Vec<Kernel>,
+    /// Memory of the device.
+    pub buffers: Vec<Buffer>,
+    /// A frame's work, in order.
+    pub steps: Vec<Step>,
+    /// Bytes from a row of the input to the next, at least the width.
+    pub pitch: usize,
+    /// The left picture: `pitch * height` bytes, of the scope [`Scope::Slot`]; aligned to 256 bytes.
+    pub left: BufferId,
+    /// The right picture, likewise.
+    pub right: BufferId,
+    /// The disparity map: `width * height` values of 16 bits, rows tightly packed, of the scope
+    /// [`Scope::Slot`].
+    pub disparity: BufferId,
+    /// Whether the work of several frames may run at once on the device. It must not where a step
+    /// writes a buffer of the scope [`Scope::Engine`].
+    pub overlap: bool,
+}
+
+impl Plan {
+    /// A plan without steps for pictures of `width` x `height` pixels, with its three buffers.
+    pub fn new(width: usize, height: usize, pitch: usize) -> Self {
+        let mut plan = Plan {
+            kernels: Vec::new(),
+            buffers: Vec::new(),
+            steps: Vec::new(),
+            pitch,
+            left: BufferId(0),
+            right: BufferId(1),
+            disparity: BufferId(2),
+            overlap: true,
+        };
+        plan.buffer("left picture", pitch * height, Scope::Slot);
+        plan.buffer("right picture", pitch * height, Scope::Slot);
+        plan.buffer("disparity", 2 * width * height, Scope::Slot);
+        plan
+    }
+
+    /// Adds a buffer of zeros.
+    pub fn buffer(&mut self, name: &'static str, bytes: usize, scope: Scope) -> BufferId {
+        self.buffers.push(Buffer { name, bytes, scope, content: Vec::new() });
+        BufferId(self.buffers.len() - 1)
+    }
+
+    /// Adds a table that never changes, one for the engine.
+    pub fn table(&mut self, name: &'static str, content: Vec<u8>) -> BufferId {
+        let bytes = content.len();
+        self.buffers.push(Buffer { name, bytes, scope: Scope::Engine, content });
+        BufferId(self.buffers.len() - 1)
+    }
+
+    /// The kernel `symbol` of the unit `unit`, added where it is new.
+    pub fn kernel(&mut self, unit: &str, symbol: &'static str) -> KernelId {
+        let kernel = Kernel { unit: unit.to_owned(), symbol };
+        let known = self.kernels.iter().position(|known| *known == kernel);
+        KernelId(known.unwrap_or_else(|| {
+            self.kernels.push(kernel);
+            self.kernels.len() - 1
+        }))
+    }
+
+    /// Whether the steps make sense: what they name exists, launches are within the limits of every
+    /// device, lanes are forked before they are used and joined at the end.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn check(&self) -> Result<(), String> {
+        for id in [self.left, self.right, self.disparity] {
+            let buffer = self.buffers.get(id.0).ok_or("a picture has no buffer")?;
+            if buffer.scope != Scope::Slot {
+                return Err(format!("the buffer `{}` must be one of each slot", buffer.name));
+            }
+        }
+        if let Some(buffer) = self.buffers.iter().find(|b| b.content.len() > b.bytes) {
+            return Err(format!("the buffer `{}` is smaller than its content", buffer.name));
+        }
+        let (mut forked, mut open) = (false, false);
+        for step in &self.steps {
+            match step {
+                Step::Fork => forked = true,
+                Step::Join => open = false,
+                Step::Memset { buffer, lane, .. } => {
+                    self.buffers.get(buffer.0).ok_or("a memset without a buffer")?;
+                    open |= *lane == Lane::Side;
+                }
+                Step::Launch(launch) => {
+                    self.check_launch(launch)?;
+                    open |= launch.lane == Lane::Side;
+                }
+            }
+            if open && !forked {
+                return Err("the side lane is used before it is forked".into());
+            }
+        }
+        if open { Err("the side lane is not joined".into()) } else { Ok(()) }
+    }
+
+    fn check_launch(&self, launch: &Launch) -> Result<(), String> {
+        let kernel = self.kernels.get(launch.kernel.0).ok_or("a launch without a kernel")?;
+        let wrong = |what: &str| Err(format!("the launch of `{}`: {what}", kernel.symbol));
+        let threads: u64 = launch.block.iter().map(|&n| u64::from(n)).product();
+        if !(1..=1024).contains(&threads) || launch.block[2] > 64 {
+            return wrong(&format!("a block of {:?} threads", launch.block));
+        }
+        let [x, y, z] = launch.grid;
+        if x == 0 || y == 0 || z == 0 || x > i32::MAX as u32 || y > 65535 || z > 65535 {
+            return wrong(&format!("a grid of {:?} blocks", launch.grid));
+        }
+        for arg in &launch.args {
+            if let Arg::Buffer(id) | Arg::Offset(id, _) = arg {
+                let Some(buffer) = self.buffers.get(id.0) else {
+                    return wrong("an argument without a buffer");
+                };
+                if let Arg::Offset(_, offset) = arg
+                    && *offset > buffer.bytes
+                {
+                    return wrong(&format!("an address beyond `{}`", buffer.name));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `plan.rs` may ask about a compiled kernel.
+pub trait Occupancy {
+    /// How many blocks of `threads` threads and `shared_bytes` bytes of dynamic shared memory are
+    /// resident on one multiprocessor at once.
+    ///
+    /// # Errors
+    /// Where the driver cannot tell.
+    fn resident_blocks(
+        &self,
+        kernel: &Kernel,
+        threads: u32,
+        shared_bytes: u32,
+    ) -> anyhow::Result<u32>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(kernel: KernelId, lane: Lane) -> Launch {
+        Launch {
+            stage: "stage",
+            kernel,
+            grid: [1, 1, 1],
+            block: [32, 1, 1],
+            shared_bytes: 0,
+            cooperative: false,
+            lane,
+            args: vec![],
+        }
+    }
+
+    #[test]
+    fn a_plan_is_checked_before_it_runs() {
+        let mut plan = Plan::new(4, 3, 4);
+        assert_eq!(plan.check(), Ok(()));
+        let kernel = plan.kernel("unit", "kernel");
+        assert_eq!(plan.kernel("unit", "kernel"), kernel);
+        assert_ne!(plan.kernel("other", "kernel"), kernel);
+
+        let with = |steps: Vec<Step>| Plan { steps, ..plan.clone() }.check();
+        let side = Step::Launch(launch(kernel, Lane::Side));
+        assert_eq!(with(vec![Step::Fork, side.clone(), Step::Join]), Ok(()));
+        assert!(with(vec![side.clone(), Step::Join]).unwrap_err().contains("before"));
+        assert!(with(vec![Step::Fork, side]).unwrap_err().contains("not joined"));
+
+        let main = || launch(kernel, Lane::Main);
+        let wrong = |launch: Launch| with(vec![Step::Launch(launch)]).unwrap_err();
+        assert!(wrong(Launch { grid: [1, 0, 1], ..main() }).contains("grid"));
+        assert!(wrong(Launch { grid: [1, 70000, 1], ..main() }).contains("grid"));
+        assert!(wrong(Launch { block: [64, 32, 1], ..main() }).contains("block"));
+        assert!(
+            wrong(Launch { args: vec![Arg::Buffer(BufferId(9))], ..main() }).contains("buffer")
+        );
+        let beyond = vec![Arg::Offset(BufferId(0), 13)];
+        assert!(wrong(Launch { args: beyond, ..main() }).contains("beyond"));
+        assert!(wrong(Launch { kernel: KernelId(7), ..main() }).contains("kernel"));
+    }
+}

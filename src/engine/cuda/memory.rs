@@ -1,0 +1,137 @@
+//! How much memory an engine takes, known before any of it is allocated.
+
+use std::fmt;
+
+use super::launch::{Plan, Scope};
+
+/// Memory of the device that is left free, for what the driver and others need: this much, or ...
+const RESERVE: usize = 128 << 20;
+
+/// ... this part of what is free, if that is less.
+const RESERVE_PART: usize = 8;
+
+/// The driver gives out memory of the device in pieces of this size.
+const PIECE: usize = 512;
+
+/// What an engine allocates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Memory of the device in bytes.
+    pub device: usize,
+    /// Pinned memory of the host in bytes, without the maps that outputs hold on to.
+    pub pinned: usize,
+    /// Largest buffers of the device, largest first: name and bytes of all slots together.
+    pub largest: Vec<(&'static str, usize)>,
+    /// Frames in flight.
+    pub slots: usize,
+}
+
+/// The engine would need more memory than the device has free.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the GPU has too little free memory: {} are needed ({largest}), {} of {} are free; fewer \
+     disparities, a smaller picture, fewer frames in flight (--set engine.in_flight=1) or --engine \
+     cpu need less",
+    Size(*.needed), Size(*.free), Size(*.total)
+)]
+pub struct TooLarge {
+    /// What is needed, in bytes.
+    pub needed: usize,
+    /// What is free.
+    pub free: usize,
+    /// What the device has.
+    pub total: usize,
+    /// What takes most of it.
+    pub largest: String,
+}
+
+impl Budget {
+    /// What an engine with this plan and so many frames in flight allocates.
+    pub fn of(plan: &Plan, slots: usize) -> Self {
+        let count = |scope| if scope == Scope::Slot { slots } else { 1 };
+        let sizes = plan.buffers.iter().map(|b| {
+            (b.name, b.bytes.max(1).next_multiple_of(PIECE).saturating_mul(count(b.scope)))
+        });
+        let mut largest: Vec<_> = sizes.collect();
+        let device = largest.iter().fold(0usize, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        largest.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
+        largest.truncate(3);
+        let host = [plan.left, plan.right, plan.disparity];
+        let pinned = host.iter().map(|id| plan.buffers[id.0].bytes).sum::<usize>() * slots;
+        Budget { device, pinned, largest, slots }
+    }
+
+    /// Whether it fits the device.
+    ///
+    /// # Errors
+    /// Where it does not, with the cure.
+    pub fn check(&self, free: usize, total: usize) -> Result<(), TooLarge> {
+        let reserve = RESERVE.min(free / RESERVE_PART);
+        if self.device <= free - reserve {
+            return Ok(());
+        }
+        let largest: Vec<String> =
+            self.largest.iter().map(|(name, bytes)| format!("{name} {}", Size(*bytes))).collect();
+        Err(TooLarge { needed: self.device, free, total, largest: largest.join(", ") })
+    }
+}
+
+/// A number of bytes as people read it.
+#[derive(Clone, Copy, Debug)]
+pub struct Size(pub usize);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = self.0 as f64 / f64::from(1 << 20);
+        match mib {
+            _ if mib >= 10240.0 => write!(f, "{:.0} GiB", mib / 1024.0),
+            _ if mib >= 1024.0 => write!(f, "{:.1} GiB", mib / 1024.0),
+            _ if mib >= 10.0 => write!(f, "{mib:.0} MiB"),
+            _ => write!(f, "{mib:.1} MiB"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let mut plan = Plan::new(1000, 512, 1024);
+        plan.buffer("paths", 100 << 20, Scope::Slot);
+        plan.buffer("shared", 10 << 20, Scope::Engine);
+        plan.table("table", vec![0; 256]);
+        plan
+    }
+
+    #[test]
+    fn slots_are_counted_where_they_have_their_own() {
+        let budget = Budget::of(&plan(), 3);
+        let (picture, map) = (1024 * 512, 2 * 1000 * 512);
+        assert_eq!(budget.device, 3 * (2 * picture + map + (100 << 20)) + (10 << 20) + 512);
+        assert_eq!(budget.pinned, 3 * (2 * picture + map));
+        assert_eq!(budget.largest[0], ("paths", 300 << 20));
+        assert_eq!(budget.largest[1], ("shared", 10 << 20));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_the_cure() {
+        let budget = Budget::of(&plan(), 3);
+        assert_eq!(budget.check(1 << 30, 8 << 30), Ok(()));
+        let error = budget.check(330 << 20, 8 << 30).unwrap_err().to_string();
+        for part in ["316 MiB are needed", "paths 300 MiB", "330 MiB of 8.0 GiB", "--engine cpu"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        assert!(budget.check(0, 8 << 30).is_err());
+    }
+
+    #[test]
+    fn sizes() {
+        for (bytes, text) in
+            [(0, "0.0 MiB"), (1 << 20, "1.0 MiB"), (312 << 20, "312 MiB"), (3 << 29, "1.5 GiB")]
+        {
+            assert_eq!(Size(bytes).to_string(), text);
+        }
+        assert_eq!(Size(139 << 30).to_string(), "139 GiB");
+    }
+}

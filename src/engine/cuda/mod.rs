@@ -1,0 +1,321 @@
+//! The CUDA engine: the stages of `matching/` as kernels, byte for byte the same, several frames in
+//! flight.
+//!
+//! `plan.rs` decides which kernels (`kernels/*.cu`) with which constants, buffers and launches match
+//! pairs of a size with a set of parameters on a device; everything else here neither knows nor cares
+//! what is computed:
+//!
+//! - `device.rs` lists and opens devices, `driver.rs` owns what the driver hands out.
+//! - `compile.rs` compiles the kernels for the exact device with NVRTC (`nvrtc.rs`) when the engine
+//!   starts; `cache.rs` keeps the code on disk.
+//! - `memory.rs` knows what will be allocated before anything is.
+//! - `slot.rs` is a frame in flight: upload, computation and download are ordered by events on three
+//!   streams, so that those of different frames overlap; `frames.rs` and `graph.rs` enqueue the
+//!   computation.
+//!
+//! In the steady state a frame costs one copy of its pictures into pinned memory and the calls that
+//! enqueue it; the map is handed out in the pinned memory that it was downloaded into.
+
+mod cache;
+mod compile;
+mod device;
+mod driver;
+mod frames;
+mod geometry;
+mod graph;
+pub mod launch;
+mod loaded;
+mod memory;
+mod nvrtc;
+mod plan;
+mod slot;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+pub use cache::Cache;
+pub use compile::compile;
+pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, list};
+pub use launch::Unit;
+pub use memory::{Size, TooLarge};
+pub use nvrtc::{Missing, Nvrtc, Target, Version};
+pub use plan::specialisations;
+
+use self::driver::{Context, Stream};
+use self::frames::{Lanes, Memory, Work};
+use self::graph::FrameGraph;
+use self::launch::{Plan, Scope};
+use self::loaded::Loaded;
+use self::memory::Budget;
+use self::slot::{InFlight, MapPool, Slot};
+use crate::engine::Engine;
+use crate::frame::{DisparityMap, Matched, StereoPair};
+use crate::matching::Params;
+use crate::pool::Pooled;
+
+/// What of the machine the engine uses.
+#[derive(Clone, Debug)]
+pub struct CudaOptions {
+    /// Number of the device as `stereod devices` lists it; `None`: the first that will do.
+    pub device: Option<usize>,
+    /// Frames in flight, at least 1.
+    pub in_flight: usize,
+    /// Whether a frame is launched as a CUDA graph.
+    pub graphs: bool,
+    /// Where compiled kernels are kept.
+    pub cache: Cache,
+}
+
+impl Default for CudaOptions {
+    fn default() -> Self {
+        Self { device: None, in_flight: 3, graphs: false, cache: Cache::of_user() }
+    }
+}
+
+/// Matches pairs of one size with one set of parameters. Fields are dropped in this order.
+pub struct CudaEngine {
+    slots: Vec<Slot>,
+    lanes: Vec<Lanes>,
+    upload: Stream,
+    download: Stream,
+    maps: MapPool,
+    _memory: Memory,
+    _modules: Loaded,
+    context: Arc<Context>,
+    size: (usize, usize),
+    pitch: usize,
+    name: String,
+    /// Slots in the order in which they were submitted.
+    queue: VecDeque<usize>,
+    frames: u32,
+    profile: bool,
+    stage_times: Vec<(&'static str, Duration)>,
+    device_time: Option<Duration>,
+    device_bytes: usize,
+}
+
+impl CudaEngine {
+    /// An engine for pairs of `width` x `height` pixels, with its kernels compiled and all the memory
+    /// that it will need.
+    ///
+    /// # Errors
+    /// Parameters that fail [`Params::check`], an empty picture; an [`Unusable`] device or machine;
+    /// [`TooLarge`] for the device's memory; kernels that do not compile; a failure of the device.
+    pub fn new(
+        params: &Params,
+        width: usize,
+        height: usize,
+        options: &CudaOptions,
+    ) -> anyhow::Result<Self> {
+        params.check()?;
+        if width == 0 || height == 0 {
+            bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
+        }
+        if options.in_flight == 0 {
+            bail!("the CUDA engine needs at least 1 frame in flight, not 0");
+        }
+        let started = Instant::now();
+        let size = (width, height);
+        let devices = list().map_err(anyhow::Error::new)?;
+        let device = device::choose(devices, options.device).map_err(anyhow::Error::new)?;
+        let nvrtc = Nvrtc::find().map_err(Unusable::from)?;
+        let target = nvrtc.target(device.properties.sm())?;
+        let context = device.open().map_err(Unusable::from)?;
+
+        let units = specialisations(params, size, &device.properties);
+        let code = compile::compile_all(nvrtc, &units, target, &options.cache)?;
+        let modules = Loaded::new(&context, units, &code).with_context(|| {
+            format!("kernels compiled by NVRTC {} for {target}", nvrtc.version())
+        })?;
+        let plan = plan::plan(
+            params,
+            size,
+            &device.properties,
+            device.total_bytes,
+            options.in_flight,
+            &modules,
+        )?;
+        plan.check()
+            .map_err(|wrong| anyhow::anyhow!("the CUDA engine's plan is wrong: {wrong}"))?;
+
+        let budget = Budget::of(&plan, options.in_flight);
+        let (free, total) = context.memory()?;
+        budget.check(free, total)?;
+        tracing::info!(
+            "GPU memory: {} of {} free, for {} frames in flight",
+            Size(budget.device),
+            Size(free),
+            options.in_flight
+        );
+        let engine = Self::allocate(context, modules, &plan, &budget, size, &device, options)?;
+        tracing::debug!("CUDA engine ready after {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
+        Ok(engine)
+    }
+
+    fn allocate(
+        context: Arc<Context>,
+        modules: Loaded,
+        plan: &Plan,
+        budget: &Budget,
+        size: (usize, usize),
+        device: &DeviceInfo,
+        options: &CudaOptions,
+    ) -> anyhow::Result<Self> {
+        let functions = modules.functions(plan)?;
+        let memory = Memory::new(&context, plan, options.in_flight)?;
+        let mut slots = Vec::new();
+        for number in 0..options.in_flight {
+            let buffer = |id| memory.of(number, id);
+            let mut work = Work::new(&context, &plan.steps, &functions, &buffer)?;
+            let graph = options.graphs.then(|| FrameGraph::new(&context, &mut work)).transpose()?;
+            let addresses =
+                [plan.left, plan.right, plan.disparity].map(|id| memory.of(number, id).0);
+            let mut slot = Slot::new(&context, work, plan.pitch * size.1, addresses)?;
+            slot.graph = graph;
+            slots.push(slot);
+        }
+        let lanes = if plan.overlap { options.in_flight } else { 1 };
+        Ok(Self {
+            slots,
+            lanes: (0..lanes).map(|_| Lanes::new(&context)).collect::<driver::Result<_>>()?,
+            upload: Stream::new(&context)?,
+            download: Stream::new(&context)?,
+            // One map more than frames, for the one that an output looks at.
+            maps: MapPool::new(&context, size.0 * size.1, options.in_flight + 1)?,
+            _memory: memory,
+            _modules: modules,
+            context,
+            size,
+            pitch: plan.pitch,
+            name: format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
+            queue: VecDeque::with_capacity(options.in_flight),
+            frames: 0,
+            profile: false,
+            stage_times: Vec::with_capacity(plan.steps.len() + 2),
+            device_time: None,
+            device_bytes: budget.device,
+        })
+    }
+
+    /// Memory of the device that the engine's buffers take, in bytes.
+    pub fn device_bytes(&self) -> usize {
+        self.device_bytes
+    }
+
+    /// Memory of the device that is free, whoever uses the rest, in bytes.
+    ///
+    /// # Errors
+    /// Where the device is lost.
+    pub fn free_bytes(&self) -> anyhow::Result<usize> {
+        Ok(self.context.memory()?.0)
+    }
+
+    /// A slot without a frame, and the streams that it computes on.
+    fn idle_slot(&self) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.in_flight.is_none())
+    }
+
+    /// Waits until the device does nothing for this engine.
+    fn drain(&self) {
+        if self.context.make_current().is_err() {
+            return;
+        }
+        let lanes = self.lanes.iter().flat_map(|lanes| [&lanes.main, &lanes.side]);
+        for stream in [&self.upload].into_iter().chain(lanes).chain([&self.download]) {
+            // A lost device does nothing any more.
+            let _ = stream.synchronize();
+        }
+    }
+}
+
+impl Drop for CudaEngine {
+    fn drop(&mut self) {
+        self.drain();
+    }
+}
+
+impl Engine for CudaEngine {
+    fn description(&self) -> String {
+        self.name.clone()
+    }
+
+    fn depth(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
+        crate::engine::check_size(&pair, self.size)?;
+        let Some(number) = self.idle_slot() else {
+            bail!(
+                "the CUDA engine holds {} pairs at a time; collect one before the next",
+                self.slots.len()
+            );
+        };
+        let submitted = Instant::now();
+        self.context.make_current()?;
+        let map = self.maps.take()?;
+        let slot = &mut self.slots[number];
+        slot.upload(&pair, self.pitch, &self.upload)?;
+        slot.compute(&self.lanes[number % self.lanes.len()], self.frames, self.profile)?;
+        slot.download(&map, &self.download)?;
+        slot.in_flight = Some(InFlight { pair, submitted, map });
+        self.queue.push_back(number);
+        self.frames = self.frames.wrapping_add(1);
+        Ok(())
+    }
+
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+        let Some(&number) = self.queue.front() else { return Ok(None) };
+        self.context.make_current()?;
+        let slot = &mut self.slots[number];
+        slot.wait()?;
+        self.device_time = Some(slot.times(&mut self.stage_times)?);
+        self.queue.pop_front();
+        let frame = slot.in_flight.take().context("a slot without a frame was queued")?;
+        let values = Pooled::lent(self.maps.lend(frame.map));
+        let (width, height) = self.size;
+        Ok(Some(Matched {
+            pair: frame.pair,
+            disparity: DisparityMap::new(width, height, values),
+            submitted: frame.submitted,
+            finished: Instant::now(),
+        }))
+    }
+
+    fn stage_times(&self) -> &[(&'static str, Duration)] {
+        &self.stage_times
+    }
+
+    fn device_time(&self) -> Option<Duration> {
+        self.device_time
+    }
+
+    fn set_profiling(&mut self, on: bool) {
+        self.profile = on;
+    }
+}
+
+impl Memory {
+    /// Allocates a plan's buffers, zeros but for what they hold from the start.
+    fn new(context: &Arc<Context>, plan: &Plan, slots: usize) -> driver::Result<Self> {
+        let of = |scope: Scope| {
+            let buffers = plan.buffers.iter();
+            buffers
+                .map(|buffer| match buffer.scope == scope {
+                    true => {
+                        driver::DeviceMemory::new(context, buffer.bytes, &buffer.content).map(Some)
+                    }
+                    false => Ok(None),
+                })
+                .collect::<driver::Result<Vec<_>>>()
+        };
+        let slots = (0..slots).map(|_| of(Scope::Slot)).collect::<driver::Result<_>>()?;
+        let memory = Self { engine: of(Scope::Engine)?, slots };
+        // The engine's streams do not wait for what cleared and filled the buffers.
+        context.synchronize()?;
+        Ok(memory)
+    }
+}

@@ -1,0 +1,249 @@
+//! Frames in flight: each slot has pinned memory for its pictures, its own buffers on the device, and
+//! the events that order upload, computation and download on their streams.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
+use super::frames::{Lanes, Work};
+use super::graph::FrameGraph;
+use crate::frame::{Image, StereoPair};
+use crate::pool::Lent;
+use cudarc::driver::sys;
+
+/// How long waiting for a frame costs the processor before the thread sleeps: a frame of the usual
+/// sizes is done by then, and waking up takes longer than a small frame.
+const SPIN: Duration = Duration::from_micros(1500);
+
+/// How many idle maps are kept; what comes back beyond that is freed.
+const IDLE_MAPS: usize = 64;
+
+/// One frame in flight.
+pub(super) struct Slot {
+    pub work: Work,
+    pub graph: Option<FrameGraph>,
+    /// Left and right picture, `pitch * height` bytes each.
+    input: PinnedMemory,
+    /// Addresses of both pictures and of the map on the device.
+    pub left: u64,
+    pub right: u64,
+    pub disparity: u64,
+    upload_begin: Event,
+    uploaded: Event,
+    download_begin: Event,
+    downloaded: Event,
+    /// How many frames it has run.
+    pub turns: u32,
+    /// What it computes now.
+    pub in_flight: Option<InFlight>,
+}
+
+/// A frame that was submitted and not yet collected.
+pub(super) struct InFlight {
+    pub pair: StereoPair,
+    pub submitted: Instant,
+    pub map: PinnedMemory,
+}
+
+impl Slot {
+    pub fn new(
+        context: &Arc<Context>,
+        work: Work,
+        picture_bytes: usize,
+        [left, right, disparity]: [u64; 3],
+    ) -> Result<Self> {
+        let event = || Event::new(context);
+        Ok(Self {
+            work,
+            graph: None,
+            input: PinnedMemory::zeroed(context, 2 * picture_bytes)?,
+            left,
+            right,
+            disparity,
+            upload_begin: event()?,
+            uploaded: event()?,
+            download_begin: event()?,
+            downloaded: event()?,
+            turns: 0,
+            in_flight: None,
+        })
+    }
+
+    /// Copies both pictures into pinned memory, rows `pitch` bytes apart, and enqueues their upload.
+    pub fn upload(&mut self, pair: &StereoPair, pitch: usize, stream: &Stream) -> Result<()> {
+        let half = self.input.bytes() / 2;
+        // SAFETY: the memory is this slot's alone, and the device does not read it now: the slot's
+        // last frame has been collected.
+        let input = unsafe {
+            std::slice::from_raw_parts_mut(self.input.address().as_ptr(), self.input.bytes())
+        };
+        let (left, right) = input.split_at_mut(half);
+        copy_rows(&pair.left, pitch, left);
+        copy_rows(&pair.right, pitch, right);
+        self.upload_begin.record(stream)?;
+        for (address, picture) in [(self.left, &*left), (self.right, &*right)] {
+            // SAFETY: both ranges have this size and stay until the slot's frame is collected.
+            check("uploading the pictures", unsafe {
+                sys::cuMemcpyHtoDAsync_v2(
+                    address,
+                    picture.as_ptr().cast(),
+                    picture.len(),
+                    stream.raw(),
+                )
+            })?;
+        }
+        self.uploaded.record(stream)
+    }
+
+    /// Enqueues the computation, after the upload.
+    pub fn compute(&mut self, lanes: &Lanes, frame: u32, profile: bool) -> Result<()> {
+        lanes.main.wait_for(&self.uploaded)?;
+        self.work.set(frame, self.turns);
+        self.turns = self.turns.wrapping_add(1);
+        match (&self.graph, profile) {
+            (Some(graph), false) => {
+                self.work.enqueue_as(lanes, |work, stream| graph.enqueue(work, stream))
+            }
+            _ => self.work.enqueue(lanes, profile),
+        }
+    }
+
+    /// Enqueues the download of the map, after the computation.
+    pub fn download(&mut self, map: &PinnedMemory, stream: &Stream) -> Result<()> {
+        stream.wait_for(self.work.end())?;
+        self.download_begin.record(stream)?;
+        // SAFETY: the device's buffer has the map's size, and both stay until the frame is collected.
+        check("downloading the disparity", unsafe {
+            sys::cuMemcpyDtoHAsync_v2(
+                map.address().as_ptr().cast(),
+                self.disparity,
+                map.bytes(),
+                stream.raw(),
+            )
+        })?;
+        self.downloaded.record(stream)
+    }
+
+    /// Waits for the map.
+    pub fn wait(&self) -> Result<()> {
+        let begin = Instant::now();
+        while begin.elapsed() < SPIN {
+            if self.downloaded.is_passed()? {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        self.downloaded.wait()
+    }
+
+    /// The times of the frame that [`Slot::wait`] waited for: upload, stages, download.
+    pub fn times(&self, times: &mut Vec<(&'static str, Duration)>) -> Result<Duration> {
+        times.clear();
+        times.push(("upload", self.uploaded.since(&self.upload_begin)?));
+        self.work.add_times(times)?;
+        times.push(("download", self.downloaded.since(&self.download_begin)?));
+        self.work.time()
+    }
+}
+
+/// Copies a picture to rows that are `pitch` bytes apart.
+fn copy_rows(image: &Image, pitch: usize, to: &mut [u8]) {
+    if pitch == image.width() {
+        to.copy_from_slice(image.pixels());
+        return;
+    }
+    for (y, row) in to.chunks_exact_mut(pitch).enumerate() {
+        row[..image.width()].copy_from_slice(image.row(y));
+    }
+}
+
+/// Pinned memory for maps, used again when the last output has let go of a map.
+#[derive(Clone)]
+pub(super) struct MapPool {
+    context: Arc<Context>,
+    bytes: usize,
+    back: Sender<PinnedMemory>,
+    idle: Receiver<PinnedMemory>,
+}
+
+impl MapPool {
+    /// A pool with `ready` maps of `values` values each.
+    pub fn new(context: &Arc<Context>, values: usize, ready: usize) -> Result<Self> {
+        let (back, idle) = crossbeam_channel::bounded(IDLE_MAPS);
+        let pool = Self { context: context.clone(), bytes: 2 * values, back, idle };
+        for _ in 0..ready.min(IDLE_MAPS) {
+            let _ = pool.back.try_send(PinnedMemory::zeroed(context, pool.bytes)?);
+        }
+        Ok(pool)
+    }
+
+    /// Memory for one map, allocated only where all is in use.
+    pub fn take(&self) -> Result<PinnedMemory> {
+        match self.idle.try_recv() {
+            Ok(memory) => Ok(memory),
+            Err(_) => PinnedMemory::zeroed(&self.context, self.bytes),
+        }
+    }
+
+    /// The values of a map that the device has written.
+    pub fn lend(&self, memory: PinnedMemory) -> Box<dyn Lent<i16>> {
+        Box::new(PinnedMap { memory: Some(memory), home: self.back.clone() })
+    }
+}
+
+/// A map in pinned memory.
+struct PinnedMap {
+    /// Present until dropped.
+    memory: Option<PinnedMemory>,
+    home: Sender<PinnedMemory>,
+}
+
+impl Lent<i16> for PinnedMap {
+    fn elements(&self) -> &[i16] {
+        match &self.memory {
+            // SAFETY: the memory is page-aligned, initialised, and no copy of the device's is under
+            // way: the frame has been collected.
+            Some(memory) => unsafe {
+                std::slice::from_raw_parts(memory.address().as_ptr().cast(), memory.bytes() / 2)
+            },
+            None => &[],
+        }
+    }
+
+    fn elements_mut(&mut self) -> &mut [i16] {
+        match &self.memory {
+            // SAFETY: as above, and `self` is borrowed alone.
+            Some(memory) => unsafe {
+                std::slice::from_raw_parts_mut(memory.address().as_ptr().cast(), memory.bytes() / 2)
+            },
+            None => &mut [],
+        }
+    }
+}
+
+impl Drop for PinnedMap {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            // A full pool, or one that is gone, frees the memory.
+            let _ = self.home.try_send(memory);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_laid_out_with_the_pitch() {
+        let image = Image::from_fn(3, 2, |x, y| (10 * y + x) as u8);
+        let mut to = [9; 8];
+        copy_rows(&image, 4, &mut to);
+        assert_eq!(to, [0, 1, 2, 9, 10, 11, 12, 9]);
+        let mut to = [9; 6];
+        copy_rows(&image, 3, &mut to);
+        assert_eq!(to, [0, 1, 2, 10, 11, 12]);
+    }
+}

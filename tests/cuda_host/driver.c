@@ -1,0 +1,277 @@
+/* A CUDA driver without a GPU, for the tests of the engine's host side: memory is the host's, copies
+ * happen at once, kernels do nothing. It keeps count of everything that it hands out, notices what is
+ * used after it was freed, and fails where it is told to:
+ *
+ * FAKE_DRIVER    CUDA version of the driver, 13000
+ * FAKE_DEVICES   number of devices, 1
+ * FAKE_SM        their architecture, 90
+ * FAKE_FREE_MIB  free memory
+ * FAKE_FAIL_AT   number of the launch, from 1, that fails with CUDA_ERROR_ILLEGAL_ADDRESS; all that
+ *                follows fails as well, as on a real device
+ * FAKE_REPORT    file that receives, at the end, what was not freed and what was used wrongly */
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, BAD_DEVICE = 101, NO_CONTEXT = 201, ILLEGAL_ADDRESS = 700 };
+
+enum kind { CONTEXT, STREAM, EVENT, DEVICE_MEMORY, PINNED_MEMORY, MODULE, GRAPH, GRAPH_EXEC, KINDS };
+static const char *const NAMES[KINDS] = {"contexts", "streams", "events", "device memory",
+                                         "pinned memory", "modules", "graphs", "executable graphs"};
+
+struct thing {
+    enum kind kind;
+    int alive;
+    size_t bytes;
+    void *memory;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long live[KINDS];
+static long misuses, launches, graph_launches, unrecorded;
+static size_t used;
+static int failed;
+static __thread struct thing *current;
+static struct thing *context;
+
+static long setting(const char *name, long otherwise) {
+    const char *text = getenv(name);
+    return text ? atol(text) : otherwise;
+}
+
+__attribute__((destructor)) static void report(void) {
+    const char *path = getenv("FAKE_REPORT");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (!file) return;
+    for (int kind = 0; kind < KINDS; kind++)
+        if (live[kind]) fprintf(file, "%ld %s left\n", live[kind], NAMES[kind]);
+    if (misuses) fprintf(file, "%ld misuses\n", misuses);
+    if (unrecorded) fprintf(file, "%ld waits for events that were never recorded\n", unrecorded);
+    fprintf(file, "%ld launches, %ld graphs launched\n", launches, graph_launches);
+    fclose(file);
+}
+
+/* Things are never really freed, so that their use afterwards is noticed. */
+static struct thing *make(enum kind kind, size_t bytes) {
+    struct thing *thing = calloc(1, sizeof *thing);
+    thing->kind = kind;
+    thing->alive = 1;
+    thing->bytes = bytes;
+    pthread_mutex_lock(&lock);
+    live[kind]++;
+    pthread_mutex_unlock(&lock);
+    return thing;
+}
+
+static int is(const struct thing *thing, enum kind kind) {
+    int good = thing && thing->alive && thing->kind == kind && (kind == CONTEXT || (current && current->alive));
+    if (!good) __sync_fetch_and_add(&misuses, 1);
+    return good;
+}
+
+static int destroy(struct thing *thing, enum kind kind) {
+    if (!is(thing, kind)) return INVALID;
+    thing->alive = 0;
+    pthread_mutex_lock(&lock);
+    live[kind]--;
+    pthread_mutex_unlock(&lock);
+    return failed;
+}
+
+int cuInit(unsigned flags) { return setting("FAKE_DEVICES", 1) ? OK : NO_DEVICE; }
+int cuDriverGetVersion(int *version) { *version = setting("FAKE_DRIVER", 13000); return OK; }
+int cuDeviceGetCount(int *count) { *count = setting("FAKE_DEVICES", 1); return OK; }
+int cuDeviceGet(int *device, int ordinal) {
+    *device = ordinal;
+    return ordinal < setting("FAKE_DEVICES", 1) ? OK : BAD_DEVICE;
+}
+int cuDeviceGetName(char *name, int length, int device) { snprintf(name, length, "Fake GPU %d", device); return OK; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = (size_t)16 << 30; return OK; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    int sm = setting("FAKE_SM", 90);
+    switch (attribute) {
+    case 75: *value = sm / 10; break;
+    case 76: *value = sm % 10; break;
+    case 16: *value = 24; break;             /* multiprocessors */
+    case 97: *value = 99 << 10; break;       /* shared memory of a block */
+    case 81: *value = 100 << 10; break;      /* of a multiprocessor */
+    case 39: *value = 1536; break;           /* threads */
+    case 82: *value = 65536; break;          /* registers */
+    case 38: *value = 6 << 20; break;        /* L2 */
+    case 95: *value = 1; break;              /* cooperative launches */
+    default: *value = 0; return INVALID;
+    }
+    return OK;
+}
+
+int cuDevicePrimaryCtxRetain(struct thing **out, int device) {
+    if (!context) context = make(CONTEXT, 0);
+    else context->bytes++;
+    *out = context;
+    return OK;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+    if (!context) return INVALID;
+    if (context->bytes) { context->bytes--; return OK; }
+    int result = destroy(context, CONTEXT);
+    context = NULL;
+    return result;
+}
+int cuCtxSetCurrent(struct thing *thing) {
+    if (!is(thing, CONTEXT)) return NO_CONTEXT;
+    current = thing;
+    return OK;
+}
+int cuCtxSynchronize(void) { return current ? failed : NO_CONTEXT; }
+int cuMemGetInfo_v2(size_t *free, size_t *total) {
+    *total = (size_t)16 << 30;
+    *free = ((size_t)setting("FAKE_FREE_MIB", 8192) << 20) - used;
+    return current ? failed : NO_CONTEXT;
+}
+
+/* Addresses of the device are those of things, so that an offset into one is noticed as such. */
+int cuMemAlloc_v2(uint64_t *out, size_t bytes) {
+    if (!current) return NO_CONTEXT;
+    if (used + bytes > (size_t)setting("FAKE_FREE_MIB", 8192) << 20) return NO_MEMORY;
+    struct thing *thing = make(DEVICE_MEMORY, bytes);
+    thing->memory = malloc(bytes);
+    memset(thing->memory, 0xa5, bytes);
+    used += bytes;
+    *out = (uint64_t)thing;
+    return failed;
+}
+int cuMemFree_v2(uint64_t address) {
+    struct thing *thing = (struct thing *)address;
+    int result = destroy(thing, DEVICE_MEMORY);
+    if (result != INVALID) { used -= thing->bytes; free(thing->memory); thing->memory = NULL; }
+    return result;
+}
+int cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
+    if (!current) return NO_CONTEXT;
+    *out = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    memset(*out, 0x5a, bytes);
+    __sync_fetch_and_add(&live[PINNED_MEMORY], 1);
+    return failed;
+}
+int cuMemFreeHost(void *memory) {
+    if (!current || !current->alive) __sync_fetch_and_add(&misuses, 1);
+    __sync_fetch_and_sub(&live[PINNED_MEMORY], 1);
+    free(memory);
+    return failed;
+}
+
+static int memory(uint64_t address, size_t bytes) {
+    struct thing *thing = (struct thing *)address;
+    if (!is(thing, DEVICE_MEMORY)) return 0;
+    if (bytes > thing->bytes) __sync_fetch_and_add(&misuses, 1);
+    return bytes <= thing->bytes;
+}
+int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) {
+    if (!memory(to, bytes)) return INVALID;
+    memset(((struct thing *)to)->memory, value, bytes);
+    return failed;
+}
+int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
+    if (!memory(to, bytes)) return INVALID;
+    memcpy(((struct thing *)to)->memory, from, bytes);
+    return failed;
+}
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, struct thing *stream) {
+    return is(stream, STREAM) ? cuMemsetD8_v2(to, value, bytes) : INVALID;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, struct thing *stream) {
+    return is(stream, STREAM) ? cuMemcpyHtoD_v2(to, from, bytes) : INVALID;
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct thing *stream) {
+    if (!is(stream, STREAM) || !memory(from, bytes)) return INVALID;
+    memcpy(to, ((struct thing *)from)->memory, bytes);
+    return failed;
+}
+
+int cuStreamCreate(struct thing **out, unsigned flags) { *out = make(STREAM, 0); return current ? failed : NO_CONTEXT; }
+int cuStreamDestroy_v2(struct thing *stream) { return destroy(stream, STREAM); }
+int cuStreamSynchronize(struct thing *stream) { return is(stream, STREAM) ? failed : INVALID; }
+int cuStreamWaitEvent(struct thing *stream, struct thing *event, unsigned flags) {
+    if (!is(stream, STREAM) || !is(event, EVENT)) return INVALID;
+    if (!event->bytes) __sync_fetch_and_add(&unrecorded, 1);
+    return failed;
+}
+
+int cuEventCreate(struct thing **out, unsigned flags) { *out = make(EVENT, 0); return current ? failed : NO_CONTEXT; }
+int cuEventDestroy_v2(struct thing *event) { return destroy(event, EVENT); }
+int cuEventRecord(struct thing *event, struct thing *stream) {
+    if (!is(event, EVENT) || !is(stream, STREAM)) return INVALID;
+    event->bytes++;
+    return failed;
+}
+int cuEventQuery(struct thing *event) { return is(event, EVENT) ? failed : INVALID; }
+int cuEventSynchronize(struct thing *event) { return is(event, EVENT) ? failed : INVALID; }
+static int elapsed(float *ms, struct thing *begin, struct thing *end) {
+    if (!is(begin, EVENT) || !is(end, EVENT)) return INVALID;
+    if (!begin->bytes || !end->bytes) __sync_fetch_and_add(&unrecorded, 1);
+    *ms = 0.25f;
+    return failed;
+}
+int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status) {
+    *function = strcmp(name, "cuEventElapsedTime") ? NULL : (void *)elapsed;
+    return *function && version <= setting("FAKE_DRIVER", 13000) ? OK : INVALID;
+}
+
+int cuModuleLoadData(struct thing **out, const void *image) {
+    *out = make(MODULE, 0);
+    return current ? failed : NO_CONTEXT;
+}
+int cuModuleUnload(struct thing *module) { return destroy(module, MODULE); }
+int cuModuleGetFunction(struct thing **out, struct thing *module, const char *name) {
+    *out = module;
+    return is(module, MODULE) ? failed : INVALID;
+}
+int cuFuncSetAttribute(struct thing *function, int attribute, int value) { return is(function, MODULE) ? failed : INVALID; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct thing *function, int threads, size_t shared) {
+    *blocks = 2;
+    return is(function, MODULE) ? failed : INVALID;
+}
+
+static int launch(void) {
+    long number = __sync_add_and_fetch(&launches, 1);
+    if (number == setting("FAKE_FAIL_AT", 0)) failed = ILLEGAL_ADDRESS;
+    return failed;
+}
+struct config { unsigned grid[3], block[3], shared; struct thing *stream; void *attributes; unsigned count; };
+int cuLaunchKernelEx(const struct config *config, struct thing *function, void **arguments, void **extra) {
+    if (!is(function, MODULE) || !is(config->stream, STREAM)) return INVALID;
+    return launch();
+}
+
+/* A graph counts its kernels in `bytes`. */
+int cuGraphCreate(struct thing **out, unsigned flags) { *out = make(GRAPH, 0); return current ? failed : NO_CONTEXT; }
+int cuGraphDestroy(struct thing *graph) { return destroy(graph, GRAPH); }
+int cuGraphAddKernelNode_v2(void **node, struct thing *graph, void *const *after, size_t count, const void *params) {
+    if (!is(graph, GRAPH)) return INVALID;
+    *node = (void *)++graph->bytes;
+    return failed;
+}
+int cuGraphAddMemsetNode(void **node, struct thing *graph, void *const *after, size_t count, const void *params, void *ctx) {
+    *node = graph;
+    return is(graph, GRAPH) ? failed : INVALID;
+}
+int cuGraphKernelNodeSetAttribute(void *node, int attribute, const void *value) { return node ? failed : INVALID; }
+int cuGraphInstantiateWithFlags(struct thing **out, struct thing *graph, unsigned long long flags) {
+    if (!is(graph, GRAPH)) return INVALID;
+    *out = make(GRAPH_EXEC, graph->bytes);
+    return failed;
+}
+int cuGraphExecDestroy(struct thing *graph) { return destroy(graph, GRAPH_EXEC); }
+int cuGraphExecKernelNodeSetParams_v2(struct thing *graph, void *node, const void *params) {
+    return is(graph, GRAPH_EXEC) && (size_t)node <= graph->bytes ? failed : INVALID;
+}
+int cuGraphLaunch(struct thing *graph, struct thing *stream) {
+    if (!is(graph, GRAPH_EXEC) || !is(stream, STREAM)) return INVALID;
+    __sync_fetch_and_add(&graph_launches, 1);
+    for (size_t i = 0; i < graph->bytes; i++)
+        if (launch()) return failed;
+    return failed;
+}

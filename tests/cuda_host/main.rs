@@ -1,0 +1,318 @@
+//! The CUDA engine's host side on machines without a GPU: a driver that computes nothing (`driver.c`)
+//! stands in for NVIDIA's, so that starting, memory, frames in flight, failures and the way back to
+//! the CPU are tried with the whole binary. What kernels compute is tests/cuda_parity.rs's affair.
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use stereod::engine::cuda::Nvrtc;
+
+/// The folder with the driver, compiled once for all tests.
+fn driver() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fake-driver");
+        std::fs::create_dir_all(&folder).unwrap();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda_host/driver.c");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wno-unused-parameter", "-pthread", "-o"])
+            .args([folder.join("libcuda.so").as_os_str(), source.as_ref()])
+            .status();
+        assert!(built.expect("a C compiler, which building stereod needs too").success());
+        folder
+    })
+}
+
+/// A machine with this driver.
+struct Machine {
+    folder: tempfile::TempDir,
+    settings: Vec<(&'static str, String)>,
+    nvrtc: bool,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        Machine { folder: tempfile::tempdir().unwrap(), settings: Vec::new(), nvrtc: true }
+    }
+
+    /// As [`Machine::new`], or `None` where NVRTC is missing, which starting the engine needs.
+    fn with_nvrtc() -> Option<Machine> {
+        match Nvrtc::find() {
+            Ok(_) => Some(Machine::new()),
+            Err(missing) => {
+                eprintln!("skipped: {missing}");
+                None
+            }
+        }
+    }
+
+    fn with(mut self, name: &'static str, value: impl ToString) -> Machine {
+        self.settings.push((name, value.to_string()));
+        self
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Exit status, standard output, standard error.
+    fn stereod(&self, arguments: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
+                command.env_remove(name);
+            }
+        }
+        let mut libraries = driver().as_os_str().to_owned();
+        if let (true, Some(others)) = (self.nvrtc, std::env::var_os("LD_LIBRARY_PATH")) {
+            libraries.push(":");
+            libraries.push(others);
+        }
+        if !self.nvrtc {
+            command.env("CUDA_HOME", "/nonexistent").env("CUDA_PATH", "/nonexistent");
+        }
+        let output = command
+            .args(arguments)
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .env("FAKE_REPORT", self.file("report"))
+            .env("LD_LIBRARY_PATH", libraries)
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("XDG_CACHE_HOME", self.file("cache"))
+            .stdin(Stdio::null())
+            .output();
+        let Output { status, stdout, stderr } = output.expect("the binary starts");
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (stdout, stderr) = (text(stdout), text(stderr));
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        (status.code().expect("no signal"), stdout, stderr)
+    }
+
+    /// What the driver has to say about the last run.
+    fn report(&self) -> String {
+        std::fs::read_to_string(self.file("report")).unwrap()
+    }
+}
+
+const SMALL: [&str; 5] = ["bench", "--size", "64x48", "--repeat", "3"];
+
+fn bench<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    SMALL.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn a_stream_of_pairs_leaves_nothing_behind() {
+    let Some(machine) = Machine::with_nvrtc() else { return };
+    for graphs in ["false", "true"] {
+        for in_flight in [1, 3, 16] {
+            let graphs_set = format!("engine.graphs={graphs}");
+            let in_flight_set = format!("engine.in_flight={in_flight}");
+            let more =
+                ["--engine", "cuda", "--json", "--set", &graphs_set, "--set", &in_flight_set];
+            let (status, stdout, stderr) = machine.stereod(&bench(&more));
+            assert_eq!(status, 0, "{stderr}");
+            assert!(stderr.contains("GPU memory: ") && stderr.contains(" free, for "), "{stderr}");
+            let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+            assert_eq!(json["kernels_ms"], 0.25);
+            assert_eq!(json["stages_ms"]["upload"], 0.25);
+            assert_eq!(json["stages_ms"]["download"], 0.25);
+            assert!(json["engine"].as_str().unwrap().starts_with("Fake GPU 0 (CUDA"), "{stdout}");
+            match in_flight {
+                1 => assert!(json.get("sustained").is_none()),
+                _ => assert_eq!(json["sustained"]["in_flight"], in_flight),
+            }
+            let report = machine.report();
+            assert_eq!(report.lines().count(), 1, "only the launches: {report}");
+            assert_eq!(report.contains(", 0 graphs"), graphs == "false", "{report}");
+        }
+    }
+}
+
+#[test]
+fn kernels_are_compiled_once() {
+    let Some(machine) = Machine::with_nvrtc() else { return };
+    let start = |machine: &Machine| {
+        let (status, _, stderr) = machine.stereod(&bench(&["--engine", "cuda", "-v"]));
+        assert_eq!(status, 0, "{stderr}");
+        stderr.lines().find(|line| line.contains("kernels for sm_")).unwrap().to_owned()
+    };
+    let first = start(&machine);
+    assert!(first.contains("sm_90") && !first.contains(" 0 of them"), "{first}");
+    let kept = || std::fs::read_dir(machine.file("cache/stereod/kernels")).unwrap().count();
+    let entries = kept();
+    assert!(entries > 0);
+    let second = start(&machine);
+    assert!(second.contains(" 0 of them compiled"), "{second}");
+
+    // A damaged entry is compiled again, and said to be.
+    let entry = std::fs::read_dir(machine.file("cache/stereod/kernels")).unwrap().next().unwrap();
+    let entry = entry.unwrap().path();
+    let code = std::fs::read(&entry).unwrap();
+    std::fs::write(&entry, &code[..code.len() / 2]).unwrap();
+    let third = start(&machine);
+    assert!(third.contains(" 1 of them compiled"), "{third}");
+    assert_eq!((kept(), std::fs::read(&entry).unwrap()), (entries, code));
+
+    // Another device is another entry; a folder that cannot be written is no failure.
+    let machine = machine.with("FAKE_SM", 75);
+    assert!(start(&machine).contains("sm_75"));
+    let blocked = Machine::new();
+    std::fs::write(blocked.file("cache"), "in the way").unwrap();
+    assert!(!start(&blocked).contains(" 0 of them"));
+    assert!(!start(&blocked).contains(" 0 of them"));
+}
+
+#[test]
+fn too_little_memory_is_told_before_anything_is_allocated() {
+    let Some(machine) = Machine::with_nvrtc() else { return };
+    let machine = machine.with("FAKE_FREE_MIB", 1);
+    let size = ["bench", "--size", "1024x1024", "--repeat", "1", "--threads", "2"];
+    let on = |engine| [&size[..], &["--engine", engine]].concat();
+    let (status, _, stderr) = machine.stereod(&on("cuda"));
+    assert_eq!(status, 1);
+    assert!(
+        stderr.contains("too little free memory") && stderr.contains("--engine cpu"),
+        "{stderr}"
+    );
+    let (status, stdout, stderr) = machine.stereod(&on("auto"));
+    assert_eq!(status, 0, "{stderr}");
+    let warnings: Vec<&str> = stderr.lines().filter(|line| line.contains("WARN")).collect();
+    assert_eq!(warnings.len(), 1, "{stderr}");
+    assert!(warnings[0].contains("using the CPU, not CUDA: the GPU has too little"), "{stderr}");
+    assert!(stdout.contains("on CPU ("), "{stdout}");
+    assert_eq!(machine.report(), "0 launches, 0 graphs launched\n");
+}
+
+#[test]
+fn a_lost_device_ends_the_run_with_its_cause_and_finished_files() {
+    let Some(machine) = Machine::with_nvrtc() else { return };
+    let machine = machine.with("FAKE_FAIL_AT", 61);
+    let (recording, stats) = (machine.file("out.mkv"), machine.file("stats.json"));
+    let (status, _, stderr) = machine.stereod(&[
+        "run",
+        "--demo",
+        "--headless",
+        "--set",
+        "demo.width=64",
+        "--set",
+        "demo.height=48",
+        "--set",
+        "demo.frames=200",
+        "-d",
+        "16",
+        "--engine",
+        "cuda",
+        "--record",
+        &recording,
+        "--stats",
+        &stats,
+    ]);
+    assert_eq!(status, 1, "{stderr}");
+    let last = stderr.lines().last().unwrap();
+    assert!(
+        last.starts_with("error: ") && last.contains("CUDA_ERROR_ILLEGAL_ADDRESS: a kernel failed"),
+        "{stderr}"
+    );
+    let stats: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(stats).unwrap()).unwrap();
+    let recorded = stats["recorded"].as_u64().unwrap();
+    assert!(recorded > 0 && recorded < 200, "{stats}");
+    assert_eq!(stats["recorded"], stats["matched"]);
+    assert!(stats["gpu_ms"]["p50"].as_f64().unwrap() > 0.2, "{stats}");
+    assert!(stats["error"].as_str().unwrap().contains("ILLEGAL_ADDRESS"), "{stats}");
+    assert!(std::fs::metadata(recording).unwrap().len() > 1000);
+    let report = machine.report();
+    assert!(!report.contains("left") && !report.contains("misuses"), "{report}");
+}
+
+#[test]
+fn a_run_reports_the_gpus_time() {
+    let Some(machine) = Machine::with_nvrtc() else { return };
+    let (status, stdout, stderr) = machine.stereod(&[
+        "run",
+        "--demo",
+        "--headless",
+        "--set",
+        "demo.width=64",
+        "--set",
+        "demo.height=48",
+        "--set",
+        "demo.frames=40",
+        "-d",
+        "16",
+    ]);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stdout.contains("matched 40 in ") && stdout.contains("Fake GPU 0 (CUDA"), "{stdout}");
+    assert!(stdout.contains("\n  on the GPU p50 0.25 ms, p95 0.25 ms"), "{stdout}");
+    assert_eq!(machine.report().lines().count(), 1);
+}
+
+#[test]
+fn verifying_finds_that_nothing_is_computed() {
+    let Some(machine) = Machine::with_nvrtc() else { return };
+    let (status, _, stderr) = machine.stereod(&bench(&["--engine", "cuda", "--verify"]));
+    assert_eq!(status, 1);
+    assert!(stderr.contains("error: different from the reference at x "), "{stderr}");
+    assert!(stderr.contains(" of 3072 pixels differ"), "{stderr}");
+}
+
+#[test]
+fn what_is_missing_is_named_and_auto_goes_on_with_the_cpu() {
+    let old_driver = Machine::new().with("FAKE_DRIVER", 11040);
+    let no_device = Machine::new().with("FAKE_DEVICES", 0);
+    let mut cases = vec![
+        (old_driver, "WARN", "supports CUDA 11.4; 12.0 or newer is needed"),
+        (no_device, "INFO", "finds no GPU"),
+        (Machine::new().with("FAKE_SM", 61), "WARN", "Fake GPU 0 has compute capability 6.1; 7.5"),
+    ];
+    // Only where the loader finds no NVRTC by itself.
+    if std::env::var_os("LD_LIBRARY_PATH").is_some() {
+        let machine = Machine { nvrtc: false, ..Machine::new() };
+        let (_, stdout, _) = machine.stereod(&["devices"]);
+        if stdout.contains("run-time compiler is missing") {
+            cases.push((machine, "WARN", "CUDA's run-time compiler is missing"));
+        }
+    }
+    for (machine, level, reason) in cases {
+        let (status, stdout, stderr) = machine.stereod(&bench(&["--engine", "auto"]));
+        assert_eq!(status, 0, "{stderr}");
+        assert!(stdout.contains(" on CPU ("), "{stdout}");
+        let line = stderr.lines().find(|line| line.contains("using the CPU")).expect(reason);
+        assert!(line.contains(level) && line.contains(reason), "{line}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        let (status, _, stderr) = machine.stereod(&bench(&["--engine", "cuda"]));
+        assert_eq!(status, 1, "{stderr}");
+        assert!(stderr.starts_with("error: the CUDA engine cannot be used: "), "{stderr}");
+        assert!(stderr.contains(reason), "{stderr}");
+        let (status, stdout, _) = machine.stereod(&["devices"]);
+        assert_eq!(status, 0);
+        assert!(stdout.contains(reason) && stdout.contains("\nCPU ("), "{stdout}");
+    }
+}
+
+#[test]
+fn devices_are_listed_and_chosen() {
+    let machine = Machine::new().with("FAKE_DEVICES", 2);
+    let (status, stdout, stderr) = machine.stereod(&["devices"]);
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    let line =
+        "  1  Fake GPU 1, compute capability 9.0, 24 multiprocessors, 16 GiB, 8.0 GiB free\n";
+    assert!(stdout.contains(line), "{stdout}");
+    let (_, stdout, _) = machine.stereod(&["devices", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["cuda"]["driver"], "13.0");
+    assert_eq!(json["cuda"]["devices"][1]["name"], "Fake GPU 1");
+    assert_eq!(json["cuda"]["devices"][1]["free_bytes"], 8u64 << 30);
+    for engine in ["cuda", "auto"] {
+        let (status, _, stderr) = machine.stereod(&bench(&["--engine", engine, "--device", "3"]));
+        assert_eq!(status, 1);
+        let reason = "no CUDA device 3; this machine has 2: `stereod devices` lists them";
+        assert!(stderr.contains(reason), "{stderr}");
+    }
+    if Nvrtc::find().is_ok() {
+        let (status, stdout, stderr) = machine.stereod(&bench(&["--device", "1"]));
+        assert_eq!(status, 0, "{stderr}");
+        assert!(stdout.contains("Fake GPU 1 (CUDA"), "{stdout}");
+    }
+}

@@ -1,0 +1,255 @@
+//! The CUDA engine gives the bytes of the scalar reference. Without a GPU the tests say that they are
+//! skipped; STEREOD_TEST_CUDA=required makes that a failure.
+
+mod parity_support;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use parity_support::{CONSTANT, Look, NOISY, POOR, looks, pair, params, pictures, usual};
+use proptest::prelude::*;
+use stereod::engine::Engine;
+use stereod::engine::cpu::{CpuEngine, CpuOptions};
+use stereod::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable};
+use stereod::frame::{DisparityMap, DisparityRange, Image};
+use stereod::matching::{Cost, Median, P2Mode, Params, Paths};
+
+/// An engine, or `None` where this machine cannot have one.
+fn engine(params: &Params, size: (usize, usize), options: &CudaOptions) -> Option<CudaEngine> {
+    match CudaEngine::new(params, size.0, size.1, options) {
+        Ok(engine) => Some(engine),
+        Err(error) => match error.downcast_ref::<Unusable>() {
+            Some(reason) => {
+                let required = std::env::var_os("STEREOD_TEST_CUDA").is_some();
+                assert!(!required, "STEREOD_TEST_CUDA is set, but: {reason}");
+                eprintln!("skipped: {reason}");
+                None
+            }
+            None => panic!("{error:#}\n{params:?} {size:?} {options:?}"),
+        },
+    }
+}
+
+/// Compares with and without a graph, alone and with several in flight; `false` where skipped.
+fn compare(params: &Params, size: (usize, usize), looks: &[Look]) -> Result<bool, String> {
+    for (graphs, in_flight) in [(false, 3), (true, 2)] {
+        let options = CudaOptions { in_flight, graphs, ..CudaOptions::default() };
+        let Some(mut engine) = engine(params, size, &options) else { return Ok(false) };
+        for profiling in [false, true] {
+            engine.set_profiling(profiling);
+            parity_support::compare(&mut engine, params, size, looks)
+                .map_err(|difference| format!("{difference} {options:?}"))?;
+        }
+    }
+    Ok(true)
+}
+
+fn compare_all(params: &Params, size: (usize, usize)) -> bool {
+    params.check().unwrap();
+    compare(params, size, &[NOISY, CONSTANT, POOR, NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_cuda_engine_gives_the_bytes_of_the_reference(
+        params in params(),
+        size in prop_oneof![3 => (1usize..70, 1usize..30), 1 => (1usize..400, 1usize..40)],
+        looks in proptest::collection::vec(looks(), 1..=5),
+    ) {
+        prop_assert!(params.check().is_ok(), "{:?}", params.check());
+        if let Err(difference) = compare(&params, size, &looks) {
+            prop_assert!(false, "{}", difference);
+        }
+    }
+}
+
+#[test]
+fn tiny_and_narrow_pictures() {
+    for paths in [Paths::Four, Paths::Five, Paths::Eight] {
+        let params = Params { paths, median: Median::Five, ..usual() };
+        for size in [(1, 1), (1, 40), (40, 1), (2, 2), (33, 9), (63, 8), (5, 17), (257, 3)] {
+            if !compare_all(&params, size) {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_around_the_warps_and_beyond_the_width() {
+    for count in [1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 257, 511] {
+        for min in [-70, 0, 5] {
+            let params = Params { range: DisparityRange { min, count }, ..usual() };
+            if !compare_all(&params, (50, 10)) {
+                return;
+            }
+        }
+    }
+    let params = Params { range: DisparityRange { min: -100, count: 1024 }, ..usual() };
+    compare_all(&params, (70, 9));
+}
+
+#[test]
+fn extreme_costs_and_penalties() {
+    let cases = [(255, 0, 0), (1, 254, 254), (127, 128, 128), (128, 0, 127), (1, 0, 254)];
+    for paths in [Paths::Four, Paths::Five, Paths::Eight] {
+        for (truncation, p1, p2) in cases {
+            for window in [1, 7] {
+                let cost = Cost::Ad { truncation, window };
+                let params = Params { cost, p1, p2, p2_mode: P2Mode::Fixed, paths, ..usual() };
+                if !compare_all(&params, (41, 18)) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pictures_of_the_usual_sizes() {
+    for (size, count) in [((640, 480), 64), ((752, 480), 100), ((1280, 720), 128)] {
+        let params = Params { range: DisparityRange { min: 0, count }, ..usual() };
+        let options = CudaOptions::default();
+        let Some(mut engine) = engine(&params, size, &options) else { return };
+        // The reference takes seconds for these; the CPU engine is its equal (tests/engine_parity.rs).
+        let mut cpu = CpuEngine::new(&params, size.0, size.1, CpuOptions::default()).unwrap();
+        let looks: Vec<Look> = (1..8).map(|seed| Look { seed, shift: 30, ..NOISY }).collect();
+        let mut expected = std::collections::VecDeque::new();
+        for look in looks {
+            let (left, right) = pictures(size.0, size.1, look);
+            expected.push_back(on_cpu(&mut cpu, size, look));
+            engine.submit(pair(left, right)).unwrap();
+            if expected.len() == engine.depth() {
+                check_next(&mut engine, &mut expected);
+            }
+        }
+        while !expected.is_empty() {
+            check_next(&mut engine, &mut expected);
+        }
+    }
+}
+
+fn on_cpu(cpu: &mut CpuEngine, (width, height): (usize, usize), look: Look) -> DisparityMap {
+    let (left, right) = pictures(width, height, look);
+    cpu.submit(pair(left, right)).unwrap();
+    cpu.collect().unwrap().unwrap().disparity
+}
+
+fn check_next(engine: &mut CudaEngine, expected: &mut std::collections::VecDeque<DisparityMap>) {
+    let matched = engine.collect().unwrap().unwrap();
+    let expected = expected.pop_front().unwrap();
+    parity_support::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn what_cannot_be_matched_is_refused_by_name() {
+    let options = CudaOptions::default();
+    let Some(mut engine) = engine(&usual(), (30, 20), &options) else { return };
+    let flat = |width, height| Image::from_fn(width, height, |_, _| 0);
+    let error = engine.submit(pair(flat(31, 20), flat(31, 20))).unwrap_err().to_string();
+    assert!(error.contains("31x20") && error.contains("30x20"), "{error}");
+    assert!(engine.collect().unwrap().is_none());
+    for _ in 0..engine.depth() {
+        engine.submit(pair(flat(30, 20), flat(30, 20))).unwrap();
+    }
+    let error = engine.submit(pair(flat(30, 20), flat(30, 20))).unwrap_err().to_string();
+    assert!(error.contains("3 pairs at a time"), "{error}");
+    // Dropped with frames in flight: it waits for them.
+    drop(engine);
+
+    let none = CudaOptions { device: Some(9999), ..CudaOptions::default() };
+    let error = CudaEngine::new(&usual(), 30, 20, &none).err().unwrap().to_string();
+    assert!(error.contains("no CUDA device 9999; this machine has "), "{error}");
+    let huge = Params { range: DisparityRange { min: 0, count: 1024 }, ..usual() };
+    let many = CudaOptions { in_flight: 100_000, ..CudaOptions::default() };
+    let error = CudaEngine::new(&huge, 4096, 4096, &many).err().unwrap().to_string();
+    assert!(error.contains("too little free memory") && error.contains("--engine cpu"), "{error}");
+}
+
+#[test]
+fn maps_outlive_their_engine() {
+    let options = CudaOptions { cache: Cache::off(), ..CudaOptions::default() };
+    let Some(mut engine) = engine(&usual(), (64, 48), &options) else { return };
+    let (left, right) = pictures(64, 48, NOISY);
+    engine.submit(pair(left, right)).unwrap();
+    let matched = engine.collect().unwrap().unwrap();
+    assert!(engine.device_time().is_some());
+    let names: Vec<_> = engine.stage_times().iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["upload", "kernels", "download"]);
+    drop(engine);
+    let copy = matched.disparity.values().to_vec();
+    let freed = std::thread::spawn(move || drop(matched));
+    freed.join().unwrap();
+    assert_eq!(copy.len(), 64 * 48);
+}
+
+/// Many frames of changing content, three in flight; at random frames the map's hash is that of the
+/// CPU engine, and neither the device's nor the process's memory grows. STEREOD_SOAK_FRAMES says how
+/// many (20000).
+#[test]
+#[ignore = "takes minutes; for a machine with a GPU"]
+fn cuda_soak() {
+    let frames = std::env::var("STEREOD_SOAK_FRAMES").map_or(20_000, |n| n.parse().unwrap());
+    let size = (640, 480);
+    let params = usual();
+    let Some(mut engine) = engine(&params, size, &CudaOptions::default()) else { return };
+    let mut cpu = CpuEngine::new(&params, size.0, size.1, CpuOptions::default()).unwrap();
+    let look = |seed: u64| {
+        // Grey levels, shift and noise change with the frame too.
+        let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let [levels, step, shift, noise] = [8, 16, 24, 32].map(|bits| (seed >> bits) as u8);
+        Look {
+            seed,
+            levels: levels.max(2),
+            step: step % 60 + 1,
+            shift: usize::from(shift % 40),
+            noise: u64::from(noise % 8),
+        }
+    };
+    // Drawing a frame takes far longer than matching it: content changes every eighth.
+    let mut drawn = (u64::MAX, pictures(8, 8, NOISY));
+    let (mut checked, mut baseline) = (0u64, None);
+    let mut submitted = 0u64;
+    for collected in 0..frames {
+        while submitted < frames && submitted < collected + engine.depth() as u64 {
+            if drawn.0 != submitted / 8 {
+                drawn = (submitted / 8, pictures(size.0, size.1, look(submitted / 8)));
+            }
+            let copy = |image: &Image| Image::from_vec(size.0, size.1, image.pixels().to_vec());
+            engine.submit(pair(copy(&drawn.1.0), copy(&drawn.1.1))).unwrap();
+            submitted += 1;
+        }
+        let matched = engine.collect().unwrap().unwrap();
+        if collected.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32 & 63 == 0 {
+            let expected = on_cpu(&mut cpu, size, look(collected / 8));
+            assert_eq!(hash(&matched.disparity), hash(&expected), "frame {collected}");
+            checked += 1;
+        }
+        if collected == frames / 10 {
+            baseline = Some((engine.free_bytes().unwrap(), resident_kib()));
+        }
+    }
+    let (free, resident) = baseline.expect("enough frames");
+    let (free_now, resident_now) = (engine.free_bytes().unwrap(), resident_kib());
+    eprintln!(
+        "{frames} frames, {checked} compared; GPU memory free {free} then {free_now} bytes, resident \
+         {resident} then {resident_now} KiB"
+    );
+    assert!(checked > frames / 200);
+    assert_eq!(free_now, free, "memory of the device");
+    assert!(resident_now < resident + 16 * 1024, "memory of the process");
+}
+
+fn hash(map: &DisparityMap) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    map.values().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Resident memory of this process in KiB; 0 where the system does not tell.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,119 @@
+//! Every specialisation of every kernel compiles for every architecture, without a GPU.
+
+use std::collections::HashSet;
+
+use stereod::engine::cuda::{Nvrtc, Properties, Target, Unit, compile, specialisations};
+use stereod::frame::DisparityRange;
+use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths};
+
+/// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
+const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
+
+fn params(count: usize, paths: Paths) -> Params {
+    Params {
+        range: DisparityRange { min: 0, count },
+        cost: Cost::Ad { truncation: 32, window: 1 },
+        paths,
+        p1: 7,
+        p2: 86,
+        p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
+        uniqueness: 5,
+        subpixel: true,
+        left_right: Some(1),
+        median: Median::Three,
+        speckle: None,
+    }
+}
+
+/// Parameters that between them use every branch of the kernels: path sets, costs, refinements, and
+/// numbers of disparities below, at and above the usual ones.
+fn variants() -> Vec<(Params, (usize, usize))> {
+    let usual = (1280, 720);
+    let mut variants = Vec::new();
+    for paths in [Paths::Four, Paths::Five, Paths::Eight] {
+        variants.push((params(128, paths), usual));
+        variants.push((params(64, paths), (640, 480)));
+    }
+    for count in [1, 3, 33, 100, 256, 1024] {
+        variants.push((params(count, Paths::Eight), usual));
+    }
+    for window in [3, 5, 7] {
+        let cost = Cost::Ad { truncation: 255, window };
+        let p2_mode = P2Mode::Fixed;
+        variants.push((Params { cost, p1: 0, p2: 0, p2_mode, ..params(64, Paths::Five) }, usual));
+    }
+    let bare = Params {
+        uniqueness: 0,
+        subpixel: false,
+        left_right: None,
+        median: Median::Off,
+        p2_mode: P2Mode::InverseGradient,
+        ..params(48, Paths::Four)
+    };
+    variants.push((bare, (1, 1)));
+    variants.push((Params { median: Median::Five, ..params(64, Paths::Eight) }, (8192, 4096)));
+    let combined = stereod::settings::Matching::default().params().unwrap();
+    for count in [64, 128, 1024] {
+        let range = DisparityRange { min: 0, count };
+        variants.push((Params { range, ..combined.clone() }, usual));
+    }
+    for window in [
+        CensusWindow::Symmetric9x7,
+        CensusWindow::Plain { width: 5, height: 5 },
+        CensusWindow::Plain { width: 9, height: 7 },
+    ] {
+        variants
+            .push((Params { cost: Cost::Census { window }, ..params(128, Paths::Eight) }, usual));
+    }
+    let negative = DisparityRange { min: -70, count: 77 };
+    variants.push((Params { range: negative, ..params(64, Paths::Eight) }, (33, 9)));
+    variants
+}
+
+#[test]
+fn every_specialisation_compiles_for_every_architecture() {
+    let nvrtc = match Nvrtc::find() {
+        Ok(nvrtc) => nvrtc,
+        Err(missing) => return eprintln!("skipped: {missing}"),
+    };
+    let mut work: Vec<(u32, Unit)> = Vec::new();
+    for sm in ARCHITECTURES {
+        let properties = Properties::typical(sm);
+        let mut seen = HashSet::new();
+        for (params, size) in variants() {
+            params.check().unwrap();
+            let units = specialisations(&params, size, &properties);
+            assert!(!units.is_empty());
+            let names: HashSet<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
+            assert_eq!(names.len(), units.len(), "names of units are unique: {units:?}");
+            // One and the same source with the same macros needs to be compiled once.
+            work.extend(
+                units.into_iter().filter(|unit| seen.insert(unit.clone())).map(|u| (sm, u)),
+            );
+        }
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = work.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        for part in work.chunks(share) {
+            scope.spawn(move || {
+                for (sm, unit) in part {
+                    let cubin = compile(nvrtc, unit, Target::Real(*sm))
+                        .unwrap_or_else(|error| panic!("{unit:?}: {error:#}"));
+                    assert_eq!(architecture(&cubin), *sm, "{unit:?}");
+                }
+            });
+        }
+    });
+    eprintln!("{} units compiled with NVRTC {}", work.len(), nvrtc.version());
+}
+
+/// The architecture that a cubin's ELF header names. Up to NVRTC 12 it stands in the lowest byte of
+/// the flags, later in the second.
+fn architecture(cubin: &[u8]) -> u32 {
+    assert_eq!(&cubin[..4], b"\x7fELF");
+    assert_eq!(u16::from_le_bytes([cubin[18], cubin[19]]), 190, "a CUDA object");
+    let flags = u32::from_le_bytes(cubin[48..52].try_into().unwrap());
+    let (low, second) = (flags & 0xff, flags >> 8 & 0xff);
+    if ARCHITECTURES.contains(&second) { second } else { low }
+}

@@ -1,0 +1,252 @@
+//! Random pairs and parameters, for every engine alike.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use stereod::engine::Engine;
+use stereod::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
+
+/// A pair with the given pictures.
+pub fn pair(left: Image, right: Image) -> StereoPair {
+    StereoPair {
+        left,
+        right,
+        sequence: 0,
+        timestamp: Duration::ZERO,
+        skew_ns: 0,
+        arrived: Instant::now(),
+        truth: None,
+    }
+}
+
+/// What a random picture looks like.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    pub seed: u64,
+    /// Number of grey levels: few make ties.
+    pub levels: u8,
+    /// Distance between grey levels.
+    pub step: u8,
+    /// By how many columns the right picture is shifted.
+    pub shift: usize,
+    /// One in how many pixels of the right picture is drawn anew; 0: none.
+    pub noise: u64,
+}
+
+/// Two pictures that are alike but for a shift and some noise.
+pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
+    let mut state = look.seed | 1;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 20
+    };
+    let mut grey = |below: u64| (random() % below.max(1)) as u8;
+    let levels = u64::from(look.levels);
+    let wide = width + look.shift;
+    let scene: Vec<u8> = (0..wide * height).map(|_| grey(levels).wrapping_mul(look.step)).collect();
+    let left = Image::from_fn(width, height, |x, y| scene[y * wide + x]);
+    let mut right: Vec<u8> =
+        (0..width * height).map(|i| scene[i / width * wide + i % width + look.shift]).collect();
+    for pixel in &mut right {
+        if look.noise > 0 && u64::from(grey(200)) % look.noise == 0 {
+            *pixel = grey(levels).wrapping_mul(look.step);
+        }
+    }
+    (left, Image::from_vec(width, height, right))
+}
+
+/// Whether a map is the reference's, and the first difference where it is not.
+pub fn same(expected: &DisparityMap, got: &DisparityMap) -> Result<(), String> {
+    assert_eq!((got.width(), got.height()), (expected.width(), expected.height()));
+    let different = || expected.values().iter().zip(got.values()).map(|(a, b)| a != b);
+    let Some(i) = different().position(|differs| differs) else { return Ok(()) };
+    Err(format!(
+        "pixel ({}, {}) is {} and should be {}; {} of {} differ",
+        i % got.width(),
+        i / got.width(),
+        got.values()[i],
+        expected.values()[i],
+        different().filter(|&differs| differs).count(),
+        got.values().len(),
+    ))
+}
+
+/// Matches the looks on one engine, as many in flight as it takes (what it keeps must not show), and
+/// compares each with the reference.
+pub fn compare(
+    engine: &mut dyn Engine,
+    params: &Params,
+    (width, height): (usize, usize),
+    looks: &[Look],
+) -> Result<(), String> {
+    let mut in_flight = std::collections::VecDeque::new();
+    for number in 0..looks.len() + engine.depth() {
+        if let Some(&look) = looks.get(number) {
+            let (left, right) = pictures(width, height, look);
+            in_flight.push_back((number, look, match_pair(&left, &right, params)));
+            engine.submit(pair(left, right)).map_err(|e| format!("{e:#}"))?;
+        }
+        if in_flight.len() < engine.depth() && number + 1 < looks.len() {
+            continue;
+        }
+        let Some((number, look, expected)) = in_flight.pop_front() else { break };
+        let matched =
+            engine.collect().map_err(|e| format!("{e:#}"))?.expect("a pair was in flight");
+        same(&expected, &matched.disparity).map_err(|difference| {
+            format!(
+                "{}: pair {number}: {difference}\n{params:?} {width}x{height} {look:?}",
+                engine.description()
+            )
+        })?;
+    }
+    assert!(in_flight.is_empty() && engine.collect().is_ok_and(|none| none.is_none()));
+    Ok(())
+}
+
+fn p2_modes() -> impl Strategy<Value = P2Mode> {
+    prop_oneof![
+        Just(P2Mode::Fixed),
+        Just(P2Mode::InverseGradient),
+        (0u8..=255, 0u16..200).prop_map(|(min, slope_16)| P2Mode::Linear { min, slope_16 }),
+    ]
+}
+
+/// Plain windows of every number of descriptor bytes, and the symmetric one.
+fn windows() -> impl Strategy<Value = CensusWindow> {
+    prop_oneof![
+        2 => Just(CensusWindow::Symmetric9x7),
+        1 => Just(CensusWindow::Plain { width: 5, height: 5 }),
+        1 => Just(CensusWindow::Plain { width: 9, height: 7 }),
+        4 => (0u8..=32, 0u8..=32)
+            .prop_map(|(across, down)| CensusWindow::Plain {
+                width: 2 * across + 1,
+                height: 2 * down + 1,
+            })
+            .prop_map(fitting),
+    ]
+}
+
+/// The window, made smaller where it has too many pixels, larger where it has none but the centre.
+fn fitting(window: CensusWindow) -> CensusWindow {
+    let CensusWindow::Plain { mut width, mut height } = window else { return window };
+    while u32::from(width) * u32::from(height) > 65 {
+        if width > height { width -= 2 } else { height -= 2 }
+    }
+    if (width, height) == (1, 1) {
+        width = 3;
+    }
+    CensusWindow::Plain { width, height }
+}
+
+fn costs() -> impl Strategy<Value = Cost> {
+    let truncation = || prop_oneof![3 => 0u8..=12, 1 => any::<u8>()];
+    prop_oneof![
+        2 => (1u8..=255, prop_oneof![1 => Just(1u8), 1 => Just(3u8), 1 => Just(5), 1 => Just(7)])
+            .prop_map(|(truncation, window)| Cost::Ad { truncation, window }),
+        2 => windows().prop_map(|window| Cost::Census { window }),
+        1 => Just(COMBINED),
+        2 => (0u8..=127, 0u8..=127, 0u8..=127, truncation(), truncation()).prop_map(
+            |(census_weight, gradient_weight, intensity_weight, gradient_truncation, intensity)| {
+                Cost::Combined {
+                    census_weight,
+                    gradient_weight,
+                    intensity_weight,
+                    gradient_truncation,
+                    intensity_truncation: intensity,
+                }
+            }
+        ),
+    ]
+    .prop_filter("a cost from 1 to 255", |cost| (1..=255).contains(&cost.max()))
+}
+
+fn speckles() -> impl Strategy<Value = Option<Speckle>> {
+    prop_oneof![
+        2 => Just(None),
+        3 => (prop_oneof![0u32..30, 30u32..2000], prop_oneof![0u16..50, any::<u16>()])
+            .prop_map(|(size, range_16)| Some(Speckle { size, range_16 })),
+    ]
+}
+
+pub fn params() -> impl Strategy<Value = Params> {
+    let range = (
+        prop_oneof![Just(0i32), -20i32..20, -200i32..200],
+        prop_oneof![
+            4 => 1usize..=140,
+            1 => prop_oneof![Just(1usize), Just(2), Just(16), Just(32), Just(64), Just(128)],
+            1 => 141usize..=300,
+        ],
+    );
+    let paths =
+        prop_oneof![1 => Just(Paths::Four), 1 => Just(Paths::Five), 2 => Just(Paths::Eight)];
+    let refinement = (
+        prop_oneof![Just(0u8), 1u8..=99],
+        any::<bool>(),
+        prop_oneof![Just(None), (0u16..4).prop_map(Some)],
+        prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
+        speckles(),
+    );
+    (range, costs(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
+        |((min, count), cost, paths, (p1, p2), p2_mode, refinement)| {
+            // Bring the penalties into their limits.
+            let p2 = p2.min((255 - cost.max()) as u8);
+            let p1 = (u16::from(p1) % (u16::from(p2) + 1)) as u8;
+            let p2_mode = match p2_mode {
+                P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
+                other => other,
+            };
+            let (uniqueness, subpixel, left_right, median, speckle) = refinement;
+            Params {
+                range: DisparityRange { min, count },
+                cost,
+                paths,
+                p1,
+                p2,
+                p2_mode,
+                uniqueness,
+                subpixel,
+                left_right,
+                median,
+                speckle,
+            }
+        },
+    )
+}
+
+pub fn looks() -> impl Strategy<Value = Look> {
+    (any::<u64>(), prop_oneof![1u8..=4, 5u8..=255], 1u8..=60, 0usize..40, 0u64..8)
+        .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
+}
+
+/// The combined cost as the settings have it.
+pub const COMBINED: Cost = Cost::Combined {
+    census_weight: 14,
+    gradient_weight: 11,
+    intensity_weight: 8,
+    gradient_truncation: 5,
+    intensity_truncation: 6,
+};
+
+/// The parameters that single cases vary.
+pub fn usual() -> Params {
+    Params {
+        range: DisparityRange { min: 0, count: 64 },
+        cost: Cost::Ad { truncation: 40, window: 1 },
+        paths: Paths::Eight,
+        p1: 7,
+        p2: 86,
+        p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
+        uniqueness: 5,
+        subpixel: true,
+        left_right: Some(1),
+        median: Median::Three,
+        speckle: None,
+    }
+}
+
+pub const NOISY: Look = Look { seed: 5, levels: 200, step: 1, shift: 9, noise: 5 };
+pub const CONSTANT: Look = Look { seed: 5, levels: 1, step: 1, shift: 0, noise: 0 };
+pub const POOR: Look = Look { seed: 77, levels: 2, step: 3, shift: 3, noise: 3 };
