@@ -100,7 +100,7 @@ pub fn create(
         Err(error) => error,
     };
     if choice == Choice::Cuda {
-        return Err(error).context("the CUDA engine cannot be used");
+        return Err(error).context("the CUDA engine cannot be used (--engine cpu needs no GPU)");
     }
     match error.downcast_ref::<Unusable>() {
         // Named in vain: nobody wants another device silently.

@@ -288,7 +288,11 @@ fn what_is_missing_is_named_and_auto_goes_on_with_the_cpu() {
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
         let (status, _, stderr) = machine.stereod(&bench(&["--engine", "cuda"]));
         assert_eq!(status, 1, "{stderr}");
-        assert!(stderr.starts_with("error: the CUDA engine cannot be used: "), "{stderr}");
+        assert!(
+            stderr
+                .starts_with("error: the CUDA engine cannot be used (--engine cpu needs no GPU): "),
+            "{stderr}"
+        );
         assert!(stderr.contains(reason), "{stderr}");
         let (status, stdout, _) = machine.stereod(&["devices"]);
         assert_eq!(status, 0);
