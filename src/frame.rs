@@ -48,6 +48,11 @@ impl Image {
         self.height
     }
 
+    /// Whether a device copies the pixels by itself.
+    pub fn is_pinned(&self) -> bool {
+        self.pixels.is_pinned()
+    }
+
     /// Every pixel, row by row.
     pub fn pixels(&self) -> &[u8] {
         &self.pixels

@@ -5,31 +5,54 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::{Receiver, Sender};
 
 /// How many idle buffers a pool keeps; what comes back beyond that is freed.
 const IDLE_BUFFERS: usize = 64;
 
-/// A store of buffers of one element type.
-#[derive(Clone, Debug)]
+/// A store of buffers of one element type. A clone shares the buffers.
+#[derive(Clone)]
 pub struct Pool<T> {
     back: Sender<Vec<T>>,
     idle: Receiver<Vec<T>>,
+    memory: Arc<OnceLock<Arc<dyn Memory<T>>>>,
+}
+
+/// Where a pool may take memory from instead of the heap.
+pub trait Memory<T>: Send + Sync {
+    /// A buffer of `len` elements whose content is unspecified, or `None` where it has none of this
+    /// size.
+    fn lend(&self, len: usize) -> Option<Box<dyn Lent<T>>>;
 }
 
 impl<T: Copy + Default> Pool<T> {
     /// An empty pool; buffers are made when first asked for.
     pub fn new() -> Self {
         let (back, idle) = crossbeam_channel::bounded(IDLE_BUFFERS);
-        Self { back, idle }
+        Self { back, idle, memory: Arc::default() }
+    }
+
+    /// From now on memory comes from here where it has some; only the first call counts.
+    pub fn take_from(&self, memory: Arc<dyn Memory<T>>) {
+        let _ = self.memory.set(memory);
     }
 
     /// A buffer of `len` elements whose content is unspecified (what its last user left).
     pub fn take(&self, len: usize) -> Pooled<T> {
+        if let Some(lent) = self.memory.get().and_then(|memory| memory.lend(len)) {
+            return Pooled::lent(lent);
+        }
         let mut data = self.idle.try_recv().unwrap_or_default();
         data.resize(len, T::default());
         Pooled(Storage::Own { data, home: Some(self.back.clone()) })
+    }
+}
+
+impl<T> fmt::Debug for Pool<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool[{} idle]", self.idle.len())
     }
 }
 
@@ -46,6 +69,10 @@ pub trait Lent<T>: Send + Sync {
     fn elements(&self) -> &[T];
     /// The elements, to be changed.
     fn elements_mut(&mut self) -> &mut [T];
+    /// Whether the device copies from and to it by itself.
+    fn is_pinned(&self) -> bool {
+        false
+    }
 }
 
 /// A buffer that returns to its [`Pool`], or to who lent it, when dropped.
@@ -65,6 +92,14 @@ impl<T> Pooled<T> {
     /// A buffer in memory of another kind.
     pub fn lent(memory: Box<dyn Lent<T>>) -> Self {
         Self(Storage::Lent(memory))
+    }
+
+    /// Whether a device copies from and to it by itself.
+    pub fn is_pinned(&self) -> bool {
+        match &self.0 {
+            Storage::Own { .. } => false,
+            Storage::Lent(memory) => memory.is_pinned(),
+        }
     }
 }
 
@@ -151,6 +186,36 @@ mod tests {
         assert_eq!(&copy[..], [1, 9, 3]);
         drop(copy);
         assert!(returned.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_pool_takes_memory_from_where_it_is_told() {
+        struct Boxed(Box<[u8]>);
+        impl Lent<u8> for Boxed {
+            fn elements(&self) -> &[u8] {
+                &self.0
+            }
+            fn elements_mut(&mut self) -> &mut [u8] {
+                &mut self.0
+            }
+            fn is_pinned(&self) -> bool {
+                true
+            }
+        }
+        struct Fours;
+        impl Memory<u8> for Fours {
+            fn lend(&self, len: usize) -> Option<Box<dyn Lent<u8>>> {
+                (len == 4).then(|| Box::new(Boxed([7; 4].into())) as Box<dyn Lent<u8>>)
+            }
+        }
+        let pool = Pool::<u8>::new();
+        let clone = pool.clone();
+        assert!(!clone.take(4).is_pinned());
+        pool.take_from(Arc::new(Fours));
+        assert!(clone.take(4).is_pinned());
+        assert_eq!(&clone.take(4)[..], [7; 4]);
+        let other = clone.take(5);
+        assert_eq!((other.len(), other.is_pinned()), (5, false));
     }
 
     #[test]

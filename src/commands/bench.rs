@@ -13,6 +13,7 @@ use crate::cli::BenchArgs;
 use crate::engine::{self, Engine};
 use crate::frame::{Matched, StereoPair};
 use crate::matching::Params;
+use crate::pool::Pool;
 use crate::settings::Matching;
 use crate::source::demo::{DemoOptions, DemoSource};
 
@@ -38,10 +39,15 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
         height: size.1,
         ..convert::demo_options(settings, params.range)
     };
-    let scene = DemoSource::new(options)?;
+    let pictures = Pool::new();
+    let scene = DemoSource::new(options)?.with_pool(pictures.clone());
     let choice = convert::engine_choice(settings.engine.kind);
     let options = convert::engine_options(&settings.engine);
     let mut engine = engine::create(choice, params, size, &options)?;
+    // Where the sources of a run would put them.
+    if let Some(memory) = engine.picture_memory() {
+        pictures.take_from(memory);
+    }
     // One more than are in flight, so that the next is ready.
     let pairs = PAIRS.max(engine.depth() as u64 + 1);
     let mut pairs: VecDeque<StereoPair> = (0..pairs).map(|number| scene.pair(number)).collect();

@@ -11,6 +11,7 @@ use crate::cli::RunArgs;
 use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Outcome, Plan};
+use crate::pool::Pool;
 use crate::settings::{AtEnd, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::files;
@@ -39,13 +40,17 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let endless_demo = window.is_some()
         && !settings.output.any_frames()
         && *loaded.origin("demo", "frames") == Origin::Default;
-    let source = parts::open_source(&choice, &loaded, endless_demo, &control)?;
+    let pictures = Pool::new();
+    let source = parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)?;
     let info = source.info().clone();
     tracing::info!("{}", parts::describe(&info));
     let size = (info.width, info.height);
     let options = convert::engine_options(&settings.engine);
     let choice = convert::engine_choice(settings.engine.kind);
     let engine = engine::create(choice, params, size, &options)?;
+    if let Some(memory) = engine.picture_memory() {
+        pictures.take_from(memory);
+    }
     let engine_name = engine.description();
     tracing::info!("matching on {engine_name}");
 

@@ -4,12 +4,14 @@
 pub mod cpu;
 pub mod cuda;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 
 use crate::frame::{Matched, StereoPair};
 use crate::matching::Params;
+use crate::pool::Memory;
 use cpu::{CpuEngine, CpuOptions};
 use cuda::{CudaEngine, CudaOptions, Unusable};
 
@@ -48,6 +50,11 @@ pub trait Engine: Send {
     /// Whether [`Engine::stage_times`] tells every stage apart from the next pair on, which costs a
     /// device a little time; engines for which it costs nothing always do.
     fn set_profiling(&mut self, _on: bool) {}
+
+    /// Memory for pictures that saves the engine a copy; `None` where any memory is as good.
+    fn picture_memory(&self) -> Option<Arc<dyn Memory<u8>>> {
+        None
+    }
 }
 
 /// Which engine is wanted.
@@ -93,7 +100,7 @@ pub fn create(
         Err(error) => error,
     };
     if choice == Choice::Cuda {
-        return Err(error).context("the CUDA engine cannot be used");
+        return Err(error).context("the CUDA engine cannot be used (--engine cpu needs no GPU)");
     }
     match error.downcast_ref::<Unusable>() {
         // Named in vain: nobody wants another device silently.

@@ -181,7 +181,7 @@ fn too_little_memory_is_told_before_anything_is_allocated() {
     assert_eq!(warnings.len(), 1, "{stderr}");
     assert!(warnings[0].contains("using the CPU, not CUDA: the GPU has too little"), "{stderr}");
     assert!(stdout.contains("on CPU ("), "{stdout}");
-    assert_eq!(machine.report(), "0 launches, 0 graphs launched\n");
+    assert!(machine.report().starts_with("0 launches, 0 graphs launched,"), "{}", machine.report());
 }
 
 #[test]
@@ -245,7 +245,12 @@ fn a_run_reports_the_gpus_time() {
     assert_eq!(status, 0, "{stderr}");
     assert!(stdout.contains("matched 40 in ") && stdout.contains("Fake GPU 0 (CUDA"), "{stdout}");
     assert!(stdout.contains("\n  on the GPU p50 0.25 ms, p95 0.25 ms"), "{stdout}");
-    assert_eq!(machine.report().lines().count(), 1);
+    let report = machine.report();
+    assert_eq!(report.lines().count(), 1, "{report}");
+    // The source has prepared a few pairs before the engine was there.
+    let direct: u32 =
+        report.split(", ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(direct > 60 && direct <= 80, "{report}");
 }
 
 #[test]
@@ -283,7 +288,11 @@ fn what_is_missing_is_named_and_auto_goes_on_with_the_cpu() {
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
         let (status, _, stderr) = machine.stereod(&bench(&["--engine", "cuda"]));
         assert_eq!(status, 1, "{stderr}");
-        assert!(stderr.starts_with("error: the CUDA engine cannot be used: "), "{stderr}");
+        assert!(
+            stderr
+                .starts_with("error: the CUDA engine cannot be used (--engine cpu needs no GPU): "),
+            "{stderr}"
+        );
         assert!(stderr.contains(reason), "{stderr}");
         let (status, stdout, _) = machine.stereod(&["devices"]);
         assert_eq!(status, 0);

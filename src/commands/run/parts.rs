@@ -7,6 +7,7 @@ use anyhow::Context;
 use crate::cli::SourceChoice;
 use crate::commands::convert;
 use crate::control::Control;
+use crate::pool::Pool;
 use crate::settings::{Loaded, Output};
 use crate::sink::Sink;
 use crate::sink::files;
@@ -30,11 +31,12 @@ pub fn check_outputs(choice: &SourceChoice, output: &Output) -> anyhow::Result<(
     Ok(())
 }
 
-/// Opens the source; its size is known then.
+/// Opens the source, which keeps its pictures in the pool; its size is known then.
 pub fn open_source(
     choice: &SourceChoice,
     loaded: &Loaded,
     endless_demo: bool,
+    pool: &Pool<u8>,
     control: &Control,
 ) -> anyhow::Result<Box<dyn Source>> {
     let spec = match choice.clone() {
@@ -43,7 +45,7 @@ pub fn open_source(
             if endless_demo {
                 options.frames = None;
             }
-            return Ok(Box::new(DemoSource::new(options)?));
+            return Ok(Box::new(DemoSource::new(options)?.with_pool(pool.clone())));
         }
         SourceChoice::Pair { left, right } => StreamSpec::Two { left, right },
         SourceChoice::SideBySide(both) => StreamSpec::SideBySide(both),
@@ -55,6 +57,7 @@ pub fn open_source(
         tolerance: settings.tolerance(),
         picture_rate: settings.picture_rate,
         stop: control.stop.clone(),
+        pool: pool.clone(),
         ..GstOptions::default()
     };
     gst::open(&spec, &options)

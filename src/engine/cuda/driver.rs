@@ -342,6 +342,8 @@ freed_by!(PinnedMemory, cuMemFreeHost);
 impl PinnedMemory {
     /// `bytes` bytes, all zero, aligned to a page.
     pub(super) fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Self> {
+        // Sources' threads allocate too.
+        context.make_current()?;
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` receives the address.
         check("allocating pinned memory", unsafe {

@@ -13,8 +13,9 @@
 //!   streams, so that those of different frames overlap; `frames.rs` and `graph.rs` enqueue the
 //!   computation.
 //!
-//! In the steady state a frame costs one copy of its pictures into pinned memory and the calls that
-//! enqueue it; the map is handed out in the pinned memory that it was downloaded into.
+//! In the steady state a frame costs the host the calls that enqueue it: sources write pictures into
+//! pinned memory (`pinned.rs`), from which the device uploads them, and the map is handed out in the
+//! pinned memory that it was downloaded into. Pictures that lie elsewhere are copied once.
 
 mod cache;
 mod compile;
@@ -27,6 +28,7 @@ pub mod launch;
 mod loaded;
 mod memory;
 mod nvrtc;
+mod pinned;
 mod plan;
 mod slot;
 
@@ -50,7 +52,8 @@ use self::graph::FrameGraph;
 use self::launch::{Plan, Scope};
 use self::loaded::Loaded;
 use self::memory::Budget;
-use self::slot::{InFlight, MapPool, Slot};
+use self::pinned::PinnedPool;
+use self::slot::{InFlight, Slot};
 use crate::engine::Engine;
 use crate::frame::{DisparityMap, Matched, StereoPair};
 use crate::matching::Params;
@@ -81,7 +84,8 @@ pub struct CudaEngine {
     lanes: Vec<Lanes>,
     upload: Stream,
     download: Stream,
-    maps: MapPool,
+    maps: PinnedPool<i16>,
+    pictures: PinnedPool<u8>,
     _memory: Memory,
     _modules: Loaded,
     context: Arc<Context>,
@@ -184,7 +188,9 @@ impl CudaEngine {
             upload: Stream::new(&context)?,
             download: Stream::new(&context)?,
             // One map more than frames, for the one that an output looks at.
-            maps: MapPool::new(&context, size.0 * size.1, options.in_flight + 1)?,
+            maps: PinnedPool::new(&context, size.0 * size.1, options.in_flight + 1)?,
+            // Sources take them as they need.
+            pictures: PinnedPool::new(&context, size.0 * size.1, 0)?,
             _memory: memory,
             _modules: modules,
             context,
@@ -295,6 +301,10 @@ impl Engine for CudaEngine {
 
     fn set_profiling(&mut self, on: bool) {
         self.profile = on;
+    }
+
+    fn picture_memory(&self) -> Option<Arc<dyn crate::pool::Memory<u8>>> {
+        Some(Arc::new(self.pictures.clone()))
     }
 }
 

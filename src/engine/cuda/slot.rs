@@ -4,21 +4,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender};
-
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
 use super::frames::{Lanes, Work};
 use super::graph::FrameGraph;
 use crate::frame::{Image, StereoPair};
-use crate::pool::Lent;
 use cudarc::driver::sys;
 
 /// How long waiting for a frame costs the processor before the thread sleeps: a frame of the usual
 /// sizes is done by then, and waking up takes longer than a small frame.
 const SPIN: Duration = Duration::from_micros(1500);
-
-/// How many idle maps are kept; what comes back beyond that is freed.
-const IDLE_MAPS: usize = 64;
 
 /// One frame in flight.
 pub(super) struct Slot {
@@ -71,8 +65,15 @@ impl Slot {
         })
     }
 
-    /// Copies both pictures into pinned memory, rows `pitch` bytes apart, and enqueues their upload.
+    /// Enqueues the upload of both pictures to rows `pitch` bytes apart: from where they are if the
+    /// device can read that, else from a copy.
     pub fn upload(&mut self, pair: &StereoPair, pitch: usize, stream: &Stream) -> Result<()> {
+        if pair.left.is_pinned() && pair.right.is_pinned() {
+            self.upload_begin.record(stream)?;
+            upload_rows(&pair.left, self.left, pitch, stream)?;
+            upload_rows(&pair.right, self.right, pitch, stream)?;
+            return self.uploaded.record(stream);
+        }
         let half = self.input.bytes() / 2;
         // SAFETY: the memory is this slot's alone, and the device does not read it now: the slot's
         // last frame has been collected.
@@ -148,6 +149,31 @@ impl Slot {
     }
 }
 
+/// Enqueues the upload of a picture from where it is, to rows that are `pitch` bytes apart.
+fn upload_rows(image: &Image, to: u64, pitch: usize, stream: &Stream) -> Result<()> {
+    let copy = sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: image.pixels().as_ptr().cast(),
+        srcDevice: 0,
+        srcArray: std::ptr::null_mut(),
+        srcPitch: image.width(),
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: to,
+        dstArray: std::ptr::null_mut(),
+        dstPitch: pitch,
+        WidthInBytes: image.width(),
+        Height: image.height(),
+    };
+    // SAFETY: the picture stays with its frame until that is collected, and the buffer has `pitch`
+    // bytes for each row.
+    check("uploading the pictures", unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.raw()) })
+}
+
 /// Copies a picture to rows that are `pitch` bytes apart.
 fn copy_rows(image: &Image, pitch: usize, to: &mut [u8]) {
     if pitch == image.width() {
@@ -156,79 +182,6 @@ fn copy_rows(image: &Image, pitch: usize, to: &mut [u8]) {
     }
     for (y, row) in to.chunks_exact_mut(pitch).enumerate() {
         row[..image.width()].copy_from_slice(image.row(y));
-    }
-}
-
-/// Pinned memory for maps, used again when the last output has let go of a map.
-#[derive(Clone)]
-pub(super) struct MapPool {
-    context: Arc<Context>,
-    bytes: usize,
-    back: Sender<PinnedMemory>,
-    idle: Receiver<PinnedMemory>,
-}
-
-impl MapPool {
-    /// A pool with `ready` maps of `values` values each.
-    pub fn new(context: &Arc<Context>, values: usize, ready: usize) -> Result<Self> {
-        let (back, idle) = crossbeam_channel::bounded(IDLE_MAPS);
-        let pool = Self { context: context.clone(), bytes: 2 * values, back, idle };
-        for _ in 0..ready.min(IDLE_MAPS) {
-            let _ = pool.back.try_send(PinnedMemory::zeroed(context, pool.bytes)?);
-        }
-        Ok(pool)
-    }
-
-    /// Memory for one map, allocated only where all is in use.
-    pub fn take(&self) -> Result<PinnedMemory> {
-        match self.idle.try_recv() {
-            Ok(memory) => Ok(memory),
-            Err(_) => PinnedMemory::zeroed(&self.context, self.bytes),
-        }
-    }
-
-    /// The values of a map that the device has written.
-    pub fn lend(&self, memory: PinnedMemory) -> Box<dyn Lent<i16>> {
-        Box::new(PinnedMap { memory: Some(memory), home: self.back.clone() })
-    }
-}
-
-/// A map in pinned memory.
-struct PinnedMap {
-    /// Present until dropped.
-    memory: Option<PinnedMemory>,
-    home: Sender<PinnedMemory>,
-}
-
-impl Lent<i16> for PinnedMap {
-    fn elements(&self) -> &[i16] {
-        match &self.memory {
-            // SAFETY: the memory is page-aligned, initialised, and no copy of the device's is under
-            // way: the frame has been collected.
-            Some(memory) => unsafe {
-                std::slice::from_raw_parts(memory.address().as_ptr().cast(), memory.bytes() / 2)
-            },
-            None => &[],
-        }
-    }
-
-    fn elements_mut(&mut self) -> &mut [i16] {
-        match &self.memory {
-            // SAFETY: as above, and `self` is borrowed alone.
-            Some(memory) => unsafe {
-                std::slice::from_raw_parts_mut(memory.address().as_ptr().cast(), memory.bytes() / 2)
-            },
-            None => &mut [],
-        }
-    }
-}
-
-impl Drop for PinnedMap {
-    fn drop(&mut self) {
-        if let Some(memory) = self.memory.take() {
-            // A full pool, or one that is gone, frees the memory.
-            let _ = self.home.try_send(memory);
-        }
     }
 }
 

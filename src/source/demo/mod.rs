@@ -145,6 +145,12 @@ impl DemoSource {
         })
     }
 
+    /// The same scene with its pictures in memory of this pool.
+    #[must_use]
+    pub fn with_pool(self, pictures: Pool<u8>) -> Self {
+        Self { pictures, ..self }
+    }
+
     /// Pair number `number`, from 0; the number of frames in the options is not looked at.
     pub fn pair(&self, number: u64) -> StereoPair {
         let (width, height) = (self.options.width, self.options.height);

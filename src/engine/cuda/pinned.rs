@@ -1,0 +1,110 @@
+//! Pinned memory that is used again: maps that outputs hold on to, and pictures that sources write.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::driver::{Context, PinnedMemory, Result};
+use crate::pool::{Lent, Memory};
+
+/// How many idle buffers a pool keeps; what comes back beyond that is freed.
+const IDLE: usize = 64;
+
+/// Pinned buffers of one size, handed out as slices of `T`, a plain integer.
+#[derive(Clone)]
+pub(super) struct PinnedPool<T> {
+    context: Arc<Context>,
+    len: usize,
+    back: Sender<PinnedMemory>,
+    idle: Receiver<PinnedMemory>,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Plain> PinnedPool<T> {
+    /// A pool of buffers of `len` elements, `ready` of them made now.
+    pub fn new(context: &Arc<Context>, len: usize, ready: usize) -> Result<Self> {
+        let (back, idle) = crossbeam_channel::bounded(IDLE);
+        let pool = Self { context: context.clone(), len, back, idle, element: PhantomData };
+        for _ in 0..ready.min(IDLE) {
+            let _ = pool.back.try_send(pool.make()?);
+        }
+        Ok(pool)
+    }
+
+    fn make(&self) -> Result<PinnedMemory> {
+        PinnedMemory::zeroed(&self.context, self.len * size_of::<T>())
+    }
+
+    /// Memory for one buffer, allocated only where all is in use.
+    pub fn take(&self) -> Result<PinnedMemory> {
+        self.idle.try_recv().or_else(|_| self.make())
+    }
+
+    /// The elements of memory that came from [`PinnedPool::take`] and that no copy of the device's
+    /// reads or writes any more.
+    pub fn lend(&self, memory: PinnedMemory) -> Box<dyn Lent<T>> {
+        Box::new(Slice { memory: Some(memory), home: self.back.clone(), element: PhantomData })
+    }
+}
+
+impl<T: Plain> Memory<T> for PinnedPool<T> {
+    fn lend(&self, len: usize) -> Option<Box<dyn Lent<T>>> {
+        if len != self.len {
+            return None;
+        }
+        // A device that is lost has none; the heap has.
+        self.take().ok().map(|memory| PinnedPool::lend(self, memory))
+    }
+}
+
+/// Integers: any bytes are values of them, and a page's alignment is theirs.
+pub(super) trait Plain: Copy + 'static {}
+impl Plain for u8 {}
+impl Plain for i16 {}
+
+/// Elements in pinned memory, which goes back to its pool when they are dropped.
+struct Slice<T> {
+    /// Present until dropped.
+    memory: Option<PinnedMemory>,
+    home: Sender<PinnedMemory>,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Plain> Lent<T> for Slice<T> {
+    fn elements(&self) -> &[T] {
+        match &self.memory {
+            // SAFETY: the memory is aligned to a page and initialised, any bytes are values of `T`,
+            // and the device at most reads it.
+            Some(memory) => unsafe {
+                let len = memory.bytes() / size_of::<T>();
+                std::slice::from_raw_parts(memory.address().as_ptr().cast(), len)
+            },
+            None => &[],
+        }
+    }
+
+    fn elements_mut(&mut self) -> &mut [T] {
+        match &self.memory {
+            // SAFETY: as above; and whoever has the buffer to itself has no frame in flight with it.
+            Some(memory) => unsafe {
+                let len = memory.bytes() / size_of::<T>();
+                std::slice::from_raw_parts_mut(memory.address().as_ptr().cast(), len)
+            },
+            None => &mut [],
+        }
+    }
+
+    fn is_pinned(&self) -> bool {
+        true
+    }
+}
+
+impl<T> Drop for Slice<T> {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            // A full pool, or one that is gone, frees the memory.
+            let _ = self.home.try_send(memory);
+        }
+    }
+}
