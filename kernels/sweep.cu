@@ -25,16 +25,24 @@
 static_assert(THREADS == EXPECTED_THREADS && 4 * (SHARED_WORDS) == EXPECTED_SHARED_BYTES, "geometry.rs");
 #endif
 
-// L of the next pixel from `best`, and `best` less the least path cost before it.
-__device__ __forceinline__ Vector advance(Vector &best, u32 least, const Vector &c, u32 lane) {
+// L of the next pixel, but for the least path cost before it, which less() takes off.
+__device__ __forceinline__ Vector advance(const Vector &best, const Vector &c, u32 lane) {
     Vector path;
 #pragma unroll
     for (int j = 0; j < R; j++) {
-        best.v[j] = sub2(best.v[j], least);
         path.v[j] = add2(best.v[j], c.v[j]);
         if (D < DP) path.v[j] |= padding(lane, j);
     }
     return path;
+}
+
+__device__ __forceinline__ Vector less(Vector a, u32 b, u32 lane) {
+#pragma unroll
+    for (int j = 0; j < R; j++) {
+        a.v[j] = sub2(a.v[j], b);
+        if (D < DP) a.v[j] |= padding(lane, j);
+    }
+    return a;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
@@ -99,17 +107,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             const int before = (i + 1) & 1, now = i & 1;
 
             Vector sum = recurrence(vertical, add2(least, __byte_perm(steps, 0, 0x4141)), edges);
-            vertical = advance(sum, least, c, lane);
+            vertical = advance(sum, c, lane);
+            u32 before_all = least;
+            const bool normalises = --until_exchange == 0 || i + 1 == rows.count || !LAZY;
+            if (normalises) vertical = less(vertical, least, lane);
             if (DIAGONALS) {
                 u32 least_right, least_left;
                 Vector right = shared.get(0, before, column - 1 + TRADE, lane, least_right);
                 Vector left = shared.get(1, before, column + 1, lane, least_left);
-                Vector best_right = recurrence(right, add2(least_right, __byte_perm(steps, 0, 0x4242)), edges);
-                Vector best_left = recurrence(left, add2(least_left, __byte_perm(steps, 0, 0x4343)), edges);
-                right = advance(best_right, least_right, c, lane);
-                left = advance(best_left, least_left, c, lane);
+                const Vector best_right = recurrence(right, add2(least_right, __byte_perm(steps, 0, 0x4242)), edges);
+                const Vector best_left = recurrence(left, add2(least_left, __byte_perm(steps, 0, 0x4343)), edges);
+                right = advance(best_right, c, lane);
+                left = advance(best_left, c, lane);
 #pragma unroll
                 for (int j = 0; j < R; j++) sum.v[j] = add2(sum.v[j], add2(best_right.v[j], best_left.v[j]));
+                before_all = add2(before_all, add2(least_right, least_left));
+                if (normalises) {
+                    right = less(right, least_right, lane);
+                    left = less(left, least_left, lane);
+                }
                 // Right of the picture no path comes in. (The first question is the same for the block.)
                 if (partial && !inside) left = filled(0);
                 shared.put_vector(0, now, column + TRADE, lane, right);
@@ -125,14 +141,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                     shared.put_least(0, now, column + TRADE, least_right);
                     shared.put_least(1, now, column, least_left);
                 }
-                if (--until_exchange == 0) {
-                    until_exchange = TRADE;
-                    if (i + 1 < rows.count)
-                        exchange.send(i / TRADE, column, lane, right, least_right, left, least_left);
-                }
+                if (until_exchange == 0 && i + 1 < rows.count)
+                    exchange.send(i / TRADE, column, lane, right, least_right, left, least_left);
             } else {
                 least = least_of(vertical);
             }
+            if (until_exchange == 0) until_exchange = TRADE;
+#pragma unroll
+            for (int j = 0; j < R; j++) sum.v[j] = sub2(sum.v[j], before_all);
 
 #if FINISH
             put_sums(shared.tile(i) + column * TILE_PITCH, sum, c, lane);
@@ -171,7 +187,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 u32 least;
                 Vector path = shared.get(side, before, side == 0 ? slot - 1 : slot + 1, lane, least);
                 path = recurrence(path, add2(least, __byte_perm(steps, 0, penalty)), edges);
-                path = advance(path, least, c, lane);
+                path = advance(path, c, lane);
+                if (!LAZY) path = less(path, least, lane);
                 if (empty) path = filled(0);
                 least = least_of(path);
                 if (distance < border) shared.put(side, now, slot, lane, path, least);

@@ -19,6 +19,10 @@
 // Rows of windows in shared memory, and rows of stored sums on their way; powers of two.
 #define WINDOWS 8
 #define AHEAD 4
+// Taking the least path cost off in every row only keeps numbers small: a path cost grows by at most
+// COST_MAX a row. Where the sum of three stays below 2048, the last integer that half-floats hold, it
+// is done once an exchange.
+#define LAZY (3 * (255 + TRADE * COST_MAX) <= 2047)
 // Columns whose diagonal path vectors a block holds.
 #define SLOTS (STRIP + TRADE)
 // Words a lane of stored sums: bytes where they fit.
@@ -151,6 +155,7 @@ __device__ __forceinline__ void write_state(u32 *state, int path, int columns, i
 // The exchange of border columns between neighbouring strips, in two slots in turn. A word is
 // two path costs of a byte each with the low and the high byte of the exchange's number beside them;
 // behind a column's vector stand its least value and three words that are not used.
+#define BOX_CHUNK (R % 4 == 0 ? 4 : 2)
 #define BOX_COLUMN_WORDS (DH + 4)
 #define BOX_WORDS (TRADE * BOX_COLUMN_WORDS)
 struct Exchange {
@@ -166,10 +171,18 @@ struct Exchange {
     __device__ __forceinline__ static u32 tag(u32 number) { return (number & 0xff) << 8 | (number & 0xff00) << 16; }
 
     __device__ __forceinline__ static void write(u32 *to, u32 lane, u32 tag, const Vector &path, u32 least) {
+        Vector marked;
 #pragma unroll
-        for (int k = 0; k < R; k += 2) {
-            u32 a = (path.v[k] & 0x00ff00ff) | tag, b = (path.v[k + 1] & 0x00ff00ff) | tag;
-            asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(to + (k / 2 * G + lane) * 2), "r"(a), "r"(b) : "memory");
+        for (int j = 0; j < R; j++) marked.v[j] = (path.v[j] & 0x00ff00ff) | tag;
+#pragma unroll
+        for (int k = 0; k < R; k += BOX_CHUNK) {
+            const u32 *v = marked.v + k;
+            u32 *at = to + (k / BOX_CHUNK * G + lane) * BOX_CHUNK;
+#if BOX_CHUNK == 4
+            asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+#else
+            asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(v[0]), "r"(v[1]) : "memory");
+#endif
         }
         if (lane == 0)
             asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to + DH), "r"((least & 0x00ff00ff) | tag) : "memory");
@@ -194,13 +207,17 @@ struct Exchange {
                 asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(least) : "l"(words + DH) : "memory");
                 missing = (least ^ mark) & 0xff00ff00;
 #pragma unroll
-                for (int k = 0; k < R; k += 2) {
-                    asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];"
-                                 : "=r"(path.v[k]), "=r"(path.v[k + 1])
-                                 : "l"(words + (k / 2 * G + lane) * 2)
-                                 : "memory");
-                    missing |= ((path.v[k] ^ mark) | (path.v[k + 1] ^ mark)) & 0xff00ff00;
+                for (int k = 0; k < R; k += BOX_CHUNK) {
+                    const u32 *at = words + (k / BOX_CHUNK * G + lane) * BOX_CHUNK;
+                    u32 *v = path.v + k;
+#if BOX_CHUNK == 4
+                    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(at) : "memory");
+#else
+                    asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "l"(at) : "memory");
+#endif
                 }
+#pragma unroll
+                for (int j = 0; j < R; j++) missing |= (path.v[j] ^ mark) & 0xff00ff00;
             } while (missing);
 #pragma unroll
             for (int j = 0; j < R; j++) {
