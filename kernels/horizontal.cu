@@ -2,6 +2,9 @@
 // right; a warp follows PIXELS of them, rows that lie below each other, and writes L - C as bytes
 // (volume.cuh). Nothing is shared between warps.
 //
+// Its lanes may share a pixel's candidates out differently from those of the sweeps (G, R): a volume
+// lies the same way in memory as long as the padded number of candidates is the same.
+//
 // Grid: [rows / (PIXELS * WARPS)][2 directions].
 #define WARPS 2
 // Columns that are loaded at a time; a power of two.
@@ -45,14 +48,8 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         const int chunk = LEFTWARDS ? chunks - 1 - n : n;
         const u32 *words_in = own + ((n & 1) * PIXELS + group) * WINDOW_WORDS;
         const Window window = window_of(words_in);
-        const int inside = width - chunk * CHUNK;
-#pragma unroll 4
-        for (int i = 0; i < CHUNK; i++, out += (LEFTWARDS ? -1 : 1) * G * BYTE_WORDS) {
-            const int column = LEFTWARDS ? CHUNK - 1 - i : i;
-            if (column >= inside) continue;
-            const u32 steps = words_in[MARGIN + column];
-            const Vector c = cost(window, MARGIN + column, lane, steps, chunk * CHUNK - MARGIN, width);
-            const u32 penalty = __byte_perm(steps, 0, LEFTWARDS ? 0x4242u : 0x4141u);
+        auto step = [&](int column, const Vector &c) {
+            const u32 penalty = __byte_perm(words_in[MARGIN + column], 0, LEFTWARDS ? 0x4242u : 0x4141u);
             Vector best = recurrence(path, add2(least, penalty), edges);
 #pragma unroll
             for (int j = 0; j < R; j++) {
@@ -62,9 +59,30 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
             }
             u32 words[BYTE_WORDS];
             pack(best, words);
-            store_words(out, words);
+            store_words(out + (LEFTWARDS ? column - (CHUNK - 1) : column) * G * BYTE_WORDS, words);
             least = least_of(path);
+        };
+        auto cost_of = [&](int column) {
+            return cost(window, MARGIN + column, lane, words_in[MARGIN + column], chunk * CHUNK - MARGIN, width);
+        };
+        const int inside = width - chunk * CHUNK;
+        if (inside >= CHUNK) {
+            // The next pixel's cost is computed while this one's lanes wait for each other.
+            Vector next = cost_of(LEFTWARDS ? CHUNK - 1 : 0);
+#pragma unroll 4
+            for (int i = 0; i < CHUNK; i++) {
+                const int column = LEFTWARDS ? CHUNK - 1 - i : i;
+                const Vector c = next;
+                next = cost_of(LEFTWARDS ? max(column - 1, 0) : min(column + 1, CHUNK - 1));
+                step(column, c);
+            }
+        } else {
+            for (int i = 0; i < inside; i++) {
+                const int column = LEFTWARDS ? inside - 1 - i : i;
+                step(column, cost_of(column));
+            }
         }
+        out += (LEFTWARDS ? -CHUNK : CHUNK) * G * BYTE_WORDS;
         __syncwarp();
     }
 }

@@ -106,11 +106,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             const Vector c = cost(window_of(window), TRADE + MARGIN + column, lane, steps, window_column, width);
             const int before = (i + 1) & 1, now = i & 1;
 
+            const bool exchanges = --until_exchange == 0;
+            const bool normalises = exchanges || i + 1 == rows.count || !LAZY;
             Vector sum = recurrence(vertical, add2(least, __byte_perm(steps, 0, 0x4141)), edges);
             vertical = advance(sum, c, lane);
-            u32 before_all = least;
-            const bool normalises = --until_exchange == 0 || i + 1 == rows.count || !LAZY;
             if (normalises) vertical = less(vertical, least, lane);
+            u32 leasts = least;
             if (DIAGONALS) {
                 u32 least_right, least_left;
                 Vector right = shared.get(0, before, column - 1 + TRADE, lane, least_right);
@@ -121,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 left = advance(best_left, c, lane);
 #pragma unroll
                 for (int j = 0; j < R; j++) sum.v[j] = add2(sum.v[j], add2(best_right.v[j], best_left.v[j]));
-                before_all = add2(before_all, add2(least_right, least_left));
+                leasts = add2(leasts, add2(least_right, least_left));
                 if (normalises) {
                     right = less(right, least_right, lane);
                     left = less(left, least_left, lane);
@@ -130,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 if (partial && !inside) left = filled(0);
                 shared.put_vector(0, now, column + TRADE, lane, right);
                 shared.put_vector(1, now, column, lane, left);
-                // The three least values travel through the lanes as two registers.
+                // Two of the least values travel through the lanes as one register.
                 u32 pair = __byte_perm(lesser_half(least_of_registers(right)),
                                        lesser_half(least_of_registers(left)), 0x5410);
                 least = least_of(vertical);
@@ -141,14 +142,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                     shared.put_least(0, now, column + TRADE, least_right);
                     shared.put_least(1, now, column, least_left);
                 }
-                if (until_exchange == 0 && i + 1 < rows.count)
+                if (exchanges && i + 1 < rows.count)
                     exchange.send(i / TRADE, column, lane, right, least_right, left, least_left);
             } else {
                 least = least_of(vertical);
             }
-            if (until_exchange == 0) until_exchange = TRADE;
+            if (exchanges) until_exchange = TRADE;
 #pragma unroll
-            for (int j = 0; j < R; j++) sum.v[j] = sub2(sum.v[j], before_all);
+            for (int j = 0; j < R; j++) sum.v[j] = sub2(sum.v[j], leasts);
 
 #if FINISH
             put_sums(shared.tile(i) + column * TILE_PITCH, sum, c, lane);
@@ -202,11 +203,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         }
     } else {
         const int support = warp - MAIN_WARPS - 2 * BORDER_WARPS;
-        const int column = support * PIXELS + group;
+        const bool loads = support == SUPPORT_WARPS - 1;
+#if FINISH
+        const bool picks = support < PICK_WARPS;
+        const int column = support * PIXELS + group, thread = support * 32 + threadIdx.x % 32;
         Stored stored(shared, rows, direction == 0 ? sums_up : sums_down, from_left, from_right, columns,
-                      first_column + column, support * 32 + threadIdx.x % 32, lane);
-        const bool picks = FINISH && support < MAIN_WARPS, loads = support == SUPPORT_WARPS - 1;
+                      first_column + column, thread, lane);
         if (picks) stored.begin();
+#endif
         for (int i = 0; i < rows.count + (FINISH ? 2 : 0); i++) {
             if (loads) {
                 int next = i + WINDOWS - 1;
@@ -215,19 +219,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 copies_end_group();
             }
 #if FINISH
-            if (picks && i >= 1 && i <= rows.count)
-                pick_winner(shared, stored, i - 1, column, first_column, width, loads, lane);
-            if (i >= 2) {
+            if (picks) {
+                if (i >= 1 && i <= rows.count)
+                    pick_winner(shared, stored, i - 1, column, first_column, width, lane);
+            } else if (i >= 2) {
                 const int y = rows.at(i - 2);
                 if (loads) complete(shared, i - 2, first_column, width, y, columns, results);
 #if LEFT_RIGHT
-                else match_right(shared, i - 2, support * 32 + threadIdx.x % 32, first_column, width, y, results);
+                else match_right(shared, i - 2, thread - PICK_WARPS * 32, first_column, width, y, results);
 #endif
             }
 #endif
-            // The next row's window must be there; a warp that also picks has twice as many copies.
-            if (loads && picks) copies_wait<2 * (WINDOWS - 3)>();
-            else if (loads) copies_wait<WINDOWS - 2>();
+            // The next row's window must be there.
+            if (loads) copies_wait<WINDOWS - 2>();
             if (i < rows.count) __syncthreads();
 #if FINISH
             else support_barrier();

@@ -13,8 +13,10 @@
 // received.
 #define BORDER_WARPS (DIAGONALS ? (TRADE - 1 + PIXELS - 1) / PIXELS : 0)
 #define RIGHT_WARPS (LEFT_RIGHT ? (DH + STRIP - 1 + 31) / 32 : 0)
-// The last one loads; with FINISH it also completes the pixels, and those before it pick the winners.
-#define SUPPORT_WARPS (FINISH ? MAX(MAIN_WARPS, RIGHT_WARPS + 1) : 1)
+// With FINISH as many as main warps pick the winners, and others match the right picture's pixels. The
+// last one loads and, with FINISH, completes the pixels.
+#define PICK_WARPS (FINISH ? MAIN_WARPS : 0)
+#define SUPPORT_WARPS (PICK_WARPS + (FINISH ? RIGHT_WARPS : 0) + 1)
 #define THREADS (32 * (MAIN_WARPS + 2 * BORDER_WARPS + SUPPORT_WARPS))
 // Rows of windows in shared memory, and rows of stored sums on their way; powers of two.
 #define WINDOWS 8
@@ -292,12 +294,10 @@ struct Stored {
     __device__ __forceinline__ void begin() {
         for (int i = 0; i < AHEAD - 1; i++) fetch();
     }
-    // Adds what is stored for row `i`. A warp that also loads windows has their copies among its own,
-    // one a row, but fewer at the start.
-    __device__ __forceinline__ void add(int i, Vector &sum, bool loads) {
+    // Adds what is stored for row `i`.
+    __device__ __forceinline__ void add(int i, Vector &sum) {
         fetch();
-        if (loads) copies_wait<2 * AHEAD - 3>();
-        else copies_wait<AHEAD - 1>();
+        copies_wait<AHEAD - 1>();
         const u32 *from = ring + i % AHEAD * (STORED_WORDS / UNIT * PITCH);
         u32 words[STORED_WORDS];
 #pragma unroll

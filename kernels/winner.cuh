@@ -59,10 +59,10 @@ __device__ __forceinline__ void put_sums(u32 *tile, const Vector &sum, const Vec
 // Row `i`: completes the sums of a column with what is stored, leaves them as keys, and picks the
 // winner: its (sum << 10 | candidate), and how many candidates are good enough to make it ambiguous.
 __device__ __forceinline__ void pick_winner(const Shared &shared, Stored &stored, int i,
-                                            int column, int first_column, int width, bool loads, u32 lane) {
+                                            int column, int first_column, int width, u32 lane) {
     u32 *tile = shared.tile(i) + column * TILE_PITCH;
     Vector sum = get_tile(tile, lane);
-    stored.add(i, sum, loads);
+    stored.add(i, sum);
     // In registers a key's number is that of the register, in shared memory that of the column.
     Vector keys;
     u32 least = 0xffffffffu;

@@ -39,7 +39,7 @@ impl CostKind {
                 Suited { p1: 30, p2: 100, p2_min: 16, p2_slope: 3.0, median: 3, speckle_size: 80 }
             }
             CostKind::Census => {
-                Suited { p1: 20, p2: 70, p2_min: 14, p2_slope: 1.5, median: 3, speckle_size: 80 }
+                Suited { p1: 20, p2: 60, p2_min: 15, p2_slope: 1.75, median: 3, speckle_size: 80 }
             }
             CostKind::Ad => {
                 Suited { p1: 12, p2: 80, p2_min: 3, p2_slope: 2.0, median: 5, speckle_size: 0 }

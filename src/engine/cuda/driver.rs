@@ -420,6 +420,18 @@ impl Function {
         })
     }
 
+    /// Has multiprocessors that run the kernel keep as much shared memory ready as they can: one that
+    /// runs a kernel with little of it would not take in another that wants more until it is idle, so
+    /// that kernels that could run side by side would wait for each other.
+    pub(super) fn prefer_shared(self) -> Result<()> {
+        let attribute =
+            sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        // SAFETY: the function's module is alive.
+        check("preferring shared memory", unsafe {
+            sys::cuFuncSetAttribute(self.0, attribute, 100)
+        })
+    }
+
     /// How many blocks of this many threads fit a multiprocessor at once.
     pub(super) fn resident_blocks(self, threads: u32, shared_bytes: u32) -> Result<u32> {
         let mut blocks = 0;

@@ -203,7 +203,7 @@ impl Strips {
         let main = strip / pixels;
         let border = diagonals * (trade - 1).div_ceil(pixels);
         let right = if params.left_right.is_some() { (half + strip - 1).div_ceil(WARP) } else { 0 };
-        let support = if finish { main.max(right + 1) } else { 1 };
+        let support = if finish { main + right + 1 } else { 1 };
         let threads = WARP * (main + 2 * border + support);
 
         let slots = strip + trade;

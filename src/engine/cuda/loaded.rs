@@ -30,6 +30,7 @@ impl Loaded {
             .find(|(unit, _)| unit.name == kernel.unit)
             .with_context(|| format!("{}: there is no such unit", described()))?;
         let function = module.function(&c_name(kernel.symbol)).with_context(described)?;
+        function.prefer_shared().with_context(described)?;
         if shared_bytes > SHARED_UNASKED {
             function.allow_shared(shared_bytes).with_context(described)?;
         }

@@ -74,6 +74,7 @@ fn with_params(unit: Unit, params: &Params) -> Unit {
         .define("R", lanes.registers)
         .define("P1", params.p1)
         .define("P2_MAX", params.p2)
+        .define("COST_MAX", params.cost.max())
         .define("PATHS", params.paths.count())
         .define("UNIQUENESS", params.uniqueness)
         .define("SUBPIXEL", u32::from(params.subpixel))
