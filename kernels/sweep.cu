@@ -13,8 +13,8 @@
 // must be resident together (a cooperative launch).
 //
 // A barrier a row keeps the warps of a block in step: MAIN_WARPS for the strip's paths, BORDER_WARPS
-// for each border, and the support warps, which load the next rows and, with FINISH, follow one row
-// behind with the winners and two rows behind with the rest (winner.cuh).
+// for each border, and the support warps, which load the next rows and, with FINISH, follow one
+// to three rows behind with the winners (winner.cuh).
 //
 // Grid: [strips][sweeps].
 #include "sweep.cuh"
@@ -55,7 +55,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const Rows rows(direction, height);
     if (rows.count == 0) return;
     const Features features = {direction == 0 ? steps_down : steps_up, base, match, row};
-    const Results results = {winners, right};
     // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
     const u32 exchanges_before = (turn * 2 + FINISH) * (height / TRADE + 1) + 1;
     const int first_column = strip * STRIP, window_column = first_column - TRADE - MARGIN;
@@ -96,8 +95,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         Vector vertical = filled(0);
         if (rows.resumed) vertical = read_state(own_state, 0, columns, x, lane);
         u32 least = least_of(vertical);
+#if !FINISH
         u32 *out = (direction == 0 ? sums_down : sums_up) + ((size_t)rows.first * columns + x) * G * SUM_WORDS;
         const ptrdiff_t out_step = (ptrdiff_t)rows.step * columns * G * SUM_WORDS;
+#endif
         int until_exchange = TRADE;
 
         for (int i = 0; i < rows.count; i++) {
@@ -205,33 +206,43 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         const int support = warp - MAIN_WARPS - 2 * BORDER_WARPS;
         const bool loads = support == SUPPORT_WARPS - 1;
 #if FINISH
-        const bool picks = support < PICK_WARPS;
+        const Results results = {winners, right};
+        const bool picks = support < PICK_WARPS, completes = support == SUPPORT_WARPS - 2;
         const int column = support * PIXELS + group, thread = support * 32 + threadIdx.x % 32;
         Stored stored(shared, rows, direction == 0 ? sums_up : sums_down, from_left, from_right, columns,
                       first_column + column, thread, lane);
         if (picks) stored.begin();
+        Picked picked = {filled(0), 0};
 #endif
-        for (int i = 0; i < rows.count + (FINISH ? 2 : 0); i++) {
+        for (int i = 0; i < rows.count + (FINISH ? 3 : 0); i++) {
             if (loads) {
                 int next = i + WINDOWS - 1;
                 if (next < rows.count)
                     copy_window(shared.window(next), features, window_column, rows.at(next), threadIdx.x % 32, 32);
                 copies_end_group();
+                // The next row's window must be there.
+                copies_wait<WINDOWS - 2>();
             }
 #if FINISH
-            if (picks) {
-                if (i >= 1 && i <= rows.count)
-                    pick_winner(shared, stored, i - 1, column, first_column, width, lane);
-            } else if (i >= 2) {
-                const int y = rows.at(i - 2);
-                if (loads) complete(shared, i - 2, first_column, width, y, columns, results);
+            else if (picks) {
+                if (i >= 1 && i <= rows.count) {
+                    // Together, so that one fills the waiting of the other; nobody looks at what
+                    // becomes of the row before the first.
+                    const Picked before = picked;
+                    picked = pick(shared, stored, i - 1, column, first_column, width, lane);
+                    compare(shared, before, i - 2, column, lane);
+                } else if (i == rows.count + 1) {
+                    compare(shared, picked, i - 2, column, lane);
+                }
+            } else if (completes) {
+                if (i >= 3) complete(shared, i - 3, first_column, width, rows.at(i - 3), columns, results);
+            }
 #if LEFT_RIGHT
-                else match_right(shared, i - 2, thread - PICK_WARPS * 32, first_column, width, y, results);
-#endif
+            else if (i >= 2 && i - 2 < rows.count) {
+                match_right(shared, i - 2, thread - PICK_WARPS * 32, first_column, width, rows.at(i - 2), results);
             }
 #endif
-            // The next row's window must be there.
-            if (loads) copies_wait<WINDOWS - 2>();
+#endif
             if (i < rows.count) __syncthreads();
 #if FINISH
             else support_barrier();

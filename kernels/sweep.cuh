@@ -13,10 +13,10 @@
 // received.
 #define BORDER_WARPS (DIAGONALS ? (TRADE - 1 + PIXELS - 1) / PIXELS : 0)
 #define RIGHT_WARPS (LEFT_RIGHT ? (DH + STRIP - 1 + 31) / 32 : 0)
-// With FINISH as many as main warps pick the winners, and others match the right picture's pixels. The
-// last one loads and, with FINISH, completes the pixels.
+// With FINISH as many as main warps pick the winners, others match the right picture's pixels, and one
+// completes the pixels. The last one loads.
 #define PICK_WARPS (FINISH ? MAIN_WARPS : 0)
-#define SUPPORT_WARPS (PICK_WARPS + (FINISH ? RIGHT_WARPS : 0) + 1)
+#define SUPPORT_WARPS (PICK_WARPS + (FINISH ? RIGHT_WARPS + 1 : 0) + 1)
 #define THREADS (32 * (MAIN_WARPS + 2 * BORDER_WARPS + SUPPORT_WARPS))
 // Rows of windows in shared memory, and rows of stored sums on their way; powers of two.
 #define WINDOWS 8
@@ -96,8 +96,9 @@ __device__ __forceinline__ Vector get_chunks(const u32 *from, u32 lane) {
 #define LEAST_WORDS (DIAGONALS * 2 * 2 * ((SLOTS + 3) / 4 * 4))
 #define WINDOWS_WORDS (WINDOWS * ((WINDOW_WORDS + 3) / 4 * 4))
 #define STORED_RING_WORDS (FINISH ? AHEAD * STORED_WORDS * MAIN_WARPS * 32 : 0)
-// Rows of sums in work: one is written, one has its winners picked, one is completed.
-#define TILES 3
+// Rows of sums in work: one is written, one becomes keys, one is matched from the right, one is
+// completed.
+#define TILES 4
 // A column's sums are DH words with as much room around them as a diagonal through the tile needs.
 #define TILE_PITCH (DH + STRIP)
 #define TILE_WORDS (STRIP + STRIP * TILE_PITCH)

@@ -56,16 +56,22 @@ __device__ __forceinline__ void put_sums(u32 *tile, const Vector &sum, const Vec
     put_tile(tile, s, lane);
 }
 
-// Row `i`: completes the sums of a column with what is stored, leaves them as keys, and picks the
-// winner: its (sum << 10 | candidate), and how many candidates are good enough to make it ambiguous.
-__device__ __forceinline__ void pick_winner(const Shared &shared, Stored &stored, int i,
-                                            int column, int first_column, int width, u32 lane) {
+// What a pixel's lanes keep of a row from one step of picking its winner to the next: the sums, and the
+// least key of this lane's registers.
+struct Picked {
+    Vector sum;
+    u32 least;
+};
+
+// Row `i`, first step: completes the sums of a column with what is stored and leaves them as keys.
+__device__ __forceinline__ Picked pick(const Shared &shared, Stored &stored, int i, int column, int first_column,
+                                       int width, u32 lane) {
     u32 *tile = shared.tile(i) + column * TILE_PITCH;
-    Vector sum = get_tile(tile, lane);
+    Picked picked = {get_tile(tile, lane), 0xffffffffu};
+    Vector &sum = picked.sum;
     stored.add(i, sum);
     // In registers a key's number is that of the register, in shared memory that of the column.
     Vector keys;
-    u32 least = 0xffffffffu;
 #pragma unroll
     for (int j = 0; j < R; j += 2) {
         u32 beyond[2] = {0, 0};
@@ -75,11 +81,19 @@ __device__ __forceinline__ void pick_winner(const Shared &shared, Stored &stored
         }
         keys.v[j] = (sum.v[j] * 32 + both(column)) | beyond[0];
         keys.v[j + 1] = (sum.v[j + 1] * 32 + both(column)) | beyond[1];
-        least = min3_full(least, (sum.v[j] * 32 + both(j)) | beyond[0], (sum.v[j + 1] * 32 + both(j + 1)) | beyond[1]);
+        picked.least = min3_full(picked.least, (sum.v[j] * 32 + both(j)) | beyond[0],
+                                 (sum.v[j + 1] * 32 + both(j + 1)) | beyond[1]);
     }
     if (first_column + STRIP > width && first_column + column >= width) keys = filled(0xffffffffu);
     put_tile(tile, keys, lane);
-    u32 low = least & 0xffff, high = least >> 16;
+    return picked;
+}
+
+// Row `i`, second step: the winner's (sum << 10 | candidate), and how many candidates are good enough
+// to make it ambiguous. A step of its own, a row later, because the lanes wait for each other most of
+// its time, which the first step of the next row fills.
+__device__ __forceinline__ void compare(const Shared &shared, const Picked &picked, int i, int column, u32 lane) {
+    const u32 low = picked.least & 0xffff, high = picked.least >> 16;
     u32 best = min((low >> 5) << 10 | (lane * R + (low & 31)), (high >> 5) << 10 | (DH + lane * R + (high & 31)));
 #pragma unroll
     for (int step = 1; step < G; step *= 2) best = min(best, __shfl_xor_sync(LANES_MASK, best, step));
@@ -89,7 +103,7 @@ __device__ __forceinline__ void pick_winner(const Shared &shared, Stored &stored
     const u32 limits = both(ambiguous_below(best >> 10)) + 0x7fff7fffu;
 #pragma unroll
     for (int j = 0; j < R; j += 2) {
-        u32 a = limits - sum.v[j], b = limits - sum.v[j + 1];
+        u32 a = limits - picked.sum.v[j], b = limits - picked.sum.v[j + 1];
         if (D < DP) a &= ~(padding(lane, j) << 1), b &= ~(padding(lane, j + 1) << 1);
         // The sign of bytes 1 and 3 of both, as bytes of ones.
         u32 within;
@@ -103,7 +117,7 @@ __device__ __forceinline__ void pick_winner(const Shared &shared, Stored &stored
     if (lane == 0) *(uint2 *)(shared.best(i) + 2 * column) = make_uint2(best, rivals);
 }
 
-// Row `i`, one thread a column: uniqueness and the place between the candidates.
+// Row `i`, third step, one thread a column: uniqueness and the place between the candidates.
 __device__ __forceinline__ void complete(const Shared &shared, int i, int first_column, int width, int y,
                                          int columns, const Results &results) {
     const int column = threadIdx.x % 32, x = first_column + column;

@@ -8,8 +8,14 @@ use crate::matching::{Cost, Params, Paths};
 /// Lanes of a warp.
 const WARP: u32 = 32;
 
+/// Fewest columns of a strip, which all warps' pixels divide.
+const STRIP_MIN: u32 = 8;
+
 /// Most columns of a strip: their number must fit the low bits of a key (`winner.cuh`).
 const STRIP_MAX: u32 = 32;
+
+/// Strips from here on are wide enough for borders of eight columns.
+const WIDE_STRIP: u32 = 24;
 
 /// Registers that the threads of a sweep need at least to keep their vectors.
 const REGISTERS_MIN: u32 = 64;
@@ -18,7 +24,7 @@ const REGISTERS_MIN: u32 = 64;
 /// work: `WINDOWS`, `AHEAD` and `TILES` of `sweep.cuh`.
 const WINDOWS: u32 = 8;
 const AHEAD: u32 = 4;
-const TILES: u32 = 3;
+const TILES: u32 = 4;
 
 /// Columns that the horizontal paths load at a time, and their warps a block.
 const CHUNK: u32 = 32;
@@ -63,6 +69,18 @@ impl Lanes {
     /// Words of a vector: half of the candidates.
     pub fn half(self) -> u32 {
         self.group * self.registers
+    }
+
+    /// The same for the horizontal paths of a cost that takes much arithmetic: half the registers in
+    /// twice the lanes, so that there are twice as many warps to do it while others wait.
+    pub fn horizontal(self, cost: Cost) -> Self {
+        let halved = Lanes { group: 2 * self.group, registers: self.registers / 2 };
+        let cheap = matches!(cost, Cost::Ad { window: 1, .. });
+        if cheap || halved.group > WARP || !halved.registers.is_multiple_of(2) {
+            self
+        } else {
+            halved
+        }
     }
 
     /// Pixels that a warp holds.
@@ -120,7 +138,7 @@ impl Prepared {
         (self.reach + BESIDE + columns.next_multiple_of(CHUNK) + BESIDE).next_multiple_of(32)
     }
 
-    /// Shared memory of a block of the horizontal paths, in bytes.
+    /// Shared memory of a block of the horizontal paths with such lanes, in bytes.
     pub fn horizontal_bytes(self, lanes: Lanes) -> u32 {
         let words = self.window_words(CHUNK + 2 * self.margin, lanes);
         4 * HORIZONTAL_WARPS * 2 * lanes.pixels() * words
@@ -152,33 +170,50 @@ pub(super) struct Block {
 impl Strips {
     /// Strips that all fit the device at once, as they must where diagonal paths cross them; `None`
     /// where there are none.
+    ///
+    /// One wide strip a multiprocessor is better than two narrow ones, because there are fewer borders
+    /// and neighbours to wait for, but not where that leaves many multiprocessors without any.
     pub fn of(params: &Params, width: u32, device: &Properties) -> Option<Self> {
-        let lanes = Lanes::of(params.range.count);
-        let unit = lanes.pixels().max(4);
-        let widths = || (1..).map(|n| n * unit).take_while(|&strip| strip <= STRIP_MAX);
-        let fitting = |halves: bool| {
-            widths().filter(|&strip| strip >= 8).find_map(|strip| {
-                let count = width.div_ceil(strip);
-                let blocks = count * if halves { 2 } else { 1 };
-                let trade = lanes.pixels().max(4);
-                let diagonals = params.paths != Paths::Four;
-                if diagonals && !device.cooperative {
-                    return None;
-                }
-                let resident = blocks.div_ceil(device.multiprocessors.max(1));
-                // Without diagonals strips need not be resident at once; two give each
-                // multiprocessor something to do while one waits.
-                let resident = if diagonals { resident } else { resident.min(2) };
-                let strips = Strips { strip, count, trade, halves, resident };
-                let fits = [false, true].map(|finish| strips.fits(params, finish, device));
-                (fits == [true, true]).then_some(strips)
-            })
-        };
-        if params.paths == Paths::Five {
-            fitting(false)
-        } else {
-            fitting(true).or_else(|| fitting(false))
+        if params.paths != Paths::Four && !device.cooperative {
+            return None;
         }
+        let halves: &[bool] = if params.paths == Paths::Five { &[false] } else { &[true, false] };
+        let most = device.threads_per_multiprocessor / (8 * WARP);
+        halves.iter().find_map(|&halves| {
+            let found: Vec<Strips> = (1..=most)
+                .filter_map(|resident| Self::held(params, width, device, halves, resident))
+                .collect();
+            let busy = |strips: &&Strips| {
+                let blocks = strips.count * strips.sweeps();
+                strips.strip == STRIP_MIN
+                    || 4 * blocks >= 3 * strips.resident * device.multiprocessors
+            };
+            found.iter().find(busy).or(found.first()).copied()
+        })
+    }
+
+    /// The narrowest strips of which all are held with so many a multiprocessor.
+    fn held(
+        params: &Params,
+        width: u32,
+        device: &Properties,
+        halves: bool,
+        resident: u32,
+    ) -> Option<Self> {
+        let pixels = Lanes::of(params.range.count).pixels();
+        let widths = (STRIP_MIN..=STRIP_MAX).step_by(pixels.max(4) as usize);
+        widths.into_iter().find_map(|strip| {
+            let trade = if strip >= WIDE_STRIP { 8 } else { pixels.max(4) };
+            let strips = Strips { strip, count: width.div_ceil(strip), trade, halves, resident };
+            let held = strips.count * strips.sweeps() <= resident * device.multiprocessors;
+            let fits = || [false, true].map(|finish| strips.fits(params, finish, device));
+            (held && fits() == [true, true]).then_some(strips)
+        })
+    }
+
+    /// Sweeps that run at once.
+    pub fn sweeps(&self) -> u32 {
+        if self.halves { 2 } else { 1 }
     }
 
     fn fits(&self, params: &Params, finish: bool, device: &Properties) -> bool {
@@ -203,7 +238,7 @@ impl Strips {
         let main = strip / pixels;
         let border = diagonals * (trade - 1).div_ceil(pixels);
         let right = if params.left_right.is_some() { (half + strip - 1).div_ceil(WARP) } else { 0 };
-        let support = if finish { main + right + 1 } else { 1 };
+        let support = if finish { main + right + 2 } else { 1 };
         let threads = WARP * (main + 2 * border + support);
 
         let slots = strip + trade;

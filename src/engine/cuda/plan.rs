@@ -25,7 +25,7 @@ pub fn specialisations(
     (width, _): (usize, usize),
     device: &Properties,
 ) -> Vec<Unit> {
-    let common = |file| with_params(Unit::new(file), params);
+    let common = |file| with_params(Unit::new(file), params, Lanes::of(params.range.count));
     let mut units = vec![common("features.cu"), common("refine.cu")];
     if let Some(speckle) = params.speckle {
         let unit = common("speckle.cu").define("SPECKLE_SIZE", speckle.size);
@@ -35,7 +35,8 @@ pub fn specialisations(
         units.push(common("paths.cu"));
         return units;
     };
-    units.push(common("horizontal.cu"));
+    let lanes = Lanes::of(params.range.count).horizontal(params.cost);
+    units.push(with_params(Unit::new("horizontal.cu"), params, lanes));
     let sweep = |name: &str, finish: bool, direction: u32| {
         let Block { threads, shared_bytes } = strips.block(params, finish);
         let unit = common("sweep.cu")
@@ -60,8 +61,7 @@ pub fn specialisations(
 }
 
 /// The macros that say what is computed.
-fn with_params(unit: Unit, params: &Params) -> Unit {
-    let lanes = Lanes::of(params.range.count);
+fn with_params(unit: Unit, params: &Params, lanes: Lanes) -> Unit {
     let median = match params.median {
         Median::Off => 0,
         Median::Three => 3,
@@ -303,7 +303,7 @@ impl<'a> Builder<'a> {
                 shared_bytes,
             )?;
             let diagonals = builder.params.paths != Paths::Four;
-            let blocks = strips.count * if strips.halves { 2 } else { 1 };
+            let blocks = strips.count * strips.sweeps();
             ensure!(
                 held > 0 && (!diagonals || held * device.multiprocessors >= blocks),
                 "{blocks} strips of {} columns do not fit the GPU at once ({held} a multiprocessor do); \
@@ -329,7 +329,7 @@ impl<'a> Builder<'a> {
                 Arg::Buffer(builder.winners),
                 Arg::Buffer(builder.right),
             ];
-            let grid = [strips.count, if strips.halves { 2 } else { 1 }];
+            let grid = [strips.count, strips.sweeps()];
             let launch = builder.launch(unit, kernel, grid, [threads, 1], args);
             launch.shared_bytes = shared_bytes;
             launch.cooperative = diagonals;
@@ -350,10 +350,11 @@ impl<'a> Builder<'a> {
         volumes: [BufferId; 2],
     ) {
         let kernel = self.plan.kernel("horizontal", "horizontal");
-        let blocks = self.height.div_ceil(self.lanes.pixels() * HORIZONTAL_WARPS);
+        let lanes = self.lanes.horizontal(self.params.cost);
+        let blocks = self.height.div_ceil(lanes.pixels() * HORIZONTAL_WARPS);
         // Beside the sweeps the device would put all these blocks on the few multiprocessors that
         // have no strip. Claiming shared memory spreads them.
-        let own = self.prepared.horizontal_bytes(self.lanes);
+        let own = self.prepared.horizontal_bytes(lanes);
         let sweeps = strips.resident * (strips.block(self.params, false).shared_bytes + 1024);
         let each = (2 * blocks).div_ceil(device.multiprocessors.max(1));
         let room = device.shared_per_multiprocessor.saturating_sub(sweeps) / each;
@@ -445,16 +446,15 @@ impl<'a> Builder<'a> {
         let pixels = Arg::I32(count as i32);
         let tiles = [self.width.div_ceil(32), self.height.div_ceil(32)];
         let runs = [count.div_ceil(1024) as u32, 1];
-        let launches: [(&'static str, [u32; 2], [u32; 2], Vec<Arg>); 4] = [
-            ("speckle_label", tiles, [32, 8], vec![map, width, height, labels, sizes]),
-            ("speckle_merge", tiles, [32, 2], vec![map, width, height, labels]),
-            ("speckle_count", runs, [256, 1], vec![pixels, labels, sizes]),
-            ("speckle_remove", runs, [256, 1], vec![map, pixels, labels, sizes]),
-        ];
-        for (symbol, grid, block, args) in launches {
+        let mut speckle = |symbol, grid, block, args| {
             let kernel = self.plan.kernel("speckle", symbol);
             self.launch("speckle", kernel, grid, block, args);
-        }
+        };
+        let (map_size, all) = ([map, width, height], [labels, sizes]);
+        speckle("speckle_label", tiles, [32, 8], [&map_size[..], &all].concat());
+        speckle("speckle_merge", tiles, [32, 2], [&map_size[..], &[labels]].concat());
+        speckle("speckle_count", runs, [256, 1], [&[pixels][..], &all].concat());
+        speckle("speckle_remove", runs, [256, 1], [&[map, pixels][..], &all].concat());
     }
 }
 
