@@ -31,13 +31,7 @@ __device__ __forceinline__ u32 match_feature(const Picture &right, int column, i
 
 // min(|a - b|, limit) of the halves, as integers.
 __device__ __forceinline__ u32 truncated_difference(u32 a, u32 b, u32 limit) {
-    u32 difference = sub2(a, b);
-#if __CUDA_ARCH__ >= 800
-    asm("{.reg .b32 t; abs.f16x2 t, %1; min.f16x2 %0, t, %2;}" : "=r"(difference) : "r"(difference), "r"(limit));
-    return difference;
-#else
-    return __vminu2(difference & 0x7fff7fffu, limit);
-#endif
+    return least_magnitude(sub2(a, b), limit);
 }
 
 __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32 steps, int, int) {

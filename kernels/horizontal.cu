@@ -90,7 +90,7 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     horizontal(const u32 *steps, const u32 *base, const u32 *match, int row, int width, int height, int columns,
                u32 *from_left, u32 *from_right) {
-    extern __shared__ u32 windows[];
+    DYNAMIC_SHARED(u32, windows);
     const Features features = {steps, base, match, row};
     if (blockIdx.y == 0) follow<false>(features, width, height, columns, from_left, windows);
     else follow<true>(features, width, height, columns, from_right, windows);

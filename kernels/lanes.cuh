@@ -10,12 +10,8 @@
 // are free: candidates beyond the range hold INFINITE there.
 #pragma once
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "instructions.cuh"
 
-#define LANES_MASK 0xffffffffu
 // Candidates with padding, and half of them.
 #define DP (2 * G * R)
 #define DH (G * R)
@@ -24,62 +20,6 @@ typedef unsigned long long u64;
 // A path cost that never wins, in both halves. As the bits of a half-float it is finite, so that
 // half-float minima order it as the integer minima do.
 #define INFINITE 0x40004000u
-
-__device__ __forceinline__ u32 both(u32 value) { return value * 0x00010001u; }
-
-// Minimum of each half. Halves below 0x7c00 order as integers and as half-floats alike, so chips
-// without packed integer minima (before sm_90) use those of half-floats.
-__device__ __forceinline__ u32 min2(u32 a, u32 b) {
-#if __CUDA_ARCH__ >= 900
-    return __vminu2(a, b);
-#elif __CUDA_ARCH__ >= 800
-    u32 least;
-    asm("min.f16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
-    return least;
-#else
-    return __vminu2(a, b);
-#endif
-}
-
-__device__ __forceinline__ u32 min3(u32 a, u32 b, u32 c) {
-#if __CUDA_ARCH__ >= 900
-    return __vimin3_u16x2(a, b, c);
-#else
-    return min2(min2(a, b), c);
-#endif
-}
-
-// Sum and difference of each half, and a * factor + b. An integer n from 0 to 2047 is the bits of the
-// half-float n * 2^-24, so half-float arithmetic on these bits is exact integer arithmetic as long as
-// results stay within 0 to 2047, and INFINITE stays where it is. It is worth it because half-floats
-// are added by the units that multiply, at twice the rate of packed integers, while the others find
-// minima.
-__device__ __forceinline__ u32 add2(u32 a, u32 b) {
-    u32 sum;
-    asm("add.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
-    return sum;
-}
-__device__ __forceinline__ u32 sub2(u32 a, u32 b) {
-    u32 difference;
-    asm("sub.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
-    return difference;
-}
-// `factor` is a true half-float in both halves.
-__device__ __forceinline__ u32 fma2(u32 a, u32 factor, u32 b) {
-    u32 sum;
-    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(factor), "r"(b));
-    return sum;
-}
-
-// Minimum of unsigned halves that use all 16 bits.
-__device__ __forceinline__ u32 min2_full(u32 a, u32 b) { return __vminu2(a, b); }
-__device__ __forceinline__ u32 min3_full(u32 a, u32 b, u32 c) {
-#if __CUDA_ARCH__ >= 900
-    return __vimin3_u16x2(a, b, c);
-#else
-    return __vminu2(__vminu2(a, b), c);
-#endif
-}
 
 // Lane of the pixel that this lane works for.
 __device__ __forceinline__ u32 group_lane() { return threadIdx.x % G; }
@@ -159,33 +99,4 @@ __device__ __forceinline__ u32 least_of_lanes(u32 a) {
 // Least candidate of a pixel, in both halves.
 __device__ __forceinline__ u32 least_of(const Vector &a) {
     return least_of_lanes(lesser_half(least_of_registers(a)));
-}
-
-// Copies of 4 and 16 bytes to shared memory that the thread need not wait for.
-__device__ __forceinline__ u32 shared_address(const void *p) {
-    return (u32)__cvta_generic_to_shared(p);
-}
-__device__ __forceinline__ void copy4(void *to, const void *from) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from) : "memory");
-#else
-    *(u32 *)to = *(const u32 *)from;
-#endif
-}
-__device__ __forceinline__ void copy16(void *to, const void *from) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
-#else
-    *(uint4 *)to = *(const uint4 *)from;
-#endif
-}
-__device__ __forceinline__ void copies_end_group() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int PENDING> __device__ __forceinline__ void copies_wait() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-#endif
 }

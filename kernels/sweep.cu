@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     sweep(const u32 *steps_down, const u32 *steps_up, const u32 *base, const u32 *match, int row, int width,
           int height, int columns, u32 *outbox, u32 turn, u32 *state, u32 *sums_down, u32 *sums_up,
           const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right) {
-    extern __shared__ uint4 shared_words[];
+    DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared(reinterpret_cast<u32 *>(shared_words));
     const int direction = HALVES ? blockIdx.y : DIRECTION, strip = blockIdx.x, strips = gridDim.x;
     const Rows rows(direction, height);
@@ -245,7 +245,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 #endif
             if (i < rows.count) __syncthreads();
 #if FINISH
-            else support_barrier();
+            // The last rows, when the other warps have ended.
+            else barrier_of_some<32 * SUPPORT_WARPS>();
 #endif
         }
     }

@@ -178,17 +178,10 @@ struct Exchange {
 #pragma unroll
         for (int j = 0; j < R; j++) marked.v[j] = (path.v[j] & 0x00ff00ff) | tag;
 #pragma unroll
-        for (int k = 0; k < R; k += BOX_CHUNK) {
-            const u32 *v = marked.v + k;
-            u32 *at = to + (k / BOX_CHUNK * G + lane) * BOX_CHUNK;
-#if BOX_CHUNK == 4
-            asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
-#else
-            asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(v[0]), "r"(v[1]) : "memory");
-#endif
-        }
-        if (lane == 0)
-            asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to + DH), "r"((least & 0x00ff00ff) | tag) : "memory");
+        for (int k = 0; k < R; k += BOX_CHUNK)
+            store_relaxed<BOX_CHUNK>(to + (k / BOX_CHUNK * G + lane) * BOX_CHUNK, marked.v + k);
+        const u32 marked_least = (least & 0x00ff00ff) | tag;
+        if (lane == 0) store_relaxed<1>(to + DH, &marked_least);
     }
     __device__ __forceinline__ void send(int n, int column, u32 lane, const Vector &right, u32 least_right,
                                          const Vector &left, u32 least_left) const {
@@ -207,18 +200,11 @@ struct Exchange {
             Vector path;
             u32 least, missing;
             do {
-                asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(least) : "l"(words + DH) : "memory");
+                load_relaxed<1>(words + DH, &least);
                 missing = (least ^ mark) & 0xff00ff00;
 #pragma unroll
-                for (int k = 0; k < R; k += BOX_CHUNK) {
-                    const u32 *at = words + (k / BOX_CHUNK * G + lane) * BOX_CHUNK;
-                    u32 *v = path.v + k;
-#if BOX_CHUNK == 4
-                    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(at) : "memory");
-#else
-                    asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "l"(at) : "memory");
-#endif
-                }
+                for (int k = 0; k < R; k += BOX_CHUNK)
+                    load_relaxed<BOX_CHUNK>(words + (k / BOX_CHUNK * G + lane) * BOX_CHUNK, path.v + k);
 #pragma unroll
                 for (int j = 0; j < R; j++) missing |= (path.v[j] ^ mark) & 0xff00ff00;
             } while (missing);

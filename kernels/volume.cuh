@@ -25,12 +25,7 @@ __device__ __forceinline__ void add_packed(Vector &to, const u32 (&words)[BYTE_W
 template <int N> __device__ __forceinline__ void store_words(u32 *to, const u32 (&words)[N]) {
     if (N % 4 == 0) {
 #pragma unroll
-        for (int k = 0; k < N; k += 4)
-            // Written out because the compiler split this store into four in a loop, which took four
-            // times the transactions. No kernel reads what it has stored so, and the next loads need
-            // not wait behind it.
-            asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to + k), "r"(words[k]),
-                         "r"(words[k + 1]), "r"(words[k + 2]), "r"(words[k + 3]));
+        for (int k = 0; k < N; k += 4) store4(to + k, words + k);
     } else if (N % 2 == 0) {
 #pragma unroll
         for (int k = 0; k < N; k += 2) *(uint2 *)(to + k) = make_uint2(words[k], words[k + 1]);

@@ -105,10 +105,7 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
     for (int j = 0; j < R; j += 2) {
         u32 a = limits - picked.sum.v[j], b = limits - picked.sum.v[j + 1];
         if (D < DP) a &= ~(padding(lane, j) << 1), b &= ~(padding(lane, j + 1) << 1);
-        // The sign of bytes 1 and 3 of both, as bytes of ones.
-        u32 within;
-        asm("prmt.b32 %0, %1, %2, 0xfdb9;" : "=r"(within) : "r"(a), "r"(b));
-        rivals |= within & 0x01010101u << j / 2;
+        rivals |= signs(a, b) & 0x01010101u << j / 2;
     }
     rivals = __popc(rivals);
 #pragma unroll
@@ -168,8 +165,4 @@ __device__ __forceinline__ void match_right(const Shared &shared, int i, int thr
 }
 #endif
 
-// The support warps' own barrier, for the last rows, when the others have ended.
-__device__ __forceinline__ void support_barrier() {
-    asm volatile("bar.sync 1, %0;" ::"n"(32 * SUPPORT_WARPS) : "memory");
-}
 #endif

@@ -19,6 +19,7 @@ macro_rules! kernels {
 
 /// The kernels' sources and headers as (name, text). A test holds this equal to the folder.
 pub const FILES: &[(&str, &str)] = &kernels![
+    "instructions.cuh",
     "lanes.cuh",
     "cost.cuh",
     "cost_ad.cuh",

@@ -1,0 +1,147 @@
+// The instructions that CUDA C++ has no name for, and those that differ from chip to chip.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define LANES_MASK 0xffffffffu
+
+// Shared memory of the size that the launch asks for, as an array of `type`.
+#define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+
+__device__ __forceinline__ u32 both(u32 value) { return value * 0x00010001u; }
+
+// Minimum of each half. Halves below 0x7c00 order as integers and as half-floats alike, so chips
+// without packed integer minima (before sm_90) use those of half-floats.
+__device__ __forceinline__ u32 min2(u32 a, u32 b) {
+#if __CUDA_ARCH__ >= 900
+    return __vminu2(a, b);
+#elif __CUDA_ARCH__ >= 800
+    u32 least;
+    asm("min.f16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
+    return least;
+#else
+    return __vminu2(a, b);
+#endif
+}
+
+__device__ __forceinline__ u32 min3(u32 a, u32 b, u32 c) {
+#if __CUDA_ARCH__ >= 900
+    return __vimin3_u16x2(a, b, c);
+#else
+    return min2(min2(a, b), c);
+#endif
+}
+
+// Sum and difference of each half, and a * factor + b. An integer n from 0 to 2047 is the bits of the
+// half-float n * 2^-24, so half-float arithmetic on these bits is exact integer arithmetic as long as
+// results stay within 0 to 2047, and INFINITE stays where it is. It is worth it because half-floats
+// are added by the units that multiply, at twice the rate of packed integers, while the others find
+// minima.
+__device__ __forceinline__ u32 add2(u32 a, u32 b) {
+    u32 sum;
+    asm("add.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+__device__ __forceinline__ u32 sub2(u32 a, u32 b) {
+    u32 difference;
+    asm("sub.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
+    return difference;
+}
+// `factor` is a true half-float in both halves.
+__device__ __forceinline__ u32 fma2(u32 a, u32 factor, u32 b) {
+    u32 sum;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(factor), "r"(b));
+    return sum;
+}
+
+// Minimum of unsigned halves that use all 16 bits.
+__device__ __forceinline__ u32 min2_full(u32 a, u32 b) { return __vminu2(a, b); }
+__device__ __forceinline__ u32 min3_full(u32 a, u32 b, u32 c) {
+#if __CUDA_ARCH__ >= 900
+    return __vimin3_u16x2(a, b, c);
+#else
+    return __vminu2(__vminu2(a, b), c);
+#endif
+}
+
+// min(|a|, limit) of halves that are half-floats whose bits are integers and a sign.
+__device__ __forceinline__ u32 least_magnitude(u32 a, u32 limit) {
+#if __CUDA_ARCH__ >= 800
+    u32 least;
+    asm("{.reg .b32 t; abs.f16x2 t, %1; min.f16x2 %0, t, %2;}" : "=r"(least) : "r"(a), "r"(limit));
+    return least;
+#else
+    return __vminu2(a & 0x7fff7fffu, limit);
+#endif
+}
+
+// The signs of the halves of a and then of b, as bytes that are all ones or zeros.
+__device__ __forceinline__ u32 signs(u32 a, u32 b) {
+    u32 bytes;
+    asm("prmt.b32 %0, %1, %2, 0xfdb9;" : "=r"(bytes) : "r"(a), "r"(b));
+    return bytes;
+}
+
+// Copies of 4 and 16 bytes to shared memory that the thread need not wait for.
+__device__ __forceinline__ u32 shared_address(const void *p) {
+    return (u32)__cvta_generic_to_shared(p);
+}
+__device__ __forceinline__ void copy4(void *to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from) : "memory");
+#else
+    *(u32 *)to = *(const u32 *)from;
+#endif
+}
+__device__ __forceinline__ void copy16(void *to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+#else
+    *(uint4 *)to = *(const uint4 *)from;
+#endif
+}
+__device__ __forceinline__ void copies_end_group() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int PENDING> __device__ __forceinline__ void copies_wait() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
+}
+
+// Stores 16 bytes. Written out because the compiler split such a store into four in a loop, which took
+// four times the transactions. No kernel reads what it has stored so, and the next loads need not wait
+// behind it.
+__device__ __forceinline__ void store4(u32 *to, const u32 *words) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]));
+}
+
+// Words that other blocks read and write meanwhile: each is written or read whole.
+template <int N> __device__ __forceinline__ void store_relaxed(u32 *to, const u32 *words) {
+    static_assert(N == 1 || N == 2 || N == 4, "as many words as an instruction takes");
+    if (N == 4)
+        asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[N > 1]), "r"(words[N > 2 ? 2 : 0]), "r"(words[N > 2 ? 3 : 0]) : "memory");
+    else if (N == 2)
+        asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(words[0]), "r"(words[N > 1]) : "memory");
+    else
+        asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(words[0]) : "memory");
+}
+template <int N> __device__ __forceinline__ void load_relaxed(const u32 *from, u32 *words) {
+    static_assert(N == 1 || N == 2 || N == 4, "as many words as an instruction takes");
+    if (N == 4)
+        asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(words[0]), "=r"(words[N > 1]), "=r"(words[N > 2 ? 2 : 0]), "=r"(words[N > 2 ? 3 : 0]) : "l"(from) : "memory");
+    else if (N == 2)
+        asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[N > 1]) : "l"(from) : "memory");
+    else
+        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(words[0]) : "l"(from) : "memory");
+}
+
+// A barrier among THREADS threads of a block, other than that of the whole block.
+template <int THREADS> __device__ __forceinline__ void barrier_of_some() {
+    asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
+}
