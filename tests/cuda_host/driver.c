@@ -1,5 +1,6 @@
 /* A CUDA driver without a GPU, for the tests of the engine's host side: memory is the host's, copies
- * happen at once, kernels do nothing. It keeps count of everything that it hands out, notices what is
+ * happen at once, kernels do nothing, or, where they are the emulation's (tests/cuda_emulated), run on the
+ * processor. It keeps count of everything that it hands out, notices what is
  * used after it was freed, and fails where it is told to:
  *
  * FAKE_DRIVER    CUDA version of the driver, 13000
@@ -8,8 +9,12 @@
  * FAKE_FREE_MIB  free memory
  * FAKE_FAIL_AT   number of the launch, from 1, that fails with CUDA_ERROR_ILLEGAL_ADDRESS; all that
  *                follows fails as well, as on a real device
+ * FAKE_EMULATES  what is loaded are paths of libraries that hold the kernels
+ * FAKE_SHARED    shared memory of a block in KiB, 99
  * FAKE_REPORT    file that receives, at the end, what was not freed and what was used wrongly */
 
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,6 +32,7 @@ struct thing {
     int alive;
     size_t bytes;
     void *memory;
+    struct thing *next; /* of the device's memory */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -97,8 +103,8 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 75: *value = sm / 10; break;
     case 76: *value = sm % 10; break;
     case 16: *value = 24; break;             /* multiprocessors */
-    case 97: *value = 99 << 10; break;       /* shared memory of a block */
-    case 81: *value = 100 << 10; break;      /* of a multiprocessor */
+    case 97: *value = setting("FAKE_SHARED", 99) << 10; break;       /* shared memory of a block */
+    case 81: *value = (setting("FAKE_SHARED", 99) + 1) << 10; break;      /* of a multiprocessor */
     case 39: *value = 1536; break;           /* threads */
     case 82: *value = 65536; break;          /* registers */
     case 38: *value = 6 << 20; break;        /* L2 */
@@ -133,19 +139,32 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
     return current ? failed : NO_CONTEXT;
 }
 
-/* Addresses of the device are those of things, so that an offset into one is noticed as such. */
+static struct thing *device_memory;
+
+/* The memory that begins at this address: an offset into one is noticed as such. */
+static struct thing *at(uint64_t address) {
+    pthread_mutex_lock(&lock);
+    struct thing *thing = device_memory;
+    while (thing && (uint64_t)thing->memory != address) thing = thing->next;
+    pthread_mutex_unlock(&lock);
+    return thing;
+}
 int cuMemAlloc_v2(uint64_t *out, size_t bytes) {
     if (!current) return NO_CONTEXT;
     if (used + bytes > (size_t)setting("FAKE_FREE_MIB", 8192) << 20) return NO_MEMORY;
     struct thing *thing = make(DEVICE_MEMORY, bytes);
-    thing->memory = malloc(bytes);
+    thing->memory = aligned_alloc(512, (bytes + 511) / 512 * 512);
     memset(thing->memory, 0xa5, bytes);
+    pthread_mutex_lock(&lock);
     used += bytes;
-    *out = (uint64_t)thing;
+    thing->next = device_memory;
+    device_memory = thing;
+    pthread_mutex_unlock(&lock);
+    *out = (uint64_t)thing->memory;
     return failed;
 }
 int cuMemFree_v2(uint64_t address) {
-    struct thing *thing = (struct thing *)address;
+    struct thing *thing = at(address);
     int result = destroy(thing, DEVICE_MEMORY);
     if (result != INVALID) { used -= thing->bytes; free(thing->memory); thing->memory = NULL; }
     return result;
@@ -165,19 +184,19 @@ int cuMemFreeHost(void *memory) {
 }
 
 static int memory(uint64_t address, size_t bytes) {
-    struct thing *thing = (struct thing *)address;
+    struct thing *thing = at(address);
     if (!is(thing, DEVICE_MEMORY)) return 0;
     if (bytes > thing->bytes) __sync_fetch_and_add(&misuses, 1);
     return bytes <= thing->bytes;
 }
 int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) {
     if (!memory(to, bytes)) return INVALID;
-    memset(((struct thing *)to)->memory, value, bytes);
+    memset((void *)to, value, bytes);
     return failed;
 }
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
     if (!memory(to, bytes)) return INVALID;
-    memcpy(((struct thing *)to)->memory, from, bytes);
+    memcpy((void *)to, from, bytes);
     return failed;
 }
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, struct thing *stream) {
@@ -195,14 +214,14 @@ int cuMemcpy2DAsync_v2(const struct copy *copy, struct thing *stream) {
     if (!is(stream, STREAM) || copy->from_kind != 1 || copy->to_kind != 2 || copy->width > copy->to_pitch) return INVALID;
     if (!memory(copy->to, copy->to_pitch * copy->height)) return INVALID;
     for (size_t y = 0; y < copy->height; y++)
-        memcpy((char *)((struct thing *)copy->to)->memory + y * copy->to_pitch,
+        memcpy((char *)copy->to + y * copy->to_pitch,
                copy->from_host + y * copy->from_pitch, copy->width);
     direct++;
     return failed;
 }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct thing *stream) {
     if (!is(stream, STREAM) || !memory(from, bytes)) return INVALID;
-    memcpy(to, ((struct thing *)from)->memory, bytes);
+    memcpy(to, (const void *)from, bytes);
     return failed;
 }
 
@@ -237,12 +256,26 @@ int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t
 
 int cuModuleLoadData(struct thing **out, const void *image) {
     *out = make(MODULE, 0);
+    if (setting("FAKE_EMULATES", 0)) {
+        (*out)->memory = dlopen(image, RTLD_NOW | RTLD_LOCAL);
+        if (!(*out)->memory) { fprintf(stderr, "%s\n", dlerror()); return INVALID; }
+    }
     return current ? failed : NO_CONTEXT;
 }
 int cuModuleUnload(struct thing *module) { return destroy(module, MODULE); }
+/* A function is its module, or in the emulation a thing of its own that is never counted. */
+typedef void kernel(void **arguments, const unsigned *grid, const unsigned *block, unsigned shared, int together);
 int cuModuleGetFunction(struct thing **out, struct thing *module, const char *name) {
     *out = module;
-    return is(module, MODULE) ? failed : INVALID;
+    if (!is(module, MODULE)) return INVALID;
+    if (module->memory) {
+        char symbol[256];
+        snprintf(symbol, sizeof symbol, "emulated_%s", name);
+        *out = calloc(1, sizeof **out);
+        **out = (struct thing){.kind = MODULE, .alive = 1, .memory = dlsym(module->memory, symbol)};
+        if (!(*out)->memory) return INVALID;
+    }
+    return failed;
 }
 int cuFuncSetAttribute(struct thing *function, int attribute, int value) { return is(function, MODULE) ? failed : INVALID; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct thing *function, int threads, size_t shared) {
@@ -258,7 +291,16 @@ static int launch(void) {
 struct config { unsigned grid[3], block[3], shared; struct thing *stream; void *attributes; unsigned count; };
 int cuLaunchKernelEx(const struct config *config, struct thing *function, void **arguments, void **extra) {
     if (!is(function, MODULE) || !is(config->stream, STREAM)) return INVALID;
-    return launch();
+    int result = launch();
+    if (result == OK && function->memory) {
+        /* One kernel at a time: the emulation keeps its state in globals. */
+        static pthread_mutex_t running = PTHREAD_MUTEX_INITIALIZER;
+        pthread_mutex_lock(&running);
+        kernel *run = (kernel *)function->memory;
+        run(arguments, config->grid, config->block, config->shared, config->count > 0);
+        pthread_mutex_unlock(&running);
+    }
+    return result;
 }
 
 /* A graph counts its kernels in `bytes`. */

@@ -1,0 +1,318 @@
+// What kernels/instructions.cuh and CUDA itself provide, on a processor: a thread of a kernel is a
+// fiber, and the lanes of a warp, the threads of a block and the blocks of a cooperative launch take
+// turns wherever they would wait for each other. Slow, but the kernels' own source runs as it is.
+#pragma once
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+struct alignas(8) uint2 { u32 x, y; };
+struct alignas(16) uint4 { u32 x, y, z, w; };
+inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
+inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+// Blocks that have such arrays run one after the other.
+#define __shared__ static
+#define DYNAMIC_SHARED(type, name) type *name = reinterpret_cast<type *>(emulated::now->block->shared.data())
+#define __CUDA_ARCH__ 750
+#define LANES_MASK 0xffffffffu
+
+namespace emulated {
+struct dim { u32 x, y, z; };
+
+// Those who wait for each other: all go on when as many as are needed have come.
+struct Meeting {
+    u32 come = 0, times = 0;
+};
+struct Warp {
+    Meeting meeting;
+    u32 values[2][32];
+};
+struct Block {
+    dim index;
+    std::vector<uint4> shared;
+    std::vector<Warp> warps;
+    Meeting all, some;
+    u32 threads, ended = 0;
+};
+struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    Block *block;
+    Warp *warp;
+    dim index;
+    u32 lane;
+    bool ended = false;
+    // Not worth waking up while *meeting is still `times`.
+    const u32 *meeting = nullptr;
+    u32 times = 0;
+};
+inline Fiber *now;
+inline ucontext_t scheduler;
+inline dim grid_size, block_size;
+inline void (*body)(void **);
+inline void **body_arguments;
+
+inline void pause() { swapcontext(&now->context, &scheduler); }
+
+inline void meet(Meeting &meeting, u32 needed) {
+    if (++meeting.come >= needed) {
+        meeting.come = 0;
+        meeting.times++;
+        return;
+    }
+    now->meeting = &meeting.times;
+    now->times = meeting.times;
+    pause();
+    now->meeting = nullptr;
+}
+
+// Everybody's value of this meeting of a warp; those of the one before may still be read.
+inline const u32 *exchange(u32 value) {
+    Warp &warp = *now->warp;
+    u32 *values = warp.values[warp.meeting.times & 1];
+    values[now->lane] = value;
+    meet(warp.meeting, 32);
+    return values;
+}
+
+inline void start() {
+    body(body_arguments);
+    now->ended = true;
+    now->block->ended++;
+    pause();
+}
+
+inline void run(std::vector<Block *> blocks) {
+    const u32 count = block_size.x * block_size.y * block_size.z;
+    const size_t stack = 64 << 10;
+    std::vector<Fiber> fibers(blocks.size() * count);
+    for (size_t i = 0; i < fibers.size(); i++) {
+        Fiber &fiber = fibers[i];
+        u32 thread = i % count;
+        fiber.block = blocks[i / count];
+        fiber.warp = &fiber.block->warps[thread / 32];
+        fiber.lane = thread % 32;
+        fiber.index = {thread % block_size.x, thread / block_size.x % block_size.y, thread / block_size.x / block_size.y};
+        fiber.stack.reset(new char[stack]);
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack.get();
+        fiber.context.uc_stack.ss_size = stack;
+        fiber.context.uc_link = nullptr;
+        makecontext(&fiber.context, start, 0);
+    }
+    // A round in which nobody could go on is a deadlock of the kernel.
+    for (bool ended = false, moved = true; !ended;) {
+        if (!moved) {
+            fprintf(stderr, "the threads of a kernel wait for each other\n");
+            abort();
+        }
+        ended = true, moved = false;
+        for (Fiber &fiber : fibers) {
+            if (fiber.ended) continue;
+            ended = false;
+            if (fiber.meeting && *fiber.meeting == fiber.times) continue;
+            moved = true;
+            now = &fiber;
+            swapcontext(&scheduler, &fiber.context);
+        }
+        moved |= ended;
+    }
+}
+
+inline void launch(void (*function)(void **), void **arguments, const u32 *grid, const u32 *block, u32 shared, bool together) {
+    grid_size = {grid[0], grid[1], grid[2]};
+    block_size = {block[0], block[1], block[2]};
+    body = function;
+    body_arguments = arguments;
+    std::vector<std::unique_ptr<Block>> waiting;
+    std::vector<Block *> blocks;
+    for (u32 y = 0; y < grid[1]; y++)
+        for (u32 x = 0; x < grid[0]; x++) {
+            auto made = std::make_unique<Block>();
+            made->index = {x, y, 0};
+            made->threads = block[0] * block[1] * block[2];
+            made->warps.resize((made->threads + 31) / 32);
+            made->shared.resize(shared / 16 + 1, uint4{0xa5a5a5a5, 0xa5a5a5a5, 0xa5a5a5a5, 0xa5a5a5a5});
+            if (together) {
+                blocks.push_back(made.get());
+                waiting.push_back(std::move(made));
+            } else {
+                run({made.get()});
+            }
+        }
+    if (together) run(blocks);
+}
+
+template <class... A, size_t... I>
+void call(void (*function)(A...), void **arguments, std::index_sequence<I...>) {
+    function(*static_cast<A *>(arguments[I])...);
+}
+template <class... A> void call(void (*function)(A...), void **arguments) {
+    call(function, arguments, std::index_sequence_for<A...>());
+}
+
+// A function of the halves, or of the bytes.
+template <class F> u32 halves(F f) { return (f(0) & 0xffff) | (f(16) & 0xffff) << 16; }
+template <class F> u32 bytes(F f) {
+    u32 all = 0;
+    for (int shift = 0; shift < 32; shift += 8) all |= (f(shift) & 0xff) << shift;
+    return all;
+}
+inline u32 half(u32 a, int shift) { return a >> shift & 0xffff; }
+inline int signed_half(u32 a, int shift) { return (int16_t)(a >> shift); }
+// A half-float as a number of units of 2^-24. Exact for the small integers that kernels compute with;
+// others only have to stay large.
+inline int64_t units(u32 half) {
+    int exponent = half >> 10 & 31, mantissa = half & 1023;
+    int64_t magnitude = exponent == 0 ? mantissa : (int64_t)(1024 + mantissa) << (exponent - 1);
+    return half & 0x8000 ? -magnitude : magnitude;
+}
+inline u32 half_of(int64_t units) {
+    u32 sign = units < 0 ? 0x8000 : 0;
+    u64 magnitude = units < 0 ? -units : units;
+    int exponent = 0;
+    // Round to nearest, ties to even, where more than eleven bits are taken.
+    u64 kept = magnitude;
+    while (kept >= 2048) {
+        exponent++;
+        u64 unit = 1ull << exponent;
+        kept = magnitude >> exponent;
+        u64 rest = magnitude & (unit - 1);
+        if (rest > unit / 2 || (rest == unit / 2 && kept & 1)) kept++;
+    }
+    if (kept < 1024) return sign | (u32)kept;
+    return sign | (u32)(exponent + 1) << 10 | (u32)(kept - 1024);
+}
+}  // namespace emulated
+
+#define threadIdx (emulated::now->index)
+#define blockIdx (emulated::now->block->index)
+#define gridDim (emulated::grid_size)
+#define blockDim (emulated::block_size)
+
+inline int min(int a, int b) { return a < b ? a : b; }
+inline u32 min(u32 a, u32 b) { return a < b ? a : b; }
+inline u32 min(u32 a, int b) { return min(a, (u32)b); }
+inline u32 min(int a, u32 b) { return min((u32)a, b); }
+inline size_t min(size_t a, size_t b) { return a < b ? a : b; }
+inline int max(int a, int b) { return a > b ? a : b; }
+
+inline void __syncthreads() {
+    emulated::Block &block = *emulated::now->block;
+    emulated::meet(block.all, block.threads - block.ended);
+}
+template <int THREADS> void barrier_of_some() { emulated::meet(emulated::now->block->some, THREADS); }
+inline void __syncwarp() { emulated::exchange(0); }
+inline u32 __shfl_sync(u32, u32 value, u32 lane) { return emulated::exchange(value)[lane & 31]; }
+inline u32 __shfl_xor_sync(u32, u32 value, u32 mask) { return emulated::exchange(value)[emulated::now->lane ^ mask]; }
+inline int __shfl_up_sync(u32, int value, u32 by) {
+    const u32 *values = emulated::exchange(value);
+    u32 lane = emulated::now->lane;
+    return lane >= by ? (int)values[lane - by] : value;
+}
+inline u32 __ballot_sync(u32, bool value) {
+    const u32 *values = emulated::exchange(value);
+    u32 ballot = 0;
+    for (int lane = 0; lane < 32; lane++) ballot |= (u32)(values[lane] != 0) << lane;
+    return ballot;
+}
+inline bool __any_sync(u32, bool value) { return __ballot_sync(0, value) != 0; }
+
+template <class F> u32 emulated_atomic(u32 *at, F f) { u32 before = *at; *at = f(before); return before; }
+inline u32 atomicMin(u32 *at, u32 value) { return emulated_atomic(at, [&](u32 old) { return min(old, value); }); }
+inline u32 atomicAdd(u32 *at, u32 value) { return emulated_atomic(at, [&](u32 old) { return old + value; }); }
+inline u32 atomicOr(u32 *at, u32 value) { return emulated_atomic(at, [&](u32 old) { return old | value; }); }
+
+inline u32 __byte_perm(u32 a, u32 b, u32 selector) {
+    u64 both = (u64)b << 32 | a;
+    u32 result = 0;
+    for (int k = 0; k < 4; k++) result |= (u32)(both >> 8 * (selector >> 4 * k & 7) & 0xff) << 8 * k;
+    return result;
+}
+inline int __popc(u32 a) { return __builtin_popcount(a); }
+inline int __clz(u32 a) { return a ? __builtin_clz(a) : 32; }
+inline int __ffs(u32 a) { return __builtin_ffs(a); }
+inline u32 __dp4a(u32 a, u32 b, u32 c) {
+    for (int shift = 0; shift < 32; shift += 8) c += (a >> shift & 0xff) * (b >> shift & 0xff);
+    return c;
+}
+inline u32 __vminu4(u32 a, u32 b) { return emulated::bytes([&](int s) { return min(a >> s & 0xff, b >> s & 0xff); }); }
+inline u32 __vabsdiffu4(u32 a, u32 b) {
+    return emulated::bytes([&](int s) { return (u32)std::abs((int)(a >> s & 0xff) - (int)(b >> s & 0xff)); });
+}
+inline u32 __vminu2(u32 a, u32 b) {
+    return emulated::halves([&](int s) { return min(emulated::half(a, s), emulated::half(b, s)); });
+}
+inline u32 __vmins2(u32 a, u32 b) {
+    return emulated::halves([&](int s) { return (u32)min(emulated::signed_half(a, s), emulated::signed_half(b, s)); });
+}
+inline u32 __vmaxs2(u32 a, u32 b) {
+    return emulated::halves([&](int s) { return (u32)max(emulated::signed_half(a, s), emulated::signed_half(b, s)); });
+}
+inline u32 __vcmpeq2(u32 a, u32 b) {
+    return emulated::halves([&](int s) { return emulated::half(a, s) == emulated::half(b, s) ? 0xffffu : 0u; });
+}
+
+// What kernels/instructions.cuh defines.
+inline u32 both(u32 value) { return value * 0x00010001u; }
+inline u32 min2(u32 a, u32 b) { return __vminu2(a, b); }
+inline u32 min3(u32 a, u32 b, u32 c) { return min2(min2(a, b), c); }
+inline u32 min2_full(u32 a, u32 b) { return __vminu2(a, b); }
+inline u32 min3_full(u32 a, u32 b, u32 c) { return min2(min2(a, b), c); }
+inline u32 add2(u32 a, u32 b) {
+    using namespace emulated;
+    return halves([&](int s) { return half_of(units(half(a, s)) + units(half(b, s))); });
+}
+inline u32 sub2(u32 a, u32 b) {
+    using namespace emulated;
+    return halves([&](int s) { return half_of(units(half(a, s)) - units(half(b, s))); });
+}
+// `factor` is a whole number of at most 8.
+inline u32 fma2(u32 a, u32 factor, u32 b) {
+    using namespace emulated;
+    return halves([&](int s) { return half_of(units(half(a, s)) * (units(half(factor, s)) >> 24) + units(half(b, s))); });
+}
+inline u32 least_magnitude(u32 a, u32 limit) { return __vminu2(a & 0x7fff7fffu, limit); }
+inline u32 signs(u32 a, u32 b) {
+    u32 halves[4] = {a & 0xffff, a >> 16, b & 0xffff, b >> 16}, bytes = 0;
+    for (int k = 0; k < 4; k++) bytes |= (halves[k] & 0x8000 ? 0xffu : 0u) << 8 * k;
+    return bytes;
+}
+inline void copy4(void *to, const void *from) { memcpy(to, from, 4); }
+inline void copy16(void *to, const void *from) {
+    if (((uintptr_t)to | (uintptr_t)from) & 15) { fprintf(stderr, "a copy of 16 bytes is not aligned\n"); abort(); }
+    memcpy(to, from, 16);
+}
+inline void copies_end_group() {}
+template <int PENDING> void copies_wait() {}
+inline void store4(u32 *to, const u32 *words) { memcpy(to, words, 16); }
+template <int N> void store_relaxed(u32 *to, const u32 *words) { memcpy(to, words, 4 * N); }
+// Kernels read so what they wait for; a kernel that is broken may wait for ever.
+template <int N> void load_relaxed(const u32 *from, u32 *words) {
+    static long reads = 0;
+    if (++reads > 50000000) {
+        fprintf(stderr, "the threads of a kernel wait for what never comes, so the maps differ\n");
+        exit(1);
+    }
+    emulated::pause();
+    memcpy(words, from, 4 * N);
+}

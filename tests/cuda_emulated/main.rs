@@ -1,0 +1,221 @@
+//! The CUDA kernels on machines without a GPU: their own source, compiled by the processor's compiler
+//! (`nvrtc.cpp`) against a header that plays the lanes of a warp, the threads of a block and the blocks of
+//! a launch (`instructions.cuh`), under the driver of tests/cuda_host. The whole engine runs as it does on
+//! a GPU, only slowly, and must give the bytes of the reference; and kernels that are broken on purpose
+//! must not.
+//!
+//! What this cannot show is what the hardware decides: instructions of newer chips, memory that other
+//! threads have not written yet. tests/cuda_parity.rs is for machines with a GPU.
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The folder with both libraries, compiled once.
+fn libraries() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emulated");
+        std::fs::create_dir_all(folder.join("kernels")).unwrap();
+        let build = |compiler: &str, arguments: &[&str], source: &str, library: &str| {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
+            let mut command = Command::new(compiler);
+            command.args(["-shared", "-fPIC", "-O1", "-pthread"]).args(arguments).arg("-o");
+            let status = command.arg(folder.join(library)).arg(source).arg("-ldl").status();
+            assert!(status.expect("the compilers that building stereod needs too").success());
+        };
+        build("cc", &[], "cuda_host/driver.c", "libcuda.so");
+        build("c++", &["-std=c++20"], "cuda_emulated/nvrtc.cpp", "libnvrtc.so");
+        folder
+    })
+}
+
+/// Two pictures that are alike but for shifts and noise, as files.
+fn pictures(width: usize, height: usize) -> [PathBuf; 2] {
+    let mut state = 88_172_645_463_325_252u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as usize
+    };
+    // Patches of one brightness, some of them noisy, so that there is much to be told apart and much
+    // that cannot be.
+    let scene: Vec<u8> = (0..(width + 64) * height)
+        .map(|i| {
+            let (x, y) = (i % (width + 64), i / (width + 64));
+            let patch = (x / 7 * 31 + y / 5 * 17) % 11 * 23;
+            let noise = if (x / 20 + y / 9) % 3 == 0 { 0 } else { random() % 25 };
+            (patch + noise).min(255) as u8
+        })
+        .collect();
+    let at = |x: usize, y: usize| scene[y * (width + 64) + x];
+    let left: Vec<u8> = (0..width * height).map(|i| at(i % width + 8, i / width)).collect();
+    let right: Vec<u8> = (0..width * height)
+        .map(|i| {
+            let (x, y) = (i % width, i / width);
+            let shift = 8 + (x / 13 + y / 6) % 7;
+            at(x + shift, y).wrapping_add((random() % 5) as u8)
+        })
+        .collect();
+    [("left", left), ("right", right)].map(|(name, pixels)| {
+        let path = libraries().join(format!("{name}-{width}x{height}.pgm"));
+        let mut file = format!("P5\n{width} {height}\n255\n").into_bytes();
+        file.extend(pixels);
+        // Written by several tests at once: the name appears with all of it.
+        let own =
+            libraries().join(format!("{name}-{width}x{height}-{:?}", std::thread::current().id()));
+        std::fs::write(&own, file).unwrap();
+        std::fs::rename(own, &path).unwrap();
+        path
+    })
+}
+
+/// Matches with the emulated engine and the reference: whether they agree, and what was said.
+fn verify(
+    size: (usize, usize),
+    arguments: &[&str],
+    broken: Option<(&str, &str)>,
+) -> (bool, String) {
+    let [left, right] = pictures(size.0, size.1);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    if let Some((old, new)) = broken {
+        command.env("EMULATED_OLD", old).env("EMULATED_NEW", new);
+    }
+    let output = tempfile::tempdir().unwrap();
+    let run = command
+        .args(["match", "--engine", "cuda", "--verify", "-o"])
+        .arg(output.path().join("disparity.png"))
+        .args([left, right])
+        .args(arguments)
+        .env("LD_LIBRARY_PATH", libraries())
+        .env("CUDA_HOME", "/nonexistent")
+        .env("CUDA_PATH", "/nonexistent")
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("STEREOD_ENGINE_KERNEL_CACHE", "off")
+        .env("FAKE_EMULATES", "1")
+        .env("EMULATED_FOLDER", libraries().join("kernels"))
+        .env("EMULATED_HEADER", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda_emulated"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts");
+    let said =
+        String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+    let agrees = said.contains("identical with the reference");
+    assert!(agrees == run.status.success(), "{arguments:?}: {said}");
+    assert!(
+        agrees || said.contains("differ"),
+        "neither alike nor different: {arguments:?}: {said}"
+    );
+    (agrees, said)
+}
+
+fn same(size: (usize, usize), arguments: &[&str]) {
+    let (agrees, said) = verify(size, arguments, None);
+    assert!(agrees, "{size:?} {arguments:?}: {said}");
+}
+
+const SIZE: (usize, usize) = (61, 23);
+
+#[test]
+fn every_cost_gives_the_bytes_of_the_reference() {
+    same(SIZE, &["-d", "16"]);
+    same(SIZE, &["-d", "20", "--cost", "census"]);
+    same(SIZE, &["-d", "20", "--cost", "census", "--census-window", "9x7", "--speckle-size", "20"]);
+    same(SIZE, &["-d", "20", "--cost", "ad", "--ad-window", "1"]);
+    same(SIZE, &["-d", "20", "--cost", "ad", "--ad-window", "5", "--ad-truncation", "60"]);
+}
+
+#[test]
+fn every_set_of_paths_and_every_range_gives_the_bytes_of_the_reference() {
+    same(SIZE, &["-d", "33", "--paths", "4", "--min-disparity", "-9", "--p2-mode", "fixed"]);
+    same(SIZE, &["-d", "64", "--paths", "5", "--p2-mode", "inverse-gradient", "--median", "5"]);
+    same((37, 9), &["-d", "128", "--cost", "ad", "--ad-window", "1", "--p2", "120"]);
+    same((1, 1), &["-d", "1"]);
+    same((3, 40), &["-d", "5", "--min-disparity", "2"]);
+}
+
+#[test]
+fn the_plain_way_gives_the_bytes_of_the_reference() {
+    same((23, 9), &["-d", "1000", "--uniqueness", "0"]);
+    same((23, 9), &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"]);
+}
+
+/// A kernel that is broken in one place: the text, what takes its place, and the settings that show it.
+type Broken = (&'static str, &'static str, &'static [&'static str]);
+
+const AD: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1"];
+// The pictures' disparities lie across the middle of the padded range, or reach its last candidate.
+const ACROSS: &[&str] =
+    &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
+const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
+const COMBINED: &[&str] = &["-d", "16"];
+const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"];
+
+const BROKEN: [Broken; 18] = [
+    // The recurrence: P1, and the neighbour of the last candidate of a lane.
+    ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
+    ("lane == G - 1 ? 0x5432u", "lane == G - 1 ? 0x3210u", ACROSS),
+    // A candidate beyond the range takes part.
+    ("(d < D ? 0u", "(d <= D ? 0u", SHORT),
+    // The penalty of the wrong horizontal direction.
+    ("LEFTWARDS ? 0x4242u : 0x4141u", "LEFTWARDS ? 0x4141u : 0x4141u", AD),
+    // Paths come in from beyond the right border; strips mix up their borders, or trade too few.
+    ("first_column + window_x - TRADE - MARGIN >= width", "false", AD),
+    (
+        "side == 0 ? column : STRIP + column, lane, path",
+        "side == 0 ? column : STRIP + column, lane, filled(0)",
+        AD,
+    ),
+    ("(column - (STRIP - TRADE)) * BOX", "(STRIP - 1 - column) * BOX", AD),
+    // The two sweeps' sums, and a tie that goes to the larger disparity.
+    ("other_sums += step", "other_sums -= step", AD),
+    ("sum.v[j + 1] * 32 + both(j + 1)", "sum.v[j + 1] * 32 + both(j)", AD),
+    ("(b * 100 + 99 - UNIQUENESS)", "(b * 100 + 100 - UNIQUENESS + 200)", AD),
+    ("33 * den) / (2 * den) - 16", "32 * den) / (2 * den) - 16", AD),
+    ("(int)(key & 31) - (STRIP - 1) + thread", "(int)(key & 31) - (STRIP - 3) + thread", AD),
+    ("u32 low = (invalid + 0x00010001u) >> 1", "u32 low = invalid >> 1", AD),
+    // The costs.
+    ("value < centre", "value <= centre", COMBINED),
+    ("return g < 0 ? 0x8000u | -g : g", "return g < 0 ? -g : g", COMBINED),
+    (
+        "return size >= (u32)(SPECKLE_SIZE)",
+        "return size > (u32)(SPECKLE_SIZE)",
+        &["-d", "16", "--median", "0", "--speckle-size", "2", "--speckle-range", "0"],
+    ),
+    (
+        "low[j] = high[j] = AREA / 2",
+        "low[j] = high[j] = 0",
+        &["-d", "20", "--cost", "ad", "--ad-window", "3"],
+    ),
+    // The plain way: the penalty of the wrong diagonal.
+    (": dx > 0 ? 2 : 3", ": dx > 0 ? 3 : 2", PLAIN),
+];
+
+#[test]
+fn broken_kernels_are_noticed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+    let files: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+        .collect();
+    let mut unnoticed = Vec::new();
+    for (old, new, arguments) in BROKEN {
+        let places: usize = files.iter().map(|text| text.matches(old).count()).sum();
+        assert!(places > 0, "`{old}` is nowhere in kernels/");
+        let size = if arguments == PLAIN { (23, 9) } else { SIZE };
+        if verify(size, arguments, Some((old, new))).0 {
+            unnoticed.push(old);
+        }
+    }
+    assert!(
+        unnoticed.is_empty(),
+        "kernels that were broken here gave the right bytes: {unnoticed:#?}"
+    );
+}

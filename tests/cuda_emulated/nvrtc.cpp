@@ -1,0 +1,101 @@
+// NVRTC for the emulation: hands the kernels to the processor's own compiler. What it returns as a cubin
+// is the path of the library that came out.
+//
+// EMULATED_FOLDER   where libraries are kept
+// EMULATED_HEADER   folder of the header that takes the place of kernels/instructions.cuh
+// EMULATED_OLD      text of the kernels that is replaced by ...
+// EMULATED_NEW      ... this, to break them
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+
+static void break_kernel(std::string &text) {
+    const char *before = getenv("EMULATED_OLD"), *after = getenv("EMULATED_NEW");
+    size_t place = before ? text.find(before) : std::string::npos;
+    if (place != std::string::npos) text.replace(place, strlen(before), after);
+}
+
+struct Program {
+    std::string source, log, output;
+    std::map<std::string, std::string> headers;
+};
+
+extern "C" {
+int nvrtcVersion(int *major, int *minor) { *major = 13; *minor = 0; return 0; }
+int nvrtcGetNumSupportedArchs(int *count) { *count = 1; return 0; }
+int nvrtcGetSupportedArchs(int *archs) { archs[0] = 90; return 0; }
+int nvrtcCreateProgram(Program **out, const char *source, const char *, int count, const char *const *texts,
+                       const char *const *names) {
+    *out = new Program;
+    (*out)->source = source;
+    for (int i = 0; i < count; i++) (*out)->headers[names[i]] = texts[i];
+    return 0;
+}
+int nvrtcDestroyProgram(Program **program) { delete *program; *program = nullptr; return 0; }
+
+int nvrtcCompileProgram(Program *program, int count, const char *const *options) {
+    break_kernel(program->source);
+    for (auto &[name, text] : program->headers) break_kernel(text);
+    std::string all = program->source, macros;
+    for (int i = 0; i < count; i++)
+        if (!strncmp(options[i], "-D", 2)) macros += std::string(" '") + options[i] + "'";
+    for (auto &[name, text] : program->headers) all += text;
+    std::ifstream replaced(std::string(getenv("EMULATED_HEADER")) + "/instructions.cuh");
+    std::stringstream replacement;
+    replacement << replaced.rdbuf();
+    program->headers["instructions.cuh"] = replacement.str();
+    all += replacement.str() + macros;
+
+    namespace fs = std::filesystem;
+    char number[32];
+    snprintf(number, sizeof number, "%016zx", std::hash<std::string>()(all));
+    fs::path folder = fs::path(getenv("EMULATED_FOLDER")) / number, library = folder / "kernels.so";
+    program->output = library.string();
+    if (fs::exists(library)) return 0;
+    // Others may compile the same.
+    fs::path own = folder.string() + "." + std::to_string(getpid()) + "." + std::to_string((size_t)program);
+    fs::create_directories(own);
+    for (auto &[name, text] : program->headers) std::ofstream(own / name) << text;
+    std::ofstream source(own / "kernels.cpp");
+    source << "#include \"instructions.cuh\"\n" << program->source;
+    std::regex kernel("extern \"C\" __global__ void (?:__launch_bounds__\\([^)]*\\)\\s*)?(\\w+)\\(");
+    auto &text = program->source;
+    for (auto found = std::sregex_iterator(text.begin(), text.end(), kernel); found != std::sregex_iterator(); ++found) {
+        std::string name = (*found)[1];
+        source << "extern \"C\" void emulated_" << name
+               << "(void **arguments, const u32 *grid, const u32 *block, u32 shared, int together) {\n"
+               << "    emulated::launch([](void **arguments) { emulated::call(&" << name
+               << ", arguments); }, arguments, grid, block, shared, together);\n}\n";
+    }
+    source.close();
+    std::string errors = (own / "errors").string();
+    std::string command = "c++ -std=c++20 -O1 -w -shared -fPIC -fno-strict-aliasing" + macros + " -o " + (own / "kernels.so").string() +
+                          " " + (own / "kernels.cpp").string() + " 2> " + errors;
+    int status = system(command.c_str());
+    std::stringstream log;
+    log << std::ifstream(errors).rdbuf();
+    program->log = log.str();
+    if (status == 0) {
+        std::error_code taken;
+        fs::rename(own, folder, taken);
+        if (taken) fs::remove_all(own);
+    }
+    return status == 0 ? 0 : 6;
+}
+int nvrtcGetProgramLogSize(Program *program, size_t *size) { *size = program->log.size() + 1; return 0; }
+int nvrtcGetProgramLog(Program *program, char *log) { strcpy(log, program->log.c_str()); return 0; }
+int nvrtcGetCUBINSize(Program *program, size_t *size) { *size = program->output.size() + 1; return 0; }
+int nvrtcGetCUBIN(Program *program, char *cubin) { strcpy(cubin, program->output.c_str()); return 0; }
+int nvrtcGetPTXSize(Program *, size_t *) { return 7; }
+int nvrtcGetPTX(Program *, char *) { return 7; }
+const char *nvrtcGetErrorString(int) { return "the processor's compiler refused the kernels"; }
+}
