@@ -47,14 +47,19 @@ __device__ __forceinline__ bool alike(int a, int b) {
 
 __device__ __forceinline__ bool large(u32 size) { return size >= (u32)(SPECKLE_SIZE); }
 
+// A label that other threads may make smaller meanwhile. In shared memory it is read as atomically as it
+// is written; in the device's memory a volatile read does.
+template <bool IN_TILE> __device__ __forceinline__ u32 read_label(u32 *label) {
+    return IN_TILE ? atomicMin(label, 0xffffffffu) : *(volatile u32 *)label;
+}
+
 // The root above a node. Makes the way shorter for those who come later: labels only ever become
 // smaller, so a thread that sees an old one merely takes a longer way to the same root.
-__device__ __forceinline__ u32 find(u32 *labels, u32 node) {
-    volatile u32 *seen = labels;
+template <bool IN_TILE> __device__ __forceinline__ u32 find(u32 *labels, u32 node) {
     while (node != SETTLED) {
-        u32 parent = seen[node - 1];
+        u32 parent = read_label<IN_TILE>(labels + node - 1);
         if (parent == node || parent == SETTLED) return parent;
-        u32 grandparent = seen[parent - 1];
+        u32 grandparent = read_label<IN_TILE>(labels + parent - 1);
         if (grandparent == parent) return parent;
         atomicMin(&labels[node - 1], grandparent);
         node = grandparent;
@@ -63,9 +68,9 @@ __device__ __forceinline__ u32 find(u32 *labels, u32 node) {
 }
 
 // Makes one tree of those of a and b, whatever other threads do to them meanwhile.
-__device__ __forceinline__ void unite(u32 *labels, u32 a, u32 b) {
-    a = find(labels, a);
-    b = find(labels, b);
+template <bool IN_TILE> __device__ __forceinline__ void unite(u32 *labels, u32 a, u32 b) {
+    a = find<IN_TILE>(labels, a);
+    b = find<IN_TILE>(labels, b);
     while (a != b) {
         if (a < b) {
             u32 smaller = a;
@@ -76,8 +81,8 @@ __device__ __forceinline__ void unite(u32 *labels, u32 a, u32 b) {
         if (before == a) return;
         // Another thread was faster, so a was no root any more: its parent of then, which this label
         // may have replaced, has to be united with b instead.
-        a = find(labels, before);
-        b = find(labels, b);
+        a = find<IN_TILE>(labels, before);
+        b = find<IN_TILE>(labels, b);
     }
 }
 
@@ -130,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         u32 needed = upward & ~(upward << 1 & links[k] & links_above);
         if (needed >> lane & 1) {
             int row = (warp * ROWS + k) * TILE_WIDTH;
-            unite(nodes, row + run_start(links[k], lane) + 1, row - TILE_WIDTH + run_start(links_above, lane) + 1);
+            unite<true>(nodes, row + run_start(links[k], lane) + 1, row - TILE_WIDTH + run_start(links_above, lane) + 1);
         }
         above = values[k];
         links_above = links[k];
@@ -141,9 +146,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     for (int k = 0; k < ROWS; k++) {
         if (values[k] != INVALID && !(links[k] >> lane & 1)) {
             int row = warp * ROWS + k, at = row * TILE_WIDTH + lane;
-            u32 root = find(nodes, at + 1);
+            u32 root = find<true>(nodes, at + 1);
             // So that the pixels of the run find their root with one look.
-            nodes[at] = root;
+            atomicMin(&nodes[at], root);
             // Pixels up to the next one without a link.
             int length = __ffs(~(links[k] >> lane >> 1));
             atomicAdd(&counts[root - 1], (u32)length);
@@ -206,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(64)
     u32 there_before = __shfl_up_sync(LANES_MASK, there, 1);
     u32 linked_before = __ballot_sync(LANES_MASK, linked) << 1;
     bool repeated = (linked_before >> lane & 1) && here == here_before && there == there_before;
-    if (linked && !repeated) unite(labels, here, there);
+    if (linked && !repeated) unite<false>(labels, here, there);
 }
 
 // Adds the sizes of the pieces to those of the roots, and lets every piece name its root.
@@ -223,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(256) speckle_count(int pixels, u32 
     for (int k = 0; k < STEPS; k++) {
         u32 at = first + k * 256;
         if (read[k] == SETTLED || (read[k] & MEMBER) || read[k] == at + 1) continue;
-        u32 root = find(labels, read[k]);
+        u32 root = find<false>(labels, read[k]);
         labels[at] = root;
         // A sum only grows, so one that is large already needs no more; this keeps the pieces of a wide
         // region from queueing for one word.

@@ -129,6 +129,8 @@ fn every_cost_gives_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "20", "--cost", "census"]);
     same(SIZE, &["-d", "20", "--cost", "census", "--census-window", "9x7", "--speckle-size", "20"]);
     same(SIZE, &["-d", "20", "--cost", "ad", "--ad-window", "1"]);
+    // Speckles across tiles.
+    same((75, 40), &["-d", "8", "--median", "0", "--speckle-size", "40", "--speckle-range", "0.5"]);
     same(SIZE, &["-d", "20", "--cost", "ad", "--ad-window", "5", "--ad-truncation", "60"]);
 }
 
