@@ -17,7 +17,7 @@
 // to three rows behind with the winners (winner.cuh).
 //
 // Grid: [strips][sweeps].
-#include "sweep.cuh"
+#include "exchange.cuh"
 #include "winner.cuh"
 
 // The engine launches with these.

@@ -4,7 +4,7 @@
 // A key is a sum (at most 2040) times 32 plus a number below 32 that tells equal sums apart, so a
 // minimum of 16-bit values finds the smallest sum and, among equals, the smallest disparity.
 #pragma once
-#include "sweep.cuh"
+#include "stored.cuh"
 
 // Disparity of a pixel that has none.
 #define INVALID (-32768)

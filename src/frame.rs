@@ -100,6 +100,11 @@ pub struct EyeFrame {
     pub arrived: Instant,
 }
 
+/// The column of a row of `width` pixels that stands for column `x`.
+pub fn clamped(x: i64, width: usize) -> usize {
+    x.clamp(0, width as i64 - 1) as usize
+}
+
 /// Two pictures of one moment.
 #[derive(Debug)]
 pub struct StereoPair {

@@ -9,8 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::frame::Image;
-use crate::matching::cost::clamped;
+use crate::frame::{Image, clamped};
 
 /// Largest number of bits of a descriptor.
 pub const BITS_MAX: u32 = 64;

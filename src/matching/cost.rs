@@ -3,7 +3,7 @@
 //! A match column outside the picture is replaced by the nearest column of its row (the "modified"
 //! absolute difference: clamped, never undefined).
 
-use crate::frame::Image;
+use crate::frame::{Image, clamped};
 use crate::matching::census::{CensusWindow, descriptors};
 use crate::matching::params::{COMBINED_CENSUS, Cost};
 
@@ -37,11 +37,6 @@ pub fn pixel_cost<'a>(left: &'a Image, right: &'a Image, cost: Cost) -> Box<dyn 
             weights: [census_weight, gradient_weight, intensity_weight],
         }),
     }
-}
-
-/// The column of a row of `width` pixels that stands for column `x`.
-pub fn clamped(x: i64, width: usize) -> usize {
-    x.clamp(0, width as i64 - 1) as usize
 }
 
 /// Truncated absolute difference of intensities: min(abs(I_l(x, y) - I_r(x - d, y)), truncation).

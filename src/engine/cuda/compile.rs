@@ -29,6 +29,8 @@ pub const FILES: &[(&str, &str)] = &kernels![
     "census.cuh",
     "volume.cuh",
     "sweep.cuh",
+    "exchange.cuh",
+    "stored.cuh",
     "winner.cuh",
     "features.cu",
     "horizontal.cu",
