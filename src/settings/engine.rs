@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::values::{DeviceNumber, Unfit};
+use super::values::{OrAuto, Unfit};
 
 /// What computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
@@ -46,7 +46,7 @@ pub struct Engine {
     /// Vector instructions of the CPU engine.
     pub simd: Simd,
     /// Number of the CUDA device.
-    pub device: DeviceNumber,
+    pub device: OrAuto<u16>,
     /// Pairs that the CUDA engine works on at once.
     pub in_flight: usize,
     /// Whether a pair's CUDA kernels are launched as one graph.
@@ -61,7 +61,7 @@ impl Default for Engine {
             kind: EngineKind::default(),
             threads: 0,
             simd: Simd::default(),
-            device: DeviceNumber::Auto,
+            device: OrAuto::Auto,
             in_flight: 3,
             graphs: false,
             kernel_cache: "auto".into(),

@@ -34,7 +34,7 @@ pub use matching::{CostKind, Matching, P2Kind};
 pub use output::{Output, Stats};
 pub use queue::Queue;
 pub use source::{Pace, PairBy, Source};
-pub use values::{DeviceNumber, OrAuto, OrOff, Unfit};
+pub use values::{OrAuto, OrOff, Unfit};
 pub use window::{AtEnd, View, Window, WindowMode};
 
 /// Every key with its default and a comment: `config/default.toml`.

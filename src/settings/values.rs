@@ -72,6 +72,19 @@ impl Number for u8 {
     }
 }
 
+impl Number for u16 {
+    const EXPECTED: &'static str = "`auto` or a whole number from 0 to 65535";
+    fn of_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+    fn of_whole(value: i64) -> Option<Self> {
+        value.try_into().ok()
+    }
+    fn of_real(_: f64) -> Option<Self> {
+        None
+    }
+}
+
 impl Number for u32 {
     const EXPECTED: &'static str = "`auto` or a whole number from 0 to 4294967295";
     fn of_text(text: &str) -> Option<Self> {
@@ -101,66 +114,6 @@ impl OrOff {
             OrOff::Off => None,
             OrOff::Value(value) => Some(value),
         }
-    }
-}
-
-/// The number of a device, or `auto` for the first that will do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum DeviceNumber {
-    /// The first that will do.
-    #[default]
-    Auto,
-    /// This one.
-    Number(u16),
-}
-
-impl DeviceNumber {
-    /// The number, or `None` for `auto`.
-    pub fn value(self) -> Option<usize> {
-        match self {
-            DeviceNumber::Auto => None,
-            DeviceNumber::Number(number) => Some(number.into()),
-        }
-    }
-}
-
-const DEVICE_EXPECTED: &str = "`auto` or a whole number from 0 to 65535";
-
-impl Serialize for DeviceNumber {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            DeviceNumber::Auto => serializer.serialize_str("auto"),
-            DeviceNumber::Number(number) => serializer.serialize_u16(*number),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for DeviceNumber {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Seen;
-        impl Visitor<'_> for Seen {
-            type Value = DeviceNumber;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(DEVICE_EXPECTED)
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<DeviceNumber, E> {
-                match text {
-                    "auto" => Ok(DeviceNumber::Auto),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
-                }
-            }
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<DeviceNumber, E> {
-                u16::try_from(value)
-                    .map(DeviceNumber::Number)
-                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(value), &self))
-            }
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<DeviceNumber, E> {
-                u16::try_from(value)
-                    .map(DeviceNumber::Number)
-                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(value), &self))
-            }
-        }
-        deserializer.deserialize_any(Seen)
     }
 }
 
@@ -358,12 +311,12 @@ mod tests {
     fn device_numbers() {
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
         struct Only {
-            device: DeviceNumber,
+            device: OrAuto<u16>,
         }
         let read = |text: &str| toml::from_str::<Only>(text).map(|only| only.device);
-        assert_eq!(read("device = \"auto\""), Ok(DeviceNumber::Auto));
-        assert_eq!(read("device = 2"), Ok(DeviceNumber::Number(2)));
-        assert_eq!(DeviceNumber::Number(2).value(), Some(2));
+        assert_eq!(read("device = \"auto\""), Ok(OrAuto::Auto));
+        assert_eq!(read("device = 2"), Ok(OrAuto::Value(2)));
+        assert_eq!(OrAuto::Value(2).value(), Some(2));
         for wrong in ["-1", "70000", "1.5", "\"2\"", "\"first\""] {
             let error = read(&format!("device = {wrong}")).unwrap_err().to_string();
             assert!(error.contains("0 to 65535"), "{wrong}: {error}");
