@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -119,14 +120,21 @@ inline void run(std::vector<Block *> blocks) {
         fiber.context.uc_link = nullptr;
         makecontext(&fiber.context, start, 0);
     }
-    // A round in which nobody could go on is a deadlock of the kernel.
+    // The order changes often, so that a kernel that relies on one is wrong here too. A round in which
+    // nobody could go on is a deadlock of the kernel.
+    std::vector<u32> order(fibers.size());
+    for (size_t i = 0; i < order.size(); i++) order[i] = i;
+    std::minstd_rand random(1);
+    u32 rounds = 0;
     for (bool ended = false, moved = true; !ended;) {
+        if (rounds++ % 16 == 0) std::shuffle(order.begin(), order.end(), random);
         if (!moved) {
             fprintf(stderr, "the threads of a kernel wait for each other\n");
             abort();
         }
         ended = true, moved = false;
-        for (Fiber &fiber : fibers) {
+        for (u32 number : order) {
+            Fiber &fiber = fibers[number];
             if (fiber.ended) continue;
             ended = false;
             if (fiber.meeting && *fiber.meeting == fiber.times) continue;
