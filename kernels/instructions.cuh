@@ -16,9 +16,7 @@ __device__ __forceinline__ u32 both(u32 value) { return value * 0x00010001u; }
 // Minimum of each half. Halves below 0x7c00 order as integers and as half-floats alike, so chips
 // without packed integer minima (before sm_90) use those of half-floats.
 __device__ __forceinline__ u32 min2(u32 a, u32 b) {
-#if __CUDA_ARCH__ >= 900
-    return __vminu2(a, b);
-#elif __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 900
     u32 least;
     asm("min.f16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
     return least;
@@ -58,7 +56,6 @@ __device__ __forceinline__ u32 fma2(u32 a, u32 factor, u32 b) {
 }
 
 // Minimum of unsigned halves that use all 16 bits.
-__device__ __forceinline__ u32 min2_full(u32 a, u32 b) { return __vminu2(a, b); }
 __device__ __forceinline__ u32 min3_full(u32 a, u32 b, u32 c) {
 #if __CUDA_ARCH__ >= 900
     return __vimin3_u16x2(a, b, c);

@@ -59,43 +59,28 @@ impl Number for f64 {
     }
 }
 
-impl Number for u8 {
-    const EXPECTED: &'static str = "`auto` or a whole number from 0 to 255";
-    fn of_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-    fn of_whole(value: i64) -> Option<Self> {
-        value.try_into().ok()
-    }
-    fn of_real(_: f64) -> Option<Self> {
-        None
-    }
+/// Whole numbers, with what a key that takes them expects.
+macro_rules! whole_numbers {
+    ($($number:ty: $expected:literal),* $(,)?) => {$(
+        impl Number for $number {
+            const EXPECTED: &'static str = $expected;
+            fn of_text(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
+            fn of_whole(value: i64) -> Option<Self> {
+                value.try_into().ok()
+            }
+            fn of_real(_: f64) -> Option<Self> {
+                None
+            }
+        }
+    )*};
 }
 
-impl Number for u16 {
-    const EXPECTED: &'static str = "`auto` or a whole number from 0 to 65535";
-    fn of_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-    fn of_whole(value: i64) -> Option<Self> {
-        value.try_into().ok()
-    }
-    fn of_real(_: f64) -> Option<Self> {
-        None
-    }
-}
-
-impl Number for u32 {
-    const EXPECTED: &'static str = "`auto` or a whole number from 0 to 4294967295";
-    fn of_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-    fn of_whole(value: i64) -> Option<Self> {
-        value.try_into().ok()
-    }
-    fn of_real(_: f64) -> Option<Self> {
-        None
-    }
+whole_numbers! {
+    u8: "`auto` or a whole number from 0 to 255",
+    u16: "`auto` or a whole number from 0 to 65535",
+    u32: "`auto` or a whole number from 0 to 4294967295",
 }
 
 /// A whole number, or `off`.

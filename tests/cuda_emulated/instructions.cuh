@@ -284,7 +284,6 @@ inline u32 __vcmpeq2(u32 a, u32 b) {
 inline u32 both(u32 value) { return value * 0x00010001u; }
 inline u32 min2(u32 a, u32 b) { return __vminu2(a, b); }
 inline u32 min3(u32 a, u32 b, u32 c) { return min2(min2(a, b), c); }
-inline u32 min2_full(u32 a, u32 b) { return __vminu2(a, b); }
 inline u32 min3_full(u32 a, u32 b, u32 c) { return min2(min2(a, b), c); }
 inline u32 add2(u32 a, u32 b) {
     using namespace emulated;
