@@ -1,6 +1,7 @@
 //! The types that flow through the pipeline: pictures, stereo pairs, disparity maps, and the times
 //! they carry.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::pool::Pooled;
@@ -11,6 +12,46 @@ pub struct Image {
     width: usize,
     height: usize,
     pixels: Pooled<u8>,
+    seen: Option<Arc<Mask>>,
+}
+
+/// Which pixels of a rectified picture its camera has seen: the others lie outside the sensor, their
+/// values mean nothing, and they are never matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mask {
+    width: usize,
+    seen: Vec<bool>,
+}
+
+impl Mask {
+    /// The mask of a picture `width` pixels wide, row by row.
+    ///
+    /// # Panics
+    /// Where `seen` is no whole number of rows.
+    pub fn new(width: usize, seen: Vec<bool>) -> Self {
+        assert!(width > 0 && seen.len().is_multiple_of(width), "rows of {width} pixels");
+        Self { width, seen }
+    }
+
+    /// Width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Height in pixels.
+    pub fn height(&self) -> usize {
+        self.seen.len() / self.width
+    }
+
+    /// Every pixel, row by row.
+    pub fn pixels(&self) -> &[bool] {
+        &self.seen
+    }
+
+    /// The pixels of row `y`.
+    pub fn row(&self, y: usize) -> &[bool] {
+        &self.seen[y * self.width..][..self.width]
+    }
 }
 
 impl Image {
@@ -21,7 +62,24 @@ impl Image {
     pub fn new(width: usize, height: usize, pixels: Pooled<u8>) -> Self {
         assert!(width > 0 && height > 0, "a picture has at least one pixel");
         assert_eq!(pixels.len(), width * height, "pixels of a {width}x{height} picture");
-        Self { width, height, pixels }
+        Self { width, height, pixels, seen: None }
+    }
+
+    /// The same picture, of which the camera has seen only the pixels of the mask.
+    ///
+    /// # Panics
+    /// Where the mask has another size.
+    pub fn seen_by(mut self, seen: Option<Arc<Mask>>) -> Self {
+        if let Some(mask) = &seen {
+            assert_eq!((mask.width(), mask.height()), (self.width, self.height), "size of a mask");
+        }
+        self.seen = seen;
+        self
+    }
+
+    /// Which pixels the camera has seen; `None`: all of them.
+    pub fn seen(&self) -> Option<&Mask> {
+        self.seen.as_deref()
     }
 
     /// A picture that belongs to no pool.
@@ -200,13 +258,49 @@ impl DisparityRange {
     }
 }
 
+/// What depth is computed from: two rectified cameras side by side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StereoGeometry {
+    /// Focal length of both rectified cameras in pixels.
+    pub focal_px: f64,
+    /// Distance between their centres in metres.
+    pub baseline_m: f64,
+    /// The left principal point, in pixels from the centre of the first pixel.
+    pub centre_x_px: f64,
+    /// See `centre_x_px`; the same in both pictures.
+    pub centre_y_px: f64,
+    /// The right principal point; where it differs from the left one, points at infinity have a
+    /// disparity other than 0.
+    pub right_centre_x_px: f64,
+}
+
+impl StereoGeometry {
+    /// Depth (the distance from the cameras' plane) in metres of a disparity in pixels; `None` for
+    /// points at infinity and beyond.
+    pub fn depth_m(&self, disparity: f64) -> Option<f64> {
+        let parallax = disparity - (self.centre_x_px - self.right_centre_x_px);
+        let depth = self.focal_px * self.baseline_m / parallax;
+        (depth.is_finite() && depth > 0.0).then_some(depth)
+    }
+
+    /// The point in metres that pixel (x, y) of the left picture shows: x to the right, y down, z
+    /// forward from the left camera's centre.
+    pub fn point_m(&self, x: f64, y: f64, disparity: f64) -> Option<[f64; 3]> {
+        let z = self.depth_m(disparity)?;
+        let along = z / self.focal_px;
+        Some([(x - self.centre_x_px) * along, (y - self.centre_y_px) * along, z])
+    }
+}
+
 /// A pair with its disparity, as every sink receives it.
 #[derive(Debug)]
 pub struct Matched {
-    /// The pair that was matched.
+    /// The rectified pair that was matched.
     pub pair: StereoPair,
     /// Disparity of the pair's left picture.
     pub disparity: DisparityMap,
+    /// What depth is computed from, where it is known.
+    pub geometry: Option<StereoGeometry>,
     /// When the engine took the pair.
     pub submitted: Instant,
     /// When the engine handed the result out.
@@ -217,5 +311,30 @@ impl Matched {
     /// From the picture's arrival to its disparity.
     pub fn latency(&self) -> Duration {
         self.finished.saturating_duration_since(self.pair.arrived)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_the_distance_of_the_principal_points() {
+        let mut geometry = StereoGeometry {
+            focal_px: 400.0,
+            baseline_m: 0.1,
+            centre_x_px: 320.0,
+            centre_y_px: 240.0,
+            right_centre_x_px: 320.0,
+        };
+        assert_eq!(geometry.depth_m(20.0), Some(2.0));
+        assert_eq!(geometry.depth_m(0.0), None);
+        assert_eq!(geometry.depth_m(-1.0), None);
+        assert_eq!(geometry.point_m(520.0, 140.0, 20.0), Some([1.0, -0.5, 2.0]));
+        // The right picture is shifted by 4 px: what lies at infinity has disparity -4.
+        geometry.right_centre_x_px = 324.0;
+        assert_eq!(geometry.depth_m(16.0), Some(2.0));
+        assert_eq!(geometry.depth_m(-4.0), None);
+        assert_eq!(geometry.depth_m(-3.0), Some(40.0));
     }
 }

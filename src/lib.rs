@@ -8,6 +8,7 @@
 //!                                                                                                   └▶ statistics
 //! ```
 
+pub mod calibration;
 pub mod cli;
 pub mod commands;
 pub mod control;

@@ -54,6 +54,7 @@ fn frame(sequence: u64) -> Arc<Matched> {
             truth: None,
         },
         disparity: DisparityMap::new(width, height, Pooled::unpooled(values)),
+        geometry: None,
         submitted: now,
         finished: now + Duration::from_millis(7),
     })

@@ -341,7 +341,7 @@ mod tests {
             values[5] ^= i16::from(self.wrong);
             let disparity = DisparityMap::new(map.width(), map.height(), Pooled::unpooled(values));
             let now = Instant::now();
-            Ok(Some(Matched { pair, disparity, submitted: now, finished: now }))
+            Ok(Some(Matched { pair, disparity, geometry: None, submitted: now, finished: now }))
         }
         fn stage_times(&self) -> &[(&'static str, Duration)] {
             const MS: Duration = Duration::from_millis(1);

@@ -93,6 +93,7 @@ impl Engine for Delaying {
         Ok(self.held.pop_front().map(|pair| Matched {
             pair,
             disparity: DisparityMap::new(1, 1, Pooled::unpooled(vec![0])),
+            geometry: None,
             submitted: now,
             finished: now,
         }))

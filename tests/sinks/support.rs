@@ -53,6 +53,7 @@ pub fn matched(width: usize, values: Vec<i16>, sequence: u64, timestamp: Duratio
             truth: None,
         },
         disparity: DisparityMap::new(width, height, Pooled::unpooled(values)),
+        geometry: None,
         submitted: now,
         finished: now,
     })

@@ -195,7 +195,8 @@ impl Engine for CpuEngine {
         }
         let submitted = Instant::now();
         let disparity = self.compute(&pair);
-        self.finished = Some(Matched { pair, disparity, submitted, finished: Instant::now() });
+        self.finished =
+            Some(Matched { pair, disparity, geometry: None, submitted, finished: Instant::now() });
         Ok(())
     }
 

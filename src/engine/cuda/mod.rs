@@ -286,6 +286,7 @@ impl Engine for CudaEngine {
         Ok(Some(Matched {
             pair: frame.pair,
             disparity: DisparityMap::new(width, height, values),
+            geometry: None,
             submitted: frame.submitted,
             finished: Instant::now(),
         }))

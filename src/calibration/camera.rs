@@ -1,0 +1,27 @@
+//! A camera: the pinhole and the lens in front of it.
+
+/// A camera with the lens that distorts its picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Camera {
+    /// Width of its pictures in pixels.
+    pub width: usize,
+    /// Height of its pictures in pixels.
+    pub height: usize,
+    /// Focal lengths in pixels, horizontally and vertically.
+    pub focal: [f64; 2],
+    /// The principal point in pixels; (0, 0) is the centre of the first pixel.
+    pub centre: [f64; 2],
+    /// How the lens bends rays.
+    pub lens: Lens,
+}
+
+/// How a lens distorts, as OpenCV defines it (calib3d, "Detailed Description").
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lens {
+    /// Brown-Conrady with OpenCV's extensions, in OpenCV's order: k1 k2 p1 p2 k3 (plumb bob), k4 k5 k6
+    /// (rational), s1 s2 s3 s4 (thin prism), tau_x tau_y (tilted sensor, radians). Those that a file
+    /// leaves out are 0.
+    Brown([f64; 14]),
+    /// Kannala-Brandt, also called equidistant or fisheye: k1 k2 k3 k4.
+    Fisheye([f64; 4]),
+}

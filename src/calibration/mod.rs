@@ -1,0 +1,68 @@
+//! What two cameras are and how they stand to each other, and how their pictures become a rectified
+//! pair.
+//!
+//! A [`StereoCalibration`] comes from a file of one of several formats. Rectification turns both
+//! cameras, on paper, so that a point in space lies on the same row of both pictures; what is left of
+//! its two positions is disparity.
+
+pub mod camera;
+
+use nalgebra::{Matrix3, Matrix3x4, Vector3};
+
+pub use camera::{Camera, Lens};
+
+use crate::frame::StereoGeometry;
+
+/// Two cameras and where they are. A point x in the left camera's frame (x to the right, y down, z
+/// forward, metres) is `rotation * x + translation` in the right one's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StereoCalibration {
+    /// The left camera.
+    pub left: Camera,
+    /// The right camera.
+    pub right: Camera,
+    /// Rotation from the left camera's frame to the right one's.
+    pub rotation: Matrix3<f64>,
+    /// Where the left camera's centre lies in the right one's frame, in metres; its x is negative
+    /// where the right camera stands to the right.
+    pub translation: Vector3<f64>,
+    /// The rectification that the file prescribes, where it does.
+    pub rectification: Option<Rectification>,
+}
+
+/// How both pictures are turned so that rows correspond.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rectification {
+    /// Width of the rectified pictures in pixels.
+    pub width: usize,
+    /// Height of the rectified pictures in pixels.
+    pub height: usize,
+    /// The left eye.
+    pub left: RectifiedView,
+    /// The right eye.
+    pub right: RectifiedView,
+}
+
+/// One rectified eye.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RectifiedView {
+    /// From the camera's frame to the rectified one (R of OpenCV and ROS).
+    pub rotation: Matrix3<f64>,
+    /// From the rectified frame of the *left* eye to pixels of this eye (P of OpenCV and ROS): the
+    /// right one's entry (0, 3) is -focal * baseline.
+    pub projection: Matrix3x4<f64>,
+}
+
+impl Rectification {
+    /// What depth is computed from.
+    pub fn geometry(&self) -> StereoGeometry {
+        let (left, right) = (&self.left.projection, &self.right.projection);
+        StereoGeometry {
+            focal_px: left[(0, 0)],
+            baseline_m: -right[(0, 3)] / right[(0, 0)],
+            centre_x_px: left[(0, 2)],
+            centre_y_px: left[(1, 2)],
+            right_centre_x_px: right[(0, 2)],
+        }
+    }
+}
