@@ -332,3 +332,6 @@ fn fisheye_eye(
     let centre = [half[0] - mean[0] * focal, (half[1] - mean[1] * focal) / aspect];
     (focal / aspect * stretch[1], [centre[0] * stretch[0], centre[1] * stretch[1]])
 }
+
+#[cfg(test)]
+mod tests;

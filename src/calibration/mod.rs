@@ -7,6 +7,8 @@
 
 pub mod bouguet;
 pub mod camera;
+#[cfg(test)]
+pub(crate) mod examples;
 pub mod map;
 pub mod projection;
 pub mod rectifier;
