@@ -542,8 +542,6 @@ fn show_window() {
     });
     let mut options = WindowOptions::new("stereod window test", PICTURE, RANGE);
     options.snapshot_dir = PathBuf::from(std::env::var_os(window_support::FOLDER).unwrap());
-    options.focal_px = Some(400.0);
-    options.baseline_m = Some(0.12);
     window.run(options, control.clone()).unwrap();
     println!("stop {}", control.stop.is_set());
 }

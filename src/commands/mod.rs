@@ -8,6 +8,7 @@ pub mod devices;
 pub mod man;
 pub mod match_still;
 pub mod run;
+mod rig;
 mod signals;
 mod verify;
 

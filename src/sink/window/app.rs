@@ -252,7 +252,7 @@ impl App {
         Some(Hover {
             pixel,
             disparity,
-            depth: disparity.and_then(|disparity| self.options.depth(disparity)),
+            depth: disparity.and_then(|d| frame.geometry?.depth_m(f64::from(d))),
             marks: others.map(|pane| pane.centre_of(pixel, picture)).collect(),
         })
     }
