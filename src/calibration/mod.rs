@@ -5,11 +5,19 @@
 //! cameras, on paper, so that a point in space lies on the same row of both pictures; what is left of
 //! its two positions is disparity.
 
+pub mod bouguet;
 pub mod camera;
+pub mod map;
+pub mod projection;
+pub mod rectifier;
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
+pub use bouguet::RectifyError;
 pub use camera::{Camera, Lens};
+pub use map::RectifyMap;
+pub use projection::Projection;
+pub use rectifier::Rectifier;
 
 use crate::frame::StereoGeometry;
 
