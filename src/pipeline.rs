@@ -229,6 +229,7 @@ fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlo
 /// soon as no further pair is waiting.
 fn match_pairs(
     mut engine: Box<dyn Engine>,
+    geometry: Option<StereoGeometry>,
     pairs: &LinkReceiver<StereoPair>,
     fan_out: &[LinkSender<Arc<Matched>>],
     progress: &Progress,

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::json;
 
-use super::verify::verify;
 use super::rig::Cameras;
+use super::verify::verify;
 use super::{Error, convert, load, print};
 use crate::cli::BenchArgs;
 use crate::engine::{self, Engine};

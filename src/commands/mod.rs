@@ -7,8 +7,8 @@ mod convert;
 pub mod devices;
 pub mod man;
 pub mod match_still;
-pub mod run;
 mod rig;
+pub mod run;
 mod signals;
 mod verify;
 

@@ -26,8 +26,7 @@ pub fn verify_rectified(
     rectifier: &Rectifier,
 ) -> anyhow::Result<()> {
     let [left, right] = rectifier.rectify_pair(raw);
-    let eyes =
-        [(Eye::Left, left, &matched.pair.left), (Eye::Right, right, &matched.pair.right)];
+    let eyes = [(Eye::Left, left, &matched.pair.left), (Eye::Right, right, &matched.pair.right)];
     for (eye, expected, got) in eyes {
         let pixels = || expected.pixels().iter().zip(got.pixels()).map(|(a, b)| a != b);
         if let Some(at) = pixels().position(|differs| differs) {

@@ -25,7 +25,12 @@ pub struct Calibration {
 impl Calibration {
     /// The calibration files, none where the pictures come rectified.
     pub fn files(&self) -> Vec<PathBuf> {
-        self.file.split(',').map(str::trim).filter(|name| !name.is_empty()).map(Into::into).collect()
+        self.file
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(Into::into)
+            .collect()
     }
 
     /// Focal length in pixels and distance in metres, where they are given.

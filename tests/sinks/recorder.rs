@@ -27,8 +27,11 @@ const GEOMETRY: StereoGeometry = StereoGeometry {
 fn depth_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("depth.mkv");
-    let options =
-        RecorderOptions { quantity: Quantity::Depth, geometry: Some(GEOMETRY), ..options(4, 4, 0, 64) };
+    let options = RecorderOptions {
+        quantity: Quantity::Depth,
+        geometry: Some(GEOMETRY),
+        ..options(4, 4, 0, 64)
+    };
     let mut recorder = Recorder::create(&path, &options).unwrap();
     let mut values = vec![INVALID; 16];
     values[..5].copy_from_slice(&[16 * 20, 16 * 20 + 8, 16 * 63, 1, 0]);

@@ -160,13 +160,8 @@ impl CudaEngine {
         let modules = Loaded::new(&context, units, &code).with_context(|| {
             format!("kernels compiled by NVRTC {} for {target}", nvrtc.version())
         })?;
-        let plan = plan::plan(
-            job,
-            &device.properties,
-            device.total_bytes,
-            options.in_flight,
-            &modules,
-        )?;
+        let plan =
+            plan::plan(job, &device.properties, device.total_bytes, options.in_flight, &modules)?;
         plan.check()
             .map_err(|wrong| anyhow::anyhow!("the CUDA engine's plan is wrong: {wrong}"))?;
 

@@ -501,7 +501,8 @@ impl<'a> Builder<'a> {
             };
             Arg::Buffer(self.plan.table(name, bytes))
         };
-        let (seen_left, seen_right) = (seen("left mask", Eye::Left), seen("right mask", Eye::Right));
+        let (seen_left, seen_right) =
+            (seen("left mask", Eye::Left), seen("right mask", Eye::Right));
         let args = vec![
             Arg::Buffer(self.winners),
             Arg::Buffer(self.right),
