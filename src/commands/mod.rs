@@ -7,6 +7,7 @@ mod convert;
 pub mod devices;
 pub mod man;
 pub mod match_still;
+mod rig;
 pub mod run;
 mod signals;
 mod verify;

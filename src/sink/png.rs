@@ -5,7 +5,7 @@ use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 
 use crate::frame::DisparityMap;
-use crate::sink::encoding::Encoding;
+use crate::sink::numbers::Numbers;
 
 /// Where the chunk after the header starts: 8 bytes of signature, 25 bytes of IHDR.
 const AFTER_HEADER: usize = 33;
@@ -18,14 +18,14 @@ pub struct DisparityPng {
 }
 
 impl DisparityPng {
-    /// The map as a 16-bit grey PNG file (KITTI convention, see [`Encoding`]). Scale and offset
-    /// stand in its text chunk `Comment`: `disparity = value / 256 + 0; 0 = unknown`.
+    /// The map as a 16-bit grey PNG file. What its numbers mean stands in its text chunk `Comment`:
+    /// `disparity = value / 256 + 0; 0 = unknown`.
     ///
     /// # Errors
     /// Where the encoder refuses the picture (larger than PNG allows).
-    pub fn encode(&mut self, map: &DisparityMap, encoding: Encoding) -> Result<&[u8]> {
+    pub fn encode(&mut self, map: &DisparityMap, numbers: &Numbers) -> Result<&[u8]> {
         self.stored.resize(map.values().len(), 0);
-        encoding.encode(map.values(), &mut self.stored);
+        numbers.encode(map.values(), &mut self.stored);
         self.file.clear();
         write(
             &mut self.file,
@@ -33,15 +33,10 @@ impl DisparityPng {
             (map.width(), map.height()),
             ExtendedColorType::L16,
         )?;
-        let comment = text_chunk("Comment", &describe(encoding));
+        let comment = text_chunk("Comment", &numbers.describe());
         self.file.splice(AFTER_HEADER..AFTER_HEADER, comment);
         Ok(&self.file)
     }
-}
-
-/// How to read the stored numbers, for people and for programs.
-pub fn describe(encoding: Encoding) -> String {
-    format!("disparity = value / {} + {}; 0 = unknown", encoding.scale(), encoding.offset())
 }
 
 /// A picture of 3 bytes a pixel (red, green, blue) as a PNG file.
