@@ -1,18 +1,23 @@
 //! What is known of the two cameras, made from the settings.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use super::Error;
-use crate::calibration::{Rectifier, StereoCalibration, format};
+use crate::calibration::format::{self, Loaded, ReadOptions};
+use crate::calibration::{CalibrationError, Fit, Rectifier};
 use crate::frame::StereoGeometry;
 use crate::settings;
 
 /// What the settings say of the cameras, before the size of their pictures is known.
 pub struct Cameras<'a> {
     settings: &'a settings::Calibration,
-    calibration: Option<StereoCalibration>,
+    files: Vec<PathBuf>,
+    /// What the files say; `None` where there are none, or where they do not say how large the
+    /// pictures are, so that they are read again when that is known.
+    loaded: Option<Loaded>,
 }
 
 /// The cameras behind the pictures of a run.
@@ -33,7 +38,10 @@ impl<'a> Cameras<'a> {
     /// What is wrong with the files or the numbers; depth that is wanted without either.
     pub fn read(loaded: &'a settings::Settings) -> Result<Self, Error> {
         let settings = &loaded.calibration;
-        let files = settings.files();
+        let files = match settings.file.as_str() {
+            "" => Vec::new(),
+            list => format::file_list(list).map_err(wrong)?,
+        };
         let known = settings.focal_and_baseline().is_some();
         if files.is_empty() {
             if !known && (settings.focal_px > 0.0 || settings.baseline_m > 0.0) {
@@ -45,7 +53,7 @@ impl<'a> Cameras<'a> {
                      --baseline for pictures that come rectified",
                 ));
             }
-            return Ok(Self { settings, calibration: None });
+            return Ok(Self { settings, files, loaded: None });
         }
         if known {
             return Err(Error::usage(
@@ -53,15 +61,17 @@ impl<'a> Cameras<'a> {
                  [calibration], which are for pictures that come rectified",
             ));
         }
-        let (calibration, format) =
-            format::read(&files).map_err(|error| Error::Usage(anyhow!(error)))?;
-        tracing::info!("calibration: {} ({format})", settings.file);
-        Ok(Self { settings, calibration: Some(calibration) })
+        let loaded = match format::read(&files) {
+            Ok(loaded) => Some(loaded),
+            Err(error) if error.lacks_size() => None,
+            Err(error) => return Err(wrong(error)),
+        };
+        Ok(Self { settings, files, loaded })
     }
 
     /// Whether depth can be computed.
     pub fn are_known(&self) -> bool {
-        self.calibration.is_some() || self.settings.focal_and_baseline().is_some()
+        !self.files.is_empty() || self.settings.focal_and_baseline().is_some()
     }
 
     /// The rig for pictures of `width` x `height` pixels.
@@ -69,7 +79,7 @@ impl<'a> Cameras<'a> {
     /// # Errors
     /// Where the calibration is for pictures of another shape.
     pub fn for_pictures(&self, (width, height): (usize, usize)) -> Result<Rig, Error> {
-        let Some(calibration) = &self.calibration else {
+        if self.files.is_empty() {
             let geometry = self.settings.focal_and_baseline().map(|(focal_px, baseline_m)| {
                 // Where the principal point is unknown it is taken to be the middle.
                 let centre = |length: usize| 0.5 * (length as f64 - 1.0);
@@ -82,14 +92,22 @@ impl<'a> Cameras<'a> {
                 }
             });
             return Ok(Rig { rectifier: None, geometry, size: (width, height) });
-        };
+        }
         let file = &self.settings.file;
-        let (calibration, note) = calibration
-            .for_size(width, height)
-            .with_context(|| file.clone())
-            .map_err(Error::Usage)?;
-        if let Some(note) = note {
-            tracing::info!("{file}: {note}");
+        let loaded = match &self.loaded {
+            Some(loaded) => loaded.clone(),
+            None => {
+                let options = ReadOptions { size: Some((width, height)), ..ReadOptions::default() };
+                format::read_with(&self.files, &options).map_err(wrong)?
+            }
+        };
+        tracing::info!("calibration: {file} ({})", loaded.format);
+        for note in &loaded.notes {
+            tracing::warn!("{note}");
+        }
+        let (calibration, fit) = loaded.calibration.for_size(width, height).map_err(wrong)?;
+        if fit != Fit::Exact {
+            tracing::info!("{file}: {fit}");
         }
         let rectifier = Rectifier::new(&calibration, self.settings.alpha.value())
             .with_context(|| file.clone())
@@ -103,4 +121,9 @@ impl<'a> Cameras<'a> {
         let size = rectifier.size();
         Ok(Rig { rectifier: Some(Arc::new(rectifier)), geometry: Some(geometry), size })
     }
+}
+
+/// A calibration that cannot be used is wrong configuration.
+fn wrong(error: CalibrationError) -> Error {
+    Error::Usage(error.into())
 }

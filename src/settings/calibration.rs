@@ -1,7 +1,5 @@
 //! `[calibration]`: what is known of the two cameras.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
 use super::values::{OrAuto, Unfit};
@@ -23,16 +21,6 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// The calibration files, none where the pictures come rectified.
-    pub fn files(&self) -> Vec<PathBuf> {
-        self.file
-            .split(',')
-            .map(str::trim)
-            .filter(|name| !name.is_empty())
-            .map(Into::into)
-            .collect()
-    }
-
     /// Focal length in pixels and distance in metres, where they are given.
     pub fn focal_and_baseline(&self) -> Option<(f64, f64)> {
         (self.focal_px > 0.0 && self.baseline_m > 0.0).then_some((self.focal_px, self.baseline_m))
@@ -51,14 +39,6 @@ impl Calibration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_are_parted_by_commas() {
-        let of = |file: &str| Calibration { file: file.into(), ..Calibration::default() }.files();
-        assert!(of("").is_empty());
-        assert_eq!(of("rig.toml"), [PathBuf::from("rig.toml")]);
-        assert_eq!(of("left.yaml, right.yaml"), ["left.yaml", "right.yaml"].map(PathBuf::from));
-    }
 
     #[test]
     fn depth_needs_both_numbers() {
