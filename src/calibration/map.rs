@@ -150,8 +150,12 @@ impl RectifyMap {
     }
 }
 
-/// The value at one position of the map.
-fn interpolate(source: &[u8], stride: usize, offset: u32, weights: u16) -> u8 {
+/// The value at one position of a map into a picture with rows of `stride` pixels.
+///
+/// # Panics
+/// May panic where the offset lies outside the picture.
+#[inline]
+pub fn interpolate(source: &[u8], stride: usize, offset: u32, weights: u16) -> u8 {
     if offset == RectifyMap::UNSEEN {
         return 0;
     }

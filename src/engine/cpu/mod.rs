@@ -2,6 +2,7 @@
 //!
 //! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are not:
 //!
+//! 0. *rectify*, where the pairs come raw (`rectify.rs`).
 //! 1. *prepare*: what the cost compares (intensities, census descriptors, gradients) is computed once a
 //!    picture (`features.rs`), the right rows mirrored, so that a pixel's candidates lie behind each
 //!    other (`cost.rs`). The cost itself is computed wherever it is needed, or band by band
@@ -32,6 +33,7 @@ mod horizontal;
 mod median;
 mod memory;
 mod path;
+mod rectify;
 mod schedule;
 mod simd;
 mod slab;
@@ -40,7 +42,7 @@ mod team;
 mod vertical;
 mod winner;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -48,12 +50,14 @@ use anyhow::{Context, bail};
 use self::buffers::{Scratch, Shared};
 use self::features::Features;
 use self::geometry::Geometry;
+use self::rectify::Rectify;
 use self::schedule::{Frame, Output, STAGES};
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
+use crate::calibration::Rectifier;
 use crate::engine::Engine;
-use crate::frame::{DisparityMap, Matched, StereoPair};
+use crate::frame::{DisparityMap, Eye, Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
 use crate::pool::Pool;
 
@@ -77,9 +81,14 @@ pub struct CpuEngine {
     shared: Shared,
     scratches: Vec<Mutex<Scratch>>,
     pool: Pool<i16>,
+    rectify: Option<Rectify>,
+    known: Option<StereoGeometry>,
     finished: Option<Matched>,
-    stage_times: [(&'static str, Duration); STAGES.len()],
+    stage_times: Vec<(&'static str, Duration)>,
 }
+
+/// The stage that comes before those of the matcher.
+const RECTIFY: &str = "rectify";
 
 impl CpuEngine {
     /// An engine for pairs of `width` x `height` pixels, with all the memory that it will need.
@@ -126,9 +135,37 @@ impl CpuEngine {
             geometry,
             scratches,
             pool: Pool::new(),
+            rectify: None,
+            known: None,
             finished: None,
-            stage_times: STAGES.map(|name| (name, Duration::ZERO)),
+            stage_times: STAGES.map(|name| (name, Duration::ZERO)).into(),
         })
+    }
+
+    /// An engine that takes raw pairs of the rectifier's source sizes and hands out the rectified
+    /// ones with their disparity.
+    ///
+    /// # Errors
+    /// As [`CpuEngine::new`].
+    pub fn rectifying(
+        params: &Params,
+        rectifier: Arc<Rectifier>,
+        options: CpuOptions,
+    ) -> anyhow::Result<Self> {
+        let (width, height) = rectifier.size();
+        let mut engine = Self::new(params, width, height, options)?;
+        engine.known = Some(rectifier.geometry());
+        engine.rectify = Some(Rectify::new(rectifier));
+        engine.stage_times.insert(0, (RECTIFY, Duration::ZERO));
+        Ok(engine)
+    }
+
+    /// Width and height of the pictures of an eye that the engine takes.
+    fn taken_size(&self, eye: Eye) -> (usize, usize) {
+        match &self.rectify {
+            Some(rectify) => rectify.source_size(eye),
+            None => (self.geometry.width, self.geometry.height),
+        }
     }
 
     /// Memory that the engine holds, in bytes, without the maps that it hands out.
@@ -161,7 +198,8 @@ impl CpuEngine {
         let simd = self.simd;
         self.team.run(&|thread| frame.work(simd, thread));
         let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-        for (stage, pair) in self.stage_times.iter_mut().zip(times.windows(2)) {
+        let stages = self.stage_times.iter_mut().skip(usize::from(self.rectify.is_some()));
+        for (stage, pair) in stages.zip(times.windows(2)) {
             stage.1 = pair[1] - pair[0];
         }
         DisparityMap::new(width, height, values)
@@ -180,8 +218,8 @@ impl Engine for CpuEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        let (width, height) = (self.geometry.width, self.geometry.height);
-        for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
+        for (image, eye) in [(&pair.left, Eye::Left), (&pair.right, Eye::Right)] {
+            let (width, height) = self.taken_size(eye);
             if (image.width(), image.height()) != (width, height) {
                 bail!(
                     "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",
@@ -194,9 +232,17 @@ impl Engine for CpuEngine {
             bail!("the CPU engine holds one pair at a time; collect it before the next");
         }
         let submitted = Instant::now();
+        let pair = match &self.rectify {
+            Some(rectify) => {
+                let rectified = rectify.run(&mut self.team, self.simd, pair);
+                self.stage_times[0].1 = submitted.elapsed();
+                rectified
+            }
+            None => pair,
+        };
         let disparity = self.compute(&pair);
-        self.finished =
-            Some(Matched { pair, disparity, geometry: None, submitted, finished: Instant::now() });
+        let (geometry, finished) = (self.known, Instant::now());
+        self.finished = Some(Matched { pair, disparity, geometry, submitted, finished });
         Ok(())
     }
 
