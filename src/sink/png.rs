@@ -102,6 +102,7 @@ mod tests {
     use super::*;
     use crate::frame::{DisparityRange, INVALID};
     use crate::pool::Pooled;
+    use crate::sink::numbers::Quantity;
 
     #[test]
     fn the_check_value_of_the_standard() {
@@ -112,14 +113,14 @@ mod tests {
     #[test]
     fn a_map_comes_back_from_its_file() {
         let range = DisparityRange { min: -7, count: 40 };
-        let encoding = Encoding::for_range(range);
+        let numbers = Numbers::new(Quantity::Disparity, range, None).unwrap();
         let values: Vec<i16> =
             (0..35).map(|i| if i % 5 == 0 { INVALID } else { i * 16 - 112 }).collect();
         let map = DisparityMap::new(7, 5, Pooled::unpooled(values.clone()));
         let mut png = DisparityPng::default();
         // Twice: what the first left in the buffers must not show.
-        png.encode(&map, encoding).unwrap();
-        let file = png.encode(&map, encoding).unwrap();
+        png.encode(&map, &numbers).unwrap();
+        let file = png.encode(&map, &numbers).unwrap();
         let text = b"Comment\0disparity = value / 256 + -7; 0 = unknown";
         assert!(file.windows(text.len()).any(|window| window == text));
         let image::DynamicImage::ImageLuma16(picture) = image::load_from_memory(file).unwrap()
@@ -128,7 +129,7 @@ mod tests {
         };
         assert_eq!(picture.dimensions(), (7, 5));
         let mut decoded = vec![0; 35];
-        encoding.decode(picture.as_raw(), &mut decoded);
+        numbers.encoding().decode(picture.as_raw(), &mut decoded);
         assert_eq!(decoded, values);
     }
 }
