@@ -6,6 +6,7 @@ mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::rig::Cameras;
 use super::{Error, convert, load, print, signals};
 use crate::cli::RunArgs;
 use crate::control::Control;
@@ -30,6 +31,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let (settings, params) = (&loaded.settings, &loaded.params);
     let choice = args.source.choice().ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
+    let cameras = Cameras::read(settings)?;
 
     let control = Control::default();
     let window = connect_window(settings.window.mode)?;
@@ -44,17 +46,17 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let source = parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)?;
     let info = source.info().clone();
     tracing::info!("{}", parts::describe(&info));
-    let size = (info.width, info.height);
+    let rig = cameras.for_pictures((info.width, info.height))?;
     let options = convert::engine_options(&settings.engine);
     let choice = convert::engine_choice(settings.engine.kind);
-    let engine = engine::create(choice, params, size, &options)?;
+    let engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
     }
     let engine_name = engine.description();
     tracing::info!("matching on {engine_name}");
 
-    let mut sinks = parts::open_sinks(&loaded, &info)?;
+    let mut sinks = parts::open_sinks(&loaded, &info, &rig)?;
     let accuracy = Arc::new(Mutex::new(Accuracy::default()));
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
@@ -67,6 +69,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let plan = Plan {
         source,
         engine,
+        geometry: rig.geometry,
         sinks,
         pair_room: settings.queue.pairs,
         result_room: settings.queue.results,
@@ -100,7 +103,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         None => report(),
         Some(window) => {
             let reporter = std::thread::spawn(report);
-            let options = parts::window_options(&loaded, &info);
+            let options = parts::window_options(&loaded, &info, &rig);
             let shown = window.run(options, control);
             let (mut outcome, written) =
                 reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -13,11 +13,12 @@ use gstreamer_app::{AppSink, AppSinkCallbacks};
 use super::feed::{Feed, Progress};
 use super::matroska::{MatroskaWriter, Track};
 use super::{Clock, RecordingTags, fraction, frame_duration, require};
-use crate::frame::{DisparityRange, Matched};
+use crate::frame::{DisparityRange, Matched, StereoGeometry};
 use crate::pool::Pool;
 use crate::sink::Sink;
 use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::files;
+use crate::sink::numbers::{Numbers, Quantity};
 
 /// What a recording needs to know before its first frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,17 +31,17 @@ pub struct RecorderOptions {
     pub rate: Option<f64>,
     /// The candidate disparities; they choose the encoding.
     pub range: DisparityRange,
-    /// Focal length of the rectified cameras in pixels, where known.
-    pub focal_px: Option<f64>,
-    /// Distance of the cameras in metres, where known.
-    pub baseline_m: Option<f64>,
+    /// What is recorded.
+    pub quantity: Quantity,
+    /// What depth is computed from, where known.
+    pub geometry: Option<StereoGeometry>,
 }
 
 /// Shorter sides are extended to this: FFmpeg (5.1) decodes version 3 of FFV1 to zeros where all
 /// slices are one pixel wide or high.
 const SHORTEST_SIDE: usize = 4;
 
-/// Records disparity bit-exactly: the numbers of [`Encoding`] as 16-bit grey video, FFV1 version 3
+/// Records disparity bit-exactly, or depth: [`Numbers`] as 16-bit grey video, FFV1 version 3
 /// (RFC 9043) in Matroska, every frame decodable alone.
 ///
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity; the file says how
@@ -54,7 +55,7 @@ pub struct Recorder {
     name: String,
     path: PathBuf,
     options: RecorderOptions,
-    encoding: Encoding,
+    numbers: Numbers,
     clock: Clock,
     duration: Option<Duration>,
     pool: Pool<u16>,
@@ -88,6 +89,7 @@ impl Recorder {
             );
         }
         ensure!(options.width > 0 && options.height > 0, "a recording has at least one pixel");
+        let numbers = Numbers::new(options.quantity, options.range, options.geometry.as_ref())?;
         require(&["appsrc", "avenc_ffv1", "appsink"], "recording")?;
         let file = files::create(path)?;
 
@@ -128,7 +130,7 @@ impl Recorder {
             name: format!("recording {}", path.display()),
             path: path.to_path_buf(),
             options: *options,
-            encoding: Encoding::for_range(options.range),
+            numbers,
             clock: Clock::new(options.rate),
             duration,
             pool: Pool::new(),
@@ -158,7 +160,7 @@ impl Recorder {
         let (inside, outside) = stored.split_at_mut(stride * height);
         outside.fill(UNKNOWN);
         for (values, row) in map.values().chunks_exact(width).zip(inside.chunks_exact_mut(stride)) {
-            self.encoding.encode(values, &mut row[..width]);
+            self.numbers.encode(values, &mut row[..width]);
             row[width..].fill(UNKNOWN);
             // A no-op but on big-endian machines.
             row.iter_mut().for_each(|number| *number = number.to_le());
@@ -212,10 +214,10 @@ impl Output {
     fn start(&mut self, codec_private: Option<&[u8]>, path: &Path) -> Result<()> {
         let file = self.file.take().context("the file is written by one writer")?;
         let tags = RecordingTags {
+            quantity: self.options.quantity,
             encoding: Encoding::for_range(self.options.range),
             range: self.options.range,
-            focal_px: self.options.focal_px,
-            baseline_m: self.options.baseline_m,
+            geometry: self.options.geometry,
             first_timestamp: self.first_timestamp,
         };
         let track = Track {
@@ -226,7 +228,10 @@ impl Output {
             codec: "V_FFV1",
             codec_private,
             frame_duration: self.duration,
-            name: "disparity",
+            name: match self.options.quantity {
+                Quantity::Disparity => "disparity",
+                Quantity::Depth => "depth",
+            },
         };
         let writer = MatroskaWriter::create(file, &track, &tags.to_pairs());
         self.writer = Some(writer.map_err(|error| files::explain(path, &error))?);

@@ -76,7 +76,7 @@ pub struct Hover {
 }
 
 /// The keys, for the help line.
-const KEYS: &str = "space pause   c colours   l view   s snapshot   f full screen   \
+const KEYS: &str = "space pause   c colours   l view   s snapshot   p point cloud   f full screen   \
                     o overlay   h help   q quit";
 
 /// Text size in points.
