@@ -2,6 +2,7 @@
 
 pub mod calibration;
 pub mod flags;
+pub mod rectify;
 pub mod rig;
 pub mod source;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub use calibration::CalibrationArgs;
 pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
+pub use rectify::RectifyArgs;
 pub use rig::{CalibrationFlags, RigFlags};
 pub use source::{SourceArgs, SourceChoice};
 
@@ -48,6 +50,9 @@ pub enum Command {
     /// Measure the engine, stage by stage
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
+    /// Rectify the raw pictures or videos of two cameras, without matching them
+    #[command(after_help = rectify::EXAMPLES)]
+    Rectify(Box<RectifyArgs>),
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
     /// List what can compute on this machine

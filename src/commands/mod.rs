@@ -8,6 +8,7 @@ mod convert;
 pub mod devices;
 pub mod man;
 pub mod match_still;
+pub mod rectify;
 mod rig;
 pub mod run;
 mod signals;
@@ -104,6 +105,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Run(args) => run::run(*args),
         Command::Match(args) => match_still::run(*args),
         Command::Bench(args) => bench::run(*args),
+        Command::Rectify(args) => rectify::run(*args),
         Command::Calibration(args) => calibration::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Config(args) => config::run(args),

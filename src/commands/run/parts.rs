@@ -17,7 +17,7 @@ use crate::sink::pictures::{Pictures, PicturesOptions};
 use crate::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
 use crate::sink::window::WindowOptions;
 use crate::source::demo::DemoSource;
-use crate::source::gst::{self, GstOptions, StreamSpec};
+use crate::source::gst::{self, StreamSpec};
 use crate::source::{Source, SourceInfo};
 
 /// No output may overwrite an input.
@@ -53,15 +53,7 @@ pub fn open_source(
         SourceChoice::SideBySide(both) => StreamSpec::SideBySide(both),
         SourceChoice::TopBottom(both) => StreamSpec::TopBottom(both),
     };
-    let settings = &loaded.settings.source;
-    let options = GstOptions {
-        pair_by: convert::pair_by(settings.pair_by),
-        tolerance: settings.tolerance(),
-        picture_rate: settings.picture_rate,
-        stop: control.stop.clone(),
-        pool: pool.clone(),
-        ..GstOptions::default()
-    };
+    let options = convert::stream_options(&loaded.settings.source, &control.stop, pool);
     gst::open(&spec, &options)
 }
 
