@@ -169,9 +169,9 @@ fn a_fisheye_lens_of_opencv_has_to_be_named() {
     assert_eq!(lens("fisheye_model: 0\n", four), (Lens::Brown(brown), 1));
     assert_eq!(lens("distortion_model: plumb_bob\n", four), (Lens::Brown(brown), 0));
     for (model, d, words) in [
-        ("fisheye_model: 1\n", "[0.1, 0.2, 0.3, 0.4, 0.5]", "a:6: D1: 5 distortion coefficients"),
-        ("", "[0.1, 0.2, 0.3]", "a:5: D1: 3 distortion coefficients, but this lens has 4 ("),
-        ("", "[0.1, 0.2, 0.3, 0.4, .Nan]", "a:5: D1[4]: NaN is not a finite number"),
+        ("fisheye_model: 1\n", "[0.1, 0.2, 0.3, 0.4, 0.5]", "a:7: D1: 5 distortion coefficients"),
+        ("", "[0.1, 0.2, 0.3]", "a:6: D1: 3 distortion coefficients, but this lens has 4 ("),
+        ("", "[0.1, 0.2, 0.3, 0.4, .Nan]", "a:6: D1[4]: NaN is not a finite number"),
         ("distortion_model: omni\n", four, "a:4: distortion_model: the lens model \"omni\""),
     ] {
         let error = refused(&[("a", &text(model, d))]);
@@ -227,7 +227,7 @@ fn contradictions_are_told() {
 
 #[test]
 fn units_and_order_can_be_told() {
-    let (_, text) = opencv_file!("opencv.json");
+    let (_, text) = opencv_file!("opencv.yml");
     let metres = read_texts(&[("a", text)]).unwrap().calibration;
     // The same in millimetres, as whoever measured the board in them has it.
     let millimetres = text
