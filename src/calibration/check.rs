@@ -69,8 +69,8 @@ pub fn make_rotations(calibration: &mut StereoCalibration, sources: &Sources) ->
 fn make_rotation(matrix: &mut Matrix3<f64>, source: &str, what: &str) -> Result<()> {
     let off = (matrix.transpose() * *matrix - Matrix3::identity()).amax();
     let determinant = matrix.determinant();
-    // Negated, so that a NaN is refused.
-    if !(off <= FEW_DIGITS) {
+    // The largest magnitude passes over numbers that are none.
+    if !matrix.iter().all(|value| value.is_finite()) || off > FEW_DIGITS {
         return wrong(
             source,
             format!(

@@ -485,7 +485,10 @@ fn report(entries: &Entries) -> Result<Report> {
         let found = entries.find(&owned(names), Node::is_number).ok()??;
         found.number().ok().filter(|value| *value >= 0.0)
     };
+    let names = owned(&["calibrationdate", "calibrationtime", "date"]);
+    let date = entries.find(&names, |node| matches!(node.value, Value::Text(_)))?;
     Ok(Report {
+        date: date.map(|at| at.text().map(str::to_owned)).transpose()?,
         rms_px: number(&["rmspx", "rms", "rmse", "rmserror", "stereorms", "reprojectionerror"]),
         epipolar_error_px: number(&["meanepipolarerrorpx", "epipolarerror", "epipolarerrorpx"]),
         ..Report::default()

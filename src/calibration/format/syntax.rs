@@ -49,8 +49,11 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
     let mut loader = Loader::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let place = format!(":{}", error.marker().line());
-            format!("{place}: {} (is the file cut off?)", error.info())
+            let hint = match error.info() {
+                "recursion limit exceeded" => "nested too deeply for a calibration",
+                _ => "is the file cut off?",
+            };
+            format!(":{}: {} ({hint})", error.marker().line(), error.info())
         })?;
         let line = span.start.line();
         if let Some(root) = loader.take(event, line).map_err(|error| format!(":{line}: {error}"))? {
