@@ -61,10 +61,11 @@ struct Bounds {
 impl StereoCalibration {
     /// The rectification for rectified pictures of `size` (width, height).
     ///
-    /// `alpha` chooses the focal length: 0 shows only pixels that both cameras see, 1 everything that
-    /// they see, with unseen margins; `None` keeps the cameras' own, as OpenCV does by default. Where
-    /// both lenses are fisheye, it is what OpenCV calls balance, which shows the middles of the
-    /// picture's sides rather than its corners, and `None` again keeps the cameras' own.
+    /// `alpha` chooses the focal length: 0 shows only pixels that both cameras see (but for a few on
+    /// the border, whose course is known at nine points a side), 1 everything that they see, with
+    /// unseen margins; `None` keeps the cameras' own, as OpenCV does by default. Where both lenses are
+    /// fisheye, it is what OpenCV calls balance, which looks at the middles of the picture's sides
+    /// instead of its corners, and `None` again keeps the cameras' own.
     ///
     /// # Errors
     /// Where the cameras do not stand side by side, or the numbers are none.

@@ -166,3 +166,125 @@ pub fn interpolate(source: &[u8], stride: usize, offset: u32, weights: u16) -> u
     let below = (256 - fx) * tap(at + stride) + fx * tap(at + stride + 1);
     ((above * (256 - fy) + below * fy + 32768) >> 16) as u8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::examples;
+    use crate::calibration::{Lens, StereoCalibration};
+
+    fn position(map: &RectifyMap, x: usize, y: usize) -> [f64; 2] {
+        let at = y * map.size().0 + x;
+        let (offset, weights) = (map.offsets()[at] as usize, map.weights()[at]);
+        assert_ne!(map.offsets()[at], RectifyMap::UNSEEN, "({x}, {y})");
+        let (stride, _) = map.source_size();
+        let part = |whole: usize, fraction: u16| whole as f64 + f64::from(fraction) / 256.0;
+        [part(offset % stride, weights & 255), part(offset / stride, weights >> 8)]
+    }
+
+    fn check(map: &RectifyMap, expected: &[(usize, usize, f64, f64)]) {
+        for &(x, y, u, v) in expected {
+            let [got_u, got_v] = position(map, x, y);
+            // Half of 1/256 px, and the expected numbers are of single precision.
+            let off = (got_u - u).abs().max((got_v - v).abs());
+            assert!(off < 0.5 / 256.0 + 1e-4, "({x}, {y}): ({got_u}, {got_v}), not ({u}, {v})");
+        }
+    }
+
+    // cv2.initUndistortRectifyMap and cv2.fisheye.initUndistortRectifyMap of OpenCV 4.10.
+
+    #[test]
+    fn positions_are_those_of_opencv() {
+        let rig = examples::tilted();
+        let view = rig.rectify(Some(1.0), (1280, 800)).unwrap().left;
+        let map = RectifyMap::new(&rig.left, &view, (1280, 800)).unwrap();
+        check(&map, &[(300, 300, 267.59293, 238.26811), (640, 400, 973.2283, 384.2138)]);
+        // (1354.58, 683.27) and (496.12, -88.92).
+        for (x, y) in [(1000, 650), (420, 120)] {
+            assert_eq!(map.offsets()[y * 1280 + x], RectifyMap::UNSEEN);
+            assert!(!map.mask().unwrap().row(y)[x]);
+        }
+    }
+
+    #[test]
+    fn fisheye_positions_are_those_of_opencv() {
+        let rig: StereoCalibration = examples::fisheye();
+        let projection = nalgebra::Matrix3x4::new(
+            286.0, 0.0, 420.0, 0.0, //
+            0.0, 286.0, 401.0, 0.0, //
+            0.0, 0.0, 1.0, 0.0,
+        );
+        let view = RectifiedView { rotation: rig.rotation, projection };
+        let map = RectifyMap::new(&rig.left, &view, (848, 800)).unwrap();
+        check(
+            &map,
+            &[
+                (0, 0, 195.60541, 183.05598),
+                (420, 401, 427.89124, 401.74368),
+                (700, 650, 625.88214, 577.24634),
+                (120, 300, 199.94203, 326.07358),
+            ],
+        );
+        assert!(map.mask().is_none());
+    }
+
+    #[test]
+    fn the_identity_leaves_the_picture_and_sees_all_of_it() {
+        for (width, height) in [(1, 1), (1, 5), (6, 1), (7, 4)] {
+            let lens = Lens::Brown([0.0; 14]);
+            let camera = examples::camera((width, height), [3.3, 3.1, 2.7, 1.9], lens);
+            let projection = nalgebra::Matrix3x4::new(
+                3.3, 0.0, 2.7, 0.0, 0.0, 3.1, 1.9, 0.0, 0.0, 0.0, 1.0, 0.0,
+            );
+            let view = RectifiedView { rotation: nalgebra::Matrix3::identity(), projection };
+            let map = RectifyMap::new(&camera, &view, (width, height)).unwrap();
+            assert_eq!(map.mask(), None);
+            let picture = Image::from_fn(width, height, |x, y| (40 * y + 7 * x + 3) as u8);
+            let mut same = vec![0; width * height];
+            map.apply(&picture, &mut same);
+            assert_eq!(same, picture.pixels());
+        }
+    }
+
+    #[test]
+    fn values_are_rounded_as_written() {
+        let picture = Image::from_vec(3, 2, vec![10, 20, 250, 40, 80, 255]);
+        let positions = [
+            Some([0.5, 0.5]),                      // (10 + 20 + 40 + 80) / 4 = 37.5, upwards.
+            Some([1.25, 0.0]),                     // 20 + 230 / 4 = 77.5, upwards.
+            Some([2.0, 0.75]),                     // 253.75.
+            Some([2.0, 1.0]),                      // The last pixel.
+            Some([0.0, 1.0 / 512.0 - 1e-9]),       // Rounds to 0.
+            Some([0.0, 1.0 / 512.0]),              // Rounds to 1/256: 10.117.
+            Some([-1.0 / 512.0, 1.0]),             // Rounds to 0.
+            Some([-1.0 / 512.0 - 1e-9, 1.0]),      // Outside.
+            Some([2.0 + 1.0 / 512.0 - 1e-9, 0.0]), // Rounds to the last column.
+            Some([2.0 + 1.0 / 512.0, 0.0]),        // Outside.
+            Some([f64::NAN, 0.0]),
+            None,
+        ];
+        let map = RectifyMap::from_positions((3, 2), (4, 3), |x, y| positions[4 * y + x]).unwrap();
+        let mut values = vec![99; 12];
+        map.apply(&picture, &mut values);
+        assert_eq!(values, [38, 78, 254, 255, 10, 10, 40, 0, 250, 0, 0, 0]);
+        let mask = map.mask().unwrap();
+        let unseen: Vec<usize> = (0..12).filter(|&i| !mask.pixels()[i]).collect();
+        assert_eq!(unseen, [7, 9, 10, 11]);
+        assert_eq!((map.offsets()[1], map.weights()[1]), (1, 64));
+        assert_eq!((map.offsets()[2], map.weights()[2]), (2, 192 << 8));
+    }
+
+    #[test]
+    fn impossible_sizes_and_projections_are_refused() {
+        let nowhere = |_, _| None;
+        assert!(RectifyMap::from_positions((0, 4), (4, 4), nowhere).is_err());
+        assert!(RectifyMap::from_positions((4, 4), (4, 0), nowhere).is_err());
+        let large = RectifyMap::from_positions((1 << 20, 1 << 20), (4, 4), nowhere).unwrap_err();
+        assert_eq!(large, RectifyError::TooLarge(1 << 20, 1 << 20));
+        let rig = examples::euroc();
+        let view =
+            RectifiedView { rotation: rig.rotation, projection: nalgebra::Matrix3x4::zeros() };
+        let singular = RectifyMap::new(&rig.left, &view, (752, 480)).unwrap_err();
+        assert!(singular.to_string().contains("cannot be inverted"), "{singular}");
+    }
+}

@@ -14,8 +14,7 @@ pub struct Rectifier {
 
 impl Rectifier {
     /// Of a calibration. Without `alpha` the rectification is the one that the calibration
-    /// prescribes; where it prescribes none, it is computed with alpha 0, so that every pixel is
-    /// seen (for two fisheye lenses: with the cameras' own focal length). With `alpha` it is computed
+    /// prescribes; where it prescribes none, it is computed with alpha 0 (for two fisheye lenses: with the cameras' own focal length). With `alpha` it is computed
     /// in any case, for rectified pictures of the left camera's size: see
     /// [`StereoCalibration::rectify`]; -1 is OpenCV's default there, the cameras' own focal length.
     ///
@@ -95,5 +94,55 @@ impl Rectifier {
             map.apply(from, &mut pixels);
             Image::from_vec(width, height, pixels).seen_by(map.mask())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::examples;
+
+    #[test]
+    fn alpha_0_sees_hardly_less_than_all_and_alpha_1_has_margins() {
+        for rig in [examples::chessboards(), examples::euroc()] {
+            let whole = Rectifier::new(&rig, None).unwrap();
+            let wide = Rectifier::new(&rig, Some(1.0)).unwrap();
+            let unseen = |rectifier: &Rectifier, eye: Eye| {
+                let offsets = rectifier.map(eye).offsets();
+                let unseen = offsets.iter().filter(|&&o| o == RectifyMap::UNSEEN).count();
+                unseen as f64 / offsets.len() as f64
+            };
+            for eye in [Eye::Left, Eye::Right] {
+                let (whole, wide) = (unseen(&whole, eye), unseen(&wide, eye));
+                assert!(whole < 1e-3 && wide > 0.1, "{whole} {wide}");
+            }
+            assert!(wide.geometry().focal_px < whole.geometry().focal_px);
+            assert!((wide.geometry().baseline_m - rig.translation.norm()).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_calibrations_own_rectification_goes_first_unless_alpha_is_asked_for() {
+        let mut rig = examples::euroc();
+        rig.rectification = Some(rig.rectify(Some(0.3), (700, 400)).unwrap());
+        let own = Rectifier::new(&rig, None).unwrap();
+        assert_eq!(own.size(), (700, 400));
+        assert_eq!(own.source_size(Eye::Right), (752, 480));
+        let asked = Rectifier::new(&rig, Some(-1.0)).unwrap();
+        assert_eq!(asked.size(), (752, 480));
+        assert!((asked.geometry().focal_px - 456.715).abs() < 1e-9);
+        assert_eq!(Rectifier::new(&rig, Some(2.0)).unwrap_err(), RectifyError::Alpha(2.0));
+    }
+
+    #[test]
+    fn a_rectification_of_other_cameras_is_noticed() {
+        let mut rig = examples::euroc();
+        let mut rectification = rig.rectify(None, (752, 480)).unwrap();
+        // Turned round.
+        rectification.right.rotation.row_mut(0).neg_mut();
+        rectification.right.rotation.row_mut(2).neg_mut();
+        rig.rectification = Some(rectification);
+        let error = Rectifier::new(&rig, None).unwrap_err();
+        assert_eq!(error, RectifyError::NothingSeen(Eye::Right));
     }
 }

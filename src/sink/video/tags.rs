@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use super::matroska::id;
-use crate::frame::{DisparityRange, StereoGeometry};
+use crate::frame::{DisparityRange, Eye, StereoGeometry};
 use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::numbers::{DEPTH_SCALE, Quantity};
 
@@ -58,13 +58,7 @@ impl RecordingTags {
             (FIRST, self.first_timestamp.as_nanos().to_string()),
         ];
         if let Some(geometry) = self.geometry {
-            pairs.extend([
-                (FOCAL, geometry.focal_px.to_string()),
-                (BASELINE, geometry.baseline_m.to_string()),
-                (CENTRE_X, geometry.centre_x_px.to_string()),
-                (CENTRE_Y, geometry.centre_y_px.to_string()),
-                (RIGHT_CENTRE_X, geometry.right_centre_x_px.to_string()),
-            ]);
+            pairs.extend(of_geometry(&geometry));
         }
         let (title, meaning) = match self.quantity {
             Quantity::Disparity => {
@@ -75,11 +69,7 @@ impl RecordingTags {
                 ("stereod depth", format!("depth in metres = value / {DEPTH_SCALE}, 0 is unknown"))
             }
         };
-        let all: Vec<String> =
-            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        pairs.insert(0, ("TITLE", title.to_owned()));
-        pairs.push(("COMMENT", format!("{meaning}; {}", all.join(";"))));
-        pairs
+        described(title, &meaning, pairs)
     }
 
     fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
@@ -139,6 +129,40 @@ impl RecordingTags {
             },
         })
     }
+}
+
+/// The tags of a rectified video: what is needed to turn disparity between its eyes into depth, and
+/// the capture time of what is at 0 in the file.
+pub(super) fn of_rectified(
+    eye: Eye,
+    geometry: Option<&StereoGeometry>,
+    first_timestamp: Duration,
+) -> Vec<(&'static str, String)> {
+    let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
+    pairs.extend(geometry.into_iter().flat_map(of_geometry));
+    described(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
+}
+
+fn of_geometry(geometry: &StereoGeometry) -> [(&'static str, String); 5] {
+    [
+        (FOCAL, geometry.focal_px.to_string()),
+        (BASELINE, geometry.baseline_m.to_string()),
+        (CENTRE_X, geometry.centre_x_px.to_string()),
+        (CENTRE_Y, geometry.centre_y_px.to_string()),
+        (RIGHT_CENTRE_X, geometry.right_centre_x_px.to_string()),
+    ]
+}
+
+/// The pairs with a title, and all of them once more in a comment.
+fn described(
+    title: &str,
+    meaning: &str,
+    mut pairs: Vec<(&'static str, String)>,
+) -> Vec<(&'static str, String)> {
+    let all: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.insert(0, ("TITLE", title.to_owned()));
+    pairs.push(("COMMENT", format!("{meaning}; {}", all.join(";"))));
+    pairs
 }
 
 /// Reads the tags of a recording, complete or cut short, also after another program (ffmpeg,
