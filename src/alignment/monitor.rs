@@ -1,0 +1,205 @@
+//! The alignment over time: smoothed, and told when it changes.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{Limits, Measurement, Verdict};
+
+/// The median of this many measurements goes on, so that a single wrong one is never seen.
+const MEDIAN_OF: usize = 5;
+
+/// Time constant of the average of these medians.
+const SMOOTHING: Duration = Duration::from_secs(1);
+
+/// A verdict holds once this many measurements in a row have led to it.
+const PERSISTENT: u32 = 3;
+
+/// So long after the last measurement nothing is known any more.
+const FORGOTTEN: Duration = Duration::from_secs(10);
+
+/// A row error this many times as large as that of the last warning is worth another one.
+const GROWN: f64 = 2.0;
+
+/// Follows the alignment of a pair of cameras.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    limits: Limits,
+    recent: VecDeque<Measurement>,
+    smoothed: Option<Measurement>,
+    /// When the last measurement that saw anything was made.
+    seen: Option<Duration>,
+    state: State,
+    /// What the last measurements led to, and how many of them did in a row.
+    pending: (Verdict, u32),
+    /// The last verdict that was told other than [`Verdict::Unsure`], and its row error.
+    told: Option<(Verdict, f64)>,
+}
+
+/// How things stand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    /// What is to be thought of it.
+    pub verdict: Verdict,
+    /// The smoothed measurement; `None` before the first one.
+    pub measurement: Option<Measurement>,
+    /// Measurements so far that saw anything.
+    pub measured: u64,
+    /// Row error when the first verdict was reached, in pixels.
+    pub at_start_px: Option<f64>,
+    /// Largest smoothed row error so far, in pixels.
+    pub largest_px: f64,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            verdict: Verdict::Unsure,
+            measurement: None,
+            measured: 0,
+            at_start_px: None,
+            largest_px: 0.0,
+        }
+    }
+}
+
+/// The verdict has changed, or what it warned of has become much worse.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The verdict now.
+    pub verdict: Verdict,
+    /// What to tell a person.
+    pub message: String,
+}
+
+impl Monitor {
+    /// A monitor that has seen nothing yet.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            recent: VecDeque::with_capacity(MEDIAN_OF),
+            smoothed: None,
+            seen: None,
+            state: State::default(),
+            pending: (Verdict::Unsure, 0),
+            told: None,
+        }
+    }
+
+    /// How things stand.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Takes the measurement of a pair captured at `at`; `None` where the pair held too little.
+    /// Returns what is to be told, if anything.
+    pub fn feed(&mut self, at: Duration, measurement: Option<Measurement>) -> Option<Event> {
+        match measurement {
+            Some(measurement) => self.smooth(at, measurement),
+            None => {
+                let forgotten = |seen: Duration| at.saturating_sub(seen) > FORGOTTEN;
+                if self.seen.is_some_and(forgotten) {
+                    self.recent.clear();
+                    self.smoothed = None;
+                } else if self.seen.is_some() {
+                    // A few pictures without texture say nothing against the others.
+                    return None;
+                }
+            }
+        }
+        let verdict = self.limits.judge(self.smoothed.as_ref(), self.state.verdict);
+        let count = if self.pending.0 == verdict { self.pending.1 + 1 } else { 1 };
+        self.pending = (verdict, count);
+        if count < PERSISTENT { None } else { self.conclude() }
+    }
+
+    /// Comes to a verdict with what there is, at the end of a run that was too short for one.
+    pub fn finish(&mut self) -> Option<Event> {
+        if self.told.is_some() { None } else { self.conclude() }
+    }
+
+    fn smooth(&mut self, at: Duration, measurement: Measurement) {
+        if self.recent.len() == MEDIAN_OF {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(measurement);
+        let middle = median(&self.recent);
+        // A stream that begins anew (a looping file) is no reason to stand still.
+        let passed = self.seen.map_or(Duration::MAX, |seen| at.abs_diff(seen));
+        let share = 1.0 - (-passed.as_secs_f64() / SMOOTHING.as_secs_f64()).exp();
+        let smoothed = match self.smoothed {
+            Some(before) => combine(&[before, middle], |[before, now]| {
+                before + share * (now - before)
+            }),
+            None => middle,
+        };
+        self.smoothed = Some(smoothed);
+        self.seen = Some(at);
+        self.state.measurement = Some(smoothed);
+        self.state.measured += 1;
+        self.state.largest_px = self.state.largest_px.max(smoothed.row_error_px);
+    }
+
+    fn conclude(&mut self) -> Option<Event> {
+        let verdict = self.pending.0;
+        if self.pending.1 == 0 {
+            return None;
+        }
+        let first = std::mem::replace(&mut self.state.verdict, verdict) != verdict
+            || self.pending.1 == PERSISTENT && self.told.is_none();
+        let error = self.smoothed.map_or(0.0, |smoothed| smoothed.row_error_px);
+        if verdict == Verdict::Unsure {
+            let message = self.limits.describe(verdict, None);
+            return first.then_some(Event { verdict, message });
+        }
+        self.state.at_start_px.get_or_insert(error);
+        let again = match self.told {
+            // Back from nothing to see: what was told still holds.
+            Some((told, at)) if told == verdict => {
+                verdict == Verdict::RowsOff && error > GROWN * at
+            }
+            _ => true,
+        };
+        if !again {
+            return None;
+        }
+        let recovered = self.told.is_some() && verdict == Verdict::Good;
+        self.told = Some((verdict, error));
+        let mut message = self.limits.describe(verdict, self.smoothed.as_ref());
+        let start = self.state.at_start_px.unwrap_or(error);
+        if recovered {
+            message = message.replacen("agree:", "agree again:", 1);
+        } else if verdict.is_alarm() && verdict != Verdict::Swapped && error > start + 0.5 {
+            message += &format!(" (at the start of this run they differed by {start:.1} px)");
+        }
+        Some(Event { verdict, message })
+    }
+}
+
+/// The figures of several measurements made into one, each kind by itself.
+fn combine<const N: usize>(all: &[Measurement; N], into: impl Fn([f64; N]) -> f64) -> Measurement {
+    let of = |figure: fn(&Measurement) -> f64| into(all.each_ref().map(figure));
+    Measurement {
+        width: all[N - 1].width,
+        matches: of(|m| m.matches as f64).round() as usize,
+        consistent: of(|m| m.consistent as f64).round() as usize,
+        row_error_px: of(|m| m.row_error_px),
+        uncertainty_px: of(|m| m.uncertainty_px),
+        shift_px: of(|m| m.shift_px),
+        roll_deg: of(|m| m.roll_deg),
+        scale: of(|m| m.scale),
+        curvature_px: of(|m| m.curvature_px),
+        median_px: of(|m| m.median_px),
+        spread_px: of(|m| m.spread_px),
+        disparity_px: of(|m| m.disparity_px),
+        below_range: of(|m| m.below_range),
+    }
+}
+
+fn median(recent: &VecDeque<Measurement>) -> Measurement {
+    // As many as a median takes, the oldest ones standing in where there are fewer yet.
+    let filled: [Measurement; MEDIAN_OF] = std::array::from_fn(|i| recent[i % recent.len()]);
+    combine(&filled, |mut values| {
+        values.sort_unstable_by(f64::total_cmp);
+        values[MEDIAN_OF / 2]
+    })
+}
