@@ -9,8 +9,11 @@ const HALF: usize = 3;
 /// gradient matrix, in squared grey levels a pixel. Below it, noise is as strong.
 const STEEP: f32 = 6.0;
 
-/// Corners of one size of a picture, at most one a cell; `room` is how far a window around each must
-/// lie inside the picture and be seen.
+/// There are this many times as many cells as corners: the strongest go on.
+const CELLS: usize = 3;
+
+/// At most `count` corners of one size of a picture, the strongest ones of a grid's cells; `room` is
+/// how far a window around each must lie inside the picture and be seen.
 ///
 /// A corner is where the smaller eigenvalue of the gradient matrix is largest (Shi and Tomasi,
 /// "Good features to track", CVPR 1994): there a match is fixed in x and in y.
@@ -20,33 +23,42 @@ pub(super) fn corners(level: &Level, unseen: &Unseen, count: usize, room: i32) -
         return Vec::new();
     }
     let response = responses(level);
-    let cell = ((width * height) as f32 / count.max(1) as f32).sqrt().max(4.0);
-    let (columns, rows) = ((width as f32 / cell) as usize, (height as f32 / cell) as usize);
-    let (columns, rows) = (columns.max(1), rows.max(1));
-    let mut corners: Vec<(i32, i32)> = Vec::with_capacity(columns * rows);
+    let cells = (CELLS * count.max(1)) as f32;
+    let cell = ((width * height) as f32 / cells).sqrt().max(4.0);
+    let columns = ((width as f32 / cell) as usize).max(1);
+    let rows = ((height as f32 / cell) as usize).max(1);
+    let mut corners: Vec<(f32, i32, i32)> = Vec::with_capacity(columns * rows);
     for row in 0..rows {
         for column in 0..columns {
-            let mut best = STEEP;
-            let mut corner = None;
+            let mut best = (STEEP, -1, -1);
             for y in row * height / rows..(row + 1) * height / rows {
                 for x in column * width / columns..(column + 1) * width / columns {
                     let value = response[y * width + x];
-                    if value > best && unseen.all_seen(x as i32, y as i32, room) {
-                        best = value;
-                        corner = Some((x as i32, y as i32));
+                    if value > best.0 && unseen.all_seen(x as i32, y as i32, room) {
+                        best = (value, x as i32, y as i32);
                     }
                 }
             }
-            // The same corner seen from the next cell would count twice.
-            let is_new = |(x, y): &(i32, i32)| {
-                !corners.iter().rev().take(columns + 2).any(|(other_x, other_y)| {
-                    (x - other_x).abs() <= HALF as i32 && (y - other_y).abs() <= HALF as i32
-                })
-            };
-            corners.extend(corner.filter(is_new));
+            if best.1 >= 0 {
+                corners.push(best);
+            }
         }
     }
-    corners
+    corners.sort_unstable_by(|(a, ..), (b, ..)| b.total_cmp(a));
+    // A corner that two cells share would count twice.
+    let mut chosen: Vec<(i32, i32)> = Vec::with_capacity(count);
+    for (_, x, y) in corners {
+        let apart = |(other_x, other_y): &(i32, i32)| {
+            (x - other_x).abs() > HALF as i32 || (y - other_y).abs() > HALF as i32
+        };
+        if chosen.iter().all(apart) {
+            chosen.push((x, y));
+        }
+        if chosen.len() == count {
+            break;
+        }
+    }
+    chosen
 }
 
 /// The smaller eigenvalue of the mean gradient matrix around every pixel; 0 at the edges.

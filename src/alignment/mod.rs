@@ -18,8 +18,6 @@ mod planes;
 mod search;
 mod verdict;
 
-use nalgebra::Vector6;
-
 use crate::frame::{DisparityRange, Image};
 use model::{Sight, median};
 use planes::{Pyramid, Unseen};
@@ -70,6 +68,8 @@ pub struct Measurement {
     pub scale: f64,
     /// Root mean square over the picture of what bends: keystone (x y, y y) and lens distortion.
     pub curvature_px: f64,
+    /// Expected error of `curvature_px`, as a standard deviation.
+    pub curvature_uncertainty_px: f64,
     /// Median row error of the consistent points, in pixels.
     pub median_px: f64,
     /// Spread of the row errors that the description leaves, in pixels: 1.4826 times the median of
@@ -142,6 +142,11 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     let variance = plane.covariance[(0, 0)]
         + plane.covariance[(1, 1)] * xx
         + plane.covariance[(2, 2)] * yy;
+    let (mut curvature, mut curvature_variance) = (0.0, 0.0);
+    for (term, share) in bends(height as f64 / width as f64) {
+        curvature += curved.terms[term].powi(2) * share;
+        curvature_variance += curved.covariance[(term, term)] * share;
+    }
     Some(Measurement {
         width,
         matches: sights.len(),
@@ -151,7 +156,8 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
         shift_px: shift,
         roll_deg: along.clamp(-1.0, 1.0).asin().to_degrees(),
         scale: 1.0 / (1.0 - down),
-        curvature_px: bend(&curved.terms, height as f64 / width as f64),
+        curvature_px: curvature.sqrt(),
+        curvature_uncertainty_px: curvature_variance.sqrt(),
         median_px: median(&mut agreeing(|sight| sight.dy))?,
         spread_px: plane.spread,
         disparity_px: median(&mut disparities)?,
@@ -159,14 +165,12 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     })
 }
 
-/// Root mean square over a picture of the quadratic terms, less what a plane could take over from
-/// them (their mean: over a rectangle they are orthogonal to x and to y). `aspect` is the height in
-/// widths; x runs from -1 to 1.
-fn bend(terms: &Vector6<f64>, aspect: f64) -> f64 {
-    let (x2, y2) = (1.0 / 3.0, aspect * aspect / 3.0);
-    // The variance of x x is 4/45 for x from -1 to 1.
-    let (x4, y4) = (4.0 / 45.0, 4.0 / 45.0 * aspect.powi(4));
-    (terms[3].powi(2) * x2 * y2 + terms[4].powi(2) * x4 + terms[5].powi(2) * y4).sqrt()
+/// The quadratic terms of [`model::curved`], with the mean square over a picture of what a plane
+/// cannot take over from them: all but their mean, as over a rectangle they are orthogonal to x and
+/// to y. `aspect` is the height in widths; x runs from -1 to 1.
+fn bends(aspect: f64) -> [(usize, f64); 3] {
+    // x x has the variance 4/45.
+    [(3, aspect.powi(2) / 9.0), (4, 4.0 / 45.0), (5, 4.0 / 45.0 * aspect.powi(4))]
 }
 
 /// Points of the left picture found in the right one, wherever in reach they are.

@@ -188,6 +188,7 @@ fn combine<const N: usize>(all: &[Measurement; N], into: impl Fn([f64; N]) -> f6
         roll_deg: of(|m| m.roll_deg),
         scale: of(|m| m.scale),
         curvature_px: of(|m| m.curvature_px),
+        curvature_uncertainty_px: of(|m| m.curvature_uncertainty_px),
         median_px: of(|m| m.median_px),
         spread_px: of(|m| m.spread_px),
         disparity_px: of(|m| m.disparity_px),

@@ -87,7 +87,7 @@ impl Limits {
             return Verdict::Unsure;
         }
         if seen.row_error_px > (UNRECTIFIED * width).max(2.0 * self.warn_px)
-            || seen.curvature_px > of_width(BENT)
+            || seen.curvature_px - 2.0 * seen.curvature_uncertainty_px > of_width(BENT)
             || seen.spread_px > of_width(SPREAD)
         {
             return Verdict::NotRectified;
