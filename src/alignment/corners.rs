@@ -147,7 +147,9 @@ mod tests {
         for (x, y) in corners {
             assert!((x - 30).abs() <= 4 && (y - 20).abs() <= 4, "({x}, {y})");
         }
-        assert!(found(&Image::from_fn(64, 48, |x, _| if x > 30 { 200 } else { 50 }), 12).is_empty());
+        assert!(
+            found(&Image::from_fn(64, 48, |x, _| if x > 30 { 200 } else { 50 }), 12).is_empty()
+        );
         assert!(found(&Image::from_fn(64, 48, |_, _| 128), 12).is_empty());
         for (width, height) in [(1, 1), (3, 40), (9, 9)] {
             found(&Image::from_fn(width, height, |x, y| (x * y * 77) as u8), 12);

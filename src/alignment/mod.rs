@@ -23,7 +23,7 @@ use model::{Sight, median};
 use planes::{Pyramid, Unseen};
 use search::Searchable;
 
-pub use monitor::{Event, Monitor, State};
+pub use monitor::{Event, Monitor, State, Summary};
 pub use verdict::{Limits, Verdict};
 
 /// What a measurement may take for granted.
@@ -112,10 +112,11 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
 
     let tolerance = (0.003 * width as f64).max(1.0);
     let start = model::consensus(&sights, tolerance, STEEPEST)?;
-    let near = |reach: f64| move |sight: &Sight| {
-        (sight.dy - model::plane(sight).dot(&start)).abs() < reach
+    let near = |reach: f64| {
+        move |sight: &Sight| (sight.dy - model::plane(sight).dot(&start)).abs() < reach
     };
-    let plane = model::refine(&sights, model::plane, sights.iter().map(near(2.0 * tolerance)).collect())?;
+    let plane =
+        model::refine(&sights, model::plane, sights.iter().map(near(2.0 * tolerance)).collect())?;
     let unit = 0.5 * width as f64;
     let curved = model::refine(
         &sights,
@@ -139,9 +140,8 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     let (xx, yy) = ((width * width) as f64 / 12.0, (height * height) as f64 / 12.0);
     let [shift, along, down] = plane.terms.into();
     let row_error = (shift * shift + along * along * xx + down * down * yy).sqrt();
-    let variance = plane.covariance[(0, 0)]
-        + plane.covariance[(1, 1)] * xx
-        + plane.covariance[(2, 2)] * yy;
+    let variance =
+        plane.covariance[(0, 0)] + plane.covariance[(1, 1)] * xx + plane.covariance[(2, 2)] * yy;
     let (mut curvature, mut curvature_variance) = (0.0, 0.0);
     for (term, share) in bends(height as f64 / width as f64) {
         curvature += curved.terms[term].powi(2) * share;

@@ -44,7 +44,11 @@ pub(super) fn curved(sight: &Sight, unit: f64) -> SVector<f64, 6> {
 /// The plane on which most points agree within `tolerance` pixels, by random samples of three
 /// (Fischler and Bolles, CACM 1981). The samples are the same at every call. `None` for fewer than
 /// three points, or where no sample gives a plausible plane.
-pub(super) fn consensus(sights: &[Sight], tolerance: f64, steepest: f64) -> Option<SVector<f64, 3>> {
+pub(super) fn consensus(
+    sights: &[Sight],
+    tolerance: f64,
+    steepest: f64,
+) -> Option<SVector<f64, 3>> {
     const SAMPLES: usize = 300;
     if sights.len() < 3 {
         return None;
@@ -167,9 +171,7 @@ mod tests {
         let start = consensus(&sights, 1.5, 0.08).unwrap();
         let agrees = sights.iter().map(|s| (s.dy - plane(s).dot(&start)).abs() < 3.0).collect();
         let fit = refine(&sights, plane, agrees).unwrap();
-        for (term, expected, tolerance) in
-            [(0, 2.5, 0.05), (1, 0.01, 2e-4), (2, -0.003, 3e-4)]
-        {
+        for (term, expected, tolerance) in [(0, 2.5, 0.05), (1, 0.01, 2e-4), (2, -0.003, 3e-4)] {
             let value = fit.terms[term];
             assert!((value - expected).abs() < tolerance, "{term}: {value}");
             let sigma = fit.covariance[(term, term)].sqrt();

@@ -1,7 +1,10 @@
 //! The alignment over time: smoothed, and told when it changes.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use super::{Limits, Measurement, Verdict};
 
@@ -59,6 +62,75 @@ impl Default for State {
             at_start_px: None,
             largest_px: 0.0,
         }
+    }
+}
+
+/// How the eyes were aligned, for programs and people to read after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// What is to be thought of it.
+    pub verdict: Verdict,
+    /// Measurements that saw anything.
+    pub measurements: u64,
+    /// As in [`Measurement`], smoothed, at the end; `None` where nothing was seen.
+    pub row_error_px: Option<f64>,
+    /// Largest smoothed `row_error_px`.
+    pub largest_row_error_px: Option<f64>,
+    /// See [`Measurement`].
+    pub shift_px: Option<f64>,
+    /// See [`Measurement`].
+    pub roll_deg: Option<f64>,
+    /// See [`Measurement`].
+    pub scale: Option<f64>,
+    /// See [`Measurement`].
+    pub curvature_px: Option<f64>,
+    /// See [`Measurement`].
+    pub spread_px: Option<f64>,
+    /// See [`Measurement`].
+    pub median_disparity_px: Option<f64>,
+}
+
+impl State {
+    /// For the account of a run.
+    pub fn summary(&self) -> Summary {
+        let of = |digits: i32, figure: fn(&Measurement) -> f64| {
+            let unit = 10f64.powi(digits);
+            self.measurement.as_ref().map(|seen| (figure(seen) * unit).round() / unit)
+        };
+        Summary {
+            verdict: self.verdict,
+            measurements: self.measured,
+            row_error_px: of(3, |seen| seen.row_error_px),
+            largest_row_error_px: self.measurement.map(|_| (self.largest_px * 1e3).round() / 1e3),
+            shift_px: of(3, |seen| seen.shift_px),
+            roll_deg: of(4, |seen| seen.roll_deg),
+            scale: of(5, |seen| seen.scale),
+            curvature_px: of(3, |seen| seen.curvature_px),
+            spread_px: of(3, |seen| seen.spread_px),
+            median_disparity_px: of(2, |seen| seen.disparity_px),
+        }
+    }
+
+    /// One short line, and whether it is an alarm; `None` before the first measurement.
+    pub fn line(&self) -> Option<(String, bool)> {
+        let seen = self.measurement?;
+        let mut line = format!("rows {:.1} px  roll {:.2} deg", seen.row_error_px, seen.roll_deg);
+        if self.verdict != Verdict::Good {
+            line += &format!("  {}", self.verdict);
+        }
+        Some((line, self.verdict.is_alarm()))
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.verdict)?;
+        if let (Some(error), Some(roll), Some(scale)) =
+            (self.row_error_px, self.roll_deg, self.scale)
+        {
+            write!(f, ", rows differ by {error:.2} px (roll {roll:.2} deg, scale {scale:.4})")?;
+        }
+        Ok(())
     }
 }
 
@@ -127,9 +199,9 @@ impl Monitor {
         let passed = self.seen.map_or(Duration::MAX, |seen| at.abs_diff(seen));
         let share = 1.0 - (-passed.as_secs_f64() / SMOOTHING.as_secs_f64()).exp();
         let smoothed = match self.smoothed {
-            Some(before) => combine(&[before, middle], |[before, now]| {
-                before + share * (now - before)
-            }),
+            Some(before) => {
+                combine(&[before, middle], |[before, now]| before + share * (now - before))
+            }
             None => middle,
         };
         self.smoothed = Some(smoothed);

@@ -89,8 +89,7 @@ impl<'a> Pyramid<'a> {
     /// The picture and `halvings` smaller ones.
     pub(super) fn new(image: &'a Image, halvings: usize) -> Self {
         let (width, height) = (image.width(), image.height());
-        let mut levels =
-            vec![Level { width, height, pixels: Cow::Borrowed(image.pixels()) }];
+        let mut levels = vec![Level { width, height, pixels: Cow::Borrowed(image.pixels()) }];
         for _ in 0..halvings {
             levels.push(levels[levels.len() - 1].half());
         }

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 
 use super::verify::verify;
 use super::{Error, convert, load, print};
+use crate::alignment::{Verdict, measure};
 use crate::cli::MatchArgs;
 use crate::engine;
 use crate::frame::StereoPair;
@@ -42,6 +43,15 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
             right.height()
         )
         .into());
+    }
+
+    if settings.alignment.check {
+        let measurement = measure(&left, &right, &convert::alignment_options(params.range));
+        let limits = convert::alignment_limits(settings);
+        let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
+        if verdict.is_alarm() {
+            tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
+        }
     }
 
     let choice = convert::engine_choice(settings.engine.kind);
