@@ -39,7 +39,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { range: None, points: 320 }
+        Self { range: None, points: 256 }
     }
 }
 
@@ -212,7 +212,9 @@ fn sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
             let at = (corner_x >> further, corner_y >> further);
             let there = in_right.find(small_left, at, &dx, &dy, &mut scores)?;
             let target = (at.0 + there.dx, at.1 + there.dy);
-            let back = in_left.find(small_right, target, &dx, &dy, &mut scores)?;
+            // What else of the left picture it might be lies in the same rows.
+            let rows = -there.dy - 2..=-there.dy + 2;
+            let back = in_left.find(small_right, target, &dx, &rows, &mut scores)?;
             if (there.dx + back.dx).abs() > 1 || (there.dy + back.dy).abs() > 1 {
                 return None;
             }

@@ -178,7 +178,12 @@ impl Monitor {
                 }
             }
         }
-        let verdict = self.limits.judge(self.smoothed.as_ref(), self.state.verdict);
+        let mut verdict = self.limits.judge(self.smoothed.as_ref(), self.state.verdict);
+        let was_good = |error: f64| error <= self.limits.warn_px;
+        if verdict == Verdict::NotRectified && self.state.at_start_px.is_some_and(was_good) {
+            // They were rectified when the run began, so the rig has moved, however far.
+            verdict = Verdict::RowsOff;
+        }
         let count = if self.pending.0 == verdict { self.pending.1 + 1 } else { 1 };
         self.pending = (verdict, count);
         if count < PERSISTENT { None } else { self.conclude() }
@@ -239,7 +244,7 @@ impl Monitor {
         let mut message = self.limits.describe(verdict, self.smoothed.as_ref());
         let start = self.state.at_start_px.unwrap_or(error);
         if recovered {
-            message = message.replacen("agree:", "agree again:", 1);
+            message = message.replacen("agree within", "agree again, within", 1);
         } else if verdict.is_alarm() && verdict != Verdict::Swapped && error > start + 0.5 {
             message += &format!(" (at the start of this run they differed by {start:.1} px)");
         }
@@ -275,4 +280,155 @@ fn median(recent: &VecDeque<Measurement>) -> Measurement {
         values.sort_unstable_by(f64::total_cmp);
         values[MEDIAN_OF / 2]
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(row_error_px: f64) -> Measurement {
+        Measurement {
+            width: 752,
+            matches: 200,
+            consistent: 190,
+            row_error_px,
+            uncertainty_px: 0.03,
+            shift_px: row_error_px,
+            roll_deg: 0.0,
+            scale: 1.0,
+            curvature_px: 0.1,
+            curvature_uncertainty_px: 0.05,
+            median_px: row_error_px,
+            spread_px: 0.2,
+            disparity_px: 20.0,
+            below_range: 0.0,
+        }
+    }
+
+    /// A monitor that is fed four times a second.
+    struct Fed {
+        monitor: Monitor,
+        quarters: u32,
+    }
+
+    impl Fed {
+        fn new() -> Self {
+            Self { monitor: Monitor::new(Limits::default()), quarters: 0 }
+        }
+
+        fn feed(&mut self, count: u32, measurement: Option<Measurement>) -> Vec<Event> {
+            let feed = |_| {
+                self.quarters += 1;
+                self.monitor.feed(Duration::from_millis(250) * self.quarters, measurement)
+            };
+            (0..count).filter_map(feed).collect()
+        }
+
+        fn error(&self) -> f64 {
+            self.monitor.state().measurement.unwrap().row_error_px
+        }
+    }
+
+    fn verdicts(events: &[Event]) -> Vec<Verdict> {
+        events.iter().map(|event| event.verdict).collect()
+    }
+
+    #[test]
+    fn a_bump_is_told_once_and_so_is_its_end() {
+        let mut fed = Fed::new();
+        assert_eq!(verdicts(&fed.feed(40, Some(measured(0.2)))), [Verdict::Good]);
+        let events = fed.feed(40, Some(measured(3.2)));
+        assert_eq!(verdicts(&events), [Verdict::RowsOff], "{events:?}");
+        assert!(events[0].message.contains("at the start of this run they differed by 0.2 px"));
+        assert!((fed.error() - 3.2).abs() < 0.01, "{}", fed.error());
+        let events = fed.feed(40, Some(measured(0.3)));
+        assert_eq!(verdicts(&events), [Verdict::Good], "{events:?}");
+        assert!(events[0].message.contains("agree again"), "{events:?}");
+        let state = fed.monitor.state();
+        assert!((state.largest_px - 3.2).abs() < 0.01, "{state:?}");
+        assert_eq!((state.measured, state.at_start_px), (120, Some(0.2)));
+        assert_eq!(fed.monitor.finish(), None);
+    }
+
+    #[test]
+    fn a_bump_is_told_within_two_seconds() {
+        let mut fed = Fed::new();
+        fed.feed(20, Some(measured(0.2)));
+        assert_eq!(verdicts(&fed.feed(8, Some(measured(4.0)))), [Verdict::RowsOff]);
+    }
+
+    #[test]
+    fn single_wrong_measurements_are_never_seen() {
+        let mut fed = Fed::new();
+        fed.feed(10, Some(measured(0.2)));
+        for _ in 0..10 {
+            assert_eq!(fed.feed(2, Some(measured(9.0))), []);
+            assert_eq!(fed.feed(3, Some(measured(0.2))), []);
+            assert!(fed.error() < 0.21);
+        }
+    }
+
+    #[test]
+    fn growing_is_told_again_but_staying_is_not() {
+        let mut fed = Fed::new();
+        assert_eq!(verdicts(&fed.feed(20, Some(measured(1.8)))), [Verdict::RowsOff]);
+        assert_eq!(fed.feed(200, Some(measured(2.2))), []);
+        assert_eq!(verdicts(&fed.feed(20, Some(measured(4.5)))), [Verdict::RowsOff]);
+        assert_eq!(fed.feed(200, Some(measured(4.6))), []);
+    }
+
+    #[test]
+    fn what_was_rectified_has_been_bumped_however_far() {
+        let mut fed = Fed::new();
+        fed.feed(10, Some(measured(0.2)));
+        let events = fed.feed(40, Some(measured(15.0)));
+        assert!(events.iter().all(|event| event.verdict == Verdict::RowsOff), "{events:?}");
+        assert_eq!(fed.monitor.state().verdict, Verdict::RowsOff);
+        let mut fed = Fed::new();
+        assert_eq!(verdicts(&fed.feed(40, Some(measured(15.0)))), [Verdict::NotRectified]);
+    }
+
+    #[test]
+    fn nothing_to_see_is_no_alarm_and_ends_none() {
+        let mut fed = Fed::new();
+        assert_eq!(verdicts(&fed.feed(100, None)), [Verdict::Unsure]);
+        assert_eq!(fed.monitor.state().line(), None);
+        assert_eq!(verdicts(&fed.feed(10, Some(measured(3.0)))), [Verdict::RowsOff]);
+        // A short while says nothing; a long one ends what was known, but the warning holds.
+        assert_eq!(fed.feed(30, None), []);
+        assert_eq!(fed.monitor.state().verdict, Verdict::RowsOff);
+        assert_eq!(verdicts(&fed.feed(30, None)), [Verdict::Unsure]);
+        assert_eq!(fed.monitor.state().verdict, Verdict::Unsure);
+        assert_eq!(fed.feed(20, Some(measured(3.0))), []);
+        assert_eq!(fed.monitor.state().verdict, Verdict::RowsOff);
+        assert_eq!(verdicts(&fed.feed(20, Some(measured(0.2)))), [Verdict::Good]);
+    }
+
+    #[test]
+    fn short_runs_come_to_a_verdict_at_their_end() {
+        let mut monitor = Monitor::new(Limits::default());
+        assert_eq!(monitor.finish(), None);
+        assert_eq!(monitor.feed(Duration::ZERO, Some(measured(3.0))), None);
+        assert_eq!(monitor.state().verdict, Verdict::Unsure);
+        assert_eq!(monitor.finish().unwrap().verdict, Verdict::RowsOff);
+        assert_eq!(monitor.finish(), None);
+        assert_eq!(monitor.state().summary().verdict, Verdict::RowsOff);
+    }
+
+    #[test]
+    fn the_summary_is_rounded_and_empty_without_measurements() {
+        let mut fed = Fed::new();
+        let json = |monitor: &Monitor| serde_json::to_value(monitor.state().summary()).unwrap();
+        let before = json(&fed.monitor);
+        assert_eq!(before["verdict"], "unsure");
+        assert!(before["row_error_px"].is_null() && before["scale"].is_null());
+        fed.feed(5, Some(Measurement { roll_deg: 0.123_456, ..measured(0.123_456) }));
+        let after = json(&fed.monitor);
+        assert_eq!(after["verdict"], "good");
+        assert_eq!(after["measurements"], 5);
+        assert_eq!(after["row_error_px"], 0.123);
+        assert_eq!(after["roll_deg"], 0.1235);
+        let line = fed.monitor.state().line().unwrap();
+        assert_eq!(line, ("rows 0.1 px  roll 0.12 deg".to_owned(), false));
+    }
 }

@@ -10,6 +10,12 @@ use super::planes::{Level, Window};
 /// Half the side of the windows that are compared.
 pub(super) const HALF: i32 = 4;
 
+/// Their side.
+const SIDE: usize = 2 * HALF as usize + 1;
+
+/// Windows that are compared at once.
+const LANES: usize = 16;
+
 /// Half the side of the window whose place is measured to a fraction of a pixel.
 pub(super) const FINE_HALF: i32 = 5;
 
@@ -24,6 +30,7 @@ const DISTINCT: f32 = 0.04;
 pub(super) struct Searchable {
     width: i32,
     height: i32,
+    /// Row by row, and zeros behind the last one so that whole lanes can be read there.
     values: Vec<f32>,
     /// One over the norm of the window around each pixel; 0 where it is flat or sticks out.
     weights: Vec<f32>,
@@ -43,8 +50,9 @@ pub(super) struct Peak {
 impl Searchable {
     pub(super) fn new(level: &Level) -> Self {
         let (width, height) = (level.width as i32, level.height as i32);
-        let values =
+        let mut values: Vec<f32> =
             (0..level.height).flat_map(|y| level.row(y).iter().map(|&v| f32::from(v))).collect();
+        values.resize(values.len() + LANES, 0.0);
         let weights = weights(level);
         Self { width, height, values, weights }
     }
@@ -74,47 +82,59 @@ impl Searchable {
             let start = scores.len();
             scores.resize(start + count, 0.0);
             let row_scores = &mut scores[start..];
-            for (template, row) in window.values.chunks_exact(2 * HALF as usize + 1).zip(0..) {
-                let at = (y + dy - HALF + row) * self.width + x + first - HALF;
-                let row = &self.values[at as usize..][..count + 2 * HALF as usize];
-                for (shift, &value) in template.iter().enumerate() {
-                    for (score, other) in row_scores.iter_mut().zip(&row[shift..]) {
-                        *score += value * other;
-                    }
-                }
+            let corner = ((y + dy - HALF) * self.width + x + first - HALF) as usize;
+            for (chunk, at) in row_scores.chunks_mut(LANES).zip((corner..).step_by(LANES)) {
+                let sums = self.products(&window.values, at);
+                chunk.copy_from_slice(&sums[..chunk.len()]);
             }
             let weights = &self.weights[((y + dy) * self.width + x + first) as usize..][..count];
             for (score, weight) in row_scores.iter_mut().zip(weights) {
                 *score *= weight / window.norm;
             }
         }
-        let (mut best, mut at) = (f32::MIN, 0);
-        for (i, &score) in scores.iter().enumerate() {
-            if score > best {
-                (best, at) = (score, i);
-            }
+        let best = scores.iter().copied().fold(f32::MIN, f32::max);
+        if best < SIMILAR {
+            return None;
         }
-        let (row, column) = ((at / count) as i32, (at % count) as i32);
-        let second = scores
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| {
-                let (other_row, other_column) = ((i / count) as i32, (i % count) as i32);
-                (other_row - row).abs() > 2 || (other_column - column).abs() > 2
-            })
-            .map(|(_, &score)| score)
-            .fold(f32::MIN, f32::max);
-        (best >= SIMILAR && best - second >= DISTINCT).then_some(Peak {
-            dx: first + column,
-            dy: top + row,
+        let at = scores.iter().position(|&score| score == best)?;
+        let (row, column) = (at / count, at % count);
+        let mut second = f32::MIN;
+        for (other, scores) in scores.chunks_exact(count).enumerate() {
+            let best_of = |scores: &[f32]| scores.iter().copied().fold(f32::MIN, f32::max);
+            second = second.max(if other.abs_diff(row) > 2 {
+                best_of(scores)
+            } else {
+                let after = (column + 3).min(count);
+                best_of(&scores[..column.saturating_sub(2)]).max(best_of(&scores[after..]))
+            });
+        }
+        (best - second >= DISTINCT).then_some(Peak {
+            dx: first + column as i32,
+            dy: top + row as i32,
             correlation: best,
         })
+    }
+
+    /// Products of a template with the windows whose first pixels are `at` and those right of it.
+    /// Those that do not lie in one row mean nothing.
+    fn products(&self, template: &[f32], at: usize) -> [f32; LANES] {
+        let mut sums = [0.0; LANES];
+        for (row, template) in template.as_chunks::<SIDE>().0.iter().enumerate() {
+            let values = &self.values[at + row * self.width as usize..];
+            let values = values.first_chunk::<{ LANES + SIDE - 1 }>().expect("padded at the end");
+            for shift in 0..SIDE {
+                for lane in 0..LANES {
+                    sums[lane] += template[shift] * values[shift + lane];
+                }
+            }
+        }
+        sums
     }
 }
 
 /// One over the norm of the window around each pixel; 0 where it is flat or sticks out.
 fn weights(level: &Level) -> Vec<f32> {
-    let (width, height, side) = (level.width, level.height, 2 * HALF as usize + 1);
+    let (width, height, side) = (level.width, level.height, SIDE);
     let mut weights = vec![0.0; width * height];
     // Running sums of the values and of their squares, down the columns and along the rows.
     let mut columns = vec![[0u32; 2]; width];
@@ -152,11 +172,37 @@ pub(super) fn closer(
     near: (i32, i32),
 ) -> Option<Peak> {
     let window = left.window(x, y, HALF)?;
+    // Everything that is looked at, read once.
+    let (first, top) = (x + near.0 - 2, y + near.1 - 2);
+    let inside = |at: i32, size: usize| at >= HALF && at + 4 + HALF < size as i32;
+    if window.norm <= FLAT || !inside(first, right.width) || !inside(top, right.height) {
+        return None;
+    }
+    let mut area = [[0.0f32; SIDE + 4]; SIDE + 4];
+    for (values, row) in area.iter_mut().zip((top - HALF) as usize..) {
+        let row = &right.row(row)[(first - HALF) as usize..];
+        for (value, &grey) in values.iter_mut().zip(row) {
+            *value = f32::from(grey);
+        }
+    }
     let mut best: Option<Peak> = None;
-    for dy in near.1 - 2..=near.1 + 2 {
-        for dx in near.0 - 2..=near.0 + 2 {
-            let Some(other) = right.window(x + dx, y + dy, HALF) else { continue };
-            let correlation = window.correlation(&other);
+    for (down, dy) in (near.1 - 2..=near.1 + 2).enumerate() {
+        let (mut products, mut sums, mut squares) = ([0.0f32; 5], [0.0f32; 5], [0.0f32; 5]);
+        for (template, values) in window.values.chunks_exact(SIDE).zip(&area[down..]) {
+            for (column, value) in template.iter().enumerate() {
+                for (across, other) in values[column..column + 5].iter().enumerate() {
+                    products[across] += value * other;
+                    sums[across] += other;
+                    squares[across] += other * other;
+                }
+            }
+        }
+        for (across, dx) in (near.0 - 2..=near.0 + 2).enumerate() {
+            let square = squares[across] - sums[across] * sums[across] / (SIDE * SIDE) as f32;
+            if square <= FLAT * FLAT {
+                continue;
+            }
+            let correlation = products[across] / (window.norm * square.sqrt());
             if best.is_none_or(|best| correlation > best.correlation) {
                 best = Some(Peak { dx, dy, correlation });
             }

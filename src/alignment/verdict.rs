@@ -116,7 +116,7 @@ impl Limits {
                     .into()
             }
             (Verdict::Good, Some(seen)) => {
-                format!("the rows of the two eyes agree: {seen}")
+                format!("the rows of the two eyes agree within {seen}")
             }
             (Verdict::RowsOff, Some(seen)) => {
                 let unless = if self.calibrated {
@@ -135,9 +135,10 @@ impl Limits {
                 seen.disparity_px
             ),
             (Verdict::NotRectified, Some(seen)) => {
+                let what = if self.calibrated { "well " } else { "" };
                 format!(
-                    "the pictures are not rectified: the rows of the two eyes differ by {seen}, and \
-                     bend by {:.1} px; {cure}",
+                    "the pictures are not {what}rectified: the rows of the two eyes differ by {seen}, \
+                     and bend by {:.1} px; {cure}",
                     seen.curvature_px
                 )
             }
@@ -159,5 +160,83 @@ impl fmt::Display for Measurement {
             self.roll_deg.abs(),
             self.scale
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A measurement in which all is well.
+    fn well() -> Measurement {
+        Measurement {
+            width: 752,
+            matches: 200,
+            consistent: 190,
+            row_error_px: 0.1,
+            uncertainty_px: 0.03,
+            shift_px: -0.1,
+            roll_deg: 0.01,
+            scale: 1.0001,
+            curvature_px: 0.1,
+            curvature_uncertainty_px: 0.05,
+            median_px: -0.1,
+            spread_px: 0.2,
+            disparity_px: 20.0,
+            below_range: 0.01,
+        }
+    }
+
+    fn judged(measurement: Measurement, before: Verdict) -> Verdict {
+        Limits::default().judge(Some(&measurement), before)
+    }
+
+    #[test]
+    fn each_figure_has_its_verdict() {
+        let judged = |measurement| judged(measurement, Verdict::Good);
+        assert_eq!(judged(well()), Verdict::Good);
+        assert_eq!(judged(Measurement { consistent: 50, ..well() }), Verdict::Unsure);
+        assert_eq!(judged(Measurement { uncertainty_px: 0.6, ..well() }), Verdict::Unsure);
+        assert_eq!(judged(Measurement { row_error_px: 1.6, ..well() }), Verdict::RowsOff);
+        assert_eq!(judged(Measurement { row_error_px: 5.4, ..well() }), Verdict::NotRectified);
+        assert_eq!(judged(Measurement { curvature_px: 1.0, ..well() }), Verdict::NotRectified);
+        let uncertain = Measurement { curvature_uncertainty_px: 0.3, ..well() };
+        assert_eq!(judged(Measurement { curvature_px: 1.0, ..uncertain }), Verdict::Good);
+        assert_eq!(judged(Measurement { spread_px: 2.0, ..well() }), Verdict::NotRectified);
+        let swapped = Measurement { below_range: 0.9, disparity_px: -20.0, ..well() };
+        assert_eq!(judged(swapped), Verdict::Swapped);
+        assert_eq!(judged(Measurement { row_error_px: 2.0, ..swapped }), Verdict::Swapped);
+        assert_eq!(judged(Measurement { spread_px: 2.0, ..swapped }), Verdict::NotRectified);
+        assert_eq!(Limits::default().judge(None, Verdict::Good), Verdict::Unsure);
+    }
+
+    #[test]
+    fn the_edge_is_crossed_once() {
+        let edge = Measurement { row_error_px: 1.4, ..well() };
+        assert_eq!(judged(edge, Verdict::Good), Verdict::Good);
+        assert_eq!(judged(edge, Verdict::RowsOff), Verdict::RowsOff);
+        assert_eq!(judged(well(), Verdict::RowsOff), Verdict::Good);
+    }
+
+    #[test]
+    fn messages_name_the_numbers_and_the_cure() {
+        let limits = Limits::default();
+        let calibrated = Limits { calibrated: true, ..limits };
+        let off = Measurement { row_error_px: 3.24, shift_px: 3.1, roll_deg: -0.12, ..well() };
+        let text = |limits: Limits, verdict| limits.describe(verdict, Some(&off));
+        for part in ["3.2 px", "3.1 px lower", "0.12 degrees anticlockwise", "1.0001", "mounting"] {
+            let text = text(limits, Verdict::RowsOff);
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(text(limits, Verdict::RowsOff).contains("--calibration FILE"));
+        assert!(!text(calibrated, Verdict::RowsOff).contains("--calibration FILE"));
+        assert!(text(limits, Verdict::NotRectified).contains("--calibration FILE"));
+        let misfit = text(calibrated, Verdict::NotRectified);
+        assert!(misfit.contains("calibration does not fit") && !misfit.contains("--calibration"));
+        assert!(text(limits, Verdict::Swapped).contains("exchange the two inputs"));
+        assert!(text(limits, Verdict::Good).contains("agree within 3.2 px"));
+        for verdict in [Verdict::Unsure, Verdict::Good, Verdict::NotRectified] {
+            assert!(limits.describe(verdict, None).contains("too little"));
+        }
     }
 }
