@@ -38,7 +38,7 @@ fn rectified_pictures_are_good() {
         let seen = measurement.unwrap();
         assert_eq!(verdict, Verdict::Good, "{}: {seen:?}", pair.name);
         assert!(seen.row_error_px < 0.5, "{}: {seen:?}", pair.name);
-        assert!(seen.matches >= 80 && seen.consistent * 10 > seen.matches * 8, "{seen:?}");
+        assert!(seen.matches >= 60 && seen.consistent * 10 > seen.matches * 8, "{seen:?}");
         // The same without a word about the disparities.
         let (measurement, verdict) = judged(&pair.left, &pair.right, &Options::default());
         assert_eq!(verdict, Verdict::Good, "{}: {measurement:?}", pair.name);
@@ -222,7 +222,7 @@ fn what_no_camera_has_seen_is_left_out() {
     let plain = pair.measured().0.unwrap();
     // Vertical bars in both eyes, whose ends are 6 rows apart: hard corners that would convince.
     let barred = |image: &Image, shift: usize| {
-        let lies = |x: usize, y: usize| x < 250 && (x / 10 + (y + shift) / 12) % 2 == 0;
+        let lies = |x: usize, y: usize| (x / 10 + (y + shift) / 12).is_multiple_of(2);
         let pixels = (0..480).flat_map(|y| {
             let row = image.row(y);
             (0..752).map(move |x| if x < 250 { if lies(x, y) { 255 } else { 40 } } else { row[x] })
