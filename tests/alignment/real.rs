@@ -198,6 +198,27 @@ fn pictures_that_show_nothing_are_no_alarm() {
     assert_eq!(verdict, Verdict::Unsure, "{measurement:?}");
 }
 
+/// A wallpaper fits itself everywhere: whatever is found there, it is no reason for a warning.
+#[test]
+fn repetitive_texture_is_no_alarm() {
+    let Some(folder) = data("euroc_v1_01/rectified/png") else { return };
+    let euroc = euroc(&folder, EUROC[0]).left;
+    for (period, at) in [(24, (300, 100)), (40, (200, 200)), (64, (100, 150)), (90, (500, 250))] {
+        for disparity in [0, 7, 20, 45] {
+            let eye = |shift: usize, seed| {
+                let noise = noise(seed);
+                let grey = |x: usize, y: usize| {
+                    let tile = euroc.row(at.1 + y % period)[at.0 + (x + shift) % period];
+                    tile.saturating_add(noise.row(y)[x] / 2 - 30)
+                };
+                Image::from_fn(640, 480, grey)
+            };
+            let (measurement, verdict) = judged(&eye(0, 1), &eye(disparity, 2), &options());
+            assert!(!verdict.is_alarm(), "{period}, {disparity}: {verdict} {measurement:?}");
+        }
+    }
+}
+
 #[test]
 fn pictures_of_any_size_are_taken() {
     for (width, height) in [(1, 1), (1, 300), (300, 1), (7, 9), (33, 31), (47, 64), (2000, 20)] {
