@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use crate::alignment;
 use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions};
 use crate::engine::{Choice, Options};
@@ -43,6 +44,16 @@ pub fn engine_options(engine: &settings::Engine) -> Options {
         },
     };
     Options { cpu, cuda }
+}
+
+/// Where a good alignment of the eyes ends.
+pub fn alignment_limits(settings: &Settings) -> alignment::Limits {
+    alignment::Limits { warn_px: settings.alignment.warn_px, calibrated: false }
+}
+
+/// How the alignment of the eyes is measured.
+pub fn alignment_options(range: DisparityRange) -> alignment::Options {
+    alignment::Options { range: Some(range), ..alignment::Options::default() }
 }
 
 /// The colours.

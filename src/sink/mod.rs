@@ -1,6 +1,7 @@
 //! Where disparity goes.
 
 pub mod accuracy;
+pub mod alignment;
 pub mod cloud;
 pub mod colour;
 pub mod encoding;
