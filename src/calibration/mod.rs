@@ -5,7 +5,9 @@
 //! cameras, on paper, so that a point in space lies on the same row of both pictures; what is left of
 //! its two positions is disparity.
 
+pub mod board;
 pub mod camera;
+pub mod solve;
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
