@@ -1,5 +1,6 @@
 //! The command line. Flags that stand for a setting become the topmost layer of the settings.
 
+pub mod calibration;
 pub mod flags;
 pub mod source;
 
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub use calibration::CalibrationArgs;
 pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
 pub use source::{SourceArgs, SourceChoice};
 
@@ -44,6 +46,8 @@ pub enum Command {
     /// Measure the engine, stage by stage
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
+    /// Show a calibration, or write it in another format
+    Calibration(CalibrationArgs),
     /// List what can compute on this machine
     #[command(after_help = DEVICES_EXAMPLES)]
     Devices(DevicesArgs),

@@ -7,11 +7,18 @@
 
 pub mod board;
 pub mod camera;
+pub mod check;
+mod error;
+pub mod format;
+mod mode;
 pub mod solve;
+pub mod summary;
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
 pub use camera::{Camera, Lens};
+pub use error::CalibrationError;
+pub use mode::Fit;
 
 use crate::frame::StereoGeometry;
 
@@ -30,6 +37,27 @@ pub struct StereoCalibration {
     pub translation: Vector3<f64>,
     /// The rectification that the file prescribes, where it does.
     pub rectification: Option<Rectification>,
+}
+
+impl StereoCalibration {
+    /// The same cameras with left and right exchanged. What the file prescribes for the rectification
+    /// is for the other order, and so is left out.
+    pub fn swapped(self) -> Self {
+        let rotation = self.rotation.transpose();
+        let translation = -rotation * self.translation;
+        Self { left: self.right, right: self.left, rotation, translation, rectification: None }
+    }
+
+    /// The same calibration whose lengths were given in another unit, of so many metres.
+    pub fn in_unit(mut self, metres: f64) -> Self {
+        self.translation *= metres;
+        if let Some(rectification) = &mut self.rectification {
+            for view in [&mut rectification.left, &mut rectification.right] {
+                view.projection.column_mut(3).scale_mut(metres);
+            }
+        }
+        self
+    }
 }
 
 /// How both pictures are turned so that rows correspond.
@@ -66,5 +94,17 @@ impl Rectification {
             centre_y_px: left[(1, 2)],
             right_centre_x_px: right[(0, 2)],
         }
+    }
+
+    /// Rotation and translation between the cameras, as the rectification implies them: a point x of
+    /// the left camera's frame is `R2^T (R1 x + t)` in the right one's, where t is the right
+    /// projection's fourth column in units of the frame.
+    pub fn pose(&self) -> (Matrix3<f64>, Vector3<f64>) {
+        let p = &self.right.projection;
+        let z = p[(2, 3)];
+        let x = (p[(0, 3)] - p[(0, 2)] * z) / p[(0, 0)];
+        let y = (p[(1, 3)] - p[(1, 2)] * z) / p[(1, 1)];
+        let back = self.right.rotation.transpose();
+        (back * self.left.rotation, back * Vector3::new(x, y, z))
     }
 }

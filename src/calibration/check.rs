@@ -1,0 +1,356 @@
+//! Whether a calibration can be true: what no pair of cameras side by side can have is refused with
+//! one message that names the file and the cure; what is only unlikely becomes a note.
+
+use nalgebra::{Matrix3, Vector3};
+
+use super::error::CalibrationError;
+use super::{Camera, Lens, Rectification, StereoCalibration};
+
+/// Where the parts of a calibration come from, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sources {
+    /// The left camera, such as `calib.yml (K1, D1)`.
+    pub left: String,
+    /// The right camera.
+    pub right: String,
+    /// How the right camera stands to the left one, such as `calib.yml (R, T)`.
+    pub pose: String,
+    /// The rectification, such as `calib.yml (R1, R2, P1, P2)`.
+    pub rectification: String,
+    /// How to exchange the eyes.
+    pub swap: String,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self {
+            left: "the left camera".into(),
+            right: "the right camera".into(),
+            pose: "the right camera's pose".into(),
+            rectification: "the rectification".into(),
+            swap: "exchange the left and the right pictures".into(),
+        }
+    }
+}
+
+impl Sources {
+    /// The same with the eyes exchanged.
+    pub fn swapped(self) -> Self {
+        Self { left: self.right, right: self.left, ..self }
+    }
+}
+
+type Result<T> = std::result::Result<T, CalibrationError>;
+
+fn wrong<T>(source: &str, what: impl std::fmt::Display) -> Result<T> {
+    Err(CalibrationError::new(format!("{source}: {what}")))
+}
+
+/// How far a matrix may be from a rotation to be one that was written with few digits.
+const FEW_DIGITS: f64 = 2e-3;
+
+/// Below this, a matrix is a rotation as far as numbers go, and stays as it is.
+const ALL_DIGITS: f64 = 1e-6;
+
+/// Replaces rotations that were written with few digits by the nearest true ones.
+///
+/// # Errors
+/// Which matrix is no rotation.
+pub fn make_rotations(calibration: &mut StereoCalibration, sources: &Sources) -> Result<()> {
+    make_rotation(&mut calibration.rotation, &sources.pose, "the rotation between the eyes")?;
+    if let Some(rectification) = &mut calibration.rectification {
+        let source = &sources.rectification;
+        make_rotation(&mut rectification.left.rotation, source, "the left eye's rotation")?;
+        make_rotation(&mut rectification.right.rotation, source, "the right eye's rotation")?;
+    }
+    Ok(())
+}
+
+fn make_rotation(matrix: &mut Matrix3<f64>, source: &str, what: &str) -> Result<()> {
+    let off = (matrix.transpose() * *matrix - Matrix3::identity()).amax();
+    let determinant = matrix.determinant();
+    // Negated, so that a NaN is refused.
+    if !(off <= FEW_DIGITS) {
+        return wrong(
+            source,
+            format!(
+                "{what} is no rotation matrix (columns that are not perpendicular or not of length 1, \
+                 off by {off:.3}); it has been damaged or holds something else"
+            ),
+        );
+    }
+    if determinant < 0.0 {
+        return wrong(source, format!("{what} is a mirror image (determinant -1), no rotation"));
+    }
+    if off > ALL_DIGITS {
+        let parts = matrix.svd(true, true);
+        let (Some(u), Some(v)) = (parts.u, parts.v_t) else { return Ok(()) };
+        *matrix = u * v;
+    }
+    Ok(())
+}
+
+/// Checks a calibration; what is unlikely but possible comes back as sentences for people.
+///
+/// # Errors
+/// The first thing that cannot be, with where it comes from and what to do.
+pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    check_camera(&calibration.left, &sources.left, &mut notes)?;
+    check_camera(&calibration.right, &sources.right, &mut notes)?;
+    let (left, right) = (&calibration.left, &calibration.right);
+    if (left.width, left.height) != (right.width, right.height) {
+        return Err(CalibrationError::new(format!(
+            "the eyes differ in picture size: {} says {}x{}, {} says {}x{}; both cameras must be \
+             calibrated in the same mode",
+            sources.left, left.width, left.height, sources.right, right.width, right.height
+        )));
+    }
+    check_rotation(&calibration.rotation, sources)?;
+    check_translation(&calibration.translation, sources, &mut notes)?;
+    if let Some(rectification) = &calibration.rectification {
+        check_rectification(calibration, rectification, sources)?;
+    }
+    Ok(notes)
+}
+
+fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Result<()> {
+    let Camera { width, height, focal, centre, ref lens } = *camera;
+    let coefficients = match lens {
+        Lens::Brown(all) => all.as_slice(),
+        Lens::Fisheye(all) => all.as_slice(),
+    };
+    let finite = [&focal[..], &centre[..], coefficients].concat().iter().all(|v| v.is_finite());
+    if !finite {
+        return wrong(source, "the camera has a number that is not finite");
+    }
+    if width == 0 || height == 0 {
+        return wrong(source, format!("{width}x{height} is no size of a picture"));
+    }
+    if focal[0] <= 0.0 || focal[1] <= 0.0 {
+        return wrong(
+            source,
+            format!("focal lengths of {} and {} px: both must be above 0", focal[0], focal[1]),
+        );
+    }
+    for (at, side, name) in [(centre[0], width, "x"), (centre[1], height, "y")] {
+        // In parts of the picture, 0 at its first edge and 1 at the other.
+        let part = (at + 0.5) / side as f64;
+        if !(-0.1..=1.1).contains(&part) {
+            return wrong(
+                source,
+                format!(
+                    "the principal point ({:.1}, {:.1}) lies outside the {width}x{height} picture: the \
+                     size or the camera matrix belongs to another mode of the camera",
+                    centre[0], centre[1]
+                ),
+            );
+        }
+        if !(0.25..=0.75).contains(&part) {
+            notes.push(format!(
+                "{source}: the principal point's {name} of {at:.1} px is far from the middle of the \
+                 {width}x{height} picture; if that surprises, the size belongs to another mode"
+            ));
+        }
+    }
+    let ratio = focal[0] / focal[1];
+    if !(0.5..=2.0).contains(&ratio) {
+        notes.push(format!(
+            "{source}: focal lengths of {:.1} and {:.1} px differ much for one lens",
+            focal[0], focal[1]
+        ));
+    }
+    Ok(())
+}
+
+/// Angle between two rotations in radians.
+fn angle(a: &Matrix3<f64>, b: &Matrix3<f64>) -> f64 {
+    let between = a.transpose() * b;
+    // The sine by the antisymmetric part, because the cosine of small angles has no digits.
+    let twice_sine = Vector3::new(
+        between[(2, 1)] - between[(1, 2)],
+        between[(0, 2)] - between[(2, 0)],
+        between[(1, 0)] - between[(0, 1)],
+    )
+    .norm();
+    twice_sine.atan2(between.trace() - 1.0)
+}
+
+fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
+    let turned = angle(&Matrix3::identity(), rotation).to_degrees();
+    if !(turned <= 45.0) {
+        return wrong(
+            &sources.pose,
+            format!(
+                "the eyes are turned by {turned:.0} degrees to each other, too much for a stereo pair: \
+                 do both poses mean the same frame, and in the same direction?"
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Longest baseline in metres that is believed.
+const BASELINE_MAX_M: f64 = 10.0;
+
+fn check_translation(
+    translation: &Vector3<f64>,
+    sources: &Sources,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let [x, y, z] = (*translation).into();
+    let (baseline, source) = (translation.norm(), &sources.pose);
+    if !baseline.is_finite() {
+        return wrong(source, "the translation has a number that is not finite");
+    }
+    if baseline < 1e-6 {
+        return wrong(
+            source,
+            "the baseline is 0: both cameras are in the same place, or were calibrated one by one; \
+             `stereod calibrate` calibrates them together",
+        );
+    }
+    if baseline > BASELINE_MAX_M {
+        return wrong(
+            source,
+            format!(
+                "a baseline of {baseline:.4} m is not plausible; the translation is probably in mm or \
+                 cm: `stereod calibration convert --unit mm FILE -o OUT.toml` makes it metres"
+            ),
+        );
+    }
+    if y.abs() > x.abs() && y.abs() >= z.abs() {
+        return wrong(
+            source,
+            format!(
+                "the cameras stand one above the other (translation {x:.4}, {y:.4}, {z:.4} m), but \
+                 stereod matches along rows: turn both cameras by 90 degrees and calibrate again"
+            ),
+        );
+    }
+    if z.abs() > x.abs() {
+        return wrong(
+            source,
+            format!(
+                "the cameras stand one behind the other (translation {x:.4}, {y:.4}, {z:.4} m), not \
+                 side by side: is the translation that of the right camera?"
+            ),
+        );
+    }
+    if x > 0.0 {
+        return wrong(
+            source,
+            format!(
+                "left and right are swapped: the right camera stands {:.1} mm to the left of the left \
+                 one; {}",
+                x * 1e3,
+                sources.swap
+            ),
+        );
+    }
+    if baseline > 2.0 {
+        notes.push(format!(
+            "{source}: a baseline of {baseline:.2} m is long; if it is in other units, see \
+             `stereod calibration convert --unit`"
+        ));
+    }
+    Ok(())
+}
+
+/// Relative difference of two descriptions of the same thing that digits explain.
+const TOLERANCE: f64 = 2e-3;
+
+fn check_rectification(
+    calibration: &StereoCalibration,
+    rectification: &Rectification,
+    sources: &Sources,
+) -> Result<()> {
+    let source = &sources.rectification;
+    let (left, right) = (&rectification.left, &rectification.right);
+    let (p1, p2) = (&left.projection, &right.projection);
+    if !p1.iter().chain(p2.iter()).all(|value| value.is_finite()) {
+        return wrong(source, "a projection has a number that is not finite");
+    }
+    for (projection, eye) in [(p1, "left"), (p2, "right")] {
+        let of = |row, column| projection[(row, column)];
+        let zeros = [of(0, 1), of(1, 0), of(2, 0), of(2, 1)];
+        if zeros.iter().any(|value| *value != 0.0) || of(2, 2) != 1.0 {
+            return wrong(
+                source,
+                format!(
+                    "the {eye} projection is none of a rectified camera, whose rows are f 0 cx tx, \
+                     0 f cy ty and 0 0 1 0"
+                ),
+            );
+        }
+        if of(0, 0) <= 0.0 || of(1, 1) <= 0.0 {
+            return wrong(source, format!("the {eye} projection has a focal length below 0"));
+        }
+    }
+    if p1[(0, 3)] != 0.0 && p2[(0, 3)] == 0.0 {
+        return wrong(
+            source,
+            format!(
+                "left and right are swapped: the left projection has the baseline (entry 4), which \
+                 belongs to the right one; {}",
+                sources.swap
+            ),
+        );
+    }
+    if p1.column(3).iter().any(|value| *value != 0.0) {
+        return wrong(source, "the left projection has a translation; only the right one has it");
+    }
+    for (row, column, name) in [(0, 0, "fx"), (1, 1, "fy"), (1, 2, "cy")] {
+        let (a, b) = (p1[(row, column)], p2[(row, column)]);
+        if !((a - b).abs() <= 1e-4 * p1[(0, 0)]) {
+            return wrong(
+                source,
+                format!(
+                    "the projections do not fit each other: {name} is {a:.3} px for the left eye and \
+                     {b:.3} px for the right one, so that rows would not correspond; were the eyes \
+                     calibrated together?"
+                ),
+            );
+        }
+    }
+    contradictions(calibration, rectification, sources)
+}
+
+/// Whether the rectification says the same about the cameras' poses as rotation and translation.
+fn contradictions(
+    calibration: &StereoCalibration,
+    rectification: &Rectification,
+    sources: &Sources,
+) -> Result<()> {
+    let (pose, source) = (&sources.pose, &sources.rectification);
+    let contradiction = |what: String| {
+        Err(CalibrationError::new(format!(
+            "{source} contradicts {pose}: {what}; the files are of different calibrations, or one was \
+             edited"
+        )))
+    };
+    let (rotation, translation) = rectification.pose();
+    let apart = angle(&rotation, &calibration.rotation);
+    if !(apart <= TOLERANCE) {
+        return contradiction(format!(
+            "by the rectification the eyes are turned {:.2} degrees otherwise",
+            apart.to_degrees()
+        ));
+    }
+    let (told, due) = (translation.norm(), calibration.translation.norm());
+    if !((told - due).abs() <= TOLERANCE * due) {
+        return contradiction(format!(
+            "the baseline is {:.6} m by the projections and {:.6} m by the translation",
+            told, due
+        ));
+    }
+    if !((translation - calibration.translation).norm() <= 2.0 * TOLERANCE * due) {
+        return contradiction(
+            "the rotations do not turn the baseline into the rows of the picture".into(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

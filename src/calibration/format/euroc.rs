@@ -1,0 +1,54 @@
+//! sensor.yaml of the EuRoC data sets (Burri et al., IJRR 2016): a YAML file for each camera, with its
+//! pose in the body's frame.
+
+use super::kalibr::between;
+use super::lens;
+use super::tree::At;
+use super::{Draft, Report};
+use crate::calibration::check::Sources;
+use crate::calibration::{CalibrationError, Camera};
+
+fn camera(root: &At) -> Result<Camera, CalibrationError> {
+    if let Some(kind) = root.get("sensor_type")
+        && kind.text()? != "camera"
+    {
+        return Err(kind.error(format!("a sensor of type {:?} is no camera", kind.text()?)));
+    }
+    let model = root.need("camera_model")?;
+    if model.text()? != "pinhole" {
+        return Err(model.error(format!("the camera model {:?} is not supported", model.text()?)));
+    }
+    let (width, height) = root.need("resolution")?.size()?;
+    let [fx, fy, cx, cy] = root.need("intrinsics")?.exactly()?;
+    let name = root.need("distortion_model")?;
+    let model = lens::model(name.text()?)
+        .ok_or_else(|| name.error(lens::unknown_model(name.text().unwrap_or_default())))?;
+    let coefficients = root.need("distortion_coefficients")?;
+    let lens = lens::lens(model, &coefficients.numbers()?).map_err(|w| coefficients.error(w))?;
+    Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], lens })
+}
+
+/// Reads the files of both eyes.
+pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
+    let cameras = (camera(left)?, camera(right)?);
+    // T_BS leads from the sensor into the body's frame.
+    let (from, to) = (left.need("T_BS")?.motion()?, right.need("T_BS")?.motion()?);
+    let (rotation, translation) = between(&from, &to);
+    let sources = Sources {
+        left: left.file().into(),
+        right: right.file().into(),
+        pose: format!("{} and {} (T_BS)", left.file(), right.file()),
+        rectification: String::new(),
+        swap: format!("name the files in the order {},{}", right.file(), left.file()),
+    };
+    Ok(Draft {
+        left: cameras.0,
+        right: cameras.1,
+        rotation,
+        translation,
+        rectification: None,
+        sources,
+        report: Report::default(),
+        notes: Vec::new(),
+    })
+}

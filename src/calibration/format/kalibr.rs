@@ -1,0 +1,108 @@
+//! The camchain of Kalibr (github.com/ethz-asl/kalibr, wiki page "YAML formats"): all cameras of a rig
+//! in one YAML file. `cam0` is the left eye, `cam1` the right one.
+
+use nalgebra::{Matrix3, Vector3};
+
+use super::lens;
+use super::tree::At;
+use super::{Draft, Report};
+use crate::calibration::check::Sources;
+use crate::calibration::{CalibrationError, Camera};
+
+type Motion = (Matrix3<f64>, Vector3<f64>);
+
+/// First `from`, then back through `to`: from the frame of one camera into that of the other, where
+/// both lead from the camera into the same frame.
+pub(super) fn between(from: &Motion, to: &Motion) -> Motion {
+    let back = to.0.transpose();
+    (back * from.0, back * (from.1 - to.1))
+}
+
+fn inverse((rotation, translation): &Motion) -> Motion {
+    (rotation.transpose(), -rotation.transpose() * translation)
+}
+
+/// From the camera into the inertial sensor's frame, where the file has it either way.
+fn to_imu(cam: &At) -> Result<Option<Motion>, CalibrationError> {
+    if let Some(motion) = cam.get("T_imu_cam") {
+        return motion.motion().map(Some);
+    }
+    let motion = cam.get("T_cam_imu").map(|motion| motion.motion()).transpose()?;
+    Ok(motion.as_ref().map(inverse))
+}
+
+fn camera(cam: &At) -> Result<Camera, CalibrationError> {
+    let model = cam.need("camera_model")?;
+    if model.text()? != "pinhole" {
+        return Err(model.error(format!(
+            "the camera model {:?} is not supported: calibrate with pinhole-radtan or pinhole-equi",
+            model.text()?
+        )));
+    }
+    let (width, height) = cam.need("resolution")?.size()?;
+    let [fx, fy, cx, cy] = cam.need("intrinsics")?.exactly()?;
+    let name = cam.need("distortion_model")?;
+    let model = lens::model(name.text()?)
+        .ok_or_else(|| name.error(lens::unknown_model(name.text().unwrap_or_default())))?;
+    let coefficients = cam.need_any(&["distortion_coeffs", "distortion_coefficients"])?;
+    let lens = lens::lens(model, &coefficients.numbers()?).map_err(|w| coefficients.error(w))?;
+    Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], lens })
+}
+
+/// Reads a camchain.
+pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
+    let (cam0, cam1) = (root.need("cam0")?, root.need("cam1")?);
+    let (left, right) = (camera(&cam0)?, camera(&cam1)?);
+    let through_imu = match (to_imu(&cam0)?, to_imu(&cam1)?) {
+        (Some(from), Some(to)) => Some(between(&from, &to)),
+        _ => None,
+    };
+    let direct = cam1.get("T_cn_cnm1");
+    let (rotation, translation) = match (&direct, through_imu) {
+        (Some(direct), through_imu) => {
+            let motion = direct.motion()?;
+            if let Some(other) = through_imu
+                && !((motion.0 - other.0).amax() < 5e-3
+                    && (motion.1 - other.1).norm() < 5e-3 * motion.1.norm())
+            {
+                return Err(direct.error(
+                    "contradicts the poses to the inertial sensor (T_cam_imu or T_imu_cam) in the same \
+                     file; remove the one that is wrong",
+                ));
+            }
+            motion
+        }
+        (None, Some(through_imu)) => through_imu,
+        (None, None) => return Err(cam1.need("T_cn_cnm1").expect_err("it is not there")),
+    };
+    let file = root.file();
+    let mut notes = Vec::new();
+    if root.get("cam2").is_some() {
+        notes.push(format!(
+            "{file}: more than two cameras; cam0 is taken as the left eye, cam1 as the right one"
+        ));
+    }
+    let sources = Sources {
+        left: format!("{file} (cam0)"),
+        right: format!("{file} (cam1)"),
+        pose: if direct.is_some() {
+            format!("{file} (cam1.T_cn_cnm1)")
+        } else {
+            format!("{file} (T_cam_imu or T_imu_cam)")
+        },
+        rectification: file.into(),
+        swap: format!(
+            "cam1 is the left eye: `stereod calibration convert --swap {file} -o OUT.toml` exchanges them"
+        ),
+    };
+    Ok(Draft {
+        left,
+        right,
+        rotation,
+        translation,
+        rectification: None,
+        sources,
+        report: Report::default(),
+        notes,
+    })
+}

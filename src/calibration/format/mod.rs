@@ -1,0 +1,359 @@
+//! Files of calibrations: reading those of several programs, writing those that programs read.
+//!
+//! The format is recognised by what a file says, never by its name. A new format is one new file here
+//! and one [`Format`].
+
+mod depthai;
+mod euroc;
+mod kalibr;
+mod lens;
+mod opencv;
+mod opencv_write;
+mod own;
+mod ros;
+mod syntax;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use nalgebra::{Matrix3, Vector3};
+
+use super::check::{self, Sources};
+use super::error::CalibrationError;
+use super::{Camera, Rectification, StereoCalibration};
+use syntax::Syntax;
+use tree::{At, Node};
+
+/// What a calibration was written by or is to be written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Our own: one TOML file with comments.
+    Own,
+    /// OpenCV's FileStorage as YAML: one file, or intrinsics and extrinsics.
+    OpenCvYaml,
+    /// OpenCV's FileStorage as XML.
+    OpenCvXml,
+    /// OpenCV's FileStorage as JSON, or plain JSON of the same names.
+    OpenCvJson,
+    /// camera_info of ROS: a YAML file for each eye.
+    Ros,
+    /// The camchain of Kalibr; read only.
+    Kalibr,
+    /// sensor.yaml of the EuRoC data sets, one for each eye; read only.
+    Euroc,
+    /// The calibration that DepthAI devices carry; read only.
+    DepthAi,
+}
+
+impl Format {
+    /// How many files hold a calibration that is written in this format.
+    pub fn files(self) -> usize {
+        match self {
+            Format::Ros | Format::Euroc => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Own => "stereod TOML",
+            Format::OpenCvYaml => "OpenCV YAML",
+            Format::OpenCvXml => "OpenCV XML",
+            Format::OpenCvJson => "OpenCV JSON",
+            Format::Ros => "ROS camera_info",
+            Format::Kalibr => "Kalibr camchain",
+            Format::Euroc => "EuRoC sensor.yaml",
+            Format::DepthAi => "DepthAI JSON",
+        })
+    }
+}
+
+const KNOWN: &str = "stereod's own TOML; OpenCV YAML, XML or JSON (K1 D1 K2 D2 R T ..., in one or \
+                     two files); ROS camera_info (left.yaml,right.yaml); Kalibr camchain; EuRoC \
+                     sensor.yaml (left,right); DepthAI JSON";
+
+/// How good a calibration is, where the file says so; kept in our own format.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Who made it: a program and its version.
+    pub made_by: Option<String>,
+    /// When it was made, as 2024-05-31.
+    pub date: Option<String>,
+    /// Root mean square reprojection error over both eyes, in pixels.
+    pub rms_px: Option<f64>,
+    /// Mean distance of matching points from their epipolar line, in pixels.
+    pub epipolar_error_px: Option<f64>,
+    /// Number of picture pairs that it was computed from.
+    pub pairs: Option<usize>,
+}
+
+/// What a reader may be told about files that do not say everything, or not as it should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReadOptions {
+    /// Width and height of the pictures in pixels where the files do not say it.
+    pub size: Option<(usize, usize)>,
+    /// Exchange the eyes: what the files call left is the right camera.
+    pub swap: bool,
+    /// Metres in one unit of the files' translations, where that is not a metre: 0.001 for mm.
+    pub unit_m: Option<f64>,
+}
+
+/// A calibration that was read and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The calibration.
+    pub calibration: StereoCalibration,
+    /// What the files are.
+    pub format: Format,
+    /// How good it is, where the files say so.
+    pub report: Report,
+    /// What a person should know about the files, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What a format's reader gives, before the checks.
+#[derive(Debug)]
+struct Draft {
+    left: Camera,
+    right: Camera,
+    rotation: Matrix3<f64>,
+    translation: Vector3<f64>,
+    rectification: Option<Rectification>,
+    sources: Sources,
+    report: Report,
+    notes: Vec<String>,
+}
+
+/// The files that an argument `FILE[,FILE]` names. A name with a comma in it is taken whole where
+/// there is such a file.
+///
+/// # Errors
+/// Where a name is empty, or there are more than two.
+pub fn file_list(argument: &str) -> Result<Vec<PathBuf>, CalibrationError> {
+    if !argument.is_empty() && Path::new(argument).exists() {
+        return Ok(vec![argument.into()]);
+    }
+    let files: Vec<PathBuf> = argument.split(',').map(PathBuf::from).collect();
+    if files.len() > 2 || files.iter().any(|file| file.as_os_str().is_empty()) {
+        return Err(CalibrationError::new(format!(
+            "{argument:?} names no calibration: give one file, or two with a comma between them, such \
+             as left.yaml,right.yaml or intrinsics.yml,extrinsics.yml"
+        )));
+    }
+    Ok(files)
+}
+
+/// Reads a calibration from one file or two, whatever their format, and checks it.
+///
+/// # Errors
+/// What is wrong with which file, and what to do.
+pub fn read(files: &[PathBuf]) -> Result<Loaded, CalibrationError> {
+    read_with(files, &ReadOptions::default())
+}
+
+/// Like [`read`], with what the files do not say.
+///
+/// # Errors
+/// See [`read`]; [`CalibrationError::lacks_size`] where only the picture's size is missing.
+pub fn read_with(files: &[PathBuf], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
+    let texts = files.iter().map(|file| read_text(file)).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let texts: Vec<_> =
+        names.iter().map(String::as_str).zip(texts.iter().map(String::as_str)).collect();
+    parse(&texts, options)
+}
+
+/// Reads a calibration from the texts of its files, each with a name for messages.
+///
+/// # Errors
+/// See [`read_with`].
+pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
+    if let [(a, _), (b, _)] = files
+        && a == b
+    {
+        return Err(CalibrationError::new(format!(
+            "{a} is named twice: name the two files of the calibration, or this one once"
+        )));
+    }
+    let parsed =
+        files.iter().map(|(file, text)| parse_file(file, text)).collect::<Result<Vec<_>, _>>()?;
+    let (mut draft, format) = dispatch(files, &parsed, options)?;
+    let mut calibration = StereoCalibration {
+        left: draft.left,
+        right: draft.right,
+        rotation: draft.rotation,
+        translation: draft.translation,
+        rectification: draft.rectification,
+    };
+    check::make_rotations(&mut calibration, &draft.sources)?;
+    if let Some(metres) = options.unit_m {
+        calibration = calibration.in_unit(metres);
+    }
+    if options.swap {
+        calibration = calibration.swapped();
+        draft.sources = draft.sources.swapped();
+    }
+    draft.notes.extend(check::check(&calibration, &draft.sources)?);
+    Ok(Loaded { calibration, format, report: draft.report, notes: draft.notes })
+}
+
+/// A file that is no more than this long may be a calibration.
+const SIZE_MAX: u64 = 16 << 20;
+
+fn read_text(file: &Path) -> Result<String, CalibrationError> {
+    let name = file.display();
+    let wrong = |what: String| CalibrationError::new(format!("{name}: {what}"));
+    if file.is_dir() {
+        return Err(wrong("a folder; name the calibration file in it".into()));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)
+        .and_then(|opened| opened.take(SIZE_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|error| wrong(format!("the calibration cannot be read: {error}")))?;
+    if bytes.len() as u64 > SIZE_MAX {
+        return Err(wrong("too large for a calibration; name a file of text".into()));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| wrong("not a text, so no calibration; name a file of text".into()))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+/// A file whose syntax has been read.
+enum Parsed {
+    Toml,
+    Tree(Syntax, Node),
+}
+
+fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
+    let wrong = |what: String| CalibrationError::new(format!("{file}{what}"));
+    let Some(syntax) = syntax::recognise(text) else {
+        return Err(wrong(": the file is empty, so no calibration".into()));
+    };
+    let tree = match syntax {
+        Syntax::Toml => return Ok(Parsed::Toml),
+        Syntax::Yaml => syntax::yaml(text),
+        Syntax::Json => syntax::json(text),
+        Syntax::Xml => syntax::xml(text),
+    };
+    Ok(Parsed::Tree(syntax, tree.map_err(wrong)?))
+}
+
+/// What a tree describes, by its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    OpenCv,
+    Ros,
+    Kalibr,
+    Euroc,
+    DepthAi,
+}
+
+fn kind(root: &At) -> Option<Kind> {
+    let has = |key: &str| root.get(key).is_some();
+    Some(if has("cameraData") {
+        Kind::DepthAi
+    } else if has("cam0") && root.get("cam0").is_some_and(|cam| !cam.is_matrix()) {
+        Kind::Kalibr
+    } else if has("T_BS") || has("sensor_type") {
+        Kind::Euroc
+    } else if ros::is_camera_info(root) {
+        Kind::Ros
+    } else if opencv::is_calibration(root) {
+        Kind::OpenCv
+    } else {
+        return None;
+    })
+}
+
+fn dispatch(
+    files: &[(&str, &str)],
+    parsed: &[Parsed],
+    options: &ReadOptions,
+) -> Result<(Draft, Format), CalibrationError> {
+    let mut trees = Vec::new();
+    for ((file, text), parsed) in files.iter().zip(parsed) {
+        match parsed {
+            Parsed::Toml if files.len() == 1 => return Ok((own::read(file, text)?, Format::Own)),
+            Parsed::Toml => {
+                return Err(CalibrationError::new(format!(
+                    "{file}: stereod's own format holds both eyes in one file; name only this one"
+                )));
+            }
+            Parsed::Tree(syntax, node) => trees.push((*syntax, At::root(file, node))),
+        }
+    }
+    let mut kinds = Vec::new();
+    for (_, root) in &trees {
+        kinds.push(kind(root).ok_or_else(|| {
+            root.error(format!(
+                "no calibration that is known (keys: {}); known: {KNOWN}",
+                root.keys()
+            ))
+        })?);
+    }
+    let roots: Vec<At> = trees.iter().map(|(_, root)| root.clone()).collect();
+    let one_eye = |what: &str| {
+        roots[0].error(format!(
+            "{what} describes one eye; name the files of both with a comma between them: LEFT,RIGHT"
+        ))
+    };
+    let both = |what: &str| {
+        roots[1].error(format!("{what} holds both eyes in one file; name only one file"))
+    };
+    match (kinds.as_slice(), roots.as_slice()) {
+        ([Kind::OpenCv], _) | ([Kind::OpenCv, Kind::OpenCv], _) => {
+            let format = match trees[0].0 {
+                Syntax::Json => Format::OpenCvJson,
+                Syntax::Xml => Format::OpenCvXml,
+                _ => Format::OpenCvYaml,
+            };
+            Ok((opencv::read(&roots, options)?, format))
+        }
+        ([Kind::Ros, Kind::Ros], [left, right]) => Ok((ros::read(left, right)?, Format::Ros)),
+        ([Kind::Ros], _) => Err(one_eye("a camera_info of ROS")),
+        ([Kind::Euroc, Kind::Euroc], [left, right]) => {
+            Ok((euroc::read(left, right)?, Format::Euroc))
+        }
+        ([Kind::Euroc], _) => Err(one_eye("a sensor.yaml of EuRoC")),
+        ([Kind::Kalibr], [root]) => Ok((kalibr::read(root)?, Format::Kalibr)),
+        ([Kind::Kalibr, Kind::Kalibr], _) => Err(both("a camchain of Kalibr")),
+        ([Kind::DepthAi], [root]) => Ok((depthai::read(root)?, Format::DepthAi)),
+        ([Kind::DepthAi, Kind::DepthAi], _) => Err(both("a calibration of DepthAI")),
+        _ => Err(CalibrationError::new(match files {
+            [(a, _), (b, _)] => format!(
+                "{a} and {b} are of different formats, and so no calibration together; name the files \
+                 of one"
+            ),
+            _ => "a calibration is one file or two".into(),
+        })),
+    }
+}
+
+/// The texts of the files that hold a calibration in this format: as many as [`Format::files`], left
+/// before right.
+///
+/// # Errors
+/// Where the format cannot hold the calibration, or is read only.
+pub fn render(
+    calibration: &StereoCalibration,
+    report: &Report,
+    format: Format,
+) -> Result<Vec<String>, CalibrationError> {
+    match format {
+        Format::Own => Ok(vec![own::write(calibration, report)]),
+        Format::OpenCvYaml => Ok(vec![opencv_write::yaml(calibration)]),
+        Format::OpenCvXml => Ok(vec![opencv_write::xml(calibration)]),
+        Format::OpenCvJson => Ok(vec![opencv_write::json(calibration)]),
+        Format::Ros => ros::write(calibration).map(Vec::from),
+        Format::Kalibr | Format::Euroc | Format::DepthAi => {
+            Err(CalibrationError::new(format!("{format} is only read, not written")))
+        }
+    }
+}

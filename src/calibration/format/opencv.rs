@@ -1,0 +1,493 @@
+//! What OpenCV's stereoCalibrate and stereoRectify give, as YAML, XML or JSON, in one file or two
+//! (intrinsics and extrinsics). OpenCV prescribes no names, so those that are in use are known:
+//! K1 D1, M1 D1 (OpenCV's sample stereo_calib), cameraMatrix1 distCoeffs1, camera_matrix_left, LEFT.K,
+//! and the like.
+
+use nalgebra::{Matrix3, Rotation3, Vector3};
+
+use super::lens::{self, Model};
+use super::tree::{At, Node, Value};
+use super::{Draft, ReadOptions, Report};
+use crate::calibration::check::Sources;
+use crate::calibration::{CalibrationError, Camera, Lens, Rectification, RectifiedView};
+
+type Result<T> = std::result::Result<T, CalibrationError>;
+
+const K: &[&str] = &[
+    "k",
+    "m",
+    "cameramatrix",
+    "cameramat",
+    "mtx",
+    "cm",
+    "kmatrix",
+    "kmat",
+    "intrinsic",
+    "intrinsics",
+    "intrinsicmatrix",
+];
+const D: &[&str] = &[
+    "d",
+    "dist",
+    "distcoeffs",
+    "distcoeff",
+    "distcoef",
+    "distcoefs",
+    "distortion",
+    "distortioncoeffs",
+    "distortioncoefficients",
+    "distortioncoeff",
+    "distortioncoef",
+    "distortionvector",
+    "distvec",
+];
+const R: &[&str] = &[
+    "r",
+    "rect",
+    "rectification",
+    "rectificationmatrix",
+    "rectificationrotation",
+    "rectificationtransform",
+    "rrect",
+    "rectify",
+    "rectr",
+    "rotrect",
+];
+const P: &[&str] = &[
+    "p",
+    "proj",
+    "projection",
+    "projectionmatrix",
+    "projmat",
+    "projmatrix",
+    "prect",
+    "newcameramatrix",
+];
+const MODEL: &[&str] = &["distortionmodel", "lensmodel", "fisheyemodel", "fisheye", "isfisheye"];
+
+/// Names of the pose; for the translation with metres in its unit.
+const ROTATION: &[&str] = &[
+    "r",
+    "rotation",
+    "rotationmatrix",
+    "rot",
+    "rstereo",
+    "stereor",
+    "om",
+    "rvec",
+    "rotationvector",
+];
+const TRANSLATION: &[(&str, f64)] = &[
+    ("t", 1.0),
+    ("translation", 1.0),
+    ("translationvector", 1.0),
+    ("trans", 1.0),
+    ("tvec", 1.0),
+    ("tstereo", 1.0),
+    ("stereot", 1.0),
+    ("tm", 1.0),
+    ("translationm", 1.0),
+    ("tcm", 0.01),
+    ("translationcm", 0.01),
+    ("tmm", 0.001),
+    ("translationmm", 0.001),
+];
+
+/// How left and right are told apart; counting from 0 comes before counting from 1, where K1 is the
+/// right eye.
+const SIDES: [[&[&str]; 2]; 4] = [
+    [&["left", "l"], &["right", "r"]],
+    [&["0", "cam0", "camera0"], &["1", "cam1", "camera1"]],
+    [&["1", "cam1", "camera1"], &["2", "cam2", "camera2"]],
+    [&["a"], &["b"]],
+];
+
+/// A name without capitals and signs.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}
+
+/// Every value of the files by its plain name; the keys above it are part of the name.
+struct Entries<'a> {
+    list: Vec<(String, At<'a>)>,
+}
+
+impl<'a> Entries<'a> {
+    fn of(roots: &[At<'a>]) -> Self {
+        let mut list = Vec::new();
+        for root in roots {
+            // A single group around everything means nothing.
+            let mut top = root.clone();
+            while let [(_, only)] = top.entries().as_slice()
+                && !only.is_matrix()
+                && !only.entries().is_empty()
+            {
+                top = only.clone();
+            }
+            collect(&top, "", &mut list);
+        }
+        Self { list }
+    }
+
+    /// The one value that has one of these names. Under several names, or in both files, it must be the
+    /// same.
+    fn find(&self, names: &[String], fits: fn(&Node) -> bool) -> Result<Option<At<'a>>> {
+        let mut found = self.list.iter().filter(|(name, at)| names.contains(name) && fits(at.node));
+        let Some((_, first)) = found.next() else { return Ok(None) };
+        for (_, other) in found {
+            let same = match (first.is_matrix(), other.is_matrix()) {
+                (true, true) => numbers_of(first) == numbers_of(other),
+                _ => first.node.value == other.node.value,
+            };
+            if !same {
+                return Err(other.error(format!(
+                    "contradicts {} of {}; remove the one that is wrong",
+                    first.path(),
+                    first.file()
+                )));
+            }
+        }
+        Ok(Some(first.clone()))
+    }
+
+    /// A matrix of one eye.
+    fn of_eye(&self, bases: &[&str], sides: &[&str]) -> Result<Option<At<'a>>> {
+        self.find(&sided(bases, sides), Node::is_matrix)
+    }
+
+    fn matrix(&self, names: &[&str]) -> Result<Option<At<'a>>> {
+        self.find(&owned(names), Node::is_matrix)
+    }
+}
+
+fn collect<'a>(at: &At<'a>, above: &str, list: &mut Vec<(String, At<'a>)>) {
+    for (key, value) in at.entries() {
+        let name = format!("{above}{}", plain(key));
+        if value.is_matrix() || value.entries().is_empty() {
+            list.push((name, value));
+        } else {
+            collect(&value, &name, list);
+        }
+    }
+}
+
+/// All numbers of a value, however they are arranged.
+fn numbers_of(at: &At) -> Vec<f64> {
+    let mut numbers = Vec::new();
+    let mut open = vec![at.node.get("data").unwrap_or(at.node)];
+    while let Some(node) = open.pop() {
+        match &node.value {
+            Value::Number(number) => numbers.push(*number),
+            Value::List(items) => open.extend(items.iter().rev()),
+            _ => {}
+        }
+    }
+    numbers
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Names of one eye: what it is before the side and after it.
+fn sided(bases: &[&str], sides: &[&str]) -> Vec<String> {
+    let both = |base: &&str, side: &&str| [format!("{base}{side}"), format!("{side}{base}")];
+    bases.iter().flat_map(|base| sides.iter().flat_map(move |side| both(base, side))).collect()
+}
+
+/// Whether a file has anything that a calibration of OpenCV has.
+pub(super) fn is_calibration(root: &At) -> bool {
+    let entries = Entries::of(std::slice::from_ref(root));
+    let mut names = owned(&["cameramatrix"]);
+    names.extend(owned(ROTATION));
+    names.extend(TRANSLATION.iter().map(|(name, _)| (*name).to_owned()));
+    for side in SIDES.concat() {
+        [K, D, R, P].iter().for_each(|bases| names.extend(sided(bases, side)));
+    }
+    entries.list.iter().any(|(name, at)| at.is_matrix() && names.contains(name))
+}
+
+/// The names of some values and the files they are in, such as `a.yml (K1, D1)`.
+fn told(values: &[&At]) -> String {
+    let mut files: Vec<(&str, Vec<&str>)> = Vec::new();
+    for at in values {
+        match files.iter_mut().find(|(file, _)| *file == at.file()) {
+            Some((_, paths)) => paths.push(at.path()),
+            None => files.push((at.file(), vec![at.path()])),
+        }
+    }
+    let text = |(file, paths): &(&str, Vec<&str>)| format!("{file} ({})", paths.join(", "));
+    files.iter().map(text).collect::<Vec<_>>().join(" and ")
+}
+
+struct Eye<'a> {
+    camera: Camera,
+    k: At<'a>,
+    d: At<'a>,
+}
+
+/// Reads one file, or intrinsics and extrinsics in either order.
+pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
+    let entries = Entries::of(roots);
+    let files = roots.iter().map(At::file).collect::<Vec<_>>().join(" and ");
+    let mut eyes = None;
+    for sides in SIDES {
+        if let (Some(left), Some(right)) =
+            (entries.of_eye(K, sides[0])?, entries.of_eye(K, sides[1])?)
+        {
+            eyes = Some((sides, left, right));
+            break;
+        }
+    }
+    let Some((sides, k_left, k_right)) = eyes else {
+        return Err(CalibrationError::new(without_cameras(roots, &entries, &files)));
+    };
+    let mut notes = Vec::new();
+    let left = eye(&entries, k_left, sides[0], options, &files)?;
+    let right = eye(&entries, k_right, sides[1], options, &files)?;
+    if let Some(size) = options.size
+        && find_size(&entries, sides[0])?.is_none()
+    {
+        notes.push(format!("{files}: says no picture size; {}x{} is assumed", size.0, size.1));
+    }
+    for eye in [&left, &right] {
+        if let (Lens::Brown(_), 4) = (&eye.camera.lens, numbers_of(&eye.d).len())
+            && model(&entries, sides)?.is_none()
+        {
+            notes.push(format!(
+                "{}: 4 coefficients are taken as k1 k2 p1 p2; for a fisheye lens add the line \
+                 `distortion_model: fisheye`",
+                told(&[&eye.d])
+            ));
+            break;
+        }
+    }
+    let views = views(&entries, sides, &files, &mut notes)?;
+    let rectification = views.as_ref().map(|(views, _)| views.clone());
+    let size = find_rectified_size(&entries)?;
+    let rectification = rectification.map(|[a, b]| {
+        let (width, height) = size.unwrap_or((left.camera.width, left.camera.height));
+        Rectification { width, height, left: a, right: b }
+    });
+    let source = views.map(|(_, source)| source).unwrap_or_default();
+    let (rotation, translation, unit, pose) =
+        pose(&entries, rectification.as_ref(), &files, &source)?;
+    let rectification = rectification.map(|mut rectification| {
+        for view in [&mut rectification.left, &mut rectification.right] {
+            view.projection.column_mut(3).scale_mut(unit);
+        }
+        rectification
+    });
+    let sources = Sources {
+        left: told(&[&left.k, &left.d]),
+        right: told(&[&right.k, &right.d]),
+        pose,
+        rectification: source,
+        swap: format!(
+            "`stereod calibration convert --swap {} -o OUT.toml` exchanges the eyes",
+            roots.iter().map(At::file).collect::<Vec<_>>().join(",")
+        ),
+    };
+    let (left, right) = (left.camera, right.camera);
+    let report = report(&entries)?;
+    Ok(Draft { left, right, rotation, translation, rectification, sources, report, notes })
+}
+
+/// What to say where there are not two camera matrices.
+fn without_cameras(roots: &[At], entries: &Entries, files: &str) -> String {
+    let keys = roots.iter().map(At::keys).collect::<Vec<_>>().join(", ");
+    let mono = entries.list.iter().any(|(name, at)| name == "cameramatrix" && at.is_matrix());
+    let pose = entries.list.iter().any(|(name, _)| name == "t" || name == "r1");
+    match (mono, roots.len()) {
+        (true, 1) => format!(
+            "{files}: describes one camera only (camera_matrix); a stereo calibration has those of both \
+             eyes and how they stand to each other (K1 D1 K2 D2 R T); `stereod calibrate` makes one"
+        ),
+        (true, _) => format!(
+            "{files}: describe one camera each, but not how they stand to each other (R, T); calibrate \
+             them as a stereo pair: `stereod calibrate`"
+        ),
+        (false, 1) if pose => format!(
+            "{files}: has no camera matrices of both eyes (K1, K2; keys: {keys}); if they are in a file \
+             of their own, name both files with a comma between them: intrinsics.yml,extrinsics.yml"
+        ),
+        _ => format!(
+            "{files}: no camera matrices of both eyes (such as K1 and K2; keys: {keys}); incomplete or \
+             cut off"
+        ),
+    }
+}
+
+fn eye<'a>(
+    entries: &Entries<'a>,
+    k: At<'a>,
+    side: &[&str],
+    options: &ReadOptions,
+    files: &str,
+) -> Result<Eye<'a>> {
+    let (focal, centre) = k.camera_matrix()?;
+    let d = entries.of_eye(D, side)?.ok_or_else(|| {
+        k.error(
+            "the distortion coefficients of this eye (D1, D2) are missing: incomplete or cut off",
+        )
+    })?;
+    let values = match d.numbers() {
+        // Some write the coefficients as a list in a list, whatever the shape.
+        Err(_) if d.items().len() == 1 => d.items()[0].numbers()?,
+        other => other?,
+    };
+    let model = model(entries, [side, side])?.unwrap_or(Model::Brown);
+    let lens = lens::lens(model, &values).map_err(|what| d.error(what))?;
+    let (width, height) = match find_size(entries, side)?.or(options.size) {
+        Some(size) => size,
+        None => {
+            return Err(CalibrationError::without_size(format!(
+                "{files}: the size of the pictures is missing: add the line `image_size: [ WIDTH, \
+                 HEIGHT ]`, or say --size WIDTHxHEIGHT"
+            )));
+        }
+    };
+    Ok(Eye { camera: Camera { width, height, focal, centre, lens }, k, d })
+}
+
+/// The lens model, where a file names one.
+fn model(entries: &Entries, sides: [&[&str]; 2]) -> Result<Option<Model>> {
+    let mut names = owned(MODEL);
+    sides.iter().for_each(|side| names.extend(sided(MODEL, side)));
+    let Some(at) = entries.find(&names, |node| !node.is_matrix())? else { return Ok(None) };
+    match &at.node.value {
+        Value::Number(flag) => Ok((*flag != 0.0).then_some(Model::Fisheye)),
+        Value::Text(flag) if flag == "true" => Ok(Some(Model::Fisheye)),
+        Value::Text(flag) if flag == "false" => Ok(None),
+        _ => {
+            let name = at.text()?;
+            lens::model(name).map(Some).ok_or_else(|| at.error(lens::unknown_model(name)))
+        }
+    }
+}
+
+/// Width and height of the pictures, where a file says so.
+fn find_size(entries: &Entries, side: &[&str]) -> Result<Option<(usize, usize)>> {
+    let size = &["imagesize", "size", "imgsize", "picturesize", "framesize", "resolution"];
+    let (width, height) = (&["imagewidth", "width", "w"], &["imageheight", "height", "h"]);
+    let find =
+        |bases: &[&str], fits: fn(&Node) -> bool| match entries.find(&sided(bases, side), fits)? {
+            Some(found) => Ok(Some(found)),
+            None => entries.find(&owned(bases), fits),
+        };
+    let two = match (find(width, Node::is_number)?, find(height, Node::is_number)?) {
+        (Some(width), Some(height)) => Some((width.side()?, height.side()?)),
+        _ => None,
+    };
+    let Some(list) = find(size, Node::is_matrix)? else { return Ok(two) };
+    let one = list.size()?;
+    match two {
+        Some(two) if two != one => Err(list.error(format!(
+            "contradicts the width and height of {}x{} in the same calibration",
+            two.0, two.1
+        ))),
+        _ => Ok(Some(one)),
+    }
+}
+
+fn find_rectified_size(entries: &Entries) -> Result<Option<(usize, usize)>> {
+    let names = ["rectifiedsize", "newimagesize", "rectifiedimagesize"];
+    entries.matrix(&names)?.map(|at| at.size()).transpose()
+}
+
+/// R1, P1 and R2, P2, and where they are; nothing where the files do not prescribe a rectification.
+fn views(
+    entries: &Entries,
+    sides: [&[&str]; 2],
+    files: &str,
+    notes: &mut Vec<String>,
+) -> Result<Option<([RectifiedView; 2], String)>> {
+    let (r1, r2) = (entries.of_eye(R, sides[0])?, entries.of_eye(R, sides[1])?);
+    let (p1, p2) = (entries.of_eye(P, sides[0])?, entries.of_eye(P, sides[1])?);
+    let view = |r: &At, p: &At| -> Result<RectifiedView> {
+        Ok(RectifiedView { rotation: r.matrix3()?, projection: p.matrix3x4()? })
+    };
+    match [&r1, &r2, &p1, &p2] {
+        [Some(r1), Some(r2), Some(p1), Some(p2)] => {
+            Ok(Some(([view(r1, p1)?, view(r2, p2)?], told(&[r1, r2, p1, p2]))))
+        }
+        [None, None, None, None] => Ok(None),
+        [Some(_), Some(_), None, None] => {
+            notes.push(format!("{files}: R1 and R2 without P1 and P2 are left out"));
+            Ok(None)
+        }
+        parts => {
+            let there: Vec<&At> = parts.into_iter().flatten().collect();
+            Err(CalibrationError::new(format!(
+                "{}: a rectification has R1, R2, P1 and P2; some are missing: the file is incomplete or \
+                 cut off",
+                told(&there)
+            )))
+        }
+    }
+}
+
+/// Rotation, translation in metres, metres in a unit of the projections, and where it comes from.
+fn pose(
+    entries: &Entries,
+    rectification: Option<&Rectification>,
+    files: &str,
+    rectified: &str,
+) -> Result<(Matrix3<f64>, Vector3<f64>, f64, String)> {
+    let rotation = entries.matrix(ROTATION)?;
+    let mut translation = None;
+    for (name, unit) in TRANSLATION {
+        let Some(found) = entries.matrix(&[name])? else { continue };
+        let metres = Vector3::from(found.exactly()?) * *unit;
+        match &translation {
+            None => translation = Some((found, metres, *unit)),
+            Some((first, other, _)) if (*other - metres).norm() > 1e-6 * metres.norm() => {
+                return Err(
+                    found.error(format!("contradicts {}; remove the wrong one", first.path()))
+                );
+            }
+            _ => {}
+        }
+    }
+    match (rotation, translation, rectification) {
+        (Some(r), Some((t, metres, unit)), _) => {
+            let matrix = match numbers_of(&r).len() {
+                3 => Rotation3::from_scaled_axis(Vector3::from(r.exactly()?)).into_inner(),
+                _ => r.matrix3()?,
+            };
+            Ok((matrix, metres, unit, told(&[&r, &t])))
+        }
+        (None, None, Some(rectification)) => {
+            let p = &rectification.right.projection;
+            if !(p[(0, 0)] > 0.0 && p[(1, 1)] > 0.0) {
+                return Err(CalibrationError::new(format!(
+                    "{rectified}: the right projection has a focal length that is not above 0"
+                )));
+            }
+            let (rotation, translation) = rectification.pose();
+            Ok((rotation, translation, 1.0, rectified.to_owned()))
+        }
+        (r, t, _) => Err(CalibrationError::new(format!(
+            "{files}: {} missing, so that it is not known how the cameras stand to each other; if it is \
+             in a file of its own, name both with a comma between them: intrinsics.yml,extrinsics.yml",
+            match (r, t) {
+                (None, None) => "rotation and translation (R, T) are",
+                (None, _) => "the rotation (R) is",
+                _ => "the translation (T) is",
+            }
+        ))),
+    }
+}
+
+/// What the files say about how good they are.
+fn report(entries: &Entries) -> Result<Report> {
+    let number = |names: &[&str]| -> Option<f64> {
+        let found = entries.find(&owned(names), Node::is_number).ok()??;
+        found.number().ok().filter(|value| *value >= 0.0)
+    };
+    Ok(Report {
+        rms_px: number(&["rmspx", "rms", "rmse", "rmserror", "stereorms", "reprojectionerror"]),
+        epipolar_error_px: number(&["meanepipolarerrorpx", "epipolarerror", "epipolarerrorpx"]),
+        ..Report::default()
+    })
+}

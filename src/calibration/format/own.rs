@@ -1,0 +1,271 @@
+//! Our own format: one TOML file for both eyes, with comments, for people to read and mend.
+
+use nalgebra::{Matrix3, Matrix3x4, Vector3};
+use serde::Deserialize;
+
+use super::lens;
+use super::{Draft, Report};
+use crate::calibration::check::Sources;
+use crate::calibration::{
+    CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
+};
+
+/// The version of the format, which readers of a later one can tell apart.
+const VERSION: u32 = 1;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    calibration_version: u32,
+    #[serde(default)]
+    report: ReportTable,
+    left: CameraTable,
+    right: CameraTable,
+    rectification: Option<RectificationTable>,
+    pose: PoseTable,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReportTable {
+    made_by: Option<String>,
+    date: Option<String>,
+    rms_px: Option<f64>,
+    epipolar_error_px: Option<f64>,
+    pairs: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CameraTable {
+    size: [u16; 2],
+    focal: [f64; 2],
+    centre: [f64; 2],
+    lens: LensName,
+    distortion: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum LensName {
+    Brown,
+    Fisheye,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PoseTable {
+    rotation: [[f64; 3]; 3],
+    translation: [f64; 3],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RectificationTable {
+    size: [u16; 2],
+    left_rotation: [[f64; 3]; 3],
+    right_rotation: [[f64; 3]; 3],
+    left_projection: [[f64; 4]; 3],
+    right_projection: [[f64; 4]; 3],
+}
+
+fn matrix3(rows: &[[f64; 3]; 3]) -> Matrix3<f64> {
+    Matrix3::from_fn(|row, column| rows[row][column])
+}
+
+fn matrix3x4(rows: &[[f64; 4]; 3]) -> Matrix3x4<f64> {
+    Matrix3x4::from_fn(|row, column| rows[row][column])
+}
+
+/// Reads the file.
+pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
+    let parsed: File = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        let message = error.message().replace('\n', ", ");
+        // A missing table has no line of its own.
+        let missing = message.starts_with("missing field") && line == 1;
+        let (place, hint) = match missing {
+            true => (String::new(), ": the file is incomplete or cut off"),
+            false => (format!(":{line}"), ""),
+        };
+        CalibrationError::new(format!("{file}{place}: {message}{hint}"))
+    })?;
+    if parsed.calibration_version != VERSION {
+        return Err(CalibrationError::new(format!(
+            "{file}: calibration_version is {}, and this stereod reads {VERSION}; update stereod",
+            parsed.calibration_version
+        )));
+    }
+    let report = parsed.report;
+    if [report.rms_px, report.epipolar_error_px].iter().flatten().any(|v| !v.is_finite()) {
+        return Err(CalibrationError::new(format!(
+            "{file}: [report] has a number that is not finite"
+        )));
+    }
+    let size = |[width, height]: [u16; 2]| (usize::from(width), usize::from(height));
+    let rectification = parsed.rectification.map(|table| {
+        let (width, height) = size(table.size);
+        Rectification {
+            width,
+            height,
+            left: RectifiedView {
+                rotation: matrix3(&table.left_rotation),
+                projection: matrix3x4(&table.left_projection),
+            },
+            right: RectifiedView {
+                rotation: matrix3(&table.right_rotation),
+                projection: matrix3x4(&table.right_projection),
+            },
+        }
+    });
+    if rectification.as_ref().is_some_and(|r| r.width == 0 || r.height == 0) {
+        return Err(CalibrationError::new(format!(
+            "{file}: rectification.size must be at least 1 by 1 pixels"
+        )));
+    }
+    Ok(Draft {
+        left: camera(file, "left", parsed.left)?,
+        right: camera(file, "right", parsed.right)?,
+        rotation: matrix3(&parsed.pose.rotation),
+        translation: Vector3::from(parsed.pose.translation),
+        rectification,
+        sources: Sources {
+            left: format!("{file} ([left])"),
+            right: format!("{file} ([right])"),
+            pose: format!("{file} ([pose])"),
+            rectification: format!("{file} ([rectification])"),
+            swap: format!(
+                "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the eyes"
+            ),
+        },
+        report: Report {
+            made_by: report.made_by,
+            date: report.date,
+            rms_px: report.rms_px,
+            epipolar_error_px: report.epipolar_error_px,
+            pairs: report.pairs,
+        },
+        notes: Vec::new(),
+    })
+}
+
+fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera, CalibrationError> {
+    let model = match table.lens {
+        LensName::Brown => lens::Model::Brown,
+        LensName::Fisheye => lens::Model::Fisheye,
+    };
+    let lens = lens::lens(model, &table.distortion)
+        .map_err(|what| CalibrationError::new(format!("{file}: {eye}.distortion: {what}")))?;
+    let [width, height] = table.size.map(usize::from);
+    Ok(Camera { width, height, focal: table.focal, centre: table.centre, lens })
+}
+
+/// The text of the file. The pose stands last, so that a file that was cut off is never taken for a
+/// whole one.
+pub(super) fn write(calibration: &StereoCalibration, report: &Report) -> String {
+    let mut text = format!(
+        "\
+# Calibration of a stereo pair, for `stereod --calibration`. Lengths are in metres, pixels count from
+# the centre of the first one, axes point to the right (x), down (y) and forward (z).
+calibration_version = {VERSION}
+"
+    );
+    let report = report_table(report);
+    if !report.is_empty() {
+        text +=
+            &format!("\n# How the calibration was made, and how good it is.\n[report]\n{report}");
+    }
+    for (eye, camera) in [("left", &calibration.left), ("right", &calibration.right)] {
+        text += &camera_table(eye, camera);
+    }
+    if let Some(rectification) = &calibration.rectification {
+        text += &rectification_table(rectification);
+    }
+    text += &format!(
+        "
+# A point x in the left camera's frame is rotation * x + translation in the right one's. The first
+# number of the translation is negative: the right camera stands to the right.
+[pose]
+rotation = [
+{}]
+translation = {:?}
+",
+        rows(calibration.rotation.transpose().as_slice(), 3),
+        calibration.translation.as_slice()
+    );
+    text
+}
+
+fn report_table(report: &Report) -> String {
+    let text = |value: &String| toml::Value::String(value.clone()).to_string();
+    let number = |value: &f64| format!("{value:?}");
+    let lines = [
+        ("made_by", report.made_by.as_ref().map(text), ""),
+        ("date", report.date.as_ref().map(text), ""),
+        ("rms_px", report.rms_px.as_ref().map(number), "  # reprojection error, root mean square"),
+        (
+            "epipolar_error_px",
+            report.epipolar_error_px.as_ref().map(number),
+            "  # mean distance from the epipolar line",
+        ),
+        ("pairs", report.pairs.map(|pairs| pairs.to_string()), "  # picture pairs that were used"),
+    ];
+    let line = |(key, value, comment): &(&str, Option<String>, &str)| {
+        value.as_ref().map(|value| format!("{key} = {value}{comment}\n"))
+    };
+    lines.iter().filter_map(line).collect()
+}
+
+fn camera_table(eye: &str, camera: &Camera) -> String {
+    let (name, order) = match camera.lens {
+        Lens::Brown(_) => {
+            ("brown", "k1 k2 p1 p2 k3, then k4 k5 k6, s1 s2 s3 s4, tau_x tau_y (OpenCV's order)")
+        }
+        Lens::Fisheye(_) => ("fisheye", "k1 k2 k3 k4 (equidistant)"),
+    };
+    format!(
+        "
+[{eye}]
+size = [{}, {}]  # width and height of the pictures in pixels
+focal = {:?}  # focal lengths in pixels, horizontally and vertically
+centre = {:?}  # principal point in pixels
+lens = \"{name}\"  # {order}
+distortion = {:?}
+",
+        camera.width,
+        camera.height,
+        camera.focal,
+        camera.centre,
+        lens::coefficients(&camera.lens),
+    )
+}
+
+fn rectification_table(rectification: &Rectification) -> String {
+    let Rectification { width, height, left, right } = rectification;
+    format!(
+        "
+# How the pictures are rectified: R1, R2, P1 and P2 of OpenCV's stereoRectify. Without this section
+# stereod computes it.
+[rectification]
+size = [{width}, {height}]  # of the rectified pictures
+left_rotation = [
+{}]
+right_rotation = [
+{}]
+left_projection = [
+{}]
+right_projection = [
+{}]
+",
+        rows(left.rotation.transpose().as_slice(), 3),
+        rows(right.rotation.transpose().as_slice(), 3),
+        rows(left.projection.transpose().as_slice(), 4),
+        rows(right.projection.transpose().as_slice(), 4),
+    )
+}
+
+/// A matrix, given row by row, a row a line.
+fn rows(values: &[f64], columns: usize) -> String {
+    values.chunks(columns).map(|row| format!("    {row:?},\n")).collect()
+}

@@ -1,0 +1,359 @@
+//! YAML, JSON and XML become one tree. Which of them a text is follows from how it begins.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+
+use super::tree::{DEPTH_MAX, Node, Value, number};
+
+/// How a text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Yaml,
+    Json,
+    Xml,
+    Toml,
+}
+
+/// How a text is written, judging by its first line that is no comment.
+pub(super) fn recognise(text: &str) -> Option<Syntax> {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let bare = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.\"".contains(c));
+    let is_section = || {
+        let inside = first.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        inside.is_some_and(|(name, _)| bare(name.trim_matches(['[', ' '])))
+    };
+    Some(match first.as_bytes()[0] {
+        b'{' => Syntax::Json,
+        b'<' => Syntax::Xml,
+        _ if is_section() => Syntax::Toml,
+        _ if first.split_once('=').is_some_and(|(key, _)| bare(key.trim())) => Syntax::Toml,
+        _ => Syntax::Yaml,
+    })
+}
+
+/// The tree of a YAML text (its first document). OpenCV's header `%YAML:1.0`, which YAML does not
+/// know, and its tags are passed over.
+///
+/// # Errors
+/// What is wrong, with its line before it.
+pub(super) fn yaml(text: &str) -> Result<Node, String> {
+    // The line becomes empty, so that the lines below it keep their numbers.
+    let text = match text.find('\n') {
+        Some(end) if text.starts_with("%YAML") => &text[end..],
+        None if text.starts_with("%YAML") => "",
+        _ => text,
+    };
+    let mut loader = Loader::default();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| {
+            let place = format!(":{}", error.marker().line());
+            format!("{place}: {} (is the file cut off?)", error.info())
+        })?;
+        let line = span.start.line();
+        if let Some(root) = loader.take(event, line).map_err(|error| format!(":{line}: {error}"))? {
+            return Ok(root);
+        }
+    }
+    Ok(Node::new(None, Value::Null))
+}
+
+/// Most values of a text, aliases counted as what they stand for.
+const NODES_MAX: usize = 1_000_000;
+
+/// What is open while YAML is read.
+#[derive(Default)]
+struct Loader {
+    open: Vec<(Node, usize, Option<String>)>,
+    anchors: HashMap<usize, (Node, usize)>,
+    nodes: usize,
+}
+
+impl Loader {
+    /// Takes one event; the root once it is complete.
+    fn take(&mut self, event: Event, line: usize) -> Result<Option<Node>, String> {
+        let line = Some(line);
+        match event {
+            Event::Scalar(text, style, anchor, _) => {
+                let node = match style {
+                    ScalarStyle::Plain => Node::of_word(line, &text),
+                    _ => Node::new(line, Value::Text(text.into_owned())),
+                };
+                self.put(node, anchor, 1)
+            }
+            Event::SequenceStart(anchor, _) => {
+                self.open(Node::new(line, Value::List(Vec::new())), anchor)
+            }
+            Event::MappingStart(anchor, _) => {
+                self.open(Node::new(line, Value::Map(Vec::new())), anchor)
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let (node, anchor, _) = self.open.pop().ok_or("a list ends that never began")?;
+                self.put(node, anchor, 0)
+            }
+            Event::Alias(anchor) => {
+                let (node, size) = self.anchors.get(&anchor).ok_or("an alias without an anchor")?;
+                let (node, size) = (node.clone(), *size);
+                self.put(node, 0, size)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn open(&mut self, node: Node, anchor: usize) -> Result<Option<Node>, String> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err("nested too deeply for a calibration".into());
+        }
+        self.nodes += 1;
+        self.open.push((node, anchor, None));
+        Ok(None)
+    }
+
+    /// A complete value goes where it belongs: into the innermost open list or map.
+    fn put(&mut self, node: Node, anchor: usize, size: usize) -> Result<Option<Node>, String> {
+        self.nodes += size;
+        if self.nodes > NODES_MAX {
+            return Err("far too many values for a calibration".into());
+        }
+        if anchor > 0 {
+            let size = count(&node);
+            self.anchors.insert(anchor, (node.clone(), size));
+        }
+        let Some((parent, _, key)) = self.open.last_mut() else { return Ok(Some(node)) };
+        match &mut parent.value {
+            Value::List(items) => items.push(node),
+            Value::Map(entries) => match key.take() {
+                None => *key = Some(as_key(&node)?),
+                Some(key) => {
+                    if entries.iter().any(|(name, _)| *name == key) {
+                        return Err(format!("`{key}` is there twice"));
+                    }
+                    entries.push((key, node));
+                }
+            },
+            _ => unreachable!("only lists and maps are open"),
+        }
+        Ok(None)
+    }
+}
+
+fn count(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::List(items) => items.iter().map(count).sum(),
+        Value::Map(entries) => entries.iter().map(|(_, node)| count(node)).sum(),
+        _ => 0,
+    }
+}
+
+fn as_key(node: &Node) -> Result<String, String> {
+    match &node.value {
+        Value::Text(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Null => Ok(String::new()),
+        _ => Err("a key is a word, not a list".into()),
+    }
+}
+
+/// The tree of a JSON text.
+///
+/// # Errors
+/// What is wrong, with its line before it.
+pub(super) fn json(text: &str) -> Result<Node, String> {
+    serde_json::from_str(text).map_err(|error| {
+        let (line, mut what) = (error.line(), error.to_string());
+        // The place is told the way it is told for other formats: in front.
+        if let Some(at) = what.rfind(" at line ") {
+            what.truncate(at);
+        }
+        let cut = if error.is_eof() { " (the file is cut off)" } else { "" };
+        format!(":{line}: {what}{cut}")
+    })
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Value;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a value")
+            }
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+                Ok(Value::Text(value.to_string()))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+                Ok(Value::Number(value as f64))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+                Ok(Value::Number(value as f64))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+                Ok(Value::Number(value))
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+                Ok(Value::Text(value.to_owned()))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    items.push(item);
+                }
+                Ok(Value::List(items))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+                let mut entries: Vec<(String, Node)> = Vec::new();
+                while let Some((key, node)) = map.next_entry()? {
+                    if entries.iter().any(|(name, _)| *name == key) {
+                        return Err(A::Error::custom(format!("`{key}` is there twice")));
+                    }
+                    entries.push((key, node));
+                }
+                Ok(Value::Map(entries))
+            }
+        }
+        deserializer.deserialize_any(Any).map(|value| Node::new(None, value))
+    }
+}
+
+/// The tree of an XML text as OpenCV writes it: elements are keys, elements named `_` are items,
+/// numbers between blanks are a list.
+///
+/// # Errors
+/// What is wrong, with its line before it.
+pub(super) fn xml(text: &str) -> Result<Node, String> {
+    let document = roxmltree::Document::parse(text).map_err(|error| {
+        let what = error.to_string();
+        let what = what.rsplit_once(" at ").map_or(what.as_str(), |(what, _)| what);
+        format!(":{}: {what} (is the file cut off?)", error.pos().row)
+    })?;
+    element(document.root_element(), 0)
+}
+
+fn element(element: roxmltree::Node, depth: usize) -> Result<Node, String> {
+    // Counting lines from the start for every element would take long for hostile files only.
+    let line = element.document().text_pos_at(element.range().start).row as usize;
+    if depth > DEPTH_MAX {
+        return Err(format!(":{line}: nested too deeply for a calibration"));
+    }
+    let mut items = Vec::new();
+    let mut entries: Vec<(String, Node)> = Vec::new();
+    for child in element.children().filter(roxmltree::Node::is_element) {
+        let node = self::element(child, depth + 1)?;
+        let name = child.tag_name().name();
+        if name == "_" {
+            items.push(node);
+        } else if entries.iter().any(|(key, _)| key == name) {
+            let line = node.line.unwrap_or(line);
+            return Err(format!(":{line}: <{name}> is there twice"));
+        } else {
+            entries.push((name.to_owned(), node));
+        }
+    }
+    let value = match (items.is_empty(), entries.is_empty()) {
+        (false, true) => Value::List(items),
+        (_, false) => Value::Map(entries),
+        (true, true) => return Ok(words(line, element.text().unwrap_or_default())),
+    };
+    Ok(Node::new(Some(line), value))
+}
+
+/// What stands between two tags.
+fn words(line: usize, text: &str) -> Node {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.len() > 1 && words.iter().all(|word| number(word).is_some()) {
+        let items = words.iter().map(|word| Node::of_word(Some(line), word)).collect();
+        return Node::new(Some(line), Value::List(items));
+    }
+    let text = text.trim();
+    match text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(quoted) => Node::new(Some(line), Value::Text(quoted.to_owned())),
+        None => Node::of_word(Some(line), text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find<'a>(node: &'a Node, path: &str) -> &'a Value {
+        &path.split('.').fold(node, |node, key| node.get(key).unwrap()).value
+    }
+
+    #[test]
+    fn syntaxes_are_recognised_by_content() {
+        for (text, syntax) in [
+            ("%YAML:1.0\n---\nK1: 1", Syntax::Yaml),
+            ("# a comment\n\nimage_width: 3", Syntax::Yaml),
+            ("\n { \"a\": 1 }", Syntax::Json),
+            ("<?xml version=\"1.0\"?><a/>", Syntax::Xml),
+            ("# mine\nversion = 1", Syntax::Toml),
+            ("[left]\nsize = [3, 4]", Syntax::Toml),
+            ("name: a=b", Syntax::Yaml),
+        ] {
+            assert_eq!(recognise(text), Some(syntax), "{text}");
+        }
+        assert_eq!(recognise("# only\n\n"), None);
+    }
+
+    #[test]
+    fn opencv_yaml_with_its_header_and_tags() {
+        let text = "%YAML:1.0\n---\nK1: !!opencv-matrix\n   rows: 1\n   cols: 3\n   dt: d\n   \
+                    data: [ 1., -.5,\n       2.5e-3 ]\nname: \"12\"\nsize: [ 640, 480 ]\n";
+        let root = yaml(text).unwrap();
+        let Value::List(items) = find(&root, "K1.data") else { panic!("no list") };
+        let numbers: Vec<_> = items.iter().map(|item| item.value.clone()).collect();
+        assert_eq!(numbers, [1.0, -0.5, 2.5e-3].map(Value::Number));
+        assert_eq!(items[2].line, Some(8));
+        assert_eq!(*find(&root, "name"), Value::Text("12".into()));
+    }
+
+    #[test]
+    fn xml_and_json_give_the_same_tree() {
+        let xml = xml("<?xml version=\"1.0\"?>\n<opencv_storage>\n<size>\n  640 480</size>\n<K1 \
+                       type_id=\"opencv-matrix\"><rows>1</rows><cols>2</cols><dt>d</dt><data>\n 1. \
+                       -.5</data></K1><list><_>1</_><_>a</_></list><name>\"12\"</name>\
+                       </opencv_storage>")
+        .unwrap();
+        let json = json(
+            "{\"size\": [640, 480], \"K1\": {\"rows\": 1, \"cols\": 2, \"dt\": \"d\", \
+             \"data\": [1.0, -0.5]}, \"list\": [1, \"a\"], \"name\": \"12\"}",
+        )
+        .unwrap();
+        fn bare(node: &Node) -> Node {
+            let value = match &node.value {
+                Value::List(items) => Value::List(items.iter().map(bare).collect()),
+                Value::Map(entries) => {
+                    Value::Map(entries.iter().map(|(k, v)| (k.clone(), bare(v))).collect())
+                }
+                other => other.clone(),
+            };
+            Node::new(None, value)
+        }
+        assert_eq!(bare(&xml), json);
+    }
+
+    #[test]
+    fn hostile_texts_are_refused_in_words() {
+        let deep = "[".repeat(100_000);
+        assert!(yaml(&deep).unwrap_err().contains("deep"), "{:?}", yaml(&deep));
+        assert!(json(&format!("{{\"a\": {deep}")).unwrap_err().contains("limit"));
+        let deep = "<a>".repeat(200) + &"</a>".repeat(200);
+        assert!(xml(&deep).unwrap_err().contains("deep"));
+        // A billion laughs.
+        let mut laughs = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
+        for n in 1..12 {
+            let list = vec![format!("*a{}", n - 1); 10].join(", ");
+            laughs += &format!("a{n}: &a{n} [{list}]\n");
+        }
+        assert!(yaml(&laughs).unwrap_err().contains("far too many"), "laughs");
+        assert!(yaml("a: 1\nb: 2\na: 3\n").unwrap_err().starts_with(":3: `a` is there twice"));
+        assert!(json("{\"a\": 1,\n\"a\": 2}").unwrap_err().starts_with(":2: `a` is there twice"));
+        let twice = xml("<o>\n<a>1</a>\n<a>2</a></o>").unwrap_err();
+        assert!(twice.starts_with(":3: <a> is there twice"), "{twice}");
+    }
+}

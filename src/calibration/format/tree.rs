@@ -1,0 +1,349 @@
+//! What YAML, JSON and XML have in common: numbers and texts in lists and maps, each with the line it
+//! stands on, and how they are asked for so that a mistake names the file, the line and the key.
+
+use nalgebra::{Matrix3, Matrix3x4, Matrix4, Vector3};
+
+use super::super::error::CalibrationError;
+
+/// Deepest nesting that is read; no calibration comes near.
+pub(super) const DEPTH_MAX: usize = 64;
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    /// Its line, from 1, where the syntax tells it.
+    pub line: Option<usize>,
+    pub value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Number(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    pub fn new(line: Option<usize>, value: Value) -> Self {
+        Self { line, value }
+    }
+
+    /// What an unquoted word stands for.
+    pub fn of_word(line: Option<usize>, word: &str) -> Self {
+        let value = match word {
+            "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+            _ => match number(word) {
+                Some(number) => Value::Number(number),
+                None => Value::Text(word.to_owned()),
+            },
+        };
+        Self { line, value }
+    }
+
+    /// The value of a key, where this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Map(entries) => {
+                entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether there are numbers in rows and columns here, or in a row.
+    pub fn is_matrix(&self) -> bool {
+        match &self.value {
+            Value::List(_) => true,
+            Value::Map(_) => self.get("data").is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is a number.
+    pub fn is_number(&self) -> bool {
+        matches!(self.value, Value::Number(_))
+    }
+
+    /// What kind of value it is, for messages.
+    fn kind(&self) -> String {
+        match &self.value {
+            Value::Null => "nothing".into(),
+            Value::Number(number) => format!("the number {number}"),
+            Value::Text(text) => {
+                let cut: String = text.chars().take(40).collect();
+                format!("the text {cut:?}")
+            }
+            Value::List(items) => format!("a list of {}", items.len()),
+            Value::Map(_) => "a group of keys".into(),
+        }
+    }
+}
+
+/// A number as YAML and OpenCV write it: `1`, `1.`, `.5`, `1e-3`, `.Inf`, `-.NaN`.
+pub(super) fn number(word: &str) -> Option<f64> {
+    let unsigned = word.strip_prefix(['-', '+']).unwrap_or(word);
+    match unsigned.to_ascii_lowercase().as_str() {
+        ".inf" | "inf" | "infinity" => Some(f64::INFINITY),
+        ".nan" | "nan" => Some(f64::NAN),
+        // Not words such as "infinite" and "nano", nor hexadecimal numbers, which nobody writes here.
+        lower if lower.starts_with(|c: char| c.is_ascii_digit() || c == '.') => word.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A value of a file with the way that leads to it.
+#[derive(Clone, Debug)]
+pub(super) struct At<'a> {
+    file: &'a str,
+    path: String,
+    pub node: &'a Node,
+}
+
+type Result<T> = std::result::Result<T, CalibrationError>;
+
+impl<'a> At<'a> {
+    /// The whole of a file.
+    pub fn root(file: &'a str, node: &'a Node) -> Self {
+        Self { file, path: String::new(), node }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &'a str {
+        self.file
+    }
+
+    /// The keys that lead here, joined by dots.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Every key of a map with its value.
+    pub fn entries(&self) -> Vec<(&'a str, At<'a>)> {
+        match &self.node.value {
+            Value::Map(entries) => {
+                entries.iter().map(|(key, node)| (key.as_str(), self.below(key, node))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The names of a map's keys, for messages.
+    pub fn keys(&self) -> String {
+        let keys: Vec<_> = self.entries().iter().take(12).map(|(key, _)| *key).collect();
+        if keys.is_empty() { "none".to_owned() } else { keys.join(", ") }
+    }
+
+    /// Items of a list.
+    pub fn items(&self) -> Vec<At<'a>> {
+        match &self.node.value {
+            Value::List(items) => items
+                .iter()
+                .enumerate()
+                .map(|(at, node)| At {
+                    file: self.file,
+                    path: format!("{}[{at}]", self.path),
+                    node,
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn below(&self, key: &str, node: &'a Node) -> At<'a> {
+        let path =
+            if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        At { file: self.file, path, node }
+    }
+
+    /// The value of a key; nothing where there is none, or it is empty.
+    pub fn get(&self, key: &str) -> Option<At<'a>> {
+        let node = self.node.get(key).filter(|node| node.value != Value::Null)?;
+        Some(self.below(key, node))
+    }
+
+    /// The value of the first of these keys that there is.
+    pub fn any(&self, keys: &[&str]) -> Option<At<'a>> {
+        keys.iter().find_map(|key| self.get(key))
+    }
+
+    /// The value of a key that must be there.
+    pub fn need(&self, key: &str) -> Result<At<'a>> {
+        self.need_any(&[key])
+    }
+
+    /// The value of the first of these keys, one of which must be there.
+    pub fn need_any(&self, keys: &[&str]) -> Result<At<'a>> {
+        self.any(keys).ok_or_else(|| {
+            self.error(format!("`{}` is missing: the file is incomplete or cut off", keys[0]))
+        })
+    }
+
+    /// An error about this value.
+    pub fn error(&self, what: impl std::fmt::Display) -> CalibrationError {
+        let line = self.node.line.filter(|_| !self.path.is_empty());
+        let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+        let path = if self.path.is_empty() { String::new() } else { format!(" {}:", self.path) };
+        CalibrationError::new(format!("{}{line}:{path} {what}", self.file))
+    }
+
+    fn expected(&self, what: &str) -> CalibrationError {
+        self.error(format!("expected {what}, found {}", self.node.kind()))
+    }
+
+    /// A finite number.
+    pub fn number(&self) -> Result<f64> {
+        match self.node.value {
+            Value::Number(number) if number.is_finite() => Ok(number),
+            Value::Number(number) => Err(self.error(format!("{number} is not a finite number"))),
+            _ => Err(self.expected("a number")),
+        }
+    }
+
+    /// A whole number from 0 on.
+    pub fn whole(&self) -> Result<usize> {
+        let number = self.number()?;
+        if number < 0.0 || number.fract() != 0.0 || number > 1e9 {
+            return Err(self.error(format!("expected a whole number, found {number}")));
+        }
+        Ok(number as usize)
+    }
+
+    /// A side of a picture in pixels.
+    pub fn side(&self) -> Result<usize> {
+        match self.whole()? {
+            side @ 1..=32768 => Ok(side),
+            side => Err(self.error(format!("{side} pixels is no side of a picture"))),
+        }
+    }
+
+    /// Width and height of a picture, a list of two.
+    pub fn size(&self) -> Result<(usize, usize)> {
+        match self.items().as_slice() {
+            [width, height] => Ok((width.side()?, height.side()?)),
+            _ => Err(self.expected("width and height, such as [640, 480]")),
+        }
+    }
+
+    /// A text.
+    pub fn text(&self) -> Result<&'a str> {
+        match &self.node.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.expected("a text")),
+        }
+    }
+
+    /// See [`Node::is_matrix`].
+    pub fn is_matrix(&self) -> bool {
+        self.node.is_matrix()
+    }
+
+    /// All numbers of a matrix, row by row, and its rows and columns where they are told: a list, a
+    /// list of rows, or a group of `rows`, `cols` and `data`.
+    fn cells(&self) -> Result<(Vec<f64>, Option<(usize, usize)>)> {
+        if let Some(data) = self.get("data") {
+            let (cells, _) = data.cells()?;
+            let (Some(rows), Some(cols)) = (self.get("rows"), self.get("cols")) else {
+                return Ok((cells, None));
+            };
+            let (rows, cols) = (rows.whole()?, cols.whole()?);
+            if rows.checked_mul(cols) != Some(cells.len()) {
+                return Err(self.error(format!(
+                    "{rows} rows and {cols} columns, but {} numbers",
+                    cells.len()
+                )));
+            }
+            return Ok((cells, Some((rows, cols))));
+        }
+        if !matches!(self.node.value, Value::List(_)) {
+            return Err(self.expected("numbers in a list"));
+        }
+        let items = self.items();
+        if !items.iter().any(|item| matches!(item.node.value, Value::List(_))) {
+            let cells = items.iter().map(At::number).collect::<Result<_>>()?;
+            return Ok((cells, None));
+        }
+        let rows: Vec<Vec<f64>> = items
+            .iter()
+            .map(|row| row.items_or_wrong()?.iter().map(At::number).collect())
+            .collect::<Result<_>>()?;
+        let cols = rows[0].len();
+        if rows.iter().any(|row| row.len() != cols) {
+            return Err(self.error("its rows differ in length"));
+        }
+        Ok((rows.concat(), Some((rows.len(), cols))))
+    }
+
+    fn items_or_wrong(&self) -> Result<Vec<At<'a>>> {
+        match self.node.value {
+            Value::List(_) => Ok(self.items()),
+            _ => Err(self.expected("a row of numbers")),
+        }
+    }
+
+    /// All numbers of a list or of a matrix with one row or one column.
+    pub fn numbers(&self) -> Result<Vec<f64>> {
+        match self.cells()? {
+            (_, Some((rows, cols))) if rows > 1 && cols > 1 => {
+                Err(self.error(format!("expected a row of numbers, found {rows}x{cols}")))
+            }
+            (cells, _) => Ok(cells),
+        }
+    }
+
+    /// Exactly `N` numbers in a row or column.
+    pub fn exactly<const N: usize>(&self) -> Result<[f64; N]> {
+        let numbers = self.numbers()?;
+        let found = numbers.len();
+        numbers.try_into().map_err(|_| self.error(format!("expected {N} numbers, found {found}")))
+    }
+
+    /// The cells of a matrix of this shape.
+    fn shaped(&self, rows: usize, cols: usize) -> Result<Vec<f64>> {
+        let (cells, shape) = self.cells()?;
+        let found = match shape {
+            Some(shape) if shape == (rows, cols) => return Ok(cells),
+            None if cells.len() == rows * cols => return Ok(cells),
+            Some((rows, cols)) => format!("{rows}x{cols}"),
+            None => format!("{} numbers", cells.len()),
+        };
+        Err(self.error(format!("expected a {rows}x{cols} matrix, found {found}")))
+    }
+
+    /// A 3x3 matrix.
+    pub fn matrix3(&self) -> Result<Matrix3<f64>> {
+        Ok(Matrix3::from_row_slice(&self.shaped(3, 3)?))
+    }
+
+    /// A 3x4 matrix.
+    pub fn matrix3x4(&self) -> Result<Matrix3x4<f64>> {
+        Ok(Matrix3x4::from_row_slice(&self.shaped(3, 4)?))
+    }
+
+    /// A rigid motion: the rotation and translation of a 4x4 matrix whose last row is 0 0 0 1.
+    pub fn motion(&self) -> Result<(Matrix3<f64>, Vector3<f64>)> {
+        let matrix = Matrix4::from_row_slice(&self.shaped(4, 4)?);
+        if matrix.row(3).iter().zip([0.0, 0.0, 0.0, 1.0]).any(|(found, due)| *found != due) {
+            return Err(self.error("the last row of a rigid motion is 0 0 0 1"));
+        }
+        Ok((matrix.fixed_view::<3, 3>(0, 0).into(), matrix.fixed_view::<3, 1>(0, 3).into()))
+    }
+
+    /// Focal lengths and principal point of a camera matrix.
+    pub fn camera_matrix(&self) -> Result<([f64; 2], [f64; 2])> {
+        let k = self.matrix3()?;
+        if k[(2, 0)] != 0.0 || k[(2, 1)] != 0.0 || k[(2, 2)] != 1.0 || k[(1, 0)] != 0.0 {
+            return Err(self.error(
+                "not a camera matrix, whose rows are fx 0 cx, 0 fy cy and 0 0 1 (transposed?)",
+            ));
+        }
+        if k[(0, 1)].abs() > 0.1 {
+            return Err(self.error(format!(
+                "a skew of {} is not supported: calibrate with the skew fixed at 0",
+                k[(0, 1)]
+            )));
+        }
+        Ok(([k[(0, 0)], k[(1, 1)]], [k[(0, 2)], k[(1, 2)]]))
+    }
+}

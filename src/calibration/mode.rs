@@ -1,0 +1,156 @@
+//! The same sensor in another mode: a calibration for pictures of another size.
+
+use std::fmt;
+
+use nalgebra::Matrix3x4;
+
+use super::{CalibrationError, Camera, Rectification, StereoCalibration};
+
+/// How a calibration was fitted to a size of pictures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fit {
+    /// It is the size of the calibration.
+    Exact,
+    /// The whole picture, scaled.
+    Scaled {
+        /// Width and height of the calibrated pictures.
+        from: (usize, usize),
+        /// Width and height of the pictures now.
+        to: (usize, usize),
+    },
+    /// Scaled, then cut to the middle. That the cut is central is assumed.
+    Cropped {
+        /// Width and height of the calibrated pictures.
+        from: (usize, usize),
+        /// Width and height of the pictures now.
+        to: (usize, usize),
+    },
+}
+
+/// What was done, as a sentence for people.
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fit::Exact => f.write_str("the calibration is for this size of pictures"),
+            Fit::Scaled { from, to } => write!(
+                f,
+                "the calibration is for {}x{} and was scaled to {}x{}",
+                from.0, from.1, to.0, to.1
+            ),
+            Fit::Cropped { from, to } => write!(
+                f,
+                "the calibration is for {}x{}; it is assumed that {}x{} shows the middle of that picture",
+                from.0, from.1, to.0, to.1
+            ),
+        }
+    }
+}
+
+/// A mapping of pixels: x' = (x + 1/2) * scale - 1/2 - offset. A pixel's centre is at whole numbers, so
+/// that the first pixel's edge is at -1/2.
+#[derive(Clone, Copy)]
+struct Mapping {
+    scale: [f64; 2],
+    offset: [f64; 2],
+}
+
+impl Mapping {
+    fn point(&self, at: [f64; 2]) -> [f64; 2] {
+        [0, 1].map(|i| (at[i] + 0.5) * self.scale[i] - 0.5 - self.offset[i])
+    }
+
+    fn camera(&self, camera: &Camera, (width, height): (usize, usize)) -> Camera {
+        Camera {
+            width,
+            height,
+            focal: [0, 1].map(|i| camera.focal[i] * self.scale[i]),
+            centre: self.point(camera.centre),
+            lens: camera.lens.clone(),
+        }
+    }
+
+    fn projection(&self, projection: &Matrix3x4<f64>) -> Matrix3x4<f64> {
+        let mut result = *projection;
+        for i in 0..2 {
+            // Pixels are (row . X) / (third row . X), so a shift adds multiples of the third row.
+            let shift = 0.5 * self.scale[i] - 0.5 - self.offset[i];
+            for column in 0..4 {
+                result[(i, column)] =
+                    projection[(i, column)] * self.scale[i] + projection[(2, column)] * shift;
+            }
+        }
+        result
+    }
+}
+
+impl StereoCalibration {
+    /// The calibration for pictures of another size of the same sensor, and what was done.
+    ///
+    /// Pictures of the same shape are scaled. Others are taken as the middle of the calibrated picture
+    /// scaled by 1, a whole number or one part of a whole number, as cameras read out and bin their
+    /// sensors: 1280x720 and 640x360 of 1280x800. What else a mode may show is not known.
+    ///
+    /// A rectification is scaled and cut in the same way where its pictures are as large as the
+    /// camera's: rows correspond as before. Where it has a size of its own it is left out, to be
+    /// computed again.
+    ///
+    /// # Errors
+    /// Where the size is not that of such a mode; the message names both sizes.
+    pub fn for_size(
+        &self,
+        width: usize,
+        height: usize,
+    ) -> Result<(StereoCalibration, Fit), CalibrationError> {
+        let (from, to) = ((self.left.width, self.left.height), (width, height));
+        if from == to {
+            return Ok((self.clone(), Fit::Exact));
+        }
+        let Some((mapping, fit)) = mapping(from, to) else {
+            return Err(CalibrationError::new(format!(
+                "the calibration is for pictures of {}x{}, but these are {width}x{height}, which is \
+                 neither the same picture scaled nor its middle; run the cameras at {}x{}, or calibrate \
+                 them at {width}x{height}",
+                from.0, from.1, from.0, from.1
+            )));
+        };
+        let fits = |r: &&Rectification| (r.width, r.height) == from;
+        let rectification = self.rectification.as_ref().filter(fits).map(|rectification| {
+            let mut result = Rectification { width, height, ..rectification.clone() };
+            for view in [&mut result.left, &mut result.right] {
+                view.projection = mapping.projection(&view.projection);
+            }
+            result
+        });
+        let calibration = StereoCalibration {
+            left: mapping.camera(&self.left, to),
+            right: mapping.camera(&self.right, to),
+            rectification,
+            ..self.clone()
+        };
+        Ok((calibration, fit))
+    }
+}
+
+/// How pixels of one size become those of the other.
+fn mapping(from: (usize, usize), to: (usize, usize)) -> Option<(Mapping, Fit)> {
+    if to.0 == 0 || to.1 == 0 {
+        return None;
+    }
+    let sides = [(from.0 as f64, to.0 as f64), (from.1 as f64, to.1 as f64)];
+    let scale = sides.map(|(from, to)| to / from);
+    // The same shape, but for rounding to whole pixels.
+    let same = |larger: f64| sides.iter().all(|(from, to)| (from * larger - to).abs() <= 0.5);
+    if same(scale[0]) || same(scale[1]) {
+        return Some((Mapping { scale, offset: [0.0; 2] }, Fit::Scaled { from, to }));
+    }
+    let scale = scale[0].max(scale[1]);
+    let binning = if scale < 1.0 { 1.0 / scale } else { scale };
+    if (binning - binning.round()).abs() > 1e-9 {
+        return None;
+    }
+    let offset = sides.map(|(from, to)| (from * scale - to) / 2.0);
+    Some((Mapping { scale: [scale; 2], offset }, Fit::Cropped { from, to }))
+}
+
+#[cfg(test)]
+mod tests;

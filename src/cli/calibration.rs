@@ -1,0 +1,116 @@
+//! The flags of `stereod calibration`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+use super::flags::{Common, Size};
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  stereod calibration show stereo.toml
+  stereod calibration show left.yaml,right.yaml
+  stereod calibration show intrinsics.yml,extrinsics.yml --size 640x480 --json";
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  stereod calibration convert left.yaml,right.yaml -o stereo.toml
+  stereod calibration convert stereo.toml -o stereo.yml
+  stereod calibration convert stereo.toml -o left.yaml,right.yaml
+  stereod calibration convert stereo.toml --format ros -o camera_info/
+  stereod calibration convert --unit mm stereoCalibration.yml -o stereo.toml
+
+The format follows the name of OUT: .toml is stereod's own, .yml or .yaml, .xml and .json are OpenCV's,
+two names or a folder are ROS camera_info. --format says it where the name does not.";
+
+/// What `calibration` is told.
+#[derive(Clone, Debug, Args)]
+pub struct CalibrationArgs {
+    /// What to do with a calibration.
+    #[command(subcommand)]
+    pub command: CalibrationCommand,
+}
+
+/// What to do with a calibration.
+#[derive(Clone, Debug, Subcommand)]
+pub enum CalibrationCommand {
+    /// Check a calibration, and print what it says about the cameras
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show {
+        /// The calibration.
+        #[command(flatten)]
+        input: CalibrationInput,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// Configuration and logs.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Write a calibration in another format
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert {
+        /// The calibration.
+        #[command(flatten)]
+        input: CalibrationInput,
+        /// File, two files with a comma between them, or folder; without it, standard output
+        #[arg(short, long, value_name = "OUT[,OUT]", value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
+        /// Format, where it does not follow from the name of OUT
+        #[arg(long, value_name = "FORMAT")]
+        format: Option<CalibrationFormat>,
+        /// Configuration and logs.
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// A calibration and what its files do not say.
+#[derive(Clone, Debug, Args)]
+pub struct CalibrationInput {
+    /// One file or two: stereod, OpenCV, ROS, Kalibr, EuRoC or DepthAI, recognised by content
+    #[arg(value_name = "FILE[,FILE]", value_hint = ValueHint::FilePath)]
+    pub files: String,
+
+    /// Size of the calibrated pictures, where the files do not say it
+    #[arg(long, value_name = "WxH")]
+    pub size: Option<Size>,
+
+    /// Unit of the files' lengths
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<LengthUnit>,
+
+    /// Exchange the eyes: what the files call left is the right camera
+    #[arg(long)]
+    pub swap: bool,
+
+    /// Fit the calibration to another mode of the same sensor: scaled, or the middle of the picture
+    #[arg(long, value_name = "WxH")]
+    pub mode: Option<Size>,
+}
+
+/// A unit of length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LengthUnit {
+    /// Metres
+    M,
+    /// Centimetres
+    Cm,
+    /// Millimetres
+    Mm,
+}
+
+/// A format that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CalibrationFormat {
+    /// stereod's own TOML
+    Stereod,
+    /// OpenCV's FileStorage, YAML
+    OpencvYaml,
+    /// OpenCV's FileStorage, XML
+    OpencvXml,
+    /// OpenCV's FileStorage, JSON
+    OpencvJson,
+    /// camera_info of ROS, a file for each eye
+    Ros,
+}

@@ -1,0 +1,312 @@
+//! `stereod calibration`: show and convert calibrations.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Error, load, print};
+use crate::calibration::CalibrationError;
+use crate::calibration::format::{self, Format, Loaded, ReadOptions, Report};
+use crate::calibration::summary::{CameraSummary, Summary};
+use crate::cli::FlagLayer;
+use crate::cli::calibration::{
+    CalibrationArgs, CalibrationCommand, CalibrationFormat, CalibrationInput, LengthUnit,
+};
+use crate::sink::files;
+
+/// Runs the command.
+///
+/// # Errors
+/// What is wrong with the calibration (wrong usage), or that a file cannot be written.
+pub fn run(args: CalibrationArgs) -> Result<(), Error> {
+    match args.command {
+        CalibrationCommand::Show { input, json, common } => {
+            load(&common, FlagLayer::default())?;
+            let (_, loaded) = read(&input)?;
+            let summary = Summary::of(&loaded.calibration);
+            print(if json {
+                format!("{}\n", as_json(&input.files, &loaded, &summary))
+            } else {
+                as_text(&input.files, &loaded, &summary)
+            })
+        }
+        CalibrationCommand::Convert { input, output, format, common } => {
+            load(&common, FlagLayer::default())?;
+            let (inputs, loaded) = read(&input)?;
+            convert(&inputs, &loaded, output.as_deref(), format)
+        }
+    }
+}
+
+/// Reads the calibration and fits it to the mode that is asked for.
+fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
+    let files = format::file_list(&input.files)?;
+    let options = ReadOptions {
+        size: input.size.map(|size| (size.width, size.height)),
+        swap: input.swap,
+        unit_m: input.unit.map(|unit| match unit {
+            LengthUnit::M => 1.0,
+            LengthUnit::Cm => 0.01,
+            LengthUnit::Mm => 0.001,
+        }),
+    };
+    let mut loaded = format::read_with(&files, &options)?;
+    if let Some(mode) = input.mode {
+        let (calibration, fit) = loaded.calibration.for_size(mode.width, mode.height)?;
+        loaded.calibration = calibration;
+        loaded.notes.push(fit.to_string());
+    }
+    Ok((files, loaded))
+}
+
+fn convert(
+    inputs: &[PathBuf],
+    loaded: &Loaded,
+    output: Option<&Path>,
+    format: Option<CalibrationFormat>,
+) -> Result<(), Error> {
+    let (format, outputs) = destination(output, format)?;
+    for output in &outputs {
+        files::refuse_input(output, inputs.iter().map(PathBuf::as_path)).map_err(Error::Usage)?;
+    }
+    let texts = format::render(&loaded.calibration, &loaded.report, format)?;
+    for note in &loaded.notes {
+        tracing::warn!("{note}");
+    }
+    if outputs.is_empty() {
+        return print(texts.concat());
+    }
+    for (output, text) in outputs.iter().zip(texts) {
+        files::write_whole(output, text.as_bytes())?;
+        tracing::info!("{format} written to {}", output.display());
+    }
+    Ok(())
+}
+
+/// The format and the files to write; none for standard output.
+fn destination(
+    output: Option<&Path>,
+    format: Option<CalibrationFormat>,
+) -> Result<(Format, Vec<PathBuf>), Error> {
+    let format = format.map(|format| match format {
+        CalibrationFormat::Stereod => Format::Own,
+        CalibrationFormat::OpencvYaml => Format::OpenCvYaml,
+        CalibrationFormat::OpencvXml => Format::OpenCvXml,
+        CalibrationFormat::OpencvJson => Format::OpenCvJson,
+        CalibrationFormat::Ros => Format::Ros,
+    });
+    let Some(output) = output else {
+        return match format.unwrap_or(Format::Own) {
+            Format::Ros => Err(Error::usage(
+                "ROS camera_info is two files: name them, -o left.yaml,right.yaml, or a folder",
+            )),
+            format => Ok((format, Vec::new())),
+        };
+    };
+    let shown = output.display().to_string();
+    let pair = if output.is_dir() || shown.ends_with('/') {
+        Some([output.join("left.yaml"), output.join("right.yaml")])
+    } else {
+        shown.split_once(',').map(|(left, right)| [left.into(), right.into()])
+    };
+    match (pair, format) {
+        (Some(pair), None | Some(Format::Ros)) => {
+            if pair[0] == pair[1] || pair.iter().any(|file| file.as_os_str().is_empty()) {
+                return Err(Error::usage(format!(
+                    "-o {shown}: name two different files, such as left.yaml,right.yaml"
+                )));
+            }
+            Ok((Format::Ros, pair.into()))
+        }
+        (Some(_), Some(format)) => {
+            Err(Error::usage(format!("-o {shown}: {format} is one file; name one")))
+        }
+        (None, Some(Format::Ros)) => Err(Error::usage(format!(
+            "-o {shown}: ROS camera_info is two files: name them, -o left.yaml,right.yaml, or a folder \
+             that exists"
+        ))),
+        (None, Some(format)) => Ok((format, vec![output.into()])),
+        (None, None) => match files::extension(output).as_str() {
+            "toml" => Ok((Format::Own, vec![output.into()])),
+            "yml" | "yaml" => Ok((Format::OpenCvYaml, vec![output.into()])),
+            "xml" => Ok((Format::OpenCvXml, vec![output.into()])),
+            "json" => Ok((Format::OpenCvJson, vec![output.into()])),
+            _ => Err(Error::usage(format!(
+                "-o {shown}: the name does not say the format; end it with .toml (stereod), .yml, .xml \
+                 or .json (OpenCV), name two files (ROS), or say --format"
+            ))),
+        },
+    }
+}
+
+impl From<CalibrationError> for Error {
+    fn from(error: CalibrationError) -> Self {
+        Error::Usage(error.into())
+    }
+}
+
+fn as_text(files: &str, loaded: &Loaded, summary: &Summary) -> String {
+    let mut text = format!("{files}: {}\n", loaded.format);
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "  {name:<14}{value}");
+    };
+    line("pictures", format!("{}x{}", summary.size[0], summary.size[1]));
+    for (name, camera) in [("left", &summary.left), ("right", &summary.right)] {
+        line(name, camera_text(camera));
+        line("", lens_text(camera));
+    }
+    let [x, y, z] = summary.position_mm;
+    line(
+        "baseline",
+        format!(
+            "{:.2} mm (the right camera stands {}, {}, {})",
+            summary.baseline_mm,
+            one_way(x, ["right", "left"]),
+            one_way(y, ["down", "up"]),
+            one_way(z, ["forward", "back"]),
+        ),
+    );
+    let turned = &summary.turned;
+    line(
+        "rotation",
+        format!(
+            "roll {:+.3}, pitch {:+.3}, yaw {:+.3} degrees (the right camera: clockwise, up, right)",
+            turned.roll_deg, turned.pitch_deg, turned.yaw_deg
+        ),
+    );
+    line(
+        "rectified",
+        match &summary.rectified {
+            Some(rectified) => format!(
+                "{}x{}, focal length {:.3} px, principal point ({:.2}, {:.2})",
+                rectified.size[0],
+                rectified.size[1],
+                rectified.focal_px,
+                rectified.centre_px[0],
+                rectified.centre_px[1]
+            ),
+            None => "not in the file; computed when it is needed".into(),
+        },
+    );
+    for range in &summary.depth {
+        let metres = |depth: Option<f64>| match depth {
+            Some(depth) => format!("{depth:.3} m"),
+            None => "infinity".into(),
+        };
+        let about = if summary.depth_estimated { "about " } else { "" };
+        line(
+            "depth",
+            format!(
+                "{about}{} to {} with {} disparities (at {} px and 1 px)",
+                metres(range.nearest_m),
+                metres(range.farthest_m),
+                range.disparities,
+                range.disparities - 1
+            ),
+        );
+    }
+    if let Some(report) = report_text(&loaded.report) {
+        line("made", report);
+    }
+    for note in &loaded.notes {
+        line("note", note.clone());
+    }
+    text
+}
+
+fn camera_text(camera: &CameraSummary) -> String {
+    let view = match camera.field_of_view_deg {
+        Some([x, y]) => format!("field of view {x:.1} x {y:.1} degrees"),
+        None => "field of view beyond what the lens model describes".into(),
+    };
+    format!(
+        "focal lengths {:.3} and {:.3} px, principal point ({:.2}, {:.2}), {view}",
+        camera.focal_px[0], camera.focal_px[1], camera.centre_px[0], camera.centre_px[1]
+    )
+}
+
+fn lens_text(camera: &CameraSummary) -> String {
+    let coefficients: Vec<_> = camera.distortion.iter().map(|k| format!("{k:.5}")).collect();
+    match coefficients.as_slice() {
+        [] => format!("lens: {}", camera.lens),
+        some => format!("lens: {} ({})", camera.lens, some.join(" ")),
+    }
+}
+
+/// A length in words: `73.80 right`.
+fn one_way(length_mm: f64, ways: [&str; 2]) -> String {
+    let way = if length_mm < 0.0 { ways[1] } else { ways[0] };
+    format!("{:.2} {way}", length_mm.abs())
+}
+
+fn report_text(report: &Report) -> Option<String> {
+    let parts: Vec<String> = [
+        report.date.clone(),
+        report.made_by.as_ref().map(|by| format!("by {by}")),
+        report.pairs.map(|pairs| format!("from {pairs} pairs")),
+        report.rms_px.map(|rms| format!("reprojection error {rms:.3} px")),
+        report.epipolar_error_px.map(|error| format!("epipolar error {error:.3} px")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn as_json(files: &str, loaded: &Loaded, summary: &Summary) -> Value {
+    let report = &loaded.report;
+    let mut object = json!(summary);
+    object["files"] = json!(files);
+    object["format"] = json!(loaded.format.to_string());
+    object["report"] = json!({
+        "made_by": report.made_by,
+        "date": report.date,
+        "rms_px": report.rms_px,
+        "epipolar_error_px": report.epipolar_error_px,
+        "pairs": report.pairs,
+    });
+    object["notes"] = json!(loaded.notes);
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(output: &str, format: Option<CalibrationFormat>) -> Result<(Format, usize), String> {
+        let output = (!output.is_empty()).then(|| Path::new(output));
+        destination(output, format).map(|(f, files)| (f, files.len())).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_format_follows_the_name_or_is_said() {
+        use CalibrationFormat as F;
+        for (output, format, due) in [
+            ("a.toml", None, (Format::Own, 1)),
+            ("a.YML", None, (Format::OpenCvYaml, 1)),
+            ("a.yaml", None, (Format::OpenCvYaml, 1)),
+            ("a.xml", None, (Format::OpenCvXml, 1)),
+            ("a.json", None, (Format::OpenCvJson, 1)),
+            ("a.txt", Some(F::OpencvJson), (Format::OpenCvJson, 1)),
+            ("l.yaml,r.yaml", None, (Format::Ros, 2)),
+            ("out/", Some(F::Ros), (Format::Ros, 2)),
+            (".", None, (Format::Ros, 2)),
+            ("", None, (Format::Own, 0)),
+            ("", Some(F::OpencvYaml), (Format::OpenCvYaml, 0)),
+        ] {
+            assert_eq!(to(output, format), Ok(due), "{output}");
+        }
+        for (output, format, words) in [
+            ("a.txt", None, "a.txt: the name does not say the format"),
+            ("a.yaml", Some(F::Ros), "two files"),
+            ("", Some(F::Ros), "two files"),
+            ("a.yaml,a.yaml", None, "two different files"),
+            ("a.yaml,", None, "two different files"),
+            ("a.toml,b.toml", Some(F::Stereod), "is one file"),
+        ] {
+            let error = to(output, format).unwrap_err();
+            assert!(error.contains(words), "{output}: {error}");
+        }
+    }
+}
