@@ -1,6 +1,7 @@
 //! Where disparity goes.
 
 pub mod accuracy;
+pub mod board;
 pub mod colour;
 pub mod encoding;
 pub mod files;

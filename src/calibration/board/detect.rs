@@ -21,6 +21,11 @@ use crate::frame::Image;
 /// Half the window that a corner is refined in is at most this many pixels, as in OpenCV's examples.
 const WINDOW: f64 = 11.0;
 
+/// Half the window is at most this part of the distance to the next corner, whose edges would pull
+/// the corner away. (In OpenCV's own example pictures, a window of 11 px for squares of 20 px doubles
+/// the reprojection error.)
+const WINDOW_PART: f64 = 0.33;
+
 /// Pictures at least this wide are searched at half their size first; corners are refined at full
 /// size in any case.
 const WIDE: usize = 1100;
@@ -80,7 +85,9 @@ pub enum NotFound {
         wanted_rows: usize,
     },
     /// Squares, but not the markers of this board.
-    #[error("squares are seen, but not the markers of this board; is it another dictionary or size?")]
+    #[error(
+        "squares are seen, but not the markers of this board; is it another dictionary or size?"
+    )]
     Markers,
     /// Too little of a ChArUco board.
     #[error("only {0} corners of the board are seen")]
@@ -93,6 +100,8 @@ pub struct Detector {
     chessboard: ChessboardDetector,
     charuco: Option<CharucoDetector>,
     config: DetectorConfig,
+    /// Half the window that corners are refined in, where it does not follow from the squares.
+    window: Option<usize>,
 }
 
 impl std::fmt::Debug for Detector {
@@ -111,7 +120,13 @@ impl Detector {
         let charuco = board.pattern.charuco_spec().map(|spec| {
             CharucoDetector::new(CharucoParams::for_board(spec)).expect("a board that was checked")
         });
-        Self { board, chessboard, charuco, config: default_chess_config() }
+        Self { board, chessboard, charuco, config: default_chess_config(), window: None }
+    }
+
+    /// Refines corners in windows of so many pixels to either side, instead of what fits the squares.
+    pub fn with_window(mut self, half: Option<usize>) -> Self {
+        self.window = half.map(|half| half.max(2));
+        self
     }
 
     /// The board that is looked for.
@@ -173,18 +188,15 @@ impl Detector {
             data: searched.pixels(),
         };
         // The centre of the first small pixel lies between large ones.
-        let place = |x: f32, y: f32| {
-            [x, y].map(|at| (f64::from(at) + 0.5) * scale - 0.5)
-        };
+        let place = |x: f32, y: f32| [x, y].map(|at| (f64::from(at) + 0.5) * scale - 0.5);
         let found = detect_corners(&view, &self.config);
         let (columns, rows) = self.board.pattern.corners();
         let orders = match &self.charuco {
             None => {
                 let found = self.chessboard.detect(&found).ok_or(NotFound::Nothing)?;
                 let grid = found.corners.iter();
-                let mut corners: Vec<GridCorner> = grid
-                    .map(|c| (c.grid.u, c.grid.v, place(c.position.x, c.position.y)))
-                    .collect();
+                let mut corners: Vec<GridCorner> =
+                    grid.map(|c| (c.grid.u, c.grid.v, place(c.position.x, c.position.y))).collect();
                 self.refine_all(image, &mut corners);
                 let orders = grid::orders(image, &corners, (columns, rows));
                 let orders = orders.map_err(|Misfit::Size(long, short)| NotFound::Size {
@@ -259,10 +271,9 @@ impl Detector {
             }
         }
         let blur_px = widths.into_iter().filter_map(median).fold(0.0, f64::max);
-        let corners = corners.iter().map(|&(u, v, pixel)| BoardCorner {
-            id: v as usize * columns + u as usize,
-            pixel,
-        });
+        let corners = corners
+            .iter()
+            .map(|&(u, v, pixel)| BoardCorner { id: v as usize * columns + u as usize, pixel });
         Detection {
             corners: corners.collect(),
             blur_px,
@@ -292,9 +303,10 @@ impl Detector {
                 .filter_map(|next| at.get(next))
                 .map(|next| distance(*place, *next))
                 .fold(f64::INFINITY, f64::min);
-            let widest = (nearest * self.free_part()).clamp(2.0, WINDOW) as usize;
-            let refined =
-                [widest, widest / 2].into_iter().filter(|half| *half >= 2);
+            let part = self.free_part().min(WINDOW_PART);
+            let fitting = (nearest * part).clamp(2.0, WINDOW);
+            let widest = self.window.unwrap_or(fitting as usize);
+            let refined = [widest, widest / 2].into_iter().filter(|half| *half >= 2);
             if let Some(refined) = refined.filter_map(|half| refine(image, *place, half)).next() {
                 *place = refined;
             }
@@ -372,9 +384,8 @@ mod tests {
                         ((pixel as f64 + offset(part) - corner) / side + 1.0) * board.square_m
                     };
                     let (u, v) = (at(x, i % 4, 60.25), at(y, i / 4, 50.5));
-                    ink.iter().any(|r| {
-                        u >= r.x && u < r.x + r.width && v >= r.y && v < r.y + r.height
-                    })
+                    ink.iter()
+                        .any(|r| u >= r.x && u < r.x + r.width && v >= r.y && v < r.y + r.height)
                 })
                 .count();
             (220 - 12 * dark) as u8

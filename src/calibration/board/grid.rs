@@ -82,9 +82,7 @@ fn windows(corners: &[GridCorner], columns: usize, rows: usize) -> Vec<Vec<[f64;
     let mut found = Vec::new();
     for &(left, top, _) in corners {
         let order: Option<Vec<_>> = (0..columns * rows)
-            .map(|i| {
-                at.get(&(left + (i % columns) as i32, top + (i / columns) as i32)).copied()
-            })
+            .map(|i| at.get(&(left + (i % columns) as i32, top + (i / columns) as i32)).copied())
             .collect();
         found.extend(order);
     }
@@ -131,11 +129,7 @@ pub(super) fn most_upright(orders: &[Vec<[f64; 2]>], columns: usize) -> usize {
 }
 
 /// The order whose directions are nearest to those of `other`.
-pub(super) fn nearest_to(
-    orders: &[Vec<[f64; 2]>],
-    other: &[[f64; 2]],
-    columns: usize,
-) -> usize {
+pub(super) fn nearest_to(orders: &[Vec<[f64; 2]>], other: &[[f64; 2]], columns: usize) -> usize {
     let (to, _) = directions(other, columns);
     best(orders, |order| {
         let (across, _) = directions(order, columns);
@@ -174,7 +168,11 @@ mod tests {
     }
 
     /// Corners as a detector may number them: turned, shifted, mirrored.
-    fn corners(columns: i32, rows: i32, number: impl Fn(i32, i32) -> (i32, i32)) -> Vec<GridCorner> {
+    fn corners(
+        columns: i32,
+        rows: i32,
+        number: impl Fn(i32, i32) -> (i32, i32),
+    ) -> Vec<GridCorner> {
         (0..columns * rows)
             .map(|i| {
                 let (c, r) = (i % columns, i / columns);

@@ -123,12 +123,14 @@ impl Pattern {
         };
         let pattern = Self::Charuco { squares_x, squares_y, marker_ratio, dictionary };
         // The library's own checks, so that what is accepted here can also be looked for.
-        pattern.charuco_spec().map(|spec| CharucoBoard::new(spec)).transpose().map_err(|error| {
-            BoardError(format!(
-                "{error} ({}): a smaller board or a larger dictionary is needed",
-                dictionary.name()
-            ))
-        })?;
+        pattern.charuco_spec().map(|spec| CharucoBoard::new(spec)).transpose().map_err(
+            |error| {
+                BoardError(format!(
+                    "{error} ({}): a smaller board or a larger dictionary is needed",
+                    dictionary.name()
+                ))
+            },
+        )?;
         Ok(pattern)
     }
 
@@ -278,7 +280,13 @@ impl Board {
                     let inset = (1.0 - marker_ratio) / 2.0 * side;
                     let corner = (left + inset, top + inset);
                     let modules = dictionary.marker_size();
-                    marker_ink(dictionary.codes()[marker], modules, corner, marker_ratio * side, &mut ink);
+                    marker_ink(
+                        dictionary.codes()[marker],
+                        modules,
+                        corner,
+                        marker_ratio * side,
+                        &mut ink,
+                    );
                     marker += 1;
                 }
             }

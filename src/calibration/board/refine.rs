@@ -86,12 +86,7 @@ pub(super) fn refine(image: &Image, start: [f64; 2], half: usize) -> Option<[f64
 ///
 /// A sharp edge that a lens and a sensor have seen is 1 to 2 px wide; one under a Gaussian of sigma s
 /// is 2.5 s wide.
-pub(super) fn edge_width(
-    image: &Image,
-    from: [f64; 2],
-    to: [f64; 2],
-    free: f64,
-) -> Option<f64> {
+pub(super) fn edge_width(image: &Image, from: [f64; 2], to: [f64; 2], free: f64) -> Option<f64> {
     let (from, to) = (Vector2::from(from), Vector2::from(to));
     let along = to - from;
     let length = along.norm();
@@ -115,9 +110,8 @@ pub(super) fn edge_width(
         }
         profile.push(sum / 5.0);
     }
-    let (low, high) = profile
-        .iter()
-        .fold((f64::INFINITY, 0.0f64), |(low, high), &v| (low.min(v), high.max(v)));
+    let (low, high) =
+        profile.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &v| (low.min(v), high.max(v)));
     let contrast = high - low;
     // Over one pixel, because pixels are what noise and interpolation are made of.
     let slope = profile.windows(5).map(|part| (part[4] - part[0]).abs()).fold(0.0, f64::max);
@@ -133,10 +127,8 @@ mod tests {
         let step = |t: f64| (t / sigma).tanh();
         Image::from_fn(64, 48, |column, row| {
             let (dx, dy) = (column as f64 - x, row as f64 - y);
-            let (u, v) = (
-                dx * angle.cos() + dy * angle.sin(),
-                -dx * angle.sin() + dy * angle.cos(),
-            );
+            let (u, v) =
+                (dx * angle.cos() + dy * angle.sin(), -dx * angle.sin() + dy * angle.cos());
             (128.0 + 100.0 * step(u) * step(v)).round() as u8
         })
     }

@@ -46,7 +46,8 @@ impl<'a> Compare<'a> {
     }
 
     fn look(&self, pixels: [[f64; 2]; 2]) -> Option<[Vector3<f64>; 2]> {
-        let direction = |eye: usize| -> Option<Vector2<f64>> { look(self.cameras[eye], pixels[eye]) };
+        let direction =
+            |eye: usize| -> Option<Vector2<f64>> { look(self.cameras[eye], pixels[eye]) };
         Some([direction(0)?.push(1.0), direction(1)?.push(1.0)])
     }
 }

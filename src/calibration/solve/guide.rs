@@ -157,11 +157,7 @@ impl Guide {
     }
 
     /// Judges what the detector found in a pair that was taken at this time.
-    pub fn judge(
-        &mut self,
-        time: Duration,
-        seen: &[Result<Detection, NotFound>; 2],
-    ) -> Judgement {
+    pub fn judge(&mut self, time: Duration, seen: &[Result<Detection, NotFound>; 2]) -> Judgement {
         let seen = match fit(seen) {
             Ok(seen) => seen,
             Err(reason) => {
@@ -250,11 +246,16 @@ impl Guide {
         let mut wishes = Vec::new();
         for (eye, coverage) in [Eye::Left, Eye::Right].into_iter().zip(&self.coverage) {
             let parts = coverage.missing(1).into_iter();
-            wishes.extend(parts.map(|part| Wanted { wish: Wish::Part(eye, part), have: 0, need: 1 }));
+            wishes.extend(parts.map(|part| Wanted {
+                wish: Wish::Part(eye, part),
+                have: 0,
+                need: 1,
+            }));
         }
         let (columns, _) = self.board.pattern.corners();
         let spans = |fits: &dyn Fn(f64) -> bool| {
-            let span = |seen: &[Detection; 2]| seen[0].square_px * columns as f64 / self.size.0 as f64;
+            let span =
+                |seen: &[Detection; 2]| seen[0].square_px * columns as f64 / self.size.0 as f64;
             self.kept.iter().filter(|seen| fits(span(seen))).count()
         };
         let tilted = |axis: usize, sign: f64| {

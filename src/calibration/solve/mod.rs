@@ -187,6 +187,15 @@ pub struct Solved {
     pub report: Report,
 }
 
+/// How to calibrate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The lens.
+    pub model: Model,
+    /// Whether pairs that do not fit are used all the same.
+    pub keep_all: bool,
+}
+
 /// Calibrates two cameras whose pictures have this size (width, height).
 ///
 /// # Errors
@@ -194,10 +203,10 @@ pub struct Solved {
 pub fn solve(
     board: &Board,
     size: (usize, usize),
-    model: Model,
+    options: Options,
     sightings: Vec<Sighting>,
 ) -> Result<Solved, SolveError> {
-    let kept = outliers::solve(board, size, model, &sightings)?;
+    let kept = outliers::solve(board, size, options, &sightings)?;
     Ok(report::solved(board, size, &sightings, kept))
 }
 

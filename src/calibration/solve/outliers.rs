@@ -1,7 +1,7 @@
 //! Which pairs fit, and the cameras that these give.
 
 use super::rig::{Free, Rig, View};
-use super::{FEWEST_PAIRS, Model, Reason, Sighting, SolveError, camera, median, points};
+use super::{FEWEST_PAIRS, Options, Reason, Sighting, SolveError, camera, median, points};
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detection;
 use crate::frame::Eye;
@@ -42,12 +42,16 @@ const EYES: [Eye; 2] = [Eye::Left, Eye::Right];
 pub(super) fn solve(
     board: &Board,
     size: (usize, usize),
-    model: Model,
+    options: Options,
     sightings: &[Sighting],
 ) -> Result<Kept, SolveError> {
     let mut left_out: Vec<Option<Reason>> =
         sightings.iter().map(|sighting| sighting.seen.as_ref().err().cloned()).collect();
-    leave_out_blurred(sightings, &mut left_out);
+    if !options.keep_all {
+        leave_out_blurred(sightings, &mut left_out);
+    }
+    // Nothing is out of the ordinary where everything is to be kept.
+    let far = if options.keep_all { f64::INFINITY } else { FAR };
     loop {
         let used: Vec<usize> = (0..sightings.len()).filter(|i| left_out[*i].is_none()).collect();
         if used.len() < FEWEST_PAIRS {
@@ -58,7 +62,8 @@ pub(super) fn solve(
         for (eye, views) in EYES.into_iter().zip(&views) {
             // By itself, every camera is the first one of its rig.
             let own: Vec<View> = views.iter().map(|v| View { camera: 0, ..v.clone() }).collect();
-            let rig = camera::solve(&own, size, model).ok_or(SolveError::Undetermined(eye))?;
+            let rig =
+                camera::solve(&own, size, options.model).ok_or(SolveError::Undetermined(eye))?;
             alone.push((rig, own));
         }
         let errors = [0, 1].map(|eye: usize| -> Vec<f64> {
@@ -67,7 +72,7 @@ pub(super) fn solve(
         });
         let worst = [0, 1]
             .into_iter()
-            .filter_map(|eye| Some((eye, out_of_the_ordinary(&errors[eye], FAR)?)))
+            .filter_map(|eye| Some((eye, out_of_the_ordinary(&errors[eye], far)?)))
             .max_by(|a, b| (a.1.1 / a.1.2).total_cmp(&(b.1.1 / b.1.2)));
         if let Some((eye, (pair, rms_px, usual_px))) = worst {
             left_out[used[pair]] = Some(Reason::Misfit { eye: EYES[eye], rms_px, usual_px });
@@ -77,16 +82,15 @@ pub(super) fn solve(
         // One far pair would pull at all others, so pairs that are far off go before both cameras are
         // solved together.
         let apart = apart(left, right, &views);
-        if let Some((pair, rms_px, usual_px)) = out_of_the_ordinary(&apart, 2.0 * FAR) {
+        if let Some((pair, rms_px, usual_px)) = out_of_the_ordinary(&apart, 2.0 * far) {
             left_out[used[pair]] = Some(Reason::Moved { rms_px, usual_px });
             continue;
         }
         let alone_rms_px = [0, 1].map(|eye: usize| rms(&alone[eye].0, &alone[eye].1));
         let views = views.concat();
         let rig = camera::join(left, right, &views).ok_or(SolveError::Apart)?;
-        let together: Vec<f64> =
-            (0..used.len()).map(|pair| pair_rms(&rig, &views, pair)).collect();
-        match out_of_the_ordinary(&together, FAR) {
+        let together: Vec<f64> = (0..used.len()).map(|pair| pair_rms(&rig, &views, pair)).collect();
+        match out_of_the_ordinary(&together, far) {
             Some((pair, rms_px, usual_px)) => {
                 left_out[used[pair]] = Some(Reason::Moved { rms_px, usual_px });
             }

@@ -88,13 +88,12 @@ fn brown(coefficients: &[f64; 14], point: &Vector3<f64>) -> Option<Bent> {
     let above = 1.0 + k1 * r2 + k2 * r4 + k3 * r6;
     let below = 1.0 + k4 * r2 + k5 * r4 + k6 * r6;
     let radial = above / below;
-    let slope = (k1 + 2.0 * k2 * r2 + 3.0 * k3 * r4 - radial * (k4 + 2.0 * k5 * r2 + 3.0 * k6 * r4))
+    let slope = (k1 + 2.0 * k2 * r2 + 3.0 * k3 * r4
+        - radial * (k4 + 2.0 * k5 * r2 + 3.0 * k6 * r4))
         / below;
     let (tx, ty) = (r2 + 2.0 * x * x, r2 + 2.0 * y * y);
-    let bent = Vector2::new(
-        x * radial + 2.0 * p1 * xy + p2 * tx,
-        y * radial + p1 * ty + 2.0 * p2 * xy,
-    );
+    let bent =
+        Vector2::new(x * radial + 2.0 * p1 * xy + p2 * tx, y * radial + p1 * ty + 2.0 * p2 * xy);
     let cross = 2.0 * xy * slope + 2.0 * p1 * x + 2.0 * p2 * y;
     let by_plane = Matrix2::new(
         radial + 2.0 * x * x * slope + 2.0 * p1 * y + 6.0 * p2 * x,

@@ -207,7 +207,10 @@ impl Serialize for Report {
         let rows: Vec<[f64; 3]> = c.rotation.row_iter().map(|r| [r[0], r[1], r[2]]).collect();
         fields.serialize_field("R", &rows)?;
         fields.serialize_field("T", &<[f64; 3]>::from(c.translation))?;
-        fields.serialize_field("coverage", &Both { left: &self.coverage[0], right: &self.coverage[1] })?;
+        fields.serialize_field(
+            "coverage",
+            &Both { left: &self.coverage[0], right: &self.coverage[1] },
+        )?;
         fields.serialize_field("pairs", &self.pairs)?;
         fields.end()
     }

@@ -14,8 +14,10 @@ pub(super) struct Pose {
 }
 
 impl Pose {
-    pub(super) const IDENTITY: Pose =
-        Pose { rotation: Matrix3::new(1., 0., 0., 0., 1., 0., 0., 0., 1.), translation: Vector3::new(0., 0., 0.) };
+    pub(super) const IDENTITY: Pose = Pose {
+        rotation: Matrix3::new(1., 0., 0., 0., 1., 0., 0., 0., 1.),
+        translation: Vector3::new(0., 0., 0.),
+    };
 
     pub(super) fn apply(&self, point: &Vector3<f64>) -> Vector3<f64> {
         self.rotation * point + self.translation
@@ -335,7 +337,10 @@ mod tests {
         let mut rig = Rig {
             model,
             cameras: vec![camera.clone(), camera],
-            places: vec![Pose::IDENTITY, Pose::IDENTITY.moved(&[0.02, -0.1, 0.03, -0.1, 0.01, 0.0])],
+            places: vec![
+                Pose::IDENTITY,
+                Pose::IDENTITY.moved(&[0.02, -0.1, 0.03, -0.1, 0.01, 0.0]),
+            ],
             boards: vec![Pose::IDENTITY.moved(&[0.3, 0.2, -0.4, -0.1, -0.05, 0.6])],
         };
         let views = [0, 1].map(|camera| View {
@@ -348,7 +353,8 @@ mod tests {
                 })
                 .collect(),
         });
-        rig.cameras[1] = moved(&rig.cameras[1], &[3.0, 5.0, 1.0, 2.0, -0.2, 0.05, 0.001, 0.002, 0.01]);
+        rig.cameras[1] =
+            moved(&rig.cameras[1], &[3.0, 5.0, 1.0, 2.0, -0.2, 0.05, 0.001, 0.002, 0.01]);
         let normal = rig.normal(&views, Free::All).unwrap();
         for parameter in 0..normal.gradient.len() {
             let at = |by: f64| {

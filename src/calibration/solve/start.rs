@@ -61,8 +61,7 @@ pub(super) fn focal(homographies: &[Matrix3<f64>], centre: [f64; 2]) -> Option<f
     for h in homographies {
         let h = shift * h;
         let scale = 1.0 / (h.column(0).norm() * h.column(1).norm()).sqrt();
-        let (a, b): (Vector3<f64>, Vector3<f64>) =
-            (h.column(0) * scale, h.column(1) * scale);
+        let (a, b): (Vector3<f64>, Vector3<f64>) = (h.column(0) * scale, h.column(1) * scale);
         let flat = |p: &Vector3<f64>, q: &Vector3<f64>| p.x * q.x + p.y * q.y;
         for (slope, constant) in
             [(flat(&a, &b), a.z * b.z), (flat(&a, &a) - flat(&b, &b), a.z * a.z - b.z * b.z)]
