@@ -1,5 +1,6 @@
 //! The command line. Flags that stand for a setting become the topmost layer of the settings.
 
+pub mod calibrate;
 pub mod calibration;
 pub mod flags;
 pub mod rig;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
 pub use rig::{CalibrationFlags, RigFlags};
@@ -48,6 +50,13 @@ pub enum Command {
     /// Measure the engine, stage by stage
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
+    /// Calibrate two cameras from pictures of a board, or print a board
+    #[command(after_help = calibrate::EXAMPLES)]
+    #[command(
+        override_usage = "stereod calibrate <SOURCE> --board BOARD --square METRES -o OUT.toml [OPTIONS]\n       \
+                                stereod calibrate --print-board --board BOARD --square METRES -o BOARD.pdf"
+    )]
+    Calibrate(Box<CalibrateArgs>),
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
     /// List what can compute on this machine

@@ -1,6 +1,6 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
-mod parts;
+pub(super) mod parts;
 mod statistics;
 mod watch;
 

@@ -2,6 +2,7 @@
 
 pub mod accuracy;
 pub mod alignment;
+pub mod board;
 pub mod cloud;
 pub mod colour;
 pub mod encoding;
