@@ -3,6 +3,7 @@
 
 use nalgebra::{Matrix3, Vector3};
 
+use super::kalibr::Motion;
 use super::lens::{self, Model};
 use super::tree::At;
 use super::{Draft, Report};
@@ -54,11 +55,7 @@ fn camera(data: &At) -> Result<Camera, CalibrationError> {
 
 /// From the frame of the camera at one socket to that of another, along the chain that the file
 /// describes; nothing where it leads elsewhere.
-fn chain(
-    cameras: &At,
-    from: usize,
-    to: usize,
-) -> Result<Option<(Matrix3<f64>, Vector3<f64>)>, CalibrationError> {
+fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>, CalibrationError> {
     let (mut rotation, mut translation) = (Matrix3::identity(), Vector3::zeros());
     let mut here = from;
     for _ in 0..16 {

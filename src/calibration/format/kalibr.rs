@@ -9,7 +9,8 @@ use super::{Draft, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera};
 
-type Motion = (Matrix3<f64>, Vector3<f64>);
+/// Rotation and translation from one frame into another.
+pub(super) type Motion = (Matrix3<f64>, Vector3<f64>);
 
 /// First `from`, then back through `to`: from the frame of one camera into that of the other, where
 /// both lead from the camera into the same frame.
