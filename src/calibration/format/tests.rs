@@ -131,6 +131,37 @@ fn names_that_are_in_use() {
     assert_eq!(loaded.notes, Vec::<String>::new());
 }
 
+/// ORB_SLAM2's files tell no pose: it follows from the rectification.
+#[test]
+fn a_rectification_tells_the_pose() {
+    let (_, text) = opencv_file!("opencv.yml");
+    let due = read_texts(&[("a", text)]).unwrap().calibration;
+    let mut renamed = String::new();
+    let mut passed_over = false;
+    for line in text.lines() {
+        let (key, value) = line.split_once(':').unwrap_or((line, ""));
+        passed_over = match key {
+            "R" | "T" => true,
+            _ if key.starts_with(' ') => passed_over,
+            _ => false,
+        };
+        if passed_over {
+            continue;
+        }
+        renamed += &match key.as_bytes() {
+            [what, b'1'] => format!("LEFT.{}:{value}\n", *what as char),
+            [what, b'2'] => format!("RIGHT.{}:{value}\n", *what as char),
+            _ => format!("{line}\n"),
+        };
+    }
+    assert!(renamed.contains("\nRIGHT.P:") && !renamed.contains("\nT:"), "{renamed}");
+    let found = read_texts(&[("a", &renamed)]).unwrap().calibration;
+    assert_eq!(found.rectification, due.rectification);
+    // OpenCV's own R1 and R2 fit R and T no better than this.
+    assert!((found.rotation - due.rotation).amax() < 1e-12);
+    assert!((found.translation - due.translation).norm() < 1e-12);
+}
+
 #[test]
 fn a_fisheye_lens_of_opencv_has_to_be_named() {
     let text = |model: &str, d: &str| {
