@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::lens;
-use super::{Draft, Report};
+use super::{Draft, Report, digits, joined};
 use crate::calibration::check::Sources;
 use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
@@ -203,17 +203,17 @@ calibration_version = {VERSION}
 [pose]
 rotation = [
 {}]
-translation = {:?}
+translation = [{}]
 ",
         rows(calibration.rotation.transpose().as_slice(), 3),
-        calibration.translation.as_slice()
+        joined(calibration.translation.as_slice())
     );
     text
 }
 
 fn report_table(report: &Report) -> String {
     let text = |value: &String| toml::Value::String(value.clone()).to_string();
-    let number = |value: &f64| format!("{value:?}");
+    let number = |value: &f64| digits(*value);
     let lines = [
         ("made_by", report.made_by.as_ref().map(text), ""),
         ("date", report.date.as_ref().map(text), ""),
@@ -242,16 +242,16 @@ fn camera_table(eye: &str, camera: &Camera) -> String {
         "
 [{eye}]
 size = [{}, {}]  # width and height of the pictures in pixels
-focal = {:?}  # focal lengths in pixels, horizontally and vertically
-centre = {:?}  # principal point in pixels
+focal = [{}]  # focal lengths in pixels, horizontally and vertically
+centre = [{}]  # principal point in pixels
 lens = \"{name}\"  # {order}
-distortion = {:?}
+distortion = [{}]
 ",
         camera.width,
         camera.height,
-        camera.focal,
-        camera.centre,
-        lens::coefficients(&camera.lens),
+        joined(&camera.focal),
+        joined(&camera.centre),
+        joined(lens::coefficients(&camera.lens)),
     )
 }
 
@@ -281,5 +281,5 @@ right_projection = [
 
 /// A matrix, given row by row, a row a line.
 fn rows(values: &[f64], columns: usize) -> String {
-    values.chunks(columns).map(|row| format!("    {row:?},\n")).collect()
+    values.chunks(columns).map(|row| format!("    [{}],\n", joined(row))).collect()
 }
