@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod calibration;
 pub mod flags;
+pub mod rectify;
 pub mod rig;
 pub mod source;
 
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
+pub use rectify::RectifyArgs;
 pub use rig::{CalibrationFlags, RigFlags};
 pub use source::{SourceArgs, SourceChoice};
 
@@ -57,6 +59,9 @@ pub enum Command {
                                 stereod calibrate --print-board --board BOARD --square METRES -o BOARD.pdf"
     )]
     Calibrate(Box<CalibrateArgs>),
+    /// Rectify the raw pictures or videos of two cameras, without matching them
+    #[command(after_help = rectify::EXAMPLES)]
+    Rectify(Box<RectifyArgs>),
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
     /// List what can compute on this machine

@@ -62,7 +62,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
-    let alignment = parts::watch_alignment(&loaded, &mut sinks)?;
+    let alignment = parts::watch_alignment(&loaded, &rig, &mut sinks)?;
     if let Some(remote) = &remote {
         sinks.push(Box::new(WindowSink::new(remote.clone())));
     }

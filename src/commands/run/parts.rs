@@ -18,7 +18,7 @@ use crate::sink::pictures::{Pictures, PicturesOptions};
 use crate::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
 use crate::sink::window::WindowOptions;
 use crate::source::demo::DemoSource;
-use crate::source::gst::{self, GstOptions, StreamSpec};
+use crate::source::gst::{self, StreamSpec};
 use crate::source::{Source, SourceInfo};
 
 /// No output may overwrite an input.
@@ -54,15 +54,7 @@ pub fn open_source(
         SourceChoice::SideBySide(both) => StreamSpec::SideBySide(both),
         SourceChoice::TopBottom(both) => StreamSpec::TopBottom(both),
     };
-    let settings = &loaded.settings.source;
-    let options = GstOptions {
-        pair_by: convert::pair_by(settings.pair_by),
-        tolerance: settings.tolerance(),
-        picture_rate: settings.picture_rate,
-        stop: control.stop.clone(),
-        pool: pool.clone(),
-        ..GstOptions::default()
-    };
+    let options = convert::stream_options(&loaded.settings.source, &control.stop, pool);
     gst::open(&spec, &options)
 }
 
@@ -110,6 +102,7 @@ pub fn open_sinks(
 /// Has the alignment of the eyes watched where that is wanted: how it stands.
 pub fn watch_alignment(
     loaded: &Loaded,
+    rig: &Rig,
     sinks: &mut Vec<Box<dyn Sink>>,
 ) -> anyhow::Result<Option<alignment::Shared>> {
     if !loaded.settings.alignment.check {
@@ -117,7 +110,7 @@ pub fn watch_alignment(
     }
     let shared = alignment::Shared::default();
     let options = convert::alignment_options(loaded.params.range);
-    let limits = convert::alignment_limits(&loaded.settings);
+    let limits = convert::alignment_limits(&loaded.settings, rig.rectifier.is_some());
     sinks.push(Box::new(AlignmentSink::new(options, limits, shared.clone())?));
     Ok(Some(shared))
 }

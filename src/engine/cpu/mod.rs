@@ -50,14 +50,15 @@ use anyhow::{Context, bail};
 use self::buffers::{Scratch, Shared};
 use self::features::Features;
 use self::geometry::Geometry;
+pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
 use self::schedule::{Frame, Output, STAGES};
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
 use crate::calibration::Rectifier;
-use crate::engine::Engine;
-use crate::frame::{DisparityMap, Eye, Matched, StereoGeometry, StereoPair};
+use crate::engine::{Engine, check_size};
+use crate::frame::{DisparityMap, Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
 use crate::pool::Pool;
 
@@ -68,6 +69,26 @@ pub struct CpuOptions {
     pub threads: Option<usize>,
     /// Vector instructions.
     pub simd: SimdChoice,
+}
+
+impl CpuOptions {
+    /// The vectors and the threads.
+    fn crew(self) -> anyhow::Result<(Simd, Team)> {
+        let Some(simd) = self.simd.resolve() else {
+            bail!(
+                "this machine has no {:?} instructions; leave the choice to the engine",
+                self.simd
+            );
+        };
+        let threads = match self.threads {
+            Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
+            Some(threads) => threads,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let team =
+            Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
+        Ok((simd, team))
+    }
 }
 
 /// Matches pairs of one size with one set of parameters.
@@ -106,23 +127,11 @@ impl CpuEngine {
         if width == 0 || height == 0 {
             bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
         }
-        let Some(simd) = options.simd.resolve() else {
-            bail!(
-                "this machine has no {:?} instructions; leave the choice to the engine",
-                options.simd
-            );
-        };
-        let threads = match options.threads {
-            Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
-            Some(threads) => threads,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        let team =
-            Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
+        let (simd, team) = options.crew()?;
         let lanes = simd.lanes();
         let geometry = Geometry::new(params, width, height, lanes);
         let features = Features::new(params.cost);
-        let scratches = (0..threads)
+        let scratches = (0..team.len())
             .map(|_| Mutex::new(Scratch::new(&geometry, params, &features, lanes)))
             .collect();
         Ok(Self {
@@ -158,14 +167,6 @@ impl CpuEngine {
         engine.rectify = Some(Rectify::new(rectifier));
         engine.stage_times.insert(0, (RECTIFY, Duration::ZERO));
         Ok(engine)
-    }
-
-    /// Width and height of the pictures of an eye that the engine takes.
-    fn taken_size(&self, eye: Eye) -> (usize, usize) {
-        match &self.rectify {
-            Some(rectify) => rectify.source_size(eye),
-            None => (self.geometry.width, self.geometry.height),
-        }
     }
 
     /// Memory that the engine holds, in bytes, without the maps that it hands out.
@@ -218,15 +219,9 @@ impl Engine for CpuEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        for (image, eye) in [(&pair.left, Eye::Left), (&pair.right, Eye::Right)] {
-            let (width, height) = self.taken_size(eye);
-            if (image.width(), image.height()) != (width, height) {
-                bail!(
-                    "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",
-                    image.width(),
-                    image.height()
-                );
-            }
+        match &self.rectify {
+            Some(rectify) => rectify.check_size(&pair)?,
+            None => check_size(&pair, (self.geometry.width, self.geometry.height))?,
         }
         if self.finished.is_some() {
             bail!("the CPU engine holds one pair at a time; collect it before the next");

@@ -3,6 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use anyhow::bail;
+
+use super::CpuOptions;
 use super::simd::{INTERPOLATED, Kernel, Lanes, Simd, Taps};
 use super::team::Team;
 use crate::calibration::map::interpolate;
@@ -22,9 +25,22 @@ impl Rectify {
         Self { rectifier, pool: Pool::new() }
     }
 
-    /// Width and height of the raw pictures of an eye.
-    pub fn source_size(&self, eye: Eye) -> (usize, usize) {
-        self.rectifier.source_size(eye)
+    /// Whether both pictures have their camera's size.
+    ///
+    /// # Errors
+    /// Where one has not.
+    pub fn check_size(&self, raw: &StereoPair) -> anyhow::Result<()> {
+        for (image, eye) in [(&raw.left, Eye::Left), (&raw.right, Eye::Right)] {
+            let (width, height) = self.rectifier.source_size(eye);
+            if (image.width(), image.height()) != (width, height) {
+                bail!(
+                    "the {eye} picture has {}x{} pixels, but its camera's pictures {width}x{height}",
+                    image.width(),
+                    image.height()
+                );
+            }
+        }
+        Ok(())
     }
 
     /// The rectified pair of a raw one, whose pictures have the sources' sizes.
@@ -55,6 +71,33 @@ impl Rectify {
             truth: None,
             ..raw
         }
+    }
+}
+
+/// Rectifies raw pairs without matching them.
+pub struct CpuRectifier {
+    rectify: Rectify,
+    simd: Simd,
+    team: Team,
+}
+
+impl CpuRectifier {
+    /// With the maps of this rectifier.
+    ///
+    /// # Errors
+    /// No threads, vector instructions that the machine lacks, or a system that refuses a thread.
+    pub fn new(rectifier: Arc<Rectifier>, options: CpuOptions) -> anyhow::Result<Self> {
+        let (simd, team) = options.crew()?;
+        Ok(Self { rectify: Rectify::new(rectifier), simd, team })
+    }
+
+    /// The rectified pair of a raw one.
+    ///
+    /// # Errors
+    /// Where a picture has not its camera's size.
+    pub fn rectify(&mut self, raw: StereoPair) -> anyhow::Result<StereoPair> {
+        self.rectify.check_size(&raw)?;
+        Ok(self.rectify.run(&mut self.team, self.simd, raw))
     }
 }
 
