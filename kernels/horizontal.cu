@@ -39,13 +39,7 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
 
     const Edges edges(lane);
     Vector path = filled(0);
-    // Finding the least path cost among all lanes takes longer than everything else in a pixel. So it is
-    // spread over two of them: with A the least of a path's predecessors but for the jump (P2), the
-    // least of L = C + min(A, m + P2) - m, m being the least before, is
-    //   min(least of C + A - m, least of C + P2),
-    // and C + A is known before m is. `pending` are the two leasts of this lane's candidates, of which
-    // those of all lanes are found while the next pixel's A is; `least` and `jump` belong to them.
-    u32 pending = 0, least = 0, jump = 0;
+    u32 least = 0;
     load(0);
     for (int n = 0; n < chunks; n++) {
         load(n + 1);
@@ -56,32 +50,20 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         const Window window = window_of(words_in);
         auto step = [&](int column, const Vector &c) {
             const u32 penalty = __byte_perm(words_in[MARGIN + column], 0, LEFTWARDS ? 0x4242u : 0x4141u);
-            const u32 leasts = least_of_lanes(pending);
-            const Vector near = without_jumps(path, edges);
-            Vector sum;
-#pragma unroll
-            for (int j = 0; j < R; j++) sum.v[j] = add2(near.v[j], c.v[j]);
-            pending = __byte_perm(lesser_half(least_of_registers(sum)), lesser_half(least_of_registers(c)), 0x5410);
-            least = min2(sub2(__byte_perm(leasts, 0, 0x1010), least), add2(__byte_perm(leasts, 0, 0x3232), jump));
-            jump = penalty;
-            const u32 far = add2(least, penalty);
-            Vector best;
+            Vector best = recurrence(path, add2(least, penalty), edges);
 #pragma unroll
             for (int j = 0; j < R; j++) {
-                best.v[j] = sub2(min2(near.v[j], far), least);
+                best.v[j] = sub2(best.v[j], least);
                 path.v[j] = add2(best.v[j], c.v[j]);
+                if (D < DP) path.v[j] |= padding(lane, j);
             }
             u32 words[BYTE_WORDS];
             pack(best, words);
             store_words(out + (LEFTWARDS ? column - (CHUNK - 1) : column) * G * BYTE_WORDS, words);
+            least = least_of(path);
         };
         auto cost_of = [&](int column) {
-            Vector c = cost(window, MARGIN + column, lane, words_in[MARGIN + column], chunk * CHUNK - MARGIN, width);
-            // Candidates beyond the range stay out of reach from here on.
-#pragma unroll
-            for (int j = 0; j < R; j++)
-                if (D < DP) c.v[j] |= padding(lane, j);
-            return c;
+            return cost(window, MARGIN + column, lane, words_in[MARGIN + column], chunk * CHUNK - MARGIN, width);
         };
         const int inside = width - chunk * CHUNK;
         if (inside >= CHUNK) {

@@ -62,34 +62,18 @@ __device__ __forceinline__ u32 from_lane_behind(u32 value) {
     return __shfl_sync(LANES_MASK, value, (lane & ~(G - 1u)) | ((lane + 1u) & (G - 1u)));
 }
 
-// min(L(d-1), L(d+1)) + P1 of the pixel before on a path, for every candidate.
-__device__ __forceinline__ Vector of_neighbours(const Vector &before, const Edges &edges) {
-    u32 first = __byte_perm(from_lane_before(before.v[R - 1]), INFINITE, edges.before);
-    u32 last = __byte_perm(from_lane_behind(before.v[0]), INFINITE, edges.behind);
-    Vector neighbours;
-#pragma unroll
-    for (int j = 0; j < R; j++) {
-        u32 least = min2(j > 0 ? before.v[j - 1] : first, j < R - 1 ? before.v[j + 1] : last);
-        neighbours.v[j] = add2(least, both(P1));
-    }
-    return neighbours;
-}
-
 // min(L(d), L(d-1) + P1, L(d+1) + P1, least + P2) of the pixel before on a path, for every candidate:
 // what the path adds to the cost, still with the least path cost in it (Hirschmueller, PAMI 2008,
 // equation 13). `least_p2` is least + P2 in both halves.
 __device__ __forceinline__ Vector recurrence(const Vector &before, u32 least_p2, const Edges &edges) {
-    Vector best = of_neighbours(before, edges);
+    u32 first = __byte_perm(from_lane_before(before.v[R - 1]), INFINITE, edges.before);
+    u32 last = __byte_perm(from_lane_behind(before.v[0]), INFINITE, edges.behind);
+    Vector best;
 #pragma unroll
-    for (int j = 0; j < R; j++) best.v[j] = min3(before.v[j], best.v[j], least_p2);
-    return best;
-}
-
-// The same but for the jumps: min(L(d), L(d-1) + P1, L(d+1) + P1).
-__device__ __forceinline__ Vector without_jumps(const Vector &before, const Edges &edges) {
-    Vector best = of_neighbours(before, edges);
-#pragma unroll
-    for (int j = 0; j < R; j++) best.v[j] = min2(before.v[j], best.v[j]);
+    for (int j = 0; j < R; j++) {
+        u32 neighbours = min2(j > 0 ? before.v[j - 1] : first, j < R - 1 ? before.v[j + 1] : last);
+        best.v[j] = min3(before.v[j], add2(neighbours, both(P1)), least_p2);
+    }
     return best;
 }
 

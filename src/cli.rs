@@ -1,5 +1,6 @@
 //! The command line. Flags that stand for a setting become the topmost layer of the settings.
 
+pub mod calibrate;
 pub mod calibration;
 pub mod flags;
 pub mod rectify;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
 pub use rectify::RectifyArgs;
@@ -50,6 +52,13 @@ pub enum Command {
     /// Measure the engine, stage by stage
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
+    /// Calibrate two cameras from pictures of a board, or print a board
+    #[command(after_help = calibrate::EXAMPLES)]
+    #[command(
+        override_usage = "stereod calibrate <SOURCE> --board BOARD --square METRES -o OUT.toml [OPTIONS]\n       \
+                                stereod calibrate --print-board --board BOARD --square METRES -o BOARD.pdf"
+    )]
+    Calibrate(Box<CalibrateArgs>),
     /// Rectify the raw pictures or videos of two cameras, without matching them
     #[command(after_help = rectify::EXAMPLES)]
     Rectify(Box<RectifyArgs>),

@@ -248,6 +248,7 @@ fn full_overlay() -> OverlayContent {
         picture: Some(PICTURE),
         engine: "CPU (AVX2, 4 threads)".into(),
         counts: Some(Counts { pairs: 1234, dropped: 5, unpaired: 1 }),
+        alignment: Some(("rows 3.2 px  roll 0.12 deg  rows off".into(), true)),
         legend: Some(Legend { colour_map: ColourMap::Turbo, limits: LIMITS }),
         hover: Some(Hover {
             pixel: (60, 100),
@@ -543,6 +544,7 @@ fn show_window() {
         remote.stats(WindowStats {
             engine: "CPU (test)".into(),
             counts: Counts { pairs: 1, ..Counts::default() },
+            alignment: Some(("rows 0.1 px  roll 0.01 deg".into(), false)),
         });
         sink.consume(&frame(0)).unwrap();
         println!("ready");

@@ -5,6 +5,7 @@
 //! cameras, on paper, so that a point in space lies on the same row of both pictures; what is left of
 //! its two positions is disparity.
 
+pub mod board;
 pub mod bouguet;
 pub mod camera;
 pub mod check;
@@ -16,6 +17,7 @@ pub mod map;
 mod mode;
 pub mod projection;
 pub mod rectifier;
+pub mod solve;
 pub mod summary;
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};

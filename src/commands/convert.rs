@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use crate::alignment;
 use crate::control::Switch;
 use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions};
@@ -46,6 +47,16 @@ pub fn engine_options(engine: &settings::Engine) -> Options {
         },
     };
     Options { cpu, cuda }
+}
+
+/// Where a good alignment of the eyes ends; `calibrated`: the pictures are rectified here.
+pub fn alignment_limits(settings: &Settings, calibrated: bool) -> alignment::Limits {
+    alignment::Limits { warn_px: settings.alignment.warn_px, calibrated }
+}
+
+/// How the alignment of the eyes is measured.
+pub fn alignment_options(range: DisparityRange) -> alignment::Options {
+    alignment::Options { range: Some(range), ..alignment::Options::default() }
 }
 
 /// The colours.

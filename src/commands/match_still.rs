@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use super::rig::{Cameras, Rig};
 use super::verify::{verify, verify_rectified};
 use super::{Error, convert, load, print};
+use crate::alignment::{Verdict, measure};
 use crate::cli::MatchArgs;
 use crate::engine;
 use crate::frame::{Eye, Image, StereoPair};
@@ -80,6 +81,16 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         now.elapsed().as_secs_f64() * 1e3,
         engine.description()
     );
+
+    if settings.alignment.check {
+        let (left, right) = (&matched.pair.left, &matched.pair.right);
+        let measurement = measure(left, right, &convert::alignment_options(params.range));
+        let limits = convert::alignment_limits(settings, rig.rectifier.is_some());
+        let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
+        if verdict.is_alarm() {
+            tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
+        }
+    }
 
     if args.verify {
         if let Some(rectifier) = &rig.rectifier {

@@ -1,6 +1,7 @@
 //! What the program does: one file a command.
 
 pub mod bench;
+pub mod calibrate;
 pub mod calibration;
 pub mod completions;
 pub mod config;
@@ -105,6 +106,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Run(args) => run::run(*args),
         Command::Match(args) => match_still::run(*args),
         Command::Bench(args) => bench::run(*args),
+        Command::Calibrate(args) => calibrate::run(*args),
         Command::Rectify(args) => rectify::run(*args),
         Command::Calibration(args) => calibration::run(args),
         Command::Devices(args) => devices::run(args),

@@ -1,6 +1,6 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
-mod parts;
+pub(super) mod parts;
 mod statistics;
 mod watch;
 
@@ -15,6 +15,7 @@ use crate::pipeline::{self, Outcome, Plan};
 use crate::pool::Pool;
 use crate::settings::{AtEnd, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
+use crate::sink::alignment::state_of;
 use crate::sink::files;
 use crate::sink::window::{Remote, Window, WindowSink};
 use crate::source::SourceInfo;
@@ -61,6 +62,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
+    let alignment = parts::watch_alignment(&loaded, &rig, &mut sinks)?;
     if let Some(remote) = &remote {
         sinks.push(Box::new(WindowSink::new(remote.clone())));
     }
@@ -89,10 +91,12 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         let at_end = settings.window.at_end;
         let (remote, control) = (remote.clone(), control.clone());
         move || {
-            let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone());
+            let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone())
+                .with_alignment(alignment.clone());
             let outcome = watch.until_finished(running, &progress);
-            let statistics =
+            let mut statistics =
                 account(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
+            statistics.alignment = alignment.as_ref().map(|shared| state_of(shared).summary());
             let written = report(&statistics, &loaded.settings);
             tell_window(remote.as_ref(), &outcome, at_end, &control);
             (outcome, written)

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
@@ -43,6 +44,33 @@ pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
         ),
         _ => anyhow::anyhow!("cannot write {shown}: {error}"),
     }
+}
+
+/// Year, month and day of a moment, UTC.
+pub fn date(now: SystemTime) -> (u64, u64, u64) {
+    civil(now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86400))
+}
+
+/// Year, month and day of the Gregorian calendar, `days` after 1 January 1970.
+fn civil(mut days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
 }
 
 /// The path's extension in lower case, empty where it has none.

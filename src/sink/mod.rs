@@ -1,6 +1,8 @@
 //! Where disparity goes.
 
 pub mod accuracy;
+pub mod alignment;
+pub mod board;
 pub mod cloud;
 pub mod colour;
 pub mod encoding;

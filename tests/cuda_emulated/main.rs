@@ -194,12 +194,10 @@ const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--lef
 
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 22] = [
+const BROKEN: [Broken; 21] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
-    ("add2(least, both(P1))", "add2(least, both(P1 + 1))", AD),
+    ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == G - 1 ? 0x5432u", "lane == G - 1 ? 0x3210u", ACROSS),
-    // The least path cost with the jump of another pixel.
-    ("0x3232), jump)", "0x3232), penalty)", AD),
     // A candidate beyond the range takes part.
     ("(d < D ? 0u", "(d <= D ? 0u", SHORT),
     // The penalty of the wrong horizontal direction.

@@ -11,6 +11,7 @@ use crate::control::Control;
 use crate::pool::Pool;
 use crate::settings::{Loaded, Output};
 use crate::sink::Sink;
+use crate::sink::alignment::{self, AlignmentSink};
 use crate::sink::files;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{Pictures, PicturesOptions};
@@ -96,6 +97,22 @@ pub fn open_sinks(
         sinks.push(Box::new(Pictures::create(&dir, &options).context("--pictures")?));
     }
     Ok(sinks)
+}
+
+/// Has the alignment of the eyes watched where that is wanted: how it stands.
+pub fn watch_alignment(
+    loaded: &Loaded,
+    rig: &Rig,
+    sinks: &mut Vec<Box<dyn Sink>>,
+) -> anyhow::Result<Option<alignment::Shared>> {
+    if !loaded.settings.alignment.check {
+        return Ok(None);
+    }
+    let shared = alignment::Shared::default();
+    let options = convert::alignment_options(loaded.params.range);
+    let limits = convert::alignment_limits(&loaded.settings, rig.rectifier.is_some());
+    sinks.push(Box::new(AlignmentSink::new(options, limits, shared.clone())?));
+    Ok(Some(shared))
 }
 
 /// How the window starts.

@@ -231,6 +231,7 @@ impl App {
             picture: self.frame.as_ref().map(|frame| size(frame)),
             engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
             counts: self.stats.as_ref().map(|stats| stats.counts),
+            alignment: self.stats.as_ref().and_then(|stats| stats.alignment.clone()),
             legend: (self.view != View::Left).then_some(legend),
             hover: self.hover(),
             paused: self.control.pause.is_set(),

@@ -103,6 +103,8 @@ pub struct WindowStats {
     pub engine: String,
     /// What was counted so far.
     pub counts: Counts,
+    /// How the eyes are aligned, in a few words, and whether that is an alarm.
+    pub alignment: Option<(String, bool)>,
 }
 
 /// A display on which a window can be opened. There can be one in a process.

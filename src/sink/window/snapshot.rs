@@ -62,33 +62,11 @@ pub(crate) fn write(
 /// A moment in UTC with milliseconds, fit for a file name: 20260131-235959-042.
 fn stamp(now: SystemTime) -> String {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let (days, seconds) = (since.as_secs() / 86400, since.as_secs() % 86400);
-    let (year, month, day) = civil(days);
+    let seconds = since.as_secs() % 86400;
+    let (year, month, day) = files::date(now);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     let millisecond = since.subsec_millis();
     format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}-{millisecond:03}")
-}
-
-/// Year, month and day of the Gregorian calendar, `days` after 1 January 1970.
-fn civil(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    (year, month, days + 1)
 }
 
 #[cfg(test)]

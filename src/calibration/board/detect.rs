@@ -1,0 +1,438 @@
+//! Finding a board in a picture.
+//!
+//! Corners and grid come from `calib-targets` (ChESS corners, Bennett and Lasenby 2014, joined by a
+//! topological grid finder), which finds boards as a whole in a few milliseconds. What a calibration
+//! depends on is done here: where exactly each corner lies ([`super::refine`]), which corner of the
+//! board it is ([`super::grid`]), and whether the picture is sharp.
+
+use std::collections::HashMap;
+
+use calib_targets_charuco::{CharucoDetector, CharucoParams};
+use calib_targets_chessboard::{
+    ChessboardDetector, ChessboardParams, DetectorConfig, GrayImageView, default_chess_config,
+    detect_corners,
+};
+
+use super::grid::{self, GridCorner, Misfit};
+use super::refine::{edge_width, refine};
+use super::{Board, Pattern};
+use crate::frame::Image;
+
+/// Half the window that a corner is refined in is at most this many pixels, as in OpenCV's examples.
+const WINDOW: f64 = 11.0;
+
+/// Half the window is at most this part of the distance to the next corner, whose edges would pull
+/// the corner away. (In OpenCV's own example pictures, a window of 11 px for squares of 20 px doubles
+/// the reprojection error.)
+const WINDOW_PART: f64 = 0.33;
+
+/// Pictures at least this wide are searched at half their size first; corners are refined at full
+/// size in any case.
+const WIDE: usize = 1100;
+
+/// Below this width or height halving leaves too little to find.
+const NARROW: usize = 400;
+
+/// Pictures with a smaller side are not searched.
+const SMALLEST: usize = 32;
+
+/// Fewest corners of a partly seen board, by which its place is still well known.
+const FEWEST: usize = 8;
+
+/// ChESS responses below this are no corners. Low, because what is no corner fits no grid.
+const WEAKEST: f32 = 10.0;
+
+/// A corner of the board in a picture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoardCorner {
+    /// Which corner: [`Board::point`] says where it lies.
+    pub id: usize,
+    /// Where it is seen, in pixels; (0, 0) is the centre of the first pixel.
+    pub pixel: [f64; 2],
+}
+
+/// A board in a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Detection {
+    /// The corners, by rising number.
+    pub corners: Vec<BoardCorner>,
+    /// Width of the edges between squares in pixels, in the direction in which they are widest: 1 to
+    /// 3 in a sharp picture.
+    pub blur_px: f64,
+    /// Side of the squares in pixels, the median.
+    pub square_px: f64,
+    /// The other orders in which a symmetric board can be read.
+    others: Vec<Vec<[f64; 2]>>,
+    columns: usize,
+}
+
+/// Why there is no board in a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// Nothing like it.
+    #[error("no board is seen whole")]
+    Nothing,
+    /// A chessboard of another size; or part of the board.
+    #[error("a grid of {columns}x{rows} corners is seen instead of {wanted_columns}x{wanted_rows}")]
+    Size {
+        /// Corners along the longer side.
+        columns: usize,
+        /// Corners along the shorter side.
+        rows: usize,
+        /// Corners along a row of the board.
+        wanted_columns: usize,
+        /// Corners along a column of the board.
+        wanted_rows: usize,
+    },
+    /// Squares, but not the markers of this board.
+    #[error(
+        "squares are seen, but not the markers of this board; is it another dictionary or size?"
+    )]
+    Markers,
+    /// Too little of a ChArUco board.
+    #[error("only {0} corners of the board are seen")]
+    Few(usize),
+}
+
+/// Finds one board.
+pub struct Detector {
+    board: Board,
+    chessboard: ChessboardDetector,
+    charuco: Option<CharucoDetector>,
+    config: DetectorConfig,
+    /// Half the window that corners are refined in, where it does not follow from the squares.
+    window: Option<usize>,
+}
+
+impl std::fmt::Debug for Detector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Detector").field("board", &self.board).finish_non_exhaustive()
+    }
+}
+
+impl Detector {
+    /// A detector of this board.
+    pub fn new(board: Board) -> Self {
+        let mut params = ChessboardParams::default();
+        params.min_corner_strength = WEAKEST;
+        let chessboard = ChessboardDetector::new(params).expect("these parameters are accepted");
+        // Whether a board has markers enough was checked when it was made.
+        let charuco = board.pattern.charuco_spec().map(|spec| {
+            CharucoDetector::new(CharucoParams::for_board(spec)).expect("a board that was checked")
+        });
+        Self { board, chessboard, charuco, config: default_chess_config(), window: None }
+    }
+
+    /// Refines corners in windows of so many pixels to either side, instead of what fits the squares.
+    pub fn with_window(mut self, half: Option<usize>) -> Self {
+        self.window = half.map(|half| half.max(2));
+        self
+    }
+
+    /// The board that is looked for.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Looks for the board. A board that can be read in more than one way is read upright.
+    ///
+    /// # Errors
+    /// What is seen instead.
+    pub fn detect(&self, image: &Image) -> Result<Detection, NotFound> {
+        let halved = |image: &Image| self.at_half_size(image);
+        let whole = |image: &Image| self.at_size(image, image, 1.0);
+        let tries: [&dyn Fn(&Image) -> Result<Detection, NotFound>; 2] =
+            if image.width() >= WIDE { [&halved, &whole] } else { [&whole, &halved] };
+        // Fewer pixels hold no board, and the library takes no picture smaller than its rings.
+        if image.width().min(image.height()) < SMALLEST {
+            return Err(NotFound::Nothing);
+        }
+        let first = tries[0](image);
+        if first.is_ok() || image.width().min(image.height()) < NARROW {
+            return first;
+        }
+        // The word of the search at full size is the better one.
+        let second = tries[1](image);
+        if image.width() >= WIDE { second } else { second.or(first) }
+    }
+
+    /// Looks for the board in both eyes at the same time; what can be read in more than one way is
+    /// read alike in both.
+    pub fn detect_pair(&self, left: &Image, right: &Image) -> [Result<Detection, NotFound>; 2] {
+        let (left, mut right) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| self.detect(right));
+            let left = self.detect(left);
+            (left, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        if let (Ok(left), Ok(right)) = (&left, &mut right) {
+            right.read_as(left);
+        }
+        [left, right]
+    }
+
+    fn at_half_size(&self, image: &Image) -> Result<Detection, NotFound> {
+        let (width, height) = (image.width() / 2, image.height() / 2);
+        let half = Image::from_fn(width, height, |x, y| {
+            let (upper, lower) = (image.row(2 * y), image.row(2 * y + 1));
+            let sum = |row: &[u8]| u16::from(row[2 * x]) + u16::from(row[2 * x + 1]);
+            ((sum(upper) + sum(lower) + 2) / 4) as u8
+        });
+        self.at_size(image, &half, 2.0)
+    }
+
+    /// Finds the grid in `searched`, a copy of the picture that is `scale` times smaller.
+    fn at_size(&self, image: &Image, searched: &Image, scale: f64) -> Result<Detection, NotFound> {
+        let view = GrayImageView {
+            width: searched.width(),
+            height: searched.height(),
+            data: searched.pixels(),
+        };
+        // The centre of the first small pixel lies between large ones.
+        let place = |x: f32, y: f32| [x, y].map(|at| (f64::from(at) + 0.5) * scale - 0.5);
+        let found = detect_corners(&view, &self.config);
+        let (columns, rows) = self.board.pattern.corners();
+        let orders = match &self.charuco {
+            None => {
+                let found = self.chessboard.detect(&found).ok_or(NotFound::Nothing)?;
+                let grid = found.corners.iter();
+                let mut corners: Vec<GridCorner> =
+                    grid.map(|c| (c.grid.u, c.grid.v, place(c.position.x, c.position.y))).collect();
+                self.refine_all(image, &mut corners);
+                let orders = grid::orders(image, &corners, (columns, rows));
+                let orders = orders.map_err(|Misfit::Size(long, short)| NotFound::Size {
+                    columns: long,
+                    rows: short,
+                    wanted_columns: columns,
+                    wanted_rows: rows,
+                })?;
+                orders
+            }
+            Some(charuco) => {
+                let found = charuco.detect_with_corners(&view, &found).map_err(|error| {
+                    use calib_targets_charuco::CharucoDetectError as E;
+                    match error {
+                        E::ChessboardNotDetected => NotFound::Nothing,
+                        _ => NotFound::Markers,
+                    }
+                })?;
+                let mut corners: Vec<GridCorner> = found
+                    .corners
+                    .iter()
+                    .filter(|c| (c.id as usize) < columns * rows)
+                    .map(|c| {
+                        let (u, v) = (c.id as usize % columns, c.id as usize / columns);
+                        (u as i32, v as i32, place(c.position.x, c.position.y))
+                    })
+                    .collect();
+                self.refine_all(image, &mut corners);
+                return self.partly_seen(image, &corners);
+            }
+        };
+        let chosen = grid::most_upright(&orders, columns);
+        let mut others = orders;
+        let order = others.swap_remove(chosen);
+        let corners: Vec<GridCorner> = order
+            .iter()
+            .enumerate()
+            .map(|(id, &at)| ((id % columns) as i32, (id / columns) as i32, at))
+            .collect();
+        Ok(self.detection(image, &corners, others))
+    }
+
+    fn partly_seen(&self, image: &Image, corners: &[GridCorner]) -> Result<Detection, NotFound> {
+        let spans = |of: fn(&GridCorner) -> i32| {
+            let (low, high) = (corners.iter().map(of).min(), corners.iter().map(of).max());
+            high.zip(low).is_some_and(|(high, low)| high > low)
+        };
+        if corners.len() < FEWEST || !spans(|c| c.0) || !spans(|c| c.1) {
+            return Err(NotFound::Few(corners.len()));
+        }
+        let mut corners = corners.to_vec();
+        corners.sort_by_key(|&(u, v, _)| (v, u));
+        corners.dedup_by_key(|&mut (u, v, _)| (u, v));
+        Ok(self.detection(image, &corners, Vec::new()))
+    }
+
+    fn detection(
+        &self,
+        image: &Image,
+        corners: &[GridCorner],
+        others: Vec<Vec<[f64; 2]>>,
+    ) -> Detection {
+        let (columns, _) = self.board.pattern.corners();
+        let reach = self.free_part();
+        let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
+        let (mut widths, mut sides) = ([Vec::new(), Vec::new()], Vec::new());
+        for &(u, v, from) in corners {
+            for (direction, next) in [(u + 1, v), (u, v + 1)].into_iter().enumerate() {
+                let Some(&to) = at.get(&next) else { continue };
+                sides.push(distance(from, to));
+                widths[direction].extend(edge_width(image, from, to, reach));
+            }
+        }
+        let blur_px = widths.into_iter().filter_map(median).fold(0.0, f64::max);
+        let corners = corners
+            .iter()
+            .map(|&(u, v, pixel)| BoardCorner { id: v as usize * columns + u as usize, pixel });
+        Detection {
+            corners: corners.collect(),
+            blur_px,
+            square_px: median(sides).unwrap_or_default(),
+            others,
+            columns,
+        }
+    }
+
+    /// How far from an edge of a square there is nothing but black on one side and white on the
+    /// other, as a part of the square's side.
+    fn free_part(&self) -> f64 {
+        match self.board.pattern {
+            Pattern::Chessboard { .. } => 0.4,
+            Pattern::Charuco { marker_ratio, .. } => (1.0 - marker_ratio) / 2.0,
+        }
+    }
+
+    /// Moves every corner to where it is exactly. One whose window leaves the picture is refined in a
+    /// smaller one, or stays.
+    fn refine_all(&self, image: &Image, corners: &mut [GridCorner]) {
+        let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
+        for (u, v, place) in corners {
+            let neighbours = [(*u + 1, *v), (*u - 1, *v), (*u, *v + 1), (*u, *v - 1)];
+            let nearest = neighbours
+                .iter()
+                .filter_map(|next| at.get(next))
+                .map(|next| distance(*place, *next))
+                .fold(f64::INFINITY, f64::min);
+            let part = self.free_part().min(WINDOW_PART);
+            let fitting = (nearest * part).clamp(2.0, WINDOW);
+            let widest = self.window.unwrap_or(fitting as usize);
+            let refined = [widest, widest / 2].into_iter().filter(|half| *half >= 2);
+            if let Some(refined) = refined.filter_map(|half| refine(image, *place, half)).next() {
+                *place = refined;
+            }
+        }
+    }
+}
+
+impl Detection {
+    /// A detection of corners (by rising number) in a picture whose edges are so wide.
+    #[cfg(test)]
+    pub(crate) fn of_corners(corners: Vec<BoardCorner>, blur_px: f64) -> Self {
+        Self { corners, blur_px, square_px: 40.0, others: Vec::new(), columns: 9 }
+    }
+
+    /// Where a corner is seen, if it is.
+    pub fn pixel(&self, id: usize) -> Option<[f64; 2]> {
+        let at = self.corners.binary_search_by_key(&id, |corner| corner.id).ok()?;
+        Some(self.corners[at].pixel)
+    }
+
+    /// Corners that both detections have, with their places in both.
+    pub fn shared<'a>(
+        &'a self,
+        other: &'a Detection,
+    ) -> impl Iterator<Item = ([f64; 2], [f64; 2])> + 'a {
+        self.corners.iter().filter_map(|c| Some((c.pixel, other.pixel(c.id)?)))
+    }
+
+    /// The mean distance between the corners of two detections in pixels; `None` where they share
+    /// none.
+    pub fn distance(&self, other: &Detection) -> Option<f64> {
+        let distances: Vec<_> = self.shared(other).map(|(a, b)| distance(a, b)).collect();
+        (!distances.is_empty()).then(|| distances.iter().sum::<f64>() / distances.len() as f64)
+    }
+
+    /// Reads a board that looks the same from more than one side as the other eye reads it.
+    pub fn read_as(&mut self, other: &Detection) {
+        if self.others.is_empty() {
+            return;
+        }
+        let places = |detection: &Detection| -> Vec<_> {
+            detection.corners.iter().map(|corner| corner.pixel).collect()
+        };
+        let mut orders = std::mem::take(&mut self.others);
+        orders.push(places(self));
+        let chosen = orders.swap_remove(grid::nearest_to(&orders, &places(other), self.columns));
+        self.corners.iter_mut().zip(chosen).for_each(|(corner, pixel)| corner.pixel = pixel);
+        self.others = orders;
+    }
+}
+
+fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
+    (a[0] - b[0]).hypot(a[1] - b[1])
+}
+
+/// The upper median; `None` of nothing.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A board seen straight on, `side` px a square, the first inner corner at (60.25, 50.5).
+    fn straight(board: &Board, side: f64) -> Image {
+        let ink = board.ink();
+        Image::from_fn(640, 480, |x, y| {
+            // Means over the pixel, in steps of a quarter.
+            let dark = (0..16)
+                .filter(|i| {
+                    let offset = |part: i32| (f64::from(part) + 0.5) / 4.0 - 0.5;
+                    let at = |pixel: usize, part: i32, corner: f64| {
+                        ((pixel as f64 + offset(part) - corner) / side + 1.0) * board.square_m
+                    };
+                    let (u, v) = (at(x, i % 4, 60.25), at(y, i / 4, 50.5));
+                    ink.iter()
+                        .any(|r| u >= r.x && u < r.x + r.width && v >= r.y && v < r.y + r.height)
+                })
+                .count();
+            (220 - 12 * dark) as u8
+        })
+    }
+
+    fn check(text: &str, side: f64) {
+        let board = Board::new(text.parse().unwrap(), 0.03).unwrap();
+        let detection = Detector::new(board).detect(&straight(&board, side)).unwrap();
+        assert_eq!(detection.corners.len(), board.count(), "{text}");
+        for corner in &detection.corners {
+            let point = board.point(corner.id) / board.square_m;
+            let expected = [60.25 + (point.x - 1.0) * side, 50.5 + (point.y - 1.0) * side];
+            // As much as OpenCV's cornerSubPix is off where no lens has softened the edges.
+            let off = distance(corner.pixel, expected);
+            assert!(off < 0.1, "{text}: corner {} is off by {off}", corner.id);
+        }
+        assert!((detection.square_px - side).abs() < 0.1);
+        assert!(detection.blur_px < 2.0, "{}", detection.blur_px);
+    }
+
+    #[test]
+    fn boards_are_found_where_they_are() {
+        check("chessboard:9x6", 40.0);
+        check("chessboard:8x6", 31.3);
+        check("charuco:11x8", 45.0);
+        check("charuco:7x9:0.6:5x5_100", 36.7);
+    }
+
+    #[test]
+    fn what_is_seen_instead_is_told() {
+        let board = |text: &str| Board::new(text.parse().unwrap(), 0.03).unwrap();
+        let seen = |board: &str, wanted: &Board| {
+            let picture = straight(&self::tests_board(board), 40.0);
+            Detector::new(*wanted).detect(&picture).unwrap_err()
+        };
+        let wanted = board("chessboard:9x6");
+        let size = NotFound::Size { columns: 8, rows: 5, wanted_columns: 9, wanted_rows: 6 };
+        assert_eq!(seen("chessboard:8x5", &wanted), size);
+        assert_eq!(seen("chessboard:8x5", &board("charuco:9x6")), NotFound::Markers);
+        let grey = Image::from_fn(640, 480, |x, y| (x / 7 + y / 5) as u8);
+        assert_eq!(Detector::new(wanted).detect(&grey), Err(NotFound::Nothing));
+        let tiny = Image::from_fn(3, 2, |_, _| 7);
+        assert_eq!(Detector::new(wanted).detect(&tiny), Err(NotFound::Nothing));
+    }
+
+    fn tests_board(text: &str) -> Board {
+        Board::new(text.parse().unwrap(), 0.03).unwrap()
+    }
+}

@@ -1,0 +1,373 @@
+//! Calibration boards: what is printed on them and where their corners lie.
+
+pub mod detect;
+mod grid;
+mod refine;
+
+use std::fmt;
+use std::str::FromStr;
+
+use calib_targets_charuco::{CharucoBoard, CharucoBoardSpec, Dictionary, resolve_dictionary};
+use nalgebra::Vector3;
+
+/// Most squares along a side of a board: more is a slip of the finger.
+const MOST_SQUARES: usize = 200;
+
+/// The side of a ChArUco marker, as a part of the square's, where nothing else is said.
+const MARKER_RATIO: f64 = 0.75;
+
+/// Dictionaries for boards that name none, smallest first. The smaller ones are the beginnings of the
+/// larger ones, so that the choice changes no board.
+const DICTIONARIES: [&str; 4] = ["DICT_4X4_50", "DICT_4X4_100", "DICT_4X4_250", "DICT_4X4_1000"];
+
+/// What is printed on a board.
+#[derive(Clone, Copy, Debug)]
+pub enum Pattern {
+    /// Black and white squares, of which the top left one is black.
+    Chessboard {
+        /// Inner corners along a row: one less than squares.
+        columns: usize,
+        /// Inner corners along a column.
+        rows: usize,
+    },
+    /// A chessboard with a marker in every white square (Garrido-Jurado et al. 2014), laid out as
+    /// OpenCV has done it since 4.6: the top left square is black.
+    Charuco {
+        /// Squares along a row.
+        squares_x: usize,
+        /// Squares along a column.
+        squares_y: usize,
+        /// Side of a marker as a part of the square's.
+        marker_ratio: f64,
+        /// The markers, in OpenCV's numbering.
+        dictionary: Dictionary,
+    },
+}
+
+/// A board of a known size.
+#[derive(Clone, Copy, Debug)]
+pub struct Board {
+    /// What is printed on it.
+    pub pattern: Pattern,
+    /// Side of a square in metres.
+    pub square_m: f64,
+}
+
+/// A black rectangle of a board in metres, from the board's top left corner; x to the right, y down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ink {
+    /// Left edge.
+    pub x: f64,
+    /// Upper edge.
+    pub y: f64,
+    /// Width.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
+}
+
+/// Why there is no such board.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BoardError(String);
+
+impl Pattern {
+    /// A chessboard with so many inner corners.
+    ///
+    /// # Errors
+    /// Where there are too few to calibrate with, or absurdly many.
+    pub fn chessboard(columns: usize, rows: usize) -> Result<Self, BoardError> {
+        if columns.min(rows) < 3 || columns.max(rows) >= MOST_SQUARES {
+            return Err(BoardError(format!(
+                "a chessboard has 3 to {} inner corners along each side, not {columns}x{rows}; \
+                 count where four squares meet",
+                MOST_SQUARES - 1
+            )));
+        }
+        Ok(Self::Chessboard { columns, rows })
+    }
+
+    /// A ChArUco board with so many squares. Without a dictionary it is the smallest of OpenCV's
+    /// 4x4 ones that has enough markers.
+    ///
+    /// # Errors
+    /// Where the markers do not fit the squares or the dictionary has too few.
+    pub fn charuco(
+        squares_x: usize,
+        squares_y: usize,
+        marker_ratio: f64,
+        dictionary: Option<&str>,
+    ) -> Result<Self, BoardError> {
+        if squares_x.min(squares_y) < 3 || squares_x.max(squares_y) > MOST_SQUARES {
+            return Err(BoardError(format!(
+                "a ChArUco board has 3 to {MOST_SQUARES} squares along each side, not \
+                 {squares_x}x{squares_y}"
+            )));
+        }
+        if !(marker_ratio > 0.2 && marker_ratio < 0.98) {
+            return Err(BoardError(format!(
+                "a marker is 0.2 to 0.98 times as wide as its square, not {marker_ratio}; the \
+                 white between marker and square must be seen"
+            )));
+        }
+        let needed = (squares_x * squares_y) / 2;
+        let dictionary = match dictionary {
+            Some(name) => named_dictionary(name)?,
+            None => DICTIONARIES
+                .into_iter()
+                .filter_map(resolve_dictionary)
+                .find(|dictionary| dictionary.codes().len() >= needed)
+                .ok_or_else(|| {
+                    BoardError(format!("no dictionary has the {needed} markers of this board"))
+                })?,
+        };
+        let pattern = Self::Charuco { squares_x, squares_y, marker_ratio, dictionary };
+        // The library's own checks, so that what is accepted here can also be looked for.
+        pattern.charuco_spec().map(|spec| CharucoBoard::new(spec)).transpose().map_err(
+            |error| {
+                BoardError(format!(
+                    "{error} ({}): a smaller board or a larger dictionary is needed",
+                    dictionary.name()
+                ))
+            },
+        )?;
+        Ok(pattern)
+    }
+
+    /// The same board with markers of another size, as a part of the square's.
+    ///
+    /// # Errors
+    /// Where the board has no markers or they do not fit.
+    pub fn with_marker_ratio(self, ratio: f64) -> Result<Self, BoardError> {
+        match self {
+            Self::Charuco { squares_x, squares_y, dictionary, .. } => {
+                Self::charuco(squares_x, squares_y, ratio, Some(dictionary.name()))
+            }
+            Self::Chessboard { .. } => Err(BoardError("a chessboard has no markers".into())),
+        }
+    }
+
+    /// Inner corners along a row and along a column.
+    pub fn corners(&self) -> (usize, usize) {
+        match *self {
+            Self::Chessboard { columns, rows } => (columns, rows),
+            Self::Charuco { squares_x, squares_y, .. } => (squares_x - 1, squares_y - 1),
+        }
+    }
+
+    /// Squares along a row and along a column.
+    pub fn squares(&self) -> (usize, usize) {
+        let (columns, rows) = self.corners();
+        (columns + 1, rows + 1)
+    }
+
+    /// The board as the library that finds it describes it, in squares; `None` for a chessboard.
+    fn charuco_spec(&self) -> Option<CharucoBoardSpec> {
+        let Self::Charuco { squares_x, squares_y, marker_ratio, dictionary } = *self else {
+            return None;
+        };
+        let (rows, columns) = (squares_y as u32, squares_x as u32);
+        Some(CharucoBoardSpec::new(rows, columns, 1.0, marker_ratio as f32, dictionary))
+    }
+}
+
+fn named_dictionary(name: &str) -> Result<Dictionary, BoardError> {
+    let upper = name.to_uppercase();
+    // Names such as 4x4_50, DICT_4X4_50 and APRILTAG_36h11.
+    [name.to_owned(), upper.clone(), format!("DICT_{upper}"), upper.replace('H', "h")]
+        .into_iter()
+        .chain([format!("DICT_{}", upper.replace('H', "h"))])
+        .find_map(|name| resolve_dictionary(&name))
+        .ok_or_else(|| {
+            BoardError(format!(
+                "no dictionary of markers is called `{name}`; OpenCV's are 4x4_50, 4x4_100, \
+                 4x4_250, 4x4_1000, the same with 5x5, 6x6 and 7x7, and apriltag_36h11"
+            ))
+        })
+}
+
+impl FromStr for Pattern {
+    type Err = BoardError;
+
+    /// Reads `chessboard:9x6` and `charuco:11x8[:0.75[:4x4_50]]`.
+    fn from_str(text: &str) -> Result<Self, BoardError> {
+        let mut parts = text.split(':');
+        let kind = parts.next().unwrap_or_default();
+        let size = parts.next().and_then(|size| {
+            let (width, height) = size.split_once(['x', 'X'])?;
+            Some((width.trim().parse().ok()?, height.trim().parse().ok()?))
+        });
+        let wrong = || {
+            BoardError(format!(
+                "`{text}` is no board; write chessboard:9x6 (inner corners) or \
+                 charuco:11x8[:MARKER/SQUARE[:DICTIONARY]] (squares), such as charuco:11x8:0.75:4x4_50"
+            ))
+        };
+        let (width, height) = size.ok_or_else(wrong)?;
+        let pattern = match kind {
+            "chessboard" => Self::chessboard(width, height)?,
+            "charuco" => {
+                let ratio = match parts.next() {
+                    None | Some("") => MARKER_RATIO,
+                    Some(ratio) => ratio.parse().map_err(|_| wrong())?,
+                };
+                Self::charuco(width, height, ratio, parts.next())?
+            }
+            _ => return Err(wrong()),
+        };
+        if parts.next().is_some() { Err(wrong()) } else { Ok(pattern) }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chessboard { columns, rows } => write!(f, "chessboard:{columns}x{rows}"),
+            Self::Charuco { squares_x, squares_y, marker_ratio, dictionary } => {
+                let name = dictionary.name().trim_start_matches("DICT_").to_lowercase();
+                write!(f, "charuco:{squares_x}x{squares_y}:{marker_ratio}:{name}")
+            }
+        }
+    }
+}
+
+impl Board {
+    /// A board with squares of this side in metres.
+    ///
+    /// # Errors
+    /// Where the side is no length.
+    pub fn new(pattern: Pattern, square_m: f64) -> Result<Self, BoardError> {
+        if !(square_m.is_finite() && square_m > 0.0 && square_m < 10.0) {
+            return Err(BoardError(format!(
+                "the side of a square is given in metres, such as 0.025, not {square_m}"
+            )));
+        }
+        Ok(Self { pattern, square_m })
+    }
+
+    /// Number of inner corners; they are counted row by row from the top left one.
+    pub fn count(&self) -> usize {
+        let (columns, rows) = self.pattern.corners();
+        columns * rows
+    }
+
+    /// Where an inner corner lies on the board, in metres from its top left corner; x to the right,
+    /// y down, z into the board.
+    pub fn point(&self, corner: usize) -> Vector3<f64> {
+        let (columns, _) = self.pattern.corners();
+        let at = |squares: usize| (squares + 1) as f64 * self.square_m;
+        Vector3::new(at(corner % columns), at(corner / columns), 0.0)
+    }
+
+    /// Width and height of all squares in metres.
+    pub fn size_m(&self) -> (f64, f64) {
+        let (x, y) = self.pattern.squares();
+        (x as f64 * self.square_m, y as f64 * self.square_m)
+    }
+
+    /// All black rectangles.
+    pub fn ink(&self) -> Vec<Ink> {
+        let (squares_x, squares_y) = self.pattern.squares();
+        let side = self.square_m;
+        let mut ink = Vec::new();
+        let mut marker = 0;
+        for y in 0..squares_y {
+            for x in 0..squares_x {
+                let (left, top) = (x as f64 * side, y as f64 * side);
+                if (x + y) % 2 == 0 {
+                    ink.push(Ink { x: left, y: top, width: side, height: side });
+                } else if let Pattern::Charuco { marker_ratio, dictionary, .. } = self.pattern {
+                    let inset = (1.0 - marker_ratio) / 2.0 * side;
+                    let corner = (left + inset, top + inset);
+                    let modules = dictionary.marker_size();
+                    marker_ink(
+                        dictionary.codes()[marker],
+                        modules,
+                        corner,
+                        marker_ratio * side,
+                        &mut ink,
+                    );
+                    marker += 1;
+                }
+            }
+        }
+        ink
+    }
+}
+
+/// The black runs of a marker: a border of one module around the code's bits.
+fn marker_ink(code: u64, bits: usize, (left, top): (f64, f64), side: f64, ink: &mut Vec<Ink>) {
+    let modules = bits + 2;
+    let module = side / modules as f64;
+    let black = |x: usize, y: usize| {
+        let inside = (1..=bits).contains(&x) && (1..=bits).contains(&y);
+        !inside || code >> ((y - 1) * bits + x - 1) & 1 == 1
+    };
+    for y in 0..modules {
+        let mut x = 0;
+        while x < modules {
+            let run = (x..modules).take_while(|&x| black(x, y)).count();
+            if run > 0 {
+                ink.push(Ink {
+                    x: left + x as f64 * module,
+                    y: top + y as f64 * module,
+                    width: run as f64 * module,
+                    height: module,
+                });
+            }
+            x += run.max(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boards_are_read_and_written() {
+        for text in ["chessboard:9x6", "charuco:11x8:0.75:4x4_50", "charuco:5x7:0.6:6x6_250"] {
+            assert_eq!(text.parse::<Pattern>().unwrap().to_string(), text);
+        }
+        let short: Pattern = "charuco:11x8".parse().unwrap();
+        assert_eq!(short.to_string(), "charuco:11x8:0.75:4x4_50");
+        // 15 * 11 squares hold 82 markers, more than the smallest dictionary.
+        let large: Pattern = "charuco:15x11".parse().unwrap();
+        assert_eq!(large.to_string(), "charuco:15x11:0.75:4x4_100");
+        let tag: Pattern = "charuco:8x5:0.7:apriltag_36h11".parse().unwrap();
+        assert!(tag.to_string().ends_with("apriltag_36h11"), "{tag}");
+    }
+
+    #[test]
+    fn wrong_boards_say_what_is_right() {
+        for (text, words) in [
+            ("", "chessboard:9x6"),
+            ("chess:9x6", "chessboard:9x6"),
+            ("chessboard:9", "chessboard:9x6"),
+            ("chessboard:9x6:2", "chessboard:9x6"),
+            ("chessboard:2x6", "inner corners"),
+            ("chessboard:9x600", "inner corners"),
+            ("charuco:2x5", "squares"),
+            ("charuco:11x8:1.0", "white between"),
+            ("charuco:11x8:nan", "white between"),
+            ("charuco:11x8:much", "charuco:11x8"),
+            ("charuco:11x8:0.7:9x9", "4x4_50"),
+            ("charuco:20x20:0.7:4x4_50", "larger dictionary"),
+        ] {
+            let error = text.parse::<Pattern>().unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        assert!(Board::new("chessboard:9x6".parse().unwrap(), 25.0).is_err());
+        assert!(Board::new("chessboard:9x6".parse().unwrap(), f64::NAN).is_err());
+    }
+
+    #[test]
+    fn half_the_squares_of_a_chessboard_are_black() {
+        let board = Board::new(Pattern::chessboard(9, 6).unwrap(), 0.02).unwrap();
+        assert_eq!(board.ink().len(), 35);
+        assert_eq!(board.count(), 54);
+        assert_eq!(board.point(0), Vector3::new(0.02, 0.02, 0.0));
+        assert!((board.point(10) - Vector3::new(0.04, 0.04, 0.0)).norm() < 1e-15);
+        assert_eq!(board.ink()[1].x, 0.04);
+    }
+}

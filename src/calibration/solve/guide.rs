@@ -1,0 +1,341 @@
+//! Choosing pairs while they come: which ones are worth keeping, and which poses are still missing.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::outliers::{BLURRED, SHARP_PX};
+use super::{Coverage, Model, Part, Reason, median, seen_from, start};
+use crate::calibration::Camera;
+use crate::calibration::board::Board;
+use crate::calibration::board::detect::{Detection, NotFound};
+use crate::calibration::solve::rig::Pose;
+use crate::frame::Eye;
+
+/// A board whose corners move by more than this part of the picture's width in a second is not still:
+/// two eyes that are 10 ms apart would see it 0.25 px apart in 640.
+const STILL: f64 = 0.04;
+
+/// Two sightings of the board further apart in time say nothing about its speed.
+const RECENT: Duration = Duration::from_millis(500);
+
+/// A pose is new where its corners are on average this part of the picture's width away from those of
+/// every other one.
+const NEW: f64 = 0.025;
+
+/// Tilts from this angle on are ones; radians.
+const TILTED: f64 = 0.3;
+
+/// Parts of the picture's width that the board spans near and far.
+const SPANS: [f64; 2] = [0.45, 0.32];
+
+/// How many pairs each wish needs.
+const EACH: usize = 3;
+
+/// How many pairs are wanted in all.
+const IN_ALL: usize = 15;
+
+/// How many recent widths of edges make the usual one.
+const WIDTHS: usize = 64;
+
+/// What is still missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// The board in this part of one eye's picture.
+    Part(Eye, Part),
+    /// The board close by.
+    Near,
+    /// The board far away.
+    Far,
+    /// Its right side farther away than its left one, or the other way round.
+    TiltedSideways {
+        /// Which side is farther away.
+        right: bool,
+    },
+    /// Its lower side farther away than its upper one, or the other way round.
+    TiltedUpright {
+        /// Which side is farther away.
+        lower: bool,
+    },
+    /// More pairs of any kind.
+    Pairs,
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wish::Part(eye, part) => write!(f, "the board in {part} of the {eye} picture"),
+            Wish::Near => f.write_str("the board nearer"),
+            Wish::Far => f.write_str("the board farther away"),
+            Wish::TiltedSideways { right: true } => f.write_str("its right side tilted away"),
+            Wish::TiltedSideways { right: false } => f.write_str("its left side tilted away"),
+            Wish::TiltedUpright { lower: true } => f.write_str("its lower side tilted away"),
+            Wish::TiltedUpright { lower: false } => f.write_str("its upper side tilted away"),
+            Wish::Pairs => f.write_str("pairs"),
+        }
+    }
+}
+
+/// A wish and how far it is fulfilled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What is wanted.
+    pub wish: Wish,
+    /// How many pairs there are.
+    pub have: usize,
+    /// How many there should be.
+    pub need: usize,
+}
+
+/// Why a pair is not kept.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// The board is not seen by both eyes, or not sharply.
+    Unfit(Reason),
+    /// The board moves: its speed in pixels a second and the limit.
+    Moving(f64, f64),
+    /// The board has just come into view, so that its speed is not known.
+    New,
+    /// There is a pair like it.
+    Known,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Unfit(reason) => reason.fmt(f),
+            Refusal::Moving(speed, limit) => {
+                write!(f, "the board moves ({speed:.0} px/s, up to {limit:.0} is still): hold it")
+            }
+            Refusal::New => f.write_str("hold the board still"),
+            Refusal::Known => f.write_str("taken already: move the board"),
+        }
+    }
+}
+
+/// What is to be done with a pair.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judgement {
+    /// Keep it: it is sharp, still and new.
+    Keep,
+    /// Do not.
+    Refuse(Refusal),
+}
+
+/// Watches the pairs of a source and keeps those that are worth it.
+#[derive(Clone, Debug)]
+pub struct Guide {
+    board: Board,
+    size: (usize, usize),
+    /// Whether a board may move between pairs: pictures that were taken one by one.
+    stills: bool,
+    cameras: [Camera; 2],
+    kept: Vec<[Detection; 2]>,
+    tilts: Vec<[f64; 2]>,
+    coverage: [Coverage; 2],
+    last: Option<(Duration, [Detection; 2])>,
+    widths: [Vec<f64>; 2],
+}
+
+impl Guide {
+    /// A guide for pictures of this width and height. `stills` are pictures that were taken one by
+    /// one, whose times say nothing about how fast the board moves.
+    pub fn new(board: Board, size: (usize, usize), model: Model, stills: bool) -> Self {
+        // A guess that tells tilts well enough: 60 degrees over the picture's width.
+        let part = if model == Model::Fisheye { 1.0 / std::f64::consts::PI } else { 0.87 };
+        let camera = model.camera(size, part * size.0 as f64);
+        Self {
+            board,
+            size,
+            stills,
+            cameras: [camera.clone(), camera],
+            kept: Vec::new(),
+            tilts: Vec::new(),
+            coverage: [Coverage::new(size), Coverage::new(size)],
+            last: None,
+            widths: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// Judges what the detector found in a pair that was taken at this time.
+    pub fn judge(&mut self, time: Duration, seen: &[Result<Detection, NotFound>; 2]) -> Judgement {
+        let seen = match fit(seen) {
+            Ok(seen) => seen,
+            Err(reason) => {
+                self.last = None;
+                return Judgement::Refuse(Refusal::Unfit(reason));
+            }
+        };
+        let limits = [0, 1].map(|eye: usize| self.sharp_up_to(eye));
+        let last = self.last.replace((time, seen.clone()));
+        for eye in 0..2 {
+            let widths = &mut self.widths[eye];
+            widths.push(seen[eye].blur_px);
+            if widths.len() > WIDTHS {
+                widths.remove(0);
+            }
+        }
+        for (eye, name) in [Eye::Left, Eye::Right].into_iter().enumerate() {
+            let (width_px, limit_px) = (seen[eye].blur_px, limits[eye]);
+            if width_px > limit_px {
+                let reason = Reason::Blurred { eye: name, width_px, limit_px };
+                return Judgement::Refuse(Refusal::Unfit(reason));
+            }
+        }
+        if !self.stills {
+            let limit = STILL * self.size.0 as f64;
+            match speed(last.as_ref(), time, &seen) {
+                None => return Judgement::Refuse(Refusal::New),
+                Some(speed) if speed > limit => {
+                    return Judgement::Refuse(Refusal::Moving(speed, limit));
+                }
+                Some(_) => {}
+            }
+        }
+        let near = NEW * self.size.0 as f64;
+        let known = |kept: &[Detection; 2]| apart(kept, &seen).is_some_and(|apart| apart < near);
+        if self.kept.iter().any(known) {
+            return Judgement::Refuse(Refusal::Known);
+        }
+        Judgement::Keep
+    }
+
+    /// Counts a pair as kept.
+    pub fn keep(&mut self, seen: [Detection; 2]) {
+        for (coverage, seen) in self.coverage.iter_mut().zip(&seen) {
+            coverage.add(seen);
+        }
+        let pose = seen_from(&self.cameras[0], &self.board, &seen[0]);
+        let tilt = pose.map(|(rotation, translation)| start::tilt(&Pose { rotation, translation }));
+        self.tilts.push(tilt.unwrap_or_default());
+        self.kept.push(seen);
+    }
+
+    /// Number of pairs that were kept.
+    pub fn kept(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Where the board was in each picture.
+    pub fn coverage(&self) -> &[Coverage; 2] {
+        &self.coverage
+    }
+
+    /// What is still missing; empty where nothing is.
+    pub fn missing(&self) -> Vec<Wanted> {
+        let mut wishes = self.wishes();
+        wishes.retain(|wanted| wanted.have < wanted.need);
+        wishes
+    }
+
+    /// How far all wishes are fulfilled, 0 to 1.
+    pub fn progress(&self) -> f64 {
+        let (mut have, mut need) = (0, 0);
+        for wanted in self.wishes() {
+            have += wanted.have.min(wanted.need);
+            need += wanted.need;
+        }
+        // A ninth of a picture is one wish, whether or not it is named alone.
+        for coverage in &self.coverage {
+            have += coverage.ninths.iter().flatten().filter(|count| **count > 0).count();
+            need += 9;
+        }
+        have as f64 / need as f64
+    }
+
+    fn wishes(&self) -> Vec<Wanted> {
+        let mut wishes = Vec::new();
+        for (eye, coverage) in [Eye::Left, Eye::Right].into_iter().zip(&self.coverage) {
+            let parts = coverage.missing(1).into_iter();
+            wishes.extend(parts.map(|part| Wanted {
+                wish: Wish::Part(eye, part),
+                have: 0,
+                need: 1,
+            }));
+        }
+        let (columns, _) = self.board.pattern.corners();
+        let spans = |fits: &dyn Fn(f64) -> bool| {
+            let span =
+                |seen: &[Detection; 2]| seen[0].square_px * columns as f64 / self.size.0 as f64;
+            self.kept.iter().filter(|seen| fits(span(seen))).count()
+        };
+        let tilted = |axis: usize, sign: f64| {
+            self.tilts.iter().filter(|tilt| sign * tilt[axis] > TILTED).count()
+        };
+        let rest = [
+            (Wish::Near, spans(&|span| span > SPANS[0]), EACH),
+            (Wish::Far, spans(&|span| span < SPANS[1]), EACH),
+            (Wish::TiltedSideways { right: true }, tilted(0, 1.0), EACH),
+            (Wish::TiltedSideways { right: false }, tilted(0, -1.0), EACH),
+            (Wish::TiltedUpright { lower: true }, tilted(1, 1.0), EACH),
+            (Wish::TiltedUpright { lower: false }, tilted(1, -1.0), EACH),
+            (Wish::Pairs, self.kept.len(), IN_ALL),
+        ];
+        wishes.extend(rest.map(|(wish, have, need)| Wanted { wish, have, need }));
+        wishes
+    }
+
+    fn sharp_up_to(&self, eye: usize) -> f64 {
+        (BLURRED * median(self.widths[eye].clone())).max(SHARP_PX)
+    }
+}
+
+/// The detections, or why there are not two.
+pub fn fit(seen: &[Result<Detection, NotFound>; 2]) -> Result<[Detection; 2], Reason> {
+    match seen {
+        [Ok(left), Ok(right)] => Ok([left.clone(), right.clone()]),
+        [Err(seen), Ok(_)] => Err(Reason::NotFound { eye: Some(Eye::Left), seen: *seen }),
+        [Ok(_), Err(seen)] => Err(Reason::NotFound { eye: Some(Eye::Right), seen: *seen }),
+        [Err(left), Err(right)] if left == right => {
+            Err(Reason::NotFound { eye: None, seen: *left })
+        }
+        // A board of another size says more than none.
+        [Err(left), Err(right)] => {
+            let (eye, seen) = match left {
+                NotFound::Nothing => (Eye::Right, right),
+                _ => (Eye::Left, left),
+            };
+            Err(Reason::NotFound { eye: Some(eye), seen: *seen })
+        }
+    }
+}
+
+/// How fast the corners move, in pixels a second, in the eye where they are faster.
+fn speed(
+    last: Option<&(Duration, [Detection; 2])>,
+    time: Duration,
+    seen: &[Detection; 2],
+) -> Option<f64> {
+    let (then, last) = last?;
+    let passed = time.checked_sub(*then).filter(|passed| !passed.is_zero() && *passed < RECENT)?;
+    Some(apart(last, seen)? / passed.as_secs_f64())
+}
+
+/// How far apart two pairs are: the mean distance of their corners in the eye where it is larger.
+pub fn apart(a: &[Detection; 2], b: &[Detection; 2]) -> Option<f64> {
+    let mut eyes = a.iter().zip(b).map(|(a, b)| a.distance(b));
+    eyes.try_fold(0.0, |far: f64, distance| Some(far.max(distance?)))
+}
+
+/// The `most` pairs that are furthest apart from each other, in their order: the first one, then
+/// again and again the one that is furthest from all chosen ones.
+pub fn most_diverse(pairs: &[[Detection; 2]], most: usize) -> Vec<usize> {
+    if pairs.len() <= most {
+        return (0..pairs.len()).collect();
+    }
+    // Pairs that share no corner are as far apart as can be.
+    let distance = |a: usize, b: usize| apart(&pairs[a], &pairs[b]).unwrap_or(f64::INFINITY);
+    let mut chosen = vec![0];
+    let mut nearest: Vec<f64> = (0..pairs.len()).map(|pair| distance(pair, 0)).collect();
+    while chosen.len() < most {
+        let Some(next) = (0..pairs.len()).max_by(|&a, &b| nearest[a].total_cmp(&nearest[b])) else {
+            break;
+        };
+        chosen.push(next);
+        for (pair, near) in nearest.iter_mut().enumerate() {
+            *near = near.min(distance(pair, next));
+        }
+        nearest[next] = f64::NEG_INFINITY;
+    }
+    chosen.sort_unstable();
+    chosen
+}

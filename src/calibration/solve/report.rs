@@ -1,0 +1,237 @@
+//! What a calibration is worth, in numbers.
+
+use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
+
+use super::coverage::Coverage;
+use super::errors::Compare;
+use super::outliers::{Kept, pair_rms, rms};
+use super::rig::Rig;
+use super::verdict::{Facts, Verdict};
+use super::{Reason, Sighting, Solved, start};
+use crate::calibration::board::Board;
+use crate::calibration::{Camera, Lens, StereoCalibration};
+
+/// How far rows disagree after rectification, in pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RowError {
+    /// Mean.
+    pub mean: f64,
+    /// 95 of 100 points are better.
+    pub p95: f64,
+}
+
+/// One pair.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairReport {
+    /// What it is called.
+    pub name: String,
+    /// Why it is left out, where it is.
+    pub left_out: Option<Reason>,
+    /// Root mean square of the reprojection error of the left eye, in pixels; of used pairs only, like
+    /// the next ones.
+    pub left_rms_px: Option<f64>,
+    /// The same of the right eye.
+    pub right_rms_px: Option<f64>,
+    /// The same of both.
+    pub rms_px: Option<f64>,
+    /// Mean epipolar error in pixels.
+    pub epipolar_error_px: Option<f64>,
+    /// Width of edges in the left and the right picture, in pixels, where the board was found.
+    pub blur_px: Option<[f64; 2]>,
+}
+
+/// What a calibration is worth. Serialised, it also holds the cameras (`K1`, `D1`, `R` and so on, as
+/// OpenCV names them).
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// In words.
+    pub verdict: Verdict,
+    /// The board.
+    pub board: Board,
+    /// Every pair, in the order in which they were given.
+    pub pairs: Vec<PairReport>,
+    /// Root mean square of the reprojection error of both eyes together in pixels, as OpenCV's
+    /// stereoCalibrate computes it.
+    pub rms_px: f64,
+    /// The same of each camera calibrated by itself, as OpenCV's calibrateCamera computes it.
+    pub alone_rms_px: [f64; 2],
+    /// Mean over all points of the distances from both epipolar lines in pixels, as OpenCV's
+    /// stereo_calib sample computes it.
+    pub mean_epipolar_error_px: f64,
+    /// What matching will notice.
+    pub rectified_row_error_px: RowError,
+    /// Distance of the cameras in metres.
+    pub baseline_m: f64,
+    /// Its standard deviation, where it can be told.
+    pub baseline_sd_m: Option<f64>,
+    /// Standard deviations of the focal lengths in pixels.
+    pub focal_sd_px: Option<[f64; 2]>,
+    /// Where the board was in each picture.
+    pub coverage: [Coverage; 2],
+    calibration: StereoCalibration,
+}
+
+impl Report {
+    /// Number of pairs that were used.
+    pub fn used(&self) -> usize {
+        self.pairs.iter().filter(|pair| pair.left_out.is_none()).count()
+    }
+
+    /// The pairs that were left out, with the reasons.
+    pub fn left_out(&self) -> impl Iterator<Item = (&str, &Reason)> {
+        self.pairs.iter().filter_map(|pair| Some((pair.name.as_str(), pair.left_out.as_ref()?)))
+    }
+}
+
+/// Brings everything together.
+pub(super) fn solved(
+    board: &Board,
+    size: (usize, usize),
+    sightings: &[Sighting],
+    kept: Kept,
+) -> Solved {
+    let Kept { rig, views, alone_rms_px, left_out } = kept;
+    let place = rig.places[1];
+    let compare = Compare::new(&rig.cameras[0], &rig.cameras[1], &place);
+    let mut coverage = [Coverage::new(size), Coverage::new(size)];
+    let (mut pairs, mut epipolar, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    let mut used = 0;
+    for (sighting, left_out) in sightings.iter().zip(left_out) {
+        let seen = sighting.seen.as_ref().ok();
+        let mut pair = PairReport {
+            name: sighting.name.clone(),
+            left_out,
+            left_rms_px: None,
+            right_rms_px: None,
+            rms_px: None,
+            epipolar_error_px: None,
+            blur_px: seen.map(|seen| seen.each_ref().map(|seen| seen.blur_px)),
+        };
+        if let (None, Some(seen)) = (&pair.left_out, seen) {
+            coverage.iter_mut().zip(seen).for_each(|(coverage, seen)| coverage.add(seen));
+            let [left, right] = seen;
+            let own: Vec<f64> =
+                left.shared(right).filter_map(|(l, r)| compare.epipolar([l, r])).collect();
+            rows.extend(left.shared(right).filter_map(|(l, r)| compare.row([l, r])).map(f64::abs));
+            let count = views.len() / 2;
+            pair.left_rms_px = Some(rms(&rig, &views[used..=used]));
+            pair.right_rms_px = Some(rms(&rig, &views[count + used..=count + used]));
+            pair.rms_px = Some(pair_rms(&rig, &views, used));
+            pair.epipolar_error_px = Some(mean(&own));
+            epipolar.extend(own);
+            used += 1;
+        }
+        pairs.push(pair);
+    }
+    rows.sort_by(f64::total_cmp);
+    let p95 = rows.get(rows.len() * 95 / 100).copied().unwrap_or_default();
+    let rows = RowError { mean: mean(&rows), p95 };
+    let uncertainty = rig.uncertainty(&views);
+    let uncertainty = uncertainty.as_ref();
+    let calibration = StereoCalibration {
+        left: rig.cameras[0].clone(),
+        right: rig.cameras[1].clone(),
+        rotation: place.rotation,
+        translation: place.translation,
+        rectification: None,
+    };
+    let tilts: Vec<[f64; 2]> = rig.boards.iter().map(start::tilt).collect();
+    let mut report = Report {
+        verdict: Verdict::default(),
+        board: *board,
+        pairs,
+        rms_px: rms(&rig, &views),
+        alone_rms_px,
+        mean_epipolar_error_px: mean(&epipolar),
+        rectified_row_error_px: rows,
+        baseline_m: place.translation.norm(),
+        baseline_sd_m: uncertainty.map(|known| known.distance(&rig, 1)),
+        focal_sd_px: uncertainty.map(|known| [0, 1].map(|camera| known.focal(&rig, camera))),
+        coverage,
+        calibration: calibration.clone(),
+    };
+    report.verdict = Verdict::of(&Facts {
+        report: &report,
+        translation: place.translation.into(),
+        focal: [0, 1].map(|camera: usize| rig.cameras[camera].focal[0]),
+        tilts: &tilts,
+        spread: spread(&rig),
+    });
+    Solved { calibration, report }
+}
+
+/// The farthest board's distance over the nearest one's.
+fn spread(rig: &Rig) -> f64 {
+    let depths = rig.boards.iter().map(|board| board.translation.z);
+    let (near, far) = depths.fold((f64::INFINITY, 0.0f64), |(n, f), z| (n.min(z), f.max(z)));
+    far / near
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Reason", 2)?;
+        fields.serialize_field("kind", self.kind())?;
+        fields.serialize_field("words", &self.to_string())?;
+        fields.end()
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Report", 24)?;
+        let c = &self.calibration;
+        fields.serialize_field("verdict", &self.verdict)?;
+        fields.serialize_field("board", &self.board.pattern.to_string())?;
+        fields.serialize_field("square_m", &self.board.square_m)?;
+        fields.serialize_field("image_size", &[c.left.width, c.left.height])?;
+        fields.serialize_field("pairs_used", &self.used())?;
+        fields.serialize_field("pairs_left_out", &self.left_out().count())?;
+        fields.serialize_field("rms_px", &self.rms_px)?;
+        fields.serialize_field("left_rms_px", &self.alone_rms_px[0])?;
+        fields.serialize_field("right_rms_px", &self.alone_rms_px[1])?;
+        fields.serialize_field("mean_epipolar_error_px", &self.mean_epipolar_error_px)?;
+        fields.serialize_field("rectified_row_error_px", &self.rectified_row_error_px)?;
+        fields.serialize_field("baseline_m", &self.baseline_m)?;
+        fields.serialize_field("baseline_sd_m", &self.baseline_sd_m)?;
+        fields.serialize_field("focal_sd_px", &self.focal_sd_px)?;
+        for (number, camera) in [("1", &c.left), ("2", &c.right)] {
+            let names = if number == "1" { ["K1", "D1"] } else { ["K2", "D2"] };
+            fields.serialize_field(names[0], &matrix(camera))?;
+            fields.serialize_field(names[1], coefficients(camera))?;
+        }
+        let rows: Vec<[f64; 3]> = c.rotation.row_iter().map(|r| [r[0], r[1], r[2]]).collect();
+        fields.serialize_field("R", &rows)?;
+        fields.serialize_field("T", &<[f64; 3]>::from(c.translation))?;
+        fields.serialize_field(
+            "coverage",
+            &Both { left: &self.coverage[0], right: &self.coverage[1] },
+        )?;
+        fields.serialize_field("pairs", &self.pairs)?;
+        fields.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Both<'a> {
+    left: &'a Coverage,
+    right: &'a Coverage,
+}
+
+fn matrix(camera: &Camera) -> [[f64; 3]; 3] {
+    let ([fx, fy], [cx, cy]) = (camera.focal, camera.centre);
+    [[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]]
+}
+
+/// The coefficients without the zeros at the end that the model does not have.
+fn coefficients(camera: &Camera) -> &[f64] {
+    match &camera.lens {
+        Lens::Brown(all) if all[5..].iter().all(|value| *value == 0.0) => &all[..5],
+        Lens::Brown(all) => &all[..8],
+        Lens::Fisheye(all) => all,
+    }
+}

@@ -1,0 +1,371 @@
+//! Least squares over cameras that stand rigidly to each other and boards in front of them.
+
+use nalgebra::{DMatrix, DVector, Matrix2xX, Matrix3, SMatrix, Vector2, Vector3};
+
+use super::Model;
+use super::projection::{MOST, moved, project};
+use crate::calibration::Camera;
+
+/// Where something is: x becomes `rotation * x + translation`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pose {
+    pub rotation: Matrix3<f64>,
+    pub translation: Vector3<f64>,
+}
+
+impl Pose {
+    pub(super) const IDENTITY: Pose = Pose {
+        rotation: Matrix3::new(1., 0., 0., 0., 1., 0., 0., 0., 1.),
+        translation: Vector3::new(0., 0., 0.),
+    };
+
+    pub(super) fn apply(&self, point: &Vector3<f64>) -> Vector3<f64> {
+        self.rotation * point + self.translation
+    }
+
+    pub(super) fn inverse(&self) -> Pose {
+        let rotation = self.rotation.transpose();
+        Pose { rotation, translation: -(rotation * self.translation) }
+    }
+
+    /// First `other`, then this.
+    pub(super) fn after(&self, other: &Pose) -> Pose {
+        Pose {
+            rotation: self.rotation * other.rotation,
+            translation: self.apply(&other.translation),
+        }
+    }
+
+    /// Turned by a rotation vector (radians) and moved.
+    fn moved(&self, step: &[f64]) -> Pose {
+        let turn = rotation(&Vector3::new(step[0], step[1], step[2]));
+        Pose {
+            rotation: turn * self.rotation,
+            translation: self.translation + Vector3::new(step[3], step[4], step[5]),
+        }
+    }
+}
+
+/// The rotation around a vector by its length in radians.
+pub(super) fn rotation(around: &Vector3<f64>) -> Matrix3<f64> {
+    *nalgebra::Rotation3::new(*around).matrix()
+}
+
+/// The vector of a rotation.
+pub(super) fn rotation_vector(rotation: &Matrix3<f64>) -> Vector3<f64> {
+    nalgebra::Rotation3::from_matrix_unchecked(*rotation).scaled_axis()
+}
+
+/// Cameras, where they stand in the first one's frame, and where each board stood in it.
+#[derive(Clone, Debug)]
+pub(super) struct Rig {
+    pub model: Model,
+    pub cameras: Vec<Camera>,
+    /// From the first camera's frame to each camera's; the first is the identity and stays it.
+    pub places: Vec<Pose>,
+    /// From each board's frame to the first camera's.
+    pub boards: Vec<Pose>,
+}
+
+/// What a camera has seen of a board.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub camera: usize,
+    pub board: usize,
+    /// Points of the board in metres and the pixels they are seen at.
+    pub points: Vec<(Vector3<f64>, Vector2<f64>)>,
+}
+
+/// How exactly the parameters of a rig are known: the covariance of all of them, in the order of
+/// [`Rig::layout`].
+#[derive(Clone, Debug)]
+pub(super) struct Uncertainty {
+    covariance: DMatrix<f64>,
+}
+
+impl Uncertainty {
+    /// Standard deviation of the first focal length of a camera in pixels.
+    pub(super) fn focal(&self, rig: &Rig, camera: usize) -> f64 {
+        let at = rig.layout().camera(camera);
+        self.covariance[(at, at)].max(0.0).sqrt()
+    }
+
+    /// Standard deviation of the distance of a camera from the first one, in metres.
+    pub(super) fn distance(&self, rig: &Rig, camera: usize) -> f64 {
+        let at = rig.layout().place(camera) + 3;
+        let along = rig.places[camera].translation.normalize();
+        let part = self.covariance.fixed_view::<3, 3>(at, at);
+        (along.transpose() * part * along)[0].max(0.0).sqrt()
+    }
+}
+
+/// Where the parameters of a rig stand in a vector.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    cameras: usize,
+    of_camera: usize,
+}
+
+impl Layout {
+    fn camera(&self, camera: usize) -> usize {
+        camera * self.of_camera
+    }
+
+    /// The first camera has no place of its own.
+    fn place(&self, camera: usize) -> usize {
+        self.cameras * self.of_camera + (camera - 1) * 6
+    }
+
+    fn board(&self, board: usize) -> usize {
+        self.cameras * self.of_camera + (self.cameras - 1) * 6 + board * 6
+    }
+}
+
+/// The normal equations of a rig.
+struct Normal {
+    matrix: DMatrix<f64>,
+    gradient: DVector<f64>,
+}
+
+/// Which parameters may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Free {
+    /// Everything.
+    All,
+    /// All but the lens and the principal point.
+    Pinhole,
+    /// All poses.
+    Poses,
+    /// The boards' poses.
+    Boards,
+}
+
+impl Rig {
+    fn layout(&self) -> Layout {
+        Layout { cameras: self.cameras.len(), of_camera: self.model.count() }
+    }
+
+    /// The residuals of a view, seen minus projected; `None` where a point cannot be seen.
+    pub(super) fn residuals(&self, view: &View) -> Option<Matrix2xX<f64>> {
+        let mut all = Matrix2xX::zeros(view.points.len());
+        for (i, (point, pixel)) in view.points.iter().enumerate() {
+            let in_camera = self.places[view.camera].apply(&self.boards[view.board].apply(point));
+            let seen = project(&self.cameras[view.camera], &in_camera)?;
+            all.set_column(i, &(pixel - seen.pixel));
+        }
+        Some(all)
+    }
+
+    /// The sum of squares in pixels; `None` where a point cannot be seen.
+    pub(super) fn cost(&self, views: &[View]) -> Option<f64> {
+        let mut sum = 0.0;
+        for view in views {
+            sum += self.residuals(view)?.norm_squared();
+        }
+        sum.is_finite().then_some(sum)
+    }
+
+    fn normal(&self, views: &[View], free: Free) -> Option<Normal> {
+        let layout = self.layout();
+        let count = layout.board(self.boards.len());
+        let mut matrix = DMatrix::zeros(count, count);
+        let mut gradient = DVector::zeros(count);
+        for view in views {
+            let (local, slope) = self.local(view)?;
+            // The parameters that the view depends on: camera, its place, the board.
+            let mut at = vec![usize::MAX; MOST + 12];
+            let camera = layout.camera(view.camera);
+            (0..layout.of_camera).for_each(|i| at[i] = camera + i);
+            if view.camera > 0 {
+                (0..6).for_each(|i| at[MOST + i] = layout.place(view.camera) + i);
+            }
+            (0..6).for_each(|i| at[MOST + 6 + i] = layout.board(view.board) + i);
+            for (i, &row) in at.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
+                gradient[row] += slope[i];
+                for (j, &column) in at.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
+                    matrix[(row, column)] += local[(i, j)];
+                }
+            }
+        }
+        let all_cameras = self.cameras.len() * layout.of_camera;
+        let held: Vec<usize> = match free {
+            Free::All => Vec::new(),
+            Free::Pinhole => (0..all_cameras).filter(|i| i % layout.of_camera > 1).collect(),
+            Free::Poses => (0..all_cameras).collect(),
+            Free::Boards => (0..layout.board(0)).collect(),
+        };
+        for at in held {
+            matrix.row_mut(at).fill(0.0);
+            matrix.column_mut(at).fill(0.0);
+            matrix[(at, at)] = 1.0;
+            gradient[at] = 0.0;
+        }
+        Some(Normal { matrix, gradient })
+    }
+
+    /// The part of the normal equations that one view adds: camera, place, board.
+    fn local(
+        &self,
+        view: &View,
+    ) -> Option<(SMatrix<f64, { MOST + 12 }, { MOST + 12 }>, SMatrix<f64, { MOST + 12 }, 1>)> {
+        let (place, board) = (&self.places[view.camera], &self.boards[view.board]);
+        let mut matrix = SMatrix::zeros();
+        let mut gradient = SMatrix::zeros();
+        for (point, pixel) in &view.points {
+            let turned = board.rotation * point;
+            let in_first = turned + board.translation;
+            let placed = place.rotation * in_first;
+            let seen = project(&self.cameras[view.camera], &(placed + place.translation))?;
+            let mut row = SMatrix::<f64, 2, { MOST + 12 }>::zeros();
+            row.fixed_view_mut::<2, MOST>(0, 0).copy_from(&seen.by_camera);
+            let by_place = seen.by_point * placed.cross_matrix() * -1.0;
+            row.fixed_view_mut::<2, 3>(0, MOST).copy_from(&by_place);
+            row.fixed_view_mut::<2, 3>(0, MOST + 3).copy_from(&seen.by_point);
+            let by_first = seen.by_point * place.rotation;
+            let by_board = by_first * turned.cross_matrix() * -1.0;
+            row.fixed_view_mut::<2, 3>(0, MOST + 6).copy_from(&by_board);
+            row.fixed_view_mut::<2, 3>(0, MOST + 9).copy_from(&by_first);
+            matrix += row.transpose() * row;
+            gradient += row.transpose() * (pixel - seen.pixel);
+        }
+        Some((matrix, gradient))
+    }
+
+    fn moved(&self, step: &DVector<f64>) -> Rig {
+        let layout = self.layout();
+        let part = |at: usize, count: usize| &step.as_slice()[at..at + count];
+        let mut rig = self.clone();
+        for (i, camera) in rig.cameras.iter_mut().enumerate() {
+            *camera = moved(camera, part(layout.camera(i), layout.of_camera));
+        }
+        for (i, place) in rig.places.iter_mut().enumerate().skip(1) {
+            *place = place.moved(part(layout.place(i), 6));
+        }
+        for (i, board) in rig.boards.iter_mut().enumerate() {
+            *board = board.moved(part(layout.board(i), 6));
+        }
+        rig
+    }
+
+    /// Changes the rig until the sum of squares is smallest, by Levenberg's and Marquardt's method
+    /// (Marquardt 1963) in at most `rounds` steps. Returns that sum; `None` where a point cannot be
+    /// seen to begin with.
+    pub(super) fn refine(&mut self, views: &[View], free: Free, rounds: usize) -> Option<f64> {
+        let mut cost = self.cost(views)?;
+        let mut damping = 1e-3;
+        for _ in 0..rounds {
+            let normal = self.normal(views, free)?;
+            let Some((better, next)) = self.step(views, &normal, cost, &mut damping) else { break };
+            let gained = cost - next;
+            (*self, cost) = (better, next);
+            // What is left is rounding.
+            if gained <= 1e-14 * cost || cost < 1e-24 {
+                break;
+            }
+        }
+        Some(cost)
+    }
+
+    /// The first step that makes the sum smaller, more and more cautious.
+    fn step(
+        &self,
+        views: &[View],
+        normal: &Normal,
+        cost: f64,
+        damping: &mut f64,
+    ) -> Option<(Rig, f64)> {
+        while *damping < 1e12 {
+            let mut matrix = normal.matrix.clone();
+            for i in 0..matrix.nrows() {
+                matrix[(i, i)] += *damping * matrix[(i, i)] + 1e-12;
+            }
+            if let Some(factor) = matrix.cholesky() {
+                let moved = self.moved(&factor.solve(&normal.gradient));
+                if let Some(next) = moved.cost(views).filter(|next| *next < cost) {
+                    *damping = (*damping / 10.0).max(1e-15);
+                    return Some((moved, next));
+                }
+            }
+            *damping *= 10.0;
+        }
+        None
+    }
+
+    /// How exactly the parameters are known, if the residuals are what is random; `None` where the
+    /// views do not determine them.
+    pub(super) fn uncertainty(&self, views: &[View]) -> Option<Uncertainty> {
+        let normal = self.normal(views, Free::All)?;
+        let count = normal.matrix.nrows();
+        let residuals: usize = views.iter().map(|view| 2 * view.points.len()).sum();
+        let variance = self.cost(views)? / residuals.checked_sub(count).filter(|d| *d > 0)? as f64;
+        // Parameters differ by orders of magnitude: scaled to 1 they can be inverted.
+        let scale = normal.matrix.diagonal().map(|value| 1.0 / value.sqrt());
+        let scaled =
+            DMatrix::from_fn(count, count, |i, j| normal.matrix[(i, j)] * scale[i] * scale[j]);
+        let inverse = scaled.cholesky()?.inverse();
+        let covariance =
+            DMatrix::from_fn(count, count, |i, j| inverse[(i, j)] * scale[i] * scale[j] * variance);
+        Some(Uncertainty { covariance })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn poses_are_composed_and_turned_back() {
+        let a = Pose {
+            rotation: rotation(&Vector3::new(0.3, -0.2, 0.5)),
+            translation: Vector3::new(1.0, 2.0, 3.0),
+        };
+        let b = Pose {
+            rotation: rotation(&Vector3::new(-0.1, 0.7, 0.2)),
+            translation: Vector3::new(-1.0, 0.5, 0.25),
+        };
+        let point = Vector3::new(0.4, -0.3, 1.7);
+        assert!((a.after(&b).apply(&point) - a.apply(&b.apply(&point))).norm() < 1e-14);
+        assert!((a.inverse().apply(&a.apply(&point)) - point).norm() < 1e-14);
+        let vector = rotation_vector(&a.rotation);
+        assert!((vector - Vector3::new(0.3, -0.2, 0.5)).norm() < 1e-12);
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_cost() {
+        let model = Model::PlumbBob;
+        let camera = model.camera((640, 480), 500.0);
+        let mut rig = Rig {
+            model,
+            cameras: vec![camera.clone(), camera],
+            places: vec![
+                Pose::IDENTITY,
+                Pose::IDENTITY.moved(&[0.02, -0.1, 0.03, -0.1, 0.01, 0.0]),
+            ],
+            boards: vec![Pose::IDENTITY.moved(&[0.3, 0.2, -0.4, -0.1, -0.05, 0.6])],
+        };
+        let views = [0, 1].map(|camera| View {
+            camera,
+            board: 0,
+            points: (0..12)
+                .map(|i| {
+                    let at = Vector3::new(0.03 * f64::from(i % 4), 0.04 * f64::from(i / 4), 0.0);
+                    (at, Vector2::new(300.0 + f64::from(i), 200.0))
+                })
+                .collect(),
+        });
+        rig.cameras[1] =
+            moved(&rig.cameras[1], &[3.0, 5.0, 1.0, 2.0, -0.2, 0.05, 0.001, 0.002, 0.01]);
+        let normal = rig.normal(&views, Free::All).unwrap();
+        for parameter in 0..normal.gradient.len() {
+            let at = |by: f64| {
+                let mut step = DVector::zeros(normal.gradient.len());
+                step[parameter] = by;
+                rig.moved(&step).cost(&views).unwrap()
+            };
+            let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
+            let expected = -2.0 * normal.gradient[parameter];
+            let close = (slope - expected).abs() < 1e-4 * expected.abs().max(100.0);
+            assert!(close, "parameter {parameter}: {slope} instead of {expected}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Exact corners give the exact cameras back, and what does not fit is found.
+
+use nalgebra::Vector3;
+
+use super::projection::project;
+use super::rig::{Pose, rotation};
+use super::*;
+use crate::calibration::board::Pattern;
+use crate::calibration::board::detect::BoardCorner;
+use crate::calibration::{Camera, Lens};
+
+fn brown(coefficients: &[f64]) -> Lens {
+    let mut all = [0.0; 14];
+    all[..coefficients.len()].copy_from_slice(coefficients);
+    Lens::Brown(all)
+}
+
+fn truth(lens: [Lens; 2], focal: f64) -> StereoCalibration {
+    let camera = |lens, focal, centre| Camera {
+        width: 640,
+        height: 480,
+        focal: [focal, focal * 1.002],
+        centre,
+        lens,
+    };
+    let [left, right] = lens;
+    StereoCalibration {
+        left: camera(left, focal, [322.5, 236.25]),
+        right: camera(right, focal * 1.01, [315.0, 245.5]),
+        rotation: rotation(&Vector3::new(0.01, -0.03, 0.008)),
+        translation: Vector3::new(-0.12, 0.002, -0.001),
+        rectification: None,
+    }
+}
+
+fn board() -> Board {
+    Board::new(Pattern::chessboard(9, 6).unwrap(), 0.03).unwrap()
+}
+
+/// Where boards stand: tilted to all sides, near and far, in all parts of the picture.
+fn poses() -> Vec<Pose> {
+    let turns = [[0.4, 0.0], [-0.4, 0.1], [0.1, 0.45], [0.0, -0.45], [0.3, 0.3], [-0.3, -0.25]];
+    (0..18)
+        .map(|i| {
+            let [x, y] = turns[i % turns.len()];
+            let turn = rotation(&Vector3::new(x, y, 0.1 * (i % 4) as f64 - 0.15));
+            let middle = Vector3::new(
+                0.14 * ((i % 3) as f64 - 1.0) + 0.05,
+                0.11 * ((i / 3 % 3) as f64 - 1.0),
+                0.62 + 0.03 * (i % 5) as f64,
+            );
+            Pose { rotation: turn, translation: middle - turn * Vector3::new(0.15, 0.105, 0.0) }
+        })
+        .collect()
+}
+
+fn detection(camera: &Camera, pose: &Pose, noise: &mut dyn FnMut() -> f64) -> Option<Detection> {
+    let board = board();
+    let mut corners = Vec::new();
+    for id in 0..board.count() {
+        let pixel = project(camera, &pose.apply(&board.point(id)))?.pixel;
+        let pixel = [pixel.x + noise(), pixel.y + noise()];
+        let inside = (0.0..639.0).contains(&pixel[0]) && (0.0..479.0).contains(&pixel[1]);
+        if inside {
+            corners.push(BoardCorner { id, pixel });
+        }
+    }
+    (corners.len() > 12).then(|| Detection::of_corners(corners, 2.0))
+}
+
+fn sightings(truth: &StereoCalibration, noise: &mut dyn FnMut() -> f64) -> Vec<Sighting> {
+    let place = Pose { rotation: truth.rotation, translation: truth.translation };
+    let pairs = poses().into_iter().enumerate().filter_map(|(i, pose)| {
+        let seen = [
+            detection(&truth.left, &pose, noise)?,
+            detection(&truth.right, &place.after(&pose), noise)?,
+        ];
+        Some(Sighting { name: format!("pair {i}"), seen: Ok(seen) })
+    });
+    pairs.collect()
+}
+
+fn exactly(model: Model, lens: [Lens; 2], focal: f64) {
+    let truth = truth(lens, focal);
+    let sightings = sightings(&truth, &mut || 0.0);
+    assert!(sightings.len() >= 12, "{}", sightings.len());
+    let Solved { calibration: found, report } =
+        solve(&board(), (640, 480), Options { model, ..Options::default() }, sightings).unwrap();
+    assert!(report.rms_px < 1e-6, "{}", report.rms_px);
+    assert_eq!(report.left_out().count(), 0);
+    for (found, truth) in [(&found.left, &truth.left), (&found.right, &truth.right)] {
+        for i in 0..2 {
+            assert!((found.focal[i] - truth.focal[i]).abs() < 1e-6 * truth.focal[i]);
+            assert!((found.centre[i] - truth.centre[i]).abs() < 1e-6 * truth.centre[i]);
+        }
+        let (found, truth): (&[f64], &[f64]) = match (&found.lens, &truth.lens) {
+            (Lens::Brown(found), Lens::Brown(truth)) => (found, truth),
+            (Lens::Fisheye(found), Lens::Fisheye(truth)) => (found, truth),
+            _ => panic!("another model"),
+        };
+        // Coefficients of a rational lens make up for each other: their ratio is what counts.
+        let tolerance = if model == Model::Rational { 1e-3 } else { 1e-6 };
+        for (found, truth) in found.iter().zip(truth) {
+            assert!((found - truth).abs() < tolerance, "{found} instead of {truth}");
+        }
+    }
+    assert!((found.rotation - truth.rotation).norm() < 1e-7);
+    assert!((found.translation - truth.translation).norm() < 1e-7);
+    assert!((report.baseline_m - truth.translation.norm()).abs() < 1e-7);
+    assert!(report.mean_epipolar_error_px < 1e-5);
+    assert!(report.rectified_row_error_px.p95 < 1e-5);
+}
+
+#[test]
+fn plumb_bob_cameras_are_recovered() {
+    let left = brown(&[-0.27, 0.08, 0.001, -0.0005, -0.01]);
+    let right = brown(&[-0.25, 0.07, -0.0008, 0.0004, 0.02]);
+    exactly(Model::PlumbBob, [left, right], 540.0);
+}
+
+#[test]
+fn a_tele_lens_is_recovered() {
+    exactly(Model::PlumbBob, [brown(&[0.05]), brown(&[0.04, -0.01])], 760.0);
+}
+
+#[test]
+fn rational_cameras_are_recovered() {
+    let left = brown(&[0.3, -0.1, 0.001, -0.0005, 0.02, 0.6, -0.15, 0.05]);
+    let right = brown(&[0.28, -0.09, -0.0008, 0.0004, 0.01, 0.58, -0.13, 0.04]);
+    exactly(Model::Rational, [left, right], 420.0);
+}
+
+#[test]
+fn fisheye_cameras_are_recovered() {
+    let left = Lens::Fisheye([-0.02, 0.004, -0.003, 0.0005]);
+    let right = Lens::Fisheye([-0.018, 0.003, -0.002, 0.0004]);
+    exactly(Model::Fisheye, [left, right], 330.0);
+}
+
+/// Normally distributed numbers from a fixed seed.
+fn noise(sigma: f64) -> impl FnMut() -> f64 {
+    let mut state = 12345u64;
+    move || {
+        let mut uniform = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let sum: f64 = (0..12).map(|_| uniform()).sum();
+        (sum - 6.0) * sigma
+    }
+}
+
+fn lenses() -> [Lens; 2] {
+    [brown(&[-0.27, 0.08]), brown(&[-0.25, 0.07])]
+}
+
+#[test]
+fn noise_of_the_corners_is_the_error_that_is_reported() {
+    let truth = truth(lenses(), 540.0);
+    let mut noise = noise(0.1);
+    let solved =
+        solve(&board(), (640, 480), Options::default(), sightings(&truth, &mut noise)).unwrap();
+    let Solved { calibration: found, report } = solved;
+    // Both coordinates of a point are off by 0.1 px.
+    assert!((report.rms_px - 0.1414).abs() < 0.01, "{}", report.rms_px);
+    let sd = report.focal_sd_px.unwrap();
+    assert!((0.05..2.0).contains(&sd[0]), "{sd:?}");
+    assert!((found.left.focal[0] - truth.left.focal[0]).abs() < 4.0 * sd[0]);
+    let sd = report.baseline_sd_m.unwrap();
+    assert!((1e-6..1e-3).contains(&sd), "{sd}");
+    assert!((report.baseline_m - truth.translation.norm()).abs() < 4.0 * sd);
+    assert_eq!(report.verdict.quality, Quality::Good, "{}", report.verdict);
+}
+
+#[test]
+fn pairs_that_do_not_fit_are_left_out() {
+    let truth = truth(lenses(), 540.0);
+    let mut noise = noise(0.1);
+    let mut all = sightings(&truth, &mut noise);
+    let count = all.len();
+    let clean = solve(&board(), (640, 480), Options::default(), all.clone()).unwrap().report;
+    let seen = |pair: usize| all[pair].seen.clone().unwrap();
+    // The eyes of two pairs are of different moments; one by much, one by 3 mm.
+    let [left, _] = seen(2);
+    let [_, right] = seen(7);
+    let place = Pose { rotation: truth.rotation, translation: truth.translation };
+    let mut shaken = poses()[4];
+    let other = detection(&truth.left, &shaken, &mut noise).unwrap();
+    shaken.translation.y += 0.003;
+    let shaken = detection(&truth.right, &place.after(&shaken), &mut noise).unwrap();
+    // A picture in which the board is bent, and one that is blurred.
+    let [mut bent, straight] = seen(3);
+    for corner in &mut bent.corners {
+        corner.pixel[1] += 0.02 * (corner.pixel[0] - 300.0).powi(2) / 30.0;
+    }
+    let [blurred, sharp] = seen(1);
+    let blurred = Detection::of_corners(blurred.corners, 7.0);
+    let not_found = Reason::NotFound { eye: Some(Eye::Right), seen: NotFound::Nothing };
+    for (name, seen) in [
+        ("mixed", Ok([left, right])),
+        ("shaken", Ok([other, shaken])),
+        ("bent", Ok([bent, straight])),
+        ("blurred", Ok([blurred, sharp])),
+        ("hidden", Err(not_found)),
+    ] {
+        all.insert(all.len() / 2, Sighting { name: name.into(), seen });
+    }
+    let solved = solve(&board(), (640, 480), Options::default(), all).unwrap();
+    let mut out: Vec<_> = solved.report.left_out().map(|(n, r)| (n.to_owned(), r.kind())).collect();
+    out.sort();
+    let expected = [
+        ("bent", "misfit"),
+        ("blurred", "blurred"),
+        ("hidden", "not-found"),
+        ("mixed", "moved"),
+        ("shaken", "moved"),
+    ];
+    assert_eq!(out, expected.map(|(name, kind)| (name.to_owned(), kind)));
+    assert_eq!(solved.report.used(), count);
+    assert!((solved.report.rms_px - clean.rms_px).abs() < 1e-9);
+}
+
+#[test]
+fn too_little_is_refused_with_the_reasons() {
+    let mut pairs = sightings(&truth(lenses(), 540.0), &mut || 0.0);
+    for pair in &mut pairs[2..] {
+        pair.seen = Err(Reason::Alone(Eye::Left));
+    }
+    let error = solve(&board(), (640, 480), Options::default(), pairs).unwrap_err().to_string();
+    assert!(error.starts_with("only 2 of "), "{error}");
+    assert!(error.contains("\n  pair 2: only the left eye has this picture\n"), "{error}");
+    assert!(error.contains("more"), "{error}");
+}
+
+#[test]
+fn one_view_again_and_again_is_no_good_calibration() {
+    let truth = truth(lenses(), 540.0);
+    let pairs = sightings(&truth, &mut noise(0.05));
+    let same: Vec<_> = (0..6).map(|_| pairs[0].clone()).collect();
+    match solve(&board(), (640, 480), Options::default(), same) {
+        Ok(solved) => {
+            assert_ne!(solved.report.verdict.quality, Quality::Good);
+            let words = solved.report.verdict.to_string();
+            assert!(words.contains("third of the left picture"), "{words}");
+            assert!(words.contains("same distance"), "{words}");
+        }
+        Err(error) => assert!(matches!(error, SolveError::Undetermined(_)), "{error}"),
+    }
+}
+
+#[test]
+fn swapped_eyes_are_told() {
+    let truth = truth(lenses(), 540.0);
+    let mut pairs = sightings(&truth, &mut noise(0.05));
+    pairs.iter_mut().for_each(|pair| pair.seen.as_mut().unwrap().reverse());
+    let solved = solve(&board(), (640, 480), Options::default(), pairs).unwrap();
+    assert_eq!(solved.report.verdict.quality, Quality::Bad);
+    assert!(solved.report.verdict.to_string().contains("eyes are swapped"));
+    assert!((solved.calibration.rotation.transpose() - truth.rotation).norm() < 1e-2);
+}
+
+#[test]
+fn a_report_is_one_json_object() {
+    let pairs = sightings(&truth(lenses(), 540.0), &mut noise(0.05));
+    let report = solve(&board(), (640, 480), Options::default(), pairs).unwrap().report;
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["board"], "chessboard:9x6");
+    assert_eq!(json["D1"].as_array().unwrap().len(), 5);
+    assert_eq!(json["verdict"]["quality"], "good");
+    assert_eq!(json["pairs"][0]["left_out"], serde_json::Value::Null);
+    assert!(json["rectified_row_error_px"]["p95"].as_f64().unwrap() < 0.5);
+}

@@ -1,0 +1,186 @@
+//! What a calibration is worth, in words, and what would make it better.
+
+use serde::Serialize;
+
+use super::report::Report;
+
+/// How good a calibration is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Quality {
+    /// Do not use it.
+    Bad,
+    /// Good enough to go on; more pictures would help.
+    Usable,
+    /// Nothing left to wish for.
+    #[default]
+    Good,
+}
+
+/// How good a calibration is and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// In one word.
+    pub quality: Quality,
+    /// Sentences: what was found, and what to do.
+    pub words: Vec<String>,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quality = match self.quality {
+            Quality::Bad => "bad",
+            Quality::Usable => "usable",
+            Quality::Good => "good",
+        };
+        write!(f, "{quality}: {}", self.words.join("; "))
+    }
+}
+
+/// What a verdict is made from.
+pub(super) struct Facts<'a> {
+    pub report: &'a Report,
+    /// Where the left camera's centre lies in the right one's frame, in metres.
+    pub translation: [f64; 3],
+    /// Focal lengths of both cameras in pixels.
+    pub focal: [f64; 2],
+    /// How each board was tilted, in radians.
+    pub tilts: &'a [[f64; 2]],
+    /// The farthest board's distance over the nearest one's.
+    pub spread: f64,
+}
+
+/// Fewer pairs than this are a gamble, fewer than the second could be more.
+const PAIRS: [usize; 2] = [6, 10];
+
+/// A root mean square above this is bad, above the second could be better; pixels.
+const RMS_PX: [f64; 2] = [1.5, 0.8];
+
+/// Rows that disagree by more than this on average spoil matching, by more than the second can be
+/// seen in it; pixels.
+const ROWS_PX: [f64; 2] = [0.6, 0.25];
+
+/// A focal length or a baseline that is known no better than this part of itself is a guess, no
+/// better than the second could be better.
+const KNOWN: [f64; 2] = [0.03, 0.006];
+
+/// Boards tilted by at least this tell the focal length; radians.
+const TILTED: f64 = 0.26;
+
+/// Pairs that must have had the board in each ninth of the picture.
+const PER_NINTH: usize = 1;
+
+impl Verdict {
+    pub(super) fn of(facts: &Facts) -> Verdict {
+        let mut verdict = Verdict::default();
+        verdict.place(facts);
+        verdict.errors(facts);
+        verdict.certainty(facts);
+        verdict.coverage(facts);
+        if verdict.words.is_empty() {
+            let report = facts.report;
+            verdict.words.push(format!(
+                "rows agree within {:.2} px on average, the baseline is known to {:.1} mm, and {} \
+                 pairs cover {:.0} % of the left and {:.0} % of the right picture",
+                report.rectified_row_error_px.mean,
+                1e3 * report.baseline_sd_m.unwrap_or_default(),
+                report.used(),
+                100.0 * report.coverage[0].area(),
+                100.0 * report.coverage[1].area()
+            ));
+        }
+        verdict
+    }
+
+    fn say(&mut self, quality: Quality, words: String) {
+        self.quality = self.quality.min(quality);
+        self.words.push(words);
+    }
+
+    /// Says something where a value is above one of two limits.
+    fn graded(&mut self, value: f64, limits: [f64; 2], words: impl Fn() -> String) {
+        if value > limits[0] || value.is_nan() {
+            self.say(Quality::Bad, words());
+        } else if value > limits[1] {
+            self.say(Quality::Usable, words());
+        }
+    }
+
+    fn place(&mut self, facts: &Facts) {
+        let [x, y, z] = facts.translation;
+        if x.abs() < y.abs().max(z.abs()) {
+            let how = if y.abs() > z.abs() { "above" } else { "behind" };
+            self.say(
+                Quality::Bad,
+                format!("the cameras stand one {how} the other; matching needs them side by side"),
+            );
+        } else if x > 0.0 {
+            self.say(
+                Quality::Bad,
+                "the eyes are swapped: the left camera stands to the right of the right one; give \
+                 the pictures the other way round"
+                    .to_owned(),
+            );
+        }
+    }
+
+    fn errors(&mut self, facts: &Facts) {
+        let report = facts.report;
+        self.graded(report.rms_px, RMS_PX, || {
+            format!(
+                "the corners are off by {:.2} px (RMS): is the board flat and the square's size \
+                 right, or does the lens need another --model?",
+                report.rms_px
+            )
+        });
+        let rows = report.rectified_row_error_px;
+        self.graded(rows.mean, ROWS_PX, || {
+            format!("rows of the two eyes disagree by {:.2} px on average", rows.mean)
+        });
+    }
+
+    fn certainty(&mut self, facts: &Facts) {
+        let report = facts.report;
+        let used = report.used();
+        if used < PAIRS[1] {
+            let quality = if used < PAIRS[0] { Quality::Bad } else { Quality::Usable };
+            let more = PAIRS[1] - used;
+            self.say(quality, format!("only {used} pairs were used; take {more} more or better"));
+        }
+        let sd = report.focal_sd_px.unwrap_or([f64::NAN; 2]);
+        let part = (sd[0] / facts.focal[0]).max(sd[1] / facts.focal[1]);
+        let part = if sd.iter().any(|sd| sd.is_nan()) { f64::NAN } else { part };
+        self.graded(part, KNOWN, || {
+            format!(
+                "the focal length is known to {:.1} % only; tilt the board more, nearer and farther",
+                100.0 * part
+            )
+        });
+        let part = report.baseline_sd_m.unwrap_or(f64::NAN) / report.baseline_m;
+        self.graded(part, KNOWN, || {
+            format!("the baseline is known to {:.1} % only; bring the board nearer", 100.0 * part)
+        });
+        let sides = [(0, "left or right"), (1, "up or down")];
+        for (axis, words) in sides {
+            if !facts.tilts.iter().any(|tilt| tilt[axis].abs() > TILTED) {
+                let words = format!("the board was never tilted {words}; take 3 pairs with it so");
+                self.say(Quality::Usable, words);
+            }
+        }
+        if facts.spread < 1.2 {
+            let words = "the board was always at the same distance; take pairs nearer and farther";
+            self.say(Quality::Usable, words.to_owned());
+        }
+    }
+
+    fn coverage(&mut self, facts: &Facts) {
+        for (eye, coverage) in ["left", "right"].into_iter().zip(&facts.report.coverage) {
+            for part in coverage.missing(PER_NINTH) {
+                let words = format!(
+                    "the board was never in {part} of the {eye} picture; take 3 pairs with it there"
+                );
+                self.say(Quality::Usable, words);
+            }
+        }
+    }
+}

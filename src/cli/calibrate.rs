@@ -1,0 +1,231 @@
+//! The flags of `stereod calibrate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::SourceChoice;
+use super::flags::{Common, FlagLayer};
+use crate::calibration::board::Pattern;
+
+/// Examples below the help.
+pub const EXAMPLES: &str = "\
+Examples:
+  stereod calibrate --print-board --board chessboard:9x6 --square 0.025 -o board.pdf
+  stereod calibrate --left-pictures 'left*.png' --right-pictures 'right*.png' \\
+                    --board chessboard:9x6 --square 0.025 -o stereo.toml
+  stereod calibrate --left left.mp4 --right right.mp4 --board charuco:11x8 --square 0.03 -o stereo.toml
+  stereod calibrate --left 'v4l2src device=/dev/video0' --right 'v4l2src device=/dev/video2' \\
+                    --board chessboard:9x6 --square 0.025 -o stereo.toml     live, with a guided window
+
+A chessboard is named by its inner corners, where four squares meet; a ChArUco board by its squares:
+charuco:11x8[:MARKER/SQUARE[:DICTIONARY]], such as charuco:11x8:0.75:4x4_50. Measure the printed
+squares: --square is the side of one in metres, and the scale of all depth hangs on it.
+
+Take 15 pairs or more: the board in every part of both pictures, near and far, tilted by 20 to 40
+degrees to all four sides, held still, seen whole by both eyes. What does not fit is left out and
+named. `stereod run ... --calibration stereo.toml` uses the result.";
+
+/// What `calibrate` says when it is not told where pairs come from.
+pub const NO_SOURCE: &str = "\
+`calibrate` needs pairs of pictures of a board; choose one:
+
+  --left-pictures 'left*.png' --right-pictures 'right*.png'    pictures, paired by their numbers
+  --left LEFT --right RIGHT                                    two videos or cameras
+  --side-by-side BOTH | --top-bottom BOTH                      one that holds both eyes
+
+or --print-board to print a board. See `stereod calibrate --help`.";
+
+/// What `calibrate` is told.
+#[derive(Clone, Debug, Args)]
+pub struct CalibrateArgs {
+    /// Pictures of the left eye: names, or patterns in quotes ('left*.png')
+    #[arg(long, value_name = "GLOB", num_args = 1.., help_heading = "Source")]
+    #[arg(requires = "right_pictures", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
+    pub left_pictures: Vec<String>,
+
+    /// Pictures of the right eye; those with the same number belong together
+    #[arg(long, value_name = "GLOB", num_args = 1.., help_heading = "Source")]
+    #[arg(requires = "left_pictures", value_hint = ValueHint::FilePath)]
+    pub right_pictures: Vec<String>,
+
+    /// Left eye: a video, a picture pattern (left/%06d.png), a URI, or a GStreamer source (anything
+    /// with `!`, such as a camera)
+    #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["side_by_side", "top_bottom"], help_heading = "Source")]
+    pub left: Option<String>,
+
+    /// Right eye, likewise
+    #[arg(long, value_name = "RIGHT", requires = "left", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["side_by_side", "top_bottom"], help_heading = "Source")]
+    pub right: Option<String>,
+
+    /// One stream that holds the left eye in its left half
+    #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom", help_heading = "Source")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub side_by_side: Option<String>,
+
+    /// One stream that holds the left eye in its upper half
+    #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath, help_heading = "Source")]
+    pub top_bottom: Option<String>,
+
+    /// The board: chessboard:9x6 (inner corners) or charuco:11x8[:MARKER/SQUARE[:DICTIONARY]]
+    #[arg(long, value_name = "BOARD")]
+    pub board: Pattern,
+
+    /// Side of a square in metres, as measured on the print
+    #[arg(long, value_name = "METRES")]
+    pub square: f64,
+
+    /// Side of a ChArUco marker in metres, instead of MARKER/SQUARE
+    #[arg(long, value_name = "METRES")]
+    pub marker: Option<f64>,
+
+    /// The lens: five coefficients, eight for wide angles, or a fisheye
+    #[arg(long, value_name = "MODEL", default_value = "plumb-bob")]
+    pub model: LensModel,
+
+    /// Half the window in pixels that corners are refined in (cornerSubPix's winSize); without it,
+    /// what fits the squares
+    #[arg(long, value_name = "PX", value_parser = clap::value_parser!(u8).range(2..=50))]
+    pub corner_window: Option<u8>,
+
+    /// Use every pair in which the board is found, also those that do not fit the others
+    #[arg(long)]
+    pub keep_all: bool,
+
+    /// The calibration (TOML; `stereod calibration convert` writes other formats), or the board to
+    /// print (.pdf or .svg)
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+
+    /// The whole report as one JSON object; `-` is standard output
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with = "print_board")]
+    pub json: Option<PathBuf>,
+
+    /// Most pairs of a video or a camera to calibrate from; the most different ones are chosen
+    #[arg(long, value_name = "N", default_value_t = 40, conflicts_with = "left_pictures")]
+    #[arg(value_parser = clap::value_parser!(u16).range(3..=500))]
+    pub max_pairs: u16,
+
+    /// Do not open the guided window for cameras
+    #[arg(long, conflicts_with = "window")]
+    pub headless: bool,
+
+    /// Open the guided window also for a recorded video
+    #[arg(long, conflicts_with_all = ["left_pictures", "print_board"])]
+    pub window: bool,
+
+    /// Print the board to scale instead
+    #[arg(long, help_heading = "Printing")]
+    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom"])]
+    pub print_board: bool,
+
+    /// The paper
+    #[arg(long, value_name = "PAGE", default_value = "auto", requires = "print_board")]
+    #[arg(help_heading = "Printing")]
+    pub page: PageSize,
+
+    /// Configuration and logs.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// The lens models that are solved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LensModel {
+    /// Brown-Conrady with five coefficients
+    PlumbBob,
+    /// With eight, for wide angles
+    Rational,
+    /// Kannala-Brandt with four
+    Fisheye,
+}
+
+/// The paper that boards are printed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PageSize {
+    /// The smallest of A4, A3 and the board's own size that the board fits
+    Auto,
+    /// 210 x 297 mm
+    A4,
+    /// 297 x 420 mm
+    A3,
+    /// 8.5 x 11 inches
+    Letter,
+    /// As large as the board with a margin
+    Board,
+}
+
+impl CalibrateArgs {
+    /// The stream that was chosen, if any.
+    pub fn stream(&self) -> Option<SourceChoice> {
+        if let (Some(left), Some(right)) = (&self.left, &self.right) {
+            return Some(SourceChoice::Pair { left: left.clone(), right: right.clone() });
+        }
+        let side_by_side = self.side_by_side.clone().map(SourceChoice::SideBySide);
+        side_by_side.or_else(|| self.top_bottom.clone().map(SourceChoice::TopBottom))
+    }
+
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        layer.put("window", "mode", "--headless", self.headless.then_some("off"));
+        layer.put("window", "mode", "--window", self.window.then_some("on"));
+        layer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: CalibrateArgs,
+    }
+
+    fn parse(arguments: &str) -> Result<CalibrateArgs, clap::Error> {
+        let always = "x --board chessboard:9x6 --square 0.025 -o out.toml ";
+        let all = format!("{always}{arguments}");
+        Only::try_parse_from(all.split_whitespace()).map(|only| only.args)
+    }
+
+    #[test]
+    fn one_source_at_a_time() {
+        for wrong in [
+            "--left a",
+            "--left-pictures a",
+            "--left-pictures a --right-pictures b --left c --right d",
+            "--left a --right b --side-by-side c",
+            "--side-by-side a --top-bottom b",
+            "--print-board --left a --right b",
+            "--print-board --left-pictures a --right-pictures b",
+            "--print-board --json a",
+            "--page a4 --left a --right b",
+            "--left a --right b --headless --window",
+            "--left a --right b --max-pairs 2",
+            "--board cheese:9x6",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        let stream = |arguments: &str| parse(arguments).unwrap().stream();
+        assert_eq!(stream(""), None);
+        assert_eq!(stream("--side-by-side a"), Some(SourceChoice::SideBySide("a".into())));
+        assert_eq!(stream("--top-bottom a"), Some(SourceChoice::TopBottom("a".into())));
+        let pair = SourceChoice::Pair { left: "a".into(), right: "b".into() };
+        assert_eq!(stream("--left a --right b"), Some(pair));
+    }
+
+    #[test]
+    fn a_shell_may_expand_patterns() {
+        let args = parse("--left-pictures l1.png l2.png --right-pictures r1.png r2.png").unwrap();
+        assert_eq!(args.left_pictures, ["l1.png", "l2.png"]);
+        assert_eq!(args.right_pictures.len(), 2);
+    }
+}

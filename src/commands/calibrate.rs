@@ -1,0 +1,136 @@
+//! `stereod calibrate`: two cameras from pictures of a board; and boards to print.
+
+mod pictures;
+mod report;
+mod stream;
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use anyhow::Context;
+
+use super::{Error, load, print};
+use crate::calibration::board::Board;
+use crate::calibration::board::detect::Detector;
+use crate::calibration::format::{self, Format};
+use crate::calibration::solve::{self, Model, Options, SolveError, Solved};
+use crate::cli::calibrate::{CalibrateArgs, LensModel, NO_SOURCE, PageSize};
+use crate::sink::board::{self, Page};
+use crate::sink::files;
+
+/// Runs the command.
+///
+/// # Errors
+/// What is wrong with the arguments; what cannot be read or written; that the pairs do not determine
+/// the cameras.
+pub fn run(args: CalibrateArgs) -> Result<(), Error> {
+    let loaded = load(&args.common, args.flags())?;
+    let board = board_of(&args)?;
+    if args.print_board {
+        return print_board(&board, &args);
+    }
+    for output in [Some(&args.output), args.json.as_ref()].into_iter().flatten() {
+        if output.is_dir() {
+            let message = format!("cannot write {}: it is a folder; name a file", output.display());
+            return Err(Error::usage(message));
+        }
+    }
+    if files::extension(&args.output) != "toml" {
+        return Err(Error::usage(format!(
+            "{}: a calibration is written as .toml; `stereod calibration convert` makes other formats \
+             of it",
+            args.output.display()
+        )));
+    }
+    let solved = if !args.left_pictures.is_empty() {
+        let found = pictures::look_at(&args, board)?;
+        solve::solve(&board, found.size, options(&args), found.sightings)
+    } else {
+        let stream = args.stream().ok_or_else(|| Error::usage(NO_SOURCE))?;
+        stream::calibrate(&args, &loaded, board, &stream)?
+    };
+    finish(&args, solved.map_err(no_calibration)?)
+}
+
+fn no_calibration(error: SolveError) -> Error {
+    Error::Failed(anyhow::Error::new(error).context("no calibration"))
+}
+
+/// Writes what was found, and says how good it is.
+fn finish(args: &CalibrateArgs, solved: Solved) -> Result<(), Error> {
+    let text = in_own_format(&solved)?;
+    files::write_whole(&args.output, text.as_bytes())?;
+    let json = || serde_json::to_string_pretty(&solved.report).context("the report");
+    match &args.json {
+        Some(path) if path == Path::new("-") => return print(format!("{}\n", json()?)),
+        Some(path) => files::write_whole(path, format!("{}\n", json()?).as_bytes())?,
+        None => {}
+    }
+    print(report::in_words(&solved, &args.output))
+}
+
+/// The calibration as a file of our own format.
+fn in_own_format(solved: &Solved) -> Result<String, Error> {
+    let report = &solved.report;
+    let (year, month, day) = files::date(SystemTime::now());
+    let notes = format::Report {
+        made_by: Some(format!("stereod {}", env!("CARGO_PKG_VERSION"))),
+        date: Some(format!("{year:04}-{month:02}-{day:02}")),
+        rms_px: Some(report.rms_px),
+        epipolar_error_px: Some(report.mean_epipolar_error_px),
+        pairs: Some(report.used()),
+    };
+    let texts = format::render(&solved.calibration, &notes, Format::Own)?;
+    Ok(texts.concat())
+}
+
+fn board_of(args: &CalibrateArgs) -> Result<Board, Error> {
+    let mut pattern = args.board;
+    if let Some(marker) = args.marker {
+        pattern = pattern
+            .with_marker_ratio(marker / args.square)
+            .map_err(|error| Error::usage(format!("--marker: {error}")))?;
+    }
+    Board::new(pattern, args.square).map_err(|error| Error::usage(format!("--square: {error}")))
+}
+
+fn options(args: &CalibrateArgs) -> Options {
+    let model = match args.model {
+        LensModel::PlumbBob => Model::PlumbBob,
+        LensModel::Rational => Model::Rational,
+        LensModel::Fisheye => Model::Fisheye,
+    };
+    Options { model, keep_all: args.keep_all }
+}
+
+fn detector(args: &CalibrateArgs, board: Board) -> Detector {
+    Detector::new(board).with_window(args.corner_window.map(usize::from))
+}
+
+fn print_board(board: &Board, args: &CalibrateArgs) -> Result<(), Error> {
+    let page = match args.page {
+        PageSize::Auto => None,
+        PageSize::A4 => Some(Page::A4),
+        PageSize::A3 => Some(Page::A3),
+        PageSize::Letter => Some(Page::Letter),
+        PageSize::Board => Some(Page::Board),
+    };
+    let sheet = board::Sheet::new(board, page).map_err(Error::usage)?;
+    let content = match files::extension(&args.output).as_str() {
+        "svg" => board::svg(&sheet).into_bytes(),
+        "pdf" => board::pdf(&sheet),
+        _ => {
+            return Err(Error::usage(format!(
+                "{}: a board is printed as .pdf or .svg",
+                args.output.display()
+            )));
+        }
+    };
+    files::write_whole(&args.output, &content)?;
+    print(format!(
+        "{}: {} on {}; print it at 100 % (no fitting to the page), and measure the ruler\n",
+        args.output.display(),
+        board.pattern,
+        sheet.paper()
+    ))
+}

@@ -1,0 +1,224 @@
+//! Pairs of picture files: which belong together, and what is seen in them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use indicatif::ProgressBar;
+
+use super::super::Error;
+use super::report::progress_bar;
+use crate::calibration::board::Board;
+use crate::calibration::board::detect::Detector;
+use crate::calibration::solve::{Reason, Sighting, fit};
+use crate::cli::calibrate::CalibrateArgs;
+use crate::frame::{Eye, Image};
+use crate::sink::files;
+use crate::source::still::read_still;
+
+/// What was found in all pictures.
+pub(super) struct Found {
+    /// Width and height of the pictures.
+    pub(super) size: (usize, usize),
+    /// Every pair.
+    pub(super) sightings: Vec<Sighting>,
+}
+
+/// A pair's files; one of them may be missing.
+type Files = [Option<PathBuf>; 2];
+
+/// Looks for the board in every pair.
+///
+/// # Errors
+/// Where no picture can be used at all, or it is not clear which belong together.
+pub(super) fn look_at(args: &CalibrateArgs, board: Board) -> Result<Found, Error> {
+    let eyes = [
+        expand(&args.left_pictures, "--left-pictures")?,
+        expand(&args.right_pictures, "--right-pictures")?,
+    ];
+    for output in [Some(&args.output), args.json.as_ref()].into_iter().flatten() {
+        let inputs = eyes.iter().flatten().map(PathBuf::as_path);
+        files::refuse_input(output, inputs).map_err(Error::Usage)?;
+    }
+    let pairs = pair_up(eyes)?;
+    let detector = super::detector(args, board);
+    let bar = progress_bar(Some(pairs.len() as u64), args.common.quiet, "pairs");
+    let seen: Vec<_> = pairs.iter().map(|files| look_at_pair(&detector, files, &bar)).collect();
+    bar.finish_and_clear();
+    crate::telemetry::logs::write_above(None);
+    let sizes = || seen.iter().filter_map(|(_, sizes, _)| *sizes);
+    let usual = usual(sizes().flatten()).ok_or_else(|| {
+        let reasons: Vec<String> = seen
+            .iter()
+            .filter_map(|(name, _, seen)| Some(format!("\n  {name}: {}", seen.as_ref().err()?)))
+            .take(5)
+            .collect();
+        Error::Failed(anyhow::anyhow!("no pair of pictures can be read:{}", reasons.concat()))
+    })?;
+    let sightings = seen.into_iter().map(|(name, sizes, seen)| {
+        let eyes = [Eye::Left, Eye::Right].into_iter().zip(sizes.into_iter().flatten());
+        let other = eyes.into_iter().find(|(_, size)| *size != usual);
+        let seen = match other {
+            Some((eye, size)) => Err(Reason::Size { eye, size, usual }),
+            None => seen,
+        };
+        Sighting { name, seen }
+    });
+    Ok(Found { size: usual, sightings: sightings.collect() })
+}
+
+type Looked = (
+    String,
+    Option<[(usize, usize); 2]>,
+    Result<[crate::calibration::board::detect::Detection; 2], Reason>,
+);
+
+fn look_at_pair(detector: &Detector, files: &Files, bar: &ProgressBar) -> Looked {
+    bar.inc(1);
+    let name = |path: &Option<PathBuf>| -> Option<String> {
+        Some(path.as_deref()?.file_name()?.to_string_lossy().into_owned())
+    };
+    let names: Vec<String> = files.iter().filter_map(name).collect();
+    let name = names.join(" + ");
+    let [Some(left), Some(right)] = files else {
+        let eye = if files[0].is_some() { Eye::Left } else { Eye::Right };
+        return (name, None, Err(Reason::Alone(eye)));
+    };
+    let read = |path: &Path| -> Result<Image, Reason> {
+        read_still(path).map_err(|error| Reason::Unreadable(format!("{error:#}")))
+    };
+    let (left, right) = match (read(left), read(right)) {
+        (Ok(left), Ok(right)) => (left, right),
+        (Err(reason), _) | (_, Err(reason)) => return (name, None, Err(reason)),
+    };
+    let sizes = [&left, &right].map(|image| (image.width(), image.height()));
+    let seen = fit(&detector.detect_pair(&left, &right));
+    match &seen {
+        Ok(_) => tracing::debug!("{name}: the board is seen"),
+        Err(reason) => tracing::debug!("{name}: {reason}"),
+    }
+    (name, Some(sizes), seen)
+}
+
+/// The files that names and patterns stand for, each once, by name.
+fn expand(patterns: &[String], flag: &str) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for pattern in patterns {
+        // A name may hold brackets that no pattern is meant by.
+        if Path::new(pattern).exists() {
+            files.push(PathBuf::from(pattern));
+            continue;
+        }
+        let found = glob::glob(pattern)
+            .map_err(|error| Error::usage(format!("{flag}: {pattern}: {error}")))?;
+        let before = files.len();
+        files.extend(found.filter_map(Result::ok).filter(|path| path.is_file()));
+        if files.len() == before {
+            return Err(Error::usage(format!("{flag}: no file is called {pattern}")));
+        }
+    }
+    let mut seen = HashSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    Ok(files)
+}
+
+/// The last number in a file's name, without leading zeros.
+fn number(path: &Path) -> Option<String> {
+    let stem = path.file_stem()?.to_string_lossy().into_owned();
+    let digits = stem.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
+    let digits = digits.trim_start_matches('0');
+    Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
+}
+
+/// Files with the same number belong together. Where numbers do not tell one picture of an eye from
+/// another, their order decides.
+fn pair_up(eyes: [Vec<PathBuf>; 2]) -> Result<Vec<Files>, Error> {
+    let numbered = |files: &[PathBuf]| -> Option<HashMap<String, PathBuf>> {
+        let all: Option<HashMap<_, _>> =
+            files.iter().map(|file| Some((number(file)?, file.clone()))).collect();
+        all.filter(|all| all.len() == files.len())
+    };
+    if let (Some(left), Some(mut right)) = (numbered(&eyes[0]), numbered(&eyes[1]))
+        && left.keys().any(|number| right.contains_key(number))
+    {
+        let mut pairs: Vec<(String, Files)> = left
+            .into_iter()
+            .map(|(number, file)| {
+                let partner = right.remove(&number);
+                (number, [Some(file), partner])
+            })
+            .collect();
+        pairs.extend(right.into_iter().map(|(number, file)| (number, [None, Some(file)])));
+        // Numbers may be longer than any integer: by length, then digit by digit.
+        pairs.sort_by(|(a, _), (b, _)| (a.len(), a).cmp(&(b.len(), b)));
+        return Ok(pairs.into_iter().map(|(_, files)| files).collect());
+    }
+    let [left, right] = eyes;
+    if left.len() != right.len() {
+        return Err(Error::usage(format!(
+            "{} left and {} right pictures cannot be paired by the numbers in their names; number \
+             them alike (left01.png, right01.png), or give as many of each",
+            left.len(),
+            right.len()
+        )));
+    }
+    Ok(left.into_iter().zip(right).map(|(left, right)| [Some(left), Some(right)]).collect())
+}
+
+/// The size that most pictures have.
+fn usual(sizes: impl Iterator<Item = (usize, usize)>) -> Option<(usize, usize)> {
+    let mut counts: HashMap<_, usize> = HashMap::new();
+    sizes.for_each(|size| *counts.entry(size).or_default() += 1);
+    counts.into_iter().max_by_key(|&(size, count)| (count, size)).map(|(size, _)| size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(pairs: &[Files]) -> Vec<String> {
+        let name = |file: &Option<PathBuf>| {
+            file.as_ref().map_or_else(|| "-".to_owned(), |file| file.display().to_string())
+        };
+        pairs.iter().map(|[left, right]| format!("{} {}", name(left), name(right))).collect()
+    }
+
+    fn pairs(left: &[&str], right: &[&str]) -> Result<Vec<Files>, Error> {
+        pair_up([left, right].map(|names| names.iter().map(PathBuf::from).collect()))
+    }
+
+    #[test]
+    fn numbers_pair_pictures() {
+        let found =
+            pairs(&["a/l10.png", "a/l2.png", "a/l3.png"], &["b/r02.png", "b/r10.png", "b/r7.png"]);
+        assert_eq!(
+            names(&found.unwrap()),
+            ["a/l2.png b/r02.png", "a/l3.png -", "- b/r7.png", "a/l10.png b/r10.png"]
+        );
+        let stamps = pairs(&["1403715273262142976.png"], &["1403715273262142976.png"]).unwrap();
+        assert_eq!(stamps.len(), 1);
+    }
+
+    #[test]
+    fn order_pairs_what_numbers_do_not() {
+        let found = pairs(&["a_cam0.png", "b_cam0.png"], &["a_cam1.png", "b_cam1.png"]).unwrap();
+        assert_eq!(names(&found), ["a_cam0.png a_cam1.png", "b_cam0.png b_cam1.png"]);
+        let error = pairs(&["a.png", "b.png"], &["a.png"]).unwrap_err();
+        assert!(error.to_string().contains("number them alike"), "{error}");
+        assert_eq!(error.exit_status(), 2);
+    }
+
+    #[test]
+    fn patterns_and_names_are_expanded_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["l1.png", "l2.png", "l[3].png"] {
+            std::fs::write(at(name), "x").unwrap();
+        }
+        let files =
+            expand(&[at("l*.png"), at("l1.png"), at("l[3].png")], "--left-pictures").unwrap();
+        assert_eq!(files.len(), 3);
+        let error = expand(&[at("r*.png")], "--right-pictures").unwrap_err();
+        assert!(error.to_string().contains("r*.png") && error.exit_status() == 2, "{error}");
+        assert!(expand(&["a***b".into()], "--left-pictures").is_err());
+    }
+}

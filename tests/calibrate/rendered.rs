@@ -1,0 +1,120 @@
+//! Rendered boards before known cameras.
+
+use std::time::Duration;
+
+use stereod::calibration::board::Board;
+
+use super::scene::{Eye, Painter, Stand, eyes, save, small_eyes, stands};
+use super::*;
+
+fn painters(board: &Board, eyes: &[Eye; 2]) -> [Painter; 2] {
+    [Painter::new(&eyes[0], board), Painter::new(&eyes[1], board)]
+}
+
+/// Checks that the cameras were found again.
+fn check(found: &Value, eyes: &[Eye; 2], part: f64) {
+    for (eye, camera) in eyes.iter().zip(["K1", "K2"]) {
+        close(number(found, &format!("/{camera}/0/0")), eye.focal, part, "focal length");
+        for axis in 0..2 {
+            let centre = number(found, &format!("/{camera}/{axis}/2"));
+            let off = (centre - eye.centre[axis]).abs();
+            assert!(off < part * eye.focal, "{camera}: centre {centre}, off by {off}");
+        }
+    }
+    close(number(found, "/baseline_m"), eyes[1].translation.norm(), part, "baseline");
+    assert!(number(found, "/rectified_row_error_px/mean") < 0.15, "{found}");
+}
+
+#[test]
+fn charuco_boards_that_leave_the_picture_give_the_cameras_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new("charuco:11x8".parse().unwrap(), 0.045).unwrap();
+    let eyes = eyes();
+    let [left, right] = painters(&board, &eyes);
+    for (i, stand) in stands().iter().enumerate() {
+        save(&left.paint(stand), &folder.path().join(format!("l{i:02}.png")));
+        save(&right.paint(stand), &folder.path().join(format!("r{i:02}.png")));
+    }
+    let arguments =
+        ["--left-pictures", "l*.png", "--right-pictures", "r*.png", "--square", "0.045"];
+    let found = report(folder.path(), &[&arguments[..], &["--board", "charuco:11x8"]].concat());
+    check(&found, &eyes, 0.003);
+    assert!(found["pairs_used"].as_u64().unwrap() >= 16, "{:?}", left_out(&found));
+    assert_eq!(found["verdict"]["quality"], "good", "{}", found["verdict"]);
+    // What was written is a calibration that the rest of the program reads.
+    let output = Command::new(env!("CARGO_BIN_EXE_stereod"))
+        .args(["calibration", "show", "out.toml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+
+    // The same board with the markers of another dictionary is not found, and that is said.
+    let wrong = ["--board", "charuco:11x8:0.75:6x6_250", "-o", "wrong.toml"];
+    let (status, _, stderr) = run(folder.path(), &[&arguments[..], &wrong].concat());
+    assert_eq!(status, 1);
+    assert!(stderr.contains("not the markers of this board"), "{stderr}");
+}
+
+/// A hand that moves a board from stand to stand and holds it still there.
+fn motion(stands: &[Stand]) -> Vec<Stand> {
+    const HELD: usize = 8;
+    const MOVING: usize = 6;
+    let mut path = Vec::new();
+    for (stand, next) in stands.iter().zip(stands.iter().cycle().skip(1)) {
+        path.extend([*stand; HELD]);
+        path.extend((1..MOVING).map(|i| stand.towards(next, i as f64 / MOVING as f64)));
+    }
+    path
+}
+
+fn write_videos(folder: &Path, stands: &[Stand], eyes: &[Eye; 2], board: &Board) -> usize {
+    let path = motion(stands);
+    for (painter, name) in painters(board, eyes).iter().zip(["l.mkv", "r.mkv"]) {
+        let frames = path.iter().enumerate().map(|(i, stand)| {
+            (painter.paint(stand), Duration::from_nanos(i as u64 * 1_000_000_000 / 30))
+        });
+        let coding = "avenc_ffv1 ! matroskamux";
+        videos::write(&folder.join(name), &frames.collect::<Vec<_>>(), 30, coding);
+    }
+    path.len()
+}
+
+#[test]
+fn still_and_different_pairs_of_a_video_are_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let eyes = small_eyes();
+    write_videos(folder.path(), &stands(), &eyes, &board);
+    let arguments =
+        ["--left", "l.mkv", "--right", "r.mkv", "--board", "chessboard:8x5", "--square", "0.04"];
+    let found = report(folder.path(), &arguments);
+    check(&found, &eyes, 0.006);
+    // One of every stand that both eyes see whole, none from the way between two.
+    let used = found["pairs_used"].as_u64().unwrap();
+    assert!((10..=18).contains(&used), "{used}");
+    for pair in found["pairs"].as_array().unwrap() {
+        let name = pair["name"].as_str().unwrap();
+        let number: usize = name.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(number % 13 < 9, "{name} was taken while the board moved");
+    }
+    let fewer = report(folder.path(), &[&arguments[..], &["--max-pairs", "7"]].concat());
+    assert_eq!(fewer["pairs"].as_array().unwrap().len(), 7);
+}
+
+#[test]
+fn numbered_pictures_as_a_stream_may_be_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let eyes = small_eyes();
+    let [left, right] = painters(&board, &eyes);
+    for (i, stand) in stands().iter().enumerate() {
+        let (left, right) = (left.paint(stand), right.paint(stand));
+        let both = stereod::frame::Image::from_fn(960, 360, |x, y| {
+            if x < 480 { left.row(y)[x] } else { right.row(y)[x - 480] }
+        });
+        save(&both, &folder.path().join(format!("{i:03}.png")));
+    }
+    let arguments = ["--side-by-side", "%03d.png", "--board", "chessboard:8x5", "--square", "0.04"];
+    check(&report(folder.path(), &arguments), &eyes, 0.006);
+}

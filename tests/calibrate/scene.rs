@@ -1,0 +1,186 @@
+//! Two known cameras that see a known board, rendered: what `stereod calibrate` has to find again.
+
+use nalgebra::{Matrix3, Rotation3, Vector3};
+use stereod::calibration::board::Board;
+use stereod::frame::Image;
+
+/// Samples along each side of a pixel.
+const SAMPLES: usize = 3;
+
+/// Pixels of the printed board a square; markers of 0.75 squares have modules of whole pixels.
+const PRINT: usize = 48;
+
+/// A camera with two coefficients of radial distortion.
+#[derive(Clone)]
+pub struct Eye {
+    pub size: (usize, usize),
+    pub focal: f64,
+    pub centre: [f64; 2],
+    pub radial: [f64; 2],
+    /// From the left camera's frame to this one's.
+    pub rotation: Matrix3<f64>,
+    pub translation: Vector3<f64>,
+}
+
+/// Both eyes of the tests: 640x480, 120 mm apart.
+pub fn eyes() -> [Eye; 2] {
+    let left = Eye {
+        size: (640, 480),
+        focal: 560.0,
+        centre: [324.0, 237.0],
+        radial: [-0.18, 0.05],
+        rotation: Matrix3::identity(),
+        translation: Vector3::zeros(),
+    };
+    let right = Eye {
+        focal: 566.0,
+        centre: [314.5, 243.0],
+        radial: [-0.17, 0.045],
+        rotation: *Rotation3::new(Vector3::new(0.006, -0.02, 0.004)).matrix(),
+        translation: Vector3::new(-0.12, 0.001, 0.002),
+        ..left.clone()
+    };
+    [left, right]
+}
+
+/// The same eyes with smaller pictures.
+pub fn small_eyes() -> [Eye; 2] {
+    eyes().map(|eye| Eye {
+        size: (480, 360),
+        focal: eye.focal * 0.75,
+        centre: eye.centre.map(|at| (at + 0.5) * 0.75 - 0.5),
+        ..eye
+    })
+}
+
+/// Where a board stands: its middle in the left camera's frame in metres, and how it is turned
+/// (rotation vector).
+#[derive(Clone, Copy)]
+pub struct Stand {
+    pub middle: [f64; 3],
+    pub turn: [f64; 3],
+}
+
+impl Stand {
+    /// On the way from one stand to another.
+    pub fn towards(&self, other: &Stand, part: f64) -> Stand {
+        let mix = |a: [f64; 3], b: [f64; 3]| [0, 1, 2].map(|i| a[i] + (b[i] - a[i]) * part);
+        Stand { middle: mix(self.middle, other.middle), turn: mix(self.turn, other.turn) }
+    }
+}
+
+/// Stands that a careful person would choose: every part of the picture, all tilts, near and far.
+pub fn stands() -> Vec<Stand> {
+    let places = [-1.0, 0.0, 1.0];
+    let turns = [[0.0, 0.5], [0.5, 0.0], [0.0, -0.5], [-0.5, 0.0], [0.35, 0.35]];
+    let mut stands = Vec::new();
+    for (i, depth) in [0.62, 0.9].into_iter().enumerate() {
+        for (j, (x, y)) in places.iter().flat_map(|y| places.map(|x| (x, *y))).enumerate() {
+            let [rx, ry] = turns[(i * 9 + j) % turns.len()];
+            let reach = if i == 0 { [0.13, 0.10] } else { [0.27, 0.22] };
+            stands.push(Stand {
+                middle: [0.05 + x * reach[0], y * reach[1], depth + 0.04 * (j % 3) as f64],
+                turn: [rx, ry, 0.1 * (j % 4) as f64 - 0.15],
+            });
+        }
+    }
+    stands
+}
+
+/// Renders a board for one eye.
+pub struct Painter {
+    size: (usize, usize),
+    /// Directions of all samples in the left camera's frame, and the eye's centre there.
+    rays: Vec<Vector3<f32>>,
+    centre: Vector3<f64>,
+    print: Vec<u8>,
+    print_size: (usize, usize),
+    board: Board,
+}
+
+impl Painter {
+    pub fn new(eye: &Eye, board: &Board) -> Self {
+        let (width, height) = eye.size;
+        let back = eye.rotation.transpose();
+        let mut rays = Vec::with_capacity(width * height * SAMPLES * SAMPLES);
+        for i in 0..width * height {
+            for sample in 0..SAMPLES * SAMPLES {
+                let offset = |part: usize| (part as f64 + 0.5) / SAMPLES as f64 - 0.5;
+                let x = ((i % width) as f64 + offset(sample % SAMPLES) - eye.centre[0]) / eye.focal;
+                let y = ((i / width) as f64 + offset(sample / SAMPLES) - eye.centre[1]) / eye.focal;
+                // The lens backwards, by fixed-point iteration.
+                let (mut u, mut v) = (x, y);
+                for _ in 0..20 {
+                    let r2 = u * u + v * v;
+                    let scale = 1.0 + r2 * (eye.radial[0] + r2 * eye.radial[1]);
+                    (u, v) = (x / scale, y / scale);
+                }
+                rays.push((back * Vector3::new(u, v, 1.0)).cast());
+            }
+        }
+        let (squares_x, squares_y) = board.pattern.squares();
+        let print_size = (squares_x * PRINT, squares_y * PRINT);
+        let mut print = vec![255; print_size.0 * print_size.1];
+        for ink in board.ink() {
+            let at = |length: f64| (length / board.square_m * PRINT as f64).round() as usize;
+            for y in at(ink.y)..at(ink.y + ink.height) {
+                print[y * print_size.0..][at(ink.x)..at(ink.x + ink.width)].fill(0);
+            }
+        }
+        let centre = -(back * eye.translation);
+        Self { size: eye.size, rays, centre, print, print_size, board: *board }
+    }
+
+    /// The board at a stand, before a grey wall, a little soft as through a lens.
+    pub fn paint(&self, stand: &Stand) -> Image {
+        let (width, height) = self.size;
+        let turn = *Rotation3::new(Vector3::from(stand.turn)).matrix();
+        let (board_width, board_height) = self.board.size_m();
+        let corner = Vector3::from(stand.middle)
+            - turn * Vector3::new(board_width / 2.0, board_height / 2.0, 0.0);
+        // Board coordinates of centre + t * ray: linear in both.
+        let back = turn.transpose();
+        let from: Vector3<f32> = (back * (self.centre - corner)).cast();
+        let back: Matrix3<f32> = back.cast();
+        let scale = PRINT as f32 / self.board.square_m as f32;
+        let border = 0.4 * PRINT as f32;
+        let level = |ray: &Vector3<f32>| -> u32 {
+            let ray = back * ray;
+            let along = -from.z / ray.z;
+            let (u, v) = ((from.x + along * ray.x) * scale, (from.y + along * ray.y) * scale);
+            let (w, h) = (self.print_size.0 as f32, self.print_size.1 as f32);
+            let on = |u: f32, v: f32, b: f32| u >= -b && v >= -b && u < w + b && v < h + b;
+            if along <= 0.0 || !on(u, v, border) {
+                return 110;
+            }
+            if !on(u, v, 0.0) {
+                return 215;
+            }
+            let ink = self.print[v as usize * self.print_size.0 + u as usize];
+            if ink == 0 { 35 } else { 215 }
+        };
+        let per_pixel = SAMPLES * SAMPLES;
+        let sharp: Vec<u32> = self
+            .rays
+            .chunks_exact(per_pixel)
+            .map(|rays| rays.iter().map(level).sum::<u32>() * 16 / per_pixel as u32)
+            .collect();
+        Image::from_fn(width, height, |x, y| {
+            let mut sum = 0;
+            for (dy, wy) in [(-1i32, 1), (0, 2), (1, 1)] {
+                for (dx, wx) in [(-1i32, 1), (0, 2), (1, 1)] {
+                    let column = (x as i32 + dx).clamp(0, width as i32 - 1) as usize;
+                    let row = (y as i32 + dy).clamp(0, height as i32 - 1) as usize;
+                    sum += wx * wy * sharp[row * width + column];
+                }
+            }
+            (sum / 256) as u8
+        })
+    }
+}
+
+/// Writes a picture as PNG.
+pub fn save(image: &Image, path: &std::path::Path) {
+    let (width, height) = (image.width() as u32, image.height() as u32);
+    image::GrayImage::from_raw(width, height, image.pixels().to_vec()).unwrap().save(path).unwrap();
+}
