@@ -1,7 +1,7 @@
 //! Both eyes' maps, and what depth is computed from once they are applied.
 
 use super::bouguet::RectifyError;
-use super::{Lens, RectifyMap, StereoCalibration};
+use super::{Lens, Rectification, RectifyMap, StereoCalibration};
 use crate::frame::{Eye, Image, StereoGeometry, StereoPair};
 
 /// Turns the pictures of two cameras into a rectified pair.
@@ -12,24 +12,35 @@ pub struct Rectifier {
     geometry: StereoGeometry,
 }
 
+impl StereoCalibration {
+    /// The rectification that is applied. Without `alpha` it is the one that the calibration
+    /// prescribes; where it prescribes none, it is computed with alpha 0 (for two fisheye lenses: with
+    /// the cameras' own focal length). With `alpha` it is computed in any case, for rectified pictures
+    /// of the left camera's size: see [`StereoCalibration::rectify`]; -1 is OpenCV's default there, the
+    /// cameras' own focal length.
+    ///
+    /// # Errors
+    /// Those of [`StereoCalibration::rectify`].
+    pub fn rectified(&self, alpha: Option<f64>) -> Result<Rectification, RectifyError> {
+        let fisheye = [&self.left, &self.right].iter().all(|c| matches!(c.lens, Lens::Fisheye(_)));
+        let compute = |alpha| self.rectify(alpha, (self.left.width, self.left.height));
+        match (alpha, &self.rectification) {
+            (None, Some(prescribed)) => Ok(prescribed.clone()),
+            (None, None) => compute((!fisheye).then_some(0.0)),
+            (Some(-1.0), _) => compute(None),
+            (Some(alpha), _) => compute(Some(alpha)),
+        }
+    }
+}
+
 impl Rectifier {
-    /// Of a calibration. Without `alpha` the rectification is the one that the calibration
-    /// prescribes; where it prescribes none, it is computed with alpha 0 (for two fisheye lenses: with the cameras' own focal length). With `alpha` it is computed
-    /// in any case, for rectified pictures of the left camera's size: see
-    /// [`StereoCalibration::rectify`]; -1 is OpenCV's default there, the cameras' own focal length.
+    /// Of a calibration, with the rectification of [`StereoCalibration::rectified`].
     ///
     /// # Errors
     /// Those of [`StereoCalibration::rectify`], and a rectification that shows nothing.
     pub fn new(calibration: &StereoCalibration, alpha: Option<f64>) -> Result<Self, RectifyError> {
         let (left, right) = (&calibration.left, &calibration.right);
-        let fisheye = [left, right].iter().all(|c| matches!(c.lens, Lens::Fisheye(_)));
-        let compute = |alpha| calibration.rectify(alpha, (left.width, left.height));
-        let rectification = match (alpha, &calibration.rectification) {
-            (None, Some(prescribed)) => prescribed.clone(),
-            (None, None) => compute((!fisheye).then_some(0.0))?,
-            (Some(-1.0), _) => compute(None)?,
-            (Some(alpha), _) => compute(Some(alpha))?,
-        };
+        let rectification = calibration.rectified(alpha)?;
         let size = (rectification.width, rectification.height);
         let (left, right) = std::thread::scope(|scope| {
             let left = scope.spawn(|| RectifyMap::new(left, &rectification.left, size));
