@@ -32,7 +32,7 @@ MAY_KNOW = {
     "pipeline": PARTS | {"pace"},
     "settings": PARTS,
     "cli": PARTS | {"settings"},
-    "commands": PARTS | {"settings", "cli", "pipeline"},
+    "commands": PARTS | {"settings", "cli", "pipeline", "pace"},
     "main": PARTS | {"settings", "cli", "commands", "pipeline"},
     "lib": PARTS | {"settings", "cli", "commands", "pipeline"},
 }

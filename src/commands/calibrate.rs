@@ -1,7 +1,9 @@
 //! `stereod calibrate`: two cameras from pictures of a board; and boards to print.
 
+mod guided;
 mod pictures;
 mod report;
+mod session;
 mod stream;
 
 use std::path::Path;

@@ -122,7 +122,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
 }
 
 /// A window where there is a display and one is wanted.
-fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
+pub(super) fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
     if mode == WindowMode::Off {
         return Ok(None);
     }

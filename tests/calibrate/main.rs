@@ -8,6 +8,10 @@ mod usage;
 #[path = "../ingest/videos.rs"]
 #[allow(dead_code, reason = "only the writer is used here")]
 mod videos;
+mod window;
+#[path = "../window_support/mod.rs"]
+#[allow(dead_code, reason = "only the screen is used here")]
+mod window_support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -56,20 +56,18 @@ fn charuco_boards_that_leave_the_picture_give_the_cameras_back() {
     assert!(stderr.contains("not the markers of this board"), "{stderr}");
 }
 
-/// A hand that moves a board from stand to stand and holds it still there.
-fn motion(stands: &[Stand]) -> Vec<Stand> {
-    const HELD: usize = 8;
+/// A hand that moves a board from stand to stand and holds it still there for so many frames.
+pub fn motion(stands: &[Stand], held: usize) -> Vec<Stand> {
     const MOVING: usize = 6;
     let mut path = Vec::new();
     for (stand, next) in stands.iter().zip(stands.iter().cycle().skip(1)) {
-        path.extend([*stand; HELD]);
+        path.extend(vec![*stand; held]);
         path.extend((1..MOVING).map(|i| stand.towards(next, i as f64 / MOVING as f64)));
     }
     path
 }
 
-fn write_videos(folder: &Path, stands: &[Stand], eyes: &[Eye; 2], board: &Board) -> usize {
-    let path = motion(stands);
+pub fn write_videos(folder: &Path, path: &[Stand], eyes: &[Eye; 2], board: &Board) {
     for (painter, name) in painters(board, eyes).iter().zip(["l.mkv", "r.mkv"]) {
         let frames = path.iter().enumerate().map(|(i, stand)| {
             (painter.paint(stand), Duration::from_nanos(i as u64 * 1_000_000_000 / 30))
@@ -77,7 +75,6 @@ fn write_videos(folder: &Path, stands: &[Stand], eyes: &[Eye; 2], board: &Board)
         let coding = "avenc_ffv1 ! matroskamux";
         videos::write(&folder.join(name), &frames.collect::<Vec<_>>(), 30, coding);
     }
-    path.len()
 }
 
 #[test]
@@ -85,7 +82,7 @@ fn still_and_different_pairs_of_a_video_are_chosen() {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
     let eyes = small_eyes();
-    write_videos(folder.path(), &stands(), &eyes, &board);
+    write_videos(folder.path(), &motion(&stands(), 8), &eyes, &board);
     let arguments =
         ["--left", "l.mkv", "--right", "r.mkv", "--board", "chessboard:8x5", "--square", "0.04"];
     let found = report(folder.path(), &arguments);

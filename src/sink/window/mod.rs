@@ -8,6 +8,8 @@
 
 mod app;
 mod gpu;
+mod guided;
+mod guided_paint;
 mod mailbox;
 mod offscreen;
 mod overlay;
@@ -21,8 +23,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use winit::application::ApplicationHandler;
 use winit::event_loop::{EventLoop, EventLoopProxy};
 
+pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
 pub use mailbox::Rates;
 pub use offscreen::Offscreen;
 pub use overlay::{Counts, Hover, Legend, OverlayContent};
@@ -112,6 +116,7 @@ pub struct Window {
     event_loop: EventLoop<Wake>,
     instance: wgpu::Instance,
     mailbox: Mailbox,
+    views: guided::Views,
 }
 
 impl Window {
@@ -131,12 +136,33 @@ impl Window {
         let event_loop = builder.build().context("no display")?;
         let instance = gpu::instance(Some(event_loop.owned_display_handle()));
         gpu::probe(&instance)?;
-        Ok(Self { event_loop, instance, mailbox: Mailbox::default() })
+        Ok(Self { event_loop, instance, mailbox: Mailbox::default(), views: Default::default() })
     }
 
     /// A handle for other threads.
     pub fn remote(&self) -> Remote {
         Remote { mailbox: self.mailbox.clone(), proxy: self.event_loop.create_proxy() }
+    }
+
+    /// A handle for other threads, for a window that guides a person who calibrates.
+    pub fn guided_remote(&self) -> GuidedRemote {
+        GuidedRemote::new(self.remote(), self.views.clone())
+    }
+
+    /// Opens the window of a guided calibration and shows what arrives through
+    /// [`Window::guided_remote`], until the user quits (which sets `keys.quit`) or the remote closes
+    /// it.
+    ///
+    /// # Errors
+    /// As of [`Window::run`].
+    pub fn run_guided(self, options: WindowOptions, keys: GuidedKeys) -> Result<()> {
+        let quit = keys.quit.clone();
+        let remote = self.remote();
+        let mut app = guided::App::new(options, keys, remote, self.views, self.instance);
+        let ran = run_app(self.event_loop, &mut app);
+        let shown = app.finish();
+        quit.set(true);
+        ran.and(shown)
     }
 
     /// Opens the window and shows what arrives, until the user quits (which sets `control.stop`)
@@ -148,16 +174,20 @@ impl Window {
         let stop = control.stop.clone();
         let remote = self.remote();
         let mut app = app::App::new(options, control, remote, self.instance);
-        let event_loop = self.event_loop;
-        // winit panics where the display goes away; the files of the run are finished all the same.
-        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| event_loop.run_app(&mut app)))
-            .unwrap_or_else(|_| Err(winit::error::EventLoopError::ExitFailure(1)))
-            .context("the display failed");
+        let ran = run_app(self.event_loop, &mut app);
         let shown = app.finish();
         // Whatever the reason, nobody watches any more.
         stop.set(true);
         ran.and(shown)
     }
+}
+
+/// Runs the event loop to its end. winit panics where the display goes away; the files of the run are
+/// finished all the same.
+fn run_app(event_loop: EventLoop<Wake>, app: &mut impl ApplicationHandler<Wake>) -> Result<()> {
+    std::panic::catch_unwind(AssertUnwindSafe(|| event_loop.run_app(app)))
+        .unwrap_or_else(|_| Err(winit::error::EventLoopError::ExitFailure(1)))
+        .context("the display failed")
 }
 
 /// winit panics where this library is missing; nothing else on a display needs it.

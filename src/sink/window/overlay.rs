@@ -82,12 +82,12 @@ const KEYS: &str = "space pause   c colours   l view   s snapshot   p point clou
                     o overlay   h help   q quit";
 
 /// Text size in points.
-const TEXT: f32 = 13.0;
-const MARGIN: f32 = 8.0;
-const PADDING: f32 = 6.0;
-const PANEL: Color32 = Color32::from_black_alpha(170);
-const BRIGHT: Color32 = Color32::from_gray(245);
-const DIM: Color32 = Color32::from_gray(190);
+pub(super) const TEXT: f32 = 13.0;
+pub(super) const MARGIN: f32 = 8.0;
+pub(super) const PADDING: f32 = 6.0;
+pub(super) const PANEL: Color32 = Color32::from_black_alpha(170);
+pub(super) const BRIGHT: Color32 = Color32::from_gray(245);
+pub(super) const DIM: Color32 = Color32::from_gray(190);
 const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
 
 /// Lays the overlay out and paints it.
@@ -120,6 +120,20 @@ impl Overlay {
         scale: f32,
         content: &OverlayContent,
     ) {
+        let mut overlay = |painter: &Painter| paint(painter, content, scale);
+        self.prepare_painted(device, queue, encoder, size, scale, &mut overlay);
+    }
+
+    /// The same for what `paint` paints.
+    pub(crate) fn prepare_painted(
+        &mut self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        encoder: &mut wgpu::CommandEncoder,
+        size: (u32, u32),
+        scale: f32,
+        paint: &mut dyn FnMut(&Painter),
+    ) {
         let screen = ScreenDescriptor { size_in_pixels: size.into(), pixels_per_point: scale };
         let points = vec2(size.0 as f32, size.1 as f32) / scale;
         let mut input = egui::RawInput {
@@ -130,7 +144,7 @@ impl Overlay {
         let viewport = input.viewports.entry(input.viewport_id).or_default();
         viewport.native_pixels_per_point = Some(scale);
         let output = self.context.run_pass(input, |context| {
-            paint(&context.layer_painter(egui::LayerId::background()), content, scale);
+            paint(&context.layer_painter(egui::LayerId::background()));
         });
         let mut textures = output.textures_delta;
         for (id, changes) in textures.set.drain() {
@@ -244,19 +258,25 @@ fn describe(hover: &Hover) -> String {
 }
 
 /// A line of text.
-struct Line {
+pub(super) struct Line {
     text: String,
     colour: Color32,
 }
 
 impl Line {
-    fn new(text: String, colour: Color32) -> Self {
+    pub(super) fn new(text: String, colour: Color32) -> Self {
         Self { text, colour }
     }
 }
 
 /// Text on a translucent panel at one edge of `area`; returns where it is.
-fn panel(painter: &Painter, area: Rect, at: Align2, fill: Color32, lines: Vec<Line>) -> Rect {
+pub(super) fn panel(
+    painter: &Painter,
+    area: Rect,
+    at: Align2,
+    fill: Color32,
+    lines: Vec<Line>,
+) -> Rect {
     let mut job = LayoutJob::default();
     job.wrap.max_width = (area.width() - 2.0 * PADDING).max(1.0);
     for (i, line) in lines.iter().enumerate() {

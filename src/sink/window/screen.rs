@@ -130,6 +130,42 @@ impl Screen {
         scene: &Scene,
         overlay: Option<&OverlayContent>,
     ) -> Result<Drawn> {
+        self.draw_over(scene, |overlay_painter, device, queue, encoder, size, scale| {
+            let Some(content) = overlay else { return false };
+            overlay_painter.prepare(device, queue, encoder, size, scale, content);
+            true
+        })
+    }
+
+    /// Draws nothing but what `paint` paints.
+    ///
+    /// # Errors
+    /// Where the graphics device failed.
+    pub(crate) fn draw_painted(
+        &mut self,
+        scene: &Scene,
+        paint: &mut dyn FnMut(&egui::Painter),
+    ) -> Result<Drawn> {
+        self.draw_over(scene, |overlay, device, queue, encoder, size, scale| {
+            overlay.prepare_painted(device, queue, encoder, size, scale, paint);
+            true
+        })
+    }
+
+    /// Draws the frame that was uploaded last, if any, and over it what `prepare` has laid out,
+    /// where it says that it has.
+    fn draw_over(
+        &mut self,
+        scene: &Scene,
+        prepare: impl FnOnce(
+            &mut Overlay,
+            &wgpu::Device,
+            &wgpu::Queue,
+            &mut wgpu::CommandEncoder,
+            (u32, u32),
+            f32,
+        ) -> bool,
+    ) -> Result<Drawn> {
         let size = self.size();
         if size.0 == 0 || size.1 == 0 {
             return Ok(Drawn::Hidden);
@@ -144,13 +180,11 @@ impl Screen {
         };
         let Gpu { device, queue, .. } = &self.gpu;
         let mut encoder = device.create_command_encoder(&Default::default());
-        if let Some(content) = overlay {
-            let scale = self.window.scale_factor() as f32;
-            self.overlay.prepare(device, queue, &mut encoder, size, scale, content);
-        }
+        let scale = self.window.scale_factor() as f32;
+        let overlaid = prepare(&mut self.overlay, device, queue, &mut encoder, size, scale);
         let view = texture.texture.create_view(&Default::default());
         let pass = self.renderer.draw(queue, &mut encoder, &self.pipelines, scene, &view, size);
-        if overlay.is_some() {
+        if overlaid {
             self.overlay.paint(&mut pass.forget_lifetime());
         } else {
             drop(pass);

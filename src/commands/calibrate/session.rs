@@ -1,0 +1,133 @@
+//! What has been seen of a board so far, and which pairs of it are kept.
+
+use std::collections::BTreeMap;
+
+use indicatif::ProgressBar;
+
+use super::report::progress_bar;
+use crate::calibration::board::Board;
+use crate::calibration::board::detect::{Detection, Detector, NotFound};
+use crate::calibration::solve::{
+    self, Guide, Judgement, Reason, Refusal, Sighting, SolveError, Solved, fit, most_diverse,
+};
+use crate::cli::calibrate::CalibrateArgs;
+use crate::frame::StereoPair;
+use crate::source::SourceInfo;
+
+/// The board in both eyes, or why it is not seen there.
+pub(super) type Seen = [Result<Detection, NotFound>; 2];
+
+/// What has been seen so far.
+pub(super) struct Session {
+    pub(super) detector: Detector,
+    pub(super) guide: Guide,
+    size: (usize, usize),
+    options: solve::Options,
+    pub(super) most: usize,
+    pub(super) kept: Vec<(String, [Detection; 2])>,
+    /// How many pairs were refused for what.
+    refused: BTreeMap<&'static str, usize>,
+    /// The last reason why the board was not seen by both eyes.
+    unseen: Option<Reason>,
+    pub(super) bar: ProgressBar,
+    pub(super) live: bool,
+    /// Whether somebody holds the board and is told of every pair.
+    pub(super) told: bool,
+    pub(super) stills: bool,
+}
+
+impl Session {
+    pub(super) fn new(args: &CalibrateArgs, board: Board, info: &SourceInfo, stills: bool) -> Self {
+        let size = (info.width, info.height);
+        let options = super::options(args);
+        Self {
+            detector: super::detector(args, board),
+            guide: Guide::new(board, size, options.model, stills),
+            size,
+            options,
+            most: args.max_pairs.into(),
+            kept: Vec::new(),
+            refused: BTreeMap::new(),
+            unseen: None,
+            bar: progress_bar(info.pairs, args.common.quiet, "pairs"),
+            live: info.live,
+            told: info.live,
+            stills,
+        }
+    }
+
+    /// Looks for the board in a pair, and keeps the pair where it is worth it; `take` keeps it
+    /// wherever the board is seen sharply. Returns what was seen as well.
+    pub(super) fn look_at(&mut self, pair: &StereoPair, take: bool) -> (Judgement, Seen) {
+        let seen = self.detector.detect_pair(&pair.left, &pair.right);
+        let mut judgement = self.guide.judge(pair.timestamp, &seen);
+        if take && !matches!(judgement, Judgement::Refuse(Refusal::Unfit(_))) {
+            judgement = Judgement::Keep;
+        }
+        match &judgement {
+            Judgement::Keep => {
+                if let Ok(seen) = fit(&seen) {
+                    self.keep(pair, seen);
+                }
+            }
+            Judgement::Refuse(refusal) => {
+                let kind = match refusal {
+                    Refusal::Unfit(reason @ Reason::NotFound { .. }) => {
+                        self.unseen = Some(reason.clone());
+                        "without the board in both eyes"
+                    }
+                    Refusal::Unfit(_) => "blurred",
+                    Refusal::Moving(..) | Refusal::New => "moving",
+                    Refusal::Known => "like others",
+                };
+                *self.refused.entry(kind).or_default() += 1;
+                tracing::debug!("pair {}: {refusal}", pair.sequence);
+            }
+        }
+        (judgement, seen)
+    }
+
+    pub(super) fn keep(&mut self, pair: &StereoPair, seen: [Detection; 2]) {
+        let name = if self.stills {
+            format!("pair {}", pair.sequence)
+        } else {
+            format!("pair {} ({:.2} s)", pair.sequence, pair.timestamp.as_secs_f64())
+        };
+        self.guide.keep(seen.clone());
+        self.kept.push((name, seen));
+        let kept = self.kept.len();
+        self.bar.set_message(format!("{kept} kept"));
+        if self.told {
+            let progress = 100.0 * self.guide.progress();
+            tracing::info!("pair {kept} taken, {progress:.0} % done");
+        }
+    }
+
+    pub(super) fn advise(&self, judgement: &Judgement) {
+        let missing = self.guide.missing();
+        let next = missing.first().map(|wanted| format!("; wanted: {}", wanted.wish));
+        if let Judgement::Refuse(refusal) = judgement {
+            tracing::info!("{refusal}{}", next.unwrap_or_default());
+        }
+    }
+
+    pub(super) fn account(&self) {
+        let refused: Vec<String> =
+            self.refused.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let refused = if refused.is_empty() { "none".to_owned() } else { refused.join(", ") };
+        tracing::info!("{} pairs kept; left out: {refused}", self.kept.len());
+        if let (true, Some(reason)) = (self.kept.is_empty(), &self.unseen) {
+            tracing::warn!("the board was never seen by both eyes: {reason}");
+        }
+    }
+
+    /// Calibrates from what was kept so far.
+    pub(super) fn solve(&self) -> Result<Solved, SolveError> {
+        let board = *self.detector.board();
+        let seen: Vec<_> = self.kept.iter().map(|(_, seen)| seen.clone()).collect();
+        let chosen = most_diverse(&seen, self.most);
+        let chosen = chosen.into_iter().map(|pair| self.kept[pair].clone());
+        let sightings = chosen.map(|(name, seen)| Sighting { name, seen: Ok(seen) });
+        solve::solve(&board, self.size, self.options, sightings.collect())
+    }
+}

@@ -1,0 +1,255 @@
+//! The window of a guided calibration: both eyes, the board where it is found, what is still missing.
+//!
+//! It shares the display, the device and the painter with the other window; everything in it is
+//! painted with egui.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use winit::application::ApplicationHandler;
+use winit::event::{KeyEvent, WindowEvent};
+use winit::event_loop::{ActiveEventLoop, ControlFlow};
+use winit::keyboard::{Key, NamedKey};
+use winit::window::WindowId;
+
+use super::guided_paint::{Textures, paint};
+use super::scene::{Limits, Scene, View};
+use super::screen::{Drawn, Screen};
+use super::{Remote, Wake, WindowOptions};
+use crate::calibration::solve::Coverage;
+use crate::control::Switch;
+use crate::frame::StereoPair;
+use crate::sink::colour::ColourMap;
+
+/// What the keys of the window ask for.
+#[derive(Clone, Debug, Default)]
+pub struct GuidedKeys {
+    /// Take this pair (space).
+    pub take: Switch,
+    /// Calibrate now (enter).
+    pub solve: Switch,
+    /// End (q).
+    pub quit: Switch,
+}
+
+/// How far the calibration is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GuidedState {
+    /// Pairs are being taken.
+    #[default]
+    Taking,
+    /// The equations are being solved.
+    Solving,
+    /// There is a result: whether it can be used, and what is said of it.
+    Solved {
+        /// Whether it can be used.
+        fit: bool,
+        /// What is said of it.
+        words: Vec<String>,
+    },
+    /// There is none, for this reason.
+    Failed(String),
+}
+
+/// Everything that the window shows.
+#[derive(Clone, Debug)]
+pub struct GuidedView {
+    /// The newest pair.
+    pub pair: Arc<StereoPair>,
+    /// The corners of the board in each eye, where it is found: the corner's column and row on the
+    /// board and its pixel.
+    pub boards: [Vec<(usize, usize, [f64; 2])>; 2],
+    /// Where boards were in the pairs that were taken.
+    pub coverage: [Coverage; 2],
+    /// Whether this pair was taken.
+    pub taken: bool,
+    /// What is wrong with this pair, or what to do.
+    pub message: String,
+    /// What is still missing, a line each.
+    pub missing: Vec<String>,
+    /// Pairs that were taken.
+    pub pairs: usize,
+    /// How far all wishes are fulfilled, 0 to 1.
+    pub progress: f64,
+    /// How far the calibration is.
+    pub state: GuidedState,
+    /// Whether the source has ended.
+    pub ended: bool,
+}
+
+/// The newest view, until the window takes it.
+pub(crate) type Views = Arc<Mutex<Option<GuidedView>>>;
+
+/// Reaches the window from any thread; never waits for it.
+#[derive(Clone)]
+pub struct GuidedRemote {
+    remote: Remote,
+    views: Views,
+}
+
+impl GuidedRemote {
+    pub(super) fn new(remote: Remote, views: Views) -> Self {
+        Self { remote, views }
+    }
+
+    /// Shows this, in place of what was not shown yet.
+    pub fn show(&self, view: GuidedView) {
+        let mut newest = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut view = view;
+        // That a pair was taken must be seen even where its view is skipped.
+        view.taken |= newest.as_ref().is_some_and(|skipped| skipped.taken);
+        let waking = newest.replace(view).is_none();
+        drop(newest);
+        if waking {
+            self.remote.wake(Wake::Frame);
+        }
+    }
+
+    /// Closes the window.
+    pub fn close(&self) {
+        self.remote.close();
+    }
+
+    /// The plain handle, for signals.
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+}
+
+/// The event loop's side.
+pub(super) struct App {
+    options: WindowOptions,
+    keys: GuidedKeys,
+    remote: Remote,
+    views: Views,
+    instance: wgpu::Instance,
+    screen: Option<Screen>,
+    view: Option<GuidedView>,
+    textures: Textures,
+    error: Option<anyhow::Error>,
+}
+
+impl App {
+    pub(super) fn new(
+        options: WindowOptions,
+        keys: GuidedKeys,
+        remote: Remote,
+        views: Views,
+        instance: wgpu::Instance,
+    ) -> Self {
+        let (screen, view, error) = (None, None, None);
+        let textures = Textures::default();
+        Self { options, keys, remote, views, instance, screen, view, textures, error }
+    }
+
+    /// # Errors
+    /// Why the event loop was left early.
+    pub(super) fn finish(self) -> Result<()> {
+        self.error.map_or(Ok(()), Err)
+    }
+
+    fn fail(&mut self, event_loop: &ActiveEventLoop, error: anyhow::Error) {
+        self.error.get_or_insert(error);
+        self.quit(event_loop);
+    }
+
+    fn quit(&self, event_loop: &ActiveEventLoop) {
+        self.keys.quit.set(true);
+        event_loop.exit();
+    }
+
+    fn request_redraw(&self) {
+        if let Some(screen) = &self.screen {
+            screen.window.request_redraw();
+        }
+    }
+
+    fn redraw(&mut self) -> Result<()> {
+        let newest = self.views.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let fresh = newest.is_some();
+        self.view = newest.or(self.view.take());
+        let Some(screen) = &mut self.screen else { return Ok(()) };
+        // No picture is uploaded to the renderer, so that there is nothing but what is painted.
+        let limits = Limits { low: 0, high: 1 };
+        let scene = Scene { view: View::Left, colour_map: ColourMap::Grey, limits };
+        let (view, textures) = (self.view.as_ref(), &mut self.textures);
+        let drawn = screen.draw_painted(&scene, &mut |painter| {
+            if let Some(view) = view {
+                textures.update(painter.ctx(), view, fresh);
+                paint(painter, view, textures);
+            }
+        })?;
+        if drawn == Drawn::Later {
+            screen.window.request_redraw();
+        }
+        Ok(())
+    }
+
+    fn key(&self, event_loop: &ActiveEventLoop, event: &KeyEvent) {
+        if !event.state.is_pressed() || event.repeat {
+            return;
+        }
+        match &event.logical_key {
+            Key::Named(NamedKey::Space) => self.keys.take.set(true),
+            Key::Named(NamedKey::Enter) => self.keys.solve.set(true),
+            Key::Named(NamedKey::Escape) => self.quit(event_loop),
+            Key::Character(character) => match character.to_lowercase().as_str() {
+                " " => self.keys.take.set(true),
+                "q" => self.quit(event_loop),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+impl ApplicationHandler<Wake> for App {
+    fn resumed(&mut self, event_loop: &ActiveEventLoop) {
+        if self.screen.is_none() {
+            match Screen::open(event_loop, &self.instance, &self.options, self.remote.clone()) {
+                Ok(screen) => self.screen = Some(screen),
+                Err(error) => self.fail(event_loop, error),
+            }
+        }
+        self.request_redraw();
+    }
+
+    fn user_event(&mut self, event_loop: &ActiveEventLoop, event: Wake) {
+        match event {
+            Wake::Close => self.quit(event_loop),
+            Wake::Graphics => {
+                if let Some(Err(error)) = self.screen.as_ref().map(Screen::check) {
+                    self.fail(event_loop, error);
+                }
+            }
+            _ => {}
+        }
+        self.request_redraw();
+    }
+
+    fn window_event(&mut self, event_loop: &ActiveEventLoop, _: WindowId, event: WindowEvent) {
+        match event {
+            WindowEvent::RedrawRequested => {
+                if let Err(error) = self.redraw() {
+                    self.fail(event_loop, error);
+                }
+            }
+            WindowEvent::CloseRequested | WindowEvent::Destroyed => self.quit(event_loop),
+            WindowEvent::KeyboardInput { event, .. } => self.key(event_loop, &event),
+            WindowEvent::Resized(size) => {
+                if let Some(screen) = &mut self.screen {
+                    screen.resized(size);
+                }
+                self.request_redraw();
+            }
+            WindowEvent::ScaleFactorChanged { .. } | WindowEvent::Occluded(false) => {
+                self.request_redraw()
+            }
+            _ => (),
+        }
+    }
+
+    fn about_to_wait(&mut self, event_loop: &ActiveEventLoop) {
+        event_loop.set_control_flow(ControlFlow::Wait);
+    }
+}

@@ -1,0 +1,125 @@
+//! The guided window, on a virtual screen, driven by recordings of a moving board.
+
+use image::RgbaImage;
+use stereod::calibration::board::Board;
+
+use super::rendered::{motion, write_videos};
+use super::scene::{Stand, small_eyes, stands};
+use super::window_support::X;
+use super::*;
+
+const ARGUMENTS: [&str; 11] = [
+    "--left",
+    "l.mkv",
+    "--right",
+    "r.mkv",
+    "--board",
+    "chessboard:8x5",
+    "--square",
+    "0.04",
+    "--window",
+    "-o",
+    "out.toml",
+];
+
+fn videos(path: &[Stand]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    write_videos(folder.path(), path, &small_eyes(), &board);
+    folder
+}
+
+fn start(x: &X, folder: &Path) -> std::process::Child {
+    let mut command = command(folder, &ARGUMENTS);
+    command.env("DISPLAY", x.display()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn finish(child: std::process::Child) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    (status.code().expect("no signal"), stdout, stderr)
+}
+
+/// Pixels of a colour, more or less, in the part of the screen from these shares of it on.
+fn pixels(screen: &RgbaImage, colour: [u8; 3], (left, top): (f32, f32)) -> usize {
+    let (width, height) = (screen.width(), screen.height());
+    let from = ((left * width as f32) as u32, (top * height as f32) as u32);
+    let near = |pixel: &image::Rgba<u8>| (0..3).all(|i| pixel.0[i].abs_diff(colour[i]) < 25);
+    let counted = screen
+        .enumerate_pixels()
+        .filter(|(x, y, pixel)| *x >= from.0 && *y >= from.1 && near(pixel));
+    counted.count()
+}
+
+/// Where the words begin that say what is missing or came out, on this screen.
+const WORDS: (f32, f32) = (0.38, 0.51);
+
+const GREEN: [u8; 3] = [90, 220, 110];
+const FIRST_ROW: [u8; 3] = [255, 70, 60];
+const LAST_ROW: [u8; 3] = [70, 160, 255];
+
+#[test]
+fn a_recording_is_calibrated_in_the_window() {
+    let Some(x) = X::start("a guided calibration", (1280, 720)) else { return };
+    let folder = videos(&motion(&stands(), 10));
+    let child = start(&x, folder.path());
+    let window = x.window("stereod calibrate");
+    x.wait_for("the board in both eyes", |screen| {
+        pixels(screen, FIRST_ROW, (0.0, 0.0)) > 60 && pixels(screen, LAST_ROW, (0.0, 0.0)) > 60
+    });
+    x.wait_for("a pair that was taken", |screen| pixels(screen, GREEN, (0.0, 0.0)) > 4000);
+    x.save("guided-taken");
+    // The recording ends, and the pairs are enough; the word on that is green.
+    x.wait_for("the verdict", |screen| {
+        pixels(screen, GREEN, WORDS) > 150 && pixels(screen, GREEN, (0.0, 0.0)) < 6000
+    });
+    x.save("guided-verdict");
+    x.key(&window, "q");
+    let (status, stdout, stderr) = finish(child);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stdout.contains("pairs used"), "{stdout}");
+    assert!(stdout.contains("written to out.toml"), "{stdout}");
+    assert!(stderr.contains("pair 10 taken"), "{stderr}");
+    assert!(folder.path().join("out.toml").exists());
+}
+
+#[test]
+fn keys_take_calibrate_and_quit() {
+    let Some(x) = X::start("the keys of a guided calibration", (1280, 720)) else { return };
+    // Never still: nothing is taken without a key.
+    let slow: Vec<Stand> = stands()
+        .windows(2)
+        .take(9)
+        .flat_map(|two| (0..40).map(|i| two[0].towards(&two[1], f64::from(i) / 40.0)))
+        .collect();
+    let folder = videos(&slow);
+    let child = start(&x, folder.path());
+    let window = x.window("stereod calibrate");
+    x.wait_for("the board", |screen| pixels(screen, FIRST_ROW, (0.0, 0.0)) > 60);
+    x.key(&window, "space");
+    x.wait_for("a pair that was taken", |screen| pixels(screen, GREEN, (0.0, 0.0)) > 4000);
+    // One pair is not enough.
+    x.key(&window, "Return");
+    x.wait_for("that there is no calibration", |screen| {
+        pixels(screen, [250, 110, 100], WORDS) > 60
+    });
+    x.save("guided-failed");
+    x.key(&window, "q");
+    let (status, _, stderr) = finish(child);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("pair 1 taken"), "{stderr}");
+    assert!(stderr.contains("only 1 of 1 pairs can be used"), "{stderr}");
+
+    // Quitting before anything was done says so.
+    let child = start(&x, folder.path());
+    let window = x.window("stereod calibrate");
+    x.wait_for("the board", |screen| pixels(screen, FIRST_ROW, (0.0, 0.0)) > 60);
+    x.key(&window, "q");
+    let (status, _, stderr) = finish(child);
+    assert_eq!(status, 1);
+    assert!(stderr.contains("quit before there was a calibration"), "{stderr}");
+    assert!(!folder.path().join("out.toml").exists());
+}
