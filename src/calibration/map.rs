@@ -91,7 +91,7 @@ impl RectifyMap {
                     {
                         let (u, v) = (u as usize, v as usize);
                         offsets.push((v / 256 * source.0 + u / 256) as u32);
-                        weights.push((u % 256 | v % 256 << 8) as u16);
+                        weights.push(((u % 256) | ((v % 256) << 8)) as u16);
                     }
                     _ => {
                         offsets.push(Self::UNSEEN);

@@ -1,9 +1,9 @@
 //! The CUDA engine: the stages of `matching/` as kernels, byte for byte the same, several frames in
 //! flight.
 //!
-//! `plan.rs` decides which kernels (`kernels/*.cu`) with which constants, buffers and launches match
-//! pairs of a size with a set of parameters on a device; everything else here neither knows nor cares
-//! what is computed:
+//! `units.rs` decides which kernels (`kernels/*.cu`) with which constants match pairs of a size with a
+//! set of parameters on a device, `plan.rs` in which buffers and launches; everything else here neither
+//! knows nor cares what is computed:
 //!
 //! - `device.rs` lists and opens devices, `driver.rs` owns what the driver hands out.
 //! - `compile.rs` compiles the kernels for the exact device with NVRTC (`nvrtc.rs`) when the engine
@@ -31,6 +31,7 @@ mod nvrtc;
 mod pinned;
 mod plan;
 mod slot;
+mod units;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, lis
 pub use launch::Unit;
 pub use memory::{Size, TooLarge};
 pub use nvrtc::{Missing, Nvrtc, Target, Version};
-pub use plan::{Job, specialisations};
+pub use units::{Job, specialisations};
 
 use self::driver::{Context, Stream};
 use self::frames::{Lanes, Memory, Work};
