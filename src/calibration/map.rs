@@ -90,7 +90,7 @@ impl RectifyMap {
                         if (0.0..=ends[0]).contains(&u) && (0.0..=ends[1]).contains(&v) =>
                     {
                         let (u, v) = (u as usize, v as usize);
-                        offsets.push((v / 256 * source.0 + u / 256) as u32);
+                        offsets.push(((v / 256) * source.0 + u / 256) as u32);
                         weights.push(((u % 256) | ((v % 256) << 8)) as u16);
                     }
                     _ => {

@@ -13,9 +13,9 @@ Examples:
   stereod rectify left.mp4 right.mp4 --calibration left.yaml,right.yaml -o rectified/
   stereod rectify 'left/%06d.png' 'right/%06d.png' --calibration rig.toml --alpha 1 -o rectified/
 
-Two pictures become DIR/left.png and DIR/right.png, in colour where they are coloured; videos, numbered
-pictures and cameras become DIR/left.mkv and DIR/right.mkv (FFV1, lossless, 8-bit grey), which keep
-their capture times. Pixels that a camera does not see are black.";
+Two pictures become DIR/left.png and DIR/right.png, in colour where they are coloured; videos,
+numbered pictures and cameras become DIR/left.mkv and DIR/right.mkv (FFV1, lossless, 8-bit grey),
+which keep their capture times. Pixels that a camera does not see are black.";
 
 /// What `rectify` is told.
 #[derive(Clone, Debug, Args)]
@@ -40,14 +40,14 @@ pub struct RectifyArgs {
     #[arg(long, value_name = "MS")]
     pub tolerance: Option<OrAuto>,
 
-    /// How the pictures are rectified.
-    #[command(flatten)]
-    pub calibration: CalibrationFlags,
-
     /// Threads; 0 is one a core
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=Engine::THREADS_MAX as u64))]
     pub threads: Option<u64>,
+
+    /// How the pictures are rectified.
+    #[command(flatten)]
+    pub calibration: CalibrationFlags,
 
     /// Configuration and logs.
     #[command(flatten)]
