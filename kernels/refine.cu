@@ -1,4 +1,4 @@
-// Left-right check and median: what becomes of the winners (refine.rs).
+// Left-right check, pixels outside the sensors, and median: what becomes of the winners (refine.rs).
 //
 // A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels; a thread two pixels side by side, as the
 // halves of a register.
@@ -15,19 +15,35 @@
 #define WINDOW_SIDE (2 * RADIUS + 1)
 #define WINDOW_SIZE (WINDOW_SIDE * WINDOW_SIDE)
 
-// The disparity of a pixel, INVALID where the right picture's best match disagrees with its winner.
-__device__ __forceinline__ short checked(const u32 *winners, const u32 *right, int width, int columns, int x, int y) {
-    u32 word = winners[(size_t)y * columns + x];
-    short disparity = (short)(word & 0xffff);
-#if LEFT_RIGHT
-    int winner = word >> 16;
-    int match_x = min(max(x - D_MIN - winner, 0), width - 1);
-    u32 key = right[(size_t)y * width + match_x];
-    // A right pixel that no left one can match holds the initial value.
-    if (key == 0xffffffffu || abs((int)(key & 1023) - winner) > LEFT_RIGHT_LIMIT) disparity = INVALID;
+// What becomes of the winners: winners[height][columns], the right picture's keys right[height][width],
+// and, a byte a pixel, what either camera has seen of its rectified picture, which is read only where
+// there are unseen pixels.
+struct Winners {
+    const u32 *winners, *right;
+    const u8 *seen_left, *seen_right;
+    int width, columns;
+
+    // The disparity of a pixel, INVALID where the right picture's best match disagrees with its
+    // winner, or where it or its match lies outside a sensor.
+    __device__ __forceinline__ short checked(int x, int y) const {
+        u32 word = winners[(size_t)y * columns + x];
+        short disparity = (short)(word & 0xffff);
+#if LEFT_RIGHT || MASKED
+        int winner = word >> 16;
+        int match_x = min(max(x - D_MIN - winner, 0), width - 1);
+        size_t match = (size_t)y * width + match_x;
 #endif
-    return disparity;
-}
+#if LEFT_RIGHT
+        u32 key = right[match];
+        // A right pixel that no left one can match holds the initial value.
+        if (key == 0xffffffffu || abs((int)(key & 1023) - winner) > LEFT_RIGHT_LIMIT) disparity = INVALID;
+#endif
+#if MASKED
+        if (!seen_left[(size_t)y * width + x] || !seen_right[match]) disparity = INVALID;
+#endif
+        return disparity;
+    }
+};
 
 __device__ __forceinline__ void sort2(u32 &a, u32 &b) {
     u32 least = __vmins2(a, b);
@@ -56,13 +72,15 @@ __device__ __forceinline__ u32 median(u32 (&values)[WINDOW_SIZE]) {
 }
 
 extern "C" __global__ void __launch_bounds__(32 * TILE_HEIGHT)
-    refine(const u32 *winners, const u32 *right, int width, int height, int columns, short *disparity) {
+    refine(const u32 *winners, const u32 *right, const u8 *seen_left, const u8 *seen_right, int width, int height,
+           int columns, short *disparity) {
+    const Winners from = {winners, right, seen_left, seen_right, width, columns};
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
 #if RADIUS == 0
     for (int i = 0; i < 2; i++) {
         int x = left + threadIdx.x + 32 * i, y = top + threadIdx.y;
         if (x < width && y < height)
-            disparity[(size_t)y * width + x] = checked(winners, right, width, columns, x, y);
+            disparity[(size_t)y * width + x] = from.checked(x, y);
     }
 #else
     __shared__ __align__(4) short tile[TILE_HEIGHT + 2 * RADIUS][TILE_COLUMNS];
@@ -70,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(32 * TILE_HEIGHT)
         for (int column = threadIdx.x; column < TILE_COLUMNS; column += 32) {
             int x = left + column - RADIUS, y = top + row - RADIUS;
             bool inside = x >= 0 && x < width && y >= 0 && y < height;
-            tile[row][column] = inside ? checked(winners, right, width, columns, x, y) : INVALID;
+            tile[row][column] = inside ? from.checked(x, y) : INVALID;
         }
     }
     __syncthreads();

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 DATA = {"frame", "pool", "control"}
-STAGES = DATA | {"pair", "calibration", "matching"}
+STAGES = DATA | {"pair", "calibration", "matching", "alignment"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
 # What each module of src/ may name besides itself. A new module needs a line here.
@@ -22,6 +22,7 @@ MAY_KNOW = {
     "pair": DATA,
     "calibration": DATA,
     "matching": DATA,
+    "alignment": DATA,
     "engine": STAGES,
     "queue": DATA,
     "source": STAGES,

@@ -3,6 +3,8 @@
 pub mod calibrate;
 pub mod calibration;
 pub mod flags;
+pub mod rectify;
+pub mod rig;
 pub mod source;
 
 use std::path::PathBuf;
@@ -12,6 +14,8 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
+pub use rectify::RectifyArgs;
+pub use rig::{CalibrationFlags, RigFlags};
 pub use source::{SourceArgs, SourceChoice};
 
 use crate::settings::ColourMap;
@@ -55,6 +59,9 @@ pub enum Command {
                                 stereod calibrate --print-board --board BOARD --square METRES -o BOARD.pdf"
     )]
     Calibrate(Box<CalibrateArgs>),
+    /// Rectify the raw pictures or videos of two cameras, without matching them
+    #[command(after_help = rectify::EXAMPLES)]
+    Rectify(Box<RectifyArgs>),
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
     /// List what can compute on this machine
@@ -78,6 +85,7 @@ Examples:
   stereod run --left 'left/%06d.png' --right 'right/%06d.png' --pictures out/
   stereod run --left 'v4l2src device=/dev/video0 ! videoconvert' \\
               --right 'v4l2src device=/dev/video2 ! videoconvert'
+  stereod run --left raw0.mp4 --right raw1.mp4 --calibration rig.toml --depth --record depth.mkv
 
 Recorded files are matched completely: an output that is slow slows the job and loses nothing.
 Without a display, `run` is headless; without any output too, it still prints the statistics.
@@ -87,9 +95,10 @@ const MATCH_EXAMPLES: &str = "\
 Examples:
   stereod match left.png right.png -o disparity.png
   stereod match left.jpg right.jpg -d 128 -o disparity.pfm --colour disparity-colour.png
+  stereod match raw-left.png raw-right.png --calibration rig.toml --depth -o depth.png --cloud cloud.ply
 
-The format follows the name: .png holds 16 bits (disparity * 256, 0 is invalid), .pfm floats
-(invalid is +inf), .pgm 8 bits.";
+The format follows the name: .png holds 16 bits (disparity * 256, or millimetres of depth; 0 is
+invalid), .pfm floats (pixels, or metres of depth; invalid is +inf), .pgm 8 bits.";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -152,13 +161,9 @@ pub struct RunArgs {
     #[arg(long, alias = "color-map", value_name = "MAP", help_heading = "Output")]
     pub colour_map: Option<ColourMap>,
 
-    /// Focal length of the rectified pictures in pixels, for depth
-    #[arg(long, value_name = "PX", help_heading = "Output")]
-    pub focal: Option<f64>,
-
-    /// Distance between the cameras in metres, for depth
-    #[arg(long, value_name = "METRES", help_heading = "Output")]
-    pub baseline: Option<f64>,
+    /// What is known of the cameras.
+    #[command(flatten)]
+    pub rig: RigFlags,
 
     /// What is computed.
     #[command(flatten)]
@@ -185,8 +190,7 @@ impl RunArgs {
         layer.put("output", "pictures", "--pictures", self.pictures.as_deref());
         layer.put("output", "stats", "--stats", self.stats.as_deref());
         layer.put_name("colour", "map", "--colour-map", self.colour_map);
-        layer.put("calibration", "focal_px", "--focal", self.focal);
-        layer.put("calibration", "baseline_m", "--baseline", self.baseline);
+        self.rig.lay(&mut layer);
         self.matching.lay(&mut layer);
         self.compute.lay(&mut layer);
         layer
@@ -216,9 +220,17 @@ pub struct MatchArgs {
     #[arg(long, alias = "color-map", value_name = "MAP")]
     pub colour_map: Option<ColourMap>,
 
+    /// Point cloud in metres as well, coloured by the left picture
+    #[arg(long, value_name = "OUT.ply", value_hint = ValueHint::FilePath)]
+    pub cloud: Option<PathBuf>,
+
     /// Match with the plain reference as well (slow), and fail where the two differ
     #[arg(long)]
     pub verify: bool,
+
+    /// What is known of the cameras.
+    #[command(flatten)]
+    pub rig: RigFlags,
 
     /// What is computed.
     #[command(flatten)]
@@ -238,6 +250,7 @@ impl MatchArgs {
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         layer.put_name("colour", "map", "--colour-map", self.colour_map);
+        self.rig.lay(&mut layer);
         self.matching.lay(&mut layer);
         self.compute.lay(&mut layer);
         layer
@@ -264,6 +277,10 @@ pub struct BenchArgs {
     #[arg(long)]
     pub verify: bool,
 
+    /// Rectify the pictures first, as if they came raw.
+    #[command(flatten)]
+    pub calibration: CalibrationFlags,
+
     /// What is computed.
     #[command(flatten)]
     pub matching: MatchingFlags,
@@ -281,6 +298,7 @@ impl BenchArgs {
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
+        self.calibration.lay(&mut layer);
         self.matching.lay(&mut layer);
         self.compute.lay(&mut layer);
         layer
@@ -379,7 +397,7 @@ mod tests {
     #[test]
     fn output_flags_become_settings() {
         let args =
-            run("--demo --headless --record a.mkv --stats - --colour-map gray --focal 435.2")
+            run("--demo --headless --record a.mkv --stats - --colour-map gray --focal 435.2 --baseline 0.1")
                 .unwrap();
         let loaded = args.flags().over(crate::settings::Layers::new()).finish().unwrap();
         let settings = &loaded.settings;
@@ -388,10 +406,12 @@ mod tests {
         assert_eq!(settings.output.stats, "-");
         assert_eq!(settings.output.preview, "");
         assert_eq!(settings.colour.map, ColourMap::Grey);
-        assert_eq!(settings.calibration.focal(), Some(435.2));
+        assert_eq!(settings.calibration.focal_and_baseline(), Some((435.2, 0.1)));
         assert_eq!(loaded.origin("output", "record").to_string(), "--record");
         assert_eq!(loaded.origin("output", "preview").to_string(), "default");
         assert!(run("--demo --headless --window").is_err());
+        assert!(run("--demo --calibration rig.toml --focal 435.2").is_err());
+        assert!(run("--demo --alpha 0.5").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!                                                                                                   └▶ statistics
 //! ```
 
+pub mod alignment;
 pub mod calibration;
 pub mod cli;
 pub mod commands;

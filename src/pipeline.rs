@@ -14,7 +14,7 @@ use anyhow::{Context, anyhow};
 
 use crate::control::Control;
 use crate::engine::Engine;
-use crate::frame::{Matched, StereoPair};
+use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::pace::Pacer;
 use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::sink::Sink;
@@ -27,6 +27,8 @@ pub struct Plan {
     pub source: Box<dyn Source>,
     /// What matches them.
     pub engine: Box<dyn Engine>,
+    /// What depth is computed from, where it is known.
+    pub geometry: Option<StereoGeometry>,
     /// Where disparity goes; may be empty.
     pub sinks: Vec<Box<dyn Sink>>,
     /// Room of the link between source and engine, in pairs.
@@ -83,7 +85,7 @@ pub struct Outcome {
 /// # Errors
 /// Where a thread cannot be started.
 pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::Result<Running> {
-    let Plan { source, engine, sinks, pair_room, result_room, limit, realtime } = plan;
+    let Plan { source, engine, geometry, sinks, pair_room, result_room, limit, realtime } = plan;
     let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
     let started = Instant::now();
 
@@ -102,7 +104,7 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
     let matcher = {
         let (progress, for_matcher) = (progress.clone(), control.clone());
         spawn("matcher", &control, move || {
-            let result = match_pairs(engine, &pairs_out, &fan_out, &progress);
+            let result = match_pairs(engine, geometry, &pairs_out, &fan_out, &progress);
             stop_on_error(&result, &for_matcher);
             result
         })?
@@ -227,6 +229,7 @@ fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlo
 /// soon as no further pair is waiting.
 fn match_pairs(
     mut engine: Box<dyn Engine>,
+    geometry: Option<StereoGeometry>,
     pairs: &LinkReceiver<StereoPair>,
     fan_out: &[LinkSender<Arc<Matched>>],
     progress: &Progress,
@@ -256,7 +259,7 @@ fn match_pairs(
         if let Some(matched) = engine.collect()? {
             in_flight -= 1;
             progress.count_matched(matched.latency(), engine.device_time());
-            let matched = Arc::new(matched);
+            let matched = Arc::new(Matched { geometry, ..matched });
             for sink in fan_out {
                 // A sink that failed is gone; its own thread says why.
                 let _ = sink.send(matched.clone());

@@ -46,7 +46,8 @@ fn write(folder: &Path, text: &str) -> String {
 #[test]
 fn help_names_every_command() {
     let help = prints(&["--help"]);
-    for name in ["run", "match", "bench", "devices", "config", "completions", "man"] {
+    for name in ["run", "match", "bench", "calibration", "devices", "config", "completions", "man"]
+    {
         assert!(help.contains(&format!("\n  {name} ")), "{name}");
     }
     assert_eq!(prints(&["-h"]), help);

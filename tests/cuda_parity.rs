@@ -5,7 +5,9 @@ mod parity_support;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use parity_support::{CONSTANT, Look, NOISY, POOR, looks, pair, params, pictures, usual};
+use parity_support::{
+    CONSTANT, Look, NOISY, POOR, looks, pair, params, pictures, usual, wild_rectifier,
+};
 use proptest::prelude::*;
 use stereod::engine::Engine;
 use stereod::engine::cpu::{CpuEngine, CpuOptions};
@@ -15,7 +17,11 @@ use stereod::matching::{Cost, Median, P2Mode, Params, Paths};
 
 /// An engine, or `None` where this machine cannot have one.
 fn engine(params: &Params, size: (usize, usize), options: &CudaOptions) -> Option<CudaEngine> {
-    match CudaEngine::new(params, size.0, size.1, options) {
+    present(CudaEngine::new(params, size.0, size.1, options))
+}
+
+fn present(made: anyhow::Result<CudaEngine>) -> Option<CudaEngine> {
+    match made {
         Ok(engine) => Some(engine),
         Err(error) => match error.downcast_ref::<Unusable>() {
             Some(reason) => {
@@ -24,7 +30,7 @@ fn engine(params: &Params, size: (usize, usize), options: &CudaOptions) -> Optio
                 eprintln!("skipped: {reason}");
                 None
             }
-            None => panic!("{error:#}\n{params:?} {size:?} {options:?}"),
+            None => panic!("{error:#}"),
         },
     }
 }
@@ -60,6 +66,32 @@ proptest! {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());
         if let Err(difference) = compare(&params, size, &looks) {
             prop_assert!(false, "{}", difference);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 25, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn raw_pairs_are_rectified_to_the_bytes_of_the_reference(
+        params in params(),
+        source in (1usize..90, 1usize..40),
+        size in (1usize..90, 1usize..30),
+        seed in 0u64..1000,
+        looks in proptest::collection::vec(looks(), 1..=3),
+    ) {
+        prop_assert!(params.check().is_ok(), "{:?}", params.check());
+        let rectifier = wild_rectifier(source, size, seed);
+        for graphs in [false, true] {
+            let options = CudaOptions { graphs, in_flight: 2, ..CudaOptions::default() };
+            let made = CudaEngine::rectifying(&params, &rectifier, &options);
+            let Some(mut engine) = present(made) else { return Ok(()) };
+            if let Err(difference) =
+                parity_support::compare_rectified(&mut engine, &params, &rectifier, &looks)
+            {
+                prop_assert!(false, "{} {:?} {:?}", difference, source, size);
+            }
         }
     }
 }

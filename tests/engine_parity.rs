@@ -2,14 +2,18 @@
 
 mod parity_support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use parity_support::{COMBINED, CONSTANT, Look, NOISY, POOR, looks, pair, params, pictures, usual};
+use parity_support::{
+    COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, looks, pair, params, pictures, same,
+    usual, wild_rectifier,
+};
 use proptest::prelude::*;
 use stereod::engine::Engine;
 use stereod::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
-use stereod::frame::{DisparityRange, Image};
-use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle};
+use stereod::frame::{DisparityRange, Image, Mask};
+use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
 
 /// Compares on a CPU engine that works in this way.
 fn compare(
@@ -39,6 +43,69 @@ proptest! {
             if let Err(difference) = compare(&params, size, options, &looks) {
                 prop_assert!(false, "{}", difference);
             }
+        }
+    }
+}
+
+/// The picture, of which about `share` of 256 pixels are unseen, in blots; `None` sees all.
+fn masked(image: Image, seed: u64, share: Option<u8>) -> Image {
+    let (width, height) = (image.width(), image.height());
+    let seen = |i: usize| {
+        let (x, y) = (i % width / 3, i / width / 2);
+        let random = (seed ^ (y << 16 | x) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        share.is_none_or(|share| random >= u64::from(share))
+    };
+    let mask = Mask::new(width, (0..width * height).map(seen).collect());
+    image.seen_by(share.map(|_| Arc::new(mask)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn unseen_pixels_are_never_matched_and_as_in_the_reference(
+        params in params(),
+        (width, height) in (1usize..70, 1usize..30),
+        threads in 1usize..=3,
+        look in looks(),
+        masks in (any::<u64>(), any::<Option<u8>>(), any::<Option<u8>>()),
+    ) {
+        let eyes = || {
+            let (left, right) = pictures(width, height, look);
+            (masked(left, masks.0, masks.1), masked(right, masks.0 + 1, masks.2))
+        };
+        let (left, right) = eyes();
+        let expected = match_pair(&left, &right, &params);
+        for (i, &seen) in left.seen().iter().flat_map(|mask| mask.pixels().iter().enumerate()) {
+            prop_assert!(seen || expected.values()[i] == stereod::frame::INVALID);
+        }
+        for simd in SimdChoice::available() {
+            let options = CpuOptions { threads: Some(threads), simd };
+            let mut engine = CpuEngine::new(&params, width, height, options).unwrap();
+            let (left, right) = eyes();
+            engine.submit(pair(left, right)).unwrap();
+            let matched = engine.collect().unwrap().unwrap();
+            let outcome = same(&expected, &matched.disparity);
+            prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, params, options);
+        }
+    }
+
+    #[test]
+    fn a_rectifying_engine_gives_the_bytes_of_the_reference(
+        params in params(),
+        source in (1usize..60, 1usize..30),
+        size in (1usize..60, 1usize..25),
+        threads in 1usize..=3,
+        seed in 0u64..1000,
+        looks in proptest::collection::vec(looks(), 1..=2),
+    ) {
+        let rectifier = Arc::new(wild_rectifier(source, size, seed));
+        for simd in SimdChoice::available() {
+            let options = CpuOptions { threads: Some(threads), simd };
+            let mut engine = CpuEngine::rectifying(&params, rectifier.clone(), options).unwrap();
+            let outcome = compare_rectified(&mut engine, &params, &rectifier, &looks);
+            prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, options);
+            prop_assert_eq!(engine.stage_times()[0].0, "rectify");
         }
     }
 }

@@ -2,12 +2,21 @@
 
 use std::collections::HashSet;
 
-use stereod::engine::cuda::{Nvrtc, Properties, Target, Unit, compile, specialisations};
-use stereod::frame::DisparityRange;
+use stereod::calibration::{Rectifier, RectifyMap};
+use stereod::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
+use stereod::frame::{DisparityRange, StereoGeometry};
 use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths};
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
 const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
+
+const GEOMETRY: StereoGeometry = StereoGeometry {
+    focal_px: 400.0,
+    baseline_m: 0.1,
+    centre_x_px: 32.0,
+    centre_y_px: 24.0,
+    right_centre_x_px: 32.0,
+};
 
 fn params(count: usize, paths: Paths) -> Params {
     Params {
@@ -27,7 +36,7 @@ fn params(count: usize, paths: Paths) -> Params {
 
 /// Parameters that between them use every branch of the kernels: path sets, costs, refinements, and
 /// numbers of disparities below, at and above the usual ones.
-fn variants() -> Vec<(Params, (usize, usize))> {
+fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     let usual = (1280, 720);
     let mut variants = Vec::new();
     for paths in [Paths::Four, Paths::Five, Paths::Eight] {
@@ -67,6 +76,16 @@ fn variants() -> Vec<(Params, (usize, usize))> {
     }
     let negative = DisparityRange { min: -70, count: 77 };
     variants.push((Params { range: negative, ..params(64, Paths::Eight) }, (33, 9)));
+    let mut variants: Vec<_> =
+        variants.into_iter().map(|(params, size)| (params, size, None)).collect();
+    // Rectified, with pixels that no camera sees and without.
+    for unseen in [0, 1] {
+        let size = (64, 48);
+        let position = |x, y| (x >= unseen).then_some([x as f64, y as f64]);
+        let map = RectifyMap::from_positions(size, size, position).unwrap();
+        let rectifier = Rectifier::from_maps(map.clone(), map, GEOMETRY).unwrap();
+        variants.push((params(64, Paths::Eight), size, Some(rectifier)));
+    }
     variants
 }
 
@@ -80,9 +99,10 @@ fn every_specialisation_compiles_for_every_architecture() {
     for sm in ARCHITECTURES {
         let properties = Properties::typical(sm);
         let mut seen = HashSet::new();
-        for (params, size) in variants() {
+        for (params, size, rectifier) in variants() {
             params.check().unwrap();
-            let units = specialisations(&params, size, &properties);
+            let job = Job { params: &params, size, rectifier: rectifier.as_ref() };
+            let units = specialisations(&job, &properties);
             assert!(!units.is_empty());
             let names: HashSet<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
             assert_eq!(names.len(), units.len(), "names of units are unique: {units:?}");

@@ -13,6 +13,7 @@ use std::time::Duration;
 use stereod::frame::DisparityRange;
 use stereod::sink::Sink;
 use stereod::sink::colour::{ColourMap, ColourRange};
+use stereod::sink::numbers::Quantity;
 use stereod::sink::pictures::{Pictures, PicturesOptions};
 use stereod::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
 use support::{Random, matched, random_values};
@@ -51,8 +52,8 @@ fn memory_does_not_grow() {
     let file = |name| dir.path().join(name);
     let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
     let recorder = |path: &Path| {
-        let (focal_px, baseline_m) = (None, None);
-        let options = RecorderOptions { width, height, rate, range, focal_px, baseline_m };
+        let quantity = Quantity::Disparity;
+        let options = RecorderOptions { width, height, rate, range, quantity, geometry: None };
         Box::new(Recorder::create(path, &options).unwrap())
     };
     let preview = |path: &Path| {
@@ -61,7 +62,8 @@ fn memory_does_not_grow() {
         Box::new(Preview::create(path, &options).unwrap())
     };
     let pictures = |path: &Path| {
-        let options = PicturesOptions { range, focal_px: None, baseline_m: None };
+        let quantity = Quantity::Disparity;
+        let options = PicturesOptions { range, quantity, geometry: None };
         Box::new(Pictures::create(path, &options).unwrap())
     };
     for (sink, grown) in [

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use image::{Rgba, RgbaImage};
 use stereod::control::Control;
-use stereod::frame::{DisparityMap, DisparityRange, INVALID, Image, Matched, StereoPair};
+use stereod::frame::{
+    DisparityMap, DisparityRange, INVALID, Image, Matched, StereoGeometry, StereoPair,
+};
 use stereod::pool::Pooled;
 use stereod::sink::Sink;
 use stereod::sink::colour::ColourMap;
@@ -37,6 +39,15 @@ const LIMITS: Limits = Limits { low: 0, high: 1008 };
 /// The candidates that give these limits.
 const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
 
+/// What the frames' depth is computed from.
+const GEOMETRY: StereoGeometry = StereoGeometry {
+    focal_px: 400.0,
+    baseline_m: 0.12,
+    centre_x_px: 80.0,
+    centre_y_px: 60.0,
+    right_centre_x_px: 80.0,
+};
+
 fn frame(sequence: u64) -> Arc<Matched> {
     let (width, height) = (PICTURE.0 as usize, PICTURE.1 as usize);
     let values = (0..width * height)
@@ -54,7 +65,7 @@ fn frame(sequence: u64) -> Arc<Matched> {
             truth: None,
         },
         disparity: DisparityMap::new(width, height, Pooled::unpooled(values)),
-        geometry: None,
+        geometry: Some(GEOMETRY),
         submitted: now,
         finished: now + Duration::from_millis(7),
     })
@@ -237,6 +248,7 @@ fn full_overlay() -> OverlayContent {
         picture: Some(PICTURE),
         engine: "CPU (AVX2, 4 threads)".into(),
         counts: Some(Counts { pairs: 1234, dropped: 5, unpaired: 1 }),
+        alignment: Some(("rows 3.2 px  roll 0.12 deg  rows off".into(), true)),
         legend: Some(Legend { colour_map: ColourMap::Turbo, limits: LIMITS }),
         hover: Some(Hover {
             pixel: (60, 100),
@@ -383,6 +395,16 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     let files = window_support::wait_for_files(folder.path(), 2);
     assert_snapshot(&files);
 
+    // A point cloud: every pixel with a depth, beside the snapshot.
+    x.key(&window, "p");
+    let files = window_support::wait_for_files(folder.path(), 3);
+    let cloud = files.iter().find(|file| file.extension().is_some_and(|e| e == "ply")).unwrap();
+    let cloud = std::fs::read(cloud).unwrap();
+    let frame = frame(0);
+    let points = frame.disparity.values().iter().filter(|&&value| value > 0).count();
+    let count = format!("element vertex {points}\n");
+    assert!(cloud.windows(count.len()).any(|part| part == count.as_bytes()), "{count}");
+
     // The pixel under the mouse is described.
     x.key(&window, "o");
     x.save(&format!("{name}-before-hover"));
@@ -522,6 +544,7 @@ fn show_window() {
         remote.stats(WindowStats {
             engine: "CPU (test)".into(),
             counts: Counts { pairs: 1, ..Counts::default() },
+            alignment: Some(("rows 0.1 px  roll 0.01 deg".into(), false)),
         });
         sink.consume(&frame(0)).unwrap();
         println!("ready");
@@ -542,8 +565,6 @@ fn show_window() {
     });
     let mut options = WindowOptions::new("stereod window test", PICTURE, RANGE);
     options.snapshot_dir = PathBuf::from(std::env::var_os(window_support::FOLDER).unwrap());
-    options.focal_px = Some(400.0);
-    options.baseline_m = Some(0.12);
     window.run(options, control.clone()).unwrap();
     println!("stop {}", control.stop.is_set());
 }

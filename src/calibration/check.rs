@@ -46,6 +46,11 @@ fn wrong<T>(source: &str, what: impl std::fmt::Display) -> Result<T> {
     Err(CalibrationError::new(format!("{source}: {what}")))
 }
 
+/// Whether a value is no more than its limit; one that is no number is not.
+fn within(value: f64, limit: f64) -> bool {
+    value <= limit
+}
+
 /// How far a matrix may be from a rotation to be one that was written with few digits.
 const FEW_DIGITS: f64 = 2e-3;
 
@@ -69,8 +74,8 @@ pub fn make_rotations(calibration: &mut StereoCalibration, sources: &Sources) ->
 fn make_rotation(matrix: &mut Matrix3<f64>, source: &str, what: &str) -> Result<()> {
     let off = (matrix.transpose() * *matrix - Matrix3::identity()).amax();
     let determinant = matrix.determinant();
-    // Negated, so that a NaN is refused.
-    if !(off <= FEW_DIGITS) {
+    // The largest magnitude passes over numbers that are none.
+    if !matrix.iter().all(|value| value.is_finite()) || off > FEW_DIGITS {
         return wrong(
             source,
             format!(
@@ -178,7 +183,7 @@ fn angle(a: &Matrix3<f64>, b: &Matrix3<f64>) -> f64 {
 
 fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
     let turned = angle(&Matrix3::identity(), rotation).to_degrees();
-    if !(turned <= 45.0) {
+    if !within(turned, 45.0) {
         return wrong(
             &sources.pose,
             format!(
@@ -302,7 +307,7 @@ fn check_rectification(
     }
     for (row, column, name) in [(0, 0, "fx"), (1, 1, "fy"), (1, 2, "cy")] {
         let (a, b) = (p1[(row, column)], p2[(row, column)]);
-        if !((a - b).abs() <= 1e-4 * p1[(0, 0)]) {
+        if !within((a - b).abs(), 1e-4 * p1[(0, 0)]) {
             return wrong(
                 source,
                 format!(
@@ -331,20 +336,20 @@ fn contradictions(
     };
     let (rotation, translation) = rectification.pose();
     let apart = angle(&rotation, &calibration.rotation);
-    if !(apart <= TOLERANCE) {
+    if !within(apart, TOLERANCE) {
         return contradiction(format!(
             "by the rectification the eyes are turned {:.2} degrees otherwise",
             apart.to_degrees()
         ));
     }
     let (told, due) = (translation.norm(), calibration.translation.norm());
-    if !((told - due).abs() <= TOLERANCE * due) {
+    if !within((told - due).abs(), TOLERANCE * due) {
         return contradiction(format!(
             "the baseline is {:.6} m by the projections and {:.6} m by the translation",
             told, due
         ));
     }
-    if !((translation - calibration.translation).norm() <= 2.0 * TOLERANCE * due) {
+    if !within((translation - calibration.translation).norm(), 2.0 * TOLERANCE * due) {
         return contradiction(
             "the rotations do not turn the baseline into the rows of the picture".into(),
         );

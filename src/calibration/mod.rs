@@ -6,19 +6,29 @@
 //! its two positions is disparity.
 
 pub mod board;
+pub mod bouguet;
 pub mod camera;
 pub mod check;
 mod error;
+#[cfg(test)]
+pub(crate) mod examples;
 pub mod format;
+pub mod map;
 mod mode;
+pub mod projection;
+pub mod rectifier;
 pub mod solve;
 pub mod summary;
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
+pub use bouguet::RectifyError;
 pub use camera::{Camera, Lens};
 pub use error::CalibrationError;
+pub use map::RectifyMap;
 pub use mode::Fit;
+pub use projection::Projection;
+pub use rectifier::Rectifier;
 
 use crate::frame::StereoGeometry;
 

@@ -164,6 +164,10 @@ fn field_of_view(camera: &Camera) -> Option<[f64; 2]> {
     Some([span(camera.width, 0)?, span(camera.height, 1)?])
 }
 
+/// How much further out than its greatest distance so far a lens model may be nearer to the centre
+/// without having turned back for good.
+const LEAP: f64 = 1.15;
+
 /// Angle from the optical axis, in radians, of the ray that a lens shows at this distance from the
 /// principal point (in focal lengths), by its radial terms; nothing where it shows no ray there.
 fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
@@ -179,18 +183,27 @@ fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
             angle * (1.0 + s * (k[0] + s * (k[1] + s * (k[2] + s * k[3]))))
         }
     };
+    let outwards = |angle: f64| match lens {
+        Lens::Brown(_) => angle.tan(),
+        Lens::Fisheye(_) => angle,
+    };
     let limit = match lens {
         Lens::Brown(_) => 89.0_f64,
         Lens::Fisheye(_) => 179.0,
     };
-    // Outwards in small steps: beyond the first maximum the model means nothing.
+    // Outwards in small steps. Beyond its maximum the model means nothing; but rational ones may have
+    // a pole beside a zero, where they leap out and back within a few degrees, and that is no end.
     let step = 0.1_f64.to_radians();
-    let (mut low, mut before) = (0.0, 0.0);
+    let (mut low, mut maximum, mut maximum_at) = (0.0, 0.0, 0.0_f64);
     loop {
         let high = low + step;
         let at_high = shown(high);
-        if !(at_high > before && high <= limit.to_radians()) {
-            return (distance == 0.0).then_some(0.0);
+        if distance == 0.0 {
+            return Some(0.0);
+        }
+        let turned_back = at_high < maximum && outwards(high) > LEAP * outwards(maximum_at);
+        if turned_back || high > limit.to_radians() {
+            return None;
         }
         if at_high >= distance {
             let (mut low, mut high) = (low, high);
@@ -200,7 +213,10 @@ fn angle_at(lens: &Lens, distance: f64) -> Option<f64> {
             }
             return Some((low + high) / 2.0);
         }
-        (low, before) = (high, at_high);
+        low = high;
+        if at_high > maximum {
+            (maximum, maximum_at) = (at_high, high);
+        }
     }
 }
 

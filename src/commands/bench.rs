@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::json;
 
+use super::rig::Cameras;
 use super::verify::verify;
 use super::{Error, convert, load, print};
 use crate::cli::BenchArgs;
@@ -34,6 +35,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     let size = (args.size.width, args.size.height);
+    let rig = Cameras::read(settings)?.for_pictures(size)?;
     let options = DemoOptions {
         width: size.0,
         height: size.1,
@@ -43,7 +45,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let scene = DemoSource::new(options)?.with_pool(pictures.clone());
     let choice = convert::engine_choice(settings.engine.kind);
     let options = convert::engine_options(&settings.engine);
-    let mut engine = engine::create(choice, params, size, &options)?;
+    let mut engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
     // Where the sources of a run would put them.
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);

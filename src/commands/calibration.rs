@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::{Error, load, print};
@@ -23,7 +24,12 @@ pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     match args.command {
         CalibrationCommand::Show { input, json, common } => {
             load(&common, FlagLayer::default())?;
-            let (_, loaded) = read(&input)?;
+            let (_, mut loaded) = read(&input)?;
+            // As it would be applied; a rig that cannot be rectified is shown all the same.
+            match loaded.calibration.rectified(None) {
+                Ok(rectification) => loaded.calibration.rectification = Some(rectification),
+                Err(error) => tracing::warn!("{}: {error}", input.files),
+            }
             let summary = Summary::of(&loaded.calibration);
             print(if json {
                 format!("{}\n", as_json(&input.files, &loaded, &summary))
@@ -70,7 +76,13 @@ fn convert(
     for output in &outputs {
         files::refuse_input(output, inputs.iter().map(PathBuf::as_path)).map_err(Error::Usage)?;
     }
-    let texts = format::render(&loaded.calibration, &loaded.report, format)?;
+    let mut calibration = loaded.calibration.clone();
+    if format == Format::Ros && calibration.rectification.is_none() {
+        // camera_info says how the cameras stand to each other by the rectification alone.
+        let rectification = calibration.rectified(None).context("camera_info of ROS");
+        calibration.rectification = Some(rectification.map_err(Error::Usage)?);
+    }
+    let texts = format::render(&calibration, &loaded.report, format)?;
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }

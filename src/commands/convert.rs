@@ -2,15 +2,19 @@
 
 use std::num::NonZeroUsize;
 
+use crate::alignment;
+use crate::control::Switch;
 use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions};
 use crate::engine::{Choice, Options};
 use crate::frame::DisparityRange;
 use crate::pair::PairBy;
+use crate::pool::Pool;
 use crate::settings::{self, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd};
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
+use crate::source::gst::GstOptions;
 
 /// Which engine is wanted.
 pub fn engine_choice(kind: EngineKind) -> Choice {
@@ -45,6 +49,16 @@ pub fn engine_options(engine: &settings::Engine) -> Options {
     Options { cpu, cuda }
 }
 
+/// Where a good alignment of the eyes ends; `calibrated`: the pictures are rectified here.
+pub fn alignment_limits(settings: &Settings, calibrated: bool) -> alignment::Limits {
+    alignment::Limits { warn_px: settings.alignment.warn_px, calibrated }
+}
+
+/// How the alignment of the eyes is measured.
+pub fn alignment_options(range: DisparityRange) -> alignment::Options {
+    alignment::Options { range: Some(range), ..alignment::Options::default() }
+}
+
 /// The colours.
 pub fn colour_map(map: settings::ColourMap) -> ColourMap {
     match map {
@@ -75,8 +89,20 @@ pub fn view(view: settings::View) -> View {
     }
 }
 
+/// How streams are opened, whose pictures are kept in the pool.
+pub fn stream_options(source: &settings::Source, stop: &Switch, pool: &Pool<u8>) -> GstOptions {
+    GstOptions {
+        pair_by: pair_by(source.pair_by),
+        tolerance: source.tolerance(),
+        picture_rate: source.picture_rate,
+        stop: stop.clone(),
+        pool: pool.clone(),
+        ..GstOptions::default()
+    }
+}
+
 /// What makes two frames a pair.
-pub fn pair_by(by: settings::PairBy) -> PairBy {
+fn pair_by(by: settings::PairBy) -> PairBy {
     match by {
         settings::PairBy::Auto => PairBy::Auto,
         settings::PairBy::Time => PairBy::Time,

@@ -9,6 +9,8 @@ mod convert;
 pub mod devices;
 pub mod man;
 pub mod match_still;
+pub mod rectify;
+mod rig;
 pub mod run;
 mod signals;
 mod verify;
@@ -105,6 +107,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Match(args) => match_still::run(*args),
         Command::Bench(args) => bench::run(*args),
         Command::Calibrate(args) => calibrate::run(*args),
+        Command::Rectify(args) => rectify::run(*args),
         Command::Calibration(args) => calibration::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Config(args) => config::run(args),

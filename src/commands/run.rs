@@ -6,6 +6,7 @@ mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::rig::Cameras;
 use super::{Error, convert, load, print, signals};
 use crate::cli::RunArgs;
 use crate::control::Control;
@@ -14,6 +15,7 @@ use crate::pipeline::{self, Outcome, Plan};
 use crate::pool::Pool;
 use crate::settings::{AtEnd, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
+use crate::sink::alignment::state_of;
 use crate::sink::files;
 use crate::sink::window::{Remote, Window, WindowSink};
 use crate::source::SourceInfo;
@@ -30,6 +32,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let (settings, params) = (&loaded.settings, &loaded.params);
     let choice = args.source.choice().ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
+    let cameras = Cameras::read(settings)?;
 
     let control = Control::default();
     let window = connect_window(settings.window.mode)?;
@@ -44,21 +47,22 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let source = parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)?;
     let info = source.info().clone();
     tracing::info!("{}", parts::describe(&info));
-    let size = (info.width, info.height);
+    let rig = cameras.for_pictures((info.width, info.height))?;
     let options = convert::engine_options(&settings.engine);
     let choice = convert::engine_choice(settings.engine.kind);
-    let engine = engine::create(choice, params, size, &options)?;
+    let engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
     }
     let engine_name = engine.description();
     tracing::info!("matching on {engine_name}");
 
-    let mut sinks = parts::open_sinks(&loaded, &info)?;
+    let mut sinks = parts::open_sinks(&loaded, &info, &rig)?;
     let accuracy = Arc::new(Mutex::new(Accuracy::default()));
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
+    let alignment = parts::watch_alignment(&loaded, &rig, &mut sinks)?;
     if let Some(remote) = &remote {
         sinks.push(Box::new(WindowSink::new(remote.clone())));
     }
@@ -67,6 +71,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let plan = Plan {
         source,
         engine,
+        geometry: rig.geometry,
         sinks,
         pair_room: settings.queue.pairs,
         result_room: settings.queue.results,
@@ -86,10 +91,12 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         let at_end = settings.window.at_end;
         let (remote, control) = (remote.clone(), control.clone());
         move || {
-            let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone());
+            let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone())
+                .with_alignment(alignment.clone());
             let outcome = watch.until_finished(running, &progress);
-            let statistics =
+            let mut statistics =
                 account(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
+            statistics.alignment = alignment.as_ref().map(|shared| state_of(shared).summary());
             let written = report(&statistics, &loaded.settings);
             tell_window(remote.as_ref(), &outcome, at_end, &control);
             (outcome, written)
@@ -100,7 +107,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         None => report(),
         Some(window) => {
             let reporter = std::thread::spawn(report);
-            let options = parts::window_options(&loaded, &info);
+            let options = parts::window_options(&loaded, &info, &rig);
             let shown = window.run(options, control);
             let (mut outcome, written) =
                 reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -1,9 +1,10 @@
 //! `--verify`: the engine's result beside that of the plain reference, for users to see what the
 //! tests see.
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 
-use crate::frame::{DisparityMap, INVALID, Matched};
+use crate::calibration::Rectifier;
+use crate::frame::{DisparityMap, Eye, INVALID, Matched, StereoPair};
 use crate::matching::{Params, match_pair};
 
 /// Compares a result with the reference on the same pair: the number of pixels where they are the
@@ -13,6 +14,35 @@ use crate::matching::{Params, match_pair};
 /// The first pixel that differs, and how many do.
 pub fn verify(matched: &Matched, params: &Params) -> anyhow::Result<usize> {
     compare(&match_pair(&matched.pair.left, &matched.pair.right, params), &matched.disparity)
+}
+
+/// Compares the pictures that an engine has rectified with the plain definition.
+///
+/// # Errors
+/// The first pixel that differs, and how many do.
+pub fn verify_rectified(
+    raw: &StereoPair,
+    matched: &Matched,
+    rectifier: &Rectifier,
+) -> anyhow::Result<()> {
+    let [left, right] = rectifier.rectify_pair(raw);
+    let eyes = [(Eye::Left, left, &matched.pair.left), (Eye::Right, right, &matched.pair.right)];
+    for (eye, expected, got) in eyes {
+        let pixels = || expected.pixels().iter().zip(got.pixels()).map(|(a, b)| a != b);
+        if let Some(at) = pixels().position(|differs| differs) {
+            bail!(
+                "the rectified {eye} picture differs from the reference at x {}, y {}: {} instead \
+                 of {}; {} of {} pixels differ",
+                at % expected.width(),
+                at / expected.width(),
+                got.pixels()[at],
+                expected.pixels()[at],
+                pixels().filter(|&differs| differs).count(),
+                expected.pixels().len()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Compares two maps of one size.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+use crate::calibration::Rectifier;
 use crate::frame::{Matched, StereoPair};
 use crate::matching::Params;
 use crate::pool::Memory;
@@ -78,8 +79,8 @@ pub struct Options {
     pub cuda: CudaOptions,
 }
 
-/// The engine of this choice for pairs of `width` x `height` pixels. `params` must have passed
-/// [`Params::check`].
+/// The engine of this choice for pairs of `width` x `height` pixels, or for the raw pairs of the
+/// rectifier, which then says the size. `params` must have passed [`Params::check`].
 ///
 /// # Errors
 /// Where the wanted engine is not to be had, or not for these parameters.
@@ -87,15 +88,23 @@ pub fn create(
     choice: Choice,
     params: &Params,
     (width, height): (usize, usize),
+    rectifier: Option<&Arc<Rectifier>>,
     options: &Options,
 ) -> anyhow::Result<Box<dyn Engine>> {
     let on_cpu = || -> anyhow::Result<Box<dyn Engine>> {
-        Ok(Box::new(CpuEngine::new(params, width, height, options.cpu)?))
+        Ok(Box::new(match rectifier {
+            None => CpuEngine::new(params, width, height, options.cpu)?,
+            Some(rectifier) => CpuEngine::rectifying(params, rectifier.clone(), options.cpu)?,
+        }))
     };
     if choice == Choice::Cpu {
         return on_cpu();
     }
-    let error = match CudaEngine::new(params, width, height, &options.cuda) {
+    let on_gpu = match rectifier {
+        None => CudaEngine::new(params, width, height, &options.cuda),
+        Some(rectifier) => CudaEngine::rectifying(params, rectifier, &options.cuda),
+    };
+    let error = match on_gpu {
         Ok(engine) => return Ok(Box::new(engine)),
         Err(error) => error,
     };

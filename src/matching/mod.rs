@@ -44,6 +44,7 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
     if let Some(limit) = params.left_right {
         refine::left_right(&sums, &winners, range.min, limit, &mut values);
     }
+    refine::unseen(left, right, &winners, range.min, &mut values);
     if let Some(radius) = params.median.radius() {
         values = refine::median(width, height, &values, radius);
     }

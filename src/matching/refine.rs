@@ -1,8 +1,9 @@
-//! What happens to the winners, in this order: uniqueness, sub-pixel, left-right check, median.
+//! What happens to the winners, in this order: uniqueness, sub-pixel, left-right check, pixels that a
+//! camera has not seen, median.
 //!
 //! Values are disparities in 1/16 px, one a pixel, row by row; [`INVALID`] where a check failed.
 
-use crate::frame::{INVALID, SUBPIXEL};
+use crate::frame::{INVALID, Image, SUBPIXEL, clamped};
 use crate::matching::aggregate::Sums;
 use crate::matching::winner::right_winners;
 
@@ -52,10 +53,31 @@ pub fn left_right(
     for (i, value) in values.iter_mut().enumerate() {
         let (x, row) = (i % sums.width, i - i % sums.width);
         let match_x = x as i64 - i64::from(min_disparity) - winners[i] as i64;
-        let match_x = match_x.clamp(0, sums.width as i64 - 1) as usize;
+        let match_x = clamped(match_x, sums.width);
         let agrees =
             right[row + match_x].is_some_and(|k| k.abs_diff(winners[i]) <= usize::from(limit));
         if !agrees {
+            *value = INVALID;
+        }
+    }
+}
+
+/// Invalidates pixels that the left camera has not seen, or whose match the right one has not: the
+/// column x - d of the winner, or the nearest inside the picture.
+pub fn unseen(
+    left: &Image,
+    right: &Image,
+    winners: &[usize],
+    min_disparity: i32,
+    values: &mut [i16],
+) {
+    let width = left.width();
+    for (i, value) in values.iter_mut().enumerate() {
+        let (x, row) = (i % width, i - i % width);
+        let match_x = x as i64 - i64::from(min_disparity) - winners[i] as i64;
+        let match_at = row + clamped(match_x, width);
+        let seen = |image: &Image, at: usize| image.seen().is_none_or(|mask| mask.pixels()[at]);
+        if !seen(left, i) || !seen(right, match_at) {
             *value = INVALID;
         }
     }
@@ -97,7 +119,10 @@ fn for_each_pixel(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::frame::Mask;
 
     #[test]
     fn uniqueness_ignores_the_winners_neighbours() {
@@ -136,6 +161,27 @@ mod tests {
         let mut values = [0; 3];
         left_right(&sums, &[1, 1, 0], 0, 1, &mut values);
         assert_eq!(values, [0, 0, 0]);
+    }
+
+    #[test]
+    fn pixels_outside_a_sensor_have_no_disparity() {
+        let masked = |seen: [bool; 6]| {
+            let mask = Arc::new(Mask::new(3, seen.into()));
+            Image::from_vec(3, 2, vec![0; 6]).seen_by(Some(mask))
+        };
+        let left = masked([true, true, false, true, true, true]);
+        let right = masked([false, true, true, true, false, true]);
+        let mut values = [7; 6];
+        // Columns 0, 0 and (hidden) 1 of the first row; 0, 2 (beside the picture) and 1 of the second.
+        unseen(&left, &right, &[1, 1, 1, 1, 0, 1], 0, &mut values);
+        assert_eq!(values, [INVALID, INVALID, INVALID, 7, INVALID, INVALID]);
+        let mut values = [7; 6];
+        unseen(&left, &right, &[1; 6], -5, &mut values);
+        assert_eq!(values, [7, 7, INVALID, 7, 7, 7]);
+        let mut values = [7; 6];
+        let whole = Image::from_vec(3, 2, vec![0; 6]);
+        unseen(&whole, &whole, &[1; 6], 0, &mut values);
+        assert_eq!(values, [7; 6]);
     }
 
     #[test]

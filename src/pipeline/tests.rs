@@ -129,6 +129,7 @@ impl Sink for Keeper {
 
 fn run(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Outcome {
     let plan = Plan {
+        geometry: None,
         source: Box::new(source),
         engine: Box::new(engine),
         sinks: sinks.iter().map(|s| Box::new(s.clone()) as Box<dyn Sink>).collect(),
@@ -226,6 +227,7 @@ fn a_panicking_sink_stops_the_run() {
     }
     let sound = Keeper::default();
     let plan = Plan {
+        geometry: None,
         source: Box::new(numbers(u64::MAX, false)),
         engine: Box::new(delaying(1)),
         sinks: vec![Box::new(Panics), Box::new(sound.clone())],
@@ -245,6 +247,7 @@ fn stopping_matches_what_is_on_the_way() {
     let control = Control::default();
     let progress = Arc::new(Progress::new());
     let plan = Plan {
+        geometry: None,
         source: Box::new(numbers(u64::MAX, false)),
         engine: Box::new(delaying(3)),
         sinks: vec![Box::new(sink.clone())],

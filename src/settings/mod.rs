@@ -4,6 +4,7 @@
 //! an error that says where it stands and what would be right. Stages never see this module: the
 //! commands hand each one the few parameters it needs.
 
+mod alignment;
 mod calibration;
 mod colour;
 mod demo;
@@ -23,6 +24,7 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
+pub use alignment::Alignment;
 pub use calibration::Calibration;
 pub use colour::{Colour, ColourMap, RangeMode};
 pub use demo::Demo;
@@ -52,6 +54,7 @@ pub struct Settings {
     pub queue: Queue,
     pub output: Output,
     pub calibration: Calibration,
+    pub alignment: Alignment,
     pub colour: Colour,
     pub window: Window,
     pub log: Log,
@@ -72,6 +75,7 @@ impl Settings {
         self.queue.check().map_err(of("queue"))?;
         self.output.check().map_err(of("output"))?;
         self.calibration.check().map_err(of("calibration"))?;
+        self.alignment.check().map_err(of("alignment"))?;
         self.colour.check().map_err(of("colour"))?;
         self.window.check().map_err(of("window"))?;
         self.log.check().map_err(of("log"))

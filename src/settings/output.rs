@@ -18,6 +18,8 @@ pub struct Output {
     pub pictures: String,
     /// Statistics as JSON; `-` is standard output.
     pub stats: String,
+    /// Recording and pictures hold depth instead of disparity.
+    pub depth: bool,
 }
 
 /// Where the statistics go.

@@ -181,8 +181,8 @@ mod tests {
         let schema = Schema::new();
         assert_eq!(
             schema.check_section("matchng").unwrap_err(),
-            "unknown section [matchng]; did you mean [matching]? sections: calibration, colour, \
-             demo, engine, log, matching, output, queue, source, window"
+            "unknown section [matchng]; did you mean [matching]? sections: alignment, \
+             calibration, colour, demo, engine, log, matching, output, queue, source, window"
         );
         let key = schema.check_key("matching", "disparites").unwrap_err();
         assert!(key.starts_with(

@@ -1,10 +1,13 @@
 //! Where disparity goes.
 
 pub mod accuracy;
+pub mod alignment;
 pub mod board;
+pub mod cloud;
 pub mod colour;
 pub mod encoding;
 pub mod files;
+pub mod numbers;
 pub mod pictures;
 pub mod png;
 pub mod still;

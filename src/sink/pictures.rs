@@ -7,10 +7,11 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use crate::frame::{DisparityRange, Matched};
+use crate::frame::{DisparityRange, Matched, StereoGeometry};
 use crate::sink::Sink;
-use crate::sink::encoding::{Encoding, UNKNOWN};
+use crate::sink::encoding::UNKNOWN;
 use crate::sink::files;
+use crate::sink::numbers::{DEPTH_SCALE, Numbers, Quantity};
 use crate::sink::png::DisparityPng;
 
 /// What the folder says of its pictures, in a file beside them.
@@ -21,22 +22,22 @@ pub const DESCRIPTION_FILE: &str = "disparity.json";
 pub struct PicturesOptions {
     /// The candidate disparities; they choose the encoding.
     pub range: DisparityRange,
-    /// Focal length of the rectified cameras in pixels, where known.
-    pub focal_px: Option<f64>,
-    /// Distance of the cameras in metres, where known.
-    pub baseline_m: Option<f64>,
+    /// What the pictures hold.
+    pub quantity: Quantity,
+    /// What depth is computed from, where known.
+    pub geometry: Option<StereoGeometry>,
 }
 
-/// Writes each map as `DIR/NNNNNN.png` in KITTI convention, numbered by the pair's sequence number.
+/// Writes each map as `DIR/NNNNNN.png`, disparity in KITTI convention or depth, numbered by the pair's sequence number.
 ///
 /// Each picture appears under its name only when it is complete. `disparity.json` beside them holds
-/// scale, offset, range and, where known, focal length and baseline. Pictures of an earlier run in
+/// scale, offset, range and, where known, what depth is computed from. Pictures of an earlier run in
 /// the same folder are replaced number by number; those with higher numbers stay.
 #[derive(Debug)]
 pub struct Pictures {
     dir: PathBuf,
     name: String,
-    encoding: Encoding,
+    numbers: Numbers,
     png: DisparityPng,
 }
 
@@ -50,22 +51,30 @@ impl Pictures {
             bail!("cannot write pictures into {}: it is not a folder", dir.display());
         }
         fs::create_dir_all(dir).map_err(|error| files::explain(dir, &error))?;
-        let encoding = Encoding::for_range(options.range);
+        let numbers = Numbers::new(options.quantity, options.range, options.geometry.as_ref())?;
+        let (scale, offset) = match options.quantity {
+            Quantity::Disparity => (numbers.encoding().scale(), numbers.encoding().offset()),
+            Quantity::Depth => (DEPTH_SCALE, 0),
+        };
+        let of = |value: fn(&StereoGeometry) -> f64| options.geometry.as_ref().map(value);
         let description = json!({
-            "scale": encoding.scale(),
-            "offset": encoding.offset(),
+            "scale": scale,
+            "offset": offset,
             "unknown": UNKNOWN,
-            "meaning": crate::sink::png::describe(encoding),
+            "meaning": numbers.describe(),
             "min_disparity": options.range.min,
             "disparities": options.range.count,
-            "focal_px": options.focal_px,
-            "baseline_m": options.baseline_m,
+            "focal_px": of(|g| g.focal_px),
+            "baseline_m": of(|g| g.baseline_m),
+            "centre_x_px": of(|g| g.centre_x_px),
+            "centre_y_px": of(|g| g.centre_y_px),
+            "right_centre_x_px": of(|g| g.right_centre_x_px),
         });
         // This also finds out now, and not after the first match, whether the folder can be written.
         let text = format!("{description:#}\n");
         files::write_whole(&dir.join(DESCRIPTION_FILE), text.as_bytes())?;
         let name = format!("pictures in {}", dir.display());
-        Ok(Self { dir: dir.to_path_buf(), name, encoding, png: DisparityPng::default() })
+        Ok(Self { dir: dir.to_path_buf(), name, numbers, png: DisparityPng::default() })
     }
 }
 
@@ -76,7 +85,7 @@ impl Sink for Pictures {
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let path = self.dir.join(format!("{:06}.png", frame.pair.sequence));
-        files::write_whole(&path, self.png.encode(&frame.disparity, self.encoding)?)
+        files::write_whole(&path, self.png.encode(&frame.disparity, &self.numbers)?)
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -5,7 +5,7 @@ use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 
 use crate::frame::DisparityMap;
-use crate::sink::encoding::Encoding;
+use crate::sink::numbers::Numbers;
 
 /// Where the chunk after the header starts: 8 bytes of signature, 25 bytes of IHDR.
 const AFTER_HEADER: usize = 33;
@@ -18,14 +18,14 @@ pub struct DisparityPng {
 }
 
 impl DisparityPng {
-    /// The map as a 16-bit grey PNG file (KITTI convention, see [`Encoding`]). Scale and offset
-    /// stand in its text chunk `Comment`: `disparity = value / 256 + 0; 0 = unknown`.
+    /// The map as a 16-bit grey PNG file. What its numbers mean stands in its text chunk `Comment`:
+    /// `disparity = value / 256 + 0; 0 = unknown`.
     ///
     /// # Errors
     /// Where the encoder refuses the picture (larger than PNG allows).
-    pub fn encode(&mut self, map: &DisparityMap, encoding: Encoding) -> Result<&[u8]> {
+    pub fn encode(&mut self, map: &DisparityMap, numbers: &Numbers) -> Result<&[u8]> {
         self.stored.resize(map.values().len(), 0);
-        encoding.encode(map.values(), &mut self.stored);
+        numbers.encode(map.values(), &mut self.stored);
         self.file.clear();
         write(
             &mut self.file,
@@ -33,15 +33,10 @@ impl DisparityPng {
             (map.width(), map.height()),
             ExtendedColorType::L16,
         )?;
-        let comment = text_chunk("Comment", &describe(encoding));
+        let comment = text_chunk("Comment", &numbers.describe());
         self.file.splice(AFTER_HEADER..AFTER_HEADER, comment);
         Ok(&self.file)
     }
-}
-
-/// How to read the stored numbers, for people and for programs.
-pub fn describe(encoding: Encoding) -> String {
-    format!("disparity = value / {} + {}; 0 = unknown", encoding.scale(), encoding.offset())
 }
 
 /// A picture of 3 bytes a pixel (red, green, blue) as a PNG file.
@@ -107,6 +102,7 @@ mod tests {
     use super::*;
     use crate::frame::{DisparityRange, INVALID};
     use crate::pool::Pooled;
+    use crate::sink::numbers::Quantity;
 
     #[test]
     fn the_check_value_of_the_standard() {
@@ -117,14 +113,14 @@ mod tests {
     #[test]
     fn a_map_comes_back_from_its_file() {
         let range = DisparityRange { min: -7, count: 40 };
-        let encoding = Encoding::for_range(range);
+        let numbers = Numbers::new(Quantity::Disparity, range, None).unwrap();
         let values: Vec<i16> =
             (0..35).map(|i| if i % 5 == 0 { INVALID } else { i * 16 - 112 }).collect();
         let map = DisparityMap::new(7, 5, Pooled::unpooled(values.clone()));
         let mut png = DisparityPng::default();
         // Twice: what the first left in the buffers must not show.
-        png.encode(&map, encoding).unwrap();
-        let file = png.encode(&map, encoding).unwrap();
+        png.encode(&map, &numbers).unwrap();
+        let file = png.encode(&map, &numbers).unwrap();
         let text = b"Comment\0disparity = value / 256 + -7; 0 = unknown";
         assert!(file.windows(text.len()).any(|window| window == text));
         let image::DynamicImage::ImageLuma16(picture) = image::load_from_memory(file).unwrap()
@@ -133,7 +129,7 @@ mod tests {
         };
         assert_eq!(picture.dimensions(), (7, 5));
         let mut decoded = vec![0; 35];
-        encoding.decode(picture.as_raw(), &mut decoded);
+        numbers.encoding().decode(picture.as_raw(), &mut decoded);
         assert_eq!(decoded, values);
     }
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
+use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
-use crate::sink::encoding::Encoding;
 use crate::sink::files;
+use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
 
 /// The formats of [`write_still`], by extension.
@@ -41,6 +41,23 @@ impl StillFormat {
     }
 }
 
+impl StillFormat {
+    /// The format for depth, which does not fit 8 bits.
+    ///
+    /// # Errors
+    /// For any other extension than those of the two.
+    pub fn of_depth(path: &Path) -> Result<Self> {
+        match Self::of(path) {
+            Ok(format @ (Self::Png | Self::Pfm)) => Ok(format),
+            _ => bail!(
+                "cannot write depth to {}: name it .png (16 bits, millimetres) or .pfm (floats, \
+                 metres)",
+                path.display()
+            ),
+        }
+    }
+}
+
 /// Writes a disparity map in the format of the path's extension:
 ///
 /// - `.png`: 16 bits, [`Encoding::for_range`], scale and offset in the text chunk `Comment`;
@@ -53,11 +70,40 @@ pub fn write_still(path: &Path, map: &DisparityMap, range: DisparityRange) -> Re
     let format = StillFormat::of(path)?;
     match format {
         StillFormat::Png => {
-            let mut png = DisparityPng::default();
-            files::write_whole(path, png.encode(map, Encoding::for_range(range))?)
+            let numbers = Numbers::new(Quantity::Disparity, range, None)?;
+            files::write_whole(path, DisparityPng::default().encode(map, &numbers)?)
         }
-        StillFormat::Pfm => files::write_whole(path, &pfm(map)),
+        StillFormat::Pfm => {
+            let pixels = |value| f32::from(value) / SUBPIXEL as f32;
+            files::write_whole(path, &pfm(map, pixels))
+        }
         StillFormat::Pgm => files::write_whole(path, &pgm(map, range)),
+    }
+}
+
+/// Writes the depth of a disparity map in the format of the path's extension: `.png` holds 16 bits in
+/// millimetres ([`Quantity::Depth`]), `.pfm` floats in metres, unknown = +infinity.
+///
+/// # Errors
+/// For another extension, and where the file cannot be written; an earlier file is then intact.
+pub fn write_depth(
+    path: &Path,
+    map: &DisparityMap,
+    range: DisparityRange,
+    geometry: &StereoGeometry,
+) -> Result<()> {
+    match StillFormat::of_depth(path)? {
+        StillFormat::Pfm => {
+            let metres = |value| {
+                let disparity = f64::from(value) / f64::from(SUBPIXEL);
+                geometry.depth_m(disparity).map_or(f32::INFINITY, |metres| metres as f32)
+            };
+            files::write_whole(path, &pfm(map, metres))
+        }
+        _ => {
+            let numbers = Numbers::new(Quantity::Depth, range, Some(geometry))?;
+            files::write_whole(path, DisparityPng::default().encode(map, &numbers)?)
+        }
     }
 }
 
@@ -80,17 +126,14 @@ pub fn write_colour_png(
 }
 
 /// The map as a portable float map (Middlebury's description: <https://vision.middlebury.edu/stereo/>).
-fn pfm(map: &DisparityMap) -> Vec<u8> {
+fn pfm(map: &DisparityMap, number: impl Fn(i16) -> f32) -> Vec<u8> {
     // The negative scale says little endian.
     let mut file = format!("Pf\n{} {}\n-1.0\n", map.width(), map.height()).into_bytes();
     file.reserve(map.values().len() * 4);
     for row in map.values().chunks_exact(map.width().max(1)).rev() {
         for &value in row {
-            let pixels = match value {
-                INVALID => f32::INFINITY,
-                value => f32::from(value) / SUBPIXEL as f32,
-            };
-            file.extend(pixels.to_le_bytes());
+            let number = if value == INVALID { f32::INFINITY } else { number(value) };
+            file.extend(number.to_le_bytes());
         }
     }
     file

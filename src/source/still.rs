@@ -19,6 +19,24 @@ use crate::frame::{Image, intensity};
 /// Where the file is missing, a folder, empty, no such picture or a damaged one, or has no pixels;
 /// the message names the file.
 pub fn read_still(path: &Path) -> Result<Image> {
+    let picture = decode(path)?;
+    let (width, height) = (picture.width() as usize, picture.height() as usize);
+    Ok(Image::from_vec(width, height, to_intensity(picture)))
+}
+
+/// Reads a picture as red, green and blue, 8 bits each; grey pictures have three alike.
+///
+/// # Errors
+/// As [`read_still`].
+pub fn read_colours(path: &Path) -> Result<[Image; 3]> {
+    let picture = decode(path)?.to_rgb8();
+    let (width, height) = (picture.width() as usize, picture.height() as usize);
+    let channel =
+        |channel: usize| picture.as_raw().iter().skip(channel).step_by(3).copied().collect();
+    Ok([0, 1, 2].map(|number| Image::from_vec(width, height, channel(number))))
+}
+
+fn decode(path: &Path) -> Result<DynamicImage> {
     let shown = path.display();
     if path.is_dir() {
         bail!("cannot read {shown}: it is a folder; name a picture in it");
@@ -38,7 +56,7 @@ pub fn read_still(path: &Path) -> Result<Image> {
     if width == 0 || height == 0 {
         bail!("cannot read {shown}: the picture has no pixels ({width}x{height})");
     }
-    Ok(Image::from_vec(width, height, to_intensity(picture)))
+    Ok(picture)
 }
 
 /// Intensity of every pixel, row by row.
@@ -96,6 +114,17 @@ mod tests {
         let deep = ImageBuffer::from_fn(3, 2, |x, y| Luma([wide(x, y)]));
         assert_eq!(save("a.png", DynamicImage::ImageLuma16(deep.clone())), expected);
         assert_eq!(save("a.pgm", DynamicImage::ImageLuma16(deep)), expected);
+    }
+
+    #[test]
+    fn colours_are_read_channel_by_channel() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.png");
+        let picture = ImageBuffer::from_fn(3, 2, |x, y| Rgb([x as u8, y as u8 + 10, 30]));
+        DynamicImage::from(picture).save(&path).unwrap();
+        let channels = read_colours(&path).unwrap();
+        let expected = [[0, 1, 2, 0, 1, 2], [10, 10, 10, 11, 11, 11], [30; 6]];
+        assert_eq!(channels.each_ref().map(Image::pixels), expected);
     }
 
     #[test]

@@ -72,6 +72,27 @@ fn pictures(width: usize, height: usize) -> [PathBuf; 2] {
     })
 }
 
+/// A crooked pair of cameras for raw pictures of this size, as a file.
+fn calibration((width, height): (usize, usize)) -> String {
+    let path = libraries().join(format!("rig-{width}x{height}.json"));
+    let (x, y) = (0.5 * width as f64, 0.5 * height as f64);
+    let rig = serde_json::json!({
+        "image_size": [width, height],
+        "K1": [[1.1 * x, 0.0, x], [0.0, 1.1 * x, y], [0.0, 0.0, 1.0]],
+        "D1": [-0.2, 0.05, 0.001, -0.002, 0.0],
+        "K2": [[1.2 * x, 0.0, x + 2.0], [0.0, 1.2 * x, y - 1.0], [0.0, 0.0, 1.0]],
+        "D2": [-0.25, 0.04, 0.0, 0.001, 0.0],
+        // 3 degrees about the optical axis.
+        "R": [[0.998_629_534_754_573_8, -0.052_335_956_242_943_83, 0.0],
+              [0.052_335_956_242_943_83, 0.998_629_534_754_573_8, 0.0], [0.0, 0.0, 1.0]],
+        "T": [-0.1, 0.003, 0.001],
+    });
+    let own = libraries().join(format!("rig-{width}x{height}-{:?}", std::thread::current().id()));
+    std::fs::write(&own, rig.to_string()).unwrap();
+    std::fs::rename(own, &path).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
 /// Matches with the emulated engine and the reference: whether they agree, and what was said.
 fn verify(
     size: (usize, usize),
@@ -94,6 +115,9 @@ fn verify(
         .arg(output.path().join("disparity.png"))
         .args([left, right])
         .args(arguments)
+        .args(
+            arguments.contains(&"--alpha").then(|| format!("--calibration={}", calibration(size))),
+        )
         .env("LD_LIBRARY_PATH", libraries())
         .env("CUDA_HOME", "/nonexistent")
         .env("CUDA_PATH", "/nonexistent")
@@ -149,6 +173,14 @@ fn the_plain_way_gives_the_bytes_of_the_reference() {
     same((23, 9), &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"]);
 }
 
+#[test]
+fn raw_pairs_are_rectified_to_the_bytes_of_the_reference() {
+    same(SIZE, &["-d", "16", "--alpha", "0"]);
+    // With pixels that no camera sees; 63 * 21 is no whole number of vectors.
+    same((63, 21), &["-d", "16", "--alpha", "1", "--median", "0"]);
+    same(SIZE, &["-d", "16", "--alpha", "1", "--left-right", "off", "--cost", "census"]);
+}
+
 /// A kernel that is broken in one place: the text, what takes its place, and the settings that show it.
 type Broken = (&'static str, &'static str, &'static [&'static str]);
 
@@ -160,7 +192,9 @@ const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", 
 const COMBINED: &[&str] = &["-d", "16"];
 const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"];
 
-const BROKEN: [Broken; 18] = [
+const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
+
+const BROKEN: [Broken; 21] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == G - 1 ? 0x5432u", "lane == G - 1 ? 0x3210u", ACROSS),
@@ -196,6 +230,10 @@ const BROKEN: [Broken; 18] = [
         "low[j] = high[j] = 0",
         &["-d", "20", "--cost", "ad", "--ad-window", "3"],
     ),
+    // Rectification: the row below, rounding, and what the right camera has not seen.
+    ("(fy > 0 ? stride : 0)", "0", RAW),
+    ("bottom * fy + 32768) >> 16", "bottom * fy) >> 16", RAW),
+    ("|| !seen_right[match]", "|| !seen_right[(size_t)y * width + x]", RAW),
     // The plain way: the penalty of the wrong diagonal.
     (": dx > 0 ? 2 : 3", ": dx > 0 ? 3 : 2", PLAIN),
 ];

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use stereod::calibration::{Rectifier, RectifyMap};
 use stereod::engine::Engine;
-use stereod::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+use stereod::frame::{DisparityMap, DisparityRange, Eye, Image, StereoGeometry, StereoPair};
 use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
 
 /// A pair with the given pictures.
@@ -103,6 +104,65 @@ pub fn compare(
         })?;
     }
     assert!(in_flight.is_empty() && engine.collect().is_ok_and(|none| none.is_none()));
+    Ok(())
+}
+
+/// Maps to pictures of `size` from all over raw pictures of the size `source` and from beyond them.
+pub fn wild_rectifier(source: (usize, usize), size: (usize, usize), seed: u64) -> Rectifier {
+    let map = |seed: u64| {
+        let position = |x: usize, y: usize| {
+            let mut state = (seed << 40 | (y << 20 | x) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut share = || {
+                state ^= state >> 29;
+                state = state.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                (state >> 40) as f64 / f64::from(1 << 24)
+            };
+            // The first pixel is always seen; a tenth of the others is not.
+            let beyond = if (x, y) == (0, 0) { 0.0 } else { 0.05 };
+            let mut at =
+                |side: usize| ((1.0 + 2.0 * beyond) * share() - beyond) * (side - 1) as f64;
+            Some([at(source.0), at(source.1)])
+        };
+        RectifyMap::from_positions(source, size, position).unwrap()
+    };
+    let geometry = StereoGeometry {
+        focal_px: 100.0,
+        baseline_m: 0.1,
+        centre_x_px: 0.0,
+        centre_y_px: 0.0,
+        right_centre_x_px: 0.0,
+    };
+    Rectifier::from_maps(map(2 * seed), map(2 * seed + 1), geometry).unwrap()
+}
+
+/// As [`compare`], for an engine that rectifies: the pictures that it hands out are those of the
+/// plain definition, too.
+pub fn compare_rectified(
+    engine: &mut dyn Engine,
+    params: &Params,
+    rectifier: &Rectifier,
+    looks: &[Look],
+) -> Result<(), String> {
+    let (width, height) = rectifier.source_size(Eye::Left);
+    for &look in looks {
+        let raw = || {
+            let (left, right) = pictures(width, height, look);
+            pair(left, right)
+        };
+        let [left, right] = rectifier.rectify_pair(&raw());
+        let expected = match_pair(&left, &right, params);
+        engine.submit(raw()).map_err(|e| format!("{e:#}"))?;
+        let matched = engine.collect().map_err(|e| format!("{e:#}"))?.expect("a pair in flight");
+        let context = || format!("{}: {params:?} {look:?}", engine.description());
+        for (eye, expected, got) in
+            [(Eye::Left, &left, &matched.pair.left), (Eye::Right, &right, &matched.pair.right)]
+        {
+            if expected.pixels() != got.pixels() || expected.seen() != got.seen() {
+                return Err(format!("the {eye} picture differs: {}", context()));
+            }
+        }
+        same(&expected, &matched.disparity).map_err(|e| format!("{e}: {}", context()))?;
+    }
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use stereod::frame::DisparityRange;
 use stereod::sink::Sink;
 use stereod::sink::colour::{ColourMap, ColourRange};
 use stereod::sink::encoding::Encoding;
+use stereod::sink::numbers::Quantity;
 use stereod::sink::pictures::{Pictures, PicturesOptions};
 use stereod::sink::video::{
     Preview, PreviewOptions, Recorder, RecorderOptions, read_recording_tags,
@@ -34,11 +35,11 @@ fn child_that_writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(CHILD) else { return };
     let dir = Path::new(&dir);
     let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
-    let recorder =
-        RecorderOptions { width, height, rate, range, focal_px: Some(500.0), baseline_m: None };
+    let quantity = Quantity::Disparity;
+    let recorder = RecorderOptions { width, height, rate, range, quantity, geometry: None };
     let (colours, span) = (ColourMap::Viridis, ColourRange::ADAPTIVE);
     let preview = PreviewOptions { width, height, rate, range, colours, span };
-    let pictures = PicturesOptions { range, focal_px: None, baseline_m: None };
+    let pictures = PicturesOptions { range, quantity, geometry: None };
     let mut sinks: [Box<dyn Sink>; 3] = [
         Box::new(Recorder::create(&dir.join("a.mkv"), &recorder).unwrap()),
         Box::new(Preview::create(&dir.join("a.mp4"), &preview).unwrap()),
@@ -72,7 +73,7 @@ fn files_of_a_killed_program_are_readable() {
     // The recording: everything but the few frames that were not yet encoded.
     let path = dir.path().join("a.mkv");
     let tags = read_recording_tags(&path).unwrap();
-    assert_eq!((tags.range, tags.focal_px), (RANGE, Some(500.0)));
+    assert_eq!((tags.range, tags.geometry), (RANGE, None));
     let player = Player::open(&path, RECORDING).unwrap();
     let frames = player.play();
     assert!(frames.len() > 390, "{} frames", frames.len());

@@ -3,16 +3,24 @@
 use std::fs;
 use std::time::Duration;
 
-use stereod::frame::DisparityRange;
+use stereod::frame::{DisparityRange, StereoGeometry};
 use stereod::sink::Sink;
 use stereod::sink::encoding::Encoding;
+use stereod::sink::numbers::Quantity;
 use stereod::sink::pictures::{DESCRIPTION_FILE, Pictures, PicturesOptions};
 
 use crate::support::{Random, matched, random_values};
 
 fn options(min: i32, count: usize) -> PicturesOptions {
     let range = DisparityRange { min, count };
-    PicturesOptions { range, focal_px: Some(400.0), baseline_m: None }
+    let geometry = StereoGeometry {
+        focal_px: 400.0,
+        baseline_m: 0.12,
+        centre_x_px: 15.0,
+        centre_y_px: 3.5,
+        right_centre_x_px: 16.0,
+    };
+    PicturesOptions { range, quantity: Quantity::Disparity, geometry: Some(geometry) }
 }
 
 #[test]
@@ -42,6 +50,11 @@ fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     assert_eq!(description["scale"], 256);
     assert_eq!(description["offset"], -5);
     assert_eq!(description["focal_px"], 400.0);
+    assert_eq!(description["right_centre_x_px"], 16.0);
+    let unknown = PicturesOptions { geometry: None, ..options };
+    Pictures::create(&folder, &unknown).unwrap();
+    let text = fs::read_to_string(folder.join(DESCRIPTION_FILE)).unwrap();
+    let description: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(description["baseline_m"], serde_json::Value::Null);
 }
 

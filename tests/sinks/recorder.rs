@@ -6,12 +6,47 @@ use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use stereod::frame::DisparityRange;
+use stereod::frame::{DisparityRange, INVALID, StereoGeometry};
 use stereod::sink::Sink;
 use stereod::sink::encoding::Encoding;
+use stereod::sink::numbers::Quantity;
 use stereod::sink::video::{Recorder, RecorderOptions, RecordingTags, read_recording_tags};
 
 use crate::support::{Player, RECORDING, Random, matched, random_values};
+
+const GEOMETRY: StereoGeometry = StereoGeometry {
+    focal_px: 435.25,
+    baseline_m: 0.11007,
+    centre_x_px: 367.5,
+    centre_y_px: 252.25,
+    right_centre_x_px: 367.5,
+};
+
+/// Depth is recorded as whole millimetres, and the file says so.
+#[test]
+fn depth_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("depth.mkv");
+    let options = RecorderOptions {
+        quantity: Quantity::Depth,
+        geometry: Some(GEOMETRY),
+        ..options(4, 4, 0, 64)
+    };
+    let mut recorder = Recorder::create(&path, &options).unwrap();
+    let mut values = vec![INVALID; 16];
+    values[..5].copy_from_slice(&[16 * 20, 16 * 20 + 8, 16 * 63, 1, 0]);
+    recorder.consume(&matched(4, values, 0, Duration::ZERO)).unwrap();
+    recorder.finish().unwrap();
+    let tags = read_recording_tags(&path).unwrap();
+    assert_eq!((tags.quantity, tags.geometry), (Quantity::Depth, Some(GEOMETRY)));
+    // 435.25 * 0.11007 = 47.9079675 px m, over 20, 20.5, 63 and 1/16 px.
+    let frames = Player::open(&path, RECORDING).unwrap().play();
+    assert_eq!(frames[0].numbers()[..6], [2395, 2337, 760, 0, 0, 0]);
+
+    let nothing_known = RecorderOptions { geometry: None, ..options };
+    let error = Recorder::create(&path, &nothing_known).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("--calibration"), "{error}");
+}
 
 fn options(width: usize, height: usize, min: i32, count: usize) -> RecorderOptions {
     RecorderOptions {
@@ -19,8 +54,8 @@ fn options(width: usize, height: usize, min: i32, count: usize) -> RecorderOptio
         height,
         rate: Some(20.0),
         range: DisparityRange { min, count },
-        focal_px: None,
-        baseline_m: None,
+        quantity: Quantity::Disparity,
+        geometry: None,
     }
 }
 
@@ -117,14 +152,13 @@ fn tags_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mkv");
     let mut options = options(20, 10, -8, 72);
-    options.focal_px = Some(435.25);
-    options.baseline_m = Some(0.11007);
+    options.geometry = Some(GEOMETRY);
     record(&path, &options, 3);
     let expected = RecordingTags {
+        quantity: Quantity::Disparity,
         encoding: Encoding::for_range(options.range),
         range: options.range,
-        focal_px: Some(435.25),
-        baseline_m: Some(0.11007),
+        geometry: Some(GEOMETRY),
         first_timestamp: Duration::from_secs(3600),
     };
     assert_eq!(read_recording_tags(&path).unwrap(), expected);
@@ -142,6 +176,7 @@ fn tags_come_back() {
         "DISPARITY_COUNT=72",
         "FOCAL_LENGTH_PX=435.25",
         "BASELINE_M=0.11007",
+        "CENTRE_X_PX=367.5",
     ] {
         assert!(comment.contains(part), "{part} in {comment}");
     }

@@ -250,7 +250,11 @@ pub fn wait_for_files(folder: &Path, count: usize) -> Vec<PathBuf> {
     loop {
         let mut files: Vec<_> =
             std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        if files.len() == count && files.iter().all(|file| image::open(file).is_ok()) {
+        // Point clouds appear under their name when they are whole.
+        let whole = |file: &PathBuf| {
+            file.extension().is_some_and(|e| e == "ply") || image::open(file).is_ok()
+        };
+        if files.len() == count && files.iter().all(whole) {
             files.sort();
             return files;
         }

@@ -3,6 +3,7 @@
 
 use nalgebra::{Matrix3, Vector3};
 
+use super::kalibr::Motion;
 use super::lens::{self, Model};
 use super::tree::At;
 use super::{Draft, Report};
@@ -54,11 +55,7 @@ fn camera(data: &At) -> Result<Camera, CalibrationError> {
 
 /// From the frame of the camera at one socket to that of another, along the chain that the file
 /// describes; nothing where it leads elsewhere.
-fn chain(
-    cameras: &At,
-    from: usize,
-    to: usize,
-) -> Result<Option<(Matrix3<f64>, Vector3<f64>)>, CalibrationError> {
+fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>, CalibrationError> {
     let (mut rotation, mut translation) = (Matrix3::identity(), Vector3::zeros());
     let mut here = from;
     for _ in 0..16 {
@@ -120,4 +117,87 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
         report: Report::default(),
         notes: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{ReadOptions, parse};
+    use super::*;
+    use crate::calibration::{Lens, StereoCalibration};
+
+    fn socket(number: i64, to: i64, x: f64) -> Value {
+        json!([number, {
+            "cameraType": 0,
+            "distortionCoeff": [0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            "extrinsics": {
+                "rotationMatrix": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+                "toCameraSocket": to,
+                "translation": {"x": x, "y": 0.0, "z": 0.0}
+            },
+            "height": 800, "width": 1280,
+            "intrinsicMatrix": [[800, 0, 640], [0, 800, 400], [0, 0, 1]]
+        }])
+    }
+
+    fn device(cameras: Vec<Value>, left: i64, right: i64) -> Value {
+        json!({
+            "cameraData": cameras,
+            "stereoRectificationData": {"leftCameraSocket": left, "rightCameraSocket": right}
+        })
+    }
+
+    fn loaded(device: &Value) -> Result<StereoCalibration, String> {
+        parse(&[("d.json", &device.to_string())], &ReadOptions::default())
+            .map(|loaded| loaded.calibration)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn poses_are_followed_from_socket_to_socket() {
+        // In centimetres: directly, through the colour camera, and the other way round.
+        for (cameras, left, right) in [
+            (vec![socket(0, -1, 0.0), socket(1, 2, -7.5), socket(2, 0, 3.75)], 1, 2),
+            (vec![socket(0, 2, -3.75), socket(1, 0, -3.75), socket(2, -1, 0.0)], 1, 2),
+            (vec![socket(1, -1, 0.0), socket(2, 0, 3.75), socket(0, 1, 3.75)], 1, 2),
+            // Sockets that are not told are 1 and 2.
+            (vec![socket(1, 2, -7.5), socket(2, -1, 0.0)], -1, -1),
+            (vec![socket(4, 5, -7.5), socket(5, -1, 0.0)], 4, 5),
+        ] {
+            let calibration = loaded(&device(cameras, left, right)).unwrap();
+            let off = calibration.translation - Vector3::new(-0.075, 0.0, 0.0);
+            assert!(off.norm() < 1e-15, "{left} {right}: {off}");
+        }
+    }
+
+    #[test]
+    fn a_wide_device_has_fisheye_lenses() {
+        let mut device = device(vec![socket(1, 2, -7.5), socket(2, -1, 0.0)], 1, 2);
+        device["cameraData"][0][1]["cameraType"] = json!(1);
+        let calibration = loaded(&device).unwrap();
+        assert_eq!(calibration.left.lens, Lens::Fisheye([0.1, 0.2, 0.3, 0.4]));
+        assert!(matches!(calibration.right.lens, Lens::Brown(_)));
+        device["cameraData"][0][1]["cameraType"] = json!(2);
+        assert!(loaded(&device).unwrap_err().contains("camera type 2 is not supported"));
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let good = || vec![socket(1, 2, -7.5), socket(2, -1, 0.0)];
+        let circle = vec![socket(1, 0, -7.5), socket(0, 1, 0.0), socket(2, -1, 0.0)];
+        let mut empty = device(good(), 1, 2);
+        empty["cameraData"][0][1]["extrinsics"]["translation"] = json!({"x": 0});
+        for (device, words) in [
+            (device(good(), 1, 3), "no camera at socket 3"),
+            (device(circle, 1, 2), "no extrinsics lead from socket 1 to socket 2"),
+            (device(good(), 2, 1), "--swap d.json"),
+            (empty, "`y` is missing"),
+            (json!({"cameraData": 3}), "no camera at socket 1"),
+            (json!({"cameraData": [[1], [2, {}]]}), "no camera at socket 1"),
+        ] {
+            let error = loaded(&device).unwrap_err();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
 }

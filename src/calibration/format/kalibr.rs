@@ -9,7 +9,8 @@ use super::{Draft, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera};
 
-type Motion = (Matrix3<f64>, Vector3<f64>);
+/// Rotation and translation from one frame into another.
+pub(super) type Motion = (Matrix3<f64>, Vector3<f64>);
 
 /// First `from`, then back through `to`: from the frame of one camera into that of the other, where
 /// both lead from the camera into the same frame.
@@ -105,4 +106,92 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
         report: Report::default(),
         notes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Format, Loaded, ReadOptions, parse};
+    use super::*;
+    use crate::calibration::Lens;
+
+    const INTRINSICS: &str = "  camera_model: pinhole\n  intrinsics: [461.6, 460.3, 362.7, 248.1]\n  \
+                              resolution: [752, 480]\n";
+    /// The right camera 0.11 m to the right of the left one, as Kalibr writes it.
+    const BASELINE: &str = "  T_cn_cnm1:\n  - [1.0, 0.0, 0.0, -0.11]\n  - [0.0, 1.0, 0.0, 0.0]\n  - [0.0, \
+                            0.0, 1.0, 0.0]\n  - [0.0, 0.0, 0.0, 1.0]\n";
+    const RADTAN: &str =
+        "  distortion_coeffs: [-0.27, 0.06, 0.0006, 0.0003]\n  distortion_model: radtan\n";
+
+    fn loaded(text: &str) -> Result<Loaded, String> {
+        parse(&[("k.yaml", text)], &ReadOptions::default()).map_err(|error| error.to_string())
+    }
+
+    fn rig(cam0: &str, cam1: &str) -> String {
+        format!("cam0:\n{INTRINSICS}{RADTAN}{cam0}cam1:\n{INTRINSICS}{RADTAN}{cam1}")
+    }
+
+    /// From the inertial sensor to a camera at this place of its frame, turned by 90 degrees.
+    fn from_imu(x: f64) -> String {
+        format!(
+            "  T_cam_imu:\n  - [0.0, 1.0, 0.0, {x:?}]\n  - [-1.0, 0.0, 0.0, 0.2]\n  - [0.0, 0.0, 1.0, \
+             0.3]\n  - [0.0, 0.0, 0.0, 1.0]\n"
+        )
+    }
+
+    #[test]
+    fn poses_to_each_other_and_to_the_inertial_sensor() {
+        let direct = loaded(&rig("", BASELINE)).unwrap();
+        assert_eq!(direct.format, Format::Kalibr);
+        assert_eq!(direct.calibration.translation, Vector3::new(-0.11, 0.0, 0.0));
+        let mut lens = [0.0; 14];
+        lens[..4].copy_from_slice(&[-0.27, 0.06, 0.0006, 0.0003]);
+        assert_eq!(direct.calibration.right.lens, Lens::Brown(lens));
+
+        let imu = (from_imu(0.05), from_imu(-0.06));
+        let through = loaded(&rig(&imu.0, &imu.1)).unwrap().calibration;
+        assert!((through.translation - direct.calibration.translation).norm() < 1e-15);
+        assert!((through.rotation - direct.calibration.rotation).amax() < 1e-15);
+        // The other direction, as some write it: the camera's place in the sensor's frame.
+        let to_imu = |y: f64| {
+            format!(
+                "  T_imu_cam:\n  - [0.0, -1.0, 0.0, 0.2]\n  - [1.0, 0.0, 0.0, {y:?}]\n  - [0.0, 0.0, 1.0, \
+                 -0.3]\n  - [0.0, 0.0, 0.0, 1.0]\n"
+            )
+        };
+        let other = loaded(&rig(&to_imu(-0.05), &to_imu(0.06))).unwrap().calibration;
+        assert!((other.translation - direct.calibration.translation).norm() < 1e-15);
+
+        // Both, agreeing or not.
+        loaded(&rig(&imu.0, &format!("{BASELINE}{}", imu.1))).unwrap();
+        let wrong = from_imu(-0.07);
+        let error = loaded(&rig(&imu.0, &format!("{BASELINE}{wrong}"))).unwrap_err();
+        assert!(error.contains("cam1.T_cn_cnm1: contradicts"), "{error}");
+    }
+
+    #[test]
+    fn fisheye_and_what_is_not_supported() {
+        let equi = rig("", BASELINE).replace("radtan", "equi");
+        let fisheye = Lens::Fisheye([-0.27, 0.06, 0.0006, 0.0003]);
+        assert_eq!(loaded(&equi).unwrap().calibration.left.lens, fisheye);
+        let three = rig("", BASELINE) + "cam2:\n" + INTRINSICS;
+        assert!(loaded(&three).unwrap().notes[0].contains("more than two cameras"));
+        for (text, words) in [
+            (
+                rig("", BASELINE).replace("pinhole", "omni"),
+                "k.yaml:2: cam0.camera_model: the camera model \"omni\"",
+            ),
+            (rig("", BASELINE).replace("radtan", "fov"), "the lens model \"fov\""),
+            (rig("", ""), "cam1: `T_cn_cnm1` is missing"),
+            (rig("", &BASELINE.replace("-0.11", "0.11")), "--swap k.yaml"),
+            (rig("", &BASELINE.replace("0.0, 0.0, 0.0, 1.0", "0.0, 0.0, 0.0, 2.0")), "0 0 0 1"),
+            (
+                rig("", BASELINE).replace("0.0003]", "0.0003, 0.1, 0.2]"),
+                "6 distortion coefficients",
+            ),
+            (rig("", BASELINE).replace("cam1:", "cam3:"), "`cam1` is missing"),
+        ] {
+            let error = loaded(&text).unwrap_err();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
 }

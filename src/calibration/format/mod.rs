@@ -8,6 +8,7 @@ mod euroc;
 mod kalibr;
 mod lens;
 mod opencv;
+mod opencv_names;
 mod opencv_write;
 mod own;
 mod ros;
@@ -334,6 +335,21 @@ fn dispatch(
             _ => "a calibration is one file or two".into(),
         })),
     }
+}
+
+/// A number with all its digits. There is always a point in it: some readers of YAML take `1e-7` for a
+/// text.
+fn digits(value: f64) -> String {
+    let text = format!("{value:?}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) if !mantissa.contains('.') => format!("{mantissa}.0e{exponent}"),
+        _ => text,
+    }
+}
+
+/// Numbers with commas between them.
+fn joined(values: &[f64]) -> String {
+    values.iter().map(|value| digits(*value)).collect::<Vec<_>>().join(", ")
 }
 
 /// The texts of the files that hold a calibration in this format: as many as [`Format::files`], left

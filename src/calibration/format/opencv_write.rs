@@ -2,7 +2,7 @@
 
 use nalgebra::{Matrix3x4, Matrix4};
 
-use super::lens;
+use super::{joined, lens};
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
 /// What a file holds, in its order.
@@ -94,10 +94,6 @@ pub(super) fn yaml(calibration: &StereoCalibration) -> String {
         };
     }
     text
-}
-
-fn joined(values: &[f64]) -> String {
-    values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(", ")
 }
 
 fn spaced(list: &[usize]) -> String {

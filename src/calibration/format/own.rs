@@ -1,10 +1,11 @@
 //! Our own format: one TOML file for both eyes, with comments, for people to read and mend.
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::lens;
-use super::{Draft, Report};
+use super::{Draft, Report, digits, joined};
 use crate::calibration::check::Sources;
 use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
@@ -25,6 +26,18 @@ struct File {
     pose: PoseTable,
 }
 
+/// A list of exactly so many: serde's own arrays let further ones pass.
+struct Exactly<T, const N: usize>([T; N]);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Exactly<T, N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let items = Vec::<T>::deserialize(deserializer)?;
+        let found = items.len();
+        let wrong = |_| D::Error::custom(format!("expected a list of {N}, found {found}"));
+        items.try_into().map(Exactly).map_err(wrong)
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReportTable {
@@ -38,9 +51,9 @@ struct ReportTable {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CameraTable {
-    size: [u16; 2],
-    focal: [f64; 2],
-    centre: [f64; 2],
+    size: Exactly<u16, 2>,
+    focal: Exactly<f64, 2>,
+    centre: Exactly<f64, 2>,
     lens: LensName,
     distortion: Vec<f64>,
 }
@@ -55,26 +68,26 @@ enum LensName {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PoseTable {
-    rotation: [[f64; 3]; 3],
-    translation: [f64; 3],
+    rotation: Exactly<Exactly<f64, 3>, 3>,
+    translation: Exactly<f64, 3>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RectificationTable {
-    size: [u16; 2],
-    left_rotation: [[f64; 3]; 3],
-    right_rotation: [[f64; 3]; 3],
-    left_projection: [[f64; 4]; 3],
-    right_projection: [[f64; 4]; 3],
+    size: Exactly<u16, 2>,
+    left_rotation: Exactly<Exactly<f64, 3>, 3>,
+    right_rotation: Exactly<Exactly<f64, 3>, 3>,
+    left_projection: Exactly<Exactly<f64, 4>, 3>,
+    right_projection: Exactly<Exactly<f64, 4>, 3>,
 }
 
-fn matrix3(rows: &[[f64; 3]; 3]) -> Matrix3<f64> {
-    Matrix3::from_fn(|row, column| rows[row][column])
+fn matrix3(rows: &Exactly<Exactly<f64, 3>, 3>) -> Matrix3<f64> {
+    Matrix3::from_fn(|row, column| rows.0[row].0[column])
 }
 
-fn matrix3x4(rows: &[[f64; 4]; 3]) -> Matrix3x4<f64> {
-    Matrix3x4::from_fn(|row, column| rows[row][column])
+fn matrix3x4(rows: &Exactly<Exactly<f64, 4>, 3>) -> Matrix3x4<f64> {
+    Matrix3x4::from_fn(|row, column| rows.0[row].0[column])
 }
 
 /// Reads the file.
@@ -103,7 +116,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
             "{file}: [report] has a number that is not finite"
         )));
     }
-    let size = |[width, height]: [u16; 2]| (usize::from(width), usize::from(height));
+    let size =
+        |Exactly([width, height]): Exactly<u16, 2>| (usize::from(width), usize::from(height));
     let rectification = parsed.rectification.map(|table| {
         let (width, height) = size(table.size);
         Rectification {
@@ -128,7 +142,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
         left: camera(file, "left", parsed.left)?,
         right: camera(file, "right", parsed.right)?,
         rotation: matrix3(&parsed.pose.rotation),
-        translation: Vector3::from(parsed.pose.translation),
+        translation: Vector3::from(parsed.pose.translation.0),
         rectification,
         sources: Sources {
             left: format!("{file} ([left])"),
@@ -157,8 +171,8 @@ fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera, Calibrati
     };
     let lens = lens::lens(model, &table.distortion)
         .map_err(|what| CalibrationError::new(format!("{file}: {eye}.distortion: {what}")))?;
-    let [width, height] = table.size.map(usize::from);
-    Ok(Camera { width, height, focal: table.focal, centre: table.centre, lens })
+    let [width, height] = table.size.0.map(usize::from);
+    Ok(Camera { width, height, focal: table.focal.0, centre: table.centre.0, lens })
 }
 
 /// The text of the file. The pose stands last, so that a file that was cut off is never taken for a
@@ -189,17 +203,17 @@ calibration_version = {VERSION}
 [pose]
 rotation = [
 {}]
-translation = {:?}
+translation = [{}]
 ",
         rows(calibration.rotation.transpose().as_slice(), 3),
-        calibration.translation.as_slice()
+        joined(calibration.translation.as_slice())
     );
     text
 }
 
 fn report_table(report: &Report) -> String {
     let text = |value: &String| toml::Value::String(value.clone()).to_string();
-    let number = |value: &f64| format!("{value:?}");
+    let number = |value: &f64| digits(*value);
     let lines = [
         ("made_by", report.made_by.as_ref().map(text), ""),
         ("date", report.date.as_ref().map(text), ""),
@@ -228,16 +242,16 @@ fn camera_table(eye: &str, camera: &Camera) -> String {
         "
 [{eye}]
 size = [{}, {}]  # width and height of the pictures in pixels
-focal = {:?}  # focal lengths in pixels, horizontally and vertically
-centre = {:?}  # principal point in pixels
+focal = [{}]  # focal lengths in pixels, horizontally and vertically
+centre = [{}]  # principal point in pixels
 lens = \"{name}\"  # {order}
-distortion = {:?}
+distortion = [{}]
 ",
         camera.width,
         camera.height,
-        camera.focal,
-        camera.centre,
-        lens::coefficients(&camera.lens),
+        joined(&camera.focal),
+        joined(&camera.centre),
+        joined(lens::coefficients(&camera.lens)),
     )
 }
 
@@ -267,5 +281,5 @@ right_projection = [
 
 /// A matrix, given row by row, a row a line.
 fn rows(values: &[f64], columns: usize) -> String {
-    values.chunks(columns).map(|row| format!("    {row:?},\n")).collect()
+    values.chunks(columns).map(|row| format!("    [{}],\n", joined(row))).collect()
 }

@@ -9,7 +9,7 @@ use nalgebra::{Matrix3, Matrix3x4};
 
 use super::lens::{self, Model};
 use super::tree::At;
-use super::{Draft, Report};
+use super::{Draft, Report, joined};
 use crate::calibration::check::Sources;
 use crate::calibration::{
     CalibrationError, Camera, Rectification, RectifiedView, StereoCalibration,
@@ -30,7 +30,7 @@ pub(super) fn is_camera_info(root: &At) -> bool {
     let message = root.any(&["K", "k"]).is_some() && has(&MODEL);
     let file = root.get("image_width").is_some()
         && (root.get("camera_name").is_some() || has(&MODEL))
-        && !root.get("nframes").is_some();
+        && root.get("nframes").is_none();
     has(&["projection_matrix", "rectification_matrix"]) || message || file
 }
 
@@ -114,11 +114,13 @@ pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
     })
 }
 
-/// The files of the left and the right eye.
+/// The files of the left and the right eye. Lenses with more than 8 coefficients are called rational too,
+/// as ROS has no name for them: image_geometry hands all coefficients to OpenCV.
 pub(super) fn write(calibration: &StereoCalibration) -> Result<[String; 2], CalibrationError> {
     let Some(rectification) = &calibration.rectification else {
         return Err(CalibrationError::new(
-            "camera_info of ROS needs the rectification, which this calibration does not have",
+            "camera_info of ROS needs the rectification (R1, R2, P1, P2), which this calibration does not \
+             have; give the file of stereoRectify too, or write another format",
         ));
     };
     let camera = &calibration.left;
@@ -142,7 +144,8 @@ fn text(name: &str, camera: &Camera, view: &RectifiedView) -> String {
     );
     let mut matrix = |key: &str, rows: usize, values: &[f64]| {
         let cols = values.len() / rows;
-        let _ = write!(text, "{key}:\n  rows: {rows}\n  cols: {cols}\n  data: {values:?}\n");
+        let _ =
+            write!(text, "{key}:\n  rows: {rows}\n  cols: {cols}\n  data: [{}]\n", joined(values));
     };
     let ([fx, fy], [cx, cy]) = (camera.focal, camera.centre);
     matrix("camera_matrix", 3, &[fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]);

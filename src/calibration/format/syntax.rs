@@ -49,8 +49,11 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
     let mut loader = Loader::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let place = format!(":{}", error.marker().line());
-            format!("{place}: {} (is the file cut off?)", error.info())
+            let hint = match error.info() {
+                "recursion limit exceeded" => "nested too deeply for a calibration",
+                _ => "is the file cut off?",
+            };
+            format!(":{}: {} ({hint})", error.marker().line(), error.info())
         })?;
         let line = span.start.line();
         if let Some(root) = loader.take(event, line).map_err(|error| format!(":{line}: {error}"))? {
@@ -62,6 +65,9 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
 
 /// Most values of a text, aliases counted as what they stand for.
 const NODES_MAX: usize = 1_000_000;
+
+/// Most keys of a map.
+const KEYS_MAX: usize = 4096;
 
 /// What is open while YAML is read.
 #[derive(Default)]
@@ -127,15 +133,24 @@ impl Loader {
             Value::Map(entries) => match key.take() {
                 None => *key = Some(as_key(&node)?),
                 Some(key) => {
-                    if entries.iter().any(|(name, _)| *name == key) {
-                        return Err(format!("`{key}` is there twice"));
-                    }
+                    check_key(entries, &key)?;
                     entries.push((key, node));
                 }
             },
             _ => unreachable!("only lists and maps are open"),
         }
         Ok(None)
+    }
+}
+
+/// Whether a map may have this key too.
+fn check_key(entries: &[(String, Node)], key: &str) -> Result<(), String> {
+    if entries.iter().any(|(name, _)| name == key) {
+        return Err(format!("`{key}` is there twice"));
+    }
+    match entries.len() < KEYS_MAX {
+        true => Ok(()),
+        false => Err("far too many keys for a calibration".into()),
     }
 }
 
@@ -207,10 +222,8 @@ impl<'de> Deserialize<'de> for Node {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
                 let mut entries: Vec<(String, Node)> = Vec::new();
-                while let Some((key, node)) = map.next_entry()? {
-                    if entries.iter().any(|(name, _)| *name == key) {
-                        return Err(A::Error::custom(format!("`{key}` is there twice")));
-                    }
+                while let Some((key, node)) = map.next_entry::<String, Node>()? {
+                    check_key(&entries, &key).map_err(A::Error::custom)?;
                     entries.push((key, node));
                 }
                 Ok(Value::Map(entries))
@@ -231,26 +244,26 @@ pub(super) fn xml(text: &str) -> Result<Node, String> {
         let what = what.rsplit_once(" at ").map_or(what.as_str(), |(what, _)| what);
         format!(":{}: {what} (is the file cut off?)", error.pos().row)
     })?;
-    element(document.root_element(), 0)
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    element(document.root_element(), &ends, 0)
 }
 
-fn element(element: roxmltree::Node, depth: usize) -> Result<Node, String> {
-    // Counting lines from the start for every element would take long for hostile files only.
-    let line = element.document().text_pos_at(element.range().start).row as usize;
+/// `ends` are the ends of the lines.
+fn element(element: roxmltree::Node, ends: &[usize], depth: usize) -> Result<Node, String> {
+    let line = 1 + ends.partition_point(|end| *end < element.range().start);
     if depth > DEPTH_MAX {
         return Err(format!(":{line}: nested too deeply for a calibration"));
     }
     let mut items = Vec::new();
     let mut entries: Vec<(String, Node)> = Vec::new();
     for child in element.children().filter(roxmltree::Node::is_element) {
-        let node = self::element(child, depth + 1)?;
+        let node = self::element(child, ends, depth + 1)?;
         let name = child.tag_name().name();
         if name == "_" {
             items.push(node);
-        } else if entries.iter().any(|(key, _)| key == name) {
-            let line = node.line.unwrap_or(line);
-            return Err(format!(":{line}: <{name}> is there twice"));
         } else {
+            let line = node.line.unwrap_or(line);
+            check_key(&entries, name).map_err(|what| format!(":{line}: {what}"))?;
             entries.push((name.to_owned(), node));
         }
     }
@@ -344,6 +357,10 @@ mod tests {
         assert!(json(&format!("{{\"a\": {deep}")).unwrap_err().contains("limit"));
         let deep = "<a>".repeat(200) + &"</a>".repeat(200);
         assert!(xml(&deep).unwrap_err().contains("deep"));
+        let deep = "<a>".repeat(200_000) + &"</a>".repeat(200_000);
+        assert!(xml(&deep).is_err());
+        let many: String = (0..10_000).map(|n| format!("k{n}: 1\n")).collect();
+        assert!(yaml(&many).unwrap_err().contains("too many keys"));
         // A billion laughs.
         let mut laughs = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
         for n in 1..12 {
@@ -354,6 +371,6 @@ mod tests {
         assert!(yaml("a: 1\nb: 2\na: 3\n").unwrap_err().starts_with(":3: `a` is there twice"));
         assert!(json("{\"a\": 1,\n\"a\": 2}").unwrap_err().starts_with(":2: `a` is there twice"));
         let twice = xml("<o>\n<a>1</a>\n<a>2</a></o>").unwrap_err();
-        assert!(twice.starts_with(":3: <a> is there twice"), "{twice}");
+        assert!(twice.starts_with(":3: `a` is there twice"), "{twice}");
     }
 }

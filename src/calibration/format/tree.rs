@@ -101,6 +101,9 @@ pub(super) struct At<'a> {
     pub node: &'a Node,
 }
 
+/// Numbers row by row, and how many rows and columns they are in, where that is told.
+type Cells = (Vec<f64>, Option<(usize, usize)>);
+
 type Result<T> = std::result::Result<T, CalibrationError>;
 
 impl<'a> At<'a> {
@@ -241,7 +244,7 @@ impl<'a> At<'a> {
 
     /// All numbers of a matrix, row by row, and its rows and columns where they are told: a list, a
     /// list of rows, or a group of `rows`, `cols` and `data`.
-    fn cells(&self) -> Result<(Vec<f64>, Option<(usize, usize)>)> {
+    fn cells(&self) -> Result<Cells> {
         if let Some(data) = self.get("data") {
             let (cells, _) = data.cells()?;
             let (Some(rows), Some(cols)) = (self.get("rows"), self.get("cols")) else {

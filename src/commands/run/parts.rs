@@ -6,16 +6,19 @@ use anyhow::Context;
 
 use crate::cli::SourceChoice;
 use crate::commands::convert;
+use crate::commands::rig::Rig;
 use crate::control::Control;
 use crate::pool::Pool;
 use crate::settings::{Loaded, Output};
 use crate::sink::Sink;
+use crate::sink::alignment::{self, AlignmentSink};
 use crate::sink::files;
+use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{Pictures, PicturesOptions};
 use crate::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
 use crate::sink::window::WindowOptions;
 use crate::source::demo::DemoSource;
-use crate::source::gst::{self, GstOptions, StreamSpec};
+use crate::source::gst::{self, StreamSpec};
 use crate::source::{Source, SourceInfo};
 
 /// No output may overwrite an input.
@@ -51,15 +54,7 @@ pub fn open_source(
         SourceChoice::SideBySide(both) => StreamSpec::SideBySide(both),
         SourceChoice::TopBottom(both) => StreamSpec::TopBottom(both),
     };
-    let settings = &loaded.settings.source;
-    let options = GstOptions {
-        pair_by: convert::pair_by(settings.pair_by),
-        tolerance: settings.tolerance(),
-        picture_rate: settings.picture_rate,
-        stop: control.stop.clone(),
-        pool: pool.clone(),
-        ..GstOptions::default()
-    };
+    let options = convert::stream_options(&loaded.settings.source, &control.stop, pool);
     gst::open(&spec, &options)
 }
 
@@ -78,14 +73,17 @@ pub fn describe(info: &SourceInfo) -> String {
 }
 
 /// Opens the outputs that the settings ask for.
-pub fn open_sinks(loaded: &Loaded, info: &SourceInfo) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+pub fn open_sinks(
+    loaded: &Loaded,
+    info: &SourceInfo,
+    rig: &Rig,
+) -> anyhow::Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
-    let SourceInfo { width, height, rate, .. } = *info;
-    let focal_px = settings.calibration.focal();
-    let baseline_m = settings.calibration.baseline();
+    let (rate, (width, height), geometry) = (info.rate, rig.size, rig.geometry);
+    let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     if let Some(path) = settings.output.record() {
-        let options = RecorderOptions { width, height, rate, range, focal_px, baseline_m };
+        let options = RecorderOptions { width, height, rate, range, quantity, geometry };
         sinks.push(Box::new(Recorder::create(&path, &options).context("--record")?));
     }
     if let Some(path) = settings.output.preview() {
@@ -95,24 +93,38 @@ pub fn open_sinks(loaded: &Loaded, info: &SourceInfo) -> anyhow::Result<Vec<Box<
         sinks.push(Box::new(Preview::create(&path, &options).context("--preview")?));
     }
     if let Some(dir) = settings.output.pictures() {
-        let options = PicturesOptions { range, focal_px, baseline_m };
+        let options = PicturesOptions { range, quantity, geometry };
         sinks.push(Box::new(Pictures::create(&dir, &options).context("--pictures")?));
     }
     Ok(sinks)
 }
 
+/// Has the alignment of the eyes watched where that is wanted: how it stands.
+pub fn watch_alignment(
+    loaded: &Loaded,
+    rig: &Rig,
+    sinks: &mut Vec<Box<dyn Sink>>,
+) -> anyhow::Result<Option<alignment::Shared>> {
+    if !loaded.settings.alignment.check {
+        return Ok(None);
+    }
+    let shared = alignment::Shared::default();
+    let options = convert::alignment_options(loaded.params.range);
+    let limits = convert::alignment_limits(&loaded.settings, rig.rectifier.is_some());
+    sinks.push(Box::new(AlignmentSink::new(options, limits, shared.clone())?));
+    Ok(Some(shared))
+}
+
 /// How the window starts.
-pub fn window_options(loaded: &Loaded, info: &SourceInfo) -> WindowOptions {
+pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOptions {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let title = format!("stereod: {}", info.description);
-    let picture = (info.width as u32, info.height as u32);
+    let picture = (rig.size.0 as u32, rig.size.1 as u32);
     let mut options = WindowOptions::new(title, picture, range);
     options.colour_range = convert::colour_range(&settings.colour, range);
     options.colour_map = convert::colour_map(settings.colour.map);
     options.view = convert::view(settings.window.view);
     options.snapshot_dir = (&settings.window.snapshots).into();
-    options.focal_px = settings.calibration.focal();
-    options.baseline_m = settings.calibration.baseline();
     options.full_screen = settings.window.full_screen;
     options
 }

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::alignment;
 use crate::pipeline::{Outcome, SinkCounts};
-use crate::sink::accuracy;
+use crate::sink::{self, accuracy};
 use crate::source::SourceInfo;
 use crate::telemetry::progress::{Progress, TimesMs};
 
@@ -57,6 +58,9 @@ pub struct Statistics<A> {
     /// How far the disparity is from the truth, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<A>,
+    /// How the rows of the two eyes agree, where that was watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alignment: Option<alignment::Summary>,
     /// Why the run failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -87,7 +91,7 @@ impl<A> Statistics<A> {
             outputs: outcome
                 .sinks
                 .iter()
-                .filter(|sink| sink.name != accuracy::NAME)
+                .filter(|sink| ![accuracy::NAME, sink::alignment::NAME].contains(&&*sink.name))
                 .cloned()
                 .collect(),
             seconds: rounded(outcome.seconds, 1000.0),
@@ -97,6 +101,7 @@ impl<A> Statistics<A> {
             engine,
             settings,
             accuracy,
+            alignment: None,
             error: outcome.error.as_ref().map(|error| format!("{error:#}")),
         }
     }
@@ -133,6 +138,9 @@ impl<A: fmt::Display> fmt::Display for Statistics<A> {
         }
         if let Some(accuracy) = &self.accuracy {
             write!(f, "\n  against the truth: {accuracy}")?;
+        }
+        if let Some(alignment) = &self.alignment {
+            write!(f, "\n  alignment of the eyes: {alignment}")?;
         }
         for output in &self.outputs {
             write!(f, "\n  {}: {} frames", output.name, output.frames)?;

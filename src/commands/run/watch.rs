@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::pipeline::{Outcome, Running};
+use crate::sink::alignment;
 use crate::sink::window::{Counts, Remote, WindowStats};
 use crate::telemetry::logs;
 use crate::telemetry::progress::Progress;
@@ -22,6 +23,7 @@ pub struct Watch {
     bar: ProgressBar,
     remote: Option<Remote>,
     engine: String,
+    alignment: Option<alignment::Shared>,
 }
 
 impl Watch {
@@ -37,7 +39,13 @@ impl Watch {
         };
         bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
         logs::write_above(Some(bar.clone()));
-        Self { bar, remote, engine }
+        Self { bar, remote, engine, alignment: None }
+    }
+
+    /// The same, which also shows how the eyes are aligned.
+    pub fn with_alignment(mut self, alignment: Option<alignment::Shared>) -> Self {
+        self.alignment = alignment;
+        self
     }
 
     /// Waits for the end of the run.
@@ -69,7 +77,9 @@ impl Watch {
                 dropped: running.dropped(),
                 unpaired: progress.unpaired.load(Ordering::Relaxed),
             };
-            remote.stats(WindowStats { engine: self.engine.clone(), counts });
+            let alignment = self.alignment.as_ref().map(alignment::state_of);
+            let alignment = alignment.and_then(|state| state.line());
+            remote.stats(WindowStats { engine: self.engine.clone(), counts, alignment });
         }
     }
 }

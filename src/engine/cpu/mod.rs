@@ -2,6 +2,7 @@
 //!
 //! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are not:
 //!
+//! 0. *rectify*, where the pairs come raw (`rectify.rs`).
 //! 1. *prepare*: what the cost compares (intensities, census descriptors, gradients) is computed once a
 //!    picture (`features.rs`), the right rows mirrored, so that a pixel's candidates lie behind each
 //!    other (`cost.rs`). The cost itself is computed wherever it is needed, or band by band
@@ -32,6 +33,7 @@ mod horizontal;
 mod median;
 mod memory;
 mod path;
+mod rectify;
 mod schedule;
 mod simd;
 mod slab;
@@ -40,7 +42,7 @@ mod team;
 mod vertical;
 mod winner;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -48,12 +50,15 @@ use anyhow::{Context, bail};
 use self::buffers::{Scratch, Shared};
 use self::features::Features;
 use self::geometry::Geometry;
+pub use self::rectify::CpuRectifier;
+use self::rectify::Rectify;
 use self::schedule::{Frame, Output, STAGES};
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
-use crate::engine::Engine;
-use crate::frame::{DisparityMap, Matched, StereoPair};
+use crate::calibration::Rectifier;
+use crate::engine::{Engine, check_size};
+use crate::frame::{DisparityMap, Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
 use crate::pool::Pool;
 
@@ -64,6 +69,26 @@ pub struct CpuOptions {
     pub threads: Option<usize>,
     /// Vector instructions.
     pub simd: SimdChoice,
+}
+
+impl CpuOptions {
+    /// The vectors and the threads.
+    fn crew(self) -> anyhow::Result<(Simd, Team)> {
+        let Some(simd) = self.simd.resolve() else {
+            bail!(
+                "this machine has no {:?} instructions; leave the choice to the engine",
+                self.simd
+            );
+        };
+        let threads = match self.threads {
+            Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
+            Some(threads) => threads,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let team =
+            Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
+        Ok((simd, team))
+    }
 }
 
 /// Matches pairs of one size with one set of parameters.
@@ -77,9 +102,14 @@ pub struct CpuEngine {
     shared: Shared,
     scratches: Vec<Mutex<Scratch>>,
     pool: Pool<i16>,
+    rectify: Option<Rectify>,
+    known: Option<StereoGeometry>,
     finished: Option<Matched>,
-    stage_times: [(&'static str, Duration); STAGES.len()],
+    stage_times: Vec<(&'static str, Duration)>,
 }
+
+/// The stage that comes before those of the matcher.
+const RECTIFY: &str = "rectify";
 
 impl CpuEngine {
     /// An engine for pairs of `width` x `height` pixels, with all the memory that it will need.
@@ -97,23 +127,11 @@ impl CpuEngine {
         if width == 0 || height == 0 {
             bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
         }
-        let Some(simd) = options.simd.resolve() else {
-            bail!(
-                "this machine has no {:?} instructions; leave the choice to the engine",
-                options.simd
-            );
-        };
-        let threads = match options.threads {
-            Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
-            Some(threads) => threads,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        let team =
-            Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
+        let (simd, team) = options.crew()?;
         let lanes = simd.lanes();
         let geometry = Geometry::new(params, width, height, lanes);
         let features = Features::new(params.cost);
-        let scratches = (0..threads)
+        let scratches = (0..team.len())
             .map(|_| Mutex::new(Scratch::new(&geometry, params, &features, lanes)))
             .collect();
         Ok(Self {
@@ -126,9 +144,29 @@ impl CpuEngine {
             geometry,
             scratches,
             pool: Pool::new(),
+            rectify: None,
+            known: None,
             finished: None,
-            stage_times: STAGES.map(|name| (name, Duration::ZERO)),
+            stage_times: STAGES.map(|name| (name, Duration::ZERO)).into(),
         })
+    }
+
+    /// An engine that takes raw pairs of the rectifier's source sizes and hands out the rectified
+    /// ones with their disparity.
+    ///
+    /// # Errors
+    /// As [`CpuEngine::new`].
+    pub fn rectifying(
+        params: &Params,
+        rectifier: Arc<Rectifier>,
+        options: CpuOptions,
+    ) -> anyhow::Result<Self> {
+        let (width, height) = rectifier.size();
+        let mut engine = Self::new(params, width, height, options)?;
+        engine.known = Some(rectifier.geometry());
+        engine.rectify = Some(Rectify::new(rectifier));
+        engine.stage_times.insert(0, (RECTIFY, Duration::ZERO));
+        Ok(engine)
     }
 
     /// Memory that the engine holds, in bytes, without the maps that it hands out.
@@ -161,7 +199,8 @@ impl CpuEngine {
         let simd = self.simd;
         self.team.run(&|thread| frame.work(simd, thread));
         let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-        for (stage, pair) in self.stage_times.iter_mut().zip(times.windows(2)) {
+        let stages = self.stage_times.iter_mut().skip(usize::from(self.rectify.is_some()));
+        for (stage, pair) in stages.zip(times.windows(2)) {
             stage.1 = pair[1] - pair[0];
         }
         DisparityMap::new(width, height, values)
@@ -180,23 +219,25 @@ impl Engine for CpuEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        let (width, height) = (self.geometry.width, self.geometry.height);
-        for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
-            if (image.width(), image.height()) != (width, height) {
-                bail!(
-                    "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",
-                    image.width(),
-                    image.height()
-                );
-            }
+        match &self.rectify {
+            Some(rectify) => rectify.check_size(&pair)?,
+            None => check_size(&pair, (self.geometry.width, self.geometry.height))?,
         }
         if self.finished.is_some() {
             bail!("the CPU engine holds one pair at a time; collect it before the next");
         }
         let submitted = Instant::now();
+        let pair = match &self.rectify {
+            Some(rectify) => {
+                let rectified = rectify.run(&mut self.team, self.simd, pair);
+                self.stage_times[0].1 = submitted.elapsed();
+                rectified
+            }
+            None => pair,
+        };
         let disparity = self.compute(&pair);
-        self.finished =
-            Some(Matched { pair, disparity, geometry: None, submitted, finished: Instant::now() });
+        let (geometry, finished) = (self.known, Instant::now());
+        self.finished = Some(Matched { pair, disparity, geometry, submitted, finished });
         Ok(())
     }
 

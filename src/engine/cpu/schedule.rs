@@ -371,7 +371,8 @@ impl Frame<'_> {
             _ => self.shared.unfiltered.ptr(),
         };
         for row in 0..rows {
-            let values = scratch.selection.finish_row(row, self.params.left_right);
+            let seen = [self.left, self.right].map(|eye| eye.seen().map(|m| m.row(first + row)));
+            let values = scratch.selection.finish_row(row, self.params.left_right, seen);
             // SAFETY: the band's rows of the result are this thread's.
             unsafe {
                 let to = to.add((first + row) * width);

@@ -223,8 +223,14 @@ impl Selection {
     }
 
     /// The values of row `row` of the band, after all of its columns were chosen; with `limit`,
-    /// those that the right view contradicts are invalid.
-    pub fn finish_row(&mut self, row: usize, limit: Option<u16>) -> &[i16] {
+    /// those that the right view contradicts are invalid; `seen` says what of this row each camera
+    /// has seen.
+    pub fn finish_row(
+        &mut self,
+        row: usize,
+        limit: Option<u16>,
+        seen: [Option<&[bool]>; 2],
+    ) -> &[i16] {
         let (width, depth) = (self.width, self.depth);
         // SAFETY: the row lies in the band, and `self` is borrowed alone.
         let (values, winners, right, window) = unsafe {
@@ -244,6 +250,19 @@ impl Selection {
                 right[width + depth - 1 - k] = index as u16;
             }
             left_right(winners, right, depth, self.min, limit, values);
+        }
+        let [left, right] = seen;
+        if let Some(left) = left {
+            for (value, &seen) in values.iter_mut().zip(left) {
+                *value = if seen { *value } else { INVALID };
+            }
+        }
+        if let Some(right) = right {
+            let last = width as i32 - 1;
+            for (x, (value, &winner)) in values.iter_mut().zip(winners).enumerate() {
+                let column = (x as i32 - self.min - i32::from(winner)).clamp(0, last);
+                *value = if right[column as usize] { *value } else { INVALID };
+            }
         }
         values
     }

@@ -32,6 +32,7 @@ pub const FILES: &[(&str, &str)] = &kernels![
     "exchange.cuh",
     "stored.cuh",
     "winner.cuh",
+    "rectify.cu",
     "features.cu",
     "horizontal.cu",
     "sweep.cu",
@@ -175,7 +176,8 @@ mod tests {
         let cache = Cache::new(folder.path().into());
         let params = crate::settings::Matching::default().params().unwrap();
         let properties = super::super::device::Properties::typical(90);
-        let unit = super::super::specialisations(&params, (64, 48), &properties).remove(0);
+        let job = super::super::Job { params: &params, size: (64, 48), rectifier: None };
+        let unit = super::super::specialisations(&job, &properties).remove(0);
         let units = [unit.clone(), unit.define("ANOTHER", 1)];
         let target = Target::Real(90);
         let first = compile_all(nvrtc, &units, target, &cache).unwrap();

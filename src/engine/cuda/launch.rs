@@ -152,12 +152,14 @@ pub struct Plan {
     pub buffers: Vec<Buffer>,
     /// A frame's work, in order.
     pub steps: Vec<Step>,
-    /// Bytes from a row of the input to the next, at least the width.
-    pub pitch: usize,
-    /// The left picture: `pitch * height` bytes, of the scope [`Scope::Slot`]; aligned to 256 bytes.
+    /// The pictures that are uploaded.
+    pub input: Input,
+    /// Where the left picture is uploaded to, of the scope [`Scope::Slot`]; aligned to 256 bytes.
     pub left: BufferId,
     /// The right picture, likewise.
     pub right: BufferId,
+    /// Both pictures as they are matched, rows tightly packed, where the steps rectify them.
+    pub rectified: Option<[BufferId; 2]>,
     /// The disparity map: `width * height` values of 16 bits, rows tightly packed, of the scope
     /// [`Scope::Slot`].
     pub disparity: BufferId,
@@ -166,23 +168,52 @@ pub struct Plan {
     pub overlap: bool,
 }
 
+/// Pictures as they are uploaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+    /// Bytes from a row to the next on the device, at least the width.
+    pub pitch: usize,
+}
+
+impl Input {
+    /// Pictures that are matched as they are, rows tightly packed.
+    pub fn rectified(width: usize, height: usize) -> Self {
+        Input { width, height, pitch: width }
+    }
+
+    /// Bytes of a picture on the device.
+    pub fn bytes(&self) -> usize {
+        self.pitch * self.height
+    }
+}
+
 impl Plan {
-    /// A plan without steps for pictures of `width` x `height` pixels, with its three buffers.
-    pub fn new(width: usize, height: usize, pitch: usize) -> Self {
+    /// A plan without steps for maps of `width` x `height` pixels, with its three buffers.
+    pub fn new(width: usize, height: usize, input: Input) -> Self {
         let mut plan = Plan {
             kernels: Vec::new(),
             buffers: Vec::new(),
             steps: Vec::new(),
-            pitch,
+            input,
             left: BufferId(0),
             right: BufferId(1),
+            rectified: None,
             disparity: BufferId(2),
             overlap: true,
         };
-        plan.buffer("left picture", pitch * height, Scope::Slot);
-        plan.buffer("right picture", pitch * height, Scope::Slot);
+        plan.buffer("left picture", input.bytes(), Scope::Slot);
+        plan.buffer("right picture", input.bytes(), Scope::Slot);
         plan.buffer("disparity", 2 * width * height, Scope::Slot);
         plan
+    }
+
+    /// Both pictures as they are matched.
+    pub fn matched(&self) -> [BufferId; 2] {
+        self.rectified.unwrap_or([self.left, self.right])
     }
 
     /// Adds a buffer of zeros.
@@ -214,7 +245,7 @@ impl Plan {
     /// # Errors
     /// The first thing that does not.
     pub fn check(&self) -> Result<(), String> {
-        for id in [self.left, self.right, self.disparity] {
+        for id in [self.left, self.right, self.disparity].into_iter().chain(self.matched()) {
             let buffer = self.buffers.get(id.0).ok_or("a picture has no buffer")?;
             if buffer.scope != Scope::Slot {
                 return Err(format!("the buffer `{}` must be one of each slot", buffer.name));
@@ -305,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_checked_before_it_runs() {
-        let mut plan = Plan::new(4, 3, 4);
+        let mut plan = Plan::new(4, 3, Input::rectified(4, 3));
         assert_eq!(plan.check(), Ok(()));
         let kernel = plan.kernel("unit", "kernel");
         assert_eq!(plan.kernel("unit", "kernel"), kernel);

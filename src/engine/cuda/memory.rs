@@ -56,8 +56,9 @@ impl Budget {
         let device = largest.iter().fold(0usize, |sum, (_, bytes)| sum.saturating_add(*bytes));
         largest.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
         largest.truncate(3);
-        let host = [plan.left, plan.right, plan.disparity];
-        let pinned = host.iter().map(|id| plan.buffers[id.0].bytes).sum::<usize>() * slots;
+        let host = [plan.left, plan.right, plan.disparity].into_iter();
+        let host = host.chain(plan.rectified.into_iter().flatten());
+        let pinned = host.map(|id| plan.buffers[id.0].bytes).sum::<usize>() * slots;
         Budget { device, pinned, largest, slots }
     }
 
@@ -94,10 +95,11 @@ impl fmt::Display for Size {
 
 #[cfg(test)]
 mod tests {
+    use super::super::launch::Input;
     use super::*;
 
     fn plan() -> Plan {
-        let mut plan = Plan::new(1000, 512, 1024);
+        let mut plan = Plan::new(1000, 512, Input { width: 1000, height: 512, pitch: 1024 });
         plan.buffer("paths", 100 << 20, Scope::Slot);
         plan.buffer("shared", 10 << 20, Scope::Engine);
         plan.table("table", vec![0; 256]);

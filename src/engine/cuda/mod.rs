@@ -44,18 +44,19 @@ pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, lis
 pub use launch::Unit;
 pub use memory::{Size, TooLarge};
 pub use nvrtc::{Missing, Nvrtc, Target, Version};
-pub use plan::specialisations;
+pub use plan::{Job, specialisations};
 
 use self::driver::{Context, Stream};
 use self::frames::{Lanes, Memory, Work};
 use self::graph::FrameGraph;
-use self::launch::{Plan, Scope};
+use self::launch::{Input, Plan, Scope};
 use self::loaded::Loaded;
 use self::memory::Budget;
 use self::pinned::PinnedPool;
-use self::slot::{InFlight, Slot};
+use self::slot::{Addresses, InFlight, Output, Slot};
+use crate::calibration::Rectifier;
 use crate::engine::Engine;
-use crate::frame::{DisparityMap, Matched, StereoPair};
+use crate::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoPair};
 use crate::matching::Params;
 use crate::pool::Pooled;
 
@@ -86,11 +87,15 @@ pub struct CudaEngine {
     download: Stream,
     maps: PinnedPool<i16>,
     pictures: PinnedPool<u8>,
+    /// For the rectified pictures that are handed out, where the device makes them, and what either
+    /// camera has seen of them.
+    rectified: Option<PinnedPool<u8>>,
+    seen: [Option<Arc<Mask>>; 2],
     _memory: Memory,
     _modules: Loaded,
     context: Arc<Context>,
     size: (usize, usize),
-    pitch: usize,
+    input: Input,
     name: String,
     /// Slots in the order in which they were submitted.
     queue: VecDeque<usize>,
@@ -114,7 +119,29 @@ impl CudaEngine {
         height: usize,
         options: &CudaOptions,
     ) -> anyhow::Result<Self> {
-        params.check()?;
+        Self::make(&Job { params, size: (width, height), rectifier: None }, options)
+    }
+
+    /// An engine that rectifies raw pairs before it matches them, and hands out the rectified pictures.
+    ///
+    /// # Errors
+    /// As [`CudaEngine::new`].
+    pub fn rectifying(
+        params: &Params,
+        rectifier: &Rectifier,
+        options: &CudaOptions,
+    ) -> anyhow::Result<Self> {
+        let size = rectifier.size();
+        let [left, right] = [Eye::Left, Eye::Right].map(|eye| rectifier.source_size(eye));
+        if left != right {
+            bail!("the calibration's cameras differ in size: {left:?} and {right:?} pixels");
+        }
+        Self::make(&Job { params, size, rectifier: Some(rectifier) }, options)
+    }
+
+    fn make(job: &Job, options: &CudaOptions) -> anyhow::Result<Self> {
+        let (width, height) = job.size;
+        job.params.check()?;
         if width == 0 || height == 0 {
             bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
         }
@@ -122,26 +149,19 @@ impl CudaEngine {
             bail!("the CUDA engine needs at least 1 frame in flight, not 0");
         }
         let started = Instant::now();
-        let size = (width, height);
         let devices = list().map_err(anyhow::Error::new)?;
         let device = device::choose(devices, options.device).map_err(anyhow::Error::new)?;
         let nvrtc = Nvrtc::find().map_err(Unusable::from)?;
         let target = nvrtc.target(device.properties.sm())?;
         let context = device.open().map_err(Unusable::from)?;
 
-        let units = specialisations(params, size, &device.properties);
+        let units = specialisations(job, &device.properties);
         let code = compile::compile_all(nvrtc, &units, target, &options.cache)?;
         let modules = Loaded::new(&context, units, &code).with_context(|| {
             format!("kernels compiled by NVRTC {} for {target}", nvrtc.version())
         })?;
-        let plan = plan::plan(
-            params,
-            size,
-            &device.properties,
-            device.total_bytes,
-            options.in_flight,
-            &modules,
-        )?;
+        let plan =
+            plan::plan(job, &device.properties, device.total_bytes, options.in_flight, &modules)?;
         plan.check()
             .map_err(|wrong| anyhow::anyhow!("the CUDA engine's plan is wrong: {wrong}"))?;
 
@@ -154,7 +174,7 @@ impl CudaEngine {
             Size(free),
             options.in_flight
         );
-        let engine = Self::allocate(context, modules, &plan, &budget, size, &device, options)?;
+        let engine = Self::allocate(context, modules, job, &plan, &budget, &device, options)?;
         tracing::debug!("CUDA engine ready after {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
         Ok(engine)
     }
@@ -162,9 +182,9 @@ impl CudaEngine {
     fn allocate(
         context: Arc<Context>,
         modules: Loaded,
+        job: &Job,
         plan: &Plan,
         budget: &Budget,
-        size: (usize, usize),
         device: &DeviceInfo,
         options: &CudaOptions,
     ) -> anyhow::Result<Self> {
@@ -175,12 +195,17 @@ impl CudaEngine {
             let buffer = |id| memory.of(number, id);
             let mut work = Work::new(&context, &plan.steps, &functions, &buffer)?;
             let graph = options.graphs.then(|| FrameGraph::new(&context, &mut work)).transpose()?;
-            let addresses =
-                [plan.left, plan.right, plan.disparity].map(|id| memory.of(number, id).0);
-            let mut slot = Slot::new(&context, work, plan.pitch * size.1, addresses)?;
+            let address = |id| memory.of(number, id).0;
+            let addresses = Addresses {
+                input: [plan.left, plan.right].map(address),
+                rectified: plan.rectified.map(|ids| ids.map(address)),
+                disparity: address(plan.disparity),
+            };
+            let mut slot = Slot::new(&context, work, plan.input.bytes(), addresses)?;
             slot.graph = graph;
             slots.push(slot);
         }
+        let pixels = job.size.0 * job.size.1;
         let lanes = if plan.overlap { options.in_flight } else { 1 };
         Ok(Self {
             slots,
@@ -188,14 +213,22 @@ impl CudaEngine {
             upload: Stream::new(&context)?,
             download: Stream::new(&context)?,
             // One map more than frames, for the one that an output looks at.
-            maps: PinnedPool::new(&context, size.0 * size.1, options.in_flight + 1)?,
+            maps: PinnedPool::new(&context, pixels, options.in_flight + 1)?,
             // Sources take them as they need.
-            pictures: PinnedPool::new(&context, size.0 * size.1, 0)?,
+            pictures: PinnedPool::new(&context, plan.input.width * plan.input.height, 0)?,
+            rectified: match plan.rectified {
+                Some(_) => Some(PinnedPool::new(&context, pixels, 2 * (options.in_flight + 1))?),
+                None => None,
+            },
+            seen: match job.rectifier {
+                Some(rectifier) => [Eye::Left, Eye::Right].map(|eye| rectifier.map(eye).mask()),
+                None => [None, None],
+            },
             _memory: memory,
             _modules: modules,
             context,
-            size,
-            pitch: plan.pitch,
+            size: job.size,
+            input: plan.input,
             name: format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
             queue: VecDeque::with_capacity(options.in_flight),
             frames: 0,
@@ -253,7 +286,7 @@ impl Engine for CudaEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        crate::engine::check_size(&pair, self.size)?;
+        crate::engine::check_size(&pair, (self.input.width, self.input.height))?;
         let Some(number) = self.idle_slot() else {
             bail!(
                 "the CUDA engine holds {} pairs at a time; collect one before the next",
@@ -262,12 +295,18 @@ impl Engine for CudaEngine {
         };
         let submitted = Instant::now();
         self.context.make_current()?;
-        let map = self.maps.take()?;
+        let output = Output {
+            map: self.maps.take()?,
+            rectified: match &self.rectified {
+                Some(pool) => Some([pool.take()?, pool.take()?]),
+                None => None,
+            },
+        };
         let slot = &mut self.slots[number];
-        slot.upload(&pair, self.pitch, &self.upload)?;
+        slot.upload(&pair, self.input.pitch, &self.upload)?;
         slot.compute(&self.lanes[number % self.lanes.len()], self.frames, self.profile)?;
-        slot.download(&map, &self.download)?;
-        slot.in_flight = Some(InFlight { pair, submitted, map });
+        slot.download(&output, &self.download)?;
+        slot.in_flight = Some(InFlight { pair, submitted, output });
         self.queue.push_back(number);
         self.frames = self.frames.wrapping_add(1);
         Ok(())
@@ -280,9 +319,17 @@ impl Engine for CudaEngine {
         slot.wait()?;
         self.device_time = Some(slot.times(&mut self.stage_times)?);
         self.queue.pop_front();
-        let frame = slot.in_flight.take().context("a slot without a frame was queued")?;
-        let values = Pooled::lent(self.maps.lend(frame.map));
+        let mut frame = slot.in_flight.take().context("a slot without a frame was queued")?;
+        let values = Pooled::lent(self.maps.lend(frame.output.map));
         let (width, height) = self.size;
+        if let (Some(pool), Some([left, right])) = (&self.rectified, frame.output.rectified) {
+            let picture = |memory, seen: &Option<Arc<Mask>>| {
+                let pixels = Pooled::lent(pool.lend(memory));
+                Image::new(width, height, pixels).seen_by(seen.clone())
+            };
+            frame.pair.left = picture(left, &self.seen[0]);
+            frame.pair.right = picture(right, &self.seen[1]);
+        }
         Ok(Some(Matched {
             pair: frame.pair,
             disparity: DisparityMap::new(width, height, values),

@@ -9,24 +9,48 @@ use anyhow::ensure;
 
 use super::device::Properties;
 use super::geometry::{Block, HORIZONTAL_WARPS, Lanes, Prepared, Strips, sums_fit_bytes};
-use super::launch::{Arg, BufferId, KernelId, Lane, Launch, Occupancy, Plan, Scope, Step, Unit};
+use super::launch::{
+    Arg, BufferId, Input, KernelId, Lane, Launch, Occupancy, Plan, Scope, Step, Unit,
+};
+use crate::calibration::{Rectifier, RectifyMap};
+use crate::frame::Eye;
 use crate::matching::{CensusWindow, Cost, Median, Params, Paths};
 
 /// Most rows that a grid can have.
 const GRID_ROWS_MAX: usize = 65535;
 
+/// Both eyes, in the order in which plans name their pictures.
+const EYES: [Eye; 2] = [Eye::Left, Eye::Right];
+
 /// Share of the device's memory that the volumes of all frames in flight may take; where they take
 /// more the frames share them and do not overlap.
 const VOLUMES_PART: usize = 2;
 
-/// The translation units for these parameters; needs no GPU.
-pub fn specialisations(
-    params: &Params,
-    (width, _): (usize, usize),
-    device: &Properties,
-) -> Vec<Unit> {
+/// What is computed for every pair.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// How pairs are matched.
+    pub params: &'a Params,
+    /// Width and height in pixels of the pictures that are matched.
+    pub size: (usize, usize),
+    /// What makes them of a raw pair; without it pairs come rectified.
+    pub rectifier: Option<&'a Rectifier>,
+}
+
+impl Job<'_> {
+    /// Whether a camera has not seen every pixel.
+    fn is_masked(&self) -> bool {
+        self.rectifier.is_some_and(|r| EYES.iter().any(|&eye| r.map(eye).mask().is_some()))
+    }
+}
+
+/// The translation units for this job; needs no GPU.
+pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
+    let (params, width) = (job.params, job.size.0);
     let common = |file| with_params(Unit::new(file), params, Lanes::of(params.range.count));
-    let mut units = vec![common("features.cu"), common("refine.cu")];
+    let masked = u32::from(job.is_masked());
+    let mut units = vec![common("features.cu"), common("refine.cu").define("MASKED", masked)];
+    units.extend(job.rectifier.map(|_| Unit::new("rectify.cu")));
     if let Some(speckle) = params.speckle {
         let unit = common("speckle.cu").define("SPECKLE_SIZE", speckle.size);
         units.push(unit.define("SPECKLE_RANGE", speckle.range_16));
@@ -118,23 +142,26 @@ fn with_params(unit: Unit, params: &Params, lanes: Lanes) -> Unit {
 /// # Errors
 /// A picture with more rows than a grid; kernels that do not fit the device.
 pub fn plan(
-    params: &Params,
-    (width, height): (usize, usize),
+    job: &Job,
     device: &Properties,
     memory: usize,
     in_flight: usize,
     occupancy: &dyn Occupancy,
 ) -> anyhow::Result<Plan> {
+    let (params, (width, height)) = (job.params, job.size);
     ensure!(
         height <= GRID_ROWS_MAX,
         "the CUDA engine takes pictures of at most {GRID_ROWS_MAX} rows, not {height}; use --engine cpu"
     );
-    let mut builder = Builder::new(params, width, height);
+    let mut builder = Builder::new(job);
+    if let Some(rectifier) = job.rectifier {
+        builder.rectify(rectifier);
+    }
     match Strips::of(params, width as u32, device) {
         Some(strips) => builder.sweeps(strips, device, memory, in_flight, occupancy)?,
         None => builder.plain(),
     }
-    builder.refine();
+    builder.refine(job.rectifier.filter(|_| job.is_masked()));
     Ok(builder.plan)
 }
 
@@ -164,9 +191,17 @@ struct Features {
 }
 
 impl<'a> Builder<'a> {
-    fn new(params: &'a Params, width: usize, height: usize) -> Self {
+    fn new(job: &Job<'a>) -> Self {
+        let (params, (width, height)) = (job.params, job.size);
         let lanes = Lanes::of(params.range.count);
-        let mut plan = Plan::new(width, height, width);
+        let input = match job.rectifier {
+            None => Input::rectified(width, height),
+            Some(rectifier) => {
+                let (width, height) = rectifier.source_size(Eye::Left);
+                Input { width, height, pitch: width }
+            }
+        };
+        let mut plan = Plan::new(width, height, input);
         // Their sizes are known when the columns are.
         let winners = plan.buffer("winners", 0, Scope::Slot);
         let right = plan.buffer("right winners", 4 * width * height, Scope::Slot);
@@ -216,6 +251,39 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// From the raw pictures to the ones that are matched.
+    fn rectify(&mut self, rectifier: &Rectifier) {
+        let pixels = self.width as usize * self.height as usize;
+        let raw = [self.plan.left, self.plan.right];
+        let mut args = vec![Arg::I32(pixels as i32)];
+        let mut rectified = [self.plan.left; 2];
+        let names = [
+            ("left map", "left map's weights", "left rectified picture"),
+            ("right map", "right map's weights", "right rectified picture"),
+        ];
+        // The kernel takes four pixels at a time.
+        let whole = pixels.next_multiple_of(4);
+        for ((eye, names), number) in EYES.into_iter().zip(names).zip(0..) {
+            let map = rectifier.map(eye);
+            let mut offsets = map.offsets().to_vec();
+            offsets.resize(whole, RectifyMap::UNSEEN);
+            let mut weights = map.weights().to_vec();
+            weights.resize(whole, 0);
+            rectified[number] = self.plan.buffer(names.2, whole, Scope::Slot);
+            args.extend([
+                Arg::Buffer(raw[number]),
+                Arg::I32(map.source_size().0 as i32),
+                Arg::Buffer(self.plan.table(names.0, bytemuck::cast_slice(&offsets).to_vec())),
+                Arg::Buffer(self.plan.table(names.1, bytemuck::cast_slice(&weights).to_vec())),
+                Arg::Buffer(rectified[number]),
+            ]);
+        }
+        self.plan.rectified = Some(rectified);
+        let kernel = self.plan.kernel("rectify", "rectify");
+        let blocks = pixels.div_ceil(4 * 256) as u32;
+        self.launch("rectify", kernel, [blocks, 2], [256, 1], args);
+    }
+
     fn features(&mut self) -> Features {
         let row = self.prepared.row(self.columns);
         let words = row as usize * self.height as usize;
@@ -232,9 +300,10 @@ impl<'a> Builder<'a> {
             row,
         };
         let kernel = self.plan.kernel("features", "features");
+        let [left, right] = self.plan.matched();
         let args = vec![
-            Arg::Buffer(self.plan.left),
-            Arg::Buffer(self.plan.right),
+            Arg::Buffer(left),
+            Arg::Buffer(right),
             Arg::Buffer(table),
             Arg::I32(self.width as i32),
             Arg::I32(self.height as i32),
@@ -419,12 +488,26 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn refine(&mut self) {
+    /// `masked`: what says that not all pixels are seen, where that is so.
+    fn refine(&mut self, masked: Option<&Rectifier>) {
         self.plan.buffers[self.winners.0].bytes = 4 * self.pixels();
         let kernel = self.plan.kernel("refine", "refine");
+        let mut seen = |name, eye| {
+            let mask = masked.map(|rectifier| rectifier.map(eye).mask());
+            let bytes = match mask {
+                Some(Some(mask)) => mask.pixels().iter().map(|&seen| u8::from(seen)).collect(),
+                Some(None) => vec![1; self.width as usize * self.height as usize],
+                None => Vec::new(),
+            };
+            Arg::Buffer(self.plan.table(name, bytes))
+        };
+        let (seen_left, seen_right) =
+            (seen("left mask", Eye::Left), seen("right mask", Eye::Right));
         let args = vec![
             Arg::Buffer(self.winners),
             Arg::Buffer(self.right),
+            seen_left,
+            seen_right,
             Arg::I32(self.width as i32),
             Arg::I32(self.height as i32),
             Arg::I32(self.columns as i32),
@@ -481,9 +564,10 @@ mod tests {
                         let range = crate::frame::DisparityRange { min: 0, count };
                         let params = Params { paths, range, ..usual.clone() };
                         let device = Properties::typical(sm);
-                        let plan = plan(&params, size, &device, 8 << 30, 3, &Fits(32)).unwrap();
+                        let job = Job { params: &params, size, rectifier: None };
+                        let plan = plan(&job, &device, 8 << 30, 3, &Fits(32)).unwrap();
                         plan.check().unwrap();
-                        let units = specialisations(&params, size, &device);
+                        let units = specialisations(&job, &device);
                         for kernel in &plan.kernels {
                             assert!(
                                 units.iter().any(|unit| unit.name == kernel.unit),
@@ -500,7 +584,8 @@ mod tests {
     fn a_device_that_holds_too_few_strips_is_refused() {
         let params = crate::settings::Matching::default().params().unwrap();
         let device = Properties::typical(90);
-        let error = plan(&params, (1920, 1080), &device, 8 << 30, 3, &Fits(0)).unwrap_err();
+        let job = Job { params: &params, size: (1920, 1080), rectifier: None };
+        let error = plan(&job, &device, 8 << 30, 3, &Fits(0)).unwrap_err();
         assert!(error.to_string().contains("--engine cpu"), "{error}");
     }
 }

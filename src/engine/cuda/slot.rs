@@ -20,10 +20,8 @@ pub(super) struct Slot {
     pub graph: Option<FrameGraph>,
     /// Left and right picture, `pitch * height` bytes each.
     input: PinnedMemory,
-    /// Addresses of both pictures and of the map on the device.
-    pub left: u64,
-    pub right: u64,
-    pub disparity: u64,
+    /// Where the pictures, the map and the rectified pictures lie on the device.
+    addresses: Addresses,
     upload_begin: Event,
     uploaded: Event,
     download_begin: Event,
@@ -34,11 +32,29 @@ pub(super) struct Slot {
     pub in_flight: Option<InFlight>,
 }
 
+/// What of a slot's memory on the device is copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addresses {
+    /// The pictures as they are uploaded, left and right.
+    pub input: [u64; 2],
+    /// The pictures as they are matched, where the device rectifies them.
+    pub rectified: Option<[u64; 2]>,
+    /// The map.
+    pub disparity: u64,
+}
+
 /// A frame that was submitted and not yet collected.
 pub(super) struct InFlight {
     pub pair: StereoPair,
     pub submitted: Instant,
+    pub output: Output,
+}
+
+/// Memory of the host for what a frame gives.
+pub(super) struct Output {
     pub map: PinnedMemory,
+    /// The pictures as they were matched, where the device rectifies them.
+    pub rectified: Option<[PinnedMemory; 2]>,
 }
 
 impl Slot {
@@ -46,16 +62,14 @@ impl Slot {
         context: &Arc<Context>,
         work: Work,
         picture_bytes: usize,
-        [left, right, disparity]: [u64; 3],
+        addresses: Addresses,
     ) -> Result<Self> {
         let event = || Event::new(context);
         Ok(Self {
             work,
             graph: None,
             input: PinnedMemory::zeroed(context, 2 * picture_bytes)?,
-            left,
-            right,
-            disparity,
+            addresses,
             upload_begin: event()?,
             uploaded: event()?,
             download_begin: event()?,
@@ -70,8 +84,8 @@ impl Slot {
     pub fn upload(&mut self, pair: &StereoPair, pitch: usize, stream: &Stream) -> Result<()> {
         if pair.left.is_pinned() && pair.right.is_pinned() {
             self.upload_begin.record(stream)?;
-            upload_rows(&pair.left, self.left, pitch, stream)?;
-            upload_rows(&pair.right, self.right, pitch, stream)?;
+            upload_rows(&pair.left, self.addresses.input[0], pitch, stream)?;
+            upload_rows(&pair.right, self.addresses.input[1], pitch, stream)?;
             return self.uploaded.record(stream);
         }
         let half = self.input.bytes() / 2;
@@ -84,7 +98,7 @@ impl Slot {
         copy_rows(&pair.left, pitch, left);
         copy_rows(&pair.right, pitch, right);
         self.upload_begin.record(stream)?;
-        for (address, picture) in [(self.left, &*left), (self.right, &*right)] {
+        for (address, picture) in self.addresses.input.into_iter().zip([&*left, &*right]) {
             // SAFETY: both ranges have this size and stay until the slot's frame is collected.
             check("uploading the pictures", unsafe {
                 sys::cuMemcpyHtoDAsync_v2(
@@ -111,23 +125,20 @@ impl Slot {
         }
     }
 
-    /// Enqueues the download of the map, after the computation.
-    pub fn download(&mut self, map: &PinnedMemory, stream: &Stream) -> Result<()> {
+    /// Enqueues the download of what the computation gives, after it.
+    pub fn download(&mut self, output: &Output, stream: &Stream) -> Result<()> {
         stream.wait_for(self.work.end())?;
         self.download_begin.record(stream)?;
-        // SAFETY: the device's buffer has the map's size, and both stay until the frame is collected.
-        check("downloading the disparity", unsafe {
-            sys::cuMemcpyDtoHAsync_v2(
-                map.address().as_ptr().cast(),
-                self.disparity,
-                map.bytes(),
-                stream.raw(),
-            )
-        })?;
+        download("downloading the disparity", self.addresses.disparity, &output.map, stream)?;
+        if let (Some(from), Some(to)) = (self.addresses.rectified, &output.rectified) {
+            for (from, to) in from.into_iter().zip(to) {
+                download("downloading the rectified pictures", from, to, stream)?;
+            }
+        }
         self.downloaded.record(stream)
     }
 
-    /// Waits for the map.
+    /// Waits for the output.
     pub fn wait(&self) -> Result<()> {
         let begin = Instant::now();
         while begin.elapsed() < SPIN {
@@ -172,6 +183,14 @@ fn upload_rows(image: &Image, to: u64, pitch: usize, stream: &Stream) -> Result<
     // SAFETY: the picture stays with its frame until that is collected, and the buffer has `pitch`
     // bytes for each row.
     check("uploading the pictures", unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.raw()) })
+}
+
+/// Enqueues the download of as many bytes as the memory holds.
+fn download(what: &'static str, from: u64, to: &PinnedMemory, stream: &Stream) -> Result<()> {
+    // SAFETY: the device's buffer is at least as large, and both stay until the frame is collected.
+    check(what, unsafe {
+        sys::cuMemcpyDtoHAsync_v2(to.address().as_ptr().cast(), from, to.bytes(), stream.raw())
+    })
 }
 
 /// Copies a picture to rows that are `pitch` bytes apart.

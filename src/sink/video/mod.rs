@@ -1,12 +1,15 @@
-//! Video files: the lossless recording of disparity, and a preview for people.
+//! Video files: the lossless recording of disparity or of grey pictures, and a preview for people.
 //!
 //! ```text
 //! Recorder:  map ─▶ 16-bit numbers ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
+//! GreyVideo: picture ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
 //! Preview:   map ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ filesink (OUT.mp4)
 //! ```
 
 mod ebml;
 mod feed;
+mod grey;
+mod lossless;
 mod matroska;
 mod preview;
 mod recorder;
@@ -17,6 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use gstreamer as gst;
 
+pub use grey::{GreyVideo, GreyVideoOptions};
 pub use preview::{Preview, PreviewOptions};
 pub use recorder::{Recorder, RecorderOptions};
 pub use tags::{RecordingTags, read_recording_tags};
@@ -71,8 +75,9 @@ fn frame_duration(rate: gst::Fraction) -> Option<Duration> {
 /// Turns capture times into the times of a file: from 0, strictly rising.
 #[derive(Debug)]
 struct Clock {
+    /// What is at 0 in the file; the first frame's time unless said otherwise.
     first: Option<Duration>,
-    last: Duration,
+    last: Option<Duration>,
     /// The step for a frame that is not later than the one before.
     step: Duration,
 }
@@ -85,24 +90,19 @@ impl Clock {
     fn new(rate: Option<f64>) -> Self {
         let step = rate.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
         let step = step.unwrap_or(Self::RESOLUTION).max(Self::RESOLUTION);
-        Self { first: None, last: Duration::ZERO, step }
+        Self { first: None, last: None, step }
     }
 
     /// The file's time for a frame captured at `timestamp`. A frame that is not later than the one
     /// before it (a source without usable times, a clock that jumped back) follows it one frame
     /// later.
     fn time(&mut self, timestamp: Duration) -> Duration {
-        let time = match self.first {
-            None => {
-                self.first = Some(timestamp);
-                Duration::ZERO
-            }
-            Some(first) => {
-                let time = timestamp.saturating_sub(first);
-                if time > self.last { time } else { self.last + self.step }
-            }
+        let time = timestamp.saturating_sub(*self.first.get_or_insert(timestamp));
+        let time = match self.last {
+            Some(last) if time <= last => last + self.step,
+            _ => time,
         };
-        self.last = time;
+        self.last = Some(time);
         time
     }
 }
@@ -142,5 +142,7 @@ mod tests {
         assert_eq!(times, [0, 50, 51, 101, 151, 200].map(ms));
         let mut clock = Clock::new(None);
         assert_eq!([7, 7, 7].map(|t| clock.time(ms(t))), [0, 1, 2].map(ms));
+        let mut clock = Clock { first: Some(ms(5)), ..Clock::new(None) };
+        assert_eq!([8, 3, 20].map(|t| clock.time(ms(t))), [3, 4, 15].map(ms));
     }
 }

@@ -9,20 +9,21 @@ use anyhow::{Context, Result, bail};
 
 use super::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use super::matroska::id;
-use crate::frame::DisparityRange;
+use crate::frame::{DisparityRange, Eye, StereoGeometry};
 use crate::sink::encoding::{Encoding, UNKNOWN};
+use crate::sink::numbers::{DEPTH_SCALE, Quantity};
 
 /// The tags of a recording: what is needed to turn its numbers into disparity and depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecordingTags {
-    /// Scale and offset of the stored numbers.
+    /// What the stored numbers are.
+    pub quantity: Quantity,
+    /// Scale and offset of stored disparity.
     pub encoding: Encoding,
     /// The candidate disparities.
     pub range: DisparityRange,
-    /// Focal length of the rectified cameras in pixels, where known.
-    pub focal_px: Option<f64>,
-    /// Distance of the cameras in metres, where known.
-    pub baseline_m: Option<f64>,
+    /// What depth is computed from, where known.
+    pub geometry: Option<StereoGeometry>,
     /// Capture time of the first frame, which is at 0 in the file.
     pub first_timestamp: Duration,
 }
@@ -34,6 +35,10 @@ const MINIMUM: &str = "DISPARITY_MIN";
 const COUNT: &str = "DISPARITY_COUNT";
 const FOCAL: &str = "FOCAL_LENGTH_PX";
 const BASELINE: &str = "BASELINE_M";
+const CENTRE_X: &str = "CENTRE_X_PX";
+const CENTRE_Y: &str = "CENTRE_Y_PX";
+const RIGHT_CENTRE_X: &str = "RIGHT_CENTRE_X_PX";
+const DEPTH: &str = "DEPTH_SCALE";
 const FIRST: &str = "FIRST_TIMESTAMP_NS";
 
 /// Tags are text of a few hundred bytes; a file that claims more is damaged.
@@ -52,16 +57,19 @@ impl RecordingTags {
             (COUNT, self.range.count.to_string()),
             (FIRST, self.first_timestamp.as_nanos().to_string()),
         ];
-        pairs.extend(self.focal_px.map(|focal| (FOCAL, focal.to_string())));
-        pairs.extend(self.baseline_m.map(|baseline| (BASELINE, baseline.to_string())));
-        let all: Vec<String> =
-            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        pairs.insert(0, ("TITLE", "stereod disparity".to_owned()));
-        pairs.push((
-            "COMMENT",
-            format!("disparity in pixels = value / scale + offset; {}", all.join(";")),
-        ));
-        pairs
+        if let Some(geometry) = self.geometry {
+            pairs.extend(of_geometry(&geometry));
+        }
+        let (title, meaning) = match self.quantity {
+            Quantity::Disparity => {
+                ("stereod disparity", "disparity in pixels = value / scale + offset".to_owned())
+            }
+            Quantity::Depth => {
+                pairs.push((DEPTH, DEPTH_SCALE.to_string()));
+                ("stereod depth", format!("depth in metres = value / {DEPTH_SCALE}, 0 is unknown"))
+            }
+        };
+        described(title, &meaning, pairs)
     }
 
     fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
@@ -86,17 +94,75 @@ impl RecordingTags {
         if !(1..=1024).contains(&range.count) {
             bail!("its tag {COUNT} is {}", range.count);
         }
+        let numbers = [FOCAL, BASELINE, CENTRE_X, CENTRE_Y, RIGHT_CENTRE_X].map(optional);
+        let [focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px] = numbers;
+        let geometry =
+            match (focal_px?, baseline_m?, centre_x_px?, centre_y_px?, right_centre_x_px?) {
+                (
+                    Some(focal_px),
+                    Some(baseline_m),
+                    Some(centre_x_px),
+                    Some(centre_y_px),
+                    Some(right_centre_x_px),
+                ) => Some(StereoGeometry {
+                    focal_px,
+                    baseline_m,
+                    centre_x_px,
+                    centre_y_px,
+                    right_centre_x_px,
+                }),
+                _ => None,
+            };
+        let quantity = match find(DEPTH) {
+            None => Quantity::Disparity,
+            Some(scale) if number::<u32>(DEPTH, scale)? == DEPTH_SCALE => Quantity::Depth,
+            Some(scale) => bail!("its tag {DEPTH} is {scale}"),
+        };
         Ok(Self {
+            quantity,
             encoding,
             range,
-            focal_px: optional(FOCAL)?,
-            baseline_m: optional(BASELINE)?,
+            geometry,
             first_timestamp: match find(FIRST) {
                 Some(value) => Duration::from_nanos(number(FIRST, value)?),
                 None => Duration::ZERO,
             },
         })
     }
+}
+
+/// The tags of a rectified video: what is needed to turn disparity between its eyes into depth, and
+/// the capture time of what is at 0 in the file.
+pub(super) fn of_rectified(
+    eye: Eye,
+    geometry: Option<&StereoGeometry>,
+    first_timestamp: Duration,
+) -> Vec<(&'static str, String)> {
+    let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
+    pairs.extend(geometry.into_iter().flat_map(of_geometry));
+    described(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
+}
+
+fn of_geometry(geometry: &StereoGeometry) -> [(&'static str, String); 5] {
+    [
+        (FOCAL, geometry.focal_px.to_string()),
+        (BASELINE, geometry.baseline_m.to_string()),
+        (CENTRE_X, geometry.centre_x_px.to_string()),
+        (CENTRE_Y, geometry.centre_y_px.to_string()),
+        (RIGHT_CENTRE_X, geometry.right_centre_x_px.to_string()),
+    ]
+}
+
+/// The pairs with a title, and all of them once more in a comment.
+fn described(
+    title: &str,
+    meaning: &str,
+    mut pairs: Vec<(&'static str, String)>,
+) -> Vec<(&'static str, String)> {
+    let all: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.insert(0, ("TITLE", title.to_owned()));
+    pairs.push(("COMMENT", format!("{meaning}; {}", all.join(";"))));
+    pairs
 }
 
 /// Reads the tags of a recording, complete or cut short, also after another program (ffmpeg,

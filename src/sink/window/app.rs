@@ -19,6 +19,7 @@ use super::snapshot::{self, SnapshotPaths};
 use super::{Remote, Wake, WindowOptions, WindowStats};
 use crate::control::Control;
 use crate::frame::Matched;
+use crate::sink::cloud;
 use crate::sink::colour::{ColourMap, ColourScale};
 
 /// Numbers that change faster than this cannot be read.
@@ -40,6 +41,7 @@ enum Action {
     NextColours,
     NextView,
     Snapshot,
+    PointCloud,
     FullScreen,
     Overlay,
     Help,
@@ -60,6 +62,7 @@ impl Action {
                 "c" => Some(Action::NextColours),
                 "l" => Some(Action::NextView),
                 "s" => Some(Action::Snapshot),
+                "p" => Some(Action::PointCloud),
                 "f" => Some(Action::FullScreen),
                 "o" => Some(Action::Overlay),
                 "h" | "?" => Some(Action::Help),
@@ -228,6 +231,7 @@ impl App {
             picture: self.frame.as_ref().map(|frame| size(frame)),
             engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
             counts: self.stats.as_ref().map(|stats| stats.counts),
+            alignment: self.stats.as_ref().and_then(|stats| stats.alignment.clone()),
             legend: (self.view != View::Left).then_some(legend),
             hover: self.hover(),
             paused: self.control.pause.is_set(),
@@ -252,7 +256,7 @@ impl App {
         Some(Hover {
             pixel,
             disparity,
-            depth: disparity.and_then(|disparity| self.options.depth(disparity)),
+            depth: disparity.and_then(|d| frame.geometry?.depth_m(f64::from(d))),
             marks: others.map(|pane| pane.centre_of(pixel, picture)).collect(),
         })
     }
@@ -267,6 +271,7 @@ impl App {
             Action::NextColours => self.colour_map = self.colour_map.next(),
             Action::NextView => self.view = self.view.next(),
             Action::Snapshot => self.snapshot(),
+            Action::PointCloud => self.point_cloud(),
             Action::FullScreen => self.toggle_full_screen(),
             Action::Overlay => self.overlay = !self.overlay,
             Action::Help => {
@@ -301,14 +306,43 @@ impl App {
         };
         let folder = &self.options.snapshot_dir;
         let paths = SnapshotPaths::new(folder, SystemTime::now(), frame.pair.sequence);
-        let (frame, remote) = (frame.clone(), self.remote.clone());
+        let frame = frame.clone();
         let range = self.options.disparities;
+        self.save("snapshot", move || {
+            let view = readback.wait(&device)?;
+            snapshot::write(&paths, &frame.disparity, range, &view)?;
+            Ok(format!("saved {paths}"))
+        });
+    }
+
+    /// Writes the frame on the screen as points in space.
+    fn point_cloud(&mut self) {
+        let Some(frame) = &self.frame else {
+            return self.notify(Err("there is no picture yet".into()));
+        };
+        let Some(geometry) = frame.geometry else {
+            let cure = "start with --calibration, or with --focal and --baseline";
+            return self.notify(Err(format!("no point cloud without a calibration: {cure}")));
+        };
+        let folder = &self.options.snapshot_dir;
+        let path = snapshot::cloud_path(folder, SystemTime::now(), frame.pair.sequence);
+        let frame = frame.clone();
+        self.save("point cloud", move || {
+            let colours = cloud::grey(&frame.pair.left);
+            let points = cloud::write_cloud(&path, &frame.disparity, &geometry, colours)?;
+            Ok(format!("saved {} ({points} points)", path.display()))
+        });
+    }
+
+    /// Writes files on a thread of its own, which says at the end what it has saved.
+    fn save(
+        &mut self,
+        what: &'static str,
+        write: impl FnOnce() -> Result<String> + Send + 'static,
+    ) {
+        let remote = self.remote.clone();
         let write = move || {
-            let saved = readback
-                .wait(&device)
-                .and_then(|view| snapshot::write(&paths, &frame.disparity, range, &view))
-                .map(|()| format!("saved {paths}"))
-                .map_err(|error| format!("no snapshot: {error:#}"));
+            let saved = write().map_err(|error| format!("no {what}: {error:#}"));
             match &saved {
                 Ok(text) => tracing::info!("{text}"),
                 Err(text) => tracing::error!("{text}"),
@@ -317,7 +351,7 @@ impl App {
         };
         match std::thread::Builder::new().name("snapshot".into()).spawn(write) {
             Ok(writer) => self.writers.push(writer),
-            Err(error) => self.notify(Err(format!("no snapshot: {error}"))),
+            Err(error) => self.notify(Err(format!("no {what}: {error}"))),
         }
         self.writers.retain(|writer| !writer.is_finished());
     }
@@ -420,6 +454,7 @@ mod tests {
         assert_eq!(of("c"), Some(Action::NextColours));
         assert_eq!(of("L"), Some(Action::NextView));
         assert_eq!(of("s"), Some(Action::Snapshot));
+        assert_eq!(of("p"), Some(Action::PointCloud));
         assert_eq!(of("f"), Some(Action::FullScreen));
         assert_eq!(of("o"), Some(Action::Overlay));
         assert_eq!(of("?"), Some(Action::Help));

@@ -55,10 +55,6 @@ pub struct WindowOptions {
     pub view: View,
     /// Folder of the snapshots.
     pub snapshot_dir: PathBuf,
-    /// Focal length of the rectified cameras in pixels, where known.
-    pub focal_px: Option<f64>,
-    /// Distance of the cameras in metres, where known.
-    pub baseline_m: Option<f64>,
     /// Pictures smaller than this (width, height) are enlarged at the start.
     pub smallest: (u32, u32),
     /// The window is no larger than this (width, height) at the start, nor than the monitor.
@@ -78,18 +74,10 @@ impl WindowOptions {
             colour_range: ColourRange::Full,
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
-            focal_px: None,
-            baseline_m: None,
             smallest: (640, 360),
             largest: (1600, 1000),
             full_screen: false,
         }
-    }
-
-    /// Depth in metres of a disparity in pixels: focal length times baseline over disparity.
-    fn depth(&self, disparity: f32) -> Option<f64> {
-        let depth = self.focal_px? * self.baseline_m? / f64::from(disparity);
-        (disparity > 0.0).then_some(depth)
     }
 }
 
@@ -119,6 +107,8 @@ pub struct WindowStats {
     pub engine: String,
     /// What was counted so far.
     pub counts: Counts,
+    /// How the eyes are aligned, in a few words, and whether that is an alarm.
+    pub alignment: Option<(String, bool)>,
 }
 
 /// A display on which a window can be opened. There can be one in a process.
@@ -288,22 +278,5 @@ impl Sink for WindowSink {
 
     fn finish(&mut self) -> Result<()> {
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn depth_needs_both_figures_and_a_positive_disparity() {
-        let mut options = WindowOptions::new("", (1, 1), DisparityRange { min: 0, count: 64 });
-        assert_eq!(options.depth(10.0), None);
-        options.focal_px = Some(400.0);
-        assert_eq!(options.depth(10.0), None);
-        options.baseline_m = Some(0.1);
-        assert_eq!(options.depth(10.0), Some(4.0));
-        assert_eq!(options.depth(0.0), None);
-        assert_eq!(options.depth(-2.0), None);
     }
 }

@@ -26,6 +26,8 @@ pub struct OverlayContent {
     pub engine: String,
     /// Pairs matched so far, dropped unmatched, and frames that found no partner.
     pub counts: Option<Counts>,
+    /// How the eyes are aligned, in a few words, and whether that is an alarm.
+    pub alignment: Option<(String, bool)>,
     /// The colours' legend, where disparity is shown.
     pub legend: Option<Legend>,
     /// The pixel under the mouse.
@@ -76,7 +78,7 @@ pub struct Hover {
 }
 
 /// The keys, for the help line.
-const KEYS: &str = "space pause   c colours   l view   s snapshot   f full screen   \
+const KEYS: &str = "space pause   c colours   l view   s snapshot   p point cloud   f full screen   \
                     o overlay   h help   q quit";
 
 /// Text size in points.
@@ -86,6 +88,7 @@ pub(super) const PADDING: f32 = 6.0;
 pub(super) const PANEL: Color32 = Color32::from_black_alpha(170);
 pub(super) const BRIGHT: Color32 = Color32::from_gray(245);
 pub(super) const DIM: Color32 = Color32::from_gray(190);
+const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
 
 /// Lays the overlay out and paints it.
 pub(crate) struct Overlay {
@@ -222,6 +225,9 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
             text += &format!("  unpaired {unpaired}");
         }
         lines.push(Line::new(text, DIM));
+    }
+    if let Some((text, alarm)) = &content.alignment {
+        lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
     }
     if !content.help {
         lines.push(Line::new("h help".into(), DIM));

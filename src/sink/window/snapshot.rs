@@ -37,6 +37,11 @@ impl fmt::Display for SnapshotPaths {
     }
 }
 
+/// Name for a point cloud of pair number `sequence` at this moment.
+pub(crate) fn cloud_path(folder: &Path, now: SystemTime, sequence: u64) -> PathBuf {
+    folder.join(format!("stereod-{}-{sequence:06}.ply", stamp(now)))
+}
+
 /// Writes both files: the disparity of a run with candidates in `range`, and the view.
 ///
 /// # Errors

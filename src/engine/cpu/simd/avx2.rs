@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Lanes};
+use super::{Kernel, Lanes, Taps};
 
 /// 32 bytes.
 #[derive(Clone, Copy)]
@@ -217,5 +217,59 @@ impl Lanes for Avx2 {
             let far = _mm256_cmpgt_epi16(distance, _mm256_set1_epi16(1));
             _mm256_blendv_epi8(_mm256_set1_epi16(i16::MAX), sum, far)
         }
+    }
+
+    #[inline(always)]
+    unsafe fn interpolate(taps: Taps, offsets: *const u32, weights: *const u16, to: *mut u8) {
+        unsafe {
+            let first = eight(taps, offsets, weights);
+            let second = eight(taps, offsets.add(8), weights.add(8));
+            // 16 bits each, whose quarters are in the order first, second, first, second.
+            let words =
+                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(first, second));
+            let low = _mm256_castsi256_si128(words);
+            let bytes = _mm_packus_epi16(low, _mm256_extracti128_si256::<1>(words));
+            _mm_storeu_si128(to.cast(), bytes);
+        }
+    }
+}
+
+/// Eight interpolated values of 32 bits.
+#[inline(always)]
+unsafe fn eight(taps: Taps, offsets: *const u32, weights: *const u16) -> __m256i {
+    // SAFETY: the promises of `Lanes::interpolate`. Four bytes are gathered, of which two are wanted,
+    // and so never from behind the last four of the picture: what is wanted is moved down from
+    // there, and 0 takes its place where it lies outside, where its weight is 0.
+    unsafe {
+        let last = _mm256_set1_epi32((taps.len - 4) as i32);
+        let both = |at: __m256i| {
+            let from = _mm256_min_epu32(at, last);
+            let bits = _mm256_slli_epi32::<3>(_mm256_sub_epi32(at, from));
+            let four = _mm256_i32gather_epi32::<1>(taps.pixels.cast(), from);
+            let two = _mm256_srlv_epi32(four, bits);
+            // The left one in the low half, the right one in the high half.
+            let spread = _mm256_set1_epi32(0x80_01_80_00_u32 as i32);
+            let lanes = _mm256_setr_epi32(
+                0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404, 0x08080808, 0x0c0c0c0c,
+            );
+            _mm256_shuffle_epi8(two, _mm256_add_epi32(spread, lanes))
+        };
+        let offsets = _mm256_loadu_si256(offsets.cast());
+        let weights = _mm256_cvtepu16_epi32(_mm_loadu_si128(weights.cast()));
+        let fx = _mm256_and_si256(weights, _mm256_set1_epi32(255));
+        let fy = _mm256_srli_epi32::<8>(weights);
+        // 256 - fx in the low half, fx in the high half.
+        let across = _mm256_sub_epi32(
+            _mm256_or_si256(_mm256_slli_epi32::<16>(fx), _mm256_set1_epi32(256)),
+            fx,
+        );
+        let below = _mm256_add_epi32(offsets, _mm256_set1_epi32(taps.stride as i32));
+        let above = _mm256_madd_epi16(both(offsets), across);
+        let below = _mm256_madd_epi16(both(below), across);
+        let step = _mm256_mullo_epi32(_mm256_sub_epi32(below, above), fy);
+        let half = _mm256_set1_epi32(32768);
+        let sum = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32::<8>(above), half), step);
+        let unseen = _mm256_cmpeq_epi32(offsets, _mm256_set1_epi32(-1));
+        _mm256_andnot_si256(unseen, _mm256_srli_epi32::<16>(sum))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Lanes};
+use super::{Kernel, Lanes, Taps};
 
 /// 64 bytes.
 #[derive(Clone, Copy)]
@@ -243,6 +243,42 @@ impl Lanes for Avx512 {
             let distance = _mm512_abs_epi16(_mm512_sub_epi16(index, _mm512_set1_epi16(winner)));
             let far = _mm512_cmpgt_epi16_mask(distance, _mm512_set1_epi16(1));
             _mm512_mask_mov_epi16(_mm512_set1_epi16(i16::MAX), far, sum)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn interpolate(taps: Taps, offsets: *const u32, weights: *const u16, to: *mut u8) {
+        // As with AVX2: four bytes are gathered, of which two are wanted, and so never from behind
+        // the last four of the picture.
+        unsafe {
+            let last = _mm512_set1_epi32((taps.len - 4) as i32);
+            let spread = _mm512_add_epi32(
+                _mm512_set1_epi32(0x80_01_80_00_u32 as i32),
+                _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c)),
+            );
+            let both = |at: __m512i| {
+                let from = _mm512_min_epu32(at, last);
+                let bits = _mm512_slli_epi32::<3>(_mm512_sub_epi32(at, from));
+                let four = _mm512_i32gather_epi32::<1>(from, taps.pixels.cast());
+                _mm512_shuffle_epi8(_mm512_srlv_epi32(four, bits), spread)
+            };
+            let offsets = _mm512_loadu_si512(offsets.cast());
+            let weights = _mm512_cvtepu16_epi32(_mm256_loadu_si256(weights.cast()));
+            let fx = _mm512_and_si512(weights, _mm512_set1_epi32(255));
+            let fy = _mm512_srli_epi32::<8>(weights);
+            let across = _mm512_sub_epi32(
+                _mm512_or_si512(_mm512_slli_epi32::<16>(fx), _mm512_set1_epi32(256)),
+                fx,
+            );
+            let below = _mm512_add_epi32(offsets, _mm512_set1_epi32(taps.stride as i32));
+            let above = _mm512_madd_epi16(both(offsets), across);
+            let below = _mm512_madd_epi16(both(below), across);
+            let step = _mm512_mullo_epi32(_mm512_sub_epi32(below, above), fy);
+            let half = _mm512_set1_epi32(32768);
+            let sum = _mm512_add_epi32(_mm512_add_epi32(_mm512_slli_epi32::<8>(above), half), step);
+            let seen = _mm512_cmpneq_epi32_mask(offsets, _mm512_set1_epi32(-1));
+            let values = _mm512_maskz_srli_epi32::<16>(seen, sum);
+            _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(values));
         }
     }
 }

@@ -23,6 +23,20 @@ pub trait Kernel {
     unsafe fn run<V: Lanes>(self);
 }
 
+/// Values of a rectified picture that [`Lanes::interpolate`] makes at once.
+pub const INTERPOLATED: usize = 16;
+
+/// A picture to be interpolated, of at least four pixels and at most 2^30.
+#[derive(Clone, Copy)]
+pub struct Taps {
+    /// Its first pixel; rows are packed.
+    pub pixels: *const u8,
+    /// Pixels of a row.
+    pub stride: u32,
+    /// Number of its pixels.
+    pub len: u32,
+}
+
 /// A vector of bytes, one lane a candidate disparity; and pairs of vectors of 16-bit sums.
 ///
 /// The creating functions are unsafe; all others may rely on the machine having the instructions,
@@ -128,6 +142,13 @@ pub trait Lanes: Copy + 'static {
     ) -> (Self::Wide, Self::Wide);
     /// `sum` where `index` differs by more than 1 from `winner`, elsewhere `i16::MAX`.
     fn rivals(sum: Self::Wide, index: Self::Wide, winner: i16) -> Self::Wide;
+
+    /// [`INTERPOLATED`] values at the positions of a map (`calibration/map.rs`).
+    ///
+    /// # Safety
+    /// The machine has the instructions; as many offsets and weights are readable and values
+    /// writable; every offset lies in the picture or is that of an unseen pixel.
+    unsafe fn interpolate(taps: Taps, offsets: *const u32, weights: *const u16, to: *mut u8);
 }
 
 /// Which vector instructions to use.

@@ -1,6 +1,7 @@
 //! 16 byte lanes as plain arrays, which compilers turn into SSE2, NEON and the like.
 
-use super::{Kernel, Lanes};
+use super::{INTERPOLATED, Kernel, Lanes, Taps};
+use crate::calibration::map;
 
 /// 16 bytes.
 #[derive(Clone, Copy)]
@@ -227,5 +228,17 @@ impl Lanes for Portable {
     #[inline(always)]
     fn rivals(sum: Wide, index: Wide, winner: i16) -> Wide {
         sum.zip(index, |sum, index| if (index - winner).abs() > 1 { sum } else { i16::MAX })
+    }
+
+    #[inline(always)]
+    unsafe fn interpolate(taps: Taps, offsets: *const u32, weights: *const u16, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let source = std::slice::from_raw_parts(taps.pixels, taps.len as usize);
+            for i in 0..INTERPOLATED {
+                let (offset, weights) = (*offsets.add(i), *weights.add(i));
+                *to.add(i) = map::interpolate(source, taps.stride as usize, offset, weights);
+            }
+        }
     }
 }

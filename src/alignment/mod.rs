@@ -1,0 +1,249 @@
+//! How well the two eyes are aligned, from the pictures themselves.
+//!
+//! Matching looks for a point of the left picture in the same row of the right one. Where a rig has
+//! been bumped, a calibration does not fit, the eyes are exchanged or the pictures were never
+//! rectified, that row is the wrong one and disparity is noise. [`measure`] finds some two hundred
+//! corners of the left picture in the right one, over many rows, and fits what their rows differ by;
+//! [`Monitor`] follows that over time and says when it changes.
+//!
+//! ```text
+//! corners of a grid ▶ search in a small picture, there and back ▶ closer in larger ones ▶ fraction of a pixel
+//!                                                                        rows differ by ▶ consensus ▶ robust fit
+//! ```
+
+mod corners;
+mod model;
+mod monitor;
+mod planes;
+mod search;
+mod verdict;
+
+use crate::frame::{DisparityRange, Image};
+use model::{Sight, median};
+use planes::{Pyramid, Unseen};
+use search::Searchable;
+
+pub use monitor::{Event, Monitor, State, Summary};
+pub use verdict::{Limits, Verdict};
+
+/// What a measurement may take for granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The candidate disparities, where they are known: the search goes a little beyond them, and as
+    /// far to the other side, where exchanged eyes are. Without them it goes over a sixth of the
+    /// width.
+    pub range: Option<DisparityRange>,
+    /// Largest number of points that are looked for.
+    pub points: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { range: None, points: 256 }
+    }
+}
+
+/// How a pair of pictures is aligned.
+///
+/// The row error is a point's row in the right picture less that in the left one. It is described as
+/// `shift + x * sin(roll) + y * (1 - 1 / scale)` with x and y from the centre of the *right* picture
+/// (a turn of the right eye moves what is there by its place there). The rest is curvature.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measurement {
+    /// Width of the pictures in pixels.
+    pub width: usize,
+    /// Points found in both pictures.
+    pub matches: usize,
+    /// Those that agree on one alignment.
+    pub consistent: usize,
+    /// Root mean square over the picture of the described row error, in pixels.
+    pub row_error_px: f64,
+    /// Expected error of `row_error_px`, as a standard deviation.
+    pub uncertainty_px: f64,
+    /// Row error at the centre, in pixels; positive where the right picture shows things lower.
+    pub shift_px: f64,
+    /// Turn of the right picture's content against the left one's, in degrees, clockwise.
+    pub roll_deg: f64,
+    /// Size of things in the right picture against the left one, measured upright.
+    pub scale: f64,
+    /// Root mean square over the picture of what bends: keystone (x y, y y) and lens distortion.
+    pub curvature_px: f64,
+    /// Expected error of `curvature_px`, as a standard deviation.
+    pub curvature_uncertainty_px: f64,
+    /// Median row error of the consistent points, in pixels.
+    pub median_px: f64,
+    /// Spread of the row errors that the description leaves, in pixels: 1.4826 times the median of
+    /// their amounts, which is the standard deviation of normal errors.
+    pub spread_px: f64,
+    /// Median disparity of the consistent points, in pixels.
+    pub disparity_px: f64,
+    /// Share of the consistent points whose disparity is no candidate because it is too small, by
+    /// more than a pixel.
+    pub below_range: f64,
+}
+
+/// The larger pictures are halved until they are no wider than this for finding corners ...
+const CORNER_WIDTH: usize = 480;
+
+/// ... and once more for the search, unless they are no wider than this.
+const SEARCH_WIDTH: usize = 96;
+
+/// Rows are searched up and down as far as this share of the width: a turn of 2 degrees, at the
+/// sides, and five rows in a picture of 752.
+const ROWS: f64 = 0.026;
+
+/// Points that agree are at least this many.
+const ENOUGH: usize = 20;
+
+/// No plausible alignment is steeper: 5 degrees or 9 percent.
+const STEEPEST: f64 = 0.09;
+
+/// Measures how two pictures of one size are aligned. `None` where they hold too little to go by:
+/// too little texture, too little that both show, pictures of different sizes or too small ones.
+pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measurement> {
+    let (width, height) = (left.width(), left.height());
+    if (right.width(), right.height()) != (width, height) {
+        return None;
+    }
+    let sights = sights(left, right, options);
+    if sights.len() < ENOUGH {
+        return None;
+    }
+
+    let tolerance = (0.003 * width as f64).max(1.0);
+    let start = model::consensus(&sights, tolerance, STEEPEST)?;
+    let near = |reach: f64| {
+        move |sight: &Sight| (sight.dy - model::plane(sight).dot(&start)).abs() < reach
+    };
+    let plane =
+        model::refine(&sights, model::plane, sights.iter().map(near(2.0 * tolerance)).collect())?;
+    let unit = 0.5 * width as f64;
+    let curved = model::refine(
+        &sights,
+        |sight| model::curved(sight, unit),
+        sights.iter().map(near(3.0 * tolerance)).collect(),
+    )?;
+
+    let agreeing = |value: fn(&Sight) -> f64| -> Vec<f64> {
+        let points = sights.iter().zip(&curved.agrees).filter(|(_, agrees)| **agrees);
+        points.map(|(sight, _)| value(sight)).collect()
+    };
+    let mut disparities = agreeing(|sight| sight.disparity);
+    let consistent = disparities.len();
+    if consistent < ENOUGH {
+        return None;
+    }
+    let smallest = f64::from(options.range.map_or(0, |range| range.min).min(0));
+    let below = disparities.iter().filter(|&&disparity| disparity < smallest - 1.0).count();
+
+    // Mean squares of x and y over the picture; x and y are independent of each other there.
+    let (xx, yy) = ((width * width) as f64 / 12.0, (height * height) as f64 / 12.0);
+    let [shift, along, down] = plane.terms.into();
+    let row_error = (shift * shift + along * along * xx + down * down * yy).sqrt();
+    let variance =
+        plane.covariance[(0, 0)] + plane.covariance[(1, 1)] * xx + plane.covariance[(2, 2)] * yy;
+    let (mut curvature, mut curvature_variance) = (0.0, 0.0);
+    for (term, share) in bends(height as f64 / width as f64) {
+        curvature += curved.terms[term].powi(2) * share;
+        curvature_variance += curved.covariance[(term, term)] * share;
+    }
+    Some(Measurement {
+        width,
+        matches: sights.len(),
+        consistent,
+        row_error_px: row_error,
+        uncertainty_px: variance.sqrt(),
+        shift_px: shift,
+        roll_deg: along.clamp(-1.0, 1.0).asin().to_degrees(),
+        scale: 1.0 / (1.0 - down),
+        curvature_px: curvature.sqrt(),
+        curvature_uncertainty_px: curvature_variance.sqrt(),
+        median_px: median(&mut agreeing(|sight| sight.dy))?,
+        spread_px: plane.spread,
+        disparity_px: median(&mut disparities)?,
+        below_range: below as f64 / consistent as f64,
+    })
+}
+
+/// The quadratic terms of [`model::curved`], with the mean square over a picture of what a plane
+/// cannot take over from them: all but their mean, as over a rectangle they are orthogonal to x and
+/// to y. `aspect` is the height in widths; x runs from -1 to 1.
+fn bends(aspect: f64) -> [(usize, f64); 3] {
+    // x x has the variance 4/45.
+    [(3, aspect.powi(2) / 9.0), (4, 4.0 / 45.0), (5, 4.0 / 45.0 * aspect.powi(4))]
+}
+
+/// Points of the left picture found in the right one, wherever in reach they are.
+fn sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
+    let (width, height) = (left.width(), left.height());
+    let mut halvings = 0;
+    while width >> halvings > CORNER_WIDTH {
+        halvings += 1;
+    }
+    let corner_level = halvings;
+    if width >> halvings > SEARCH_WIDTH && height >> halvings > SEARCH_WIDTH / 2 {
+        halvings += 1;
+    }
+    let further = halvings - corner_level;
+    if (width >> halvings).min(height >> halvings) < 4 * search::HALF as usize {
+        return Vec::new();
+    }
+    let (lefts, rights) = (Pyramid::new(left, halvings), Pyramid::new(right, halvings));
+    let corners_in = &lefts.levels[corner_level];
+    let left_unseen = Unseen::new(left, corners_in, corner_level);
+    let right_unseen = Unseen::new(right, &rights.levels[corner_level], corner_level);
+    let room = (search::HALF + 1) << further;
+    let corners = corners::corners(corners_in, &left_unseen, options.points, room);
+
+    let reach = 0.03 * width as f64;
+    let furthest = match options.range {
+        Some(range) => f64::from(range.min.abs().max(range.max().abs())) + reach,
+        None => width as f64 / 6.0,
+    };
+    let small = |pixels: f64| (pixels / f64::from(1 << halvings)).ceil() as i32;
+    let dx = -small(furthest)..=small(furthest);
+    let dy = -small(ROWS * width as f64)..=small(ROWS * width as f64);
+    let (small_left, small_right) = (&lefts.levels[halvings], &rights.levels[halvings]);
+    let (in_left, in_right) = (Searchable::new(small_left), Searchable::new(small_right));
+    let mut scores = Vec::new();
+    let mut sights = Vec::new();
+    for (corner_x, corner_y) in corners {
+        let mut find = || {
+            let at = (corner_x >> further, corner_y >> further);
+            let there = in_right.find(small_left, at, &dx, &dy, &mut scores)?;
+            let target = (at.0 + there.dx, at.1 + there.dy);
+            // What else of the left picture it might be lies in the same rows.
+            let rows = -there.dy - 2..=-there.dy + 2;
+            let back = in_left.find(small_right, target, &dx, &rows, &mut scores)?;
+            if (there.dx + back.dx).abs() > 1 || (there.dy + back.dy).abs() > 1 {
+                return None;
+            }
+            let mut peak = there;
+            let mut at = at;
+            for level in (0..halvings).rev() {
+                at = if level >= corner_level {
+                    (corner_x, corner_y)
+                } else {
+                    let halved = corner_level - level;
+                    let middle = (1 << halved) / 2;
+                    ((corner_x << halved) + middle, (corner_y << halved) + middle)
+                };
+                let near = (2 * peak.dx, 2 * peak.dy);
+                peak = search::closer(&lefts.levels[level], &rights.levels[level], at, near)?;
+            }
+            let exact = search::exact(&lefts.levels[0], &rights.levels[0], at, peak)?;
+            let (x, y) = (f64::from(at.0) + exact.dx, f64::from(at.1) + exact.dy);
+            let in_corners = |at: f64| (at / f64::from(1 << corner_level)) as i32;
+            let window = search::FINE_HALF / (1 << corner_level) + 1;
+            right_unseen.all_seen(in_corners(x), in_corners(y), window).then_some(Sight {
+                x: x - 0.5 * (width - 1) as f64,
+                y: y - 0.5 * (height - 1) as f64,
+                dy: exact.dy,
+                disparity: -exact.dx,
+                sigma: exact.dy_sigma,
+            })
+        };
+        sights.extend(find());
+    }
+    sights
+}

@@ -1,0 +1,207 @@
+//! How the difference in rows between the eyes depends on the place in the right picture.
+
+use nalgebra::{SMatrix, SVector};
+
+/// A point found in both eyes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sight {
+    /// Place in the right picture from its centre, in pixels.
+    pub(super) x: f64,
+    /// See `x`; down.
+    pub(super) y: f64,
+    /// Row in the right picture less that in the left one.
+    pub(super) dy: f64,
+    /// Column in the left picture less that in the right one.
+    pub(super) disparity: f64,
+    /// Expected error of `dy`, as a standard deviation.
+    pub(super) sigma: f64,
+}
+
+/// What a fit of `N` terms says.
+#[derive(Clone, Debug)]
+pub(super) struct Fit<const N: usize> {
+    pub(super) terms: SVector<f64, N>,
+    /// Covariance of the terms.
+    pub(super) covariance: SMatrix<f64, N, N>,
+    /// Spread of the residuals of those that agree: 1.4826 times the median of their amounts.
+    pub(super) spread: f64,
+    /// Which points agree with it.
+    pub(super) agrees: Vec<bool>,
+}
+
+/// Row error = shift + x * sin(roll) + y * (1 - 1 / scale), in pixels; x and y as in [`Sight`].
+pub(super) fn plane(sight: &Sight) -> SVector<f64, 3> {
+    SVector::from([1.0, sight.x, sight.y])
+}
+
+/// As [`plane`], with the terms that a turn about the upright axis (x y), one about the horizontal
+/// axis (y y) and lens distortion leave, in units of `unit` pixels so that all terms are of one size.
+pub(super) fn curved(sight: &Sight, unit: f64) -> SVector<f64, 6> {
+    let (x, y) = (sight.x / unit, sight.y / unit);
+    SVector::from([1.0, x, y, x * y, x * x, y * y])
+}
+
+/// The plane on which most points agree within `tolerance` pixels, by random samples of three
+/// (Fischler and Bolles, CACM 1981). The samples are the same at every call. `None` for fewer than
+/// three points, or where no sample gives a plausible plane.
+pub(super) fn consensus(
+    sights: &[Sight],
+    tolerance: f64,
+    steepest: f64,
+) -> Option<SVector<f64, 3>> {
+    const SAMPLES: usize = 300;
+    if sights.len() < 3 {
+        return None;
+    }
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut draw = || {
+        // Xorshift (Marsaglia, 2003): good enough for choosing samples.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % sights.len()
+    };
+    let mut best: Option<(f64, SVector<f64, 3>)> = None;
+    for _ in 0..SAMPLES {
+        let picked = [draw(), draw(), draw()].map(|i| &sights[i]);
+        let matrix = SMatrix::<f64, 3, 3>::from_rows(&picked.map(|s| plane(s).transpose()));
+        let Some(inverse) = matrix.try_inverse() else { continue };
+        let terms = inverse * SVector::from(picked.map(|sight| sight.dy));
+        if terms[1].abs() > steepest || terms[2].abs() > steepest {
+            continue;
+        }
+        let score: f64 = sights
+            .iter()
+            .map(|sight| {
+                let residual = (sight.dy - plane(sight).dot(&terms)) / tolerance;
+                (1.0 - residual * residual).max(0.0)
+            })
+            .sum();
+        if best.is_none_or(|(most, _)| score > most) {
+            best = Some((score, terms));
+        }
+    }
+    best.map(|(_, terms)| terms)
+}
+
+/// Refines a fit by weighted least squares that give what disagrees no weight (Tukey's biweight),
+/// beginning with the points of which `agrees` is true. `None` where too few points agree or they
+/// do not determine the terms.
+pub(super) fn refine<const N: usize>(
+    sights: &[Sight],
+    basis: impl Fn(&Sight) -> SVector<f64, N>,
+    mut agrees: Vec<bool>,
+) -> Option<Fit<N>> {
+    const ROUNDS: usize = 12;
+    /// Tukey's constant: 95 % efficient where the errors are normal.
+    const TUKEY: f64 = 4.685;
+    /// No fit is as exact as a spread below this many pixels would claim.
+    const FLOOR: f64 = 0.1;
+    let own = |sight: &Sight| 1.0 / (0.1 * 0.1 + sight.sigma * sight.sigma);
+    let mut weights: Vec<f64> = sights.iter().map(own).collect();
+    let mut fit = None;
+    for _ in 0..ROUNDS {
+        let mut normal = SMatrix::<f64, N, N>::zeros();
+        let mut right = SVector::<f64, N>::zeros();
+        for ((sight, &weight), _) in
+            sights.iter().zip(&weights).zip(&agrees).filter(|(_, agrees)| **agrees)
+        {
+            let row = basis(sight);
+            normal += row * row.transpose() * weight;
+            right += row * (sight.dy * weight);
+        }
+        let count = agrees.iter().filter(|agrees| **agrees).count();
+        if count <= N {
+            return None;
+        }
+        let inverse = normal.cholesky()?.inverse();
+        let terms = inverse * right;
+        let residuals: Vec<f64> =
+            sights.iter().map(|sight| sight.dy - basis(sight).dot(&terms)).collect();
+        let mut amounts: Vec<f64> = residuals
+            .iter()
+            .zip(&agrees)
+            .filter(|(_, agrees)| **agrees)
+            .map(|(residual, _)| residual.abs())
+            .collect();
+        let spread = (1.4826 * median(&mut amounts)?).max(FLOOR);
+        let reach = TUKEY * spread;
+        let mut squares = 0.0;
+        for (i, residual) in residuals.iter().enumerate() {
+            let share = (1.0 - (residual / reach).powi(2)).max(0.0);
+            agrees[i] = share > 0.0;
+            weights[i] = own(&sights[i]) * share * share;
+            squares += weights[i] * residual * residual;
+        }
+        let variance = squares / (count - N) as f64;
+        fit = Some(Fit { terms, covariance: inverse * variance, spread, agrees: agrees.clone() });
+    }
+    fit
+}
+
+/// The median, the lower one of an even number; the values are reordered.
+pub(super) fn median(values: &mut [f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let middle = (values.len() - 1) / 2;
+    let (_, median, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    Some(*median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points of a grid whose rows differ as `dy` says; every third one is wrong.
+    fn sights(dy: impl Fn(f64, f64) -> f64) -> Vec<Sight> {
+        (0..150)
+            .map(|i| {
+                let (x, y) = (f64::from(i % 15 - 7) * 40.0, f64::from(i / 15 - 5) * 40.0);
+                let noise = f64::from((i * 7919) % 101 - 50) * 0.004;
+                let wrong = if i % 3 == 0 { f64::from((i * 31) % 23 - 11) } else { 0.0 };
+                Sight { x, y, dy: dy(x, y) + noise + wrong, disparity: 20.0, sigma: 0.1 }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_plane_is_found_among_wrong_points() {
+        let sights = sights(|x, y| 2.5 + 0.01 * x - 0.003 * y);
+        let start = consensus(&sights, 1.5, 0.08).unwrap();
+        let agrees = sights.iter().map(|s| (s.dy - plane(s).dot(&start)).abs() < 3.0).collect();
+        let fit = refine(&sights, plane, agrees).unwrap();
+        for (term, expected, tolerance) in [(0, 2.5, 0.05), (1, 0.01, 2e-4), (2, -0.003, 3e-4)] {
+            let value = fit.terms[term];
+            assert!((value - expected).abs() < tolerance, "{term}: {value}");
+            let sigma = fit.covariance[(term, term)].sqrt();
+            assert!((value - expected).abs() < 4.0 * sigma, "{term}: {sigma}");
+        }
+        let agree = fit.agrees.iter().filter(|agrees| **agrees).count();
+        assert!((95..120).contains(&agree), "{agree}");
+        assert!(fit.spread < 0.25, "{}", fit.spread);
+    }
+
+    #[test]
+    fn curvature_is_told_from_a_plane() {
+        let sights = sights(|x, y| 1.0 + 4.0 * x * y / 9e4 - 1.5 * x * x / 9e4);
+        let all = vec![true; sights.len()];
+        let fit = refine(&sights, |sight| curved(sight, 300.0), all).unwrap();
+        for (term, expected) in [1.0, 0.0, 0.0, 4.0, -1.5, 0.0].into_iter().enumerate() {
+            assert!((fit.terms[term] - expected).abs() < 0.2, "{term}: {}", fit.terms);
+        }
+    }
+
+    #[test]
+    fn too_few_or_useless_points_give_nothing() {
+        let one_row: Vec<Sight> = (0..20)
+            .map(|i| Sight { x: f64::from(i), y: 3.0, dy: 1.0, disparity: 0.0, sigma: 0.1 })
+            .collect();
+        assert!(consensus(&one_row[..2], 1.0, 0.1).is_none());
+        assert!(consensus(&one_row, 1.0, 0.1).is_none());
+        assert!(refine(&one_row, plane, vec![true; 20]).is_none());
+        assert!(refine(&one_row, plane, vec![false; 20]).is_none());
+        assert_eq!(median(&mut []), None);
+        assert_eq!(median(&mut [3.0, 1.0, 2.0, 9.0]), Some(2.0));
+    }
+}

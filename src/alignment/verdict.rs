@@ -1,0 +1,242 @@
+//! What a measurement means.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Measurement;
+
+/// How the eyes stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Too little texture, or too little that both eyes show, to say.
+    Unsure,
+    /// The rows agree.
+    Good,
+    /// The rows differ by more than they should: shifted, turned or of another scale.
+    RowsOff,
+    /// What is nearer lies further right in the right picture: the eyes are exchanged.
+    Swapped,
+    /// The rows differ as those of rectified pictures never do.
+    NotRectified,
+}
+
+impl Verdict {
+    /// Whether somebody should do something about it.
+    pub fn is_alarm(self) -> bool {
+        matches!(self, Verdict::RowsOff | Verdict::Swapped | Verdict::NotRectified)
+    }
+}
+
+/// In a few words.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Unsure => "unsure",
+            Verdict::Good => "good",
+            Verdict::RowsOff => "rows off",
+            Verdict::Swapped => "eyes exchanged",
+            Verdict::NotRectified => "not rectified",
+        })
+    }
+}
+
+/// Where good ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Row error in pixels (root mean square over the picture) above which the rows are off.
+    pub warn_px: f64,
+    /// Whether the pictures were rectified with a calibration here, which decides what the cure is.
+    pub calibrated: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { warn_px: 1.5, calibrated: false }
+    }
+}
+
+/// Once the rows are off, this share of the limit is good again.
+const RECOVERED: f64 = 0.8;
+
+/// A measurement of which less is certain says nothing, in pixels.
+const CERTAIN_PX: f64 = 0.5;
+
+/// Fewer than this share of the points agreeing says nothing.
+const AGREEING: f64 = 0.3;
+
+/// Rectified pictures bend by less than this many pixels, or this share of the width.
+const BENT: (f64, f64) = (0.75, 0.001);
+
+/// The row errors of rectified pictures spread by less than this many pixels, or this share of the
+/// width.
+const SPREAD: (f64, f64) = (1.5, 0.0025);
+
+/// A row error of this share of the width is no bump: 5 rows in a picture of 752.
+const UNRECTIFIED: f64 = 0.007;
+
+impl Limits {
+    /// What a measurement says; `before` is what was said last, so that a value on the edge does not
+    /// change it at every measurement.
+    pub fn judge(&self, measurement: Option<&Measurement>, before: Verdict) -> Verdict {
+        let Some(seen) = measurement else { return Verdict::Unsure };
+        let width = seen.width as f64;
+        let of_width = |(pixels, share): (f64, f64)| (share * width).max(pixels);
+        if (seen.consistent as f64) < AGREEING * seen.matches as f64 {
+            return Verdict::Unsure;
+        }
+        if seen.row_error_px > (UNRECTIFIED * width).max(2.0 * self.warn_px)
+            || seen.curvature_px - 2.0 * seen.curvature_uncertainty_px > of_width(BENT)
+            || seen.spread_px > of_width(SPREAD)
+        {
+            return Verdict::NotRectified;
+        }
+        if seen.uncertainty_px > CERTAIN_PX {
+            return Verdict::Unsure;
+        }
+        if seen.below_range > 0.75 {
+            return Verdict::Swapped;
+        }
+        let share = if before == Verdict::RowsOff { RECOVERED } else { 1.0 };
+        if seen.row_error_px > share * self.warn_px { Verdict::RowsOff } else { Verdict::Good }
+    }
+
+    /// What to tell a person about a verdict, with its cure.
+    pub fn describe(&self, verdict: Verdict, seen: Option<&Measurement>) -> String {
+        let cure = if self.calibrated {
+            "the calibration does not fit these pictures; check that it is the one of these cameras \
+             and that left and right are not mixed up, or recalibrate (stereod calibrate)"
+        } else {
+            "give --calibration FILE"
+        };
+        match (verdict, seen) {
+            (Verdict::Unsure, _) | (_, None) => {
+                "the pictures show too little in common to see whether the rows of the two eyes agree"
+                    .into()
+            }
+            (Verdict::Good, Some(seen)) => {
+                format!("the rows of the two eyes agree within {seen}")
+            }
+            (Verdict::RowsOff, Some(seen)) => {
+                let unless = if self.calibrated {
+                    String::new()
+                } else {
+                    format!("; if the pictures have never been rectified, {cure}")
+                };
+                format!(
+                    "the rows of the two eyes differ by {seen}: the rig may have been bumped; \
+                     recalibrate (stereod calibrate) or check the mounting{unless}"
+                )
+            }
+            (Verdict::Swapped, Some(seen)) => format!(
+                "left and right seem to be exchanged (the median disparity is {:.1} px): exchange \
+                 the two inputs",
+                seen.disparity_px
+            ),
+            (Verdict::NotRectified, Some(seen)) => {
+                let what = if self.calibrated { "well " } else { "" };
+                format!(
+                    "the pictures are not {what}rectified: the rows of the two eyes differ by {seen}, \
+                     and bend by {:.1} px; {cure}",
+                    seen.curvature_px
+                )
+            }
+        }
+    }
+}
+
+/// The numbers: "3.2 px (the right picture 3.1 px lower, turned by 0.12 degrees, 1.002 times the size)".
+impl fmt::Display for Measurement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = if self.shift_px < 0.0 { "higher" } else { "lower" };
+        let way = if self.roll_deg < 0.0 { "anticlockwise" } else { "clockwise" };
+        write!(
+            f,
+            "{:.1} px (the right picture is {:.1} px {side}, turned {:.2} degrees {way}, {:.4} times \
+             the size)",
+            self.row_error_px,
+            self.shift_px.abs(),
+            self.roll_deg.abs(),
+            self.scale
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A measurement in which all is well.
+    fn well() -> Measurement {
+        Measurement {
+            width: 752,
+            matches: 200,
+            consistent: 190,
+            row_error_px: 0.1,
+            uncertainty_px: 0.03,
+            shift_px: -0.1,
+            roll_deg: 0.01,
+            scale: 1.0001,
+            curvature_px: 0.1,
+            curvature_uncertainty_px: 0.05,
+            median_px: -0.1,
+            spread_px: 0.2,
+            disparity_px: 20.0,
+            below_range: 0.01,
+        }
+    }
+
+    fn judged(measurement: Measurement, before: Verdict) -> Verdict {
+        Limits::default().judge(Some(&measurement), before)
+    }
+
+    #[test]
+    fn each_figure_has_its_verdict() {
+        let judged = |measurement| judged(measurement, Verdict::Good);
+        assert_eq!(judged(well()), Verdict::Good);
+        assert_eq!(judged(Measurement { consistent: 50, ..well() }), Verdict::Unsure);
+        assert_eq!(judged(Measurement { uncertainty_px: 0.6, ..well() }), Verdict::Unsure);
+        assert_eq!(judged(Measurement { row_error_px: 1.6, ..well() }), Verdict::RowsOff);
+        assert_eq!(judged(Measurement { row_error_px: 5.4, ..well() }), Verdict::NotRectified);
+        assert_eq!(judged(Measurement { curvature_px: 1.0, ..well() }), Verdict::NotRectified);
+        let uncertain = Measurement { curvature_uncertainty_px: 0.3, ..well() };
+        assert_eq!(judged(Measurement { curvature_px: 1.0, ..uncertain }), Verdict::Good);
+        assert_eq!(judged(Measurement { spread_px: 2.0, ..well() }), Verdict::NotRectified);
+        let swapped = Measurement { below_range: 0.9, disparity_px: -20.0, ..well() };
+        assert_eq!(judged(swapped), Verdict::Swapped);
+        assert_eq!(judged(Measurement { row_error_px: 2.0, ..swapped }), Verdict::Swapped);
+        assert_eq!(judged(Measurement { spread_px: 2.0, ..swapped }), Verdict::NotRectified);
+        assert_eq!(Limits::default().judge(None, Verdict::Good), Verdict::Unsure);
+    }
+
+    #[test]
+    fn the_edge_is_crossed_once() {
+        let edge = Measurement { row_error_px: 1.4, ..well() };
+        assert_eq!(judged(edge, Verdict::Good), Verdict::Good);
+        assert_eq!(judged(edge, Verdict::RowsOff), Verdict::RowsOff);
+        assert_eq!(judged(well(), Verdict::RowsOff), Verdict::Good);
+    }
+
+    #[test]
+    fn messages_name_the_numbers_and_the_cure() {
+        let limits = Limits::default();
+        let calibrated = Limits { calibrated: true, ..limits };
+        let off = Measurement { row_error_px: 3.24, shift_px: 3.1, roll_deg: -0.12, ..well() };
+        let text = |limits: Limits, verdict| limits.describe(verdict, Some(&off));
+        for part in ["3.2 px", "3.1 px lower", "0.12 degrees anticlockwise", "1.0001", "mounting"] {
+            let text = text(limits, Verdict::RowsOff);
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(text(limits, Verdict::RowsOff).contains("--calibration FILE"));
+        assert!(!text(calibrated, Verdict::RowsOff).contains("--calibration FILE"));
+        assert!(text(limits, Verdict::NotRectified).contains("--calibration FILE"));
+        let misfit = text(calibrated, Verdict::NotRectified);
+        assert!(misfit.contains("calibration does not fit") && !misfit.contains("--calibration"));
+        assert!(text(limits, Verdict::Swapped).contains("exchange the two inputs"));
+        assert!(text(limits, Verdict::Good).contains("agree within 3.2 px"));
+        for verdict in [Verdict::Unsure, Verdict::Good, Verdict::NotRectified] {
+            assert!(limits.describe(verdict, None).contains("too little"));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The names that calibrations made with OpenCV give their matrices, and how values are found by them.
+
+use super::tree::{At, Node, Value};
+use crate::calibration::CalibrationError;
+
+type Result<T> = std::result::Result<T, CalibrationError>;
+
+/// Camera matrices.
+pub(super) const K: &[&str] = &[
+    "k",
+    "m",
+    "cameramatrix",
+    "cameramat",
+    "mtx",
+    "cm",
+    "kmatrix",
+    "kmat",
+    "intrinsic",
+    "intrinsics",
+    "intrinsicmatrix",
+];
+/// Distortion coefficients.
+pub(super) const D: &[&str] = &[
+    "d",
+    "dist",
+    "distcoeffs",
+    "distcoeff",
+    "distcoef",
+    "distcoefs",
+    "distortion",
+    "distortioncoeffs",
+    "distortioncoefficients",
+    "distortioncoeff",
+    "distortioncoef",
+    "distortionvector",
+    "distvec",
+];
+/// Rotations of the rectification.
+pub(super) const R: &[&str] = &[
+    "r",
+    "rect",
+    "rectification",
+    "rectificationmatrix",
+    "rectificationrotation",
+    "rectificationtransform",
+    "rrect",
+    "rectify",
+    "rectr",
+    "rotrect",
+];
+/// Projections of the rectification.
+pub(super) const P: &[&str] = &[
+    "p",
+    "proj",
+    "projection",
+    "projectionmatrix",
+    "projmat",
+    "projmatrix",
+    "prect",
+    "newcameramatrix",
+];
+/// The lens model.
+pub(super) const MODEL: &[&str] =
+    &["distortionmodel", "lensmodel", "fisheyemodel", "fisheye", "isfisheye"];
+
+/// Names of the pose; for the translation with metres in its unit.
+pub(super) const ROTATION: &[&str] = &[
+    "r",
+    "rotation",
+    "rotationmatrix",
+    "rot",
+    "rstereo",
+    "stereor",
+    "om",
+    "rvec",
+    "rotationvector",
+];
+pub(super) const TRANSLATION: &[(&str, f64)] = &[
+    ("t", 1.0),
+    ("translation", 1.0),
+    ("translationvector", 1.0),
+    ("trans", 1.0),
+    ("tvec", 1.0),
+    ("tstereo", 1.0),
+    ("stereot", 1.0),
+    ("tm", 1.0),
+    ("translationm", 1.0),
+    ("tcm", 0.01),
+    ("translationcm", 0.01),
+    ("tmm", 0.001),
+    ("translationmm", 0.001),
+];
+
+/// How left and right are told apart; counting from 0 comes before counting from 1, where K1 is the
+/// right eye.
+pub(super) const SIDES: [[&[&str]; 2]; 4] = [
+    [&["left", "l"], &["right", "r"]],
+    [&["0", "cam0", "camera0"], &["1", "cam1", "camera1"]],
+    [&["1", "cam1", "camera1"], &["2", "cam2", "camera2"]],
+    [&["a"], &["b"]],
+];
+
+/// A name without capitals and signs.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}
+
+/// Every value of the files by its plain name; the keys above it are part of the name.
+pub(super) struct Entries<'a> {
+    pub list: Vec<(String, At<'a>)>,
+}
+
+impl<'a> Entries<'a> {
+    pub fn of(roots: &[At<'a>]) -> Self {
+        let mut list = Vec::new();
+        for root in roots {
+            // A single group around everything means nothing.
+            let mut top = root.clone();
+            while let [(_, only)] = top.entries().as_slice()
+                && !only.is_matrix()
+                && !only.entries().is_empty()
+            {
+                top = only.clone();
+            }
+            collect(&top, "", &mut list);
+        }
+        Self { list }
+    }
+
+    /// The one value that has one of these names. Under several names, or in both files, it must be the
+    /// same.
+    pub fn find(&self, names: &[String], fits: fn(&Node) -> bool) -> Result<Option<At<'a>>> {
+        let mut found = self.list.iter().filter(|(name, at)| names.contains(name) && fits(at.node));
+        let Some((_, first)) = found.next() else { return Ok(None) };
+        for (_, other) in found {
+            let same = match (first.is_matrix(), other.is_matrix()) {
+                (true, true) => numbers_of(first) == numbers_of(other),
+                _ => first.node.value == other.node.value,
+            };
+            if !same {
+                return Err(other.error(format!(
+                    "contradicts {} of {}; remove the one that is wrong",
+                    first.path(),
+                    first.file()
+                )));
+            }
+        }
+        Ok(Some(first.clone()))
+    }
+
+    /// A matrix of one eye.
+    pub fn of_eye(&self, bases: &[&str], sides: &[&str]) -> Result<Option<At<'a>>> {
+        self.find(&sided(bases, sides), Node::is_matrix)
+    }
+
+    pub fn matrix(&self, names: &[&str]) -> Result<Option<At<'a>>> {
+        self.find(&owned(names), Node::is_matrix)
+    }
+}
+
+fn collect<'a>(at: &At<'a>, above: &str, list: &mut Vec<(String, At<'a>)>) {
+    for (key, value) in at.entries() {
+        let name = format!("{above}{}", plain(key));
+        if value.is_matrix() || value.entries().is_empty() {
+            list.push((name, value));
+        } else {
+            collect(&value, &name, list);
+        }
+    }
+}
+
+/// All numbers of a value, however they are arranged.
+pub(super) fn numbers_of(at: &At) -> Vec<f64> {
+    let mut numbers = Vec::new();
+    let mut open = vec![at.node.get("data").unwrap_or(at.node)];
+    while let Some(node) = open.pop() {
+        match &node.value {
+            Value::Number(number) => numbers.push(*number),
+            Value::List(items) => open.extend(items.iter().rev()),
+            _ => {}
+        }
+    }
+    numbers
+}
+
+pub(super) fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Names of one eye: what it is before the side and after it.
+pub(super) fn sided(bases: &[&str], sides: &[&str]) -> Vec<String> {
+    let both = |base: &&str, side: &&str| [format!("{base}{side}"), format!("{side}{base}")];
+    bases.iter().flat_map(|base| sides.iter().flat_map(move |side| both(base, side))).collect()
+}
+
+/// Whether a file has anything that a calibration of OpenCV has.
+pub(super) fn is_calibration(root: &At) -> bool {
+    let entries = Entries::of(std::slice::from_ref(root));
+    let mut names = owned(&["cameramatrix"]);
+    names.extend(owned(ROTATION));
+    names.extend(TRANSLATION.iter().map(|(name, _)| (*name).to_owned()));
+    for side in SIDES.concat() {
+        [K, D, R, P].iter().for_each(|bases| names.extend(sided(bases, side)));
+    }
+    entries.list.iter().any(|(name, at)| at.is_matrix() && names.contains(name))
+}

@@ -1,0 +1,428 @@
+//! From a direction in a camera's frame to the pixel that shows it, and back.
+//!
+//! The formulas are OpenCV's (calib3d, "Detailed Description", and its fisheye model), digit for
+//! digit: calibrations are made with them.
+
+use nalgebra::{Matrix3, Vector3};
+
+use super::camera::{Camera, Lens};
+
+/// How far the way back may miss the pixel, in units of the focal length.
+const TOLERANCE: f64 = 1e-10;
+/// Steps of Newton's method after which the way back is given up.
+const STEPS: usize = 50;
+/// How finely a lens is looked through for the angle at which its model folds back, in radians.
+const FOLD_STEP: f64 = 0.002;
+/// A model folds back where a direction this much further out lies nearer to the centre, ...
+const FOLD_STRETCH: f64 = 1.1;
+/// ... all along this stretch. Rational models may have a pole beside a zero, a narrow glitch that is
+/// no end of the picture.
+const FOLD_BREADTH: f64 = 1.05;
+
+/// A camera made ready to project many points.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    focal: [f64; 2],
+    centre: [f64; 2],
+    lens: Lens,
+    /// The tilted sensor, and back; `None` where it is not tilted.
+    tilt: Option<[Matrix3<f64>; 2]>,
+    /// What lies further from the optical axis than this angle is not projected.
+    limit: f64,
+}
+
+impl Camera {
+    /// The camera made ready to project points.
+    pub fn projection(&self) -> Projection {
+        Projection::new(self)
+    }
+}
+
+impl Projection {
+    /// Of this camera.
+    pub fn new(camera: &Camera) -> Self {
+        let tilt = match &camera.lens {
+            Lens::Brown(k) if k[12] != 0.0 || k[13] != 0.0 => {
+                let tilt = tilted_sensor(k[12], k[13]);
+                tilt.try_inverse().map(|back| [tilt, back])
+            }
+            _ => None,
+        };
+        let lens = camera.lens.clone();
+        let limit = fold(&lens);
+        Self { focal: camera.focal, centre: camera.centre, lens, tilt, limit }
+    }
+
+    /// The position in pixels of a direction (x to the right, y down, z forward, of any length).
+    /// `None` where the camera cannot see it: behind it, or where the lens model, driven beyond the
+    /// angles that it was made for, folds back onto pixels that show something else.
+    pub fn pixel(&self, direction: Vector3<f64>) -> Option<[f64; 2]> {
+        let [x, y] = match &self.lens {
+            Lens::Brown(k) => {
+                if direction.z <= 0.0 {
+                    return None;
+                }
+                let (x, y) = (direction.x / direction.z, direction.y / direction.z);
+                if x.hypot(y).atan() > self.limit {
+                    return None;
+                }
+                self.bend(k, x, y)?
+            }
+            Lens::Fisheye(k) => {
+                let radius = direction.x.hypot(direction.y);
+                let angle = radius.atan2(direction.z);
+                if angle > self.limit {
+                    return None;
+                }
+                // Along the axis the scale is 1, whatever the direction across.
+                let scale = if radius > 0.0 { fisheye(k, angle) / radius } else { 0.0 };
+                [direction.x * scale, direction.y * scale]
+            }
+        };
+        let pixel = [x * self.focal[0] + self.centre[0], y * self.focal[1] + self.centre[1]];
+        pixel.iter().all(|v| v.is_finite()).then_some(pixel)
+    }
+
+    /// The direction that a position in pixels shows, of length 1; `None` where no direction is
+    /// projected onto it, or none is found to within 1e-10 focal lengths.
+    pub fn direction(&self, pixel: [f64; 2]) -> Option<Vector3<f64>> {
+        let bent = self.on_sensor(pixel);
+        let direction = match &self.lens {
+            Lens::Brown(k) => {
+                let [x, y] = self.unbend(k, bent)?;
+                Vector3::new(x, y, 1.0).normalize()
+            }
+            Lens::Fisheye(k) => {
+                let radius = bent[0].hypot(bent[1]);
+                let angle = fisheye_angle(k, radius, self.limit)?;
+                let across = if radius > 0.0 { angle.sin() / radius } else { 0.0 };
+                Vector3::new(bent[0] * across, bent[1] * across, angle.cos())
+            }
+        };
+        let off_axis = direction.x.hypot(direction.y).atan2(direction.z);
+        (off_axis <= self.limit).then_some(direction)
+    }
+
+    /// The ray (x / z, y / z) of a position after exactly `steps` steps of OpenCV's fixed-point
+    /// iteration, settled or not: cv::undistortPoints takes five, and so its numbers are only
+    /// reproduced by taking five. `None` for a fisheye lens.
+    pub(super) fn ray_after(&self, pixel: [f64; 2], steps: usize) -> Option<[f64; 2]> {
+        match &self.lens {
+            Lens::Brown(k) => {
+                let [x, y] = self.on_sensor(pixel);
+                let start = self.untilt(x, y);
+                Some(iterate(k, start, steps))
+            }
+            Lens::Fisheye(_) => None,
+        }
+    }
+
+    /// A position in focal lengths from the principal point.
+    fn on_sensor(&self, pixel: [f64; 2]) -> [f64; 2] {
+        [0, 1].map(|i| (pixel[i] - self.centre[i]) / self.focal[i])
+    }
+
+    fn untilt(&self, x: f64, y: f64) -> [f64; 2] {
+        match &self.tilt {
+            None => [x, y],
+            Some([_, back]) => {
+                let straight = back * Vector3::new(x, y, 1.0);
+                [straight.x / straight.z, straight.y / straight.z]
+            }
+        }
+    }
+
+    /// Distorts a ray; `None` where the model turns it round.
+    fn bend(&self, k: &[f64; 14], x: f64, y: f64) -> Option<[f64; 2]> {
+        let r2 = x * x + y * y;
+        let scale = radial(k, r2);
+        if scale <= 0.0 {
+            return None;
+        }
+        let [dx, dy] = tangential(k, x, y);
+        let bent = [x * scale + dx, y * scale + dy];
+        Some(match &self.tilt {
+            None => bent,
+            Some([tilt, _]) => {
+                let tilted = tilt * Vector3::new(bent[0], bent[1], 1.0);
+                [tilted.x / tilted.z, tilted.y / tilted.z]
+            }
+        })
+    }
+
+    /// Undistorts: OpenCV's fixed-point iteration as a start, then Newton's method, whose steps are
+    /// halved while they lead away.
+    fn unbend(&self, k: &[f64; 14], wanted: [f64; 2]) -> Option<[f64; 2]> {
+        let miss = |ray: [f64; 2]| {
+            let bent = self.bend(k, ray[0], ray[1])?;
+            Some([bent[0] - wanted[0], bent[1] - wanted[1]])
+        };
+        let length = |[x, y]: [f64; 2]| x.hypot(y);
+        let start = self.untilt(wanted[0], wanted[1]);
+        // Whichever of these starts misses least.
+        let starts = [iterate(k, start, 5), start, [0.0; 2]];
+        let missed = starts.into_iter().filter_map(|ray| Some((ray, miss(ray)?)));
+        let (mut ray, mut missed) = missed.min_by(|a, b| length(a.1).total_cmp(&length(b.1)))?;
+        for _ in 0..STEPS {
+            // Well below the tolerance, so that the last step's error is not the result's.
+            if length(missed) < 1e-4 * TOLERANCE {
+                break;
+            }
+            let Some(step) = newton_step(&miss, ray, missed) else { break };
+            let mut share = 1.0;
+            let better = loop {
+                let next = [ray[0] - share * step[0], ray[1] - share * step[1]];
+                match miss(next) {
+                    Some(miss) if length(miss) < length(missed) => break Some((next, miss)),
+                    _ if share < 1e-4 => break None,
+                    _ => share *= 0.5,
+                }
+            };
+            let Some(better) = better else { break };
+            (ray, missed) = better;
+        }
+        (length(missed) < TOLERANCE).then_some(ray)
+    }
+}
+
+/// The step that a linear model of `miss` around `ray` asks for.
+fn newton_step(
+    miss: &impl Fn([f64; 2]) -> Option<[f64; 2]>,
+    ray: [f64; 2],
+    missed: [f64; 2],
+) -> Option<[f64; 2]> {
+    const H: f64 = 1e-6;
+    let slope = |dx: f64, dy: f64| {
+        let (ahead, behind) =
+            (miss([ray[0] + dx, ray[1] + dy])?, miss([ray[0] - dx, ray[1] - dy])?);
+        Some([(ahead[0] - behind[0]) / (2.0 * H), (ahead[1] - behind[1]) / (2.0 * H)])
+    };
+    let ([a, c], [b, d]) = (slope(H, 0.0)?, slope(0.0, H)?);
+    let determinant = a * d - b * c;
+    let step = [
+        (d * missed[0] - b * missed[1]) / determinant,
+        (a * missed[1] - c * missed[0]) / determinant,
+    ];
+    step.iter().all(|v| v.is_finite()).then_some(step)
+}
+
+/// OpenCV's fixed-point iteration: divides by the radial factor where the ray is believed to be.
+fn iterate(k: &[f64; 14], start: [f64; 2], steps: usize) -> [f64; 2] {
+    let [mut x, mut y] = start;
+    for _ in 0..steps {
+        let r2 = x * x + y * y;
+        let inverse = denominator(k, r2) / numerator(k, r2);
+        if inverse < 0.0 {
+            return start;
+        }
+        let [dx, dy] = tangential(k, x, y);
+        (x, y) = ((start[0] - dx) * inverse, (start[1] - dy) * inverse);
+    }
+    [x, y]
+}
+
+fn numerator(k: &[f64; 14], r2: f64) -> f64 {
+    1.0 + ((k[4] * r2 + k[1]) * r2 + k[0]) * r2
+}
+
+fn denominator(k: &[f64; 14], r2: f64) -> f64 {
+    1.0 + ((k[7] * r2 + k[6]) * r2 + k[5]) * r2
+}
+
+/// The radial factor.
+fn radial(k: &[f64; 14], r2: f64) -> f64 {
+    numerator(k, r2) / denominator(k, r2)
+}
+
+/// What tangential distortion and thin prism add.
+fn tangential(k: &[f64; 14], x: f64, y: f64) -> [f64; 2] {
+    let (p1, p2) = (k[2], k[3]);
+    let r2 = x * x + y * y;
+    [
+        2.0 * p1 * x * y + p2 * (r2 + 2.0 * x * x) + k[8] * r2 + k[9] * r2 * r2,
+        p1 * (r2 + 2.0 * y * y) + 2.0 * p2 * x * y + k[10] * r2 + k[11] * r2 * r2,
+    ]
+}
+
+/// The homography of a sensor that is tilted by these angles about its x and y axes.
+fn tilted_sensor(tau_x: f64, tau_y: f64) -> Matrix3<f64> {
+    let ((sx, cx), (sy, cy)) = (tau_x.sin_cos(), tau_y.sin_cos());
+    let about_x = Matrix3::new(1.0, 0.0, 0.0, 0.0, cx, sx, 0.0, -sx, cx);
+    let about_y = Matrix3::new(cy, 0.0, -sy, 0.0, 1.0, 0.0, sy, 0.0, cy);
+    let turned = about_y * about_x;
+    let (xz, yz, zz) = (turned[(0, 2)], turned[(1, 2)], turned[(2, 2)]);
+    Matrix3::new(zz, 0.0, -xz, 0.0, zz, -yz, 0.0, 0.0, 1.0) * turned
+}
+
+/// Distance from the principal point, in focal lengths, of what lies `angle` off the axis.
+fn fisheye(k: &[f64; 4], angle: f64) -> f64 {
+    let a2 = angle * angle;
+    angle * (1.0 + (((k[3] * a2 + k[2]) * a2 + k[1]) * a2 + k[0]) * a2)
+}
+
+/// The angle below `limit` at which something lies `radius` focal lengths from the principal point,
+/// by bisection: the distance grows with the angle there.
+fn fisheye_angle(k: &[f64; 4], radius: f64, limit: f64) -> Option<f64> {
+    let (mut below, mut above) = (0.0, limit);
+    if fisheye(k, above) < radius {
+        return None;
+    }
+    // Until no number lies between.
+    loop {
+        let middle = 0.5 * (below + above);
+        if middle <= below || middle >= above {
+            break;
+        }
+        if fisheye(k, middle) < radius { below = middle } else { above = middle }
+    }
+    ((fisheye(k, above) - radius).abs() < TOLERANCE).then_some(above)
+}
+
+/// The angle off the axis beyond which the model folds back; the largest that it knows where it does
+/// not.
+fn fold(lens: &Lens) -> f64 {
+    type Distance<'a> = Box<dyn Fn(f64) -> f64 + 'a>;
+    let (widest, distance): (f64, Distance) = match lens {
+        Lens::Brown(k) => {
+            let tangent = |angle: f64| angle.tan();
+            (
+                std::f64::consts::FRAC_PI_2,
+                Box::new(move |angle| {
+                    let r = tangent(angle);
+                    r * radial(k, r * r)
+                }),
+            )
+        }
+        Lens::Fisheye(k) => (std::f64::consts::PI, Box::new(|angle| fisheye(k, angle))),
+    };
+    // Beyond this, lenses of either kind are not calibrated.
+    let last = widest - 0.02;
+    let samples = (last / FOLD_STEP) as usize;
+    let angle = |i: usize| i as f64 * FOLD_STEP;
+    let folds = |i: usize| {
+        let outer = (angle(i) * FOLD_STRETCH).min(last);
+        distance(outer) <= distance(angle(i))
+    };
+    let mut since = None;
+    for i in 1..samples {
+        match since {
+            _ if !folds(i) => since = None,
+            None => since = Some(i),
+            Some(first) if angle(i) >= angle(first) * FOLD_BREADTH => {
+                // The peak lies in the stretch that was compared.
+                let end = (angle(first) * FOLD_STRETCH).min(last);
+                let peak = (first..)
+                    .take_while(|&j| angle(j) <= end)
+                    .max_by(|&a, &b| distance(angle(a)).total_cmp(&distance(angle(b))));
+                return angle(peak.unwrap_or(first));
+            }
+            Some(_) => {}
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::examples::{self, brown, camera};
+
+    const K: [f64; 4] = [808.25, 807.5, 634.5, 407.75];
+    const RAYS: [[f64; 2]; 5] =
+        [[0.0, 0.0], [0.3, -0.2], [-0.55, 0.41], [0.7, 0.45], [-0.12, -0.48]];
+
+    fn check(lens: Lens, expected: [[f64; 2]; 5]) {
+        let projection = camera((1280, 800), K, lens).projection();
+        for ([x, y], expected) in RAYS.into_iter().zip(expected) {
+            let pixel = projection.pixel(Vector3::new(x, y, 1.0) * 3.0).unwrap();
+            for i in 0..2 {
+                assert!((pixel[i] - expected[i]).abs() < 1e-9, "{pixel:?}, not {expected:?}");
+            }
+        }
+    }
+
+    // cv2.projectPoints and cv2.fisheye.projectPoints, with 4.10 and 5.0 alike.
+
+    #[test]
+    fn all_fourteen_coefficients() {
+        check(
+            examples::all_coefficients(),
+            [
+                [634.5, 407.75],
+                [866.704565322035, 253.13159959188812],
+                [252.77609114213487, 691.8750691508096],
+                [1100.158492983695, 707.0313841691169],
+                [545.8387645595725, 53.56791669425985],
+            ],
+        );
+    }
+
+    #[test]
+    fn the_fisheye_lens() {
+        check(
+            Lens::Fisheye([-0.02, 0.013, -0.007, 0.0011]),
+            [
+                [634.5, 407.75],
+                [866.701455094348, 253.0926745118581],
+                [247.14709019286522, 696.2360436170112],
+                [1102.9077852428788, 708.5898726748815],
+                [544.7667297837479, 49.149984165178864],
+            ],
+        );
+    }
+
+    #[test]
+    fn the_way_back_finds_every_pixel() {
+        let rigs =
+            [examples::oakd(), examples::chessboards(), examples::tilted(), examples::fisheye()];
+        for camera in rigs.iter().flat_map(|rig| [&rig.left, &rig.right]) {
+            let projection = camera.projection();
+            let mut found = 0;
+            for (x, y) in (0..400).map(|i| (i % 20, i / 20)) {
+                let pixel = [x, y].map(|v| v as f64 / 19.0);
+                let pixel = [pixel[0] * camera.width as f64, pixel[1] * camera.height as f64];
+                let Some(direction) = projection.direction(pixel) else { continue };
+                found += 1;
+                assert!((direction.norm() - 1.0).abs() < 1e-12);
+                let again = projection.pixel(direction).unwrap();
+                let miss = (again[0] - pixel[0]).hypot(again[1] - pixel[1]) / camera.focal[0];
+                assert!(miss < 1e-10, "{pixel:?}: off by {miss} focal lengths");
+            }
+            // No direction leads to the ring around the pole of an OAK-D's lens.
+            let pole = matches!(camera.lens, Lens::Brown(k) if k[5] < -1.0);
+            let least = if pole { 300 } else { 400 };
+            assert!(found >= least, "{found} of 400 for {camera:?}");
+        }
+    }
+
+    #[test]
+    fn what_lies_behind_is_not_seen_but_beside_a_fisheye_is() {
+        let pinhole = camera((640, 480), [500.0, 500.0, 320.0, 240.0], brown([])).projection();
+        assert_eq!(pinhole.pixel(Vector3::new(1.0, 1.0, -1.0)), None);
+        assert_eq!(pinhole.pixel(Vector3::new(1.0, 0.0, 0.0)), None);
+        assert_eq!(pinhole.pixel(Vector3::new(0.1, 0.0, 0.5)), Some([420.0, 240.0]));
+        let wide = camera((640, 480), [100.0; 4], Lens::Fisheye([0.0; 4])).projection();
+        let beside = wide.pixel(Vector3::new(0.0, 2.0, 0.0)).unwrap();
+        assert!((beside[1] - 100.0 - 50.0 * std::f64::consts::PI).abs() < 1e-9);
+        let direction = wide.direction([100.0, 100.0 + 200.0]).unwrap();
+        assert!((direction - Vector3::new(0.0, 2f64.sin(), 2f64.cos())).norm() < 1e-12);
+    }
+
+    #[test]
+    fn a_lens_model_that_folds_back_shows_nothing_twice() {
+        // r (1 - 0.3 r^2) is largest at r = 1.054; at r = 1.6 it is what it is at 0.4.
+        let folding = camera((640, 480), [300.0, 300.0, 320.0, 240.0], brown([-0.3]));
+        let projection = folding.projection();
+        assert!((projection.limit - 1.054f64.atan()).abs() < 0.01, "{}", projection.limit);
+        assert!(projection.pixel(Vector3::new(1.0, 0.0, 1.0)).is_some());
+        assert_eq!(projection.pixel(Vector3::new(1.6, 0.0, 1.0)), None);
+        // No direction is that far out: the sensor's corner.
+        assert_eq!(projection.direction([639.0, 479.0]), None);
+        // The pole beside a zero of an OAK-D's lens, at r = 0.776, is no fold.
+        for camera in [examples::oakd().left, examples::oakd().right] {
+            let projection = camera.projection();
+            assert!(projection.limit > 1.0, "{}", projection.limit);
+            assert!(projection.pixel(Vector3::new(0.8, 0.4, 1.0)).is_some());
+        }
+    }
+}

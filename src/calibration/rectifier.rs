@@ -1,0 +1,159 @@
+//! Both eyes' maps, and what depth is computed from once they are applied.
+
+use super::bouguet::RectifyError;
+use super::{Lens, Rectification, RectifyMap, StereoCalibration};
+use crate::frame::{Eye, Image, StereoGeometry, StereoPair};
+
+/// Turns the pictures of two cameras into a rectified pair.
+#[derive(Clone, Debug)]
+pub struct Rectifier {
+    left: RectifyMap,
+    right: RectifyMap,
+    geometry: StereoGeometry,
+}
+
+impl StereoCalibration {
+    /// The rectification that is applied. Without `alpha` it is the one that the calibration
+    /// prescribes; where it prescribes none, it is computed with alpha 0 (for two fisheye lenses: with
+    /// the cameras' own focal length). With `alpha` it is computed in any case, for rectified pictures
+    /// of the left camera's size: see [`StereoCalibration::rectify`]; -1 is OpenCV's default there, the
+    /// cameras' own focal length.
+    ///
+    /// # Errors
+    /// Those of [`StereoCalibration::rectify`].
+    pub fn rectified(&self, alpha: Option<f64>) -> Result<Rectification, RectifyError> {
+        let fisheye = [&self.left, &self.right].iter().all(|c| matches!(c.lens, Lens::Fisheye(_)));
+        let compute = |alpha| self.rectify(alpha, (self.left.width, self.left.height));
+        match (alpha, &self.rectification) {
+            (None, Some(prescribed)) => Ok(prescribed.clone()),
+            (None, None) => compute((!fisheye).then_some(0.0)),
+            (Some(-1.0), _) => compute(None),
+            (Some(alpha), _) => compute(Some(alpha)),
+        }
+    }
+}
+
+impl Rectifier {
+    /// Of a calibration, with the rectification of [`StereoCalibration::rectified`].
+    ///
+    /// # Errors
+    /// Those of [`StereoCalibration::rectify`], and a rectification that shows nothing.
+    pub fn new(calibration: &StereoCalibration, alpha: Option<f64>) -> Result<Self, RectifyError> {
+        let (left, right) = (&calibration.left, &calibration.right);
+        let rectification = calibration.rectified(alpha)?;
+        let size = (rectification.width, rectification.height);
+        let (left, right) = std::thread::scope(|scope| {
+            let left = scope.spawn(|| RectifyMap::new(left, &rectification.left, size));
+            let right = RectifyMap::new(right, &rectification.right, size);
+            (left.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), right)
+        });
+        Self::from_maps(left?, right?, rectification.geometry())
+    }
+
+    /// Of maps that were made some other way.
+    ///
+    /// # Errors
+    /// A map that shows nothing.
+    ///
+    /// # Panics
+    /// Where the maps make pictures of different sizes.
+    pub fn from_maps(
+        left: RectifyMap,
+        right: RectifyMap,
+        geometry: StereoGeometry,
+    ) -> Result<Self, RectifyError> {
+        assert_eq!(left.size(), right.size(), "size of the rectified pictures");
+        for (map, eye) in [(&left, Eye::Left), (&right, Eye::Right)] {
+            if !map.sees_anything() {
+                return Err(RectifyError::NothingSeen(eye));
+            }
+        }
+        Ok(Self { left, right, geometry })
+    }
+
+    /// The map of an eye.
+    pub fn map(&self, eye: Eye) -> &RectifyMap {
+        match eye {
+            Eye::Left => &self.left,
+            Eye::Right => &self.right,
+        }
+    }
+
+    /// What depth is computed from.
+    pub fn geometry(&self) -> StereoGeometry {
+        self.geometry
+    }
+
+    /// Width and height of an eye's camera pictures.
+    pub fn source_size(&self, eye: Eye) -> (usize, usize) {
+        self.map(eye).source_size()
+    }
+
+    /// Width and height of the rectified pictures.
+    pub fn size(&self) -> (usize, usize) {
+        self.left.size()
+    }
+
+    /// The rectified pictures of both eyes, left and right, which know what their cameras have seen.
+    ///
+    /// # Panics
+    /// Where a picture has not its camera's size.
+    pub fn rectify_pair(&self, pair: &StereoPair) -> [Image; 2] {
+        [(&self.left, &pair.left), (&self.right, &pair.right)].map(|(map, from)| {
+            let (width, height) = map.size();
+            let mut pixels = vec![0; width * height];
+            map.apply(from, &mut pixels);
+            Image::from_vec(width, height, pixels).seen_by(map.mask())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::examples;
+
+    #[test]
+    fn alpha_0_sees_hardly_less_than_all_and_alpha_1_has_margins() {
+        for rig in [examples::chessboards(), examples::euroc()] {
+            let whole = Rectifier::new(&rig, None).unwrap();
+            let wide = Rectifier::new(&rig, Some(1.0)).unwrap();
+            let unseen = |rectifier: &Rectifier, eye: Eye| {
+                let offsets = rectifier.map(eye).offsets();
+                let unseen = offsets.iter().filter(|&&o| o == RectifyMap::UNSEEN).count();
+                unseen as f64 / offsets.len() as f64
+            };
+            for eye in [Eye::Left, Eye::Right] {
+                let (whole, wide) = (unseen(&whole, eye), unseen(&wide, eye));
+                assert!(whole < 1e-3 && wide > 0.1, "{whole} {wide}");
+            }
+            assert!(wide.geometry().focal_px < whole.geometry().focal_px);
+            assert!((wide.geometry().baseline_m - rig.translation.norm()).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_calibrations_own_rectification_goes_first_unless_alpha_is_asked_for() {
+        let mut rig = examples::euroc();
+        rig.rectification = Some(rig.rectify(Some(0.3), (700, 400)).unwrap());
+        let own = Rectifier::new(&rig, None).unwrap();
+        assert_eq!(own.size(), (700, 400));
+        assert_eq!(own.source_size(Eye::Right), (752, 480));
+        let asked = Rectifier::new(&rig, Some(-1.0)).unwrap();
+        assert_eq!(asked.size(), (752, 480));
+        assert!((asked.geometry().focal_px - 456.715).abs() < 1e-9);
+        assert_eq!(Rectifier::new(&rig, Some(2.0)).unwrap_err(), RectifyError::Alpha(2.0));
+    }
+
+    #[test]
+    fn a_rectification_of_other_cameras_is_noticed() {
+        let mut rig = examples::euroc();
+        let mut rectification = rig.rectify(None, (752, 480)).unwrap();
+        // Turned round.
+        rectification.right.rotation.row_mut(0).neg_mut();
+        rectification.right.rotation.row_mut(2).neg_mut();
+        rig.rectification = Some(rectification);
+        let error = Rectifier::new(&rig, None).unwrap_err();
+        assert_eq!(error, RectifyError::NothingSeen(Eye::Right));
+    }
+}

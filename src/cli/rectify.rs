@@ -1,0 +1,66 @@
+//! The flags of `stereod rectify`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::{CalibrationFlags, Common, FlagLayer};
+use crate::settings::{Engine, OrAuto};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stereod rectify left.png right.png --calibration rig.toml -o rectified/
+  stereod rectify left.mp4 right.mp4 --calibration left.yaml,right.yaml -o rectified/
+  stereod rectify 'left/%06d.png' 'right/%06d.png' --calibration rig.toml --alpha 1 -o rectified/
+
+Two pictures become DIR/left.png and DIR/right.png, in colour where they are coloured; videos, numbered
+pictures and cameras become DIR/left.mkv and DIR/right.mkv (FFV1, lossless, 8-bit grey), which keep
+their capture times. Pixels that a camera does not see are black.";
+
+/// What `rectify` is told.
+#[derive(Clone, Debug, Args)]
+pub struct RectifyArgs {
+    /// Left eye: a picture, a video, a picture pattern, a URI, or a GStreamer fragment
+    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath)]
+    pub left: String,
+
+    /// Right eye, likewise
+    #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
+    pub right: String,
+
+    /// Folder for the rectified pictures or videos; it is made where it is missing
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: PathBuf,
+
+    /// Stop after this many pairs of a video
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub frames: Option<u64>,
+
+    /// Largest difference in time between the eyes of a pair, in milliseconds, or `auto`
+    #[arg(long, value_name = "MS")]
+    pub tolerance: Option<OrAuto>,
+
+    /// How the pictures are rectified.
+    #[command(flatten)]
+    pub calibration: CalibrationFlags,
+
+    /// Threads; 0 is one a core
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=Engine::THREADS_MAX as u64))]
+    pub threads: Option<u64>,
+
+    /// Configuration and logs.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl RectifyArgs {
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        layer.put_auto("source", "tolerance_ms", "--tolerance", self.tolerance);
+        layer.put_whole("engine", "threads", "--threads", self.threads);
+        self.calibration.lay(&mut layer);
+        layer
+    }
+}

@@ -1,0 +1,188 @@
+//! `stereod rectify`: raw pictures or videos of two cameras become rectified ones.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+
+use super::rig::{Cameras, Rig};
+use super::{Error, convert, load, print, signals};
+use crate::calibration::Rectifier;
+use crate::cli::RectifyArgs;
+use crate::control::Control;
+use crate::engine::cpu::CpuRectifier;
+use crate::frame::{Eye, Image, StereoPair};
+use crate::pool::Pool;
+use crate::settings::Settings;
+use crate::sink::files;
+use crate::sink::png::{encode_grey, encode_rgb};
+use crate::sink::video::{GreyVideo, GreyVideoOptions};
+use crate::source::gst::{self, StreamSpec};
+use crate::source::still::{read_colours, read_still};
+
+const EYES: [Eye; 2] = [Eye::Left, Eye::Right];
+
+/// Runs the command.
+///
+/// # Errors
+/// What is wrong with the calibration; where a picture or video cannot be read or written.
+pub fn run(args: RectifyArgs) -> Result<(), Error> {
+    let loaded = load(&args.common, args.flags())?;
+    let settings = &loaded.settings;
+    let cameras = Cameras::read(settings)?;
+    if settings.calibration.file.is_empty() {
+        return Err(Error::usage(
+            "rectifying needs to know the cameras: give --calibration FILE, which `stereod calibrate` \
+             or another program has written",
+        ));
+    }
+    let inputs = [&args.left, &args.right];
+    let extension = match inputs.map(|input| is_still(Path::new(input))) {
+        [true, true] => "png",
+        [false, false] => "mkv",
+        [left, _] => {
+            let (still, other) = if left { (0, 1) } else { (1, 0) };
+            return Err(Error::usage(format!(
+                "{} is a picture, but {} is none; give two pictures or two videos",
+                inputs[still], inputs[other]
+            )));
+        }
+    };
+    let outputs = EYES.map(|eye| args.output.join(format!("{eye}.{extension}")));
+    for output in &outputs {
+        files::refuse_input(output, inputs.map(Path::new)).map_err(Error::Usage)?;
+    }
+    match extension {
+        "png" => stills(&cameras, inputs.map(Path::new), &args.output, &outputs),
+        _ => videos(&cameras, &args, settings, &outputs),
+    }
+}
+
+/// Whether this names a single picture, by its extension: a pattern is no file.
+fn is_still(path: &Path) -> bool {
+    let extensions = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm"];
+    extensions.contains(&files::extension(path).as_str())
+        && (path.exists() || !path.to_string_lossy().contains(['%', '!', '*']))
+}
+
+/// The rectifier for pictures of this size.
+fn rectifier(cameras: &Cameras<'_>, size: (usize, usize)) -> Result<Arc<Rectifier>, Error> {
+    let Rig { rectifier, .. } = cameras.for_pictures(size)?;
+    rectifier.ok_or_else(|| Error::usage("rectifying needs a calibration file: --calibration FILE"))
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).map_err(|error| files::explain(folder, &error))
+}
+
+fn stills(
+    cameras: &Cameras<'_>,
+    inputs: [&Path; 2],
+    folder: &Path,
+    outputs: &[PathBuf; 2],
+) -> Result<(), Error> {
+    let raw = [read_still(inputs[0])?, read_still(inputs[1])?];
+    let [left, right] = raw.each_ref().map(|image| (image.width(), image.height()));
+    if left != right {
+        return Err(anyhow!(
+            "the pictures differ in size: {} is {}x{}, {} is {}x{}; a stereo pair is of one size",
+            inputs[0].display(),
+            left.0,
+            left.1,
+            inputs[1].display(),
+            right.0,
+            right.1
+        )
+        .into());
+    }
+    let rectifier = rectifier(cameras, left)?;
+    let (width, height) = rectifier.size();
+    make_folder(folder)?;
+    for (i, eye) in EYES.into_iter().enumerate() {
+        let rectified = |picture: &Image| {
+            let mut pixels = vec![0; width * height];
+            rectifier.map(eye).apply(picture, &mut pixels);
+            pixels
+        };
+        let colours = read_colours(inputs[i])?;
+        let is_grey = colours.iter().all(|channel| channel.pixels() == colours[0].pixels());
+        let file = if is_grey {
+            encode_grey(&rectified(&raw[i]), width, height)?
+        } else {
+            let [red, green, blue] = colours.each_ref().map(rectified);
+            let pixels = red.iter().zip(&green).zip(&blue);
+            let rgb: Vec<u8> = pixels.flat_map(|((&r, &g), &b)| [r, g, b]).collect();
+            encode_rgb(&rgb, width, height)?
+        };
+        files::write_whole(&outputs[i], &file)?;
+    }
+    tell("1 pair", outputs)
+}
+
+fn videos(
+    cameras: &Cameras<'_>,
+    args: &RectifyArgs,
+    settings: &Settings,
+    outputs: &[PathBuf; 2],
+) -> Result<(), Error> {
+    let control = Control::default();
+    signals::stop_on_signals(&control, None)?;
+    let spec = StreamSpec::Two { left: args.left.clone(), right: args.right.clone() };
+    let options = convert::stream_options(&settings.source, &control.stop, &Pool::new());
+    let mut source = gst::open(&spec, &options)?;
+    let info = source.info().clone();
+    let rectifier = rectifier(cameras, (info.width, info.height))?;
+    let (width, height) = rectifier.size();
+    let geometry = Some(rectifier.geometry());
+    let engine = convert::engine_options(&settings.engine);
+    let mut cpu = CpuRectifier::new(rectifier, engine.cpu)?;
+    make_folder(&args.output)?;
+    let create = |eye, path: &Path| {
+        GreyVideo::create(path, &GreyVideoOptions { eye, width, height, rate: info.rate, geometry })
+    };
+    let mut eyes = [create(Eye::Left, &outputs[0])?, create(Eye::Right, &outputs[1])?];
+
+    let (mut pairs, mut origin, mut failed) = (0, None, None);
+    let delivered = source.run(&control.stop, &mut |raw, _| {
+        let origin = *origin.get_or_insert(raw.timestamp);
+        match write(&mut cpu, &mut eyes, raw, origin) {
+            Ok(()) => pairs += 1,
+            Err(error) => failed = Some(error),
+        }
+        match failed.is_some() || args.frames == Some(pairs) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    // Both files are finished, whatever has happened; what happened first is told.
+    let finished = eyes.each_mut().map(GreyVideo::finish);
+    failed.map_or(Ok(()), Err)?;
+    delivered?;
+    finished.into_iter().collect::<anyhow::Result<()>>()?;
+    tell(&format!("{pairs} pair{}", if pairs == 1 { "" } else { "s" }), outputs)
+}
+
+/// Rectifies a pair and adds each picture to its video at its own capture time.
+fn write(
+    cpu: &mut CpuRectifier,
+    [left, right]: &mut [GreyVideo; 2],
+    raw: StereoPair,
+    origin: Duration,
+) -> anyhow::Result<()> {
+    let pair = cpu.rectify(raw)?;
+    let skew = Duration::from_nanos(pair.skew_ns.unsigned_abs());
+    let right_time = match pair.skew_ns < 0 {
+        true => pair.timestamp.saturating_sub(skew),
+        false => pair.timestamp.saturating_add(skew),
+    };
+    left.write(&pair.left, pair.timestamp, origin).context("left eye")?;
+    right.write(&pair.right, right_time, origin).context("right eye")
+}
+
+fn tell(what: &str, outputs: &[PathBuf; 2]) -> Result<(), Error> {
+    let [left, right] = outputs.each_ref().map(|path| path.display());
+    print(format!("rectified {what}: {left}, {right}\n"))
+}

@@ -1,0 +1,129 @@
+//! What is known of the two cameras, made from the settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use super::Error;
+use crate::calibration::format::{self, Loaded, ReadOptions};
+use crate::calibration::{CalibrationError, Fit, Rectifier};
+use crate::frame::StereoGeometry;
+use crate::settings;
+
+/// What the settings say of the cameras, before the size of their pictures is known.
+pub struct Cameras<'a> {
+    settings: &'a settings::Calibration,
+    files: Vec<PathBuf>,
+    /// What the files say; `None` where there are none, or where they do not say how large the
+    /// pictures are, so that they are read again when that is known.
+    loaded: Option<Loaded>,
+}
+
+/// The cameras behind the pictures of a run.
+#[derive(Clone, Debug)]
+pub struct Rig {
+    /// What rectifies the pictures, where they come raw.
+    pub rectifier: Option<Arc<Rectifier>>,
+    /// What depth is computed from, where it is known.
+    pub geometry: Option<StereoGeometry>,
+    /// Width and height in pixels of the pictures that are matched.
+    pub size: (usize, usize),
+}
+
+impl<'a> Cameras<'a> {
+    /// Reads the calibration files, so that what is wrong with them is said before anything begins.
+    ///
+    /// # Errors
+    /// What is wrong with the files or the numbers; depth that is wanted without either.
+    pub fn read(loaded: &'a settings::Settings) -> Result<Self, Error> {
+        let settings = &loaded.calibration;
+        let files = match settings.file.as_str() {
+            "" => Vec::new(),
+            list => format::file_list(list).map_err(wrong)?,
+        };
+        let known = settings.focal_and_baseline().is_some();
+        if files.is_empty() {
+            if !known && (settings.focal_px > 0.0 || settings.baseline_m > 0.0) {
+                return Err(Error::usage("depth needs both --focal and --baseline"));
+            }
+            if !known && loaded.output.depth {
+                return Err(Error::usage(
+                    "--depth needs to know the cameras: give --calibration FILE, or --focal and \
+                     --baseline for pictures that come rectified",
+                ));
+            }
+            return Ok(Self { settings, files, loaded: None });
+        }
+        if known {
+            return Err(Error::usage(
+                "a calibration file says everything; leave out focal_px and baseline_m of \
+                 [calibration], which are for pictures that come rectified",
+            ));
+        }
+        let loaded = match format::read(&files) {
+            Ok(loaded) => Some(loaded),
+            Err(error) if error.lacks_size() => None,
+            Err(error) => return Err(wrong(error)),
+        };
+        Ok(Self { settings, files, loaded })
+    }
+
+    /// Whether depth can be computed.
+    pub fn are_known(&self) -> bool {
+        !self.files.is_empty() || self.settings.focal_and_baseline().is_some()
+    }
+
+    /// The rig for pictures of `width` x `height` pixels.
+    ///
+    /// # Errors
+    /// Where the calibration is for pictures of another shape.
+    pub fn for_pictures(&self, (width, height): (usize, usize)) -> Result<Rig, Error> {
+        if self.files.is_empty() {
+            let geometry = self.settings.focal_and_baseline().map(|(focal_px, baseline_m)| {
+                // Where the principal point is unknown it is taken to be the middle.
+                let centre = |length: usize| 0.5 * (length as f64 - 1.0);
+                StereoGeometry {
+                    focal_px,
+                    baseline_m,
+                    centre_x_px: centre(width),
+                    centre_y_px: centre(height),
+                    right_centre_x_px: centre(width),
+                }
+            });
+            return Ok(Rig { rectifier: None, geometry, size: (width, height) });
+        }
+        let file = &self.settings.file;
+        let loaded = match &self.loaded {
+            Some(loaded) => loaded.clone(),
+            None => {
+                let options = ReadOptions { size: Some((width, height)), ..ReadOptions::default() };
+                format::read_with(&self.files, &options).map_err(wrong)?
+            }
+        };
+        tracing::info!("calibration: {file} ({})", loaded.format);
+        for note in &loaded.notes {
+            tracing::warn!("{note}");
+        }
+        let (calibration, fit) = loaded.calibration.for_size(width, height).map_err(wrong)?;
+        if fit != Fit::Exact {
+            tracing::info!("{file}: {fit}");
+        }
+        let rectifier = Rectifier::new(&calibration, self.settings.alpha.value())
+            .with_context(|| file.clone())
+            .map_err(Error::Usage)?;
+        let geometry = rectifier.geometry();
+        tracing::info!(
+            "rectifying: focal length {:.1} px, baseline {:.1} mm",
+            geometry.focal_px,
+            geometry.baseline_m * 1e3
+        );
+        let size = rectifier.size();
+        Ok(Rig { rectifier: Some(Arc::new(rectifier)), geometry: Some(geometry), size })
+    }
+}
+
+/// A calibration that cannot be used is wrong configuration.
+fn wrong(error: CalibrationError) -> Error {
+    Error::Usage(error.into())
+}

@@ -1,0 +1,279 @@
+//! Rectification with vectors and threads: the bytes of [`RectifyMap::apply`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use anyhow::bail;
+
+use super::CpuOptions;
+use super::simd::{INTERPOLATED, Kernel, Lanes, Simd, Taps};
+use super::team::Team;
+use crate::calibration::map::interpolate;
+use crate::calibration::{Rectifier, RectifyMap};
+use crate::frame::{Eye, Image, StereoPair};
+use crate::pool::Pool;
+
+/// Rectifies raw pairs.
+pub struct Rectify {
+    rectifier: Arc<Rectifier>,
+    pool: Pool<u8>,
+}
+
+impl Rectify {
+    /// With these maps.
+    pub fn new(rectifier: Arc<Rectifier>) -> Self {
+        Self { rectifier, pool: Pool::new() }
+    }
+
+    /// Whether both pictures have their camera's size.
+    ///
+    /// # Errors
+    /// Where one has not.
+    pub fn check_size(&self, raw: &StereoPair) -> anyhow::Result<()> {
+        for (image, eye) in [(&raw.left, Eye::Left), (&raw.right, Eye::Right)] {
+            let (width, height) = self.rectifier.source_size(eye);
+            if (image.width(), image.height()) != (width, height) {
+                bail!(
+                    "the {eye} picture has {}x{} pixels, but its camera's pictures {width}x{height}",
+                    image.width(),
+                    image.height()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The rectified pair of a raw one, whose pictures have the sources' sizes.
+    pub fn run(&self, team: &mut Team, simd: Simd, raw: StereoPair) -> StereoPair {
+        let (width, height) = self.rectifier.size();
+        let mut left = self.pool.take(width * height);
+        let mut right = self.pool.take(width * height);
+        let eyes = [
+            (Eye::Left, &raw.left, Destination(left.as_mut_ptr())),
+            (Eye::Right, &raw.right, Destination(right.as_mut_ptr())),
+        ];
+        let threads = team.len();
+        team.run(&|thread| {
+            for (eye, from, to) in &eyes {
+                let map = self.rectifier.map(*eye);
+                let pixels = share(width * height, thread, threads);
+                // SAFETY: the buffers hold a rectified picture each, of which every thread writes
+                // a part of its own; the simd was found on this machine.
+                unsafe { apply(simd, map, from, pixels, to.0) };
+            }
+        });
+        let rectified =
+            |pixels, eye| Image::new(width, height, pixels).seen_by(self.rectifier.map(eye).mask());
+        StereoPair {
+            left: rectified(left, Eye::Left),
+            right: rectified(right, Eye::Right),
+            // It is that of the raw picture's pixels.
+            truth: None,
+            ..raw
+        }
+    }
+}
+
+/// Rectifies raw pairs without matching them.
+pub struct CpuRectifier {
+    rectify: Rectify,
+    simd: Simd,
+    team: Team,
+}
+
+impl CpuRectifier {
+    /// With the maps of this rectifier.
+    ///
+    /// # Errors
+    /// No threads, vector instructions that the machine lacks, or a system that refuses a thread.
+    pub fn new(rectifier: Arc<Rectifier>, options: CpuOptions) -> anyhow::Result<Self> {
+        let (simd, team) = options.crew()?;
+        Ok(Self { rectify: Rectify::new(rectifier), simd, team })
+    }
+
+    /// The rectified pair of a raw one.
+    ///
+    /// # Errors
+    /// Where a picture has not its camera's size.
+    pub fn rectify(&mut self, raw: StereoPair) -> anyhow::Result<StereoPair> {
+        self.rectify.check_size(&raw)?;
+        Ok(self.rectify.run(&mut self.team, self.simd, raw))
+    }
+}
+
+/// Where a rectified picture goes; every thread writes a part of its own.
+struct Destination(*mut u8);
+
+// SAFETY: the threads write different pixels, and the buffer outlives the task.
+unsafe impl Sync for Destination {}
+
+/// This thread's part of the pixels: whole vectors but for the last one.
+fn share(pixels: usize, thread: usize, threads: usize) -> Range<usize> {
+    let border = |thread: usize| {
+        let vectors = pixels.div_ceil(INTERPOLATED) * thread / threads;
+        (vectors * INTERPOLATED).min(pixels)
+    };
+    border(thread)..border(thread + 1)
+}
+
+/// Writes the rectified pixels of the range; `to` is where pixel 0 would go.
+///
+/// # Safety
+/// The machine has the instructions; the range lies in the rectified picture, and its pixels are
+/// writable and nobody else's.
+///
+/// # Panics
+/// Where `from` has not the source's size.
+unsafe fn apply(simd: Simd, map: &RectifyMap, from: &Image, pixels: Range<usize>, to: *mut u8) {
+    assert_eq!((from.width(), from.height()), map.source_size(), "size of a raw picture");
+    let kernel = Part { map, from: from.pixels(), pixels, to };
+    // SAFETY: the caller's promise.
+    unsafe {
+        match simd {
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512 => super::simd::avx512::Avx512::vectorize(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx2 => super::simd::avx2::Avx2::vectorize(kernel),
+            Simd::Portable => super::simd::portable::Portable::vectorize(kernel),
+        }
+    }
+}
+
+/// A part of one picture.
+struct Part<'a> {
+    map: &'a RectifyMap,
+    from: &'a [u8],
+    pixels: Range<usize>,
+    to: *mut u8,
+}
+
+impl Kernel for Part<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let Self { map, from, pixels, to } = self;
+        let stride = map.source_size().0;
+        let (offsets, weights) = (map.offsets(), map.weights());
+        let mut at = pixels.start;
+        // SAFETY: the map has an offset and a weight for every pixel of the range, whose offsets lie
+        // in the source; the rest is the caller's promise.
+        unsafe {
+            if from.len() >= 4 {
+                let taps =
+                    Taps { pixels: from.as_ptr(), stride: stride as u32, len: from.len() as u32 };
+                while at + INTERPOLATED <= pixels.end {
+                    let (offsets, weights) = (offsets.as_ptr().add(at), weights.as_ptr().add(at));
+                    V::interpolate(taps, offsets, weights, to.add(at));
+                    at += INTERPOLATED;
+                }
+            }
+            for at in at..pixels.end {
+                *to.add(at) = interpolate(from, stride, offsets[at], weights[at]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::cpu::SimdChoice;
+    use crate::frame::StereoGeometry;
+
+    /// A map to `size` from everywhere in and around `source`, with many positions on its borders.
+    fn wild(source: (usize, usize), size: (usize, usize), seed: u64) -> RectifyMap {
+        let position = |x: usize, y: usize| {
+            let mut state =
+                (seed ^ ((y << 20 | x) as u64) << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut random = || {
+                state = (state ^ state >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                state >> 33
+            };
+            let mut coordinate = |side: usize| match random() % 8 {
+                0 => 0.0,
+                1 => side as f64 - 1.0,
+                2 => side as f64 - 1.0 - 1.0 / 256.0,
+                // Rounds onto the border from outside, and does not.
+                3 => side as f64 - 1.0 + 0.0019,
+                4 => -0.0020,
+                _ => (random() % 100_000) as f64 / 99_999.0 * (side as f64 + 0.2) - 0.6,
+            };
+            let at = [coordinate(source.0), coordinate(source.1)];
+            (random() % 50 > 0).then_some(at)
+        };
+        RectifyMap::from_positions(source, size, position).unwrap()
+    }
+
+    fn noise((width, height): (usize, usize), seed: u64) -> Image {
+        let random = |i: usize| (seed + i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Many pixels at the ends of the range.
+        Image::from_fn(width, height, |x, y| match random(y * width + x) >> 55 {
+            value @ 0..=255 => value as u8,
+            256..=383 => 255,
+            _ => 0,
+        })
+    }
+
+    fn raw(left: Image, right: Image) -> StereoPair {
+        StereoPair {
+            left,
+            right,
+            sequence: 3,
+            timestamp: Duration::from_millis(7),
+            skew_ns: -5,
+            arrived: Instant::now(),
+            truth: None,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_vector_width_gives_the_bytes_of_the_plain_map(
+            left in (1usize..40, 1usize..12),
+            right in (1usize..40, 1usize..12),
+            size in prop_oneof![(1usize..90, 1usize..9), (1usize..4, 1usize..4)],
+            seed in any::<u64>(),
+            threads in 1usize..=4,
+        ) {
+            let maps = [wild(left, size, seed), wild(right, size, seed ^ 1)];
+            prop_assume!(maps.iter().all(RectifyMap::sees_anything));
+            let [l, r] = maps;
+            let geometry = StereoGeometry {
+                focal_px: 1.0,
+                baseline_m: 1.0,
+                centre_x_px: 0.0,
+                centre_y_px: 0.0,
+                right_centre_x_px: 0.0,
+            };
+            let rectifier = Arc::new(Rectifier::from_maps(l, r, geometry).unwrap());
+            let rectify = Rectify::new(rectifier.clone());
+            let mut team = Team::new(threads).unwrap();
+            for choice in SimdChoice::available() {
+                let simd = choice.resolve().unwrap();
+                let pair = || raw(noise(left, seed), noise(right, seed / 3));
+                let [expected_left, expected_right] = rectifier.rectify_pair(&pair());
+                let got = rectify.run(&mut team, simd, pair());
+                prop_assert_eq!(got.left.pixels(), expected_left.pixels(), "{:?}", choice);
+                prop_assert_eq!(got.right.pixels(), expected_right.pixels(), "{:?}", choice);
+                prop_assert_eq!(got.left.seen(), expected_left.seen());
+                prop_assert_eq!(got.right.seen(), expected_right.seen());
+                prop_assert_eq!((got.sequence, got.skew_ns), (3, -5));
+            }
+        }
+    }
+
+    #[test]
+    fn the_threads_share_all_pixels() {
+        for (pixels, threads) in [(1, 4), (16, 3), (17, 2), (1000, 7), (921_600, 4)] {
+            let parts: Vec<_> = (0..threads).map(|t| share(pixels, t, threads)).collect();
+            assert_eq!(parts[0].start, 0);
+            assert_eq!(parts[threads - 1].end, pixels);
+            assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Point clouds: the pixels of a disparity map as coloured points in space.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::frame::{DisparityMap, Image, StereoGeometry};
+use crate::sink::files;
+
+/// Bytes of a point: three floats and three bytes of colour.
+const POINT_BYTES: usize = 15;
+
+/// Whether a path names a point cloud.
+///
+/// # Errors
+/// For another extension than `.ply`.
+pub fn check_name(path: &Path) -> Result<()> {
+    if files::extension(path) != "ply" {
+        bail!("cannot write {}: point clouds are PLY files; name it .ply", path.display());
+    }
+    Ok(())
+}
+
+/// Writes every pixel with a finite depth as a point of a binary PLY file (Turk, "The PLY Polygon
+/// File Format"): x to the right, y down, z forward from the left camera, in metres, and the colour
+/// that `colour` gives for the number of the pixel, row by row. The number of points.
+///
+/// # Errors
+/// Where the name does not end in `.ply`, or the file cannot be written; an earlier file is then
+/// intact.
+pub fn write_cloud(
+    path: &Path,
+    map: &DisparityMap,
+    geometry: &StereoGeometry,
+    colour: impl Fn(usize) -> [u8; 3],
+) -> Result<usize> {
+    check_name(path)?;
+    let mut points = Vec::with_capacity(map.values().len() * POINT_BYTES);
+    for y in 0..map.height() {
+        for x in 0..map.width() {
+            let Some(disparity) = map.at(x, y) else { continue };
+            let Some(point) = geometry.point_m(x as f64, y as f64, f64::from(disparity)) else {
+                continue;
+            };
+            for coordinate in point {
+                points.extend((coordinate as f32).to_le_bytes());
+            }
+            points.extend(colour(y * map.width() + x));
+        }
+    }
+    let count = points.len() / POINT_BYTES;
+    let mut file = format!(
+        "ply\nformat binary_little_endian 1.0\n\
+         comment stereod: metres from the left camera, x right, y down, z forward\n\
+         element vertex {count}\nproperty float x\nproperty float y\nproperty float z\n\
+         property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n"
+    )
+    .into_bytes();
+    file.append(&mut points);
+    files::write_whole(path, &file)?;
+    Ok(count)
+}
+
+/// The colours of a grey picture, for [`write_cloud`].
+pub fn grey(image: &Image) -> impl Fn(usize) -> [u8; 3] + '_ {
+    |pixel| [image.pixels()[pixel]; 3]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::INVALID;
+    use crate::pool::Pooled;
+
+    #[test]
+    fn points_lie_where_the_geometry_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.ply");
+        let geometry = StereoGeometry {
+            focal_px: 100.0,
+            baseline_m: 0.5,
+            centre_x_px: 1.0,
+            centre_y_px: 0.0,
+            right_centre_x_px: 1.0,
+        };
+        // 25 px: 2 m; unknown; at infinity; 12.5 px: 4 m.
+        let values = vec![400, INVALID, 0, 200];
+        let map = DisparityMap::new(2, 2, Pooled::unpooled(values));
+        let image = Image::from_fn(2, 2, |x, y| (100 * y + 10 * x) as u8);
+        assert_eq!(write_cloud(&path, &map, &geometry, grey(&image)).unwrap(), 2);
+        let file = std::fs::read(&path).unwrap();
+        let end = file.windows(11).position(|w| w == b"end_header\n").unwrap() + 11;
+        let header = String::from_utf8(file[..end].to_vec()).unwrap();
+        assert!(header.contains("element vertex 2\n"), "{header}");
+        let points: Vec<_> = file[end..].chunks_exact(POINT_BYTES).collect();
+        let of = |point: &[u8]| {
+            let float = |i: usize| f32::from_le_bytes(point[4 * i..4 * i + 4].try_into().unwrap());
+            ([float(0), float(1), float(2)], [point[12], point[13], point[14]])
+        };
+        assert_eq!(of(points[0]), ([-0.02, 0.0, 2.0], [0, 0, 0]));
+        assert_eq!(of(points[1]), ([0.0, 0.04, 4.0], [110, 110, 110]));
+        let wrong = write_cloud(&dir.path().join("a.xyz"), &map, &geometry, grey(&image));
+        assert!(wrong.unwrap_err().to_string().contains(".ply"));
+    }
+}

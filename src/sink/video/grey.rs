@@ -1,0 +1,77 @@
+//! The lossless video of one eye: FFV1, 8-bit grey, in Matroska.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::lossless::{Description, Lossless};
+use super::tags;
+use crate::frame::{Eye, Image, StereoGeometry};
+
+/// What a video needs to know before its first picture.
+#[derive(Clone, Copy, Debug)]
+pub struct GreyVideoOptions {
+    /// Whose pictures they are.
+    pub eye: Eye,
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+    /// Pictures a second, where known; they keep their own times in any case.
+    pub rate: Option<f64>,
+    /// What depth is computed from, where known; it stands in the tags.
+    pub geometry: Option<StereoGeometry>,
+}
+
+/// Writes the rectified pictures of one eye bit-exactly. Times are kept to the microsecond; a picture
+/// that is not later than its predecessor follows it one frame later.
+pub struct GreyVideo {
+    path: PathBuf,
+    size: (usize, usize),
+    video: Lossless<u8>,
+}
+
+impl GreyVideo {
+    /// Creates the file (an earlier one is replaced) and starts the encoder.
+    ///
+    /// # Errors
+    /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
+    /// encoder; the message says what to do.
+    pub fn create(path: &Path, options: &GreyVideoOptions) -> Result<Self> {
+        let GreyVideoOptions { eye, width, height, rate, geometry } = *options;
+        let name = match eye {
+            Eye::Left => "left",
+            Eye::Right => "right",
+        };
+        let tags = move |origin| tags::of_rectified(eye, geometry.as_ref(), origin);
+        let description = Description { width, height, rate, name };
+        let video = Lossless::create(path, description, Box::new(tags))?;
+        Ok(Self { path: path.to_path_buf(), size: (width, height), video })
+    }
+
+    /// Adds a picture captured at `time`. The `origin` of the first picture is at 0 in the file: both
+    /// eyes' files have the same, so that the distance of their capture times is kept, too.
+    ///
+    /// # Errors
+    /// Where the picture has another size, or encoder or file have failed.
+    pub fn write(&mut self, picture: &Image, time: Duration, origin: Duration) -> Result<()> {
+        let (width, height) = self.size;
+        ensure!(
+            (picture.width(), picture.height()) == (width, height),
+            "cannot write {}: the size changed from {width}x{height} to {}x{}",
+            self.path.display(),
+            picture.width(),
+            picture.height()
+        );
+        self.video.write(time, origin, |y, row| row.copy_from_slice(picture.row(y)))
+    }
+
+    /// Writes what is on the way, and what is known at the end only.
+    ///
+    /// # Errors
+    /// Where encoder or file have failed, now or before.
+    pub fn finish(&mut self) -> Result<()> {
+        self.video.finish()
+    }
+}

@@ -1,0 +1,264 @@
+//! Lossless grey video: FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
+//!
+//! A side below 4 pixels is extended to 4, right and below, by zeros; the file says how much of the
+//! picture to crop. Tags stand at the beginning, and no frame waits in this process once it is
+//! encoded: a file whose program was killed holds all but the last few frames.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use gstreamer_app::{AppSink, AppSinkCallbacks};
+
+use super::feed::{Feed, Progress};
+use super::matroska::{MatroskaWriter, Track};
+use super::{Clock, fraction, frame_duration, require};
+use crate::pool::Pool;
+use crate::sink::files;
+
+/// Shorter sides are extended to this: FFmpeg (5.1) decodes version 3 of FFV1 to zeros where all
+/// slices are one pixel wide or high.
+const SHORTEST_SIDE: usize = 4;
+
+/// A grey value.
+pub(super) trait Sample: bytemuck::Pod + Default + Send {
+    /// GStreamer's name of pictures of it.
+    const FORMAT: &'static str;
+    /// The value with its bytes in the order of the format.
+    fn stored(self) -> Self;
+}
+
+impl Sample for u8 {
+    const FORMAT: &'static str = "GRAY8";
+    fn stored(self) -> Self {
+        self
+    }
+}
+
+impl Sample for u16 {
+    const FORMAT: &'static str = "GRAY16_LE";
+    fn stored(self) -> Self {
+        self.to_le()
+    }
+}
+
+/// What a file says before its first frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Description {
+    /// Width of the pictures in pixels.
+    pub(super) width: usize,
+    /// Height of the pictures in pixels.
+    pub(super) height: usize,
+    /// Frames a second, where known.
+    pub(super) rate: Option<f64>,
+    /// What the track holds, for people.
+    pub(super) name: &'static str,
+}
+
+/// Makes the tags, given the capture time of what is at 0 in the file.
+pub(super) type Tags = Box<dyn FnOnce(Duration) -> Vec<(&'static str, String)> + Send>;
+
+/// A video file being written.
+pub(super) struct Lossless<T> {
+    path: PathBuf,
+    description: Description,
+    clock: Clock,
+    duration: Option<Duration>,
+    pool: Pool<T>,
+    feed: Feed,
+    output: Arc<Mutex<Output>>,
+}
+
+/// The file, written by the encoder's thread.
+struct Output {
+    /// The file and its tags until the first encoded frame brings what the header needs.
+    file: Option<(File, Tags)>,
+    writer: Option<MatroskaWriter<File>>,
+    description: Description,
+    duration: Option<Duration>,
+    origin: Duration,
+}
+
+impl<T: Sample> Lossless<T> {
+    /// Creates the file (an earlier one is replaced) and starts the encoder.
+    ///
+    /// # Errors
+    /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
+    /// encoder; the message says what to do.
+    pub(super) fn create(path: &Path, description: Description, tags: Tags) -> Result<Self> {
+        let Description { width, height, rate, .. } = description;
+        if files::extension(path) != "mkv" {
+            bail!(
+                "cannot record to {}: recordings are Matroska files; name it .mkv",
+                path.display()
+            );
+        }
+        ensure!(width > 0 && height > 0, "a recording has at least one pixel");
+        require(&["appsrc", "avenc_ffv1", "appsink"], "recording")?;
+        let file = files::create(path)?;
+
+        let fraction = fraction(rate);
+        let duration = frame_duration(fraction);
+        let output = Arc::new(Mutex::new(Output {
+            file: Some((file, tags)),
+            writer: None,
+            description,
+            duration,
+            origin: Duration::ZERO,
+        }));
+        let progress = Arc::new(Progress::default());
+        let sink = AppSink::builder().sync(false).max_buffers(2).build();
+        let (written, failing, shown) = (output.clone(), progress.clone(), path.to_path_buf());
+        sink.set_callbacks(
+            AppSinkCallbacks::builder()
+                .new_sample(move |sink| {
+                    let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
+                    let mut output = written.lock().unwrap_or_else(PoisonError::into_inner);
+                    output.write(&sample, &shown).map_err(|error| {
+                        failing.fail(format!("{error:#}"));
+                        gst::FlowError::Error
+                    })?;
+                    Ok(gst::FlowSuccess::Ok)
+                })
+                .build(),
+        );
+        let (stored_width, stored_height) = (width.max(SHORTEST_SIDE), height.max(SHORTEST_SIDE));
+        let caps = gst::Caps::builder("video/x-raw")
+            .field("format", T::FORMAT)
+            .field("width", i32::try_from(stored_width)?)
+            .field("height", i32::try_from(stored_height)?)
+            .field("framerate", fraction)
+            .build();
+        let encoder = encoder(stored_width, stored_height)?;
+        let feed = Feed::start(&caps, &[&encoder, sink.upcast_ref()], progress, path)?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            description,
+            clock: Clock::new(rate),
+            duration,
+            pool: Pool::new(),
+            feed,
+            output,
+        })
+    }
+
+    /// Adds a picture captured at `time`, whose row y `fill` writes; waits while the encoder has
+    /// enough to do. The `origin` of the first picture is at 0 in the file.
+    ///
+    /// # Errors
+    /// Where encoder or file have failed.
+    pub(super) fn write(
+        &mut self,
+        time: Duration,
+        origin: Duration,
+        mut fill: impl FnMut(usize, &mut [T]),
+    ) -> Result<()> {
+        let Description { width, height, .. } = self.description;
+        if self.clock.first.is_none() {
+            self.clock.first = Some(origin);
+            self.output.lock().unwrap_or_else(PoisonError::into_inner).origin = origin;
+        }
+        // Rows of GStreamer's pictures start at multiples of four bytes.
+        let stride = width.max(SHORTEST_SIDE).next_multiple_of(4 / size_of::<T>());
+        let mut stored = self.pool.take(stride * height.max(SHORTEST_SIDE));
+        let (inside, outside) = stored.split_at_mut(stride * height);
+        outside.fill(T::default());
+        for (y, row) in inside.chunks_exact_mut(stride).enumerate() {
+            let (values, rest) = row.split_at_mut(width);
+            fill(y, values);
+            values.iter_mut().for_each(|value| *value = value.stored());
+            rest.fill(T::default());
+        }
+        let time = self.clock.time(time);
+        self.feed.push(stored, time, self.duration)
+    }
+
+    /// Writes what is on the way, duration and index. The outcome of the encoder, and of the file.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        let encoded = self.feed.finish();
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let completed = output.finish(encoded.is_err(), &self.path);
+        encoded.and(completed)
+    }
+}
+
+impl Output {
+    /// Writes an encoded frame, and before the first one the header.
+    fn write(&mut self, sample: &gst::SampleRef, path: &Path) -> Result<()> {
+        let buffer = sample.buffer().context("an encoded frame has content")?;
+        // Encoders move their times by 1000 hours and say so in the segment.
+        let segment = sample.segment().and_then(|segment| segment.downcast_ref::<gst::ClockTime>());
+        let time = segment.and_then(|segment| segment.to_running_time(buffer.pts()));
+        let time = time.context("an encoded frame has a time")?;
+        let data = buffer.map_readable().context("cannot read an encoded frame")?;
+        if self.writer.is_none() {
+            let structure = sample.caps().and_then(|caps| caps.structure(0));
+            let private = structure.and_then(|s| s.get::<gst::Buffer>("codec_data").ok());
+            let private = private.as_ref().and_then(|private| private.map_readable().ok());
+            self.start(private.as_deref(), path)?;
+        }
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.frame(time.into(), &data).map_err(|error| {
+            let frames = writer.frames();
+            let kept = format!("the recording is readable up to there ({frames} frames)");
+            anyhow::anyhow!("{}; {kept}", files::explain(path, &error))
+        })
+    }
+
+    fn start(&mut self, codec_private: Option<&[u8]>, path: &Path) -> Result<()> {
+        let (file, tags) = self.file.take().context("the file is written by one writer")?;
+        let Description { width, height, name, .. } = self.description;
+        let track = Track {
+            width: width.max(SHORTEST_SIDE) as u64,
+            height: height.max(SHORTEST_SIDE) as u64,
+            crop_right: SHORTEST_SIDE.saturating_sub(width) as u64,
+            crop_bottom: SHORTEST_SIDE.saturating_sub(height) as u64,
+            codec: "V_FFV1",
+            codec_private,
+            frame_duration: self.duration,
+            name,
+        };
+        let writer = MatroskaWriter::create(file, &track, &tags(self.origin));
+        self.writer = Some(writer.map_err(|error| files::explain(path, &error))?);
+        Ok(())
+    }
+
+    fn finish(&mut self, after_failure: bool, path: &Path) -> Result<()> {
+        if self.writer.is_none() && !after_failure {
+            // No frame ever came: a file that says so is better than an empty one.
+            self.start(None, path)?;
+        }
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        if after_failure {
+            // The rest of a frame that did not fit makes room for the index. Best effort: the error
+            // that matters is known, and the frames are readable without this.
+            let length = writer.length();
+            let _ = writer.get_mut().set_len(length);
+            let _ = writer.finish();
+            return Ok(());
+        }
+        writer.finish().map_err(|error| files::explain(path, &error))
+    }
+}
+
+/// The FFV1 encoder for pictures of this size.
+fn encoder(width: usize, height: usize) -> Result<gst::Element> {
+    let encoder = gst::ElementFactory::make("avenc_ffv1").build()?;
+    // FFmpeg chooses version 3 of the format, with checksums, for several slices, and encodes them
+    // in parallel. It knows 16 (4x4) and 4 (2x2), and beyond 352x288 insists on several.
+    let slices = match width.min(height) {
+        64.. => 16,
+        16.. => 4,
+        _ if width > 352 || height > 288 => 4,
+        _ => 1,
+    };
+    encoder.set_property("slices", slices);
+    encoder.set_property_from_str("threads", "auto");
+    // Every frame can be decoded alone: exact seeking, and damage stays within a frame.
+    encoder.set_property("gop-size", 1);
+    Ok(encoder)
+}

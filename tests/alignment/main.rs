@@ -1,0 +1,93 @@
+//! How the eyes are aligned, measured on real pairs: as they are, with known errors, exchanged, and
+//! never rectified; and what the program says about it.
+
+mod injected;
+mod program;
+mod real;
+
+use std::path::{Path, PathBuf};
+
+use stereod::alignment::{Limits, Measurement, Options, Verdict, measure};
+use stereod::frame::{DisparityRange, Image};
+use stereod::source::still::read_still;
+
+/// The folder of recordings, or nothing with a visible note.
+fn data(below: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("STEREOD_TEST_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
+        PathBuf::from,
+    );
+    let path = root.join(below);
+    if !path.exists() {
+        eprintln!("skipped: no {}; set STEREOD_TEST_DATA", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// Every sixteenth pair of EuRoC's V1_01, the names of the lossless pictures.
+const EUROC: [&str; 6] = ["000000", "000016", "000032", "000048", "000064", "000080"];
+
+/// A pair of still pictures.
+struct Pair {
+    name: String,
+    left: Image,
+    right: Image,
+    disparities: usize,
+}
+
+impl Pair {
+    fn read(folder: &Path, left: &str, right: &str, disparities: usize) -> Self {
+        Self {
+            name: folder.join(left).display().to_string(),
+            left: read_still(&folder.join(left)).unwrap(),
+            right: read_still(&folder.join(right)).unwrap(),
+            disparities,
+        }
+    }
+
+    fn options(&self) -> Options {
+        let range = DisparityRange { min: 0, count: self.disparities };
+        Options { range: Some(range), ..Options::default() }
+    }
+
+    fn measured(&self) -> (Option<Measurement>, Verdict) {
+        judged(&self.left, &self.right, &self.options())
+    }
+
+    fn exchanged(&self) -> (Option<Measurement>, Verdict) {
+        judged(&self.right, &self.left, &self.options())
+    }
+}
+
+fn judged(left: &Image, right: &Image, options: &Options) -> (Option<Measurement>, Verdict) {
+    let measurement = measure(left, right, options);
+    (measurement, Limits::default().judge(measurement.as_ref(), Verdict::Unsure))
+}
+
+/// A pair of EuRoC, rectified or not.
+fn euroc(folder: &Path, number: &str) -> Pair {
+    Pair::read(folder, &format!("cam0/{number}.png"), &format!("cam1/{number}.png"), 64)
+}
+
+/// Rectified still pairs of every kind that is at hand.
+fn rectified_pairs() -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    if let Some(folder) = data("euroc_v1_01/rectified/png") {
+        pairs.extend(EUROC.map(|number| euroc(&folder, number)));
+    }
+    if let Some(folder) = data("middlebury_v2") {
+        for (name, disparities) in [("tsukuba", 16), ("venus", 32), ("cones", 64), ("teddy", 64)] {
+            pairs.push(Pair::read(&folder.join(name), "imL.png", "imR.png", disparities));
+        }
+    }
+    if let Some(folder) = data("middlebury_2006/aloe") {
+        pairs.push(Pair::read(&folder, "aloeL.jpg", "aloeR.jpg", 224));
+    }
+    if let Some(folder) = data("kitti2015") {
+        for name in ["000002_10", "000003_10", "000008_10", "000013_10", "000020_10"] {
+            pairs.push(Pair::read(&folder.join(name), "image_2.png", "image_3.png", 128));
+        }
+    }
+    pairs
+}

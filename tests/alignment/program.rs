@@ -1,0 +1,102 @@
+//! What the program says.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::*;
+
+/// `stereod` with these arguments in `folder`, without a display and blind to the machine's own
+/// configuration: standard output and standard error of a success.
+fn stereod(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).current_dir(folder).env("XDG_CONFIG_HOME", "/nonexistent");
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
+    (stdout, stderr)
+}
+
+/// `stereod run --headless` over two streams: its statistics and the log's lines about the alignment.
+fn run(folder: &Path, left: &str, right: &str, more: &[&str]) -> (Value, Vec<String>) {
+    let arguments = ["run", "--headless", "--left", left, "--right", right, "--stats", "-"];
+    let (stdout, stderr) = stereod(folder, &[&arguments, more].concat());
+    let about = ["rows", "rectified", "exchanged", "in common"];
+    let lines = stderr.lines().filter(|line| about.iter().any(|word| line.contains(word)));
+    (serde_json::from_str(&stdout).unwrap(), lines.map(str::to_owned).collect())
+}
+
+#[test]
+fn run_says_once_how_the_eyes_are_aligned() {
+    let Some(folder) = data("euroc_v1_01") else { return };
+    let frames = ["--frames", "40"];
+    for (left, right, verdict, level, words) in [
+        ("rectified/left.mp4", "rectified/right.mp4", "good", "INFO", "agree within 0."),
+        ("rectified/right.mp4", "rectified/left.mp4", "swapped", "WARN", "exchange the two inputs"),
+        ("cam0.mp4", "cam1.mp4", "not-rectified", "WARN", "give --calibration FILE"),
+        // Six pictures are over before the check is settled: it is heard all the same.
+        ("png/cam0/%06d.png", "png/cam1/%06d.png", "not-rectified", "WARN", "not rectified"),
+    ] {
+        let (statistics, lines) = run(&folder, left, right, &frames);
+        let alignment = &statistics["alignment"];
+        assert_eq!(alignment["verdict"], verdict, "{left}: {statistics}");
+        assert_eq!(lines.len(), 1, "{left}: {lines:?}");
+        assert!(lines[0].contains(level) && lines[0].contains(words), "{left}: {lines:?}");
+        assert!(alignment["measurements"].as_u64().unwrap() >= 1, "{alignment}");
+        let error = alignment["row_error_px"].as_f64().unwrap();
+        if verdict == "not-rectified" {
+            assert!((11.0..15.0).contains(&error), "{alignment}");
+        } else {
+            assert!(error < 0.2 && alignment["roll_deg"].as_f64().unwrap().abs() < 0.02);
+        }
+        // The check is no output.
+        assert_eq!(statistics["outputs"], serde_json::json!([]), "{statistics}");
+    }
+}
+
+#[test]
+fn the_check_can_be_switched_off_and_its_limit_set() {
+    let Some(folder) = data("euroc_v1_01") else { return };
+    let off = ["--frames", "12", "--set", "alignment.check=false"];
+    let (statistics, lines) = run(&folder, "cam0.mp4", "cam1.mp4", &off);
+    assert_eq!((lines, statistics.get("alignment")), (vec![], None));
+    let Some(folder) = data("oakd_patio/rectified") else { return };
+    let strict = ["--frames", "12", "-d", "32", "--set", "alignment.warn_px=0.5"];
+    let (statistics, lines) = run(&folder, "left.mp4", "right.mp4", &strict);
+    assert_eq!(statistics["alignment"]["verdict"], "rows-off");
+    assert!(lines.len() == 1 && lines[0].contains("may have been bumped"), "{lines:?}");
+}
+
+#[test]
+fn people_read_it_after_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["run", "--headless", "--demo", "--demo-size", "320x240", "--frames", "3"];
+    let (stdout, _) = stereod(folder.path(), &arguments);
+    assert!(stdout.contains("alignment of the eyes: good, rows differ by 0.0"), "{stdout}");
+}
+
+#[test]
+fn match_warns_as_well() {
+    let Some(folder) = data("euroc_v1_01") else { return };
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("o.png").display().to_string();
+    let warning = |left: &str, right: &str, more: &[&str]| {
+        let arguments = [&["match", left, right, "-o", &out][..], more].concat();
+        let (_, stderr) = stereod(&folder, &arguments);
+        stderr.lines().filter(|line| line.contains("WARN")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (left, right) = ("rectified/png/cam0/000016.png", "rectified/png/cam1/000016.png");
+    assert_eq!(warning(left, right, &[]), [""; 0]);
+    let exchanged = warning(right, left, &[]);
+    assert!(exchanged.len() == 1 && exchanged[0].contains("exchanged"), "{exchanged:?}");
+    let (left, right) = ("png/cam0/000016.png", "png/cam1/000016.png");
+    let raw = warning(left, right, &[]);
+    assert!(raw.len() == 1 && raw[0].contains("give --calibration FILE"), "{raw:?}");
+    assert_eq!(warning(left, right, &["--set", "alignment.check=false"]), [""; 0]);
+}

@@ -1,0 +1,230 @@
+//! `stereod rectify`, as a process.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use stereod::calibration::format;
+use stereod::calibration::{Rectifier, StereoCalibration};
+use stereod::control::Switch;
+use stereod::frame::{Eye, Image, StereoPair};
+use stereod::sink::png::{encode_grey, encode_rgb};
+use stereod::sink::video::{GreyVideo, GreyVideoOptions};
+use stereod::source::gst::{GstOptions, StreamSpec, open};
+use stereod::source::still::{read_colours, read_still};
+
+const SIZE: (usize, usize) = (96, 64);
+
+/// Two small cameras with lenses, turned against each other.
+const RIG: &str = r#"{
+  "image_size": [96, 64],
+  "K1": [[80, 0, 47], [0, 80, 31], [0, 0, 1]], "D1": [-0.2, 0.05, 0.001, -0.001, 0],
+  "K2": [[81, 0, 48], [0, 81, 32], [0, 0, 1]], "D2": [-0.21, 0.06, 0, 0, 0],
+  "R": [[0.99980001, 0, 0.01999867], [0, 1, 0], [-0.01999867, 0, 0.99980001]],
+  "T": [-0.1, 0.002, 0.001]
+}"#;
+
+/// A folder with the rig, the rectifier that it stands for, and raw pictures of both eyes.
+struct Bench {
+    folder: tempfile::TempDir,
+    rig: StereoCalibration,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("rig.json"), RIG).unwrap();
+        let rig = format::read(&[folder.path().join("rig.json")]).unwrap().calibration;
+        Self { folder, rig }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn rectifier(&self, alpha: Option<f64>) -> Rectifier {
+        Rectifier::new(&self.rig, alpha).unwrap()
+    }
+
+    /// Exit status, standard output and standard error of `stereod rectify ARGUMENTS`.
+    fn rectify(&self, arguments: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
+                command.env_remove(name);
+            }
+        }
+        command.arg("rectify").args(arguments).current_dir(self.folder.path());
+        command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+        (status.code().expect("no signal"), stdout, stderr)
+    }
+
+    /// As `rectify`, which must succeed.
+    fn succeed(&self, arguments: &[&str]) -> String {
+        let (status, stdout, stderr) = self.rectify(arguments);
+        assert_eq!(status, 0, "{arguments:?}: {stderr}");
+        stdout
+    }
+
+    /// As `rectify`, which must fail in this way.
+    fn fail(&self, arguments: &[&str], expected: i32) -> String {
+        let (status, _, stderr) = self.rectify(arguments);
+        assert_eq!(status, expected, "{arguments:?}: {stderr}");
+        stderr
+    }
+
+    fn write_grey(&self, name: &str, picture: &Image) {
+        let file = encode_grey(picture.pixels(), picture.width(), picture.height()).unwrap();
+        fs::write(self.path(name), file).unwrap();
+    }
+
+    /// Raw videos of both eyes, without loss.
+    fn write_videos(&self, pairs: &[(Duration, Duration)]) {
+        for eye in [Eye::Left, Eye::Right] {
+            let (width, height) = SIZE;
+            let options = GreyVideoOptions { eye, width, height, rate: Some(20.0), geometry: None };
+            let mut video = GreyVideo::create(&self.path(&format!("{eye}.mkv")), &options).unwrap();
+            for (number, &(left, right)) in pairs.iter().enumerate() {
+                let time = if eye == Eye::Left { left } else { right };
+                video.write(&raw(eye, number), time, Duration::ZERO).unwrap();
+            }
+            video.finish().unwrap();
+        }
+    }
+}
+
+/// A picture that is different for every eye and number.
+fn raw(eye: Eye, number: usize) -> Image {
+    let seed = 17 * number + if eye == Eye::Left { 0 } else { 90 };
+    Image::from_fn(SIZE.0, SIZE.1, |x, y| (x * x / 7 + 3 * y + x * y / 5 + seed) as u8)
+}
+
+fn expected(rectifier: &Rectifier, eye: Eye, raw: &Image) -> Vec<u8> {
+    let (width, height) = rectifier.size();
+    let mut pixels = vec![0; width * height];
+    rectifier.map(eye).apply(raw, &mut pixels);
+    pixels
+}
+
+fn play(left: &Path, right: &Path) -> Vec<StereoPair> {
+    let [left, right] = [left, right].map(|path| path.display().to_string());
+    let mut source = open(&StreamSpec::Two { left, right }, &GstOptions::default()).unwrap();
+    let mut pairs = Vec::new();
+    source
+        .run(&Switch::default(), &mut |pair, _| {
+            pairs.push(pair);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    pairs
+}
+
+#[test]
+fn pictures() {
+    let bench = Bench::new();
+    bench.write_grey("l.png", &raw(Eye::Left, 0));
+    bench.write_grey("r.png", &raw(Eye::Right, 0));
+    for (arguments, alpha) in [(&[][..], None), (&["--alpha", "1"], Some(1.0))] {
+        let told = bench.succeed(
+            &[&["l.png", "r.png", "--calibration", "rig.json", "-o", "a/b"], arguments].concat(),
+        );
+        assert!(told.contains("a/b/left.png") && told.contains("a/b/right.png"), "{told}");
+        let rectifier = bench.rectifier(alpha);
+        for eye in [Eye::Left, Eye::Right] {
+            let written = read_still(&bench.path(&format!("a/b/{eye}.png"))).unwrap();
+            let expected = expected(&rectifier, eye, &raw(eye, 0));
+            assert_eq!(written.pixels(), expected, "{eye} {alpha:?}");
+            // Alpha 1 leaves margins, which are black.
+            assert!(alpha.is_none() || rectifier.map(eye).mask().is_some());
+        }
+    }
+}
+
+#[test]
+fn colours_stay() {
+    let bench = Bench::new();
+    let channels = [0, 1, 2].map(|number| raw(Eye::Left, number));
+    let pixels = (0..SIZE.0 * SIZE.1).flat_map(|i| channels.each_ref().map(|c| c.pixels()[i]));
+    let file = encode_rgb(&pixels.collect::<Vec<u8>>(), SIZE.0, SIZE.1).unwrap();
+    fs::write(bench.path("l.png"), file).unwrap();
+    bench.write_grey("r.png", &raw(Eye::Right, 0));
+    bench.succeed(&["l.png", "r.png", "--calibration", "rig.json", "-o", "."]);
+    let written = read_colours(&bench.path("left.png")).unwrap();
+    let rectifier = bench.rectifier(None);
+    for (written, channel) in written.iter().zip(&channels) {
+        assert_eq!(written.pixels(), expected(&rectifier, Eye::Left, channel));
+    }
+    let right = read_colours(&bench.path("right.png")).unwrap();
+    assert_eq!(right[0].pixels(), right[2].pixels());
+}
+
+#[test]
+fn videos_keep_every_pixel_and_time() {
+    let bench = Bench::new();
+    let ms = Duration::from_millis;
+    // An odd rhythm, with the right eye a little late and then a little early.
+    let times = [(0, 3), (50, 53), (100, 98), (170, 170), (200, 201)].map(|(l, r)| (ms(l), ms(r)));
+    bench.write_videos(&times);
+    let calibrated = ["--calibration", "rig.json", "--alpha", "1", "-o", "out"];
+    let told = bench.succeed(&[&["left.mkv", "right.mkv"], &calibrated[..]].concat());
+    assert!(told.contains("5 pairs"), "{told}");
+    let rectifier = bench.rectifier(Some(1.0));
+    let pairs = play(&bench.path("out/left.mkv"), &bench.path("out/right.mkv"));
+    assert_eq!(pairs.len(), 5);
+    for (number, (pair, (left, right))) in pairs.iter().zip(times).enumerate() {
+        for (eye, image) in [(Eye::Left, &pair.left), (Eye::Right, &pair.right)] {
+            let expected = expected(&rectifier, eye, &raw(eye, number));
+            assert_eq!(image.pixels(), expected, "pair {number}, {eye}");
+        }
+        assert_eq!(pair.timestamp, left);
+        assert_eq!(pair.skew_ns, right.as_nanos() as i64 - left.as_nanos() as i64);
+    }
+    // Fewer where fewer are asked for.
+    let told =
+        bench.succeed(&[&["left.mkv", "right.mkv", "--frames", "2"], &calibrated[..]].concat());
+    assert!(told.contains("2 pairs"), "{told}");
+    assert_eq!(play(&bench.path("out/left.mkv"), &bench.path("out/right.mkv")).len(), 2);
+}
+
+#[test]
+fn wrong_usage_is_told_and_nothing_is_written() {
+    let bench = Bench::new();
+    bench.write_grey("l.png", &raw(Eye::Left, 0));
+    bench.write_grey("r.png", &raw(Eye::Right, 0));
+    bench.write_grey("small.png", &Image::from_fn(50, 40, |x, y| (x + y) as u8));
+    bench.write_videos(&[(Duration::ZERO, Duration::ZERO)]);
+    fs::write(bench.path("broken.json"), &RIG[..RIG.len() / 2]).unwrap();
+    let usual = ["l.png", "r.png", "-o", "out"];
+    let with = |arguments: &[&'static str]| [&usual[..], arguments].concat();
+
+    let message = bench.fail(&usual, 2);
+    assert!(message.contains("--calibration FILE"), "{message}");
+    let message = bench.fail(&with(&["--calibration", "nowhere.json"]), 2);
+    assert!(message.contains("nowhere.json"), "{message}");
+    let message = bench.fail(&with(&["--calibration", "broken.json"]), 2);
+    assert!(message.contains("broken.json"), "{message}");
+    let message = bench.fail(&with(&["--calibration", "rig.json", "--alpha", "1.5"]), 2);
+    assert!(message.contains("alpha"), "{message}");
+    let mixed = ["l.png", "right.mkv", "--calibration", "rig.json", "-o", "out"];
+    let message = bench.fail(&mixed, 2);
+    assert!(message.contains("l.png is a picture, but right.mkv is none"), "{message}");
+    let small = ["small.png", "small.png", "--calibration", "rig.json", "-o", "out"];
+    let message = bench.fail(&small, 2);
+    assert!(message.contains("96x64") && message.contains("50x40"), "{message}");
+    let unlike = ["l.png", "small.png", "--calibration", "rig.json", "-o", "out"];
+    let message = bench.fail(&unlike, 1);
+    assert!(message.contains("differ in size"), "{message}");
+    let missing = ["l.png", "missing.png", "--calibration", "rig.json", "-o", "out"];
+    let message = bench.fail(&missing, 1);
+    assert!(message.contains("missing.png"), "{message}");
+    // The output would replace its own input.
+    let onto = ["left.mkv", "right.mkv", "--calibration", "rig.json", "-o", "."];
+    let message = bench.fail(&onto, 2);
+    assert!(message.contains("left.mkv"), "{message}");
+    assert!(!bench.path("out").exists());
+}

@@ -1,0 +1,5 @@
+//! Rectification: against OpenCV's pictures and numbers of recorded rigs, and the command.
+
+mod command;
+mod recorded;
+mod register;
