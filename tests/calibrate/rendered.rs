@@ -115,3 +115,34 @@ fn numbered_pictures_as_a_stream_may_be_anywhere() {
     let arguments = ["--side-by-side", "%03d.png", "--board", "chessboard:8x5", "--square", "0.04"];
     check(&report(folder.path(), &arguments), &eyes, 0.006);
 }
+
+/// Cameras without a window: what to do is said in the log, and an interrupt ends it.
+#[test]
+fn a_person_without_a_window_is_told_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let painters = painters(&board, &small_eyes());
+    for (painter, name) in painters.iter().zip(["l.png", "r.png"]) {
+        save(&painter.paint(&stands()[4]), &folder.path().join(name));
+    }
+    let camera = |name: &str| {
+        format!(
+            "filesrc location={name} ! pngdec ! imagefreeze is-live=true ! \
+             video/x-raw,framerate=15/1"
+        )
+    };
+    let (left, right) = (camera("l.png"), camera("r.png"));
+    let arguments = ["--left", &left, "--right", &right, "--board", "chessboard:8x5"];
+    let mut command =
+        command(folder.path(), &[&arguments[..], &["--square", "0.04", "-o", "o.toml"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(9));
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("pair 1 taken"), "{stderr}");
+    assert!(stderr.contains("taken already: move the board; wanted: the board in"), "{stderr}");
+    assert!(stderr.contains("only 1 of 1 pairs can be used"), "{stderr}");
+}

@@ -7,12 +7,14 @@
 
 use std::collections::HashMap;
 
-use calib_targets_charuco::{CharucoDetector, CharucoParams};
+use calib_targets_charuco::{CharucoDetectError, CharucoDetector, CharucoParams};
 use calib_targets_chessboard::{
-    ChessboardDetector, ChessboardParams, DetectorConfig, GrayImageView, default_chess_config,
-    detect_corners,
+    ChessCorner, ChessboardDetector, ChessboardParams, DetectorConfig, GrayImageView,
+    default_chess_config, detect_corners,
 };
 
+pub use super::detection::{BoardCorner, Detection, NotFound};
+use super::detection::{distance, median};
 use super::grid::{self, GridCorner, Misfit};
 use super::refine::{edge_width, refine};
 use super::{Board, Pattern};
@@ -41,58 +43,6 @@ const FEWEST: usize = 8;
 
 /// ChESS responses below this are no corners. Low, because what is no corner fits no grid.
 const WEAKEST: f32 = 10.0;
-
-/// A corner of the board in a picture.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BoardCorner {
-    /// Which corner: [`Board::point`] says where it lies.
-    pub id: usize,
-    /// Where it is seen, in pixels; (0, 0) is the centre of the first pixel.
-    pub pixel: [f64; 2],
-}
-
-/// A board in a picture.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Detection {
-    /// The corners, by rising number.
-    pub corners: Vec<BoardCorner>,
-    /// Width of the edges between squares in pixels, in the direction in which they are widest: 1 to
-    /// 3 in a sharp picture.
-    pub blur_px: f64,
-    /// Side of the squares in pixels, the median.
-    pub square_px: f64,
-    /// The other orders in which a symmetric board can be read.
-    others: Vec<Vec<[f64; 2]>>,
-    columns: usize,
-}
-
-/// Why there is no board in a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotFound {
-    /// Nothing like it.
-    #[error("no board is seen whole")]
-    Nothing,
-    /// A chessboard of another size; or part of the board.
-    #[error("a grid of {columns}x{rows} corners is seen instead of {wanted_columns}x{wanted_rows}")]
-    Size {
-        /// Corners along the longer side.
-        columns: usize,
-        /// Corners along the shorter side.
-        rows: usize,
-        /// Corners along a row of the board.
-        wanted_columns: usize,
-        /// Corners along a column of the board.
-        wanted_rows: usize,
-    },
-    /// Squares, but not the markers of this board.
-    #[error(
-        "squares are seen, but not the markers of this board; is it another dictionary or size?"
-    )]
-    Markers,
-    /// Too little of a ChArUco board.
-    #[error("only {0} corners of the board are seen")]
-    Few(usize),
-}
 
 /// Finds one board.
 pub struct Detector {
@@ -139,21 +89,20 @@ impl Detector {
     /// # Errors
     /// What is seen instead.
     pub fn detect(&self, image: &Image) -> Result<Detection, NotFound> {
-        let halved = |image: &Image| self.at_half_size(image);
-        let whole = |image: &Image| self.at_size(image, image, 1.0);
-        let tries: [&dyn Fn(&Image) -> Result<Detection, NotFound>; 2] =
-            if image.width() >= WIDE { [&halved, &whole] } else { [&whole, &halved] };
+        let side = image.width().min(image.height());
         // Fewer pixels hold no board, and the library takes no picture smaller than its rings.
-        if image.width().min(image.height()) < SMALLEST {
+        if side < SMALLEST {
             return Err(NotFound::Nothing);
         }
-        let first = tries[0](image);
-        if first.is_ok() || image.width().min(image.height()) < NARROW {
-            return first;
-        }
+        let whole = || self.at_size(image, image, 1.0);
         // The word of the search at full size is the better one.
-        let second = tries[1](image);
-        if image.width() >= WIDE { second } else { second.or(first) }
+        if image.width() >= WIDE {
+            self.at_half_size(image).or_else(|_| whole())
+        } else {
+            whole().or_else(|missed| {
+                if side < NARROW { Err(missed) } else { self.at_half_size(image).or(Err(missed)) }
+            })
+        }
     }
 
     /// Looks for the board in both eyes at the same time; what can be read in more than one way is
@@ -190,56 +139,66 @@ impl Detector {
         // The centre of the first small pixel lies between large ones.
         let place = |x: f32, y: f32| [x, y].map(|at| (f64::from(at) + 0.5) * scale - 0.5);
         let found = detect_corners(&view, &self.config);
+        match &self.charuco {
+            None => self.chessboard(image, &found, &place),
+            Some(charuco) => self.charuco(image, charuco, &view, &found, &place),
+        }
+    }
+
+    /// A whole chessboard among corners of a picture; `place` leads to the pixels of the picture that
+    /// corners are refined in.
+    fn chessboard(
+        &self,
+        image: &Image,
+        found: &[ChessCorner],
+        place: &dyn Fn(f32, f32) -> [f64; 2],
+    ) -> Result<Detection, NotFound> {
         let (columns, rows) = self.board.pattern.corners();
-        let orders = match &self.charuco {
-            None => {
-                let found = self.chessboard.detect(&found).ok_or(NotFound::Nothing)?;
-                let grid = found.corners.iter();
-                let mut corners: Vec<GridCorner> =
-                    grid.map(|c| (c.grid.u, c.grid.v, place(c.position.x, c.position.y))).collect();
-                self.refine_all(image, &mut corners);
-                let orders = grid::orders(image, &corners, (columns, rows));
-                let orders = orders.map_err(|Misfit::Size(long, short)| NotFound::Size {
-                    columns: long,
-                    rows: short,
-                    wanted_columns: columns,
-                    wanted_rows: rows,
-                })?;
-                orders
-            }
-            Some(charuco) => {
-                let found = charuco.detect_with_corners(&view, &found).map_err(|error| {
-                    use calib_targets_charuco::CharucoDetectError as E;
-                    match error {
-                        E::ChessboardNotDetected => NotFound::Nothing,
-                        _ => NotFound::Markers,
-                    }
-                })?;
-                let mut corners: Vec<GridCorner> = found
-                    .corners
-                    .iter()
-                    .filter(|c| (c.id as usize) < columns * rows)
-                    .map(|c| {
-                        let (u, v) = (c.id as usize % columns, c.id as usize / columns);
-                        (u as i32, v as i32, place(c.position.x, c.position.y))
-                    })
-                    .collect();
-                self.refine_all(image, &mut corners);
-                return self.partly_seen(image, &corners);
-            }
-        };
-        let chosen = grid::most_upright(&orders, columns);
-        let mut others = orders;
-        let order = others.swap_remove(chosen);
+        let grid = self.chessboard.detect(found).ok_or(NotFound::Nothing)?;
+        let corners = grid.corners.iter();
+        let mut corners: Vec<GridCorner> =
+            corners.map(|c| (c.grid.u, c.grid.v, place(c.position.x, c.position.y))).collect();
+        self.refine_all(image, &mut corners);
+        let mut orders = grid::orders(image, &corners, (columns, rows)).map_err(
+            |Misfit::Size(long, short)| NotFound::Size {
+                columns: long,
+                rows: short,
+                wanted_columns: columns,
+                wanted_rows: rows,
+            },
+        )?;
+        let order = orders.swap_remove(grid::most_upright(&orders, columns));
         let corners: Vec<GridCorner> = order
             .iter()
             .enumerate()
             .map(|(id, &at)| ((id % columns) as i32, (id / columns) as i32, at))
             .collect();
-        Ok(self.detection(image, &corners, others))
+        Ok(self.detection(image, &corners, orders))
     }
 
-    fn partly_seen(&self, image: &Image, corners: &[GridCorner]) -> Result<Detection, NotFound> {
+    /// A ChArUco board, or a part of it, likewise.
+    fn charuco(
+        &self,
+        image: &Image,
+        detector: &CharucoDetector,
+        view: &GrayImageView,
+        found: &[ChessCorner],
+        place: &dyn Fn(f32, f32) -> [f64; 2],
+    ) -> Result<Detection, NotFound> {
+        let (columns, rows) = self.board.pattern.corners();
+        let found = detector.detect_with_corners(view, found).map_err(|error| match error {
+            CharucoDetectError::ChessboardNotDetected => NotFound::Nothing,
+            _ => NotFound::Markers,
+        })?;
+        let inside = found.corners.iter().filter(|c| (c.id as usize) < columns * rows);
+        let mut corners: Vec<GridCorner> = inside
+            .map(|c| {
+                let (u, v) = (c.id as usize % columns, c.id as usize / columns);
+                (u as i32, v as i32, place(c.position.x, c.position.y))
+            })
+            .collect();
+        corners.sort_by_key(|&(u, v, _)| (v, u));
+        corners.dedup_by_key(|&mut (u, v, _)| (u, v));
         let spans = |of: fn(&GridCorner) -> i32| {
             let (low, high) = (corners.iter().map(of).min(), corners.iter().map(of).max());
             high.zip(low).is_some_and(|(high, low)| high > low)
@@ -247,9 +206,7 @@ impl Detector {
         if corners.len() < FEWEST || !spans(|c| c.0) || !spans(|c| c.1) {
             return Err(NotFound::Few(corners.len()));
         }
-        let mut corners = corners.to_vec();
-        corners.sort_by_key(|&(u, v, _)| (v, u));
-        corners.dedup_by_key(|&mut (u, v, _)| (u, v));
+        self.refine_all(image, &mut corners);
         Ok(self.detection(image, &corners, Vec::new()))
     }
 
@@ -312,60 +269,6 @@ impl Detector {
             }
         }
     }
-}
-
-impl Detection {
-    /// A detection of corners (by rising number) in a picture whose edges are so wide.
-    #[cfg(test)]
-    pub(crate) fn of_corners(corners: Vec<BoardCorner>, blur_px: f64) -> Self {
-        Self { corners, blur_px, square_px: 40.0, others: Vec::new(), columns: 9 }
-    }
-
-    /// Where a corner is seen, if it is.
-    pub fn pixel(&self, id: usize) -> Option<[f64; 2]> {
-        let at = self.corners.binary_search_by_key(&id, |corner| corner.id).ok()?;
-        Some(self.corners[at].pixel)
-    }
-
-    /// Corners that both detections have, with their places in both.
-    pub fn shared<'a>(
-        &'a self,
-        other: &'a Detection,
-    ) -> impl Iterator<Item = ([f64; 2], [f64; 2])> + 'a {
-        self.corners.iter().filter_map(|c| Some((c.pixel, other.pixel(c.id)?)))
-    }
-
-    /// The mean distance between the corners of two detections in pixels; `None` where they share
-    /// none.
-    pub fn distance(&self, other: &Detection) -> Option<f64> {
-        let distances: Vec<_> = self.shared(other).map(|(a, b)| distance(a, b)).collect();
-        (!distances.is_empty()).then(|| distances.iter().sum::<f64>() / distances.len() as f64)
-    }
-
-    /// Reads a board that looks the same from more than one side as the other eye reads it.
-    pub fn read_as(&mut self, other: &Detection) {
-        if self.others.is_empty() {
-            return;
-        }
-        let places = |detection: &Detection| -> Vec<_> {
-            detection.corners.iter().map(|corner| corner.pixel).collect()
-        };
-        let mut orders = std::mem::take(&mut self.others);
-        orders.push(places(self));
-        let chosen = orders.swap_remove(grid::nearest_to(&orders, &places(other), self.columns));
-        self.corners.iter_mut().zip(chosen).for_each(|(corner, pixel)| corner.pixel = pixel);
-        self.others = orders;
-    }
-}
-
-fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
-    (a[0] - b[0]).hypot(a[1] - b[1])
-}
-
-/// The upper median; `None` of nothing.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Calibration boards: what is printed on them and where their corners lie.
 
 pub mod detect;
+mod detection;
 mod grid;
 mod refine;
 
@@ -123,14 +124,12 @@ impl Pattern {
         };
         let pattern = Self::Charuco { squares_x, squares_y, marker_ratio, dictionary };
         // The library's own checks, so that what is accepted here can also be looked for.
-        pattern.charuco_spec().map(|spec| CharucoBoard::new(spec)).transpose().map_err(
-            |error| {
-                BoardError(format!(
-                    "{error} ({}): a smaller board or a larger dictionary is needed",
-                    dictionary.name()
-                ))
-            },
-        )?;
+        pattern.charuco_spec().map(CharucoBoard::new).transpose().map_err(|error| {
+            BoardError(format!(
+                "{error} ({}): a smaller board or a larger dictionary is needed",
+                dictionary.name()
+            ))
+        })?;
         Ok(pattern)
     }
 

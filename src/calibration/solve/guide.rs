@@ -339,3 +339,6 @@ pub fn most_diverse(pairs: &[[Detection; 2]], most: usize) -> Vec<usize> {
     chosen.sort_unstable();
     chosen
 }
+
+#[cfg(test)]
+mod tests;

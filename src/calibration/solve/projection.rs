@@ -1,4 +1,5 @@
-//! From a point in space to a pixel, with the derivatives that least squares need.
+//! From a point in space to a pixel, with the derivatives that least squares need. Without them,
+//! and for lenses that are never solved for, [`crate::calibration::projection`] does the same.
 
 use nalgebra::{Matrix2, Matrix2x3, SMatrix, Vector2, Vector3};
 
@@ -154,33 +155,6 @@ fn fisheye(coefficients: &[f64; 4], point: &Vector3<f64>) -> Option<Bent> {
     Some((outwards * bent_theta, by_point, by_lens))
 }
 
-/// The direction (x, y, 1) that a pixel looks into, by Newton's method on the lens; `None` where it
-/// finds none, as outside the part of the picture that the lens model reaches.
-pub(super) fn look(camera: &Camera, pixel: [f64; 2]) -> Option<Vector2<f64>> {
-    let goal = Vector2::from(pixel);
-    let plain = Vector2::new(
-        (pixel[0] - camera.centre[0]) / camera.focal[0],
-        (pixel[1] - camera.centre[1]) / camera.focal[1],
-    );
-    let mut direction = match camera.lens {
-        // Near and beyond 90 degrees there is no (x, y, 1).
-        Lens::Fisheye(_) => plain * (plain.norm().min(1.5).tan() / plain.norm().max(1e-12)),
-        Lens::Brown(_) => plain,
-    };
-    let mut error = f64::INFINITY;
-    for _ in 0..50 {
-        let seen = project(camera, &direction.push(1.0))?;
-        let off = goal - seen.pixel;
-        error = off.norm();
-        if error < 1e-9 {
-            break;
-        }
-        let by_plane = seen.by_point.fixed_view::<2, 2>(0, 0).into_owned();
-        direction += by_plane.try_inverse()? * off;
-    }
-    (error < 1e-6).then_some(direction)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,13 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn looking_is_the_reverse_of_projecting() {
+    fn pixels_are_those_of_the_plain_projection() {
         for (model, camera) in cameras() {
-            for direction in [[0.0, 0.0], [0.4, -0.3], [-0.5, 0.35]] {
-                let direction = Vector2::from(direction);
-                let pixel = project(&camera, &direction.push(1.0)).unwrap().pixel;
-                let back = look(&camera, pixel.into()).unwrap();
-                assert!((back - direction).norm() < 1e-9, "{model:?} {back}");
+            let plain = camera.projection();
+            for point in [[0.0, 0.0, 1.0], [0.4, -0.3, 1.0], [-0.5, 0.35, 0.9]] {
+                let point = Vector3::from(point);
+                let expected = Vector2::from(plain.pixel(point).unwrap());
+                let pixel = project(&camera, &point).unwrap().pixel;
+                assert!((pixel - expected).norm() < 1e-9, "{model:?} {pixel} {expected}");
             }
         }
     }

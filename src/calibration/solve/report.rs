@@ -93,7 +93,14 @@ pub(super) fn solved(
 ) -> Solved {
     let Kept { rig, views, alone_rms_px, left_out } = kept;
     let place = rig.places[1];
-    let compare = Compare::new(&rig.cameras[0], &rig.cameras[1], &place);
+    let calibration = StereoCalibration {
+        left: rig.cameras[0].clone(),
+        right: rig.cameras[1].clone(),
+        rotation: place.rotation,
+        translation: place.translation,
+        rectification: None,
+    };
+    let compare = Compare::new(&calibration);
     let mut coverage = [Coverage::new(size), Coverage::new(size)];
     let (mut pairs, mut epipolar, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     let mut used = 0;
@@ -125,17 +132,13 @@ pub(super) fn solved(
         pairs.push(pair);
     }
     rows.sort_by(f64::total_cmp);
-    let p95 = rows.get(rows.len() * 95 / 100).copied().unwrap_or_default();
-    let rows = RowError { mean: mean(&rows), p95 };
+    let rows = match rows.get(rows.len() * 95 / 100) {
+        Some(&p95) => RowError { mean: mean(&rows), p95 },
+        // Cameras that cannot be rectified have no rows to compare.
+        None => RowError { mean: f64::NAN, p95: f64::NAN },
+    };
     let uncertainty = rig.uncertainty(&views);
     let uncertainty = uncertainty.as_ref();
-    let calibration = StereoCalibration {
-        left: rig.cameras[0].clone(),
-        right: rig.cameras[1].clone(),
-        rotation: place.rotation,
-        translation: place.translation,
-        rectification: None,
-    };
     let tilts: Vec<[f64; 2]> = rig.boards.iter().map(start::tilt).collect();
     let mut report = Report {
         verdict: Verdict::default(),

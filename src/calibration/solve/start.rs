@@ -2,9 +2,11 @@
 
 use nalgebra::{Matrix3, SMatrix, Vector2, Vector3};
 
-use super::projection::look;
 use super::rig::Pose;
 use crate::calibration::Camera;
+
+/// Directions with a smaller part of their length along the optical axis are left out.
+const AHEAD: f64 = 0.05;
 
 /// A point of a plane and what it is seen at.
 type Match = (Vector2<f64>, Vector2<f64>);
@@ -76,10 +78,14 @@ pub(super) fn focal(homographies: &[Matrix3<f64>], centre: [f64; 2]) -> Option<f
 
 /// Where a board stands whose points are seen at these pixels; `None` where they do not tell.
 pub(super) fn pose(camera: &Camera, points: &[(Vector3<f64>, Vector2<f64>)]) -> Option<Pose> {
-    let matches: Vec<Match> = points
-        .iter()
-        .filter_map(|(point, pixel)| Some((point.xy(), look(camera, (*pixel).into())?)))
-        .collect();
+    let projection = camera.projection();
+    let seen = |(point, pixel): &(Vector3<f64>, Vector2<f64>)| {
+        let direction = projection.direction((*pixel).into())?;
+        // A homography knows no directions to the side, which fisheyes see.
+        let ahead = direction.z > AHEAD * direction.norm();
+        ahead.then(|| (point.xy(), direction.xy() / direction.z))
+    };
+    let matches: Vec<Match> = points.iter().filter_map(seen).collect();
     let h = homography(&matches)?;
     let scale = 2.0 / (h.column(0).norm() + h.column(1).norm());
     // The board is in front of the camera.

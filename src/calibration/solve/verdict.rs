@@ -80,7 +80,7 @@ impl Verdict {
         if verdict.words.is_empty() {
             let report = facts.report;
             verdict.words.push(format!(
-                "rows agree within {:.2} px on average, the baseline is known to {:.1} mm, and {} \
+                "rows agree within {:.2} px on average, the baseline is known to {:.2} mm, and {} \
                  pairs cover {:.0} % of the left and {:.0} % of the right picture",
                 report.rectified_row_error_px.mean,
                 1e3 * report.baseline_sd_m.unwrap_or_default(),
@@ -133,8 +133,10 @@ impl Verdict {
                 report.rms_px
             )
         });
+        // Rows that cannot be compared are told with the cameras' place.
         let rows = report.rectified_row_error_px;
-        self.graded(rows.mean, ROWS_PX, || {
+        let mean = if rows.mean.is_nan() { 0.0 } else { rows.mean };
+        self.graded(mean, ROWS_PX, || {
             format!("rows of the two eyes disagree by {:.2} px on average", rows.mean)
         });
     }

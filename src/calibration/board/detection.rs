@@ -1,0 +1,109 @@
+//! What is found of a board in a picture.
+
+use super::grid;
+
+/// A corner of the board in a picture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoardCorner {
+    /// Which corner: [`Board::point`] says where it lies.
+    pub id: usize,
+    /// Where it is seen, in pixels; (0, 0) is the centre of the first pixel.
+    pub pixel: [f64; 2],
+}
+
+/// A board in a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Detection {
+    /// The corners, by rising number.
+    pub corners: Vec<BoardCorner>,
+    /// Width of the edges between squares in pixels, in the direction in which they are widest: 1 to
+    /// 3 in a sharp picture.
+    pub blur_px: f64,
+    /// Side of the squares in pixels, the median.
+    pub square_px: f64,
+    /// The other orders in which a symmetric board can be read.
+    pub(super) others: Vec<Vec<[f64; 2]>>,
+    pub(super) columns: usize,
+}
+
+/// Why there is no board in a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// Nothing like it.
+    #[error("no board is seen whole")]
+    Nothing,
+    /// A chessboard of another size; or part of the board.
+    #[error("a grid of {columns}x{rows} corners is seen instead of {wanted_columns}x{wanted_rows}")]
+    Size {
+        /// Corners along the longer side.
+        columns: usize,
+        /// Corners along the shorter side.
+        rows: usize,
+        /// Corners along a row of the board.
+        wanted_columns: usize,
+        /// Corners along a column of the board.
+        wanted_rows: usize,
+    },
+    /// Squares, but not the markers of this board.
+    #[error(
+        "squares are seen, but not the markers of this board; is it another dictionary or size?"
+    )]
+    Markers,
+    /// Too little of a ChArUco board.
+    #[error("only {0} corners of the board are seen")]
+    Few(usize),
+}
+
+impl Detection {
+    /// A detection of corners (by rising number) in a picture whose edges are so wide.
+    #[cfg(test)]
+    pub(crate) fn of_corners(corners: Vec<BoardCorner>, blur_px: f64) -> Self {
+        Self { corners, blur_px, square_px: 40.0, others: Vec::new(), columns: 9 }
+    }
+
+    /// Where a corner is seen, if it is.
+    pub fn pixel(&self, id: usize) -> Option<[f64; 2]> {
+        let at = self.corners.binary_search_by_key(&id, |corner| corner.id).ok()?;
+        Some(self.corners[at].pixel)
+    }
+
+    /// Corners that both detections have, with their places in both.
+    pub fn shared<'a>(
+        &'a self,
+        other: &'a Detection,
+    ) -> impl Iterator<Item = ([f64; 2], [f64; 2])> + 'a {
+        self.corners.iter().filter_map(|c| Some((c.pixel, other.pixel(c.id)?)))
+    }
+
+    /// The mean distance between the corners of two detections in pixels; `None` where they share
+    /// none.
+    pub fn distance(&self, other: &Detection) -> Option<f64> {
+        let distances: Vec<_> = self.shared(other).map(|(a, b)| distance(a, b)).collect();
+        (!distances.is_empty()).then(|| distances.iter().sum::<f64>() / distances.len() as f64)
+    }
+
+    /// Reads a board that looks the same from more than one side as the other eye reads it.
+    pub fn read_as(&mut self, other: &Detection) {
+        if self.others.is_empty() {
+            return;
+        }
+        let places = |detection: &Detection| -> Vec<_> {
+            detection.corners.iter().map(|corner| corner.pixel).collect()
+        };
+        let mut orders = std::mem::take(&mut self.others);
+        orders.push(places(self));
+        let chosen = orders.swap_remove(grid::nearest_to(&orders, &places(other), self.columns));
+        self.corners.iter_mut().zip(chosen).for_each(|(corner, pixel)| corner.pixel = pixel);
+        self.others = orders;
+    }
+}
+
+pub(super) fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
+    (a[0] - b[0]).hypot(a[1] - b[1])
+}
+
+/// The upper median; `None` of nothing.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
