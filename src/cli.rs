@@ -64,7 +64,7 @@ pub enum Command {
     Rectify(Box<RectifyArgs>),
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
-    /// List what can compute on this machine
+    /// List what can compute on this machine, and its cameras
     #[command(after_help = DEVICES_EXAMPLES)]
     Devices(DevicesArgs),
     /// Print or check the settings
@@ -113,7 +113,9 @@ Examples:
   stereod run --demo --engine cuda --device 1
 
 A CUDA device needs compute capability 7.5 or newer, a driver for CUDA 12 or newer, and CUDA's
-run-time compiler (libnvrtc). Where one is missing, the reason is printed.";
+run-time compiler (libnvrtc). Where one is missing, the reason is printed.
+Cameras are named by the port that they are plugged into: put that name into a configuration, so that
+left and right stay what they are.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
