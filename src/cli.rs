@@ -83,8 +83,7 @@ Examples:
   stereod run --left left.mp4 --right right.mp4           two videos, in a window
   stereod run --side-by-side both.mkv --headless --record disparity.mkv --preview preview.mp4
   stereod run --left 'left/%06d.png' --right 'right/%06d.png' --pictures out/
-  stereod run --left 'v4l2src device=/dev/video0 ! videoconvert' \\
-              --right 'v4l2src device=/dev/video2 ! videoconvert'
+  stereod run --left /dev/video0 --right /dev/video2      two cameras (`stereod devices` lists them)
   stereod run --left raw0.mp4 --right raw1.mp4 --calibration rig.toml --depth --record depth.mkv
 
 Recorded files are matched completely: an output that is slow slows the job and loses nothing.

@@ -10,11 +10,14 @@ use crate::engine::{Choice, Options};
 use crate::frame::DisparityRange;
 use crate::pair::PairBy;
 use crate::pool::Pool;
-use crate::settings::{self, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd};
+use crate::settings::{
+    self, CameraFormat, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd,
+};
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
 use crate::source::gst::GstOptions;
+use crate::source::v4l2::{Format, Wish};
 
 /// Which engine is wanted.
 pub fn engine_choice(kind: EngineKind) -> Choice {
@@ -95,10 +98,26 @@ pub fn stream_options(source: &settings::Source, stop: &Switch, pool: &Pool<u8>)
         pair_by: pair_by(source.pair_by),
         tolerance: source.tolerance(),
         picture_rate: source.picture_rate,
+        swap: source.swap,
+        cameras: camera_wish(source),
         stop: stop.clone(),
         pool: pool.clone(),
         ..GstOptions::default()
     }
+}
+
+/// What is wanted of cameras.
+fn camera_wish(source: &settings::Source) -> Wish {
+    let format = match source.format {
+        CameraFormat::Auto => None,
+        CameraFormat::Grey => Some(Format::Grey),
+        CameraFormat::Nv12 => Some(Format::Nv12),
+        CameraFormat::Yuyv => Some(Format::Yuyv),
+        CameraFormat::Uyvy => Some(Format::Uyvy),
+        CameraFormat::Mjpg => Some(Format::Mjpg),
+        CameraFormat::H264 => Some(Format::H264),
+    };
+    Wish { size: source.size(), rate: source.rate.value(), format }
 }
 
 /// What makes two frames a pair.

@@ -168,26 +168,45 @@ pub struct Opened {
 /// # Errors
 /// That it is missing, forbidden, busy, or no camera: with the cure, without the name.
 pub fn open(name: &str) -> anyhow::Result<Opened> {
-    let node = match Path::new(name).canonicalize() {
-        Ok(node) => node,
-        Err(_) => bail!("no camera there; is it plugged in? `stereod devices` lists the cameras"),
-    };
-    let mut device = Device::open(&node).map_err(|error| anyhow!(with_users(&error, &node)))?;
-    let identity = device.identity().map_err(|error| anyhow!(reason(&error)))?;
-    let modes = if identity.captures { device.modes() } else { Vec::new() };
+    let (node, device, card) = connect(name)?;
+    let modes = device.modes();
     if modes.is_empty() {
-        bail!("this node of {} carries no pictures; `stereod devices` lists those that do", {
-            identity.card
-        });
-    }
-    if device.is_busy() {
-        bail!(with_users(&io::Error::from_raw_os_error(libc::EBUSY), &node));
+        bail!(no_pictures(&card));
     }
     let bus = node
         .file_name()
         .and_then(|name| sysfs::usb_device(Path::new(SYS), &name.to_string_lossy()))
         .map(|usb| usb.bus);
     Ok(Opened { node, bus, modes })
+}
+
+/// Makes sure that the camera that `name` stands for can be used now.
+///
+/// # Errors
+/// As [`open`].
+pub fn check(name: &str) -> anyhow::Result<()> {
+    connect(name).map(|_| ())
+}
+
+/// The node that `name` stands for, opened and found to be free.
+fn connect(name: &str) -> anyhow::Result<(PathBuf, Device, String)> {
+    let node = match Path::new(name).canonicalize() {
+        Ok(node) => node,
+        Err(_) => bail!("no camera there; is it plugged in? `stereod devices` lists the cameras"),
+    };
+    let mut device = Device::open(&node).map_err(|error| anyhow!(with_users(&error, &node)))?;
+    let identity = device.identity().map_err(|error| anyhow!(reason(&error)))?;
+    if !identity.captures {
+        bail!(no_pictures(&identity.card));
+    }
+    if device.is_busy() {
+        bail!(with_users(&io::Error::from_raw_os_error(libc::EBUSY), &node));
+    }
+    Ok((node, device, identity.card))
+}
+
+fn no_pictures(card: &str) -> String {
+    format!("this node of {card} carries no pictures; `stereod devices` lists those that do")
 }
 
 /// Why a node cannot be opened; where it is in use, by whom.
