@@ -11,13 +11,13 @@ use crate::frame::DisparityRange;
 use crate::pair::PairBy;
 use crate::pool::Pool;
 use crate::settings::{
-    self, CameraFormat, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd,
+    self, CameraFormat, Control, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd,
 };
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
 use crate::source::gst::GstOptions;
-use crate::source::v4l2::{Format, Wish};
+use crate::source::v4l2::{Controls, Format, PowerLine, Setting, Wish};
 
 /// Which engine is wanted.
 pub fn engine_choice(kind: EngineKind) -> Choice {
@@ -93,13 +93,15 @@ pub fn view(view: settings::View) -> View {
 }
 
 /// How streams are opened, whose pictures are kept in the pool.
-pub fn stream_options(source: &settings::Source, stop: &Switch, pool: &Pool<u8>) -> GstOptions {
+pub fn stream_options(settings: &Settings, stop: &Switch, pool: &Pool<u8>) -> GstOptions {
+    let source = &settings.source;
     GstOptions {
         pair_by: pair_by(source.pair_by),
         tolerance: source.tolerance(),
         picture_rate: source.picture_rate,
         swap: source.swap,
         cameras: camera_wish(source),
+        controls: controls(&settings.camera),
         stop: stop.clone(),
         pool: pool.clone(),
         ..GstOptions::default()
@@ -118,6 +120,28 @@ fn camera_wish(source: &settings::Source) -> Wish {
         CameraFormat::H264 => Some(Format::H264),
     };
     Wish { size: source.size(), rate: source.rate.value(), format }
+}
+
+/// Exposure and the like.
+fn controls(camera: &settings::Camera) -> Controls {
+    let setting = |control| match control {
+        Control::Keep => Setting::Keep,
+        Control::Auto => Setting::Auto,
+        Control::Value(value) => Setting::Value(value),
+    };
+    Controls {
+        exposure_ms: setting(camera.exposure_ms),
+        gain: setting(camera.gain),
+        white_balance: setting(camera.white_balance),
+        focus: setting(camera.focus),
+        power_line: match camera.power_line {
+            settings::PowerLine::Keep => PowerLine::Keep,
+            settings::PowerLine::Off => PowerLine::Off,
+            settings::PowerLine::Hz50 => PowerLine::Hz50,
+            settings::PowerLine::Hz60 => PowerLine::Hz60,
+            settings::PowerLine::Auto => PowerLine::Auto,
+        },
+    }
 }
 
 /// What makes two frames a pair.

@@ -6,7 +6,7 @@ use gstreamer as gst;
 use super::GstOptions;
 use super::input::Input;
 use super::plane::Layout;
-use crate::source::v4l2::{self, Format, Offer, Pick, Wish};
+use crate::source::v4l2::{self, Controls, Format, Offer, Pick, Wish};
 
 /// The largest picture of an eye that is taken without being asked for, in pixels.
 const LIMIT: (u32, u32) = (1280, 720);
@@ -17,6 +17,7 @@ pub(super) struct Camera {
     /// Its name as it was given.
     pub(super) name: String,
     pub(super) pick: Pick,
+    pub(super) controls: Controls,
 }
 
 /// What the texts of the streams stand for.
@@ -52,7 +53,10 @@ pub(super) fn inputs<const N: usize>(
     for text in texts {
         let pick = if v4l2::is_camera(text) { picks.next() } else { None };
         inputs.push(match pick {
-            Some(pick) => Input::Camera(Camera { name: text.to_owned(), pick }),
+            Some(pick) => {
+                let controls = options.controls;
+                Input::Camera(Camera { name: text.to_owned(), pick, controls })
+            }
             None => Input::parse(text)?,
         });
     }

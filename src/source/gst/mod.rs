@@ -63,6 +63,8 @@ pub struct GstOptions {
     pub swap: bool,
     /// What is wanted of cameras; the size is that of each eye.
     pub cameras: v4l2::Wish,
+    /// Exposure and the like of cameras.
+    pub controls: v4l2::Controls,
     /// Pictures a second of picture patterns.
     pub picture_rate: f64,
     /// How long a stream may take to deliver its first picture.
@@ -80,6 +82,7 @@ impl Default for GstOptions {
             tolerance: None,
             swap: false,
             cameras: v4l2::Wish::default(),
+            controls: v4l2::Controls::default(),
             picture_rate: 30.0,
             patience: Duration::from_secs(15),
             pool: Pool::new(),

@@ -92,7 +92,9 @@ impl Wiring {
     /// A camera, set to what was chosen. Looking at it first gives its absence a better message
     /// than GStreamer's, every time that it is connected.
     fn camera(&self, pipeline: &gst::Pipeline, camera: &Camera) -> anyhow::Result<()> {
-        v4l2::check(&camera.name)?;
+        for complaint in v4l2::prepare(&camera.name, &camera.controls)? {
+            tracing::warn!("{}: {complaint}", camera.name);
+        }
         let source = element("v4l2src")?;
         source.set_property("device", &camera.name);
         let filter = element("capsfilter")?;

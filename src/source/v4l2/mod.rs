@@ -2,6 +2,7 @@
 //! pictures themselves come through GStreamer.
 
 mod choice;
+mod controls;
 mod device;
 mod modes;
 mod sysfs;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, bail};
 
 pub use self::choice::{Choice, Offer, Pick, UsbBus, Wish, choose};
+pub use self::controls::{Controls, PowerLine, Setting};
 pub use self::modes::{Format, Mode, Rate, code_text};
 pub use self::sysfs::UsbDevice;
 pub use self::users::User;
@@ -180,12 +182,14 @@ pub fn open(name: &str) -> anyhow::Result<Opened> {
     Ok(Opened { node, bus, modes })
 }
 
-/// Makes sure that the camera that `name` stands for can be used now.
+/// Makes sure that the camera that `name` stands for can be used now, and sets its controls; what it
+/// cannot do is returned, for the log.
 ///
 /// # Errors
 /// As [`open`].
-pub fn check(name: &str) -> anyhow::Result<()> {
-    connect(name).map(|_| ())
+pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
+    let (_, mut device, _) = connect(name)?;
+    Ok(controls.apply(&mut device))
 }
 
 /// The node that `name` stands for, opened and found to be free.
