@@ -26,6 +26,8 @@ python3 "$tools/make_recording.py" "$both" "$both" "$share/halves" --sizes 640x2
 mkdir "$share/out"
 cp scripts/camera_vm_guest.sh "$share/guest.sh"
 
-SHARE=$share TIMEOUT=${TIMEOUT:-580} "$tools/run.sh" 'bash /host/guest.sh'
+ended=0
+SHARE=$share TIMEOUT=${TIMEOUT:-900} "$tools/run.sh" 'bash /host/guest.sh' || ended=$?
 if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
 python3 scripts/camera_vm_check.py "$share/out"
+exit "$ended"
