@@ -138,7 +138,7 @@ impl Detector {
         let (width, height) = (image.width(), image.height());
         // Every new pixel lies a quarter of a pixel beside an old one.
         let near = |at: usize, size: usize| {
-            let other = if at % 2 == 0 { (at / 2).saturating_sub(1) } else { at / 2 + 1 };
+            let other = if at.is_multiple_of(2) { (at / 2).saturating_sub(1) } else { at / 2 + 1 };
             (at / 2, other.min(size - 1))
         };
         let double = Image::from_fn(2 * width, 2 * height, |x, y| {
