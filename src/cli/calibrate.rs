@@ -15,7 +15,7 @@ Examples:
   stereod calibrate --left-pictures 'left*.png' --right-pictures 'right*.png' \\
                     --board chessboard:9x6 --square 0.025 -o stereo.toml
   stereod calibrate --left left.mp4 --right right.mp4 --board charuco:11x8 --square 0.03 -o stereo.toml
-  stereod calibrate --left 'v4l2src device=/dev/video0' --right 'v4l2src device=/dev/video2' \\
+  stereod calibrate --left /dev/video0 --right /dev/video2 \\
                     --board chessboard:9x6 --square 0.025 -o stereo.toml     live, with a guided window
 
 A chessboard is named by its inner corners, where four squares meet; a ChArUco board by its squares:

@@ -129,7 +129,7 @@ fn videos(
     let control = Control::default();
     signals::stop_on_signals(&control, None)?;
     let spec = StreamSpec::Two { left: args.left.clone(), right: args.right.clone() };
-    let options = convert::stream_options(&settings.source, &control.stop, &Pool::new());
+    let options = convert::stream_options(settings, &control.stop, &Pool::new());
     let mut source = gst::open(&spec, &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;

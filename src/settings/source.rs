@@ -33,6 +33,27 @@ pub enum Pace {
     Fast,
 }
 
+/// Pixel format of cameras.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum CameraFormat {
+    /// What suits the size, the rate and the bus.
+    #[default]
+    Auto,
+    /// 8-bit intensity.
+    Grey,
+    /// Luma plane and chroma.
+    Nv12,
+    /// Luma and chroma in turn.
+    Yuyv,
+    /// Chroma and luma in turn.
+    Uyvy,
+    /// JPEG pictures.
+    Mjpg,
+    /// H.264 video.
+    H264,
+}
+
 /// How streams become pairs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -45,6 +66,14 @@ pub struct Source {
     pub pace: Pace,
     /// Frame rate of numbered pictures, in pictures a second.
     pub picture_rate: f64,
+    /// Whether left and right are exchanged.
+    pub swap: bool,
+    /// Width and height of each eye of cameras in pixels, such as `1280x720`, or `auto`.
+    pub size: String,
+    /// Frames a second of cameras.
+    pub rate: OrAuto,
+    /// Pixel format of cameras.
+    pub format: CameraFormat,
 }
 
 impl Default for Source {
@@ -54,6 +83,10 @@ impl Default for Source {
             tolerance_ms: OrAuto::Auto,
             pace: Pace::Auto,
             picture_rate: 30.0,
+            swap: false,
+            size: "auto".into(),
+            rate: OrAuto::Auto,
+            format: CameraFormat::Auto,
         }
     }
 }
@@ -64,11 +97,26 @@ impl Source {
         self.tolerance_ms.value().map(|ms| Duration::from_secs_f64(ms / 1000.0))
     }
 
+    /// Width and height of each eye of cameras in pixels; `None` where it is chosen.
+    pub fn size(&self) -> Option<(u32, u32)> {
+        let (width, height) = self.size.split_once('x')?;
+        let side = |text: &str| text.parse().ok().filter(|side| (1..=16_384).contains(side));
+        Some((side(width)?, side(height)?))
+    }
+
     pub(super) fn check(&self) -> Result<(), Unfit> {
         if let OrAuto::Value(ms) = self.tolerance_ms
             && !(0.0..=60_000.0).contains(&ms)
         {
             return Err(Unfit::new("tolerance_ms", "`auto` or milliseconds from 0 to 60000"));
+        }
+        if self.size != "auto" && self.size().is_none() {
+            return Err(Unfit::new("size", "`auto` or a width and height such as `1280x720`"));
+        }
+        if let OrAuto::Value(rate) = self.rate
+            && !(0.1..=1000.0).contains(&rate)
+        {
+            return Err(Unfit::new("rate", "`auto` or frames a second from 0.1 to 1000"));
         }
         Unfit::within("picture_rate", self.picture_rate, 0.01..=1000.0)
     }
@@ -83,6 +131,21 @@ mod tests {
         let source = Source { tolerance_ms: OrAuto::Value(2.5), ..Source::default() };
         assert_eq!(source.tolerance(), Some(Duration::from_micros(2500)));
         assert_eq!(Source::default().tolerance(), None);
+    }
+
+    #[test]
+    fn sizes_and_rates_of_cameras() {
+        let of = |size: &str| Source { size: size.into(), ..Source::default() };
+        assert_eq!(of("1280x720").size(), Some((1280, 720)));
+        assert_eq!(of("auto").size(), None);
+        assert_eq!(of("auto").check(), Ok(()));
+        for wrong in ["1280", "0x720", "1280x", "x", "axb", "1280x720x3", ""] {
+            assert_eq!(of(wrong).check().unwrap_err().key, "size", "{wrong}");
+        }
+        for rate in [0.0, -1.0, f64::NAN] {
+            let source = Source { rate: OrAuto::Value(rate), ..Source::default() };
+            assert_eq!(source.check().unwrap_err().key, "rate");
+        }
     }
 
     #[test]

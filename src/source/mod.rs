@@ -3,6 +3,7 @@
 pub mod demo;
 pub mod gst;
 pub mod still;
+pub mod v4l2;
 
 use std::ops::ControlFlow;
 

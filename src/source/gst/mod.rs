@@ -3,6 +3,7 @@
 //!
 //! Each stream has a pipeline of its own, so that trouble in one eye never holds up the other.
 
+mod camera;
 mod input;
 mod message;
 mod pictures;
@@ -21,7 +22,7 @@ use gstreamer::prelude::*;
 use self::input::Input;
 use self::plane::{Layout, Views};
 use self::stream::{CutShort, Picture, Received, Stream};
-use super::{Source, SourceCounts, SourceInfo};
+use super::{Source, SourceCounts, SourceInfo, v4l2};
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
@@ -34,8 +35,8 @@ const TICK: Duration = Duration::from_millis(20);
 const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
 /// Where the two views come from. A stream is a file, a picture pattern (`dir/%06d.png`; every
-/// number that exists is played), a URI, or a fragment of a GStreamer pipeline (with a `!`) that
-/// ends where video comes out, raw or encoded.
+/// number that exists is played), a camera (`/dev/video0`, or a link to it), a URI, or a fragment of
+/// a GStreamer pipeline (with a `!`) that ends where video comes out, raw or encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamSpec {
     /// A stream for each eye.
@@ -58,6 +59,12 @@ pub struct GstOptions {
     pub pair_by: PairBy,
     /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
     pub tolerance: Option<Duration>,
+    /// Whether the eyes are exchanged: what is called left is the right eye's.
+    pub swap: bool,
+    /// What is wanted of cameras; the size is that of each eye.
+    pub cameras: v4l2::Wish,
+    /// Exposure and the like of cameras.
+    pub controls: v4l2::Controls,
     /// Pictures a second of picture patterns.
     pub picture_rate: f64,
     /// How long a stream may take to deliver its first picture.
@@ -73,6 +80,9 @@ impl Default for GstOptions {
         Self {
             pair_by: PairBy::Auto,
             tolerance: None,
+            swap: false,
+            cameras: v4l2::Wish::default(),
+            controls: v4l2::Controls::default(),
             picture_rate: 30.0,
             patience: Duration::from_secs(15),
             pool: Pool::new(),
@@ -94,6 +104,7 @@ pub fn open(spec: &StreamSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
         options.picture_rate
     );
     match spec {
+        StreamSpec::Two { left, right } if options.swap => open_two(right, left, options),
         StreamSpec::Two { left, right } => open_two(left, right, options),
         StreamSpec::SideBySide(stream) => open_halves(stream, Layout::SideBySide, options),
         StreamSpec::TopBottom(stream) => open_halves(stream, Layout::TopBottom, options),
@@ -116,7 +127,7 @@ fn now() -> gst::ClockTime {
 }
 
 fn open_two(left: &str, right: &str, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
-    let (left, right) = (Input::parse(left)?, Input::parse(right)?);
+    let [left, right] = camera::inputs([left, right], Layout::Whole, options)?;
     let (mut short_names, names) =
         ([left.short_name(), right.short_name()], [left.name(), right.name()]);
     if short_names[0] == short_names[1] {
@@ -194,7 +205,7 @@ fn open_halves(
     layout: Layout,
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
-    let input = Input::parse(stream)?;
+    let [input] = camera::inputs([stream], layout, options)?;
     let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
     let timing = own_timing(&input, options.picture_rate);
@@ -210,7 +221,8 @@ fn open_halves(
         live: stream.live(),
         has_truth: false,
     };
-    Ok(Box::new(HalvedStream { info, stream, pairs: 0, last: None, done: false }))
+    let swap = options.swap;
+    Ok(Box::new(HalvedStream { info, stream, swap, pairs: 0, last: None, done: false }))
 }
 
 fn own_timing(input: &Input, rate: f64) -> Option<pictures::Timing> {
@@ -389,6 +401,8 @@ impl Source for TwoStreams {
 struct HalvedStream {
     info: SourceInfo,
     stream: Stream,
+    /// Whether the views are exchanged.
+    swap: bool,
     pairs: u64,
     last: Option<Duration>,
     done: bool,
@@ -429,6 +443,7 @@ impl Source for HalvedStream {
                     timestamp,
                     arrived,
                 }) => {
+                    let (left, right) = if self.swap { (right, left) } else { (left, right) };
                     let sequence = self.pairs;
                     let timestamp = self.time(timestamp);
                     self.pairs += 1;
