@@ -14,7 +14,7 @@ use crate::settings::{self, EngineKind, KernelCache, OrAuto, RangeMode, Settings
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
-use crate::source::gst::GstOptions;
+use crate::source::gst::{GstOptions, Reconnect};
 
 /// Which engine is wanted.
 pub fn engine_choice(kind: EngineKind) -> Choice {
@@ -95,6 +95,12 @@ pub fn stream_options(source: &settings::Source, stop: &Switch, pool: &Pool<u8>)
         pair_by: pair_by(source.pair_by),
         tolerance: source.tolerance(),
         picture_rate: source.picture_rate,
+        reconnect: match source.reconnect {
+            settings::Reconnect::Auto => Reconnect::Auto,
+            settings::Reconnect::On => Reconnect::On,
+            settings::Reconnect::Off => Reconnect::Off,
+        },
+        silence: source.silence(),
         stop: stop.clone(),
         pool: pool.clone(),
         ..GstOptions::default()

@@ -35,7 +35,7 @@ pub use log::Log;
 pub use matching::{CostKind, Matching, P2Kind};
 pub use output::{Output, Stats};
 pub use queue::Queue;
-pub use source::{Pace, PairBy, Source};
+pub use source::{Pace, PairBy, Reconnect, Source};
 pub use values::{OrAuto, OrOff, Unfit};
 pub use window::{AtEnd, View, Window, WindowMode};
 

@@ -33,6 +33,19 @@ pub enum Pace {
     Fast,
 }
 
+/// Which streams are opened again where they end, fail or fall silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconnect {
+    /// Live ones.
+    #[default]
+    Auto,
+    /// URIs and fragments that do not say that they are live, too.
+    On,
+    /// None.
+    Off,
+}
+
 /// How streams become pairs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -45,6 +58,10 @@ pub struct Source {
     pub pace: Pace,
     /// Frame rate of numbered pictures, in pictures a second.
     pub picture_rate: f64,
+    /// Which streams are opened again.
+    pub reconnect: Reconnect,
+    /// How long a live stream may be silent until it counts as lost, in seconds.
+    pub silence_s: OrAuto,
 }
 
 impl Default for Source {
@@ -54,6 +71,8 @@ impl Default for Source {
             tolerance_ms: OrAuto::Auto,
             pace: Pace::Auto,
             picture_rate: 30.0,
+            reconnect: Reconnect::Auto,
+            silence_s: OrAuto::Auto,
         }
     }
 }
@@ -64,11 +83,21 @@ impl Source {
         self.tolerance_ms.value().map(|ms| Duration::from_secs_f64(ms / 1000.0))
     }
 
+    /// How long a live stream may be silent; `None` where the source chooses it.
+    pub fn silence(&self) -> Option<Duration> {
+        self.silence_s.value().map(Duration::from_secs_f64)
+    }
+
     pub(super) fn check(&self) -> Result<(), Unfit> {
         if let OrAuto::Value(ms) = self.tolerance_ms
             && !(0.0..=60_000.0).contains(&ms)
         {
             return Err(Unfit::new("tolerance_ms", "`auto` or milliseconds from 0 to 60000"));
+        }
+        if let OrAuto::Value(seconds) = self.silence_s
+            && !(0.1..=3600.0).contains(&seconds)
+        {
+            return Err(Unfit::new("silence_s", "`auto` or seconds from 0.1 to 3600"));
         }
         Unfit::within("picture_rate", self.picture_rate, 0.01..=1000.0)
     }
@@ -83,6 +112,16 @@ mod tests {
         let source = Source { tolerance_ms: OrAuto::Value(2.5), ..Source::default() };
         assert_eq!(source.tolerance(), Some(Duration::from_micros(2500)));
         assert_eq!(Source::default().tolerance(), None);
+    }
+
+    #[test]
+    fn silence_is_a_time_within_reason() {
+        let source = |seconds| Source { silence_s: OrAuto::Value(seconds), ..Source::default() };
+        assert_eq!(source(0.5).silence(), Some(Duration::from_millis(500)));
+        assert_eq!(source(0.5).check(), Ok(()));
+        for seconds in [0.0, -1.0, 1e9, f64::NAN] {
+            assert_eq!(source(seconds).check().unwrap_err().key, "silence_s");
+        }
     }
 
     #[test]
