@@ -43,7 +43,7 @@ fn drop_cut_pictures(pad: &gst::Pad, state: Arc<EyeState>) {
             has_ends.store(true, Ordering::Relaxed);
         } else if has_ends.load(Ordering::Relaxed) {
             state.note_broken();
-            return gst::PadProbeReturn::Drop;
+            return gst::PadProbeReturn::Handled;
         }
         gst::PadProbeReturn::Ok
     });
