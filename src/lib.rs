@@ -24,4 +24,5 @@ pub mod queue;
 pub mod settings;
 pub mod sink;
 pub mod source;
+pub mod synchronisation;
 pub mod telemetry;
