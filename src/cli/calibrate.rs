@@ -124,8 +124,8 @@ pub struct CalibrateArgs {
     pub print_board: bool,
 
     /// The paper
-    #[arg(long, value_name = "PAGE", default_value = "auto", requires = "print_board")]
-    #[arg(help_heading = "Printing")]
+    #[arg(long, value_name = "PAGE", default_value = "auto", help_heading = "Printing")]
+    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom"])]
     pub page: PageSize,
 
     /// Configuration and logs.

@@ -16,7 +16,7 @@ use crate::settings::{
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
-use crate::source::gst::GstOptions;
+use crate::source::gst::{GstOptions, Reconnect};
 use crate::source::v4l2::{Controls, Format, PowerLine, Setting, Wish};
 
 /// Which engine is wanted.
@@ -102,6 +102,12 @@ pub fn stream_options(settings: &Settings, stop: &Switch, pool: &Pool<u8>) -> Gs
         swap: source.swap,
         cameras: camera_wish(source),
         controls: controls(&settings.camera),
+        reconnect: match source.reconnect {
+            settings::Reconnect::Auto => Reconnect::Auto,
+            settings::Reconnect::On => Reconnect::On,
+            settings::Reconnect::Off => Reconnect::Off,
+        },
+        silence: source.silence(),
         stop: stop.clone(),
         pool: pool.clone(),
         ..GstOptions::default()

@@ -37,7 +37,7 @@ pub use log::Log;
 pub use matching::{CostKind, Matching, P2Kind};
 pub use output::{Output, Stats};
 pub use queue::Queue;
-pub use source::{CameraFormat, Pace, PairBy, Source};
+pub use source::{CameraFormat, Pace, PairBy, Reconnect, Source};
 pub use values::{OrAuto, OrOff, Unfit};
 pub use window::{AtEnd, View, Window, WindowMode};
 

@@ -54,6 +54,19 @@ pub enum CameraFormat {
     H264,
 }
 
+/// Which streams are opened again where they end, fail or fall silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconnect {
+    /// Live ones.
+    #[default]
+    Auto,
+    /// URIs and fragments that do not say that they are live, too.
+    On,
+    /// None.
+    Off,
+}
+
 /// How streams become pairs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -74,6 +87,10 @@ pub struct Source {
     pub rate: OrAuto,
     /// Pixel format of cameras.
     pub format: CameraFormat,
+    /// Which streams are opened again.
+    pub reconnect: Reconnect,
+    /// How long a live stream may be silent until it counts as lost, in seconds.
+    pub silence_s: OrAuto,
 }
 
 impl Default for Source {
@@ -87,6 +104,8 @@ impl Default for Source {
             size: "auto".into(),
             rate: OrAuto::Auto,
             format: CameraFormat::Auto,
+            reconnect: Reconnect::Auto,
+            silence_s: OrAuto::Auto,
         }
     }
 }
@@ -104,6 +123,11 @@ impl Source {
         Some((side(width)?, side(height)?))
     }
 
+    /// How long a live stream may be silent; `None` where the source chooses it.
+    pub fn silence(&self) -> Option<Duration> {
+        self.silence_s.value().map(Duration::from_secs_f64)
+    }
+
     pub(super) fn check(&self) -> Result<(), Unfit> {
         if let OrAuto::Value(ms) = self.tolerance_ms
             && !(0.0..=60_000.0).contains(&ms)
@@ -117,6 +141,11 @@ impl Source {
             && !(0.1..=1000.0).contains(&rate)
         {
             return Err(Unfit::new("rate", "`auto` or frames a second from 0.1 to 1000"));
+        }
+        if let OrAuto::Value(seconds) = self.silence_s
+            && !(0.1..=3600.0).contains(&seconds)
+        {
+            return Err(Unfit::new("silence_s", "`auto` or seconds from 0.1 to 3600"));
         }
         Unfit::within("picture_rate", self.picture_rate, 0.01..=1000.0)
     }
@@ -145,6 +174,16 @@ mod tests {
         for rate in [0.0, -1.0, f64::NAN] {
             let source = Source { rate: OrAuto::Value(rate), ..Source::default() };
             assert_eq!(source.check().unwrap_err().key, "rate");
+        }
+    }
+
+    #[test]
+    fn silence_is_a_time_within_reason() {
+        let source = |seconds| Source { silence_s: OrAuto::Value(seconds), ..Source::default() };
+        assert_eq!(source(0.5).silence(), Some(Duration::from_millis(500)));
+        assert_eq!(source(0.5).check(), Ok(()));
+        for seconds in [0.0, -1.0, 1e9, f64::NAN] {
+            assert_eq!(source(seconds).check().unwrap_err().key, "silence_s");
         }
     }
 
