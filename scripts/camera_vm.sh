@@ -6,18 +6,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
     cat <<'END'
-Usage: scripts/camera_vm.sh TOOLS LEFT RIGHT BOTH
+Usage: scripts/camera_vm.sh TOOLS LEFT RIGHT BOTH [CASE...]
 
 TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
 LEFT   rectified video of the left eye, RIGHT of the right one, BOTH of both side by side
+CASE   any of: list formats swap refusals twins halves vivid (default: all)
 
 Environment: IMG, the machine's image as run.sh takes it; BIN, the program (target/debug/stereod);
 KEEP, a folder for what the runs wrote.
 END
 }
 
-if [[ $# -ne 4 ]]; then usage >&2; exit 2; fi
+if [[ $# -lt 4 ]]; then usage >&2; exit 2; fi
 tools=$1 left=$2 right=$3 both=$4
+shift 4
+if [[ $# -eq 0 ]]; then set -- list formats swap refusals twins halves vivid; fi
 share=$(mktemp -d)
 trap 'rm -rf "$share"' EXIT
 strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
@@ -27,7 +30,7 @@ mkdir "$share/out"
 cp scripts/camera_vm_guest.sh "$share/guest.sh"
 
 ended=0
-SHARE=$share TIMEOUT=${TIMEOUT:-900} "$tools/run.sh" 'bash /host/guest.sh' || ended=$?
+SHARE=$share TIMEOUT=${TIMEOUT:-900} "$tools/run.sh" "bash /host/guest.sh $*" || ended=$?
 if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
-python3 scripts/camera_vm_check.py "$share/out"
+python3 scripts/camera_vm_check.py "$share/out" "$@"
 exit "$ended"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2317 # the cases are called by their names
 # Runs in the machine of camera_vm.sh: what each run says and how it ends goes into /host/out.
 out=/host/out
 # Emulated processors are slow: what is tried is the cameras, not the matcher.
@@ -31,57 +32,83 @@ end() {
 node() { readlink -f "$1"; }
 
 cp /host/stereod /tmp/stereod
-try none /tmp/stereod devices
-start /host/rec
-try devices /tmp/stereod devices
-try devices_json /tmp/stereod devices --json
-left_path=$(find /dev/v4l/by-path -lname "*/$(basename "$(node "$L")")" | head -1)
-right_path=$(find /dev/v4l/by-path -lname "*/$(basename "$(node "$R")")" | head -1)
-play auto 15 "${unwatched[@]}" --left "$(node "$L")" --right "$right_path"
-for format in grey yuyv mjpg; do
-    play "${format}_320x240" 60 "${unwatched[@]}" --left "$L" --right "$R" --format "$format" --size 320x240
-    play "${format}_640x480" 15 "${unwatched[@]}" --left "$L" --right "$R" --format "$format" --size 640x480 --rate 15
-done
-play swap 150 --left "$L" --right "$R" --size 320x240 --rate 15 --swap
-play unswapped 150 --left "$L" --right "$R" --size 320x240 --rate 15
-play missing 5 --left /dev/video77 --right "$R"
-play same 5 --left "$L" --right "$left_path"
-play metadata 5 --left "${L%0}1" --right "$R"
-play unoffered 5 --left "$L" --right "$R" --size 800x600
-v4l2-ctl -d "$L" --stream-mmap --stream-to=/dev/null >/dev/null 2>&1 &
-holder=$!
-sleep 2
-try busy_devices /tmp/stereod devices
-play busy 5 --left "$L" --right "$R"
-kill "$holder"
-wait "$holder" 2>/dev/null
-chmod 755 /tmp/stereod
-try forbidden setpriv --reuid 65534 --regid 65534 --clear-groups \
-    /tmp/stereod run "${small[@]}" --left "$L" --right "$R" --frames 5
-end
+# Names of both cameras by their ports.
+by_path() { find /dev/v4l/by-path -lname "*/$(basename "$(node "$1")")" | head -1; }
 
+list() {
+    try none /tmp/stereod devices
+    start /host/rec
+    try devices /tmp/stereod devices
+    try devices_json /tmp/stereod devices --json
+    end
+}
+formats() {
+    local format
+    start /host/rec
+    play auto 15 "${unwatched[@]}" --left "$(node "$L")" --right "$(by_path "$R")"
+    for format in grey yuyv mjpg; do
+        play "${format}_320x240" 60 "${unwatched[@]}" --left "$L" --right "$R" --format "$format" --size 320x240
+        play "${format}_640x480" 15 "${unwatched[@]}" --left "$L" --right "$R" --format "$format" --size 640x480 --rate 15
+    done
+    end
+}
+swap() {
+    start /host/rec
+    play swap 150 --left "$L" --right "$R" --size 320x240 --rate 15 --swap
+    play unswapped 150 --left "$L" --right "$R" --size 320x240 --rate 15
+    end
+}
+refusals() {
+    local holder
+    start /host/rec
+    play missing 5 --left /dev/video77 --right "$R"
+    play same 5 --left "$L" --right "$(by_path "$L")"
+    play metadata 5 --left "${L%0}1" --right "$R"
+    play unoffered 5 --left "$L" --right "$R" --size 800x600
+    v4l2-ctl -d "$L" --stream-mmap --stream-to=/dev/null >/dev/null 2>&1 &
+    holder=$!
+    sleep 2
+    try busy_devices /tmp/stereod devices
+    play busy 5 --left "$L" --right "$R"
+    kill "$holder"
+    wait "$holder" 2>/dev/null
+    chmod 755 /tmp/stereod
+    try forbidden setpriv --reuid 65534 --regid 65534 --clear-groups \
+        /tmp/stereod run "${small[@]}" --left "$L" --right "$R" --frames 5
+    end
+}
 # Make, model and serial number alike: only the port tells the cameras apart.
-LEFT="-s SAME -n Twin" RIGHT="-s SAME -n Twin" FMTS=grey SIZES=320x240 start /host/rec
-try twins /tmp/stereod devices
-play twins_run 60 "${unwatched[@]}" --left "$left_path" --right "$right_path"
-end
-
-SIZES=640x240 FMTS="grey mjpg" FPS=30 start /host/halves
-play halves 60 "${unwatched[@]}" --side-by-side "$L"
-play halves_size 30 "${unwatched[@]}" --side-by-side "$L" --size 320x240 --format mjpg
-end
-
+twins() {
+    local port
+    LEFT="-s SAME -n Twin" RIGHT="-s SAME -n Twin" FMTS=grey SIZES=320x240 start /host/rec
+    try twins /tmp/stereod devices
+    # Their ports are those of the cameras before them.
+    port=/dev/v4l/by-path/platform-vhci_hcd.0-usb-0
+    play twins_run 60 "${unwatched[@]}" --left "$port:1:1.0-video-index0" --right "$port:2:1.0-video-index0"
+    end
+}
+halves() {
+    SIZES=640x240 FMTS="grey mjpg" FPS=30 start /host/halves
+    play halves 60 "${unwatched[@]}" --side-by-side "$L"
+    play halves_size 30 "${unwatched[@]}" --side-by-side "$L" --size 320x240 --format mjpg
+    end
+}
 # The kernel's test camera has more formats, and controls.
-modprobe vivid n_devs=1 node_types=0x1 2>/dev/null
-udevadm settle
-vivid=$(grep -l vivid /sys/class/video4linux/video*/name | head -1)
-vivid=/dev/$(basename "$(dirname "$vivid")")
-try vivid_devices /tmp/stereod devices
-for format in nv12 uyvy; do
-    play "vivid_$format" 20 "${unwatched[@]}" --side-by-side "$vivid" --format "$format" --size 160x180 --rate 25
-done
-play vivid_controls 20 "${unwatched[@]}" --side-by-side "$vivid" --size 160x180 --set camera.gain=100000 \
-    --set camera.focus=3
-play vivid_set 20 "${unwatched[@]}" --side-by-side "$vivid" --size 160x180 --set camera.gain=77
-try vivid_gain v4l2-ctl -d "$vivid" -C gain
+vivid() {
+    local vivid format
+    modprobe vivid n_devs=1 node_types=0x1 2>/dev/null
+    udevadm settle
+    vivid=$(grep -l vivid /sys/class/video4linux/video*/name | head -1)
+    vivid=/dev/$(basename "$(dirname "$vivid")")
+    try vivid_devices /tmp/stereod devices
+    for format in nv12 uyvy; do
+        play "vivid_$format" 20 "${unwatched[@]}" --side-by-side "$vivid" --format "$format" --size 160x180 --rate 25
+    done
+    play vivid_controls 20 "${unwatched[@]}" --side-by-side "$vivid" --size 160x180 --set camera.gain=100000 \
+        --set camera.focus=3
+    play vivid_set 20 "${unwatched[@]}" --side-by-side "$vivid" --size 160x180 --set camera.gain=77
+    try vivid_gain v4l2-ctl -d "$vivid" -C gain
+}
+
+for case in "$@"; do "$case"; done
 exit 0
