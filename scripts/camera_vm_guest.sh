@@ -11,7 +11,7 @@ unwatched=(--set alignment.check=false)
 try() {
     local name=$1
     shift
-    timeout 60 "$@" >"$out/$name.out" 2>"$out/$name.log" </dev/null
+    timeout 120 "$@" >"$out/$name.out" 2>"$out/$name.log" </dev/null
     echo $? >"$out/$name.rc"
     echo "guest: $name: $(cat "$out/$name.rc"), up $(cut -d' ' -f1 /proc/uptime) s"
 }

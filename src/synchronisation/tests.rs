@@ -29,7 +29,7 @@ impl Camera {
     }
 
     fn frame(&mut self) -> Duration {
-        if self.drops > 0 && self.random() % self.drops == 0 {
+        if self.drops > 0 && self.random().is_multiple_of(self.drops) {
             self.next += 1;
         }
         let late = self.jitter * (self.random() % 1001) as f64 / 1000.0;

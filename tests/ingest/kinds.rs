@@ -127,6 +127,38 @@ fn one_stream_may_hold_both_views() {
     }
 }
 
+#[test]
+fn swap_exchanges_the_eyes() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, picture: &dyn Fn(u8) -> Image| {
+        let pictures: Vec<_> =
+            steady(4, 20, Duration::ZERO).into_iter().map(|(n, time)| (picture(n), time)).collect();
+        let path = folder.path().join(name);
+        videos::write(&path, &pictures, 20, videos::H264_MP4);
+        path
+    };
+    let left = write("left.mp4", &|n| videos::picture(Eye::Left, n));
+    let right = write("right.mp4", &|n| videos::picture(Eye::Right, n));
+    let beside = write("beside.mp4", &|n| videos::joined(n, true)).display().to_string();
+    let above = write("above.mp4", &|n| videos::joined(n, false)).display().to_string();
+    for spec in [two(left, right), StreamSpec::SideBySide(beside), StreamSpec::TopBottom(above)] {
+        for swap in [false, true] {
+            let mut source = open(&spec, &GstOptions { swap, ..options() }).unwrap();
+            let expected = if swap { (Eye::Right, Eye::Left) } else { (Eye::Left, Eye::Right) };
+            let mut numbers = Vec::new();
+            source
+                .run(&Switch::default(), &mut |pair, _| {
+                    let (left, right) = (videos::read(&pair.left), videos::read(&pair.right));
+                    assert_eq!((left.0, right.0), expected, "{spec:?}");
+                    numbers.push((left.1, right.1));
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            assert_eq!(numbers, same(0..4), "{spec:?}");
+        }
+    }
+}
+
 /// Writes numbered pictures of both eyes and gives their patterns.
 fn numbered(folder: &Path, encoder: &str, kind: &str, left: &[u8], right: &[u8]) -> StreamSpec {
     let mut patterns =
