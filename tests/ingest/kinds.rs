@@ -137,8 +137,8 @@ fn swap_exchanges_the_eyes() {
         videos::write(&path, &pictures, 20, videos::H264_MP4);
         path
     };
-    let left = write("left.mp4", &|n| videos::picture(Eye::Left, n));
-    let right = write("right.mp4", &|n| videos::picture(Eye::Right, n));
+    let left = write("left.mp4", &|n| videos::view(Eye::Left, n));
+    let right = write("right.mp4", &|n| videos::view(Eye::Right, n));
     let beside = write("beside.mp4", &|n| videos::joined(n, true)).display().to_string();
     let above = write("above.mp4", &|n| videos::joined(n, false)).display().to_string();
     for spec in [two(left, right), StreamSpec::SideBySide(beside), StreamSpec::TopBottom(above)] {
