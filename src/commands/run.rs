@@ -1,5 +1,6 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
+mod observe;
 pub(super) mod parts;
 mod statistics;
 mod watch;
@@ -20,6 +21,7 @@ use crate::sink::files;
 use crate::sink::window::{Remote, Window, WindowSink};
 use crate::source::SourceInfo;
 use crate::telemetry::progress::Progress;
+use observe::Observer;
 use statistics::Statistics;
 use watch::Watch;
 
@@ -38,6 +40,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let window = connect_window(settings.window.mode)?;
     let remote = window.as_ref().map(Window::remote);
     signals::stop_on_signals(&control, remote.clone())?;
+    let listener = observe::listen(&settings.metrics)?;
 
     // In this order, so that earlier output is intact where the input cannot be opened.
     let endless_demo = window.is_some()
@@ -63,6 +66,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
     let alignment = parts::watch_alignment(&loaded, &rig, &mut sinks)?;
+    let vitals = observe::watch_vitals(&settings.metrics, &mut sinks);
     if let Some(remote) = &remote {
         sinks.push(Box::new(WindowSink::new(remote.clone())));
     }
@@ -83,6 +87,17 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         },
     };
     let running = pipeline::start(plan, control.clone(), progress.clone())?;
+    let observer = Arc::new(Observer {
+        info: info.clone(),
+        engine: engine_name.clone(),
+        progress: progress.clone(),
+        control: control.clone(),
+        alignment: alignment.clone(),
+        vitals,
+        counters: running.counters(),
+        patience: settings.metrics.unhealthy(),
+    });
+    let _metrics = observe::serve(listener, &observer)?;
 
     let report = {
         let (loaded, info, progress) = (loaded.clone(), info.clone(), progress.clone());

@@ -13,6 +13,7 @@ mod layers;
 mod locate;
 mod log;
 mod matching;
+mod metrics;
 mod output;
 mod print;
 mod queue;
@@ -33,6 +34,7 @@ pub use layers::{Error, Layers, Loaded, Origin};
 pub use locate::{Places, config_file};
 pub use log::Log;
 pub use matching::{CostKind, Matching, P2Kind};
+pub use metrics::Metrics;
 pub use output::{Output, Stats};
 pub use queue::Queue;
 pub use source::{Pace, PairBy, Source};
@@ -57,6 +59,7 @@ pub struct Settings {
     pub alignment: Alignment,
     pub colour: Colour,
     pub window: Window,
+    pub metrics: Metrics,
     pub log: Log,
 }
 
@@ -78,6 +81,7 @@ impl Settings {
         self.alignment.check().map_err(of("alignment"))?;
         self.colour.check().map_err(of("colour"))?;
         self.window.check().map_err(of("window"))?;
+        self.metrics.check().map_err(of("metrics"))?;
         self.log.check().map_err(of("log"))
     }
 }

@@ -4,6 +4,7 @@
 mod bad_input;
 mod end_to_end;
 mod endings;
+mod metrics;
 mod rigs;
 #[path = "../sinks/support.rs"]
 #[allow(dead_code, reason = "only the decoding half is used here")]
