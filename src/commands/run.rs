@@ -2,6 +2,7 @@
 
 mod observe;
 pub(super) mod parts;
+mod service;
 mod statistics;
 mod watch;
 
@@ -9,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rig::Cameras;
 use super::{Error, convert, load, print, signals};
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, SourceChoice};
 use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Outcome, Plan};
 use crate::pool::Pool;
-use crate::settings::{AtEnd, Origin, Pace, Settings, Stats, WindowMode};
+use crate::settings::{self, AtEnd, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::state_of;
 use crate::sink::files;
@@ -22,6 +23,7 @@ use crate::sink::window::{Remote, Window, WindowSink};
 use crate::source::SourceInfo;
 use crate::telemetry::progress::Progress;
 use observe::Observer;
+use service::Service;
 use statistics::Statistics;
 use watch::Watch;
 
@@ -32,7 +34,11 @@ use watch::Watch;
 pub fn run(args: RunArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
-    let choice = args.source.choice().ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    let choice = args.source.choice().or_else(|| configured(&settings.source));
+    if args.source.choice().is_none() {
+        settings.source.complete().map_err(Error::usage)?;
+    }
+    let choice = choice.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
     let cameras = Cameras::read(settings)?;
 
@@ -97,6 +103,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         counters: running.counters(),
         patience: settings.metrics.unhealthy(),
     });
+    let service = Service::ready(observer.clone());
     let _metrics = observe::serve(listener, &observer)?;
 
     let report = {
@@ -107,7 +114,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         let (remote, control) = (remote.clone(), control.clone());
         move || {
             let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone())
-                .with_alignment(alignment.clone());
+                .with_alignment(alignment.clone())
+                .with_service(service);
             let outcome = watch.until_finished(running, &progress);
             let mut statistics =
                 account(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
@@ -134,6 +142,15 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         Some(error) => Err(error.into()),
         None => written,
     }
+}
+
+/// The source that the configuration names, if any.
+fn configured(source: &settings::Source) -> Option<SourceChoice> {
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let pair = text(&source.left).zip(text(&source.right));
+    pair.map(|(left, right)| SourceChoice::Pair { left, right })
+        .or_else(|| text(&source.side_by_side).map(SourceChoice::SideBySide))
+        .or_else(|| text(&source.top_bottom).map(SourceChoice::TopBottom))
 }
 
 /// A window where there is a display and one is wanted.
