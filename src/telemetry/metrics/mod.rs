@@ -173,15 +173,19 @@ impl Page<'_> {
 
     fn pictures(&mut self, reading: &Reading) -> fmt::Result {
         for (name, help, times) in [
-            ("stereod_latency", "From a pair's arrival to its disparity", &reading.latency),
-            ("stereod_engine", "From the engine's taking a pair to its map", &reading.engine_time),
-            ("stereod_device", "How long a device computed a pair", &reading.device_time),
-            ("stereod_skew", "Capture times of the eyes of a pair apart", &reading.skew),
+            ("stereod_latency_seconds", "From a pair's arrival to its disparity", &reading.latency),
+            (
+                "stereod_engine_seconds",
+                "From the engine's taking a pair to its map",
+                &reading.engine_time,
+            ),
+            ("stereod_device_seconds", "How long a device computed a pair", &reading.device_time),
+            ("stereod_skew_seconds", "Capture times of the eyes of a pair apart", &reading.skew),
         ] {
             let Some(times) = times else { continue };
-            let unit = Unit::Seconds;
+            // Without a unit beside the one in the name: not every reader takes one here.
             self.0
-                .encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?
+                .encode_descriptor(name, help, None, MetricType::Histogram)?
                 .encode_histogram::<NoLabelSet>(times.sum, times.count, &times.classes, None)?;
         }
         if let Some(share) = reading.valid_share {
