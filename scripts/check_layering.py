@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 DATA = {"frame", "pool", "control"}
-STAGES = DATA | {"pair", "calibration", "matching", "alignment"}
+STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
 # What each module of src/ may name besides itself. A new module needs a line here.
@@ -20,6 +20,7 @@ MAY_KNOW = {
     "control": set(),
     "frame": {"pool"},
     "pair": DATA,
+    "synchronisation": DATA,
     "calibration": DATA,
     "matching": DATA,
     "alignment": DATA,

@@ -64,7 +64,7 @@ pub enum Command {
     Rectify(Box<RectifyArgs>),
     /// Show a calibration, or write it in another format
     Calibration(CalibrationArgs),
-    /// List what can compute on this machine
+    /// List what can compute on this machine, and its cameras
     #[command(after_help = DEVICES_EXAMPLES)]
     Devices(DevicesArgs),
     /// Print or check the settings
@@ -83,8 +83,7 @@ Examples:
   stereod run --left left.mp4 --right right.mp4           two videos, in a window
   stereod run --side-by-side both.mkv --headless --record disparity.mkv --preview preview.mp4
   stereod run --left 'left/%06d.png' --right 'right/%06d.png' --pictures out/
-  stereod run --left 'v4l2src device=/dev/video0 ! videoconvert' \\
-              --right 'v4l2src device=/dev/video2 ! videoconvert'
+  stereod run --left /dev/video0 --right /dev/video2      two cameras (`stereod devices` lists them)
   stereod run --left raw0.mp4 --right raw1.mp4 --calibration rig.toml --depth --record depth.mkv
 
 Recorded files are matched completely: an output that is slow slows the job and loses nothing.
@@ -113,7 +112,9 @@ Examples:
   stereod run --demo --engine cuda --device 1
 
 A CUDA device needs compute capability 7.5 or newer, a driver for CUDA 12 or newer, and CUDA's
-run-time compiler (libnvrtc). Where one is missing, the reason is printed.";
+run-time compiler (libnvrtc). Where one is missing, the reason is printed.
+Cameras are named by the port that they are plugged into: put that name into a configuration, so that
+left and right stay what they are.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

@@ -136,6 +136,11 @@ pub enum Eye {
     Right,
 }
 
+impl Eye {
+    /// Both, in the order in which pairs of things of the eyes stand.
+    pub const BOTH: [Eye; 2] = [Eye::Left, Eye::Right];
+}
+
 impl std::fmt::Display for Eye {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

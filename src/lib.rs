@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! left  ── GStreamer ── appsink ─┐
-//!                                ├─ pair ─▶ [bounded lock-free link] ─▶ engine: match ▶ refine ─▶ fan-out ─▶ window
-//! right ── GStreamer ── appsink ─┘          (live: oldest dropped and                               │  ├▶ recorder (16-bit lossless video)
-//!                                            counted; files: blocks)                                │  ├▶ preview video, pictures
-//!                                                                                                   └▶ statistics
+//!                                ├─ pair ─▶ [bounded lock-free link] ─▶ engine: rectify ▶ match ▶ refine ─▶ fan-out ─▶ window
+//! right ── GStreamer ── appsink ─┘          (live: oldest dropped and                                         │  ├▶ recorder (16-bit lossless video)
+//!                                            counted; files: blocks)                                          │  ├▶ preview video, pictures
+//!                                                                                                             └▶ alignment, statistics
 //! ```
 
 pub mod alignment;
@@ -24,4 +24,5 @@ pub mod queue;
 pub mod settings;
 pub mod sink;
 pub mod source;
+pub mod synchronisation;
 pub mod telemetry;

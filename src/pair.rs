@@ -117,6 +117,15 @@ impl Pairer {
         side.unpaired += frames;
     }
 
+    /// Says that `eye` is lost for now: frames of the other one that wait for it have no partner.
+    /// Take the pairs that are there first.
+    pub fn abandon(&mut self, eye: Eye) {
+        let waiting = self.side_mut(opposite(eye));
+        while !waiting.waiting.is_empty() {
+            waiting.drop_first();
+        }
+    }
+
     /// Says that `eye` has no more frames.
     pub fn finish(&mut self, eye: Eye) {
         self.side_mut(eye).finished = true;

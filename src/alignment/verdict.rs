@@ -131,7 +131,7 @@ impl Limits {
             }
             (Verdict::Swapped, Some(seen)) => format!(
                 "left and right seem to be exchanged (the median disparity is {:.1} px): exchange \
-                 the two inputs",
+                 the two inputs (--swap)",
                 seen.disparity_px
             ),
             (Verdict::NotRectified, Some(seen)) => {
@@ -233,7 +233,7 @@ mod tests {
         assert!(text(limits, Verdict::NotRectified).contains("--calibration FILE"));
         let misfit = text(calibrated, Verdict::NotRectified);
         assert!(misfit.contains("calibration does not fit") && !misfit.contains("--calibration"));
-        assert!(text(limits, Verdict::Swapped).contains("exchange the two inputs"));
+        assert!(text(limits, Verdict::Swapped).contains("exchange the two inputs (--swap)"));
         assert!(text(limits, Verdict::Good).contains("agree within 3.2 px"));
         for verdict in [Verdict::Unsure, Verdict::Good, Verdict::NotRectified] {
             assert!(limits.describe(verdict, None).contains("too little"));

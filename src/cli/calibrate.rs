@@ -15,7 +15,7 @@ Examples:
   stereod calibrate --left-pictures 'left*.png' --right-pictures 'right*.png' \\
                     --board chessboard:9x6 --square 0.025 -o stereo.toml
   stereod calibrate --left left.mp4 --right right.mp4 --board charuco:11x8 --square 0.03 -o stereo.toml
-  stereod calibrate --left 'v4l2src device=/dev/video0' --right 'v4l2src device=/dev/video2' \\
+  stereod calibrate --left /dev/video0 --right /dev/video2 \\
                     --board chessboard:9x6 --square 0.025 -o stereo.toml     live, with a guided window
 
 A chessboard is named by its inner corners, where four squares meet; a ChArUco board by its squares:
@@ -124,8 +124,8 @@ pub struct CalibrateArgs {
     pub print_board: bool,
 
     /// The paper
-    #[arg(long, value_name = "PAGE", default_value = "auto", requires = "print_board")]
-    #[arg(help_heading = "Printing")]
+    #[arg(long, value_name = "PAGE", default_value = "auto", help_heading = "Printing")]
+    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom"])]
     pub page: PageSize,
 
     /// Configuration and logs.

@@ -3,7 +3,7 @@
 use clap::{Args, ValueHint};
 
 use super::flags::{FlagLayer, Size};
-use crate::settings::OrAuto;
+use crate::settings::{CameraFormat, OrAuto};
 
 /// What `run` says when it is not told where pairs come from.
 pub const NO_SOURCE: &str = "\
@@ -14,14 +14,16 @@ pub const NO_SOURCE: &str = "\
   --left LEFT --right RIGHT         one stream for each eye
       stereod run --left left.mp4 --right right.mp4
       stereod run --left 'left/%06d.png' --right 'right/%06d.png'
+      stereod run --left /dev/video0 --right /dev/video2
       stereod run --left rtsp://host/left --right rtsp://host/right
-      stereod run --left 'v4l2src device=/dev/video0 ! image/jpeg ! jpegdec' --right '...'
   --side-by-side BOTH               one stream with the left eye in its left half
       stereod run --side-by-side both.mp4
+      stereod run --side-by-side /dev/video0
   --top-bottom BOTH                 one stream with the left eye in its upper half
       stereod run --top-bottom both.mkv
 
-Each of them may be a video, numbered pictures, a URI, or a GStreamer source (anything with `!`).
+Each of them may be a video, numbered pictures, a camera (`stereod devices` lists them), a URI, or a
+GStreamer source (anything with `!`).
 In the configuration file they are `left`, `right`, `side_by_side` and `top_bottom` of [source].
 See `stereod run --help` for outputs and settings.";
 
@@ -33,8 +35,8 @@ pub struct SourceArgs {
     #[arg(long, conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     pub demo: bool,
 
-    /// Left eye: a video, a picture pattern (left/%06d.png), a URI, or a GStreamer source
-    /// (anything with `!`)
+    /// Left eye: a video, a picture pattern (left/%06d.png), a camera (/dev/video0), a URI, or a
+    /// GStreamer source (anything with `!`)
     #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
     pub left: Option<String>,
@@ -52,6 +54,22 @@ pub struct SourceArgs {
     /// One stream that holds the left eye in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
     pub top_bottom: Option<String>,
+
+    /// Exchange the eyes: the left input is the right eye
+    #[arg(long, conflicts_with = "demo")]
+    pub swap: bool,
+
+    /// Width and height of each eye of cameras in pixels
+    #[arg(long, value_name = "WxH", conflicts_with = "demo")]
+    pub size: Option<Size>,
+
+    /// Frames a second of cameras, or `auto`
+    #[arg(long, value_name = "N", conflicts_with = "demo")]
+    pub rate: Option<OrAuto>,
+
+    /// Pixel format of cameras
+    #[arg(long, value_name = "FORMAT", ignore_case = true, conflicts_with = "demo")]
+    pub format: Option<CameraFormat>,
 
     /// Stop after this many pairs; 0 goes on to the end (the demo scene then has none)
     #[arg(long, value_name = "N")]
@@ -116,6 +134,10 @@ impl SourceArgs {
         if self.tolerance == Some(OrAuto::Auto) {
             layer.put("source", "tolerance_ms", "--tolerance", Some("auto"));
         }
+        layer.put("source", "swap", "--swap", self.swap.then_some(true));
+        layer.put("source", "size", "--size", self.size.map(|size| size.to_string()));
+        layer.put_auto("source", "rate", "--rate", self.rate);
+        layer.put_name("source", "format", "--format", self.format);
         layer.put_whole("demo", "width", "--demo-size", self.demo_size.map(|size| size.width));
         layer.put_whole("demo", "height", "--demo-size", self.demo_size.map(|size| size.height));
         layer.put_whole("demo", "seed", "--seed", self.seed);
@@ -166,6 +188,10 @@ mod tests {
             "--side-by-side a --top-bottom b",
             "--demo --demo",
             "--side-by-side a --seed 3",
+            "--demo --swap",
+            "--side-by-side a --size 640",
+            "--side-by-side a --rate soon",
+            "--side-by-side a --format rgb",
             "--demo --demo-size 640",
             "--demo --demo-size 0x480",
             "--demo --seed -1",
@@ -183,6 +209,17 @@ mod tests {
         let demo = layer.over(Layers::new()).finish().unwrap().settings.demo;
         assert_eq!((demo.width, demo.height, demo.seed, demo.frames), (320, 200, 9, 12));
         assert_eq!(args.limit(), Some(12));
+    }
+
+    #[test]
+    fn camera_flags_become_settings() {
+        let args = parse("--left a --right b --swap --size 640x480 --rate 15 --format MJPG");
+        let mut layer = FlagLayer::default();
+        args.unwrap().lay(&mut layer);
+        let source = layer.over(Layers::new()).finish().unwrap().settings.source;
+        assert!(source.swap);
+        assert_eq!(source.size(), Some((640, 480)));
+        assert_eq!((source.rate, source.format), (OrAuto::Value(15.0), CameraFormat::Mjpg));
     }
 
     #[test]

@@ -10,11 +10,14 @@ use crate::engine::{Choice, Options};
 use crate::frame::DisparityRange;
 use crate::pair::PairBy;
 use crate::pool::Pool;
-use crate::settings::{self, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd};
+use crate::settings::{
+    self, CameraFormat, Control, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd,
+};
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
-use crate::source::gst::GstOptions;
+use crate::source::gst::{GstOptions, Reconnect};
+use crate::source::v4l2::{Controls, Format, PowerLine, Setting, Wish};
 
 /// Which engine is wanted.
 pub fn engine_choice(kind: EngineKind) -> Choice {
@@ -90,14 +93,60 @@ pub fn view(view: settings::View) -> View {
 }
 
 /// How streams are opened, whose pictures are kept in the pool.
-pub fn stream_options(source: &settings::Source, stop: &Switch, pool: &Pool<u8>) -> GstOptions {
+pub fn stream_options(settings: &Settings, stop: &Switch, pool: &Pool<u8>) -> GstOptions {
+    let source = &settings.source;
     GstOptions {
         pair_by: pair_by(source.pair_by),
         tolerance: source.tolerance(),
         picture_rate: source.picture_rate,
+        swap: source.swap,
+        cameras: camera_wish(source),
+        controls: controls(&settings.camera),
+        reconnect: match source.reconnect {
+            settings::Reconnect::Auto => Reconnect::Auto,
+            settings::Reconnect::On => Reconnect::On,
+            settings::Reconnect::Off => Reconnect::Off,
+        },
+        silence: source.silence(),
         stop: stop.clone(),
         pool: pool.clone(),
         ..GstOptions::default()
+    }
+}
+
+/// What is wanted of cameras.
+fn camera_wish(source: &settings::Source) -> Wish {
+    let format = match source.format {
+        CameraFormat::Auto => None,
+        CameraFormat::Grey => Some(Format::Grey),
+        CameraFormat::Nv12 => Some(Format::Nv12),
+        CameraFormat::Yuyv => Some(Format::Yuyv),
+        CameraFormat::Uyvy => Some(Format::Uyvy),
+        CameraFormat::Mjpg => Some(Format::Mjpg),
+        CameraFormat::H264 => Some(Format::H264),
+    };
+    Wish { size: source.size(), rate: source.rate.value(), format }
+}
+
+/// Exposure and the like.
+fn controls(camera: &settings::Camera) -> Controls {
+    let setting = |control| match control {
+        Control::Keep => Setting::Keep,
+        Control::Auto => Setting::Auto,
+        Control::Value(value) => Setting::Value(value),
+    };
+    Controls {
+        exposure_ms: setting(camera.exposure_ms),
+        gain: setting(camera.gain),
+        white_balance: setting(camera.white_balance),
+        focus: setting(camera.focus),
+        power_line: match camera.power_line {
+            settings::PowerLine::Keep => PowerLine::Keep,
+            settings::PowerLine::Off => PowerLine::Off,
+            settings::PowerLine::Hz50 => PowerLine::Hz50,
+            settings::PowerLine::Hz60 => PowerLine::Hz60,
+            settings::PowerLine::Auto => PowerLine::Auto,
+        },
     }
 }
 

@@ -1,4 +1,6 @@
-//! `stereod devices`: what can compute on this machine.
+//! `stereod devices`: what can compute on this machine, and its cameras.
+
+mod cameras;
 
 use std::fmt::Write;
 
@@ -9,6 +11,7 @@ use crate::cli::{DevicesArgs, FlagLayer};
 use crate::engine::Engine;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
+use crate::source::v4l2;
 
 /// A CUDA device and how it is now.
 struct Listed {
@@ -30,10 +33,14 @@ pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let devices = cuda::list().map(|devices| devices.into_iter().map(look_at).collect());
     let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);
     let driver = cuda::driver_version();
+    let found = v4l2::list();
     if args.json {
-        return print(format!("{}\n", as_json(&driver, &nvrtc, &devices, &cpu)));
+        let mut all = as_json(&driver, &nvrtc, &devices, &cpu);
+        all["cameras"] = cameras::as_json(&found);
+        return print(format!("{all}\n"));
     }
-    print(as_text(&driver, &nvrtc, &devices, &cpu))
+    let engines = as_text(&driver, &nvrtc, &devices, &cpu);
+    print(format!("{engines}{}", cameras::as_text(&found)))
 }
 
 fn look_at(device: DeviceInfo) -> Listed {

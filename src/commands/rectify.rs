@@ -23,8 +23,6 @@ use crate::sink::video::{GreyVideo, GreyVideoOptions};
 use crate::source::gst::{self, StreamSpec};
 use crate::source::still::{read_colours, read_still};
 
-const EYES: [Eye; 2] = [Eye::Left, Eye::Right];
-
 /// Runs the command.
 ///
 /// # Errors
@@ -51,7 +49,7 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
             )));
         }
     };
-    let outputs = EYES.map(|eye| args.output.join(format!("{eye}.{extension}")));
+    let outputs = Eye::BOTH.map(|eye| args.output.join(format!("{eye}.{extension}")));
     for output in &outputs {
         files::refuse_input(output, inputs.map(Path::new)).map_err(Error::Usage)?;
     }
@@ -101,7 +99,7 @@ fn stills(
     let rectifier = rectifier(cameras, left)?;
     let (width, height) = rectifier.size();
     make_folder(folder)?;
-    for (i, eye) in EYES.into_iter().enumerate() {
+    for (i, eye) in Eye::BOTH.into_iter().enumerate() {
         let rectified = |picture: &Image| {
             let mut pixels = vec![0; width * height];
             rectifier.map(eye).apply(picture, &mut pixels);
@@ -131,7 +129,7 @@ fn videos(
     let control = Control::default();
     signals::stop_on_signals(&control, None)?;
     let spec = StreamSpec::Two { left: args.left.clone(), right: args.right.clone() };
-    let options = convert::stream_options(&settings.source, &control.stop, &Pool::new());
+    let options = convert::stream_options(settings, &control.stop, &Pool::new());
     let mut source = gst::open(&spec, &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;

@@ -55,6 +55,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let pictures = Pool::new();
     let source = parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)?;
     let info = source.info().clone();
+    let live = source.live_state();
     tracing::info!("{}", parts::describe(&info));
     let rig = cameras.for_pictures((info.width, info.height))?;
     let options = convert::engine_options(&settings.engine);
@@ -100,6 +101,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         control: control.clone(),
         alignment: alignment.clone(),
         vitals,
+        live: live.clone(),
         counters: running.counters(),
         patience: settings.metrics.unhealthy(),
     });
@@ -120,6 +122,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
             let mut statistics =
                 account(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
             statistics.alignment = alignment.as_ref().map(|shared| state_of(shared).summary());
+            statistics.live = live.map(|live| live.summary());
             let written = report(&statistics, &loaded.settings);
             tell_window(remote.as_ref(), &outcome, at_end, &control);
             (outcome, written)

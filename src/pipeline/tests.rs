@@ -69,10 +69,11 @@ struct Delaying {
     depth: usize,
     held: std::collections::VecDeque<StereoPair>,
     fails_at: Option<u64>,
+    nap: Duration,
 }
 
 fn delaying(depth: usize) -> Delaying {
-    Delaying { depth, held: Default::default(), fails_at: None }
+    Delaying { depth, held: Default::default(), fails_at: None, nap: Duration::ZERO }
 }
 
 impl Engine for Delaying {
@@ -89,6 +90,7 @@ impl Engine for Delaying {
         Ok(())
     }
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+        std::thread::sleep(self.nap);
         let now = Instant::now();
         Ok(self.held.pop_front().map(|pair| Matched {
             pair,
@@ -128,6 +130,16 @@ impl Sink for Keeper {
 }
 
 fn run(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Outcome {
+    run_with(source, engine, sinks, limit, &Arc::new(Progress::new()))
+}
+
+fn run_with(
+    source: Numbers,
+    engine: Delaying,
+    sinks: &[Keeper],
+    limit: Option<u64>,
+    progress: &Arc<Progress>,
+) -> Outcome {
     let plan = Plan {
         geometry: None,
         source: Box::new(source),
@@ -138,7 +150,7 @@ fn run(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) 
         limit,
         realtime: false,
     };
-    start(plan, Control::default(), Arc::new(Progress::new())).unwrap().join()
+    start(plan, Control::default(), progress.clone()).unwrap().join()
 }
 
 #[test]
@@ -168,6 +180,20 @@ fn a_live_source_does_not_wait_and_every_loss_is_counted() {
     assert_eq!(outcome.sinks[0].frames + outcome.sinks[0].dropped, outcome.matched);
     assert!(outcome.sinks[0].dropped > 0);
     assert_eq!(*seen.last().unwrap(), 499, "the newest pair wins");
+}
+
+#[test]
+fn a_slow_engine_is_given_the_newest_live_pairs() {
+    let (keeper, progress) = (Keeper::default(), Arc::new(Progress::new()));
+    let engine = Delaying { nap: Duration::from_millis(20), ..delaying(1) };
+    // At least 200 ms of pairs, which the engine would take 40 s for.
+    let sinks = std::slice::from_ref(&keeper);
+    let outcome = run_with(numbers(2000, true), engine, sinks, None, &progress);
+    assert_eq!(outcome.matched + outcome.dropped, 2000);
+    assert!(outcome.dropped > 1000, "{}", outcome.dropped);
+    assert_eq!(keeper.seen.lock().unwrap().last(), Some(&1999), "the newest pair wins");
+    // Two pairs wait before it: 60 ms, on a machine that has time.
+    assert!(progress.latency().p99 < 1000.0, "{:?}", progress.latency());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod alignment;
 mod calibration;
+mod camera;
 mod colour;
 mod demo;
 mod engine;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use alignment::Alignment;
 pub use calibration::Calibration;
+pub use camera::{Camera, Control, PowerLine};
 pub use colour::{Colour, ColourMap, RangeMode};
 pub use demo::Demo;
 pub use engine::{Engine, EngineKind, KernelCache, Simd};
@@ -37,7 +39,7 @@ pub use matching::{CostKind, Matching, P2Kind};
 pub use metrics::Metrics;
 pub use output::{Output, Stats};
 pub use queue::Queue;
-pub use source::{Pace, PairBy, Source};
+pub use source::{CameraFormat, Pace, PairBy, Reconnect, Source};
 pub use values::{OrAuto, OrOff, Unfit};
 pub use window::{AtEnd, View, Window, WindowMode};
 
@@ -50,6 +52,7 @@ pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 #[allow(missing_docs)] // Each section's type says it.
 pub struct Settings {
     pub source: Source,
+    pub camera: Camera,
     pub demo: Demo,
     pub matching: Matching,
     pub engine: Engine,
@@ -72,6 +75,7 @@ impl Settings {
     pub fn check(&self) -> Result<(), (&'static str, Unfit)> {
         let of = |section: &'static str| move |unfit| (section, unfit);
         self.source.check().map_err(of("source"))?;
+        self.camera.check().map_err(of("camera"))?;
         self.demo.check().map_err(of("demo"))?;
         self.matching.check().map_err(of("matching"))?;
         self.engine.check().map_err(of("engine"))?;

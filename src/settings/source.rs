@@ -33,6 +33,40 @@ pub enum Pace {
     Fast,
 }
 
+/// Pixel format of cameras.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum CameraFormat {
+    /// What suits the size, the rate and the bus.
+    #[default]
+    Auto,
+    /// 8-bit intensity.
+    Grey,
+    /// Luma plane and chroma.
+    Nv12,
+    /// Luma and chroma in turn.
+    Yuyv,
+    /// Chroma and luma in turn.
+    Uyvy,
+    /// JPEG pictures.
+    Mjpg,
+    /// H.264 video.
+    H264,
+}
+
+/// Which streams are opened again where they end, fail or fall silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconnect {
+    /// Live ones.
+    #[default]
+    Auto,
+    /// URIs and fragments that do not say that they are live, too.
+    On,
+    /// None.
+    Off,
+}
+
 /// How streams become pairs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -54,6 +88,18 @@ pub struct Source {
     pub pace: Pace,
     /// Frame rate of numbered pictures, in pictures a second.
     pub picture_rate: f64,
+    /// Whether left and right are exchanged.
+    pub swap: bool,
+    /// Width and height of each eye of cameras in pixels, such as `1280x720`, or `auto`.
+    pub size: String,
+    /// Frames a second of cameras.
+    pub rate: OrAuto,
+    /// Pixel format of cameras.
+    pub format: CameraFormat,
+    /// Which streams are opened again.
+    pub reconnect: Reconnect,
+    /// How long a live stream may be silent until it counts as lost, in seconds.
+    pub silence_s: OrAuto,
 }
 
 impl Default for Source {
@@ -67,6 +113,12 @@ impl Default for Source {
             tolerance_ms: OrAuto::Auto,
             pace: Pace::Auto,
             picture_rate: 30.0,
+            swap: false,
+            size: "auto".into(),
+            rate: OrAuto::Auto,
+            format: CameraFormat::Auto,
+            reconnect: Reconnect::Auto,
+            silence_s: OrAuto::Auto,
         }
     }
 }
@@ -110,12 +162,37 @@ impl Source {
         }
     }
 
+    /// Width and height of each eye of cameras in pixels; `None` where it is chosen.
+    pub fn size(&self) -> Option<(u32, u32)> {
+        let (width, height) = self.size.split_once('x')?;
+        let side = |text: &str| text.parse().ok().filter(|side| (1..=16_384).contains(side));
+        Some((side(width)?, side(height)?))
+    }
+
+    /// How long a live stream may be silent; `None` where the source chooses it.
+    pub fn silence(&self) -> Option<Duration> {
+        self.silence_s.value().map(Duration::from_secs_f64)
+    }
+
     pub(super) fn check(&self) -> Result<(), Unfit> {
         self.check_kind()?;
         if let OrAuto::Value(ms) = self.tolerance_ms
             && !(0.0..=60_000.0).contains(&ms)
         {
             return Err(Unfit::new("tolerance_ms", "`auto` or milliseconds from 0 to 60000"));
+        }
+        if self.size != "auto" && self.size().is_none() {
+            return Err(Unfit::new("size", "`auto` or a width and height such as `1280x720`"));
+        }
+        if let OrAuto::Value(rate) = self.rate
+            && !(0.1..=1000.0).contains(&rate)
+        {
+            return Err(Unfit::new("rate", "`auto` or frames a second from 0.1 to 1000"));
+        }
+        if let OrAuto::Value(seconds) = self.silence_s
+            && !(0.1..=3600.0).contains(&seconds)
+        {
+            return Err(Unfit::new("silence_s", "`auto` or seconds from 0.1 to 3600"));
         }
         Unfit::within("picture_rate", self.picture_rate, 0.01..=1000.0)
     }
@@ -148,6 +225,31 @@ mod tests {
         assert_eq!(source("", "", "c", "d").check().unwrap_err().key, "top_bottom");
         assert!(source("a", "", "", "").complete().unwrap_err().contains("no `right`"));
         assert!(source("", "b", "", "").complete().unwrap_err().contains("no `left`"));
+    }
+
+    #[test]
+    fn sizes_and_rates_of_cameras() {
+        let of = |size: &str| Source { size: size.into(), ..Source::default() };
+        assert_eq!(of("1280x720").size(), Some((1280, 720)));
+        assert_eq!(of("auto").size(), None);
+        assert_eq!(of("auto").check(), Ok(()));
+        for wrong in ["1280", "0x720", "1280x", "x", "axb", "1280x720x3", ""] {
+            assert_eq!(of(wrong).check().unwrap_err().key, "size", "{wrong}");
+        }
+        for rate in [0.0, -1.0, f64::NAN] {
+            let source = Source { rate: OrAuto::Value(rate), ..Source::default() };
+            assert_eq!(source.check().unwrap_err().key, "rate");
+        }
+    }
+
+    #[test]
+    fn silence_is_a_time_within_reason() {
+        let source = |seconds| Source { silence_s: OrAuto::Value(seconds), ..Source::default() };
+        assert_eq!(source(0.5).silence(), Some(Duration::from_millis(500)));
+        assert_eq!(source(0.5).check(), Ok(()));
+        for seconds in [0.0, -1.0, 1e9, f64::NAN] {
+            assert_eq!(source(seconds).check().unwrap_err().key, "silence_s");
+        }
     }
 
     #[test]

@@ -2,9 +2,12 @@
 
 pub mod demo;
 pub mod gst;
+pub mod live;
 pub mod still;
+pub mod v4l2;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::control::Switch;
 use crate::frame::StereoPair;
@@ -62,4 +65,9 @@ pub trait Source: Send {
 
     /// What has been delivered so far.
     fn counts(&self) -> SourceCounts;
+
+    /// How the eyes of a live source fare, to be read while it runs; `None` for others.
+    fn live_state(&self) -> Option<Arc<live::LiveState>> {
+        None
+    }
 }

@@ -41,7 +41,7 @@ fn from_svg(svg: &[u8]) -> Drawing {
     assert!(attribute("width=\"").ends_with("mm"));
     let path = attribute("fill=\"black\" d=\"");
     let rectangles = path.split('M').skip(1).map(|one| {
-        let one = numbers(&one.replace('h', " ").replace('v', " "));
+        let one = numbers(&one.replace(['h', 'v'], " "));
         [one[0], one[1], one[2], one[3]]
     });
     (size, rectangles.collect())

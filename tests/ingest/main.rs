@@ -3,6 +3,7 @@
 mod bad_input;
 mod kinds;
 mod pairing;
+mod reconnecting;
 mod recorded;
 mod videos;
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use stereod::frame::Eye;
 use stereod::pair::PairBy;
+use stereod::source::gst::Reconnect;
 
 use super::videos::{self, steady};
 use super::*;
@@ -204,14 +205,16 @@ fn live_eyes_share_a_clock() {
 }
 
 #[test]
-fn a_live_source_ends_with_its_first_eye() {
+fn a_live_source_that_is_not_reopened_ends_with_its_first_eye() {
     let camera = |frames: i32| {
         format!(
             "videotestsrc is-live=true num-buffers={frames} ! \
              video/x-raw,width=64,height=48,framerate=60/1"
         )
     };
-    let mut source = opened(&StreamSpec::Two { left: camera(-1), right: camera(20) });
+    let spec = StreamSpec::Two { left: camera(-1), right: camera(20) };
+    let once = GstOptions { reconnect: Reconnect::Off, ..options() };
+    let mut source = open(&spec, &once).unwrap();
     let started = Instant::now();
     let mut pairs = 0;
     source

@@ -63,6 +63,8 @@ fn a_live_run_tells_how_it_stands() {
     assert!((0.0..=1.0).contains(&value(&page, "stereod_valid_ratio")));
     assert!(value(&page, "process_resident_memory_bytes") > 1e6);
     assert_eq!(value(&page, "stereod_healthy"), 1.0);
+    assert_eq!(value(&page, "stereod_reconnects_total{eye=\"left\"}"), 0.0);
+    assert_eq!(value(&page, "stereod_lost_cameras"), 0.0);
     assert!(!page.contains("output=\"figures\""), "{page}");
     let (status, health) = get(&format!("{url}/healthz"));
     assert_eq!(status, 200, "{health}");

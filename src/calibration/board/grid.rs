@@ -186,7 +186,8 @@ mod tests {
     fn any_numbering_gives_the_same_board() {
         // The square left and above of the first corner is (1, 1), which is even: black.
         let image = picture(true);
-        let numberings: [fn(i32, i32) -> (i32, i32); 4] =
+        type Numbering = fn(i32, i32) -> (i32, i32);
+        let numberings: [Numbering; 4] =
             [|c, r| (c, r), |c, r| (r, 8 - c), |c, r| (3 - c, 7 - r), |c, r| (r, c)];
         for number in numberings {
             let orders = orders(&image, &corners(9, 6, number), (9, 6)).unwrap();

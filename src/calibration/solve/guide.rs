@@ -22,6 +22,10 @@ const RECENT: Duration = Duration::from_millis(500);
 /// every other one.
 const NEW: f64 = 0.025;
 
+/// How much more a change of the board's shape counts than a move: a tilt of 30 degrees moves the
+/// corners of a board that fills a third of the picture by 1 % of its width.
+const SHAPE: f64 = 2.5;
+
 /// Tilts from this angle on are ones; radians.
 const TILTED: f64 = 0.3;
 
@@ -167,9 +171,8 @@ impl Guide {
         };
         let limits = [0, 1].map(|eye: usize| self.sharp_up_to(eye));
         let last = self.last.replace((time, seen.clone()));
-        for eye in 0..2 {
-            let widths = &mut self.widths[eye];
-            widths.push(seen[eye].blur_px);
+        for (widths, seen) in self.widths.iter_mut().zip(&seen) {
+            widths.push(seen.blur_px);
             if widths.len() > WIDTHS {
                 widths.remove(0);
             }
@@ -307,13 +310,25 @@ fn speed(
 ) -> Option<f64> {
     let (then, last) = last?;
     let passed = time.checked_sub(*then).filter(|passed| !passed.is_zero() && *passed < RECENT)?;
-    Some(apart(last, seen)? / passed.as_secs_f64())
+    let mut eyes = last.iter().zip(seen).map(|(last, seen)| last.distance(seen));
+    let far = eyes.try_fold(0.0, |far: f64, distance| Some(far.max(distance?)))?;
+    Some(far / passed.as_secs_f64())
 }
 
-/// How far apart two pairs are: the mean distance of their corners in the eye where it is larger.
+/// How different two pairs are, in pixels: how far apart their corners are on average, or how much the
+/// board has changed its shape (by a tilt), in the eye where that is more. `None` where they share no
+/// corner.
 pub fn apart(a: &[Detection; 2], b: &[Detection; 2]) -> Option<f64> {
-    let mut eyes = a.iter().zip(b).map(|(a, b)| a.distance(b));
-    eyes.try_fold(0.0, |far: f64, distance| Some(far.max(distance?)))
+    let mut eyes = a.iter().zip(b).map(|(a, b)| {
+        let moved: Vec<[f64; 2]> = a.shared(b).map(|(a, b)| [b[0] - a[0], b[1] - a[1]]).collect();
+        let mean =
+            |of: &dyn Fn(&[f64; 2]) -> f64| moved.iter().map(of).sum::<f64>() / moved.len() as f64;
+        let [x, y] = [mean(&|by| by[0]), mean(&|by| by[1])];
+        let shape = mean(&|by| (by[0] - x).hypot(by[1] - y));
+        let far = mean(&|by| by[0].hypot(by[1])).max(SHAPE * shape);
+        (!moved.is_empty()).then_some(far)
+    });
+    eyes.try_fold(0.0, |far: f64, eye| Some(far.max(eye?)))
 }
 
 /// The `most` pairs that are furthest apart from each other, in their order: the first one, then

@@ -173,7 +173,7 @@ impl Rig {
         for view in views {
             let (local, slope) = self.local(view)?;
             // The parameters that the view depends on: camera, its place, the board.
-            let mut at = vec![usize::MAX; MOST + 12];
+            let mut at = [usize::MAX; MOST + 12];
             let camera = layout.camera(view.camera);
             (0..layout.of_camera).for_each(|i| at[i] = camera + i);
             if view.camera > 0 {

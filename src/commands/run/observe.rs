@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use super::statistics::INTERNAL_SINKS;
 use crate::control::Control;
+use crate::frame::Eye;
 use crate::pipeline::Counters;
 use crate::settings::Metrics;
 use crate::sink::vitals::{self, Classes};
 use crate::sink::{Sink, alignment};
 use crate::source::SourceInfo;
+use crate::source::live::{EyeSummary, LiveState};
 use crate::telemetry::metrics::{self, Health, Listener, Reading, Server, State, TIME_CLASSES_US};
 use crate::telemetry::progress::{Distribution, Progress};
 
@@ -32,6 +34,8 @@ pub struct Observer {
     pub alignment: Option<alignment::Shared>,
     /// Figures of the maps, where they are kept.
     pub vitals: Option<vitals::Shared>,
+    /// How the cameras fare, where the source is live.
+    pub live: Option<Arc<LiveState>>,
     /// What links and outputs count.
     pub counters: Counters,
     /// So long after the last pair a live run is not well.
@@ -96,8 +100,13 @@ impl State for Observer {
             skew: vitals.as_ref().map(|vitals| distribution(&vitals.skew)),
             valid_share: vitals.and_then(|vitals| vitals.valid_share),
             alignment: self.alignment.as_ref().and_then(seen_alignment),
-            // No source finds a lost camera again yet.
-            reconnects: 0,
+            cameras: self.live.as_ref().map(|live| {
+                [Eye::Left, Eye::Right].map(|eye| {
+                    let eye = live.eye(eye).summary();
+                    let EyeSummary { lost, reconnects, broken, missed, .. } = eye;
+                    metrics::Camera { lost, reconnects, broken: broken + missed }
+                })
+            }),
             healthy: self.health().is_ok(),
         }
     }
@@ -117,8 +126,15 @@ impl State for Observer {
         }
         let pairs = self.progress.pairs.load(Ordering::Relaxed);
         let [left, right] = self.progress.frames();
+        let lost = |eye| self.live.as_ref().is_some_and(|live| live.eye(eye).summary().lost);
+        let cameras = match (lost(Eye::Left), lost(Eye::Right)) {
+            (true, true) => "both cameras are lost: ",
+            (true, false) => "the left camera is lost: ",
+            (false, true) => "the right camera is lost: ",
+            (false, false) => "",
+        };
         Err(format!(
-            "no pair was matched for {:.1} s (so far {left} left and {right} right frames came, \
+            "{cameras}no pair was matched for {:.1} s (so far {left} left and {right} right frames came, \
              {pairs} pairs were made of them and {matched} matched)",
             since.as_secs_f64()
         ))

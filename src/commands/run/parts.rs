@@ -54,7 +54,7 @@ pub fn open_source(
         SourceChoice::SideBySide(both) => StreamSpec::SideBySide(both),
         SourceChoice::TopBottom(both) => StreamSpec::TopBottom(both),
     };
-    let options = convert::stream_options(&loaded.settings.source, &control.stop, pool);
+    let options = convert::stream_options(&loaded.settings, &control.stop, pool);
     gst::open(&spec, &options)
 }
 

@@ -8,6 +8,7 @@ use crate::alignment;
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::sink::{accuracy, alignment as alignment_sink, vitals};
 use crate::source::SourceInfo;
+use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::{Progress, TimesMs};
 
 /// Sinks that write nothing: no outputs to those who run the program.
@@ -64,6 +65,9 @@ pub struct Statistics<A> {
     /// How the rows of the two eyes agree, where that was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<alignment::Summary>,
+    /// How the cameras fared, where the source is live.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveSummary>,
     /// Why the run failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -105,6 +109,7 @@ impl<A> Statistics<A> {
             settings,
             accuracy,
             alignment: None,
+            live: None,
             error: outcome.error.as_ref().map(|error| format!("{error:#}")),
         }
     }
@@ -145,6 +150,9 @@ impl<A: fmt::Display> fmt::Display for Statistics<A> {
         if let Some(alignment) = &self.alignment {
             write!(f, "\n  alignment of the eyes: {alignment}")?;
         }
+        if let Some(live) = &self.live {
+            write_live(live, f)?;
+        }
         for output in &self.outputs {
             write!(f, "\n  {}: {} frames", output.name, output.frames)?;
             if output.dropped > 0 {
@@ -153,4 +161,23 @@ impl<A: fmt::Display> fmt::Display for Statistics<A> {
         }
         Ok(())
     }
+}
+
+/// What was out of the ordinary with the cameras, and how far apart the eyes were.
+fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (name, eye) in [("left", live.left), ("right", live.right)] {
+        let EyeSummary { losses, reconnects, away_s, broken, missed, .. } = eye;
+        if losses > 0 {
+            write!(f, "\n  {name} camera lost {losses} times, back {reconnects} times, ")?;
+            write!(f, "away for {away_s:.1} s")?;
+        }
+        if broken + missed > 0 {
+            write!(f, "\n  {name} camera: {broken} broken frames, {missed} never arrived")?;
+        }
+    }
+    if let Some(difference) = live.synchronisation.and_then(|known| known.difference_ms) {
+        let (p50, p95, max) = (difference.p50, difference.p95, difference.max);
+        write!(f, "\n  between the eyes p50 {p50:.2} ms, p95 {p95:.2} ms, at most {max:.2} ms")?;
+    }
+    Ok(())
 }

@@ -133,7 +133,7 @@ impl CudaEngine {
         options: &CudaOptions,
     ) -> anyhow::Result<Self> {
         let size = rectifier.size();
-        let [left, right] = [Eye::Left, Eye::Right].map(|eye| rectifier.source_size(eye));
+        let [left, right] = Eye::BOTH.map(|eye| rectifier.source_size(eye));
         if left != right {
             bail!("the calibration's cameras differ in size: {left:?} and {right:?} pixels");
         }
@@ -222,7 +222,7 @@ impl CudaEngine {
                 None => None,
             },
             seen: match job.rectifier {
-                Some(rectifier) => [Eye::Left, Eye::Right].map(|eye| rectifier.map(eye).mask()),
+                Some(rectifier) => Eye::BOTH.map(|eye| rectifier.map(eye).mask()),
                 None => [None, None],
             },
             _memory: memory,

@@ -18,9 +18,6 @@ use crate::matching::{Params, Paths};
 /// Most rows that a grid can have.
 const GRID_ROWS_MAX: usize = 65535;
 
-/// Both eyes, in the order in which plans name their pictures.
-pub(super) const EYES: [Eye; 2] = [Eye::Left, Eye::Right];
-
 /// Share of the device's memory that the volumes of all frames in flight may take; where they take
 /// more the frames share them and do not overlap.
 const VOLUMES_PART: usize = 2;
@@ -152,7 +149,7 @@ impl<'a> Builder<'a> {
         ];
         // The kernel takes four pixels at a time.
         let whole = pixels.next_multiple_of(4);
-        for ((eye, names), number) in EYES.into_iter().zip(names).zip(0..) {
+        for ((eye, names), number) in Eye::BOTH.into_iter().zip(names).zip(0..) {
             let map = rectifier.map(eye);
             let mut offsets = map.offsets().to_vec();
             offsets.resize(whole, RectifyMap::UNSEEN);

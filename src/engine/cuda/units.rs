@@ -4,8 +4,8 @@
 use super::device::Properties;
 use super::geometry::{Block, Lanes, Strips};
 use super::launch::Unit;
-use super::plan::EYES;
 use crate::calibration::Rectifier;
+use crate::frame::Eye;
 use crate::matching::{CensusWindow, Cost, Median, Params, Paths};
 
 /// What is computed for every pair.
@@ -22,7 +22,7 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// Whether a camera has not seen every pixel.
     pub(super) fn is_masked(&self) -> bool {
-        self.rectifier.is_some_and(|r| EYES.iter().any(|&eye| r.map(eye).mask().is_some()))
+        self.rectifier.is_some_and(|r| Eye::BOTH.iter().any(|&eye| r.map(eye).mask().is_some()))
     }
 }
 

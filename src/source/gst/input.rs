@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use gstreamer::glib;
 
+use super::camera::Camera;
 use super::pictures::{self, Pictures};
 
-/// Something that can be opened.
+/// Something that can be opened. [`super::camera::inputs`] finds the cameras among the texts.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
     File(PathBuf),
     Pictures(Pictures),
     Uri(String),
     Fragment(String),
+    Camera(Camera),
 }
 
 impl Input {
@@ -55,6 +57,7 @@ impl Input {
             Self::File(path) => path.display().to_string(),
             Self::Pictures(pictures) => pictures.pattern.clone(),
             Self::Uri(uri) => without_password(uri),
+            Self::Camera(camera) => camera.name.clone(),
             Self::Fragment(fragment) => {
                 let line = fragment.split_whitespace().collect::<Vec<_>>().join(" ");
                 format!("\"{line}\"")
@@ -132,11 +135,6 @@ fn file(path: &Path) -> anyhow::Result<Input> {
             bail!("{name} is empty (0 bytes); was its recording or copy interrupted?");
         }
         std::fs::File::open(path).with_context(|| format!("{name}: cannot be opened"))?;
-    } else if name.to_string().starts_with("/dev/video") {
-        bail!(
-            "{name} is a camera, not a file; give a pipeline fragment such as \
-             \"v4l2src device={name} ! image/jpeg\""
-        );
     }
     Ok(Input::File(path.to_owned()))
 }

@@ -3,15 +3,19 @@
 //!
 //! Each stream has a pipeline of its own, so that trouble in one eye never holds up the other.
 
+mod camera;
 mod input;
+mod inspect;
 mod message;
 mod pictures;
 mod plane;
+mod reconnect;
 mod stream;
 mod tap;
 mod wiring;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -20,12 +24,15 @@ use gstreamer::prelude::*;
 
 use self::input::Input;
 use self::plane::{Layout, Views};
-use self::stream::{CutShort, Picture, Received, Stream};
-use super::{Source, SourceCounts, SourceInfo};
+use self::reconnect::{Lasting, Recipe};
+use self::stream::{CutShort, Picture, Received};
+use super::live::LiveState;
+use super::{Source, SourceCounts, SourceInfo, v4l2};
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
 use crate::pool::Pool;
+use crate::synchronisation::Remark;
 
 /// How long to wait for a picture before looking at the stop switch again.
 const TICK: Duration = Duration::from_millis(20);
@@ -34,8 +41,8 @@ const TICK: Duration = Duration::from_millis(20);
 const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
 /// Where the two views come from. A stream is a file, a picture pattern (`dir/%06d.png`; every
-/// number that exists is played), a URI, or a fragment of a GStreamer pipeline (with a `!`) that
-/// ends where video comes out, raw or encoded.
+/// number that exists is played), a camera (`/dev/video0`, or a link to it), a URI, or a fragment of
+/// a GStreamer pipeline (with a `!`) that ends where video comes out, raw or encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamSpec {
     /// A stream for each eye.
@@ -51,6 +58,19 @@ pub enum StreamSpec {
     TopBottom(String),
 }
 
+/// Which streams are opened again where they end, fail or fall silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reconnect {
+    /// Live ones.
+    #[default]
+    Auto,
+    /// Every URI and fragment; those that do not say that they are live are taken as live, with
+    /// the times of arrival.
+    On,
+    /// None: the source ends with the first.
+    Off,
+}
+
 /// How to open and pair streams.
 #[derive(Clone, Debug)]
 pub struct GstOptions {
@@ -58,10 +78,21 @@ pub struct GstOptions {
     pub pair_by: PairBy,
     /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
     pub tolerance: Option<Duration>,
+    /// Whether the eyes are exchanged: what is called left is the right eye's.
+    pub swap: bool,
+    /// What is wanted of cameras; the size is that of each eye.
+    pub cameras: v4l2::Wish,
+    /// Exposure and the like of cameras.
+    pub controls: v4l2::Controls,
     /// Pictures a second of picture patterns.
     pub picture_rate: f64,
     /// How long a stream may take to deliver its first picture.
     pub patience: Duration,
+    /// Which streams are opened again.
+    pub reconnect: Reconnect,
+    /// How long a live stream may be silent until it counts as lost; `None`: 2 s, or 10 frames where
+    /// they are longer.
+    pub silence: Option<Duration>,
     /// Where pictures are kept.
     pub pool: Pool<u8>,
     /// Ends the wait for the first picture.
@@ -73,8 +104,13 @@ impl Default for GstOptions {
         Self {
             pair_by: PairBy::Auto,
             tolerance: None,
+            swap: false,
+            cameras: v4l2::Wish::default(),
+            controls: v4l2::Controls::default(),
             picture_rate: 30.0,
             patience: Duration::from_secs(15),
+            reconnect: Reconnect::Auto,
+            silence: None,
             pool: Pool::new(),
             stop: Switch::default(),
         }
@@ -94,6 +130,7 @@ pub fn open(spec: &StreamSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
         options.picture_rate
     );
     match spec {
+        StreamSpec::Two { left, right } if options.swap => open_two(right, left, options),
         StreamSpec::Two { left, right } => open_two(left, right, options),
         StreamSpec::SideBySide(stream) => open_halves(stream, Layout::SideBySide, options),
         StreamSpec::TopBottom(stream) => open_halves(stream, Layout::TopBottom, options),
@@ -116,7 +153,7 @@ fn now() -> gst::ClockTime {
 }
 
 fn open_two(left: &str, right: &str, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
-    let (left, right) = (Input::parse(left)?, Input::parse(right)?);
+    let [left, right] = camera::inputs([left, right], Layout::Whole, options)?;
     let (mut short_names, names) =
         ([left.short_name(), right.short_name()], [left.name(), right.name()]);
     if short_names[0] == short_names[1] {
@@ -143,12 +180,17 @@ fn open_two(left: &str, right: &str, options: &GstOptions) -> anyhow::Result<Box
         _ => [&left, &right].map(|input| own_timing(input, options.picture_rate)),
     };
     let zero = now();
+    let state = Arc::new(LiveState::default());
+    let recipe = |input, eye: Eye, timing| {
+        let state = state.eye(eye).clone();
+        Recipe { input, layout: Layout::Whole, timing, zero, state }
+    };
     let mut streams = [
-        Stream::start(left, Layout::Whole, timings[0], zero, options)?,
-        Stream::start(right, Layout::Whole, timings[1], zero, options)?,
+        Lasting::start("left camera", recipe(left, Eye::Left, timings[0]), options)?,
+        Lasting::start("right camera", recipe(right, Eye::Right, timings[1]), options)?,
     ];
-    for (stream, timing) in streams.iter_mut().zip(timings) {
-        prepare(stream, timing.is_some(), options)?;
+    for stream in &mut streams {
+        stream.prepare()?;
     }
     let [left, right] = &streams;
     let (size, other) = (left.view_size(), right.view_size());
@@ -178,12 +220,14 @@ fn open_two(left: &str, right: &str, options: &GstOptions) -> anyhow::Result<Box
         left_period: rates[0].map(period_of),
         right_period: rates[1].map(period_of),
     };
-    Ok(Box::new(TwoStreams { info, streams, pairer: Pairer::new(pairing), done: false }))
+    state.synchronisation().claim(rates[0], rates[1]);
+    let pairer = Pairer::new(pairing);
+    Ok(Box::new(TwoStreams { info, streams, pairer, state, done: false }))
 }
 
 /// The number of pairs that two streams can give: the shorter one's length at the lower rate.
-fn expected_pairs(streams: &[Stream; 2]) -> Option<u64> {
-    let seconds = |stream: &Stream| Some(stream.expected()? as f64 / stream.rate()?);
+fn expected_pairs(streams: &[Lasting; 2]) -> Option<u64> {
+    let seconds = |stream: &Lasting| Some(stream.expected()? as f64 / stream.rate()?);
     let [left, right] = streams;
     let rate = left.rate()?.min(right.rate()?);
     Some((seconds(left)?.min(seconds(right)?) * rate).round() as u64)
@@ -194,12 +238,15 @@ fn open_halves(
     layout: Layout,
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
-    let input = Input::parse(stream)?;
+    let [input] = camera::inputs([stream], layout, options)?;
     let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
     let timing = own_timing(&input, options.picture_rate);
-    let mut stream = Stream::start(input, layout, timing, now(), options)?;
-    prepare(&mut stream, timing.is_some(), options)?;
+    let state = Arc::new(LiveState::default());
+    let eye = state.eye(Eye::Left).clone();
+    let recipe = Recipe { input, layout, timing, zero: now(), state: eye };
+    let mut stream = Lasting::start("camera", recipe, options)?;
+    stream.prepare()?;
     let (width, height) = stream.view_size();
     let info = SourceInfo {
         description,
@@ -210,7 +257,8 @@ fn open_halves(
         live: stream.live(),
         has_truth: false,
     };
-    Ok(Box::new(HalvedStream { info, stream, pairs: 0, last: None, done: false }))
+    let swap = options.swap;
+    Ok(Box::new(HalvedStream { info, stream, state, swap, pairs: 0, last: None, done: false }))
 }
 
 fn own_timing(input: &Input, rate: f64) -> Option<pictures::Timing> {
@@ -220,22 +268,13 @@ fn own_timing(input: &Input, rate: f64) -> Option<pictures::Timing> {
     }
 }
 
-fn prepare(stream: &mut Stream, numbered: bool, options: &GstOptions) -> anyhow::Result<()> {
-    stream.preroll(options)?;
-    if numbered {
-        stream.set_rate(options.picture_rate);
-    }
-    stream.measure_rate(&options.stop);
-    Ok(())
-}
-
 fn period_of(rate: f64) -> Duration {
     Duration::from_secs_f64(1.0 / rate)
 }
 
 /// Says, as an error, what ended any of `streams` too early, and warns where one may have been cut.
-fn verdict(streams: &[Stream]) -> anyhow::Result<()> {
-    let mut failures: Vec<String> = streams.iter().filter_map(Stream::failure).collect();
+fn verdict(streams: &[Lasting]) -> anyhow::Result<()> {
+    let mut failures: Vec<String> = streams.iter().filter_map(Lasting::failure).collect();
     failures.dedup();
     if !failures.is_empty() {
         bail!(failures.join("; "));
@@ -261,8 +300,9 @@ fn verdict(streams: &[Stream]) -> anyhow::Result<()> {
 struct TwoStreams {
     info: SourceInfo,
     /// Left, right.
-    streams: [Stream; 2],
+    streams: [Lasting; 2],
     pairer: Pairer,
+    state: Arc<LiveState>,
     done: bool,
 }
 
@@ -272,9 +312,12 @@ impl TwoStreams {
     /// Takes what one stream has next; whether it was the end.
     fn advance(&mut self, eye: usize, wait: Duration) -> bool {
         let stream = &mut self.streams[eye];
-        let index = stream.taken();
+        let index = stream.index();
         match stream.receive(wait) {
             Received::Picture(Picture { views: Views::One(image), timestamp, arrived }) => {
+                if let (true, Some(time)) = (self.info.live, timestamp) {
+                    self.state.synchronisation().frame(EYES[eye], time);
+                }
                 self.pairer.push(EYES[eye], EyeFrame { image, timestamp, index, arrived });
                 false
             }
@@ -302,6 +345,31 @@ impl TwoStreams {
         self.pairer.finish(EYES[eye]);
     }
 
+    /// Lets no frame wait for an eye that is lost. One that is back goes on with the other's number,
+    /// for pairing by number.
+    fn follow_losses(&mut self) {
+        let highest = self.streams.iter().map(Lasting::index).max().unwrap_or_default();
+        for (eye, stream) in EYES.into_iter().zip(&mut self.streams) {
+            if stream.is_lost() {
+                self.pairer.abandon(eye);
+            }
+            if stream.take_returned() {
+                stream.skip_to(highest);
+                self.state.synchronisation().lost(eye);
+            }
+        }
+    }
+
+    /// Says what there is to say of how the cameras run against each other.
+    fn remark(&self) {
+        let Some(tolerance) = self.pairer.tolerance() else { return };
+        match self.state.synchronisation().remark(tolerance) {
+            Some(Remark::Warning(text)) => tracing::warn!("{text}"),
+            Some(Remark::Well(text)) => tracing::info!("{text}"),
+            None => {}
+        }
+    }
+
     /// Pairs until the end; whether it was reached.
     fn pair_all(
         &mut self,
@@ -316,6 +384,9 @@ impl TwoStreams {
                     return false;
                 }
                 let Some(pair) = self.pairer.pop() else { break };
+                if live && self.pairer.tolerance().is_some() {
+                    self.state.synchronisation().pair(pair.skew_ns);
+                }
                 if emit(pair, self.counts()).is_break() {
                     return false;
                 }
@@ -331,10 +402,12 @@ impl TwoStreams {
                 }
             }
             if live {
-                Stream::wait_any(&self.streams, TICK);
+                Lasting::wait_any(&self.streams, TICK);
                 for (eye, ended) in ended.iter_mut().enumerate() {
                     *ended |= self.advance(eye, Duration::ZERO);
                 }
+                self.follow_losses();
+                self.remark();
             } else if let Some(eye) = self.pairer.needs() {
                 // Asking only the eye that is needed keeps the other one's frames where they are.
                 let eye = usize::from(eye == Eye::Right);
@@ -361,7 +434,7 @@ impl Source for TwoStreams {
         }
         let finished = self.pair_all(stop, emit);
         let result = if finished { verdict(&self.streams) } else { Ok(()) };
-        self.streams.iter_mut().for_each(Stream::close);
+        self.streams.iter_mut().for_each(Lasting::close);
         let counts = self.counts();
         if finished && counts.pairs == 0 && counts.left > 0 && counts.right > 0 {
             tracing::warn!(
@@ -383,12 +456,19 @@ impl Source for TwoStreams {
         let (left, right) = (pairs + unpaired_left, pairs + unpaired_right);
         SourceCounts { left, right, pairs, unpaired_left, unpaired_right }
     }
+
+    fn live_state(&self) -> Option<Arc<LiveState>> {
+        self.info.live.then(|| self.state.clone())
+    }
 }
 
 /// One stream that holds both views.
 struct HalvedStream {
     info: SourceInfo,
-    stream: Stream,
+    stream: Lasting,
+    state: Arc<LiveState>,
+    /// Whether the views are exchanged.
+    swap: bool,
     pairs: u64,
     last: Option<Duration>,
     done: bool,
@@ -429,6 +509,7 @@ impl Source for HalvedStream {
                     timestamp,
                     arrived,
                 }) => {
+                    let (left, right) = if self.swap { (right, left) } else { (left, right) };
                     let sequence = self.pairs;
                     let timestamp = self.time(timestamp);
                     self.pairs += 1;
@@ -457,5 +538,9 @@ impl Source for HalvedStream {
     fn counts(&self) -> SourceCounts {
         let pairs = self.pairs;
         SourceCounts { left: pairs, right: pairs, pairs, ..SourceCounts::default() }
+    }
+
+    fn live_state(&self) -> Option<Arc<LiveState>> {
+        self.info.live.then(|| self.state.clone())
     }
 }

@@ -15,12 +15,13 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::GstOptions;
 use super::input::Input;
 use super::pictures::Timing;
-use super::plane::{Layout, Views};
-use super::tap::{Delivered, Format, Raw, Shared, Taker, Times, appsink, lock};
+use super::plane::Views;
+use super::reconnect::Recipe;
+use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink, lock};
 use super::wiring;
+use super::{GstOptions, Reconnect, inspect};
 
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
@@ -70,6 +71,8 @@ pub(super) struct Stream {
     /// Time of the picture handed out last.
     last_time: Option<Duration>,
     live: bool,
+    /// The times of pictures are those of their arrival after this.
+    by_arrival: Option<Instant>,
     ended: bool,
     /// Since when a picture is waited for.
     silent_since: Option<Instant>,
@@ -84,27 +87,18 @@ impl Stream {
     ///
     /// # Errors
     /// Where the pipeline cannot be built or refuses to start; they name the stream.
-    pub(super) fn start(
-        input: Input,
-        layout: Layout,
-        timing: Option<Timing>,
-        zero: gst::ClockTime,
-        options: &GstOptions,
-    ) -> anyhow::Result<Self> {
-        let name = input.name();
-        Self::build(input, layout, timing, zero, options)
-            .map_err(|error| anyhow!("{name}: {error:#}"))
+    pub(super) fn start(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Self> {
+        let name = recipe.input.name();
+        Self::build(recipe.clone(), options).map_err(|error| anyhow!("{name}: {error:#}"))
     }
 
-    fn build(
-        input: Input,
-        layout: Layout,
-        timing: Option<Timing>,
-        zero: gst::ClockTime,
-        options: &GstOptions,
-    ) -> anyhow::Result<Self> {
-        let shared = Arc::new(Shared::default());
+    fn build(recipe: Recipe, options: &GstOptions) -> anyhow::Result<Self> {
+        let Recipe { input, layout, timing, zero, state } = recipe;
+        let shared = Arc::new(Shared::of(state.clone()));
         let pipeline = gst::Pipeline::new();
+        if !is_recorded(&input) {
+            inspect::watch(&pipeline, &state);
+        }
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
         let format = Arc::new(Mutex::new(Format::default()));
         let taker = Taker::new(layout, options.pool.clone(), format.clone());
@@ -128,6 +122,7 @@ impl Stream {
             first: VecDeque::new(),
             last_time: None,
             live: false,
+            by_arrival: None,
             ended: false,
             silent_since: None,
             taken: 0,
@@ -164,6 +159,12 @@ impl Stream {
                     self.first.push_back(picture);
                     self.rate = lock(&self.format).rate;
                     self.live |= self.asks_for_latency();
+                    if !self.live && options.reconnect == Reconnect::On && !self.is_recorded() {
+                        // A network camera need not say that it is one. Its own times start anew
+                        // with every connection.
+                        (self.live, self.by_arrival) = (true, self.zero_of_arrivals());
+                    }
+                    self.shared.set_live(self.live);
                     return Ok(());
                 }
                 Some(Delivered::End) => {
@@ -201,7 +202,7 @@ impl Stream {
             }
         }
         let times: Vec<Duration> =
-            self.first.iter().filter_map(|picture| self.time(picture.times)).collect();
+            self.first.iter().filter_map(|picture| self.time(picture)).collect();
         let mut steps: Vec<Duration> =
             times.windows(2).filter_map(|two| two[1].checked_sub(two[0])).collect();
         steps.retain(|step| !step.is_zero());
@@ -222,12 +223,13 @@ impl Stream {
                 None => return Received::Nothing,
             }
         }
-        let Some(Raw { views, times, arrived }) = self.first.pop_front() else {
+        let Some(picture) = self.first.pop_front() else {
             return Received::End;
         };
         self.taken += 1;
-        let time = self.time(times);
-        let next = self.first.front().and_then(|next| self.time(next.times));
+        let time = self.time(&picture);
+        let Raw { views, arrived, .. } = picture;
+        let next = self.first.front().and_then(|next| self.time(next));
         let before = std::mem::replace(&mut self.last_time, time);
         let shared = !self.live && (time == next || time == before);
         let timestamp = time.filter(|_| !shared);
@@ -272,18 +274,41 @@ impl Stream {
 
     /// Whether none of the threads that move a recording's data is running.
     fn is_idle(&self) -> bool {
-        let recorded = matches!(self.input, Input::File(_) | Input::Pictures(_));
         let running = |element: gst::Element| {
             element.pads().iter().any(|pad| pad.task_state() == gst::TaskState::Started)
         };
         let mut elements = self.pipeline.iterate_recurse();
-        recorded && elements.find(running).is_none()
+        self.is_recorded() && elements.find(running).is_none()
+    }
+
+    fn is_recorded(&self) -> bool {
+        is_recorded(&self.input)
+    }
+
+    /// How long no picture has come that was waited for.
+    pub(super) fn silent_for(&self) -> Duration {
+        self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// What is known of why no picture comes any more.
+    pub(super) fn reason(&self) -> Option<String> {
+        self.shared.failure()
+    }
+
+    /// The zero of the times of streams that are opened together, for times of arrival. GStreamer's
+    /// clock and the operating system's agree in their pace.
+    fn zero_of_arrivals(&self) -> Option<Instant> {
+        let since = super::now().checked_sub(self.pipeline.base_time()?)?;
+        Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
     }
 
     /// Which time of a picture can be compared with the other eye's: for a live stream the time
     /// at which it was captured by the common clock, for a recording its place in it, edit lists
     /// considered.
-    fn time(&self, times: Times) -> Option<Duration> {
+    fn time(&self, &Raw { times, arrived, .. }: &Raw) -> Option<Duration> {
+        if let Some(zero) = self.by_arrival {
+            return Some(arrived.saturating_duration_since(zero));
+        }
         let time = if self.live {
             times.running
         } else if self.shared.absolute_times.load(Ordering::SeqCst) {
@@ -298,9 +323,9 @@ impl Stream {
         !self.first.is_empty() || self.ended || !self.delivered.is_empty()
     }
 
-    /// Waits until one of two streams has something, or `wait` has passed.
-    pub(super) fn wait_any(streams: &[Stream; 2], wait: Duration) {
-        if streams.iter().any(Stream::is_ready) {
+    /// Waits until one of `streams` has something, or `wait` has passed.
+    pub(super) fn wait_any(streams: &[&Stream], wait: Duration) {
+        if streams.iter().any(|stream| stream.is_ready()) {
             return;
         }
         let mut select = crossbeam_channel::Select::new();
@@ -397,11 +422,6 @@ impl Stream {
         self.rate = Some(rate);
     }
 
-    /// How many pictures [`Stream::receive`] has given.
-    pub(super) fn taken(&self) -> u64 {
-        self.taken
-    }
-
     /// Whether pictures come at their own pace.
     pub(super) fn live(&self) -> bool {
         self.live
@@ -430,6 +450,11 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Whether it is read from a file, and ends with it.
+fn is_recorded(input: &Input) -> bool {
+    matches!(input, Input::File(_) | Input::Pictures(_))
 }
 
 /// Makes the times of live pipelines comparable: one clock, one zero.

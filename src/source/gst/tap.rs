@@ -14,6 +14,7 @@ use gstreamer_video as gst_video;
 use super::message;
 use super::plane::{self, Layout, Views};
 use crate::pool::Pool;
+use crate::source::live::EyeState;
 
 /// What the streaming thread hands on.
 pub(super) enum Delivered {
@@ -52,6 +53,9 @@ pub(super) struct Shared {
     /// What was found that is not video.
     other: Mutex<Option<String>>,
     warned: AtomicBool,
+    /// Pictures come at their own pace: damaged ones are left out.
+    live: AtomicBool,
+    eye: Arc<EyeState>,
     /// From now on pictures are counted in `skipped` instead of being copied.
     count_only: AtomicBool,
     skipped: AtomicU64,
@@ -61,6 +65,16 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// What is shared by the threads of an eye's stream.
+    pub(super) fn of(eye: Arc<EyeState>) -> Self {
+        Self { eye, ..Self::default() }
+    }
+
+    /// Says whether pictures come at their own pace.
+    pub(super) fn set_live(&self, live: bool) {
+        self.live.store(live, Ordering::SeqCst);
+    }
+
     /// Notes what ended the stream.
     pub(super) fn fail(&self, reason: String) {
         lock(&self.error).get_or_insert(reason);
@@ -130,6 +144,9 @@ impl Shared {
             gst::MessageView::Error(error) => self.fail(message::error_text(error)),
             gst::MessageView::Warning(warning) => {
                 let text = message::readable(warning.error().message(), warning.debug().as_deref());
+                if warning.error().matches(gst::StreamError::Decode) {
+                    self.eye.note_broken();
+                }
                 if self.warned.swap(true, Ordering::SeqCst) {
                     tracing::debug!("GStreamer: {text}");
                 } else {
@@ -168,8 +185,12 @@ pub(super) fn appsink(
             shared.skipped.fetch_add(1, Ordering::SeqCst);
             return Ok(gst::FlowSuccess::Ok);
         }
-        match taker.take(&sample) {
-            Ok(picture) => {
+        match taker.take(&sample, shared.live.load(Ordering::SeqCst)) {
+            Ok(None) => {
+                shared.eye.note_broken();
+                Ok(gst::FlowSuccess::Ok)
+            }
+            Ok(Some(picture)) => {
                 sender.send(picture).map_err(|_| gst::FlowError::Flushing)?;
                 Ok(gst::FlowSuccess::Ok)
             }
@@ -210,7 +231,8 @@ impl Taker {
         Self { layout, pool, caps: None, format, taken: 0 }
     }
 
-    fn take(&mut self, sample: &gst::Sample) -> anyhow::Result<Delivered> {
+    /// Copies a picture; `None` where it is damaged and the stream is live.
+    fn take(&mut self, sample: &gst::Sample, live: bool) -> anyhow::Result<Option<Delivered>> {
         let arrived = Instant::now();
         let buffer = sample.buffer().ok_or_else(|| anyhow!("delivers empty samples"))?;
         let caps = sample.caps().ok_or_else(|| anyhow!("delivers pictures without a format"))?;
@@ -222,7 +244,14 @@ impl Taker {
                 info
             }
         };
-        let views = plane::copy_views(buffer, &info, self.layout, &self.pool)?;
+        if live && buffer.flags().contains(gst::BufferFlags::CORRUPTED) {
+            return Ok(None);
+        }
+        let views = match plane::copy_views(buffer, &info, self.layout, &self.pool) {
+            // The first picture was well, so this is no format that cannot be read.
+            Err(_) if live => return Ok(None),
+            views => views?,
+        };
         let (Views::One(view) | Views::Both(view, _)) = &views;
         let size = (view.width(), view.height());
         let mut format = lock(&self.format);
@@ -247,7 +276,7 @@ impl Taker {
             stream: segment.and_then(|segment| segment.to_stream_time(pts)),
             running: segment.and_then(|segment| segment.to_running_time(pts)),
         };
-        Ok(Delivered::Picture(Raw { views, times, arrived }))
+        Ok(Some(Delivered::Picture(Raw { views, times, arrived })))
     }
 }
 

@@ -11,9 +11,11 @@ use gstreamer::glib;
 use gstreamer::prelude::*;
 use gstreamer_app as gst_app;
 
+use super::camera::{self, Camera};
 use super::input::Input;
 use super::pictures::{Pictures, Timing};
 use super::tap::Shared;
+use crate::source::v4l2::{self, Format};
 
 /// Connects whatever turns out to be video with `target`.
 #[derive(Clone)]
@@ -53,6 +55,7 @@ pub(super) fn connect(
             Ok(())
         }
         Input::Fragment(text) => wiring.fragment(pipeline, text),
+        Input::Camera(camera) => wiring.camera(pipeline, camera),
     }
 }
 
@@ -83,6 +86,38 @@ impl Wiring {
         let decoder = self.decoder("decodebin")?;
         pipeline.add_many([&source, &decoder])?;
         source.link(&decoder)?;
+        Ok(())
+    }
+
+    /// A camera, set to what was chosen. Looking at it first gives its absence a better message
+    /// than GStreamer's, every time that it is connected.
+    fn camera(&self, pipeline: &gst::Pipeline, camera: &Camera) -> anyhow::Result<()> {
+        for complaint in v4l2::prepare(&camera.name, &camera.controls)? {
+            tracing::warn!("{}: {complaint}", camera.name);
+        }
+        let source = element("v4l2src")?;
+        source.set_property("device", &camera.name);
+        let filter = element("capsfilter")?;
+        filter.set_property("caps", camera::caps(&camera.pick));
+        pipeline.add_many([&source, &filter])?;
+        source.link(&filter)?;
+        let last = match camera.pick.format {
+            Format::H264 => {
+                let decoder = self.decoder("decodebin")?;
+                pipeline.add(&decoder)?;
+                filter.link(&decoder)?;
+                return Ok(());
+            }
+            Format::Mjpg => {
+                let decoder = element("jpegdec")?;
+                pipeline.add(&decoder)?;
+                filter.link(&decoder)?;
+                decoder
+            }
+            Format::Grey | Format::Nv12 | Format::Yuyv | Format::Uyvy => filter,
+        };
+        let pad = last.static_pad("src").context("the camera has no output")?;
+        pad.link(&self.target)?;
         Ok(())
     }
 

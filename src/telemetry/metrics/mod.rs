@@ -61,10 +61,21 @@ pub struct Reading {
     pub valid_share: Option<f64>,
     /// How the rows of the two eyes agree.
     pub alignment: Option<Alignment>,
-    /// How often a camera was lost and found again.
-    pub reconnects: u64,
+    /// What became of the left and of the right camera; nothing for recorded sources.
+    pub cameras: Option<[Camera; 2]>,
     /// Whether pairs flow; see [`Health`].
     pub healthy: bool,
+}
+
+/// What became of a camera.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Camera {
+    /// Whether it is lost just now.
+    pub lost: bool,
+    /// How often it was found again.
+    pub reconnects: u64,
+    /// Frames that arrived damaged, and those that it numbered and that never arrived.
+    pub broken: u64,
 }
 
 /// What an output did.
@@ -164,11 +175,13 @@ impl Page<'_> {
             "Maps that an output was too slow for or could not write",
             of_outputs(|o| o.dropped),
         )?;
-        self.counter(
-            "stereod_reconnects",
-            "How often a camera was lost and found again",
-            reading.reconnects,
-        )
+        let Some(cameras) = reading.cameras else { return Ok(()) };
+        let help = "How often a camera was lost and found again";
+        self.counters("stereod_reconnects", help, eyes(cameras.map(|camera| camera.reconnects)))?;
+        let help = "Frames of a camera that arrived damaged or never";
+        self.counters("stereod_broken_frames", help, eyes(cameras.map(|camera| camera.broken)))?;
+        let lost = cameras.iter().filter(|camera| camera.lost).count();
+        self.gauge("stereod_lost_cameras", "Cameras that are lost just now", plain(), lost as f64)
     }
 
     fn pictures(&mut self, reading: &Reading) -> fmt::Result {

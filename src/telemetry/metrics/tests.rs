@@ -21,6 +21,10 @@ fn reading() -> Reading {
         dropped: 1,
         outputs: vec![Output { name: "recording o.mkv".into(), frames: 3, dropped: 1 }],
         latency: Some(progress.latency_within(&TIME_CLASSES_US)),
+        cameras: Some([
+            Camera { lost: true, reconnects: 3, broken: 0 },
+            Camera { lost: false, reconnects: 0, broken: 7 },
+        ]),
         valid_share: Some(0.75),
         alignment: Some(Alignment { row_error_px: 0.5, roll_deg: -0.25, alarm: true }),
         ..Reading::default()
@@ -39,6 +43,9 @@ fn the_text_is_what_the_format_wants() {
         "stereod_latency_seconds_bucket{le=\"0.033333\"} 3",
         "stereod_latency_seconds_bucket{le=\"+Inf\"} 4",
         "stereod_latency_seconds_count 4",
+        "stereod_reconnects_total{eye=\"left\"} 3",
+        "stereod_broken_frames_total{eye=\"right\"} 7",
+        "stereod_lost_cameras 1.0",
         "stereod_valid_ratio 0.75",
         "stereod_row_error_pixels 0.5",
         "stereod_roll_degrees -0.25",

@@ -93,6 +93,8 @@ fn report() -> impl Strategy<Value = Report> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn every_format_reads_what_it_writes(
         mut calibration in calibration(), report in report(), whole in any::<bool>(),

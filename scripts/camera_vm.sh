@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Tries cameras without hardware: two simulated USB cameras in a small virtual machine, served by the
+# kernel's own drivers.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+    cat <<'END'
+Usage: scripts/camera_vm.sh TOOLS LEFT RIGHT BOTH
+
+TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
+LEFT   rectified video of the left eye, RIGHT of the right one, BOTH of both side by side
+
+Environment: IMG, the machine's image as run.sh takes it; BIN, the program (target/debug/stereod);
+KEEP, a folder for what the runs wrote.
+END
+}
+
+if [[ $# -ne 4 ]]; then usage >&2; exit 2; fi
+tools=$1 left=$2 right=$3 both=$4
+share=$(mktemp -d)
+trap 'rm -rf "$share"' EXIT
+strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
+python3 "$tools/make_recording.py" "$left" "$right" "$share/rec"
+python3 "$tools/make_recording.py" "$both" "$both" "$share/halves" --sizes 640x240
+mkdir "$share/out"
+cp scripts/camera_vm_guest.sh "$share/guest.sh"
+
+SHARE=$share TIMEOUT=${TIMEOUT:-580} "$tools/run.sh" 'bash /host/guest.sh'
+if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
+python3 scripts/camera_vm_check.py "$share/out"

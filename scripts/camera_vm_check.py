@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Judges what camera_vm_guest.sh left in a folder: usage: camera_vm_check.py FOLDER. One line for each
+thing that is wrong; exit status 1 where there is any."""
+
+import json
+import sys
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+faults = []
+
+
+def text(name, kind):
+    file = folder / f"{name}.{kind}"
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
+def expect(name, what, true):
+    if not true:
+        faults.append(f"{name}: not {what}\n    out: {text(name, 'out')[-400:]}\n    log: {text(name, 'log')[-800:]}")
+
+
+def says(name, kind, *parts, status=None):
+    for part in parts:
+        expect(name, f"'{part}' in its {kind}", part in text(name, kind))
+    if status is not None:
+        expect(name, f"exit status {status}", text(name, "rc").strip() == str(status))
+
+
+def played(name, pairs, *log):
+    """A run that ended well with `pairs` pairs; its statistics."""
+    says(name, "log", *log, status=0)
+    try:
+        stats = json.loads(text(name, "out"))
+    except ValueError:
+        expect(name, "statistics", False)
+        return {}
+    expect(name, f"{pairs} pairs but {stats['pairs']}", stats["pairs"] == pairs)
+    unpaired = stats["unpaired"]["left"] + stats["unpaired"]["right"]
+    expect(name, f"few unpaired frames but {unpaired}", unpaired <= pairs / 4)
+    line = f"{name}: {stats['pairs']} pairs, {unpaired} unpaired, {stats['dropped']} dropped, {stats['fps']:.1f}/s"
+    print(line, (stats.get("alignment") or {}).get("verdict", ""))
+    return stats
+
+
+says("none", "out", "No cameras. Plug one in", status=0)
+says("devices", "out", "/dev/v4l/by-path/", "CamLeft", "CamRight", "serial number L001", "Mbit/s", status=0)
+says("devices", "out", "MJPG  640x480 at 30, 15", "GREY  640x480 at 30, 15", "YUYV  640x480")
+expect("devices", "without look-alikes", "looks like" not in text("devices", "out"))
+expect("devices", "without 'busy'", "busy" not in text("devices", "out"))
+cameras = json.loads(text("devices_json", "out") or "{}").get("cameras", [])
+expect("devices_json", "two cameras", len(cameras) == 2)
+for camera in cameras:
+    expect("devices_json", "by-path and by-id names", camera["by_path"] and camera["by_id"])
+    expect("devices_json", "six modes", len(camera["modes"]) == 6)
+
+played("auto", 60, "GREY 640x480 at 30/s (the largest size up to 1280x720 that both cameras offer")
+for code in ["grey", "yuyv", "mjpg"]:
+    played(f"{code}_320x240", 60, f"{code.upper()} 320x240 at 30/s")
+    played(f"{code}_640x480", 60, f"{code.upper()} 640x480 at 15/s")
+swap, straight = (played(name, 150) for name in ["swap", "unswapped"])
+verdict = lambda stats: (stats.get("alignment") or {}).get("verdict")
+expect("swap", "seen as exchanged", verdict(swap) == "swapped")
+expect("unswapped", "seen as straight", verdict(straight) in ["good", "rows-off", "unsure"])
+
+says("missing", "log", "/dev/video77: no camera there", "`stereod devices`", status=1)
+says("same", "log", "are one camera", status=1)
+says("metadata", "log", "carries no pictures", status=1)
+says("unoffered", "log", "does not offer 800x600; it offers 320x240, 640x480", status=1)
+says("busy_devices", "out", "busy: in use by v4l2-ctl (process ", status=0)
+says("busy", "log", "in use by v4l2-ctl (process ", "end that program", status=1)
+says("forbidden", "log", "usermod -aG video", status=1)
+
+says("twins", "out", "looks like /dev/video", "serial number SAME", status=0)
+played("twins_run", 60, "GREY 320x240")
+halves = played("halves", 60, "GREY 640x240 at 30/s")
+expect("halves", "320x240 an eye", (halves.get("width"), halves.get("height")) == (320, 240))
+played("halves_size", 30, "MJPG 640x240 at 30/s")
+
+says("vivid_devices", "out", "vivid", "NV12", status=0)
+for code in ["nv12", "uyvy"]:
+    played(f"vivid_{code}", 20, f"{code.upper()} 320x180 at 25/s")
+controls = played("vivid_controls", 20, "its gain cannot be 100000", "its focus cannot be set")
+says("vivid_gain", "out", "gain: 77")
+
+print("\n".join(faults) if faults else "cameras: all as expected")
+sys.exit(1 if faults else 0)

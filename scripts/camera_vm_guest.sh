@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Runs in the machine of camera_vm.sh: what each run says and how it ends goes into /host/out.
+out=/host/out
+small=(--disparities 16 --cost ad --paths 4 --engine cpu --headless)
+
+# try NAME COMMAND...: its output, log and exit status.
+try() {
+    local name=$1
+    shift
+    timeout 100 "$@" >"$out/$name.out" 2>"$out/$name.log" </dev/null
+    echo $? >"$out/$name.rc"
+    echo "guest: $name: $(cat "$out/$name.rc"), up $(cut -d' ' -f1 /proc/uptime) s"
+}
+play() { # NAME FRAMES FLAGS...
+    local name=$1 frames=$2
+    shift 2
+    try "$name" /host/stereod run "${small[@]}" --frames "$frames" --stats - "$@"
+}
+start() { # FOLDER, with the variables of twocams
+    # shellcheck disable=SC1091 # lies in the machine
+    . twocams usb "$1" 2>/dev/null
+}
+end() {
+    kill "$CAML" "$CAMR" 2>/dev/null
+    wait "$CAML" "$CAMR" 2>/dev/null
+    udevadm settle
+}
+node() { readlink -f "$1"; }
+
+cp /host/stereod /tmp/stereod
+try none /host/stereod devices
+start /host/rec
+try devices /host/stereod devices
+try devices_json /host/stereod devices --json
+left_path=$(find /dev/v4l/by-path -lname "*/$(basename "$(node "$L")")" | head -1)
+right_path=$(find /dev/v4l/by-path -lname "*/$(basename "$(node "$R")")" | head -1)
+play auto 60 --left "$(node "$L")" --right "$right_path"
+for format in grey yuyv mjpg; do
+    play "${format}_320x240" 60 --left "$L" --right "$R" --format "$format" --size 320x240
+    play "${format}_640x480" 60 --left "$L" --right "$R" --format "$format" --size 640x480 --rate 15
+done
+play swap 150 --left "$L" --right "$R" --size 320x240 --swap
+play unswapped 150 --left "$L" --right "$R" --size 320x240
+play missing 5 --left /dev/video77 --right "$R"
+play same 5 --left "$L" --right "$left_path"
+play metadata 5 --left "${L%0}1" --right "$R"
+play unoffered 5 --left "$L" --right "$R" --size 800x600
+v4l2-ctl -d "$L" --stream-mmap --stream-to=/dev/null >/dev/null 2>&1 &
+holder=$!
+sleep 2
+try busy_devices /host/stereod devices
+play busy 5 --left "$L" --right "$R"
+kill "$holder"
+wait "$holder" 2>/dev/null
+chmod 755 /tmp/stereod
+try forbidden setpriv --reuid 65534 --regid 65534 --clear-groups \
+    /tmp/stereod run "${small[@]}" --left "$L" --right "$R" --frames 5
+end
+
+# Make, model and serial number alike: only the port tells the cameras apart.
+LEFT="-s SAME -n Twin" RIGHT="-s SAME -n Twin" FMTS=grey SIZES=320x240 start /host/rec
+try twins /host/stereod devices
+play twins_run 60 --left "$left_path" --right "$right_path"
+end
+
+SIZES=640x240 FMTS="grey mjpg" FPS=30 start /host/halves
+play halves 60 --side-by-side "$L"
+play halves_size 30 --side-by-side "$L" --size 320x240 --format mjpg
+end
+
+# The kernel's test camera has more formats, and controls.
+modprobe vivid n_devs=1 node_types=0x1 2>/dev/null
+udevadm settle
+vivid=$(grep -l vivid /sys/class/video4linux/video*/name | head -1)
+vivid=/dev/$(basename "$(dirname "$vivid")")
+try vivid_devices /host/stereod devices
+for format in nv12 uyvy; do
+    play "vivid_$format" 20 --side-by-side "$vivid" --format "$format" --size 160x180 --rate 25
+done
+play vivid_controls 20 --side-by-side "$vivid" --size 160x180 --set camera.gain=100000 \
+    --set camera.focus=3
+play vivid_set 20 --side-by-side "$vivid" --size 160x180 --set camera.gain=77
+try vivid_gain v4l2-ctl -d "$vivid" -C gain
+exit 0

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Tries what happens to cameras without hardware: two simulated USB cameras in a small virtual machine
+# are unplugged, fall silent, send half frames, lose frames, and run at clocks of their own.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+    cat <<'END'
+Usage: scripts/faults_vm.sh TOOLS LEFT RIGHT [CASE...]
+
+TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
+LEFT   rectified video of the left eye, RIGHT of the right one
+CASE   any of: replug faults raw phase skew (default: all)
+
+Environment: IMG, the machine's image as run.sh takes it (with gstreamer1.0-libav a recording is made
+and read, too); BIN, the program (target/debug/stereod); CYCLES, how often to replug (5; 100 takes
+about half an hour); KEEP, a folder for what the runs wrote.
+END
+}
+
+if [[ $# -lt 3 ]]; then usage >&2; exit 2; fi
+tools=$1 left=$2 right=$3
+shift 3
+cycles=${CYCLES:-5}
+share=$(mktemp -d)
+trap 'rm -rf "$share"' EXIT
+strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
+python3 "$tools/make_recording.py" "$left" "$right" "$share/rec" --sizes 320x240
+mkdir "$share/out"
+cp scripts/faults_vm_guest.sh "$share/guest.sh"
+SHARE=$share TIMEOUT=${TIMEOUT:-$((400 + 20 * cycles))} "$tools/run.sh" \
+    "CYCLES=$cycles bash /host/guest.sh $*" || echo "the machine ended with status $?" >&2
+if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
+CYCLES=$cycles python3 scripts/faults_vm_check.py "$share/out"

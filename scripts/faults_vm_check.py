@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""faults_vm_check.py OUT: whether what the runs of faults_vm.sh wrote is as it should be.
+Reading the recording needs opencv-python-headless."""
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+OUT = Path(sys.argv[1])
+failed = 0
+
+
+def check(what, holds, seen=""):
+    global failed
+    failed += not holds
+    print(f"{'ok' if holds else 'FAILED'}  {what}" + (f"  ({seen})" if seen != "" else ""))
+
+
+def load(name):
+    """Statistics and log of a run, or None where it was left out."""
+    if not (OUT / f"{name}.log").exists():
+        return None
+    log = (OUT / f"{name}.log").read_text()
+    code = (OUT / f"{name}.rc").read_text().strip() if (OUT / f"{name}.rc").exists() else "no end"
+    check(f"{name}: ends in order", code == "0", f"status {code}")
+    check(f"{name}: nothing was waited for in vain", "in vain" not in log)
+    try:
+        return json.loads((OUT / f"{name}.json").read_text()), log
+    except ValueError:
+        check(f"{name}: statistics", False, log[-2000:])
+        return None
+
+
+if found := load("replug"):
+    stats, log = found
+    lost = int((OUT / "replug.lost").read_text())
+    live = stats["live"]
+    back = live["left"]["reconnects"] + live["right"]["reconnects"]
+    check("replug: each loss is said once, each return too", log.count("camera lost") == lost, log.count("camera lost"))
+    check("replug: every loss was recovered", back == lost == log.count("camera is back"), f"{back} of {lost}")
+    check("replug: neither is lost at the end", not live["left"]["lost"] and not live["right"]["lost"])
+    sizes = [[int(n) for n in line.split()] for line in (OUT / "replug.sizes").read_text().splitlines()]
+    half = len(sizes) // 2
+    early, late = sizes[min(half, 2)], sizes[-1]
+    check("replug: memory stays (KiB)", late[0] - early[0] < 4096 + 40 * len(sizes), f"{early[0]} -> {late[0]}")
+    check("replug: threads stay", late[1] <= early[1] + 1, f"{early[1]} -> {late[1]}")
+    check("replug: open files stay", late[2] <= early[2] + 1, f"{early[2]} -> {late[2]}")
+    if (OUT / "replug.mkv").exists():
+        import cv2
+
+        video, times = cv2.VideoCapture(str(OUT / "replug.mkv")), []
+        while video.read()[0]:
+            times.append(video.get(cv2.CAP_PROP_POS_MSEC))
+        gaps = [b - a for a, b in zip(times, times[1:])]
+        check("replug: the recording holds every frame", len(times) == stats["recorded"], f"{len(times)} of {stats['recorded']}")
+        check("replug: its times grow, with a gap a cycle", min(gaps) > 0 and sum(g > 1000 for g in gaps) >= int(os.environ.get("CYCLES", 5)), f"longest {max(gaps):.0f} ms")
+
+if found := load("faults"):
+    stats, log = found
+    left, right = stats["live"]["left"], stats["live"]["right"]
+    check("faults: silence is noticed and ends", left["losses"] == left["reconnects"] == 1, left)
+    check("faults: it is said why", "left camera lost: no picture for" in log)
+    check("faults: half frames are dropped and counted", 15 <= right["broken"] <= 20, right["broken"])
+    check("faults: half frames are no loss", right["losses"] == 0)
+    print("      stall, cut, drop:", json.dumps(stats["live"]))
+
+if found := load("raw"):
+    stats, log = found
+    left = stats["live"]["left"]
+    check("raw: half frames are no loss", left["losses"] == 0, left)
+    check("raw: they are counted", left["broken"] + left["missed"] >= 8, left)
+
+if found := load("phase"):
+    stats, log = found
+    warnings = re.findall(r"found a partner within|of a pair are typically", log)
+    check("phase: half a frame apart is warned of once", len(warnings) == 1, log.strip().splitlines()[-1])
+    phase = stats["live"]["synchronisation"]["phase_ms"]
+    check("phase: 33 ms are measured", abs(abs(phase) - 33) < 3, phase)
+
+if found := load("skew"):
+    stats, log = found
+    known = stats["live"]["synchronisation"]
+    check("skew: 400 ppm between the clocks are measured", abs(known["drift_ppm"] + 400) < 60, known["drift_ppm"])
+    print("      skew:", json.dumps(known))
+
+sys.exit(1 if failed else 0)

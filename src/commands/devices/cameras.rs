@@ -1,0 +1,224 @@
+//! The cameras that `stereod devices` lists.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::source::v4l2::{Camera, Mode, code_text};
+
+/// What to do where there is none.
+const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); in a container, hand \
+                    it through (--device /dev/video0, and /dev/v4l, /run/udev for its stable name)";
+
+/// For people.
+pub(super) fn as_text(cameras: &[Camera]) -> String {
+    if cameras.is_empty() {
+        return format!("{NONE}\n");
+    }
+    let mut text = String::from("Cameras\n");
+    for camera in cameras {
+        let _ = writeln!(text, "  {}", camera.stable_name().display());
+        let mut lines = vec![about(camera)];
+        if let Some(by_id) = &camera.by_id {
+            lines.push(format!("by id: {}", by_id.display()));
+        }
+        lines.extend(camera.unusable.clone());
+        if camera.busy || !camera.users.is_empty() {
+            lines.push(used(camera));
+        }
+        let alike = alike(camera, cameras);
+        if !alike.is_empty() {
+            lines.push(format!(
+                "looks like {} (same make, model and serial number): tell them apart by the port, \
+                 with the name above",
+                alike.join(", ")
+            ));
+        }
+        lines.extend(modes(&camera.modes));
+        for line in lines {
+            let _ = writeln!(text, "      {line}");
+        }
+    }
+    text
+}
+
+/// For programs.
+pub(super) fn as_json(cameras: &[Camera]) -> Value {
+    let mode = |mode: &Mode| {
+        json!({
+            "format": code_text(mode.code),
+            "readable": mode.format().is_some(),
+            "width": mode.width,
+            "height": mode.height,
+            "rates": mode.rates.iter().map(|rate| rate.value()).collect::<Vec<_>>(),
+        })
+    };
+    let camera = |camera: &Camera| {
+        let usb = camera.usb.as_ref();
+        let users = camera.users.iter().map(|user| json!({ "pid": user.pid, "name": user.name }));
+        json!({
+            "node": camera.node,
+            "by_path": camera.by_path,
+            "by_id": camera.by_id,
+            "name": camera.card,
+            "driver": camera.driver,
+            "bus": camera.bus,
+            "usb": usb.map(|usb| json!({
+                "bus": usb.bus.number,
+                "megabits": usb.bus.megabits,
+                "port": usb.port,
+                "vendor": usb.vendor,
+                "product": usb.product,
+                "serial": usb.serial,
+            })),
+            "modes": camera.modes.iter().map(mode).collect::<Vec<_>>(),
+            "busy": camera.busy,
+            "users": users.collect::<Vec<_>>(),
+            "alike": alike(camera, cameras),
+            "unusable": camera.unusable,
+        })
+    };
+    cameras.iter().map(camera).collect()
+}
+
+/// "CamLeft, /dev/video0, USB bus 3 (480 Mbit/s), serial number L001".
+fn about(camera: &Camera) -> String {
+    let mut text = format!("{}, {}", camera.card, camera.node.display());
+    match &camera.usb {
+        Some(usb) => {
+            let _ = write!(
+                text,
+                ", port {} of USB bus {} ({} Mbit/s)",
+                usb.port, usb.bus.number, usb.bus.megabits
+            );
+            if let Some(serial) = &usb.serial {
+                let _ = write!(text, ", serial number {serial}");
+            }
+        }
+        None if !camera.bus.is_empty() => {
+            let _ = write!(text, ", {}", camera.bus);
+        }
+        None => {}
+    }
+    text
+}
+
+fn used(camera: &Camera) -> String {
+    let users: Vec<String> = camera.users.iter().map(ToString::to_string).collect();
+    match (camera.busy, users.is_empty()) {
+        (true, true) => "busy: another program takes pictures from it (root sees which)".into(),
+        (true, false) => format!("busy: in use by {}", users.join(", ")),
+        (false, _) => format!("free, though {} has it open", users.join(", ")),
+    }
+}
+
+/// Nodes of the cameras that cannot be told from this one but by their ports.
+fn alike(camera: &Camera, all: &[Camera]) -> Vec<String> {
+    let others = all.iter().filter(|other| camera.looks_like(other));
+    others.map(|other| other.node.display().to_string()).collect()
+}
+
+/// One line a format: "MJPG  640x480 at 30, 15; 320x240 at 30, 15".
+fn modes(modes: &[Mode]) -> Vec<String> {
+    let mut lines: Vec<([u8; 4], String)> = Vec::new();
+    for mode in modes {
+        let rates: Vec<String> = mode.rates.iter().map(ToString::to_string).collect();
+        let mut text = format!("{}x{}", mode.width, mode.height);
+        if !rates.is_empty() {
+            let _ = write!(text, " at {}", rates.join(", "));
+        }
+        match lines.iter_mut().find(|(code, _)| *code == mode.code) {
+            Some((_, line)) => *line += &format!("; {text}"),
+            None => {
+                let note = if mode.format().is_none() { " (cannot be read)" } else { "" };
+                lines.push((mode.code, format!("{:<4}{note}  {text}", code_text(mode.code))));
+            }
+        }
+    }
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::v4l2::{Rate, UsbBus, UsbDevice, User};
+
+    fn cameras() -> Vec<Camera> {
+        let mode = |code: &[u8; 4], width, rates: &[u32]| Mode {
+            code: *code,
+            width,
+            height: 480,
+            rates: rates.iter().map(|&rate| Rate::whole(rate)).collect(),
+        };
+        let camera = |number: u32| Camera {
+            node: format!("/dev/video{number}").into(),
+            by_path: Some(format!("/dev/v4l/by-path/pci-usb-0:{number}").into()),
+            by_id: None,
+            card: "Cam".into(),
+            driver: "uvcvideo".into(),
+            bus: "usb-0000:00:14.0-1".into(),
+            usb: Some(UsbDevice {
+                bus: UsbBus { number: 1, megabits: 480.0 },
+                port: format!("1-{number}"),
+                vendor: "046d".into(),
+                product: "0825".into(),
+                serial: Some("7".into()),
+            }),
+            modes: vec![
+                mode(b"YUYV", 640, &[30, 15]),
+                mode(b"YUYV", 800, &[5]),
+                mode(b"RGB3", 640, &[]),
+            ],
+            busy: false,
+            users: Vec::new(),
+            unusable: None,
+        };
+        let user = User { pid: 12, name: "cheese".into() };
+        vec![camera(0), Camera { busy: true, users: vec![user], ..camera(2) }]
+    }
+
+    #[test]
+    fn cameras_are_listed_with_what_tells_them_apart() {
+        let text = as_text(&cameras());
+        assert_eq!(
+            text,
+            "Cameras
+  /dev/v4l/by-path/pci-usb-0:0
+      Cam, /dev/video0, port 1-0 of USB bus 1 (480 Mbit/s), serial number 7
+      looks like /dev/video2 (same make, model and serial number): tell them apart by the port, \
+             with the name above
+      YUYV  640x480 at 30, 15; 800x480 at 5
+      RGB3 (cannot be read)  640x480
+  /dev/v4l/by-path/pci-usb-0:2
+      Cam, /dev/video2, port 1-2 of USB bus 1 (480 Mbit/s), serial number 7
+      busy: in use by cheese (process 12)
+      looks like /dev/video0 (same make, model and serial number): tell them apart by the port, \
+             with the name above
+      YUYV  640x480 at 30, 15; 800x480 at 5
+      RGB3 (cannot be read)  640x480
+"
+        );
+        let value = as_json(&cameras());
+        assert_eq!(value[1]["users"], json!([{ "pid": 12, "name": "cheese" }]));
+        assert_eq!(value[0]["alike"], json!(["/dev/video2"]));
+        assert_eq!(value[0]["modes"][0]["rates"], json!([30.0, 15.0]));
+        assert_eq!(value[0]["modes"][2]["readable"], false);
+        assert_eq!(value[0]["usb"]["serial"], "7");
+    }
+
+    #[test]
+    fn no_camera_comes_with_the_cure() {
+        assert!(as_text(&[]).contains("No cameras. Plug one in"));
+        assert_eq!(as_json(&[]), json!([]));
+    }
+
+    #[test]
+    fn one_that_may_not_be_opened_or_is_merely_open() {
+        let [first, _] = cameras().try_into().unwrap();
+        let user = User { pid: 3, name: "wireplumber".into() };
+        let open = Camera { users: vec![user], ..first.clone() };
+        assert!(as_text(&[open]).contains("free, though wireplumber (process 3) has it open"));
+        let denied = Camera { unusable: Some("it may not".into()), modes: vec![], ..first };
+        assert!(as_text(&[denied]).contains("\n      it may not\n"));
+    }
+}

@@ -1,0 +1,150 @@
+//! Cameras among the streams: what each is set to is chosen for all of them together.
+
+use anyhow::{anyhow, ensure};
+use gstreamer as gst;
+
+use super::GstOptions;
+use super::input::Input;
+use super::plane::Layout;
+use crate::source::v4l2::{self, Controls, Format, Offer, Pick, Wish};
+
+/// The largest picture of an eye that is taken without being asked for, in pixels.
+const LIMIT: (u32, u32) = (1280, 720);
+
+/// A camera and what it is set to.
+#[derive(Clone, Debug)]
+pub(super) struct Camera {
+    /// Its name as it was given.
+    pub(super) name: String,
+    pub(super) pick: Pick,
+    pub(super) controls: Controls,
+}
+
+/// What the texts of the streams stand for.
+///
+/// # Errors
+/// Where a text stands for nothing, or a camera cannot be used; they name it and the cure.
+pub(super) fn inputs<const N: usize>(
+    texts: [&str; N],
+    layout: Layout,
+    options: &GstOptions,
+) -> anyhow::Result<[Input; N]> {
+    let wish = &options.cameras;
+    let texts = texts.map(str::trim);
+    let mut cameras = Vec::new();
+    for text in texts.into_iter().filter(|text| v4l2::is_camera(text)) {
+        let opened = v4l2::open(text).map_err(|error| anyhow!("{text}: {error:#}"))?;
+        cameras.push((text, opened));
+    }
+    if let [(left, one), (right, other)] = &cameras[..] {
+        ensure!(
+            one.node != other.node,
+            "{left} and {right} are one camera; `stereod devices` lists all of them"
+        );
+    }
+    if cameras.is_empty() && *wish != Wish::default() {
+        tracing::warn!(
+            "size, rate and format are for cameras; {} stays as it is",
+            texts.join(" and ")
+        );
+    }
+    let mut picks = choose(&cameras, layout, wish)?.into_iter();
+    let mut inputs = Vec::with_capacity(N);
+    for text in texts {
+        let pick = if v4l2::is_camera(text) { picks.next() } else { None };
+        inputs.push(match pick {
+            Some(pick) => {
+                let controls = options.controls;
+                Input::Camera(Camera { name: text.to_owned(), pick, controls })
+            }
+            None => Input::parse(text)?,
+        });
+    }
+    inputs.try_into().map_err(|_| anyhow!("each text is one stream"))
+}
+
+/// Chooses, and says in the log what and why.
+fn choose(
+    cameras: &[(&str, v4l2::Opened)],
+    layout: Layout,
+    wish: &Wish,
+) -> anyhow::Result<Vec<Pick>> {
+    if cameras.is_empty() {
+        return Ok(Vec::new());
+    }
+    let offers: Vec<Offer> = cameras
+        .iter()
+        .map(|(name, camera)| Offer { name, modes: &camera.modes, bus: camera.bus })
+        .collect();
+    let both = |(width, height): (u32, u32)| match layout {
+        Layout::Whole => (width, height),
+        Layout::SideBySide => (width.saturating_mul(2), height),
+        Layout::TopBottom => (width, height.saturating_mul(2)),
+    };
+    let wish = Wish { size: wish.size.map(both), ..wish.clone() };
+    let choice = v4l2::choose(&offers, &wish, both(LIMIT)).map_err(anyhow::Error::msg)?;
+    for (offer, pick) in offers.iter().zip(&choice.picks) {
+        let why = if choice.why.is_empty() { String::new() } else { format!(" ({})", choice.why) };
+        tracing::info!(
+            "{}: {} {}x{} at {}/s{why}",
+            offer.name,
+            pick.format,
+            pick.width,
+            pick.height,
+            pick.rate
+        );
+    }
+    if let Some(warning) = &choice.warning {
+        tracing::warn!("{warning}");
+    }
+    Ok(choice.picks)
+}
+
+/// The caps that make a camera deliver `pick`.
+pub(super) fn caps(pick: &Pick) -> gst::Caps {
+    let raw = |name: &str| gst::Caps::builder("video/x-raw").field("format", name);
+    let builder = match pick.format {
+        Format::Grey => raw("GRAY8"),
+        Format::Nv12 => raw("NV12"),
+        Format::Yuyv => raw("YUY2"),
+        Format::Uyvy => raw("UYVY"),
+        Format::Mjpg => gst::Caps::builder("image/jpeg"),
+        Format::H264 => gst::Caps::builder("video/x-h264"),
+    };
+    let fraction = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+    let rate = gst::Fraction::new(fraction(pick.rate.frames), fraction(pick.rate.seconds));
+    builder
+        .field("width", fraction(pick.width))
+        .field("height", fraction(pick.height))
+        .field("framerate", rate)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::v4l2::Rate;
+
+    #[test]
+    fn caps_say_what_was_chosen() {
+        gst::init().unwrap();
+        let rate = Rate { frames: 30000, seconds: 1001 };
+        for (format, text) in [
+            (Format::Yuyv, "video/x-raw, format=(string)YUY2, "),
+            (Format::Grey, "video/x-raw, format=(string)GRAY8, "),
+            (Format::Mjpg, "image/jpeg, "),
+        ] {
+            let pick = Pick { format, width: 640, height: 480, rate };
+            let expected = "width=(int)640, height=(int)480, framerate=(fraction)30000/1001";
+            assert_eq!(caps(&pick).to_string(), format!("{text}{expected}"));
+        }
+    }
+
+    #[test]
+    fn a_camera_that_is_missing_is_named_with_the_cure() {
+        let texts = ["/dev/video777", "left.mp4"];
+        let error = inputs(texts, Layout::Whole, &GstOptions::default()).unwrap_err().to_string();
+        assert!(error.starts_with("/dev/video777: no camera there"), "{error}");
+        assert!(error.contains("`stereod devices`"), "{error}");
+    }
+}

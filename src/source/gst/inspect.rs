@@ -1,0 +1,84 @@
+//! What is looked at inside a live pipeline: damaged JPEG pictures, which decoders would fill up
+//! with grey instead of dropping them, and gaps in a camera's own count.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use gstreamer as gst;
+use gstreamer::prelude::*;
+
+use crate::source::live::EyeState;
+
+/// How far from its end, zeros not counted, a JPEG picture's last marker may be: some cameras
+/// write a few bytes of their own behind it.
+const TAIL: usize = 64;
+
+/// Watches every element that is ever added to `pipeline`.
+pub(super) fn watch(pipeline: &gst::Pipeline, state: &Arc<EyeState>) {
+    let state = state.clone();
+    pipeline.connect_deep_element_added(move |_, _, element| {
+        let Some(factory) = element.factory() else { return };
+        let decodes_jpeg = factory.metadata("klass").is_some_and(|class| class.contains("Decoder"))
+            && factory.can_sink_any_caps(&gst::Caps::new_empty_simple("image/jpeg"))
+            && !element.is::<gst::Bin>();
+        if decodes_jpeg && let Some(pad) = element.static_pad("sink") {
+            drop_cut_pictures(&pad, state.clone());
+        }
+        if factory.name() == "v4l2src"
+            && let Some(pad) = element.static_pad("src")
+        {
+            count_gaps(&pad, state.clone());
+        }
+    });
+}
+
+/// Drops JPEG pictures without an end, from a camera that was seen to send ends. Entropy-coded data
+/// never holds the end's marker (ITU-T T.81, B.1.1.5).
+fn drop_cut_pictures(pad: &gst::Pad, state: Arc<EyeState>) {
+    let has_ends = AtomicBool::new(false);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        let whole = info.buffer().and_then(|buffer| buffer.map_readable().ok());
+        let Some(whole) = whole.map(|bytes| ends(&bytes)) else { return gst::PadProbeReturn::Ok };
+        if whole {
+            has_ends.store(true, Ordering::Relaxed);
+        } else if has_ends.load(Ordering::Relaxed) {
+            state.note_broken();
+            return gst::PadProbeReturn::Handled;
+        }
+        gst::PadProbeReturn::Ok
+    });
+}
+
+/// Whether a JPEG picture's end is there.
+fn ends(bytes: &[u8]) -> bool {
+    let length = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let tail = &bytes[length.saturating_sub(TAIL)..length];
+    tail.windows(2).any(|marker| marker == [0xff, 0xd9])
+}
+
+/// Counts what is missing between the numbers that the driver gives the frames.
+fn count_gaps(pad: &gst::Pad, state: Arc<EyeState>) {
+    let next = AtomicU64::new(u64::MAX);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        let number = info.buffer().map_or(u64::MAX, |buffer| buffer.offset());
+        if number != u64::MAX {
+            let expected = next.swap(number + 1, Ordering::Relaxed);
+            state.note_missed(number.saturating_sub(expected));
+        }
+        gst::PadProbeReturn::Ok
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_picture_may_be_padded() {
+        let mut picture = vec![0xff, 0xd8, 0xff, 0xda, 1, 2, 3, 0xff, 0, 4, 0xff, 0xd9];
+        assert!(ends(&picture));
+        picture.extend([0; 5000]);
+        assert!(ends(&picture));
+        assert!(!ends(&picture[..10]) && !ends(&[0; 9]) && !ends(&[]));
+    }
+}

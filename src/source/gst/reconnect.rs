@@ -1,0 +1,367 @@
+//! A stream that comes back: where a live one is lost, it is opened again until it is there.
+//!
+//! A lost stream is closed and reopened on a thread of its own, because drivers may take their
+//! time for either, while the other eye goes on. It is closed at once: a camera that is plugged in
+//! again gets its old device name only when nobody holds the old one.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, TryRecvError};
+use gstreamer as gst;
+
+use super::input::Input;
+use super::pictures::Timing;
+use super::plane::Layout;
+use super::stream::{CutShort, Received, Stream};
+use super::{GstOptions, Reconnect};
+use crate::control::Switch;
+use crate::source::live::EyeState;
+
+/// How long to wait before the first attempt; each further one waits twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long to wait between attempts at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A stream that has run this long was well: its next loss starts with the first pause again.
+const STEADY: Duration = Duration::from_secs(2);
+
+/// How long an attempt waits for a picture, at least.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long closing waits for an attempt that is under way.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// How long a stream may be silent by default: this long, and this many frames.
+const SILENCE: (Duration, u32) = (Duration::from_secs(2), 10);
+
+/// How to open a stream, now and again.
+#[derive(Clone)]
+pub(super) struct Recipe {
+    pub(super) input: Input,
+    pub(super) layout: Layout,
+    pub(super) timing: Option<Timing>,
+    pub(super) zero: gst::ClockTime,
+    pub(super) state: Arc<EyeState>,
+}
+
+/// A stream, reopened whenever it is lost where that is wanted.
+pub(super) struct Lasting {
+    /// What it is called in messages: "left camera".
+    who: &'static str,
+    recipe: Recipe,
+    options: GstOptions,
+    size: (usize, usize),
+    rate: Option<f64>,
+    /// Whether the stream is reopened where it is lost.
+    again: bool,
+    silence: Duration,
+    link: Link,
+    /// Number of the next picture.
+    index: u64,
+    /// When the last picture came.
+    last_picture: Instant,
+    since: Instant,
+    pause: Duration,
+    returned: bool,
+}
+
+enum Link {
+    Up(Box<Stream>),
+    Lost(Search),
+    /// It is back as something else, or will never be: why.
+    Failed(String),
+}
+
+/// The thread that tries to open a stream.
+struct Search {
+    found: Receiver<Stream>,
+    cancel: Switch,
+    thread: JoinHandle<()>,
+}
+
+impl Lasting {
+    /// Builds the stream and sets it going.
+    ///
+    /// # Errors
+    /// Where the pipeline cannot be built or refuses to start; they name the stream.
+    pub(super) fn start(
+        who: &'static str,
+        recipe: Recipe,
+        options: &GstOptions,
+    ) -> anyhow::Result<Self> {
+        let stream = Stream::start(&recipe, options)?;
+        let now = Instant::now();
+        Ok(Self {
+            who,
+            recipe,
+            options: options.clone(),
+            size: (0, 0),
+            rate: None,
+            again: false,
+            silence: SILENCE.0,
+            link: Link::Up(Box::new(stream)),
+            index: 0,
+            last_picture: now,
+            since: now,
+            pause: FIRST_PAUSE,
+            returned: false,
+        })
+    }
+
+    /// Waits for the first picture, and learns the rate.
+    ///
+    /// # Errors
+    /// Where no picture comes.
+    pub(super) fn prepare(&mut self) -> anyhow::Result<()> {
+        let Link::Up(stream) = &mut self.link else { return Ok(()) };
+        stream.preroll(&self.options)?;
+        if self.recipe.timing.is_some() {
+            stream.set_rate(self.options.picture_rate);
+        }
+        stream.measure_rate(&self.options.stop);
+        (self.size, self.rate) = (stream.view_size(), stream.rate());
+        self.again = stream.live() && self.options.reconnect != Reconnect::Off;
+        let frames = self.rate.map_or(Duration::ZERO, super::period_of) * SILENCE.1;
+        self.silence = self.options.silence.unwrap_or(SILENCE.0.max(frames));
+        self.since = Instant::now();
+        self.last_picture = self.since;
+        Ok(())
+    }
+
+    /// The next picture, waiting for it no longer than `wait`. A lost stream gives nothing; it is
+    /// looked at whether it is back.
+    pub(super) fn receive(&mut self, wait: Duration) -> Received {
+        self.look_for_it();
+        let again = self.again;
+        let stream = match &mut self.link {
+            Link::Up(stream) => stream,
+            Link::Lost(_) => {
+                std::thread::sleep(wait);
+                return Received::Nothing;
+            }
+            Link::Failed(_) => return Received::End,
+        };
+        match stream.receive(wait) {
+            Received::Picture(picture) => {
+                self.index += 1;
+                self.last_picture = Instant::now();
+                Received::Picture(picture)
+            }
+            Received::Nothing if again && stream.silent_for() > self.silence => {
+                let known = stream.reason();
+                let silent = stream.silent_for().as_secs_f64();
+                self.lose(&known.unwrap_or_else(|| format!("no picture for {silent:.1} s")));
+                Received::Nothing
+            }
+            Received::End if again => {
+                let reason = stream.reason().unwrap_or_else(|| "its stream ended".to_owned());
+                self.lose(&reason);
+                Received::Nothing
+            }
+            other => other,
+        }
+    }
+
+    /// Gives a stream up and has it looked for.
+    fn lose(&mut self, reason: &str) {
+        tracing::warn!("{} lost: {reason}; trying again", self.who);
+        self.recipe.state.note_lost();
+        let steady = self.since.elapsed() >= STEADY;
+        self.pause = if steady { FIRST_PAUSE } else { (self.pause * 2).min(LONGEST_PAUSE) };
+        let link = Link::Failed(format!("{}: {reason}", self.who));
+        if let Link::Up(old) = std::mem::replace(&mut self.link, link) {
+            match self.search(*old) {
+                Ok(search) => self.link = Link::Lost(search),
+                Err(error) => {
+                    self.link = Link::Failed(format!("{}: cannot be reopened: {error}", self.who));
+                }
+            }
+        }
+    }
+
+    fn search(&self, old: Stream) -> std::io::Result<Search> {
+        let (sender, found) = crossbeam_channel::bounded(1);
+        let cancel = Switch::default();
+        let options = GstOptions {
+            patience: PATIENCE.max(self.silence),
+            stop: cancel.clone(),
+            ..self.options.clone()
+        };
+        let (who, recipe, mut pause) = (self.who, self.recipe.clone(), self.pause);
+        let thread = std::thread::Builder::new().name("reconnect".to_owned()).spawn(move || {
+            drop(old);
+            while wait_unless(&options.stop, pause) {
+                let opened = Stream::start(&recipe, &options)
+                    .and_then(|mut stream| stream.preroll(&options).map(|()| stream));
+                match opened {
+                    Ok(stream) => {
+                        // Nobody wants it any more where this fails.
+                        let _ = sender.send(stream);
+                        return;
+                    }
+                    Err(error) => tracing::debug!("{who} is not back: {error:#}"),
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        })?;
+        Ok(Search { found, cancel, thread })
+    }
+
+    /// Takes a lost stream that is back.
+    fn look_for_it(&mut self) {
+        let Link::Lost(search) = &self.link else { return };
+        let who = self.who;
+        self.link = match search.found.try_recv() {
+            Ok(stream) if stream.view_size() != self.size => {
+                let ((w, h), (now_w, now_h)) = (self.size, stream.view_size());
+                Link::Failed(format!(
+                    "{who}: its pictures were {w}x{h} and are {now_w}x{now_h} since it is back; \
+                     give it its old mode, or start anew with this one"
+                ))
+            }
+            Ok(stream) => {
+                let away = self.last_picture.elapsed();
+                tracing::info!("{who} is back after {:.1} s", away.as_secs_f64());
+                self.recipe.state.note_back(away);
+                self.returned = true;
+                self.since = Instant::now();
+                Link::Up(Box::new(stream))
+            }
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => {
+                Link::Failed(format!("{who}: trying to reopen it failed; see the messages above"))
+            }
+        };
+    }
+
+    /// Whether it is lost just now.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.link, Link::Lost(_))
+    }
+
+    /// Whether it has come back since the last call.
+    pub(super) fn take_returned(&mut self) -> bool {
+        std::mem::take(&mut self.returned)
+    }
+
+    /// Number of the next picture.
+    pub(super) fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Lets the next picture have a higher number, after pictures were lost.
+    pub(super) fn skip_to(&mut self, index: u64) {
+        self.index = self.index.max(index);
+    }
+
+    fn stream(&self) -> Option<&Stream> {
+        match &self.link {
+            Link::Up(stream) => Some(stream),
+            Link::Lost(_) | Link::Failed(_) => None,
+        }
+    }
+
+    /// Waits until one of `streams` has something, or `wait` has passed.
+    pub(super) fn wait_any(streams: &[Lasting; 2], wait: Duration) {
+        let up: Vec<&Stream> = streams.iter().filter_map(Lasting::stream).collect();
+        if up.is_empty() {
+            std::thread::sleep(wait);
+        } else {
+            Stream::wait_any(&up, wait);
+        }
+    }
+
+    /// From now on pictures are only counted: see [`Lasting::skipped`].
+    pub(super) fn count_only(&self) {
+        if let Some(stream) = self.stream() {
+            stream.count_only();
+        }
+    }
+
+    /// Pictures that were counted instead of delivered.
+    pub(super) fn skipped(&self) -> u64 {
+        self.stream().map_or(0, Stream::skipped)
+    }
+
+    /// What ended the stream for good before its natural end, naming it.
+    pub(super) fn failure(&self) -> Option<String> {
+        match &self.link {
+            Link::Up(stream) => stream.failure(),
+            Link::Lost(_) => None,
+            Link::Failed(reason) => Some(reason.clone()),
+        }
+    }
+
+    /// Whether a file ended well but gave far fewer pictures than its length says.
+    pub(super) fn cut_short(&self) -> Option<CutShort> {
+        self.stream()?.cut_short()
+    }
+
+    /// What it is, for people.
+    pub(super) fn name(&self) -> String {
+        self.recipe.input.name()
+    }
+
+    /// Size of each view in pixels.
+    pub(super) fn view_size(&self) -> (usize, usize) {
+        self.size
+    }
+
+    /// Pictures a second, where known.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.rate
+    }
+
+    /// Whether pictures come at their own pace.
+    pub(super) fn live(&self) -> bool {
+        self.again || self.stream().is_some_and(Stream::live)
+    }
+
+    /// About how many pictures there are, where known.
+    pub(super) fn expected(&self) -> Option<u64> {
+        self.stream()?.expected()
+    }
+
+    /// Stops the pipeline, and the search for a lost one.
+    pub(super) fn close(&mut self) {
+        self.again = false;
+        match &mut self.link {
+            Link::Up(stream) => stream.close(),
+            Link::Lost(search) => search.end(),
+            Link::Failed(_) => {}
+        }
+    }
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Search {
+    /// Ends the search; one that a driver holds up is left behind.
+    fn end(&self) {
+        self.cancel.set(true);
+        let deadline = Instant::now() + CLOSING;
+        while !self.thread.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Waits; whether `cancel` was not set meanwhile.
+fn wait_unless(cancel: &Switch, pause: Duration) -> bool {
+    let until = Instant::now() + pause;
+    while !cancel.is_set() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(super::TICK));
+    }
+    false
+}

@@ -1,0 +1,116 @@
+//! How the eyes of a live source fare: what any thread may read while the source runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::frame::Eye;
+use crate::synchronisation::{self, Synchronisation};
+
+/// The state of a live source. One stream that holds both views counts as its left eye.
+#[derive(Debug, Default)]
+pub struct LiveState {
+    eyes: [std::sync::Arc<EyeState>; 2],
+    synchronisation: Mutex<Synchronisation>,
+}
+
+/// The state of one eye's stream.
+#[derive(Debug, Default)]
+pub struct EyeState {
+    lost: AtomicBool,
+    losses: AtomicU64,
+    reconnects: AtomicU64,
+    away_us: AtomicU64,
+    broken: AtomicU64,
+    missed: AtomicU64,
+}
+
+/// What became of one eye's stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct EyeSummary {
+    /// Whether it is lost just now.
+    pub lost: bool,
+    /// How often it was lost: unplugged, ended, silent.
+    pub losses: u64,
+    /// How often it came back.
+    pub reconnects: u64,
+    /// How long it was away, all times that it came back together.
+    pub away_s: f64,
+    /// Frames that arrived damaged and were dropped.
+    pub broken: u64,
+    /// Frames that the camera numbered but its driver never delivered whole.
+    pub missed: u64,
+}
+
+/// What became of a live source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LiveSummary {
+    /// The left eye, or the stream that holds both.
+    pub left: EyeSummary,
+    /// The right eye.
+    pub right: EyeSummary,
+    /// How the eyes run against each other; `None` where they come in one stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub synchronisation: Option<synchronisation::Summary>,
+}
+
+impl LiveState {
+    /// The state of one eye.
+    pub fn eye(&self, eye: Eye) -> &std::sync::Arc<EyeState> {
+        &self.eyes[usize::from(eye == Eye::Right)]
+    }
+
+    /// How the eyes run against each other; do not hold it for long, each pair is noted here.
+    pub fn synchronisation(&self) -> MutexGuard<'_, Synchronisation> {
+        self.synchronisation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything so far.
+    pub fn summary(&self) -> LiveSummary {
+        LiveSummary {
+            left: self.eyes[0].summary(),
+            right: self.eyes[1].summary(),
+            synchronisation: self.synchronisation().summary(),
+        }
+    }
+}
+
+impl EyeState {
+    /// Notes that the stream is lost.
+    pub fn note_lost(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.losses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the stream is back.
+    pub fn note_back(&self, away: Duration) {
+        self.lost.store(false, Ordering::Relaxed);
+        self.reconnects.fetch_add(1, Ordering::Relaxed);
+        self.away_us.fetch_add(away.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a damaged frame.
+    pub fn note_broken(&self) {
+        self.broken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts frames that never arrived.
+    pub fn note_missed(&self, frames: u64) {
+        self.missed.fetch_add(frames, Ordering::Relaxed);
+    }
+
+    /// Everything so far.
+    pub fn summary(&self) -> EyeSummary {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        EyeSummary {
+            lost: self.lost.load(Ordering::Relaxed),
+            losses: count(&self.losses),
+            reconnects: count(&self.reconnects),
+            away_s: (count(&self.away_us) as f64 / 1e3).round() / 1e3,
+            broken: count(&self.broken),
+            missed: count(&self.missed),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Exposure, gain and their like, set on a camera before it delivers pictures.
+
+use super::device::{ControlRange, Device};
+
+/// What a control is set to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Setting {
+    /// As it is.
+    #[default]
+    Keep,
+    /// The camera chooses.
+    Auto,
+    /// This value.
+    Value(f64),
+}
+
+/// What the camera does about lamps that flicker with the mains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerLine {
+    /// As it is.
+    #[default]
+    Keep,
+    /// Nothing.
+    Off,
+    /// Mains of 50 Hz.
+    Hz50,
+    /// Mains of 60 Hz.
+    Hz60,
+    /// The camera finds out.
+    Auto,
+}
+
+/// What is set on every camera.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Controls {
+    /// Exposure time in milliseconds.
+    pub exposure_ms: Setting,
+    /// Gain, in the camera's own numbers.
+    pub gain: Setting,
+    /// White balance as a colour temperature in kelvin.
+    pub white_balance: Setting,
+    /// Focus, in the camera's own numbers.
+    pub focus: Setting,
+    /// Against flicker.
+    pub power_line: PowerLine,
+}
+
+/// A control that the camera can also choose by itself; numbers of `linux/v4l2-controls.h`.
+struct Knob {
+    name: &'static str,
+    unit: &'static str,
+    /// The control that says who chooses, and its value for the user.
+    chooser: u32,
+    manual: i32,
+    /// Its values for the camera, the one to prefer first.
+    automatic: &'static [i32],
+    value: u32,
+    /// Steps of the control a unit.
+    scale: f64,
+}
+
+/// Exposure times are in 100 µs; webcams that choose the time but cannot the aperture call that
+/// aperture priority.
+const EXPOSURE: Knob = Knob {
+    name: "exposure",
+    unit: " ms",
+    chooser: 0x009a_0901,
+    manual: 1,
+    automatic: &[3, 0],
+    value: 0x009a_0902,
+    scale: 10.0,
+};
+const GAIN: Knob = switched("gain", "", 0x0098_0912, 0x0098_0913);
+const WHITE_BALANCE: Knob = switched("white balance", " K", 0x0098_090c, 0x0098_091a);
+const FOCUS: Knob = switched("focus", "", 0x009a_090c, 0x009a_090a);
+const POWER_LINE: u32 = 0x0098_0918;
+
+const fn switched(name: &'static str, unit: &'static str, chooser: u32, value: u32) -> Knob {
+    Knob { name, unit, chooser, manual: 0, automatic: &[1], value, scale: 1.0 }
+}
+
+/// What has controls.
+trait Panel {
+    fn range(&self, id: u32) -> Option<ControlRange>;
+    fn set(&mut self, id: u32, value: i32) -> std::io::Result<()>;
+}
+
+impl Panel for Device {
+    fn range(&self, id: u32) -> Option<ControlRange> {
+        self.control_range(id)
+    }
+    fn set(&mut self, id: u32, value: i32) -> std::io::Result<()> {
+        self.set_control(id, value)
+    }
+}
+
+impl Controls {
+    /// Sets what is not to be kept; what the camera cannot do, with what it can.
+    pub(super) fn apply(&self, camera: &mut Device) -> Vec<String> {
+        self.turn(camera)
+    }
+
+    fn turn(&self, panel: &mut impl Panel) -> Vec<String> {
+        let knobs = [
+            (EXPOSURE, self.exposure_ms),
+            (GAIN, self.gain),
+            (WHITE_BALANCE, self.white_balance),
+            (FOCUS, self.focus),
+        ];
+        let mut complaints: Vec<String> =
+            knobs.iter().filter_map(|(knob, setting)| knob.turn(panel, *setting).err()).collect();
+        let power_line = match self.power_line {
+            PowerLine::Keep => return complaints,
+            PowerLine::Off => 0,
+            PowerLine::Hz50 => 1,
+            PowerLine::Hz60 => 2,
+            PowerLine::Auto => 3,
+        };
+        if panel.set(POWER_LINE, power_line).is_err() {
+            complaints.push("the power-line frequency cannot be set to this".into());
+        }
+        complaints
+    }
+}
+
+impl Knob {
+    fn turn(&self, panel: &mut impl Panel, setting: Setting) -> Result<(), String> {
+        let Knob { name, unit, chooser, manual, automatic, value: control, scale } = *self;
+        match setting {
+            Setting::Keep => Ok(()),
+            Setting::Auto => {
+                let set = automatic.iter().any(|&mode| panel.set(chooser, mode).is_ok());
+                set.then_some(()).ok_or_else(|| format!("it has no automatic {name}"))
+            }
+            Setting::Value(value) => {
+                let Some(range) = panel.range(control) else {
+                    return Err(format!("its {name} cannot be set"));
+                };
+                let steps = (value * scale).round();
+                let (least, largest) = (f64::from(range.least), f64::from(range.largest));
+                if !(least..=largest).contains(&steps) {
+                    return Err(format!(
+                        "its {name} cannot be {value}{unit}; it takes {} to {}{unit}",
+                        least / scale,
+                        largest / scale
+                    ));
+                }
+                // Cameras without automatic have no chooser.
+                let _ = panel.set(chooser, manual);
+                // Within the range of the control, so it fits.
+                let step = range.step.max(1);
+                let steps = (steps as i32 - range.least) / step * step + range.least;
+                panel
+                    .set(control, steps)
+                    .map_err(|error| format!("its {name} cannot be set: {error}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io;
+
+    use super::*;
+
+    /// A camera with these controls, the range of each, and what was set.
+    #[derive(Default)]
+    struct Fake {
+        controls: BTreeMap<u32, ControlRange>,
+        set: Vec<(u32, i32)>,
+    }
+
+    impl Fake {
+        fn with(mut self, id: u32, least: i32, largest: i32, step: i32) -> Self {
+            self.controls.insert(id, ControlRange { least, largest, step });
+            self
+        }
+    }
+
+    impl Panel for Fake {
+        fn range(&self, id: u32) -> Option<ControlRange> {
+            self.controls.get(&id).copied()
+        }
+        fn set(&mut self, id: u32, value: i32) -> io::Result<()> {
+            let range = self.range(id).ok_or(io::ErrorKind::InvalidInput)?;
+            if !(range.least..=range.largest).contains(&value) {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            self.set.push((id, value));
+            Ok(())
+        }
+    }
+
+    fn webcam() -> Fake {
+        let camera =
+            Fake::default().with(EXPOSURE.chooser, 1, 3, 1).with(EXPOSURE.value, 1, 500, 1);
+        camera.with(GAIN.value, 0, 100, 5).with(POWER_LINE, 0, 2, 1)
+    }
+
+    #[test]
+    fn values_reach_their_controls() {
+        let mut camera = webcam();
+        let controls = Controls {
+            exposure_ms: Setting::Value(12.5),
+            gain: Setting::Value(33.0),
+            power_line: PowerLine::Hz50,
+            ..Controls::default()
+        };
+        assert_eq!(controls.turn(&mut camera), Vec::<String>::new());
+        let expected =
+            [(EXPOSURE.chooser, 1), (EXPOSURE.value, 125), (GAIN.value, 30), (POWER_LINE, 1)];
+        assert_eq!(camera.set, expected);
+    }
+
+    #[test]
+    fn nothing_is_touched_unless_asked() {
+        let mut camera = webcam();
+        assert!(Controls::default().turn(&mut camera).is_empty());
+        assert!(camera.set.is_empty());
+    }
+
+    #[test]
+    fn automatic_by_the_mode_that_the_camera_knows() {
+        let controls = Controls { exposure_ms: Setting::Auto, ..Controls::default() };
+        let mut camera = webcam();
+        assert!(controls.turn(&mut camera).is_empty());
+        assert_eq!(camera.set, [(EXPOSURE.chooser, 3)]);
+        let mut other = Fake::default().with(EXPOSURE.chooser, 0, 1, 1);
+        assert!(controls.turn(&mut other).is_empty());
+        assert_eq!(other.set, [(EXPOSURE.chooser, 0)]);
+    }
+
+    #[test]
+    fn what_a_camera_cannot_do_is_told_with_what_it_can() {
+        let controls = Controls {
+            exposure_ms: Setting::Value(200.0),
+            gain: Setting::Auto,
+            white_balance: Setting::Value(4500.0),
+            focus: Setting::Keep,
+            power_line: PowerLine::Auto,
+        };
+        let mut camera = webcam();
+        assert_eq!(
+            controls.turn(&mut camera),
+            [
+                "its exposure cannot be 200 ms; it takes 0.1 to 50 ms",
+                "it has no automatic gain",
+                "its white balance cannot be set",
+                "the power-line frequency cannot be set to this",
+            ]
+        );
+        assert!(camera.set.is_empty());
+        let mut camera = webcam();
+        let nan = Controls { gain: Setting::Value(f64::NAN), ..Controls::default() };
+        assert_eq!(nan.turn(&mut camera).len(), 1);
+    }
+}

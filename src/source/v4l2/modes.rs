@@ -1,0 +1,198 @@
+//! What a camera offers: pixel formats, sizes and rates.
+
+use std::fmt;
+
+/// Pixel formats that become intensity, the one to prefer first: uncompressed ones by the bytes that
+/// they take, then compressed ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// 8-bit intensity.
+    Grey,
+    /// Luma plane, then chroma of a quarter of the resolution.
+    Nv12,
+    /// Luma and chroma in turn, luma first.
+    Yuyv,
+    /// Luma and chroma in turn, chroma first.
+    Uyvy,
+    /// A JPEG picture a frame.
+    Mjpg,
+    /// H.264 video.
+    H264,
+}
+
+impl Format {
+    /// All of them, the one to prefer first.
+    pub const ALL: [Format; 6] =
+        [Format::Grey, Format::Nv12, Format::Yuyv, Format::Uyvy, Format::Mjpg, Format::H264];
+
+    /// The format that V4L2 gives this code; `None` for one that cannot be read here.
+    pub fn of_code(code: [u8; 4]) -> Option<Self> {
+        Some(match &code {
+            b"GREY" => Format::Grey,
+            b"NV12" => Format::Nv12,
+            b"YUYV" => Format::Yuyv,
+            b"UYVY" => Format::Uyvy,
+            b"MJPG" | b"JPEG" => Format::Mjpg,
+            b"H264" => Format::H264,
+            _ => return None,
+        })
+    }
+
+    /// Bytes a pixel; `None` for compressed formats.
+    pub fn bytes_per_pixel(self) -> Option<f64> {
+        match self {
+            Format::Grey => Some(1.0),
+            Format::Nv12 => Some(1.5),
+            Format::Yuyv | Format::Uyvy => Some(2.0),
+            Format::Mjpg | Format::H264 => None,
+        }
+    }
+}
+
+/// The name that V4L2 uses.
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Grey => "GREY",
+            Format::Nv12 => "NV12",
+            Format::Yuyv => "YUYV",
+            Format::Uyvy => "UYVY",
+            Format::Mjpg => "MJPG",
+            Format::H264 => "H264",
+        })
+    }
+}
+
+/// Frames a second as a fraction, as drivers state them: 30/1, 30000/1001.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Frames ...
+    pub frames: u32,
+    /// ... in this many seconds; above 0.
+    pub seconds: u32,
+}
+
+impl Rate {
+    /// A whole number of frames a second.
+    pub fn whole(frames: u32) -> Self {
+        Self { frames, seconds: 1 }
+    }
+
+    /// Frames a second.
+    pub fn value(self) -> f64 {
+        f64::from(self.frames) / f64::from(self.seconds)
+    }
+
+    /// Whether two rates are one for people: 29.97 is 30.
+    pub fn is_about(self, other: f64) -> bool {
+        (self.value() - other).abs() <= 0.01 * other
+    }
+}
+
+/// Frames a second: "30", "29.97".
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:.2}", self.value());
+        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// A format in a size, with the rates at which the camera delivers it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mode {
+    /// V4L2's code of the pixel format, such as `YUYV`.
+    pub code: [u8; 4],
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Frames a second, the fastest first.
+    pub rates: Vec<Rate>,
+}
+
+impl Mode {
+    /// The pixel format, where it can be read.
+    pub fn format(&self) -> Option<Format> {
+        Format::of_code(self.code)
+    }
+
+    /// Width and height in pixels.
+    pub fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
+    }
+}
+
+/// The code of a format as a text.
+pub fn code_text(code: [u8; 4]) -> String {
+    String::from_utf8_lossy(&code).trim_end().to_owned()
+}
+
+/// Sizes that people use, for cameras that offer any size within a range.
+const USUAL_SIZES: [(u32, u32); 10] = [
+    (320, 240),
+    (640, 360),
+    (640, 480),
+    (752, 480),
+    (800, 600),
+    (1280, 720),
+    (1280, 800),
+    (1280, 960),
+    (1920, 1080),
+    (2560, 720),
+];
+
+/// The usual sizes within a range of sizes, `(least, largest, step)` of width and of height in
+/// pixels, and the largest one.
+pub(super) fn sizes_within(
+    width: (u32, u32, u32),
+    height: (u32, u32, u32),
+) -> impl Iterator<Item = (u32, u32)> {
+    let on_grid = |(least, largest, step): (u32, u32, u32), side: u32| {
+        (least..=largest).contains(&side) && (side - least).is_multiple_of(step.max(1))
+    };
+    let usual =
+        USUAL_SIZES.into_iter().filter(move |&(w, h)| on_grid(width, w) && on_grid(height, h));
+    let largest = (width.1, height.1);
+    usual.chain((!USUAL_SIZES.contains(&largest)).then_some(largest))
+}
+
+/// Rates that people use, for cameras that offer any rate within a range of frames a second.
+pub(super) fn rates_within(least: f64, largest: f64) -> Vec<Rate> {
+    const USUAL: [u32; 10] = [120, 100, 90, 60, 50, 30, 25, 20, 15, 10];
+    USUAL
+        .into_iter()
+        .filter(|&rate| (least..=largest).contains(&f64::from(rate)))
+        .map(Rate::whole)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_names_agree() {
+        for format in Format::ALL {
+            let code: [u8; 4] = format.to_string().as_bytes().try_into().unwrap();
+            assert_eq!(Format::of_code(code), Some(format));
+        }
+        assert_eq!(Format::of_code(*b"RGB3"), None);
+        assert_eq!(code_text(*b"Y8  "), "Y8");
+    }
+
+    #[test]
+    fn rates_are_told_as_people_write_them() {
+        assert_eq!(Rate::whole(30).to_string(), "30");
+        let ntsc = Rate { frames: 30000, seconds: 1001 };
+        assert_eq!(ntsc.to_string(), "29.97");
+        assert!(ntsc.is_about(30.0) && !Rate::whole(25).is_about(30.0));
+        assert_eq!(Rate { frames: 15, seconds: 2 }.to_string(), "7.5");
+    }
+
+    #[test]
+    fn ranges_become_usual_sizes_and_rates() {
+        let sizes: Vec<_> = sizes_within((16, 1000, 16), (16, 800, 16)).collect();
+        assert_eq!(sizes, [(320, 240), (640, 480), (752, 480), (1000, 800)]);
+        assert_eq!(rates_within(12.5, 30.0), [30, 25, 20, 15].map(Rate::whole));
+    }
+}

@@ -1,0 +1,209 @@
+//! How two cameras run against each other: each one's period, jitter and clock, their phase, how
+//! their difference wanders, and whether that is worth a warning.
+//!
+//! [`Synchronisation`] is pure: it knows the capture times that it is told, and no clock.
+
+mod cadence;
+mod judge;
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::frame::Eye;
+pub use cadence::{Cadence, Fit};
+use judge::Judge;
+
+/// Longest difference that is told apart from longer ones: ten minutes, in microseconds.
+const LONGEST_US: u64 = 600_000_000;
+
+/// Periods that differ by no more than this share are of one rate, so that there is a phase.
+const SAME_RATE: f64 = 0.02;
+
+/// What is known of two cameras from the times of their frames.
+#[derive(Debug)]
+pub struct Synchronisation {
+    cadences: [Cadence; 2],
+    /// Periods that the cameras claim.
+    nominal: [Option<f64>; 2],
+    /// Absolute differences of pairs in microseconds.
+    differences: Histogram<u64>,
+    /// Sum of the differences, right minus left, in nanoseconds.
+    sum_ns: i128,
+    right_later: u64,
+    judge: Judge,
+}
+
+/// The differences between the capture times of pairs, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Differences {
+    /// For half of the pairs at most this, whichever eye is later.
+    pub p50: f64,
+    /// For 95 of 100 pairs at most this.
+    pub p95: f64,
+    /// For every pair at most this.
+    pub max: f64,
+    /// The mean; above 0 where the right eye is later.
+    pub mean: f64,
+    /// Share of the pairs whose right eye is later, 0 to 1.
+    pub right_later: f64,
+}
+
+/// One camera's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Clock {
+    /// Frames a second, by the host's clock.
+    pub rate_hz: f64,
+    /// How much faster than it claims, in millionths; `None` where it claims nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_ppm: Option<f64>,
+    /// Root mean square of the frames' distance from an even beat, in milliseconds.
+    pub jitter_ms: f64,
+}
+
+/// How two cameras run against each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The differences of all pairs; `None` before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference_ms: Option<Differences>,
+    /// The left camera's clock, as it last was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<Clock>,
+    /// The right camera's clock, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right: Option<Clock>,
+    /// How much later the right camera takes its frames than the left one the nearest of its own,
+    /// within half a period; of cameras of one rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase_ms: Option<f64>,
+    /// How fast that grows, in microseconds a second: the right camera's clock is so many millionths
+    /// slower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift_ppm: Option<f64>,
+}
+
+/// What there is to say, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// Something is wrong; with what helps.
+    Warning(String),
+    /// It is well again.
+    Well(String),
+}
+
+impl Default for Synchronisation {
+    fn default() -> Self {
+        Self {
+            cadences: Default::default(),
+            nominal: [None; 2],
+            // Three significant digits, and a memory that does not depend on the length of the run.
+            differences: Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds"),
+            sum_ns: 0,
+            right_later: 0,
+            judge: Judge::default(),
+        }
+    }
+}
+
+impl Synchronisation {
+    /// What the cameras claim to send, in frames a second.
+    pub fn claim(&mut self, left: Option<f64>, right: Option<f64>) {
+        self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
+    }
+
+    /// Notes a frame of `eye` that was captured at `time`.
+    pub fn frame(&mut self, eye: Eye, time: Duration) {
+        self.cadences[number(eye)].push(time);
+        self.judge.frame(eye, time);
+    }
+
+    /// Notes a pair whose right frame was captured `skew_ns` after the left one.
+    pub fn pair(&mut self, skew_ns: i64) {
+        self.differences.saturating_record(skew_ns.unsigned_abs() / 1000);
+        self.sum_ns += i128::from(skew_ns);
+        self.right_later += u64::from(skew_ns > 0);
+        self.judge.pair(skew_ns);
+    }
+
+    /// Notes that `eye` was lost: its clock may be another one when it is back.
+    pub fn lost(&mut self, eye: Eye) {
+        self.cadences[number(eye)] = Cadence::default();
+        self.judge.restart();
+    }
+
+    /// What is new to be said, where pairs may be up to `tolerance` apart.
+    pub fn remark(&mut self, tolerance: Duration) -> Option<Remark> {
+        if !self.judge.is_due() {
+            return None;
+        }
+        let (left, right) = (self.cadences[0].fit()?, self.cadences[1].fit()?);
+        self.judge.remark(&left, &right, tolerance)
+    }
+
+    /// Everything so far; `None` where nothing was noted of both eyes.
+    pub fn summary(&self) -> Option<Summary> {
+        let fits = [self.cadences[0].fit(), self.cadences[1].fit()];
+        let phase = match &fits {
+            [Some(left), Some(right)] => phase(left, right),
+            _ => None,
+        };
+        let clock = |eye: usize| {
+            let Fit { period, jitter, .. } = fits[eye]?;
+            let error = self.nominal[eye].map(|nominal| (nominal / period - 1.0) * 1e6);
+            Some(Clock {
+                rate_hz: rounded(1.0 / period, 1e4),
+                error_ppm: error.map(|error| rounded(error, 10.0)),
+                jitter_ms: rounded(jitter * 1e3, 1e3),
+            })
+        };
+        let summary = Summary {
+            difference_ms: self.differences(),
+            left: clock(0),
+            right: clock(1),
+            phase_ms: phase.map(|(phase, _)| rounded(phase * 1e3, 1e3)),
+            drift_ppm: phase.map(|(_, drift)| rounded(drift * 1e6, 10.0)),
+        };
+        let empty = summary.difference_ms.is_none() && fits.iter().any(Option::is_none);
+        (!empty).then_some(summary)
+    }
+
+    fn differences(&self) -> Option<Differences> {
+        let pairs = self.differences.len();
+        let at = |quantile| self.differences.value_at_quantile(quantile) as f64 / 1e3;
+        (pairs > 0).then(|| Differences {
+            p50: at(0.5),
+            p95: at(0.95),
+            max: self.differences.max() as f64 / 1e3,
+            mean: rounded(self.sum_ns as f64 / pairs as f64 / 1e6, 1e3),
+            right_later: rounded(self.right_later as f64 / pairs as f64, 1e3),
+        })
+    }
+}
+
+/// How much later the right camera ticks than the left one, within half a period, and how fast that
+/// grows, in seconds a second; `None` for different rates.
+fn phase(left: &Fit, right: &Fit) -> Option<(f64, f64)> {
+    let period = (left.period + right.period) / 2.0;
+    let drift = right.period / left.period - 1.0;
+    if drift.abs() > SAME_RATE {
+        return None;
+    }
+    // The left camera's tick that is nearest to the right one's last.
+    let ticks = ((right.last - left.last) / left.period).round();
+    let phase = right.last - (left.last + ticks * left.period);
+    Some((phase - (phase / period).round() * period, drift))
+}
+
+fn number(eye: Eye) -> usize {
+    usize::from(eye == Eye::Right)
+}
+
+/// `value` to one part in `unit`.
+fn rounded(value: f64, unit: f64) -> f64 {
+    (value * unit).round() / unit
+}
+
+#[cfg(test)]
+mod tests;

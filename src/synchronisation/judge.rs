@@ -1,0 +1,160 @@
+//! When the way in which two cameras run is worth a warning, and what it says.
+
+use std::time::Duration;
+
+use super::{Fit, Remark, phase};
+use crate::frame::Eye;
+
+/// How much of the cameras' time is judged at once, in seconds.
+const WINDOW: f64 = 5.0;
+
+/// Fewer frames of an eye in a window say nothing.
+const FEWEST: u64 = 10;
+
+/// Pairs whose typical difference is above this share of a period are late.
+const LATE: f64 = 0.25;
+
+/// Rates differ where one is above the other by more than this share.
+const OTHER_RATE: f64 = 0.1;
+
+/// After so many good windows in a row (ten minutes) everything may be said again. Cameras that run
+/// freely drift through good and bad times; that is said once.
+const FORGET: u32 = 120;
+
+/// Drifts below this, in seconds a second, are within the error of the estimate.
+const NO_DRIFT: f64 = 20e-6;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Rates,
+    Unpairable,
+    Late,
+}
+
+/// Looks at the cameras window by window.
+#[derive(Debug, Default)]
+pub(super) struct Judge {
+    begun: Option<f64>,
+    now: f64,
+    frames: [u64; 2],
+    differences: Vec<i64>,
+    told: Vec<State>,
+    good: u32,
+}
+
+impl Judge {
+    pub(super) fn frame(&mut self, eye: Eye, time: Duration) {
+        self.now = time.as_secs_f64();
+        self.begun.get_or_insert(self.now);
+        self.frames[super::number(eye)] += 1;
+    }
+
+    pub(super) fn pair(&mut self, skew_ns: i64) {
+        self.differences.push(skew_ns);
+    }
+
+    /// Starts a new window; everything may be said again.
+    pub(super) fn restart(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether a window is full.
+    pub(super) fn is_due(&self) -> bool {
+        self.begun.is_some_and(|begun| self.now - begun >= WINDOW)
+    }
+
+    /// Judges the window and starts the next: what has not been said yet.
+    pub(super) fn remark(
+        &mut self,
+        left: &Fit,
+        right: &Fit,
+        tolerance: Duration,
+    ) -> Option<Remark> {
+        self.begun = None;
+        let frames = std::mem::take(&mut self.frames);
+        let mut differences = std::mem::take(&mut self.differences);
+        if frames.iter().any(|&frames| frames < FEWEST) {
+            return None;
+        }
+        differences.sort_unstable_by_key(|difference| difference.unsigned_abs());
+        let typical = differences.get(differences.len() / 2).map(|ns| *ns as f64 * 1e-9);
+        let period = left.period.max(right.period);
+        let pairs = differences.len() as u64;
+        let other_rate = (left.period / right.period).ln().abs() > OTHER_RATE.ln_1p();
+        let state = if other_rate {
+            Some(State::Rates)
+        } else if pairs * 2 < frames[0].min(frames[1]) {
+            Some(State::Unpairable)
+        } else if typical.is_some_and(|typical| typical.abs() > LATE * period) {
+            Some(State::Late)
+        } else {
+            None
+        };
+        let Some(state) = state else {
+            self.good += 1;
+            let forget = self.good >= FORGET && !self.told.is_empty();
+            return forget.then(|| {
+                self.told.clear();
+                Remark::Well("the cameras have kept step for ten minutes".to_owned())
+            });
+        };
+        self.good = 0;
+        if self.told.contains(&state) {
+            return None;
+        }
+        self.told.push(state);
+        let ms = |seconds: f64| seconds * 1e3;
+        let tolerance = ms(tolerance.as_secs_f64());
+        Some(Remark::Warning(match state {
+            State::Rates => format!(
+                "the left camera sends {:.1} frames a second and the right one {:.1}: give both the \
+                 same rate (and the same exposure limit: some cameras slow down in the dark)",
+                1.0 / left.period,
+                1.0 / right.period
+            ),
+            State::Unpairable => format!(
+                "only {pairs} of {} frames found a partner within {tolerance:.1} ms: the cameras \
+                 run {}{}. A hardware trigger helps, or starting one of them anew; `--tolerance {:.0}` \
+                 pairs them as they are, which is well only where nothing moves",
+                frames[0].min(frames[1]),
+                apart(left, right),
+                wander(left, right),
+                (ms(period) * 0.6).ceil()
+            ),
+            State::Late => format!(
+                "the eyes of a pair are typically {:.1} ms apart, the {} eye later, {:.0} % of a \
+                 frame{}: what moves gets wrong disparities. A hardware trigger helps, or starting \
+                 one of the cameras anew; a smaller `--tolerance` drops such pairs",
+                ms(typical.unwrap_or_default().abs()),
+                if typical > Some(0.0) { "right" } else { "left" },
+                typical.unwrap_or_default().abs() / period * 100.0,
+                wander(left, right),
+            ),
+        }))
+    }
+}
+
+/// How far apart the cameras tick.
+fn apart(left: &Fit, right: &Fit) -> String {
+    phase(left, right).map_or_else(
+        || "at different rates".to_owned(),
+        |(phase, _)| {
+            format!("{:.1} ms apart, {:.0} % of a frame", phase.abs() * 1e3, {
+                phase.abs() / left.period * 100.0
+            })
+        },
+    )
+}
+
+/// That the difference is not the same for ever.
+fn wander(left: &Fit, right: &Fit) -> String {
+    match phase(left, right) {
+        Some((_, drift)) if drift.abs() > NO_DRIFT => format!(
+            ", and their clocks differ by {:.0} ppm, so that this comes and goes every {:.0} s",
+            drift.abs() * 1e6,
+            left.period / drift.abs()
+        ),
+        _ => String::new(),
+    }
+}
