@@ -43,6 +43,7 @@ LIBRARIES = {
     r"cudarc": ("engine/cuda",),
     r"gstreamer(?:_\w+)?": ("source", "sink/video"),
     r"wgpu(?:_\w+)?|winit|egui(?:_\w+)?": ("sink/window",),
+    r"hyper(?:_\w+)?|tokio|prometheus_client|procfs": ("telemetry/metrics",),
     r"clap(?:_\w+)?": ("settings", "cli", "commands", "main"),
 }
 

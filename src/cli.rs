@@ -158,6 +158,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub stats: Option<String>,
 
+    /// Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT
+    #[arg(long, value_name = "PORT|ADDRESS:PORT", help_heading = "Output")]
+    pub metrics: Option<String>,
+
     /// Colours of the window and the preview
     #[arg(long, alias = "color-map", value_name = "MAP", help_heading = "Output")]
     pub colour_map: Option<ColourMap>,
@@ -190,6 +194,7 @@ impl RunArgs {
         layer.put("output", "preview", "--preview", self.preview.as_deref());
         layer.put("output", "pictures", "--pictures", self.pictures.as_deref());
         layer.put("output", "stats", "--stats", self.stats.as_deref());
+        layer.put("metrics", "listen", "--metrics", self.metrics.as_deref());
         layer.put_name("colour", "map", "--colour-map", self.colour_map);
         self.rig.lay(&mut layer);
         self.matching.lay(&mut layer);

@@ -45,11 +45,36 @@ pub struct Plan {
 pub struct Running {
     source: JoinHandle<(SourceCounts, anyhow::Result<()>)>,
     matcher: JoinHandle<anyhow::Result<()>>,
-    sinks: Vec<JoinHandle<(String, u64, anyhow::Result<()>)>>,
-    dropped_pairs: Arc<AtomicU64>,
-    dropped_results: Vec<Arc<AtomicU64>>,
+    sinks: Vec<JoinHandle<anyhow::Result<()>>>,
+    counters: Counters,
     progress: Arc<Progress>,
     started: Instant,
+}
+
+/// Counts of a pipeline at work, which outlive it.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    /// Pairs dropped because the engine was busy.
+    pub dropped_pairs: Arc<AtomicU64>,
+    /// Of each sink, in the order of the plan.
+    pub sinks: Vec<SinkCounters>,
+}
+
+/// Counts of a sink at work.
+#[derive(Clone, Debug)]
+pub struct SinkCounters {
+    name: String,
+    frames: Arc<AtomicU64>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl SinkCounters {
+    /// The counts as they are now.
+    pub fn now(&self) -> SinkCounts {
+        let [frames, dropped] =
+            [&self.frames, &self.dropped].map(|count| count.load(Ordering::Relaxed));
+        SinkCounts { name: self.name.clone(), frames, dropped }
+    }
 }
 
 /// What a sink has done.
@@ -92,14 +117,17 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
     let (pairs_in, pairs_out) = link(pair_room, when_full);
     let dropped_pairs = pairs_in.dropped();
     let mut fan_out = Vec::new();
-    let mut dropped_results = Vec::new();
+    let mut sink_counters = Vec::new();
     let mut sink_threads = Vec::new();
     for sink in sinks {
         let (results_in, results_out) = link(result_room, when_full);
-        dropped_results.push(results_in.dropped());
+        let frames = Arc::<AtomicU64>::default();
+        let (name, dropped) = (sink.name().to_owned(), results_in.dropped());
+        sink_counters.push(SinkCounters { name, frames: frames.clone(), dropped });
         fan_out.push(results_in);
         let for_sink = control.clone();
-        sink_threads.push(spawn("sink", &control, move || consume(sink, &results_out, &for_sink))?);
+        let body = move || consume(sink, &results_out, &frames, &for_sink);
+        sink_threads.push(spawn("sink", &control, body)?);
     }
     let matcher = {
         let (progress, for_matcher) = (progress.clone(), control.clone());
@@ -119,8 +147,7 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
         source,
         matcher,
         sinks: sink_threads,
-        dropped_pairs,
-        dropped_results,
+        counters: Counters { dropped_pairs, sinks: sink_counters },
         progress,
         started,
     })
@@ -139,11 +166,10 @@ impl Running {
             .unwrap_or_else(|_| (SourceCounts::default(), Err(anyhow!("the source panicked"))));
         let matcher_result =
             self.matcher.join().unwrap_or_else(|_| Err(anyhow!("the engine panicked")));
-        for (thread, dropped) in self.sinks.into_iter().zip(self.dropped_results) {
-            let dropped = dropped.load(Ordering::Relaxed);
+        for (thread, counters) in self.sinks.into_iter().zip(&self.counters.sinks) {
             match thread.join() {
-                Ok((name, frames, result)) => {
-                    sinks.push(SinkCounts { name, frames, dropped });
+                Ok(result) => {
+                    sinks.push(counters.now());
                     errors.extend(result.err());
                 }
                 Err(_) => errors.push(anyhow!("an output panicked")),
@@ -156,7 +182,7 @@ impl Running {
         }
         Outcome {
             source,
-            dropped: self.dropped_pairs.load(Ordering::Relaxed),
+            dropped: self.counters.dropped_pairs.load(Ordering::Relaxed),
             matched: self.progress.matched.load(Ordering::Relaxed),
             sinks,
             seconds: self.started.elapsed().as_secs_f64(),
@@ -166,7 +192,12 @@ impl Running {
 
     /// Pairs dropped so far because the engine was busy.
     pub fn dropped(&self) -> u64 {
-        self.dropped_pairs.load(Ordering::Relaxed)
+        self.counters.dropped_pairs.load(Ordering::Relaxed)
+    }
+
+    /// The counts, for whoever looks at them while the pipeline runs.
+    pub fn counters(&self) -> Counters {
+        self.counters.clone()
     }
 
     /// Whether every part has ended, so that [`Running::join`] does not wait.
@@ -189,8 +220,8 @@ fn deliver(
     let mut pacer = realtime.then(Pacer::new);
     let mut left = limit.unwrap_or(u64::MAX);
     let mut emit = |mut pair: StereoPair, counts: SourceCounts| {
-        let unpaired = counts.unpaired_left + counts.unpaired_right;
-        progress.unpaired.store(unpaired, Ordering::Relaxed);
+        let unpaired = [counts.unpaired_left, counts.unpaired_right];
+        progress.note_source([counts.left, counts.right], unpaired);
         if left == 0 || wait_while_paused(control, pacer.as_mut()).is_break() {
             return ControlFlow::Break(());
         }
@@ -273,21 +304,21 @@ fn match_pairs(
 fn consume(
     mut sink: Box<dyn Sink>,
     results: &LinkReceiver<Arc<Matched>>,
+    frames: &AtomicU64,
     control: &Control,
-) -> (String, u64, anyhow::Result<()>) {
-    let mut frames = 0;
+) -> anyhow::Result<()> {
     let mut result = Ok(());
     while let Ok(matched) = results.recv() {
         result = sink.consume(&matched);
         if result.is_err() {
             break;
         }
-        frames += 1;
+        frames.fetch_add(1, Ordering::Relaxed);
     }
     // What was written before a failure is completed all the same; the first failure is the cause.
     result = result.and(sink.finish()).with_context(|| sink.name().to_owned());
     stop_on_error(&result, control);
-    (sink.name().to_owned(), frames, result)
+    result
 }
 
 /// A failure anywhere stops the source, so that the rest ends in order.

@@ -24,6 +24,7 @@ pub const NO_SOURCE: &str = "\
 
 Each of them may be a video, numbered pictures, a camera (`stereod devices` lists them), a URI, or a
 GStreamer source (anything with `!`).
+In the configuration file they are `left`, `right`, `side_by_side` and `top_bottom` of [source].
 See `stereod run --help` for outputs and settings.";
 
 /// Where pairs come from: exactly one kind.

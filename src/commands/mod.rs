@@ -19,7 +19,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-use crate::cli::{Cli, Command, Common, FlagLayer, source};
+use crate::cli::{Cli, Command, Common, FlagLayer};
 use crate::matching::ParamsError;
 use crate::settings::{self, Layers, Loaded, Places, config_file};
 use crate::telemetry::logs;
@@ -100,9 +100,6 @@ impl From<logs::FilterError> for Error {
 /// What the command returns.
 pub fn dispatch(cli: Cli) -> Result<(), Error> {
     match cli.command {
-        Command::Run(args) if args.source.choice().is_none() => {
-            Err(Error::usage(source::NO_SOURCE))
-        }
         Command::Run(args) => run::run(*args),
         Command::Match(args) => match_still::run(*args),
         Command::Bench(args) => bench::run(*args),

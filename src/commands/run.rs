@@ -1,6 +1,8 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
+mod observe;
 pub(super) mod parts;
+mod service;
 mod statistics;
 mod watch;
 
@@ -8,18 +10,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rig::Cameras;
 use super::{Error, convert, load, print, signals};
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, SourceChoice};
 use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Outcome, Plan};
 use crate::pool::Pool;
-use crate::settings::{AtEnd, Origin, Pace, Settings, Stats, WindowMode};
+use crate::settings::{self, AtEnd, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::state_of;
 use crate::sink::files;
 use crate::sink::window::{Remote, Window, WindowSink};
 use crate::source::SourceInfo;
 use crate::telemetry::progress::Progress;
+use observe::Observer;
+use service::Service;
 use statistics::Statistics;
 use watch::Watch;
 
@@ -30,7 +34,11 @@ use watch::Watch;
 pub fn run(args: RunArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
-    let choice = args.source.choice().ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    let choice = args.source.choice().or_else(|| configured(&settings.source));
+    if args.source.choice().is_none() {
+        settings.source.complete().map_err(Error::usage)?;
+    }
+    let choice = choice.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
     let cameras = Cameras::read(settings)?;
 
@@ -38,6 +46,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let window = connect_window(settings.window.mode)?;
     let remote = window.as_ref().map(Window::remote);
     signals::stop_on_signals(&control, remote.clone())?;
+    let listener = observe::listen(&settings.metrics)?;
 
     // In this order, so that earlier output is intact where the input cannot be opened.
     let endless_demo = window.is_some()
@@ -64,6 +73,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
     let alignment = parts::watch_alignment(&loaded, &rig, &mut sinks)?;
+    let vitals = observe::watch_vitals(&settings.metrics, &mut sinks);
     if let Some(remote) = &remote {
         sinks.push(Box::new(WindowSink::new(remote.clone())));
     }
@@ -84,6 +94,19 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         },
     };
     let running = pipeline::start(plan, control.clone(), progress.clone())?;
+    let observer = Arc::new(Observer {
+        info: info.clone(),
+        engine: engine_name.clone(),
+        progress: progress.clone(),
+        control: control.clone(),
+        alignment: alignment.clone(),
+        vitals,
+        live: live.clone(),
+        counters: running.counters(),
+        patience: settings.metrics.unhealthy(),
+    });
+    let service = Service::ready(observer.clone());
+    let _metrics = observe::serve(listener, &observer)?;
 
     let report = {
         let (loaded, info, progress) = (loaded.clone(), info.clone(), progress.clone());
@@ -93,7 +116,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         let (remote, control) = (remote.clone(), control.clone());
         move || {
             let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone())
-                .with_alignment(alignment.clone());
+                .with_alignment(alignment.clone())
+                .with_service(service);
             let outcome = watch.until_finished(running, &progress);
             let mut statistics =
                 account(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
@@ -121,6 +145,15 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         Some(error) => Err(error.into()),
         None => written,
     }
+}
+
+/// The source that the configuration names, if any.
+fn configured(source: &settings::Source) -> Option<SourceChoice> {
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let pair = text(&source.left).zip(text(&source.right));
+    pair.map(|(left, right)| SourceChoice::Pair { left, right })
+        .or_else(|| text(&source.side_by_side).map(SourceChoice::SideBySide))
+        .or_else(|| text(&source.top_bottom).map(SourceChoice::TopBottom))
 }
 
 /// A window where there is a display and one is wanted.

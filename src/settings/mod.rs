@@ -14,6 +14,7 @@ mod layers;
 mod locate;
 mod log;
 mod matching;
+mod metrics;
 mod output;
 mod print;
 mod queue;
@@ -35,6 +36,7 @@ pub use layers::{Error, Layers, Loaded, Origin};
 pub use locate::{Places, config_file};
 pub use log::Log;
 pub use matching::{CostKind, Matching, P2Kind};
+pub use metrics::Metrics;
 pub use output::{Output, Stats};
 pub use queue::Queue;
 pub use source::{CameraFormat, Pace, PairBy, Reconnect, Source};
@@ -60,6 +62,7 @@ pub struct Settings {
     pub alignment: Alignment,
     pub colour: Colour,
     pub window: Window,
+    pub metrics: Metrics,
     pub log: Log,
 }
 
@@ -82,6 +85,7 @@ impl Settings {
         self.alignment.check().map_err(of("alignment"))?;
         self.colour.check().map_err(of("colour"))?;
         self.window.check().map_err(of("window"))?;
+        self.metrics.check().map_err(of("metrics"))?;
         self.log.check().map_err(of("log"))
     }
 }

@@ -182,7 +182,8 @@ mod tests {
         assert_eq!(
             schema.check_section("matchng").unwrap_err(),
             "unknown section [matchng]; did you mean [matching]? sections: alignment, \
-             calibration, camera, colour, demo, engine, log, matching, output, queue, source, window"
+             calibration, camera, colour, demo, engine, log, matching, metrics, output, queue, \
+             source, window"
         );
         let key = schema.check_key("matching", "disparites").unwrap_err();
         assert!(key.starts_with(

@@ -12,6 +12,7 @@ pub mod pictures;
 pub mod png;
 pub mod still;
 pub mod video;
+pub mod vitals;
 pub mod window;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What the running program tells about itself: logs and live counters.
+//! What the running program tells about itself: logs, live counters, metrics.
 
 pub mod logs;
+pub mod metrics;
 pub mod progress;

@@ -1,8 +1,8 @@
 //! Counters that the pipeline's threads keep and anybody may read while it runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -21,9 +21,39 @@ pub struct Progress {
     pub matched: AtomicU64,
     /// Whether the source has ended.
     pub source_ended: AtomicBool,
-    latency: Mutex<Histogram<u64>>,
-    device_time: Mutex<Histogram<u64>>,
+    eyes: [EyeCounts; 2],
+    latency: Mutex<Times>,
+    device_time: Mutex<Times>,
     last_latency_us: AtomicU64,
+    started: Instant,
+    /// When the last pair was matched, in milliseconds after `started`.
+    last_matched_ms: AtomicU64,
+}
+
+/// Counts of one eye.
+#[derive(Debug, Default)]
+struct EyeCounts {
+    frames: AtomicU64,
+    unpaired: AtomicU64,
+}
+
+/// Times in microseconds, and their sum.
+#[derive(Debug)]
+struct Times {
+    histogram: Histogram<u64>,
+    sum_us: u64,
+}
+
+/// How many times were how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    /// Longest time of each class in seconds, rising, and the times that belong to no shorter one;
+    /// the last class has no longest time.
+    pub classes: Vec<(f64, u64)>,
+    /// All times together in seconds.
+    pub sum: f64,
+    /// Number of times.
+    pub count: u64,
 }
 
 /// How long something took for the pairs of a run, in milliseconds.
@@ -41,31 +71,71 @@ impl Progress {
     /// Counters at zero.
     pub fn new() -> Self {
         // Three significant digits, and a memory that does not depend on the length of the run.
-        let times =
-            || Mutex::new(Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds"));
+        let times = || {
+            let histogram = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds");
+            Mutex::new(Times { histogram, sum_us: 0 })
+        };
         Self {
             pairs: AtomicU64::new(0),
             unpaired: AtomicU64::new(0),
             matched: AtomicU64::new(0),
             source_ended: AtomicBool::new(false),
+            eyes: Default::default(),
             latency: times(),
             device_time: times(),
             last_latency_us: AtomicU64::new(0),
+            started: Instant::now(),
+            last_matched_ms: AtomicU64::new(0),
         }
+    }
+
+    /// Notes what the source has delivered so far: frames of the left and the right eye, and those
+    /// that found no partner.
+    pub fn note_source(&self, frames: [u64; 2], unpaired: [u64; 2]) {
+        for ((eye, frames), unpaired) in self.eyes.iter().zip(frames).zip(unpaired) {
+            eye.frames.store(frames, Ordering::Relaxed);
+            eye.unpaired.store(unpaired, Ordering::Relaxed);
+        }
+        self.unpaired.store(unpaired.iter().sum(), Ordering::Relaxed);
+    }
+
+    /// Frames of the left and of the right eye so far.
+    pub fn frames(&self) -> [u64; 2] {
+        self.eyes.each_ref().map(|eye| eye.frames.load(Ordering::Relaxed))
+    }
+
+    /// Those of them that found no partner.
+    pub fn unpaired_frames(&self) -> [u64; 2] {
+        self.eyes.each_ref().map(|eye| eye.unpaired.load(Ordering::Relaxed))
     }
 
     /// Counts a matched pair: its latency, and how long a device computed it, if one did.
     pub fn count_matched(&self, latency: Duration, device_time: Option<Duration>) {
         let us = |time: Duration| (time.as_micros() as u64).clamp(1, LONGEST_US);
-        let record = |histogram: &Mutex<Histogram<u64>>, us| {
-            histogram.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(us);
+        let record = |times: &Mutex<Times>, us| {
+            let mut times = locked(times);
+            times.histogram.saturating_record(us);
+            times.sum_us += us;
         };
         self.last_latency_us.store(us(latency), Ordering::Relaxed);
         record(&self.latency, us(latency));
         if let Some(time) = device_time {
             record(&self.device_time, us(time));
         }
+        let since_start = self.started.elapsed().as_millis() as u64;
+        self.last_matched_ms.store(since_start, Ordering::Relaxed);
         self.matched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How long ago the last pair was matched; before the first one, how long ago the run began.
+    pub fn since_matched(&self) -> Duration {
+        let last = Duration::from_millis(self.last_matched_ms.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(last)
+    }
+
+    /// How long ago the run began.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Latency of the pair matched last.
@@ -75,14 +145,44 @@ impl Progress {
 
     /// Latency of all pairs so far, from a pair's arrival to its disparity.
     pub fn latency(&self) -> TimesMs {
-        percentiles(&self.latency.lock().unwrap_or_else(PoisonError::into_inner))
+        percentiles(&locked(&self.latency).histogram)
+    }
+
+    /// Latency of all pairs so far, in classes up to these times in microseconds.
+    pub fn latency_within(&self, bounds_us: &[u64]) -> Distribution {
+        locked(&self.latency).within(bounds_us)
+    }
+
+    /// How long a device computed each pair so far, likewise; `None` where none did.
+    pub fn device_time_within(&self, bounds_us: &[u64]) -> Option<Distribution> {
+        let times = locked(&self.device_time);
+        (!times.histogram.is_empty()).then(|| times.within(bounds_us))
     }
 
     /// How long a device computed each pair so far; `None` where none did.
     pub fn device_time(&self) -> Option<TimesMs> {
-        let histogram = self.device_time.lock().unwrap_or_else(PoisonError::into_inner);
-        (!histogram.is_empty()).then(|| percentiles(&histogram))
+        let times = locked(&self.device_time);
+        (!times.histogram.is_empty()).then(|| percentiles(&times.histogram))
     }
+}
+
+impl Times {
+    fn within(&self, bounds_us: &[u64]) -> Distribution {
+        let mut classes = Vec::with_capacity(bounds_us.len() + 1);
+        let mut counted = 0;
+        for &bound in bounds_us {
+            let so_far = self.histogram.count_between(0, bound);
+            classes.push((bound as f64 / 1e6, so_far - counted));
+            counted = so_far;
+        }
+        let count = self.histogram.len();
+        classes.push((f64::INFINITY, count - counted));
+        Distribution { classes, sum: self.sum_us as f64 / 1e6, count }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn percentiles(histogram: &Histogram<u64>) -> TimesMs {
@@ -116,5 +216,11 @@ mod tests {
         }
         assert_eq!(progress.last_latency(), Duration::from_millis(100));
         assert_eq!(progress.matched.load(Ordering::Relaxed), 100);
+        let within = progress.latency_within(&[10_000, 50_000]);
+        assert_eq!(within.classes, [(0.01, 10), (0.05, 40), (f64::INFINITY, 50)]);
+        assert_eq!(within.count, 100);
+        assert!((within.sum - 5.05).abs() < 1e-9);
+        let device = progress.device_time_within(&[500]).unwrap();
+        assert_eq!(device.classes, [(0.0005, 50), (f64::INFINITY, 50)]);
     }
 }

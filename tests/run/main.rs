@@ -4,7 +4,10 @@
 mod bad_input;
 mod end_to_end;
 mod endings;
+mod metrics;
 mod rigs;
+#[cfg(target_os = "linux")]
+mod service;
 #[path = "../sinks/support.rs"]
 #[allow(dead_code, reason = "only the decoding half is used here")]
 mod support;

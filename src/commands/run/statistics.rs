@@ -6,10 +6,13 @@ use serde::Serialize;
 
 use crate::alignment;
 use crate::pipeline::{Outcome, SinkCounts};
-use crate::sink::{self, accuracy};
+use crate::sink::{accuracy, alignment as alignment_sink, vitals};
 use crate::source::SourceInfo;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::{Progress, TimesMs};
+
+/// Sinks that write nothing: no outputs to those who run the program.
+pub const INTERNAL_SINKS: [&str; 3] = [accuracy::NAME, alignment_sink::NAME, vitals::NAME];
 
 /// A count for each eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -95,7 +98,7 @@ impl<A> Statistics<A> {
             outputs: outcome
                 .sinks
                 .iter()
-                .filter(|sink| ![accuracy::NAME, sink::alignment::NAME].contains(&&*sink.name))
+                .filter(|sink| !INTERNAL_SINKS.contains(&&*sink.name))
                 .cloned()
                 .collect(),
             seconds: rounded(outcome.seconds, 1000.0),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::service::Service;
 use crate::pipeline::{Outcome, Running};
 use crate::sink::alignment;
 use crate::sink::window::{Counts, Remote, WindowStats};
@@ -24,6 +25,7 @@ pub struct Watch {
     remote: Option<Remote>,
     engine: String,
     alignment: Option<alignment::Shared>,
+    service: Option<Service>,
 }
 
 impl Watch {
@@ -39,7 +41,7 @@ impl Watch {
         };
         bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
         logs::write_above(Some(bar.clone()));
-        Self { bar, remote, engine, alignment: None }
+        Self { bar, remote, engine, alignment: None, service: None }
     }
 
     /// The same, which also shows how the eyes are aligned.
@@ -48,14 +50,23 @@ impl Watch {
         self
     }
 
+    /// The same, which also tells the service manager.
+    pub fn with_service(mut self, service: Option<Service>) -> Self {
+        self.service = service;
+        self
+    }
+
     /// Waits for the end of the run.
-    pub fn until_finished(self, running: Running, progress: &Progress) -> Outcome {
+    pub fn until_finished(mut self, running: Running, progress: &Progress) -> Outcome {
         let mut polls = 0;
         while !running.is_finished() {
             if polls % (TICK.as_millis() / POLL.as_millis()) == 0 {
                 self.show(&running, progress);
             }
             polls += 1;
+            if let Some(service) = &mut self.service {
+                service.tick();
+            }
             std::thread::sleep(POLL);
         }
         self.show(&running, progress);

@@ -1,0 +1,98 @@
+//! A run under a service manager (systemd): ready, alive, what it does, stopping (sd_notify(3)).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use sd_notify::NotifyState;
+
+use super::observe::Observer;
+use crate::telemetry::metrics::State;
+
+/// How often the service manager is told what the run does.
+const STATUS_EVERY: Duration = Duration::from_secs(2);
+
+/// What a service manager is told.
+pub struct Service {
+    observer: Arc<Observer>,
+    /// After so long without a sign of life the service manager kills and restarts.
+    watchdog: Option<Duration>,
+    told_status: Option<(Instant, u64)>,
+    told_alive: Option<Instant>,
+    told_stopping: bool,
+}
+
+impl Service {
+    /// Says that the run is ready: source and outputs are open, the engine waits for pairs. `None`
+    /// where no service manager listens.
+    pub fn ready(observer: Arc<Observer>) -> Option<Self> {
+        std::env::var_os("NOTIFY_SOCKET")?;
+        tell(&[NotifyState::Ready]);
+        Some(Self {
+            observer,
+            watchdog: sd_notify::watchdog_enabled(),
+            told_status: None,
+            told_alive: None,
+            told_stopping: false,
+        })
+    }
+
+    /// Tells what is due; called many times a second by a thread that waits for the end of the run.
+    pub fn tick(&mut self) {
+        let now = Instant::now();
+        if !self.told_stopping && self.observer.is_ending() {
+            self.told_stopping = true;
+            tell(&[NotifyState::Stopping, NotifyState::Status("finishing what was begun")]);
+        }
+        if let Some(longest) = self.watchdog
+            // Two signs of life may be late before the manager loses patience.
+            && self.told_alive.is_none_or(|told| now - told >= longest / 3)
+            && !self.observer.is_stuck(longest)
+        {
+            self.told_alive = Some(now);
+            tell(&[NotifyState::Watchdog]);
+        }
+        let due = self.told_status.is_none_or(|(told, _)| now - told >= STATUS_EVERY);
+        if due && !self.told_stopping {
+            let matched = self.observer.progress.matched.load(Ordering::Relaxed);
+            let status = self.status(now, matched);
+            self.told_status = Some((now, matched));
+            tell(&[NotifyState::Status(&status)]);
+        }
+    }
+
+    fn status(&self, now: Instant, matched: u64) -> String {
+        if let Err(reason) = self.observer.health() {
+            return reason;
+        }
+        let Some((then, before)) = self.told_status else {
+            return format!("waiting for the first pair of {}", self.observer.info.description);
+        };
+        let rate = (matched - before) as f64 / (now - then).as_secs_f64();
+        let latency = self.observer.progress.last_latency().as_secs_f64() * 1000.0;
+        format!("{matched} pairs matched, {rate:.1} a second, latency {latency:.1} ms")
+    }
+}
+
+impl Observer {
+    /// Whether the source has ended or is to end.
+    fn is_ending(&self) -> bool {
+        self.control.stop.is_set() || self.progress.source_ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether pairs wait for the engine, and it has not finished one for so long. That no pairs
+    /// come is no reason to restart: the source looks after lost cameras itself.
+    fn is_stuck(&self, longest: Duration) -> bool {
+        let done = self.progress.matched.load(Ordering::Relaxed)
+            + self.counters.dropped_pairs.load(Ordering::Relaxed);
+        let waiting = self.progress.pairs.load(Ordering::Relaxed) > done;
+        waiting && self.progress.since_matched() > longest
+    }
+}
+
+/// A manager that does not listen any more is no reason to stop matching.
+fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!("the service manager cannot be told: {error}");
+    }
+}

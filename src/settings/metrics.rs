@@ -1,0 +1,90 @@
+//! `[metrics]`: figures for Prometheus, over HTTP.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::values::Unfit;
+
+/// Figures for Prometheus, over HTTP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metrics {
+    /// Where to listen: a port of this machine alone, or an address with a port; empty: nowhere.
+    pub listen: String,
+    /// So many seconds after the last pair of a live source `/healthz` reports a failure.
+    pub unhealthy_s: f64,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics { listen: String::new(), unhealthy_s: 5.0 }
+    }
+}
+
+impl Metrics {
+    /// Where to listen. A port alone is one of this machine: who wants others to see it says so.
+    pub fn listen(&self) -> Option<SocketAddr> {
+        address(&self.listen)
+    }
+
+    /// Time after the last pair from which on things are not well.
+    pub fn unhealthy(&self) -> Duration {
+        Duration::from_secs_f64(self.unhealthy_s)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Unfit> {
+        if !self.listen.is_empty() && self.listen().is_none() {
+            return Err(Unfit::new(
+                "listen",
+                "a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`",
+            ));
+        }
+        Unfit::within("unhealthy_s", self.unhealthy_s, 0.1..=86_400.0)
+    }
+}
+
+fn address(text: &str) -> Option<SocketAddr> {
+    let port = text.strip_prefix(':').or_else(|| text.strip_prefix("localhost:")).unwrap_or(text);
+    match port.parse() {
+        // `+9100` is a number to Rust and to nobody else.
+        Ok(number) if port.starts_with(|first: char| first.is_ascii_digit()) => {
+            Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), number))
+        }
+        _ => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_of_this_machine() {
+        for (text, expected) in [
+            ("9100", "127.0.0.1:9100"),
+            (":9100", "127.0.0.1:9100"),
+            ("localhost:0", "127.0.0.1:0"),
+            ("0.0.0.0:9100", "0.0.0.0:9100"),
+            ("[::1]:80", "[::1]:80"),
+        ] {
+            let metrics = Metrics { listen: text.into(), ..Metrics::default() };
+            assert_eq!(metrics.listen().unwrap().to_string(), expected);
+            assert!(metrics.check().is_ok());
+        }
+        assert_eq!(Metrics::default().listen(), None);
+        for wrong in ["x", "70000", "+9100", "-1", "0.0.0.0", "host:80", "::", " 9100"] {
+            let metrics = Metrics { listen: wrong.into(), ..Metrics::default() };
+            assert_eq!(metrics.check().unwrap_err().key, "listen", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_time_is_a_time() {
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let metrics = Metrics { unhealthy_s: wrong, ..Metrics::default() };
+            assert_eq!(metrics.check().unwrap_err().key, "unhealthy_s");
+        }
+    }
+}

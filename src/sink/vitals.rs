@@ -1,0 +1,153 @@
+//! Figures of the maps themselves, kept while they flow past, for whoever shows or publishes them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::Sink;
+use crate::frame::{INVALID, Matched};
+
+/// Name of the [`VitalsSink`].
+pub const NAME: &str = "figures";
+
+/// Every so many rows are looked at for the share of valid pixels.
+const ROW_STEP: usize = 16;
+
+/// Counts of times in classes.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    bounds_us: &'static [u64],
+    counts: Vec<u64>,
+    sum: Duration,
+}
+
+impl Classes {
+    fn new(bounds_us: &'static [u64]) -> Self {
+        Self { bounds_us, counts: vec![0; bounds_us.len() + 1], sum: Duration::ZERO }
+    }
+
+    fn count(&mut self, time: Duration) {
+        let us = time.as_nanos().div_ceil(1000) as u64;
+        self.counts[self.bounds_us.partition_point(|&bound| bound < us)] += 1;
+        self.sum += time;
+    }
+
+    /// Longest time of each class in seconds (the last has none: infinity), with its count.
+    pub fn counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let bounds = self.bounds_us.iter().map(|&us| us as f64 / 1e6);
+        bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
+    }
+
+    /// All times together.
+    pub fn sum(&self) -> Duration {
+        self.sum
+    }
+}
+
+/// The figures.
+#[derive(Clone, Debug)]
+pub struct Vitals {
+    /// From when the engine took a pair to when it handed out the map.
+    pub engine: Classes,
+    /// How far apart the capture times of the eyes of a pair lie.
+    pub skew: Classes,
+    /// Share of the pixels of the last map that have a disparity, by every sixteenth row.
+    pub valid_share: Option<f64>,
+}
+
+/// The figures, shared.
+pub type Shared = Arc<Mutex<Vitals>>;
+
+/// Keeps the figures up to date.
+#[derive(Debug)]
+pub struct VitalsSink(Shared);
+
+impl VitalsSink {
+    /// A sink and its figures, with classes up to these times in microseconds.
+    pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> (Self, Shared) {
+        let (engine, skew) = (Classes::new(engine_us), Classes::new(skew_us));
+        let shared = Arc::new(Mutex::new(Vitals { engine, skew, valid_share: None }));
+        (Self(shared.clone()), shared)
+    }
+}
+
+impl Sink for VitalsSink {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        let share = valid_share(frame);
+        let mut vitals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        vitals.valid_share = Some(share);
+        vitals.engine.count(frame.finished.saturating_duration_since(frame.submitted));
+        vitals.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn valid_share(frame: &Matched) -> f64 {
+    let map = &frame.disparity;
+    let (mut valid, mut all) = (0, 0);
+    let rows = map.values().chunks_exact(map.width());
+    // From the middle of the first step, so that maps of fewer rows are looked at too.
+    for row in rows.skip((ROW_STEP / 2).min(map.height() / 2)).step_by(ROW_STEP) {
+        valid += row.iter().filter(|&&value| value != INVALID).count();
+        all += row.len();
+    }
+    valid as f64 / all.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::frame::{DisparityMap, Image, StereoPair};
+    use crate::pool::Pooled;
+
+    fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Arc<Matched> {
+        let (width, height) = (4, values.len() / 4);
+        let now = Instant::now();
+        let pair = StereoPair {
+            left: Image::from_fn(width, height, |_, _| 0),
+            right: Image::from_fn(width, height, |_, _| 0),
+            sequence: 0,
+            timestamp: Duration::ZERO,
+            skew_ns,
+            arrived: now,
+            truth: None,
+        };
+        let disparity = DisparityMap::new(width, height, Pooled::unpooled(values));
+        let finished = now + engine;
+        Arc::new(Matched { pair, disparity, geometry: None, submitted: now, finished })
+    }
+
+    #[test]
+    fn times_fall_into_their_classes() {
+        let (mut sink, vitals) = VitalsSink::new(&[1000, 2000], &[100, 5000]);
+        let map = || vec![16, INVALID, 16, 16];
+        for (skew_ns, us) in [(0, 1000), (-100_001, 1001), (6_000_000, 9000)] {
+            sink.consume(&matched(skew_ns, map(), Duration::from_micros(us))).unwrap();
+        }
+        let vitals = vitals.lock().unwrap().clone();
+        let counts = |classes: &Classes| classes.counts().map(|(_, n)| n).collect::<Vec<_>>();
+        assert_eq!(counts(&vitals.engine), [1, 1, 1]);
+        assert_eq!(counts(&vitals.skew), [1, 1, 1]);
+        assert_eq!(vitals.skew.sum(), Duration::from_nanos(6_100_001));
+        assert_eq!(vitals.valid_share, Some(0.75));
+        assert_eq!(vitals.skew.counts().last().unwrap().0, f64::INFINITY);
+    }
+
+    #[test]
+    fn the_share_is_that_of_the_rows_looked_at() {
+        let rows = |y: usize| if y < 16 { [INVALID; 4] } else { [3; 4] };
+        let values: Vec<i16> = (0..64).flat_map(rows).collect();
+        assert_eq!(valid_share(&matched(0, values, Duration::ZERO)), 0.75);
+    }
+}

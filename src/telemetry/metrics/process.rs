@@ -1,0 +1,35 @@
+//! What this process takes of the machine.
+
+/// What this process takes of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Process {
+    /// Memory in RAM, in bytes.
+    pub resident_bytes: u64,
+    /// Time on processors so far, user and system, in seconds.
+    pub cpu_seconds: f64,
+    /// Threads.
+    pub threads: u64,
+    /// Open files.
+    pub open_files: u64,
+}
+
+impl Process {
+    /// As it is now; `None` where the system does not tell.
+    #[cfg(target_os = "linux")]
+    pub fn now() -> Option<Self> {
+        let process = procfs::process::Process::myself().ok()?;
+        let stat = process.stat().ok()?;
+        Some(Self {
+            resident_bytes: stat.rss * procfs::page_size(),
+            cpu_seconds: (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64,
+            threads: stat.num_threads.try_into().unwrap_or(0),
+            open_files: process.fd_count().ok()? as u64,
+        })
+    }
+
+    /// As it is now; `None` where the system does not tell.
+    #[cfg(not(target_os = "linux"))]
+    pub fn now() -> Option<Self> {
+        None
+    }
+}

@@ -1,0 +1,123 @@
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::telemetry::progress::Progress;
+
+fn reading() -> Reading {
+    let progress = Progress::new();
+    for ms in [2, 20, 30, 3000] {
+        progress.count_matched(Duration::from_millis(ms), None);
+    }
+    Reading {
+        source: "a \"quoted\" \\ name".into(),
+        engine: "CPU".into(),
+        frames: [5, 6],
+        unpaired: [0, 1],
+        pairs: 5,
+        matched: 4,
+        dropped: 1,
+        outputs: vec![Output { name: "recording o.mkv".into(), frames: 3, dropped: 1 }],
+        latency: Some(progress.latency_within(&TIME_CLASSES_US)),
+        cameras: Some([
+            Camera { lost: true, reconnects: 3, broken: 0 },
+            Camera { lost: false, reconnects: 0, broken: 7 },
+        ]),
+        valid_share: Some(0.75),
+        alignment: Some(Alignment { row_error_px: 0.5, roll_deg: -0.25, alarm: true }),
+        ..Reading::default()
+    }
+}
+
+#[test]
+fn the_text_is_what_the_format_wants() {
+    let text =
+        text(reading(), Some(Process { resident_bytes: 4096, ..Process::default() })).unwrap();
+    for line in [
+        "stereod_frames_total{eye=\"right\"} 6",
+        "stereod_unpaired_frames_total{eye=\"right\"} 1",
+        "stereod_output_dropped_frames_total{output=\"recording o.mkv\"} 1",
+        "stereod_latency_seconds_bucket{le=\"0.025\"} 2",
+        "stereod_latency_seconds_bucket{le=\"0.033333\"} 3",
+        "stereod_latency_seconds_bucket{le=\"+Inf\"} 4",
+        "stereod_latency_seconds_count 4",
+        "stereod_reconnects_total{eye=\"left\"} 3",
+        "stereod_broken_frames_total{eye=\"right\"} 7",
+        "stereod_lost_cameras 1.0",
+        "stereod_valid_ratio 0.75",
+        "stereod_row_error_pixels 0.5",
+        "stereod_roll_degrees -0.25",
+        "stereod_misaligned 1.0",
+        "process_resident_memory_bytes 4096.0",
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|found| found == line), "no {line} in:\n{text}");
+    }
+    assert!(text.contains(r#"source="a \"quoted\" \\ name""#), "{text}");
+    let parsed = openmetrics_parser::openmetrics::parse_openmetrics(&text);
+    let parsed = parsed.unwrap_or_else(|error| panic!("{error}:\n{text}"));
+    assert!(parsed.families.contains_key("stereod_latency_seconds"), "{text}");
+}
+
+struct Fixed(Health);
+
+impl State for Fixed {
+    fn reading(&self) -> Reading {
+        reading()
+    }
+    fn health(&self) -> Health {
+        self.0.clone()
+    }
+}
+
+fn start(state: Fixed) -> Server {
+    let any_port = "127.0.0.1:0".parse().unwrap();
+    Server::start(Listener::bind(any_port).unwrap(), Arc::new(state)).unwrap()
+}
+
+#[test]
+fn health_is_a_status() {
+    for (health, status) in [(Ok("fine".into()), 200), (Err("no pair for 9 s".into()), 503)] {
+        let server = start(Fixed(health));
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let get =
+            |path: &str| agent.get(format!("http://{}{path}", server.address())).call().unwrap();
+        let mut answer = get("/healthz");
+        assert_eq!(answer.status(), status);
+        let body = answer.body_mut().read_to_string().unwrap();
+        assert!(body == "ok: fine\n" || body == "no pair for 9 s\n", "{body}");
+        assert_eq!(get("/elsewhere").status(), 404);
+        let url = format!("http://{}/metrics", server.address());
+        assert_eq!(agent.post(url).send("x").unwrap().status(), 405);
+    }
+}
+
+#[test]
+fn clients_that_say_nothing_or_nonsense_do_no_harm() {
+    let server = start(Fixed(Ok(String::new())));
+    let silent: Vec<_> = (0..8).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    let mut garbage = TcpStream::connect(server.address()).unwrap();
+    garbage.write_all(b"\x16\x03\x01 this is no HTTP\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    garbage.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let url = format!("http://{}/metrics", server.address());
+    assert_eq!(ureq::get(url).call().unwrap().status(), 200);
+    drop(silent);
+}
+
+#[test]
+fn a_taken_port_is_called_so() {
+    let server = start(Fixed(Ok(String::new())));
+    let error = Listener::bind(server.address()).unwrap_err().to_string();
+    assert!(error.contains("another program listens there"), "{error}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn this_process_has_memory_threads_and_files() {
+    let process = Process::now().unwrap();
+    assert!(process.resident_bytes > 1 << 20 && process.threads > 0 && process.open_files > 2);
+}

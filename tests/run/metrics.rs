@@ -1,0 +1,105 @@
+//! Figures over HTTP while the program runs, read as Prometheus reads them.
+
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+
+use openmetrics_parser::openmetrics::parse_openmetrics;
+
+use super::*;
+
+const LIVE_EYE: &str = "videotestsrc is-live=true pattern=ball ! \
+                        video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
+
+/// A run that publishes its figures, and where.
+fn published(folder: &Path, arguments: &[&str]) -> (Child, String) {
+    let arguments = [&["run", "-d", "24", "--metrics", "0"], arguments].concat();
+    let mut child =
+        stereod(folder, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("metrics on http://")).expect("it says where");
+    let url = line.split_whitespace().last().unwrap().trim_end_matches("/metrics").to_owned();
+    // What else it says must not fill the pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, url)
+}
+
+fn get(url: &str) -> (u16, String) {
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let mut answer = agent.get(url).call().unwrap();
+    (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+}
+
+/// The value of a sample, written as the page writes it.
+fn value(page: &str, sample: &str) -> f64 {
+    let line = page.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {sample} in:\n{page}")).parse().unwrap()
+}
+
+fn end(mut child: Child) {
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_live_run_tells_how_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--left", LIVE_EYE, "--right", LIVE_EYE, "--record", "o.mkv"];
+    let (child, url) = published(folder.path(), &arguments);
+    let scrape = || get(&format!("{url}/metrics"));
+    wait_until("ten pairs", || value(&scrape().1, "stereod_matched_total") >= 10.0);
+    let (status, page) = scrape();
+    assert_eq!(status, 200);
+    let parsed = parse_openmetrics(&page).unwrap_or_else(|error| panic!("{error}:\n{page}"));
+    for family in ["stereod_latency_seconds", "stereod_engine_seconds", "stereod_skew_seconds"] {
+        assert!(parsed.families.contains_key(family), "no {family} in:\n{page}");
+        assert!(value(&page, &format!("{family}_count")) >= 5.0, "{page}");
+    }
+    let matched = value(&page, "stereod_matched_total");
+    assert!(value(&page, "stereod_latency_seconds_bucket{le=\"+Inf\"}") >= matched - 1.0);
+    assert!(value(&page, "stereod_pairs_total") >= matched);
+    assert!(value(&page, "stereod_frames_total{eye=\"left\"}") >= matched);
+    assert!(value(&page, "stereod_output_frames_total{output=\"recording o.mkv\"}") > 0.0);
+    assert!((0.0..=1.0).contains(&value(&page, "stereod_valid_ratio")));
+    assert!(value(&page, "process_resident_memory_bytes") > 1e6);
+    assert_eq!(value(&page, "stereod_healthy"), 1.0);
+    assert_eq!(value(&page, "stereod_reconnects_total{eye=\"left\"}"), 0.0);
+    assert_eq!(value(&page, "stereod_lost_cameras"), 0.0);
+    assert!(!page.contains("output=\"figures\""), "{page}");
+    let (status, health) = get(&format!("{url}/healthz"));
+    assert_eq!(status, 200, "{health}");
+    assert!(health.starts_with("ok: "), "{health}");
+    end(child);
+}
+
+#[test]
+fn a_camera_that_falls_silent_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    // A picture every two seconds is silence to somebody who waits for half a second.
+    let eye = format!("{LIVE_EYE} ! identity sleep-time=2000000");
+    let arguments = ["--left", &eye, "--right", &eye, "--set", "metrics.unhealthy_s=0.5"];
+    let (child, url) = published(folder.path(), &arguments);
+    let health = || get(&format!("{url}/healthz"));
+    let matched = || value(&get(&format!("{url}/metrics")).1, "stereod_matched_total");
+    wait_until("the first pair", || matched() >= 1.0);
+    wait_until("silence", || health().0 == 503);
+    let (_, reason) = health();
+    assert!(reason.starts_with("no pair was matched for "), "{reason}");
+    wait_until("the next pair", || health().0 == 200);
+    end(child);
+}
+
+#[test]
+fn a_taken_port_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let arguments = ["run", "--demo", "--metrics", &port, "--record", "o.mkv"];
+    let (status, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("another program listens there"), "{stderr}");
+    assert!(!folder.path().join("o.mkv").exists());
+    let (status, _, stderr) = run(folder.path(), &["run", "--demo", "--metrics", "host:x"]);
+    assert_eq!(status, 2, "{stderr}");
+    assert!(stderr.contains("--metrics") && stderr.contains("0.0.0.0:9100"), "{stderr}");
+}

@@ -1,0 +1,126 @@
+//! As a service: what the service manager is told, what the units say, a source from the
+//! configuration.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::Instant;
+
+use super::*;
+
+/// `config/` of the repository.
+fn config(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_service_manager_hears_of_start_life_and_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    let eye = "videotestsrc is-live=true ! video/x-raw,format=GRAY8,width=96,height=64";
+    std::fs::write(
+        folder.path().join("rig.toml"),
+        format!("[source]\nleft = '{eye}'\nright = '{eye}'\n[matching]\ndisparities = 24\n"),
+    )
+    .unwrap();
+    let mut child = stereod(folder.path(), &["run", "--headless", "--config", "rig.toml"])
+        .env("NOTIFY_SOCKET", &socket)
+        .env("WATCHDOG_USEC", "600000")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut heard = Vec::new();
+    let mut listen_for = |what: &str| {
+        let mut message = [0; 4096];
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(120) {
+            let length = manager.recv(&mut message).expect("the daemon speaks");
+            let text = String::from_utf8_lossy(&message[..length]).into_owned();
+            heard.extend(text.lines().map(str::to_owned));
+            if text.lines().any(|line| line.starts_with(what)) {
+                return heard.clone();
+            }
+        }
+        panic!("no {what} in {heard:?}");
+    };
+    let first = listen_for("READY=1");
+    assert!(!first.iter().any(|line| line.starts_with("WATCHDOG")), "{first:?}");
+    // Five signs of life at a third of 0.6 s: about a second.
+    let began = Instant::now();
+    for _ in 0..5 {
+        listen_for("WATCHDOG=1");
+    }
+    assert!(began.elapsed() > Duration::from_millis(700), "{:?}", began.elapsed());
+    let all = listen_for("STATUS=");
+    assert!(all.iter().any(|line| line.starts_with("STATUS=waiting for the first")), "{all:?}");
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    listen_for("STOPPING=1");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_source_comes_from_the_configuration_and_flags_win() {
+    let folder = tempfile::tempdir().unwrap();
+    write_eyes(folder.path(), 3, 3);
+    let rig = "[source]\nleft = 'l.mkv'\nright = 'r.mkv'\n[matching]\ndisparities = 24\n";
+    std::fs::write(folder.path().join("rig.toml"), rig).unwrap();
+    let told = statistics(folder.path(), &["--config", "rig.toml"]);
+    assert_eq!((&told["matched"], &told["source"]), (&3.into(), &"l.mkv + r.mkv".into()));
+    let demo = ["--config", "rig.toml", "--demo", "--frames", "2", "--demo-size", "96x64"];
+    assert_eq!(statistics(folder.path(), &demo)["matched"], 2);
+
+    std::fs::write(folder.path().join("half.toml"), "[source]\nleft = 'l.mkv'\n").unwrap();
+    let (status, _, stderr) = run(folder.path(), &["run", "--config", "half.toml"]);
+    assert_eq!(status, 2, "{stderr}");
+    assert!(stderr.contains("no `right`"), "{stderr}");
+    let both = "[source]\nside_by_side = 'x'\nright = 'r.mkv'\n";
+    std::fs::write(folder.path().join("both.toml"), both).unwrap();
+    let (status, _, stderr) = run(folder.path(), &["run", "--config", "both.toml"]);
+    assert_eq!(status, 2, "{stderr}");
+    assert!(stderr.contains("both.toml:2") && stderr.contains("`side_by_side`"), "{stderr}");
+}
+
+#[test]
+fn systemd_finds_no_mistake_in_the_units() {
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: systemd-analyze is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, instance) in
+        [("stereod.service", "stereod.service"), ("stereod@.service", "stereod@front.service")]
+    {
+        // The program is looked for, and not installed here.
+        let unit = config(name).replace("/usr/bin/stereod", env!("CARGO_BIN_EXE_stereod"));
+        std::fs::write(folder.path().join(name), &unit).unwrap();
+        let verify = |name: &str| {
+            let unit = folder.path().join(name);
+            let output =
+                Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output();
+            let output = output.unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            // What it has to say on the other units of this machine is not our affair.
+            let ours: Vec<_> = said.lines().filter(|l| l.contains("stereod")).collect();
+            (output.status.success(), ours.join("\n"))
+        };
+        assert_eq!(verify(instance), (true, String::new()), "{name}");
+        let wrong = unit.replace("ProtectSystem=strict", "ProtectSystem=fierce");
+        std::fs::write(folder.path().join(name), wrong).unwrap();
+        let (_, said) = verify(instance);
+        assert!(said.contains("fierce"), "a mistake goes unnoticed: {said}");
+    }
+}
+
+#[test]
+fn the_units_differ_only_in_the_rig() {
+    let one = config("stereod.service");
+    let many = config("stereod@.service").replace("/stereod/%i", "/stereod").replace(" (%i)", "");
+    let directives = |unit: &str| -> Vec<String> {
+        let lines = unit.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        lines.map(|line| line.replace("=stereod/%i", "=stereod")).collect()
+    };
+    let many = many.replace("/etc/stereod.toml", "/etc/stereod/config.toml");
+    assert_eq!(directives(&one), directives(&many));
+}
