@@ -33,6 +33,21 @@ run() { # NAME FORMAT FLAGS...: starts the program
 }
 stop() { # ends it as a service manager does
     kill -TERM "$program"
+    local tries task
+    for tries in $(seq 300); do
+        [ -e "/proc/$program/exe" ] || break
+        sleep 0.1
+    done
+    if [ "$tries" = 300 ]; then # where it hangs, thread by thread
+        for task in /proc/"$program"/task/*; do
+            echo "$(cat "$task/comm"): $(grep State "$task/status") in $(cat "$task/wchan")"
+            cat "$task/stack"
+        done >"$out/$name.hangs" 2>&1
+        kill -KILL "$program"
+        say "$name hangs: $(tr '\n' ' ' <"$out/$name.hangs")"
+        echo hangs >"$out/$name.rc"
+        return
+    fi
     wait "$program"
     echo $? >"$out/$name.rc"
     say "$name: $(cat "$out/$name.rc")"

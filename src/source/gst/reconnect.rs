@@ -192,7 +192,7 @@ impl Lasting {
         };
         let (who, recipe, mut pause) = (self.who, self.recipe.clone(), self.pause);
         let thread = std::thread::Builder::new().name("reconnect".to_owned()).spawn(move || {
-            close_in_time(old, &options.stop);
+            close_in_time(old);
             while wait_unless(&options.stop, pause) {
                 let opened = Stream::start(&recipe, &options)
                     .and_then(|mut stream| stream.preroll(&options).map(|()| stream));
@@ -355,11 +355,11 @@ impl Search {
 
 /// Closes a stream. A driver that hangs in it keeps its thread, and the search goes on: the camera
 /// may be back as another device.
-fn close_in_time(old: Stream, cancel: &Switch) {
+fn close_in_time(old: Stream) {
     let closing = std::thread::Builder::new().name("closing".to_owned()).spawn(move || drop(old));
     let Ok(closing) = closing else { return };
     let deadline = Instant::now() + CLOSING;
-    while !closing.is_finished() && !cancel.is_set() && Instant::now() < deadline {
+    while !closing.is_finished() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
