@@ -77,7 +77,11 @@ fn a_camera_that_falls_silent_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     // A picture every two seconds is silence to somebody who waits for half a second.
     let eye = format!("{LIVE_EYE} ! identity sleep-time=2000000");
-    let arguments = ["--left", &eye, "--right", &eye, "--set", "metrics.unhealthy_s=0.5"];
+    let mut arguments = vec!["--left", &eye, "--right", &eye];
+    // Nor is it to be taken for lost, which would begin anew each time.
+    for setting in ["metrics.unhealthy_s=0.5", "source.reconnect=off"] {
+        arguments.extend(["--set", setting]);
+    }
     let (child, url) = published(folder.path(), &arguments);
     let health = || get(&format!("{url}/healthz"));
     let matched = || value(&get(&format!("{url}/metrics")).1, "stereod_matched_total");
