@@ -68,6 +68,7 @@ replug() {
         say "replug $i, $side: $(tail -1 "$out/replug.sizes")"
     done
     echo $lost >"$out/replug.lost"
+    find /proc/"$program"/fd -printf '%l\n' | sed 's/[0-9]*\]$/]/' | sort | uniq -c >"$out/replug.files"
     stop
     end
 }

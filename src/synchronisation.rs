@@ -183,11 +183,11 @@ impl Synchronisation {
 }
 
 /// How much later the right camera ticks than the left one, within half a period, and how fast that
-/// grows, in seconds a second; `None` for different rates.
+/// grows, in seconds a second; `None` for different rates, and where a camera keeps no beat.
 fn phase(left: &Fit, right: &Fit) -> Option<(f64, f64)> {
     let period = (left.period + right.period) / 2.0;
     let drift = right.period / left.period - 1.0;
-    if drift.abs() > SAME_RATE {
+    if drift.abs() > SAME_RATE || !left.is_steady() || !right.is_steady() {
         return None;
     }
     // The left camera's tick that is nearest to the right one's last.

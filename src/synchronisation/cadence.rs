@@ -10,6 +10,12 @@ const WINDOW: usize = 512;
 /// Frames before there is an estimate.
 const FEWEST: usize = 16;
 
+/// Frames that come sooner than this share of the period are early.
+const EARLY: f64 = 0.75;
+
+/// Frames that stray from the beat by more than this share of the period keep none.
+const UNEVEN: f64 = 0.15;
+
 /// A camera's recent frames.
 #[derive(Clone, Debug, Default)]
 pub struct Cadence {
@@ -17,8 +23,8 @@ pub struct Cadence {
     frames: VecDeque<(f64, f64)>,
     /// The period that missing frames are told by.
     step: Option<f64>,
-    /// How many frames in a row came after a gap.
-    gaps: usize,
+    /// How many frames in a row came after a gap, or much too early.
+    odd: usize,
 }
 
 /// An even beat through a camera's recent frames.
@@ -32,6 +38,14 @@ pub struct Fit {
     pub jitter: f64,
 }
 
+impl Fit {
+    /// Whether the frames keep the beat, so that it says anything: an overloaded machine or bus loses
+    /// frames by the dozen.
+    pub fn is_steady(&self) -> bool {
+        self.jitter < UNEVEN * self.period
+    }
+}
+
 impl Cadence {
     /// Takes the time of the next frame; one that does not come after the last is left out.
     pub fn push(&mut self, time: Duration) {
@@ -43,9 +57,10 @@ impl Cadence {
         if time <= last {
             return;
         }
-        let steps = self.step.map_or(1.0, |step| ((time - last) / step).round().max(1.0));
-        self.gaps = if steps > 1.0 { self.gaps + 1 } else { 0 };
-        if self.gaps >= FEWEST {
+        let exact = self.step.map_or(1.0, |step| (time - last) / step);
+        let steps = exact.round().max(1.0);
+        self.odd = if (EARLY..1.5).contains(&exact) { 0 } else { self.odd + 1 };
+        if self.odd >= FEWEST {
             // Not frames that are missing, but another rate (a camera in the dark, say).
             *self = Self::default();
             self.frames.push_back((0.0, time));

@@ -81,7 +81,9 @@ impl Judge {
         let typical = differences.get(differences.len() / 2).map(|ns| *ns as f64 * 1e-9);
         let period = left.period.max(right.period);
         let pairs = differences.len() as u64;
-        let other_rate = (left.period / right.period).ln().abs() > OTHER_RATE.ln_1p();
+        let other_rate = left.is_steady()
+            && right.is_steady()
+            && (left.period / right.period).ln().abs() > OTHER_RATE.ln_1p();
         let state = if other_rate {
             Some(State::Rates)
         } else if pairs * 2 < frames[0].min(frames[1]) {
@@ -138,7 +140,7 @@ impl Judge {
 /// How far apart the cameras tick.
 fn apart(left: &Fit, right: &Fit) -> String {
     phase(left, right).map_or_else(
-        || "at different rates".to_owned(),
+        || "unevenly, or at different rates".to_owned(),
         |(phase, _)| {
             format!("{:.1} ms apart, {:.0} % of a frame", phase.abs() * 1e3, {
                 phase.abs() / left.period * 100.0

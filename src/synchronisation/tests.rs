@@ -166,7 +166,7 @@ fn different_rates_are_named() {
 }
 
 #[test]
-fn a_camera_that_slows_down_is_followed() {
+fn a_camera_that_changes_its_rate_is_followed() {
     let mut cadence = Cadence::default();
     let mut time = 0.0;
     for frame in 0..400 {
@@ -174,6 +174,22 @@ fn a_camera_that_slows_down_is_followed() {
         cadence.push(Duration::from_secs_f64(time));
     }
     assert!((cadence.fit().unwrap().period * 15.0 - 1.0).abs() < 1e-6, "{:?}", cadence.fit());
+    // And when it is quick again.
+    for _ in 0..100 {
+        time += 1.0 / 30.0;
+        cadence.push(Duration::from_secs_f64(time));
+    }
+    assert!((cadence.fit().unwrap().period * 30.0 - 1.0).abs() < 1e-6, "{:?}", cadence.fit());
+}
+
+#[test]
+fn a_camera_without_a_beat_is_not_said_to_have_a_rate() {
+    // Late by up to a period and a half: what an overloaded machine makes of a camera.
+    let uneven = Camera { jitter: 50e6, ..Camera::new(30.0, 0.0, 0.0) };
+    let (synchronisation, remarks) = run(Camera::new(30.0, 0.0, 0.0), uneven, 60.0);
+    assert!(remarks.iter().all(|remark| !text(remark).contains("frames a second")), "{remarks:?}");
+    let summary = synchronisation.summary().unwrap();
+    assert_eq!((summary.phase_ms, summary.drift_ppm), (None, None));
 }
 
 #[test]

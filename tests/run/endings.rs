@@ -84,6 +84,41 @@ fn live_sources_never_wait_and_what_is_dropped_is_counted() {
     let output = &statistics["outputs"][0];
     let taken = output["frames"].as_u64().unwrap() + output["dropped"].as_u64().unwrap();
     assert_eq!(taken, count("matched"), "{statistics}");
+    let live = &statistics["live"];
+    for eye in ["left", "right"] {
+        let eye = &live[eye];
+        assert_eq!((eye["losses"].as_u64(), eye["broken"].as_u64()), (Some(0), Some(0)), "{live}");
+    }
+    let apart = &live["synchronisation"]["difference_ms"];
+    let [p50, p95, max] = ["p50", "p95", "max"].map(|key| apart[key].as_f64().unwrap());
+    assert!(p50 <= p95 && p95 <= max && max < 8.4, "{live}");
+}
+
+#[test]
+fn a_recording_goes_on_when_a_lost_camera_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let eye = |frames: &str| {
+        format!(
+            "videotestsrc is-live=true {frames} pattern=ball ! \
+             video/x-raw,format=GRAY8,width=320,height=240,framerate=30/1"
+        )
+    };
+    let (left, right) = (eye("num-buffers=90"), eye(""));
+    let arguments = ["--left", &left, "--right", &right, "--record", "o.mkv", "--frames", "150"];
+    let (status, stdout, stderr) = run(folder.path(), &with_statistics(&arguments));
+    assert_eq!(status, 0, "{stderr}");
+    let said = |text: &str| stderr.matches(text).count();
+    let times = said("left camera lost: its stream ended; trying again");
+    assert!(times >= 1 && said("left camera is back after ") == times, "{stderr}");
+    let statistics: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(statistics["live"]["left"]["reconnects"].as_u64(), Some(times as u64));
+    assert!(statistics["live"]["left"]["away_s"].as_f64().unwrap() >= 0.5 * times as f64);
+    let path = folder.path().join("o.mkv");
+    let frames = recorded(&path);
+    assert_eq!(statistics["recorded"].as_u64(), Some(frames.len() as u64), "{stderr}");
+    // The gap is there: 150 pairs last 5 s without it.
+    let player = support::Player::open(&path, support::RECORDING).unwrap();
+    assert!(player.duration().unwrap() >= Duration::from_millis(5300), "{:?}", player.duration());
 }
 
 #[test]

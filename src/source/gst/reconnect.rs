@@ -31,7 +31,7 @@ const STEADY: Duration = Duration::from_secs(2);
 /// How long an attempt waits for a picture, at least.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long closing waits for an attempt that is under way.
+/// How long to wait for a stream that is being closed, and for an attempt that is under way.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// How long a stream may be silent by default: this long, and this many frames.
@@ -192,7 +192,7 @@ impl Lasting {
         };
         let (who, recipe, mut pause) = (self.who, self.recipe.clone(), self.pause);
         let thread = std::thread::Builder::new().name("reconnect".to_owned()).spawn(move || {
-            drop(old);
+            close_in_time(old, &options.stop);
             while wait_unless(&options.stop, pause) {
                 let opened = Stream::start(&recipe, &options)
                     .and_then(|mut stream| stream.preroll(&options).map(|()| stream));
@@ -350,6 +350,17 @@ impl Search {
         while !self.thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+}
+
+/// Closes a stream. A driver that hangs in it keeps its thread, and the search goes on: the camera
+/// may be back as another device.
+fn close_in_time(old: Stream, cancel: &Switch) {
+    let closing = std::thread::Builder::new().name("closing".to_owned()).spawn(move || drop(old));
+    let Ok(closing) = closing else { return };
+    let deadline = Instant::now() + CLOSING;
+    while !closing.is_finished() && !cancel.is_set() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
