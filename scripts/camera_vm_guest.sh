@@ -73,7 +73,7 @@ refusals() {
     kill "$holder"
     wait "$holder" 2>/dev/null
     chmod 755 /tmp/stereod
-    try forbidden setpriv --reuid 65534 --regid 65534 --clear-groups \
+    try forbidden env HOME=/tmp setpriv --reuid 65534 --regid 65534 --clear-groups \
         /tmp/stereod run "${small[@]}" --left "$L" --right "$R" --frames 5
     end
 }
