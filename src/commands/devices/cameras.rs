@@ -118,10 +118,16 @@ fn alike(camera: &Camera, all: &[Camera]) -> Vec<String> {
     others.map(|other| other.node.display().to_string()).collect()
 }
 
-/// One line a format: "MJPG  640x480 at 30, 15; 320x240 at 30, 15".
+/// One line a format: "MJPG  640x480 at 30, 15; 320x240 at 30, 15"; those that cannot be read, of
+/// which cameras may have dozens, on one.
 fn modes(modes: &[Mode]) -> Vec<String> {
     let mut lines: Vec<([u8; 4], String)> = Vec::new();
+    let mut others: Vec<String> = Vec::new();
     for mode in modes {
+        if mode.format().is_none() {
+            others.push(code_text(mode.code));
+            continue;
+        }
         let rates: Vec<String> = mode.rates.iter().map(ToString::to_string).collect();
         let mut text = format!("{}x{}", mode.width, mode.height);
         if !rates.is_empty() {
@@ -129,13 +135,13 @@ fn modes(modes: &[Mode]) -> Vec<String> {
         }
         match lines.iter_mut().find(|(code, _)| *code == mode.code) {
             Some((_, line)) => *line += &format!("; {text}"),
-            None => {
-                let note = if mode.format().is_none() { " (cannot be read)" } else { "" };
-                lines.push((mode.code, format!("{:<4}{note}  {text}", code_text(mode.code))));
-            }
+            None => lines.push((mode.code, format!("{:<4}  {text}", code_text(mode.code)))),
         }
     }
-    lines.into_iter().map(|(_, line)| line).collect()
+    others.dedup();
+    let others =
+        (!others.is_empty()).then(|| format!("formats that cannot be read: {}", others.join(", ")));
+    lines.into_iter().map(|(_, line)| line).chain(others).collect()
 }
 
 #[cfg(test)]
@@ -188,14 +194,14 @@ mod tests {
       looks like /dev/video2 (same make, model and serial number): tell them apart by the port, \
              with the name above
       YUYV  640x480 at 30, 15; 800x480 at 5
-      RGB3 (cannot be read)  640x480
+      formats that cannot be read: RGB3
   /dev/v4l/by-path/pci-usb-0:2
       Cam, /dev/video2, port 1-2 of USB bus 1 (480 Mbit/s), serial number 7
       busy: in use by cheese (process 12)
       looks like /dev/video0 (same make, model and serial number): tell them apart by the port, \
              with the name above
       YUYV  640x480 at 30, 15; 800x480 at 5
-      RGB3 (cannot be read)  640x480
+      formats that cannot be read: RGB3
 "
         );
         let value = as_json(&cameras());
