@@ -68,8 +68,7 @@ if found := load("faults"):
 if found := load("raw"):
     stats, log = found
     left = stats["live"]["left"]
-    # GStreamer 1.22 does not give the driver all the buffers of half frames back, so that the camera
-    # may fall silent; it is then opened again.
+    # After several half frames the camera was seen to fall silent; it is then opened again.
     check("raw: half frames cost one new start at most", left["losses"] == left["reconnects"] <= 1, left)
     check("raw: they are counted", left["broken"] + left["missed"] >= 8, left)
 
