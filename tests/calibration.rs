@@ -1,25 +1,15 @@
 //! `stereod calibration` and the readers behind it, on real calibrations and on damaged ones.
 
-use std::path::{Path, PathBuf};
+mod test_data;
+
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nalgebra::Matrix3;
 use serde_json::Value;
 use stereod::calibration::format::{self, Format, Loaded};
 use stereod::calibration::{Lens, StereoCalibration};
-
-/// The folder of real data, or nothing with a visible note.
-fn data() -> Option<PathBuf> {
-    let root = std::env::var_os("STEREOD_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
-        PathBuf::from,
-    );
-    if !root.exists() {
-        eprintln!("skipped: no {}; set STEREOD_TEST_DATA", root.display());
-        return None;
-    }
-    Some(root)
-}
+use test_data::data;
 
 /// Calibrations of real cameras, every one in each of its formats.
 const EUROC_ROS: &[&str] = &["euroc_v1_01/left.yaml", "euroc_v1_01/right.yaml"];
@@ -57,7 +47,7 @@ fn apart(a: &StereoCalibration, b: &StereoCalibration) -> (f64, f64, f64) {
 
 #[test]
 fn calibrations_of_one_rig_agree() {
-    let Some(root) = data() else { return };
+    let Some(root) = data("") else { return };
     let euroc = read(&root, EUROC_ROS);
     assert_eq!(euroc.format, Format::Ros);
     for (files, format) in [(EUROC_KALIBR, Format::Kalibr), (EUROC_SENSORS, Format::Euroc)] {
@@ -95,7 +85,7 @@ fn calibrations_of_one_rig_agree() {
 /// reader needs is missing); never a panic, never other numbers.
 #[test]
 fn cut_files_are_refused() {
-    let Some(root) = data() else { return };
+    let Some(root) = data("") else { return };
     for files in ALL {
         let whole = read(&root, files);
         let texts: Vec<String> =

@@ -4,26 +4,15 @@
 mod injected;
 mod program;
 mod real;
+#[path = "../test_data/mod.rs"]
+mod test_data;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use stereod::alignment::{Limits, Measurement, Options, Verdict, measure};
 use stereod::frame::{DisparityRange, Image};
 use stereod::source::still::read_still;
-
-/// The folder of recordings, or nothing with a visible note.
-fn data(below: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("STEREOD_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
-        PathBuf::from,
-    );
-    let path = root.join(below);
-    if !path.exists() {
-        eprintln!("skipped: no {}; set STEREOD_TEST_DATA", path.display());
-        return None;
-    }
-    Some(path)
-}
+use test_data::data;
 
 /// Every sixteenth pair of EuRoC's V1_01, the names of the lossless pictures.
 const EUROC: [&str; 6] = ["000000", "000016", "000032", "000048", "000064", "000080"];

@@ -4,6 +4,8 @@ mod boards;
 mod opencv;
 mod rendered;
 mod scene;
+#[path = "../test_data/mod.rs"]
+mod test_data;
 mod usage;
 #[path = "../ingest/videos.rs"]
 #[allow(dead_code, reason = "only the writer is used here")]
@@ -13,10 +15,11 @@ mod window;
 #[allow(dead_code, reason = "only the screen is used here")]
 mod window_support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use test_data::data;
 
 /// `stereod calibrate` in a folder, without a display and blind to the machine's own configuration.
 fn command(folder: &Path, arguments: &[&str]) -> Command {
@@ -70,18 +73,4 @@ fn left_out(report: &Value) -> Vec<(String, String)> {
         .filter(|pair| !pair["left_out"].is_null())
         .map(|pair| (text(&pair["name"]), text(&pair["left_out"]["kind"])))
         .collect()
-}
-
-/// The folder of recordings, or nothing with a visible note.
-fn data(below: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("STEREOD_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
-        PathBuf::from,
-    );
-    let path = root.join(below);
-    if !path.exists() {
-        eprintln!("skipped: no {}; set STEREOD_TEST_DATA", path.display());
-        return None;
-    }
-    Some(path)
 }

@@ -5,6 +5,8 @@ mod kinds;
 mod pairing;
 mod reconnecting;
 mod recorded;
+#[path = "../test_data/mod.rs"]
+mod test_data;
 mod videos;
 
 use std::ops::ControlFlow;

@@ -1,23 +1,9 @@
 //! Real recordings, where they are at hand.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
+use super::test_data::data;
 use super::*;
-
-/// The folder of recordings, or nothing with a visible note.
-fn data(below: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("STEREOD_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
-        PathBuf::from,
-    );
-    let path = root.join(below);
-    if !path.exists() {
-        eprintln!("skipped: no {}; set STEREOD_TEST_DATA", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 /// Plays a source; the pairs are real, so only their number and times are looked at.
 fn count(spec: &StreamSpec) -> (u64, SourceCounts, Box<dyn Source>) {

@@ -3,3 +3,5 @@
 mod command;
 mod recorded;
 mod register;
+#[path = "../test_data/mod.rs"]
+mod test_data;

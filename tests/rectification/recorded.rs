@@ -12,23 +12,10 @@ use stereod::source::gst::{GstOptions, StreamSpec, open};
 use stereod::source::still::read_still;
 
 use crate::register::{mean_difference, shift};
+use crate::test_data::data;
 
 /// Pixels at the border that are not compared.
 const MARGIN: usize = 12;
-
-/// A folder of recordings, or nothing with a visible note.
-fn data(below: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("STEREOD_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
-        PathBuf::from,
-    );
-    let path = root.join(below);
-    if !path.exists() {
-        eprintln!("skipped: no {}; set STEREOD_TEST_DATA", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 fn calibration(folder: &Path, files: &[&str]) -> StereoCalibration {
     let files: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();

@@ -11,6 +11,8 @@ mod service;
 #[path = "../sinks/support.rs"]
 #[allow(dead_code, reason = "only the decoding half is used here")]
 mod support;
+#[path = "../test_data/mod.rs"]
+mod test_data;
 mod window;
 #[path = "../window_support/mod.rs"]
 #[allow(dead_code, reason = "only the screen is used here")]

@@ -6,6 +6,7 @@ use stereod::frame::{Eye, Image, StereoGeometry};
 use stereod::sink::numbers::{Numbers, Quantity};
 use stereod::sink::video::read_recording_tags;
 
+use super::test_data::data;
 use super::*;
 
 /// A rig whose raw pictures are those of the demo scene: slightly distorted and turned.
@@ -179,12 +180,7 @@ fn what_is_missing_or_contradictory_is_said_before_anything_begins() {
 /// A real rig of which one distance is known: a camera above a patio, whose floor is 2.75 m away.
 #[test]
 fn the_floor_of_the_patio_is_where_it_is() {
-    let root = std::env::var_os("STEREOD_TEST_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), Into::into);
-    let rig = root.join("oakd_patio");
-    if !rig.is_dir() {
-        return eprintln!("skipped: no {}; set STEREOD_TEST_DATA", rig.display());
-    }
+    let Some(rig) = data("oakd_patio") else { return };
     let folder = tempfile::tempdir().unwrap();
     let name = |file: &str| rig.join(file).to_str().unwrap().to_owned();
     let (left, right) = (name("left.mp4"), name("right.mp4"));
