@@ -220,7 +220,7 @@ impl Pairer {
             return None;
         }
         let periods = [self.pairing.left_period, self.pairing.right_period];
-        [Eye::Left, Eye::Right]
+        Eye::BOTH
             .into_iter()
             .zip(periods)
             .find(|&(eye, period)| period.is_none() && !self.side(eye).well_known())

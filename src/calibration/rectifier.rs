@@ -123,7 +123,7 @@ mod tests {
                 let unseen = offsets.iter().filter(|&&o| o == RectifyMap::UNSEEN).count();
                 unseen as f64 / offsets.len() as f64
             };
-            for eye in [Eye::Left, Eye::Right] {
+            for eye in Eye::BOTH {
                 let (whole, wide) = (unseen(&whole, eye), unseen(&wide, eye));
                 assert!(whole < 1e-3 && wide > 0.1, "{whole} {wide}");
             }

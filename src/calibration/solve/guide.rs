@@ -177,7 +177,7 @@ impl Guide {
                 widths.remove(0);
             }
         }
-        for (eye, name) in [Eye::Left, Eye::Right].into_iter().enumerate() {
+        for (eye, name) in Eye::BOTH.into_iter().enumerate() {
             let (width_px, limit_px) = (seen[eye].blur_px, limits[eye]);
             if width_px > limit_px {
                 let reason = Reason::Blurred { eye: name, width_px, limit_px };
@@ -247,7 +247,7 @@ impl Guide {
 
     fn wishes(&self) -> Vec<Wanted> {
         let mut wishes = Vec::new();
-        for (eye, coverage) in [Eye::Left, Eye::Right].into_iter().zip(&self.coverage) {
+        for (eye, coverage) in Eye::BOTH.into_iter().zip(&self.coverage) {
             let parts = coverage.missing(1).into_iter();
             wishes.extend(parts.map(|part| Wanted {
                 wish: Wish::Part(eye, part),

@@ -36,8 +36,6 @@ pub(super) fn rms(rig: &Rig, views: &[View]) -> f64 {
     (rig.cost(views).unwrap_or(f64::INFINITY) / count.max(1) as f64).sqrt()
 }
 
-const EYES: [Eye; 2] = [Eye::Left, Eye::Right];
-
 /// Calibrates, leaves the worst pair out, and again, until every pair fits.
 pub(super) fn solve(
     board: &Board,
@@ -57,9 +55,9 @@ pub(super) fn solve(
         if used.len() < FEWEST_PAIRS {
             return Err(too_few(sightings, &left_out, used.len()));
         }
-        let views = EYES.map(|eye| views(board, sightings, &used, eye));
+        let views = Eye::BOTH.map(|eye| views(board, sightings, &used, eye));
         let mut alone = Vec::new();
-        for (eye, views) in EYES.into_iter().zip(&views) {
+        for (eye, views) in Eye::BOTH.into_iter().zip(&views) {
             // By itself, every camera is the first one of its rig.
             let own: Vec<View> = views.iter().map(|v| View { camera: 0, ..v.clone() }).collect();
             let rig =
@@ -75,7 +73,7 @@ pub(super) fn solve(
             .filter_map(|eye| Some((eye, out_of_the_ordinary(&errors[eye], far)?)))
             .max_by(|a, b| (a.1.1 / a.1.2).total_cmp(&(b.1.1 / b.1.2)));
         if let Some((eye, (pair, rms_px, usual_px))) = worst {
-            left_out[used[pair]] = Some(Reason::Misfit { eye: EYES[eye], rms_px, usual_px });
+            left_out[used[pair]] = Some(Reason::Misfit { eye: Eye::BOTH[eye], rms_px, usual_px });
             continue;
         }
         let (left, right) = (&alone[0].0, &alone[1].0);
@@ -151,7 +149,7 @@ fn leave_out_blurred(sightings: &[Sighting], left_out: &mut [Option<Reason>]) {
     let limits = [0, 1].map(|eye| (BLURRED * median(seen(eye))).max(SHARP_PX));
     for (sighting, reason) in sightings.iter().zip(left_out) {
         let Ok(seen) = &sighting.seen else { continue };
-        for ((eye, seen), limit_px) in EYES.into_iter().zip(seen).zip(limits) {
+        for ((eye, seen), limit_px) in Eye::BOTH.into_iter().zip(seen).zip(limits) {
             let Detection { blur_px: width_px, .. } = *seen;
             if reason.is_none() && width_px > limit_px {
                 *reason = Some(Reason::Blurred { eye, width_px, limit_px });

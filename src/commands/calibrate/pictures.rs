@@ -55,7 +55,7 @@ pub(super) fn look_at(args: &CalibrateArgs, board: Board) -> Result<Found, Error
         Error::Failed(anyhow::anyhow!("no pair of pictures can be read:{}", reasons.concat()))
     })?;
     let sightings = seen.into_iter().map(|(name, sizes, seen)| {
-        let eyes = [Eye::Left, Eye::Right].into_iter().zip(sizes.into_iter().flatten());
+        let eyes = Eye::BOTH.into_iter().zip(sizes.into_iter().flatten());
         let other = eyes.into_iter().find(|(_, size)| *size != usual);
         let seen = match other {
             Some((eye, size)) => Err(Reason::Size { eye, size, usual }),

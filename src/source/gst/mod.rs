@@ -306,8 +306,6 @@ struct TwoStreams {
     done: bool,
 }
 
-const EYES: [Eye; 2] = [Eye::Left, Eye::Right];
-
 impl TwoStreams {
     /// Takes what one stream has next; whether it was the end.
     fn advance(&mut self, eye: usize, wait: Duration) -> bool {
@@ -316,13 +314,13 @@ impl TwoStreams {
         match stream.receive(wait) {
             Received::Picture(Picture { views: Views::One(image), timestamp, arrived }) => {
                 if let (true, Some(time)) = (self.info.live, timestamp) {
-                    self.state.synchronisation().frame(EYES[eye], time);
+                    self.state.synchronisation().frame(Eye::BOTH[eye], time);
                 }
-                self.pairer.push(EYES[eye], EyeFrame { image, timestamp, index, arrived });
+                self.pairer.push(Eye::BOTH[eye], EyeFrame { image, timestamp, index, arrived });
                 false
             }
             Received::End => {
-                self.pairer.finish(EYES[eye]);
+                self.pairer.finish(Eye::BOTH[eye]);
                 true
             }
             // A stream of one eye has no second view.
@@ -336,20 +334,20 @@ impl TwoStreams {
         stream.count_only();
         while !stop.is_set() {
             match stream.receive(TICK) {
-                Received::Picture(_) => self.pairer.skip(EYES[eye], 1),
+                Received::Picture(_) => self.pairer.skip(Eye::BOTH[eye], 1),
                 Received::Nothing => {}
                 Received::End => break,
             }
         }
-        self.pairer.skip(EYES[eye], stream.skipped());
-        self.pairer.finish(EYES[eye]);
+        self.pairer.skip(Eye::BOTH[eye], stream.skipped());
+        self.pairer.finish(Eye::BOTH[eye]);
     }
 
     /// Lets no frame wait for an eye that is lost. One that is back goes on with the other's number,
     /// for pairing by number.
     fn follow_losses(&mut self) {
         let highest = self.streams.iter().map(Lasting::index).max().unwrap_or_default();
-        for (eye, stream) in EYES.into_iter().zip(&mut self.streams) {
+        for (eye, stream) in Eye::BOTH.into_iter().zip(&mut self.streams) {
             if stream.is_lost() {
                 self.pairer.abandon(eye);
             }
@@ -396,7 +394,7 @@ impl TwoStreams {
                 return true;
             }
             for (eye, ended) in ended.iter_mut().enumerate() {
-                if !*ended && self.pairer.hopeless(EYES[eye]) {
+                if !*ended && self.pairer.hopeless(Eye::BOTH[eye]) {
                     self.drain(eye, stop);
                     *ended = true;
                 }
