@@ -4,6 +4,7 @@
 //! Each stream has a pipeline of its own, so that trouble in one eye never holds up the other.
 
 mod camera;
+mod camera_pools;
 mod input;
 mod inspect;
 mod message;

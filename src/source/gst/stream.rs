@@ -15,6 +15,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::camera_pools::CameraPools;
 use super::input::Input;
 use super::pictures::Timing;
 use super::plane::Views;
@@ -80,6 +81,8 @@ pub(super) struct Stream {
     /// Files of a picture pattern that have been shown or left out.
     files: usize,
     rate: Option<f64>,
+    /// Dropped after the pipeline, as fields are in their order.
+    pools: CameraPools,
 }
 
 impl Stream {
@@ -130,6 +133,7 @@ impl Stream {
             input,
             timing,
             files: 0,
+            pools: CameraPools::default(),
         };
         // From here on every return closes the pipeline.
         wiring::connect(&stream.input, timing, &stream.pipeline, target, &stream.shared)?;
@@ -350,6 +354,7 @@ impl Stream {
         self.ended = true;
         self.first.clear();
         self.delivered = crossbeam_channel::never();
+        self.pools.note(&self.pipeline);
         let _ = self.pipeline.set_state(gst::State::Null);
     }
 
