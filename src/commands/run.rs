@@ -4,6 +4,7 @@ mod observe;
 pub(super) mod parts;
 mod service;
 mod statistics;
+mod waiting;
 mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +54,13 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         && !settings.output.any_frames()
         && *loaded.origin("demo", "frames") == Origin::Default;
     let pictures = Pool::new();
-    let source = parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)?;
+    let source = waiting::until_there(settings.source.wait(), &control.stop, || {
+        parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)
+    })?;
+    let Some(source) = source else {
+        tracing::info!("stopped before the source was there");
+        return Ok(());
+    };
     let info = source.info().clone();
     let live = source.live_state();
     tracing::info!("{}", parts::describe(&info));

@@ -6,6 +6,7 @@ use gstreamer as gst;
 use super::GstOptions;
 use super::input::Input;
 use super::plane::Layout;
+use crate::source::Unavailable;
 use crate::source::v4l2::{self, Controls, Format, Offer, Pick, Wish};
 
 /// The largest picture of an eye that is taken without being asked for, in pixels.
@@ -33,7 +34,8 @@ pub(super) fn inputs<const N: usize>(
     let texts = texts.map(str::trim);
     let mut cameras = Vec::new();
     for text in texts.into_iter().filter(|text| v4l2::is_camera(text)) {
-        let opened = v4l2::open(text).map_err(|error| anyhow!("{text}: {error:#}"))?;
+        let opened = v4l2::open(text)
+            .map_err(|error| Unavailable { reason: format!("{text}: {error:#}") })?;
         cameras.push((text, opened));
     }
     if let [(left, one), (right, other)] = &cameras[..] {

@@ -17,6 +17,7 @@ use super::plane::Layout;
 use super::stream::{CutShort, Received, Stream};
 use super::{GstOptions, Reconnect};
 use crate::control::Switch;
+use crate::source::Unavailable;
 use crate::source::live::EyeState;
 
 /// How long to wait before the first attempt; each further one waits twice as long.
@@ -92,7 +93,8 @@ impl Lasting {
         recipe: Recipe,
         options: &GstOptions,
     ) -> anyhow::Result<Self> {
-        let stream = Stream::start(&recipe, options)?;
+        let input = &recipe.input;
+        let stream = Stream::start(&recipe, options).map_err(|error| unavailable(input, error))?;
         let now = Instant::now();
         Ok(Self {
             who,
@@ -117,7 +119,8 @@ impl Lasting {
     /// Where no picture comes.
     pub(super) fn prepare(&mut self) -> anyhow::Result<()> {
         let Link::Up(stream) = &mut self.link else { return Ok(()) };
-        stream.preroll(&self.options)?;
+        let came = stream.preroll(&self.options);
+        came.map_err(|error| unavailable(&self.recipe.input, error))?;
         if self.recipe.timing.is_some() {
             stream.set_rate(self.options.picture_rate);
         }
@@ -350,6 +353,15 @@ impl Search {
         while !self.thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+}
+
+/// Says of a failure to open `input` whether it may work later: a camera or a server may, a file or
+/// a fragment that does not work now never will.
+fn unavailable(input: &Input, error: anyhow::Error) -> anyhow::Error {
+    match input {
+        Input::Camera(_) | Input::Uri(_) => Unavailable { reason: format!("{error:#}") }.into(),
+        Input::File(_) | Input::Pictures(_) | Input::Fragment(_) => error,
     }
 }
 
