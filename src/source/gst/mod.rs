@@ -29,6 +29,7 @@ use self::reconnect::Lasting;
 use self::stream::CutShort;
 use super::{Source, v4l2};
 use crate::control::Switch;
+use crate::frame::Eye;
 use crate::pair::PairBy;
 use crate::pool::Pool;
 
@@ -82,6 +83,8 @@ pub struct GstOptions {
     pub cameras: v4l2::Wish,
     /// Exposure and the like of cameras.
     pub controls: v4l2::Controls,
+    /// The eye whose camera's exposure, gain and white balance both have; `None`: each its own.
+    pub exposure_from: Option<Eye>,
     /// Pictures a second of picture patterns.
     pub picture_rate: f64,
     /// How long a stream may take to deliver its first picture.
@@ -105,6 +108,7 @@ impl Default for GstOptions {
             swap: false,
             cameras: v4l2::Wish::default(),
             controls: v4l2::Controls::default(),
+            exposure_from: None,
             picture_rate: 30.0,
             patience: Duration::from_secs(15),
             reconnect: Reconnect::Auto,

@@ -15,7 +15,7 @@ use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
 use crate::source::live::LiveState;
-use crate::source::{Source, SourceCounts, SourceInfo};
+use crate::source::{Source, SourceCounts, SourceInfo, v4l2};
 use crate::synchronisation::Remark;
 
 /// Opens a stream for each eye.
@@ -53,6 +53,7 @@ pub(super) fn open(
         }
         _ => [&left, &right].map(|input| own_timing(input, options.picture_rate)),
     };
+    let exposure = follow_exposure([&left, &right], options)?;
     let zero = now();
     let state = Arc::new(LiveState::default());
     let recipe = |input, eye: Eye, timing| {
@@ -96,7 +97,24 @@ pub(super) fn open(
     };
     state.synchronisation().claim(rates[0], rates[1]);
     let pairer = Pairer::new(pairing);
-    Ok(Box::new(TwoStreams { info, streams, pairer, state, done: false }))
+    Ok(Box::new(TwoStreams { info, streams, pairer, state, done: false, _exposure: exposure }))
+}
+
+/// Has one camera exposed as the other where that is wanted.
+fn follow_exposure(
+    eyes: [&Input; 2],
+    options: &GstOptions,
+) -> anyhow::Result<Option<v4l2::Following>> {
+    let Some(leader) = options.exposure_from else { return Ok(None) };
+    let [Input::Camera(left), Input::Camera(right)] = eyes else {
+        tracing::warn!("one exposure for both eyes is for two cameras; {leader:?} leads nobody");
+        return Ok(None);
+    };
+    let (leader, follower) = match leader {
+        Eye::Left => (left, right),
+        Eye::Right => (right, left),
+    };
+    Ok(Some(v4l2::Following::start(&leader.name, &follower.name)?))
 }
 
 /// The number of pairs that two streams can give: the shorter one's length at the lower rate.
@@ -115,6 +133,8 @@ struct TwoStreams {
     pairer: Pairer,
     state: Arc<LiveState>,
     done: bool,
+    /// At work as long as the streams are.
+    _exposure: Option<v4l2::Following>,
 }
 
 impl TwoStreams {
