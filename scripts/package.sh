@@ -41,7 +41,8 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 sources=(/etc/apt/sources.list.d/debian.sources)
 if [[ ! -e ${sources[0]} ]]; then sources=(/etc/apt/sources.list); fi
-# The package is installed as on a user's machine: by apt, with what it recommends.
+# The hook's shell expands its own $1. The package is installed as on a user's machine: by apt, with what it recommends.
+# shellcheck disable=SC2016
 mmdebstrap --quiet --variant=apt --include=ca-certificates \
     --customize-hook="copy-in scripts/package_try.sh /root" \
     --customize-hook="upload $package /root/stereod.deb" \
