@@ -67,12 +67,14 @@ pub(super) struct Lasting {
     since: Instant,
     pause: Duration,
     returned: bool,
+    /// The size that it had when it was back as something else, which has been said.
+    other_size: Option<(usize, usize)>,
 }
 
 enum Link {
     Up(Box<Stream>),
     Lost(Search),
-    /// It is back as something else, or will never be: why.
+    /// It will never be back: why.
     Failed(String),
 }
 
@@ -110,6 +112,7 @@ impl Lasting {
             since: now,
             pause: FIRST_PAUSE,
             returned: false,
+            other_size: None,
         })
     }
 
@@ -220,16 +223,24 @@ impl Lasting {
         self.link = match search.found.try_recv() {
             Ok(stream) if stream.view_size() != self.size => {
                 let ((w, h), (now_w, now_h)) = (self.size, stream.view_size());
-                Link::Failed(format!(
-                    "{who}: its pictures were {w}x{h} and are {now_w}x{now_h} since it is back; \
-                     give it its old mode, or start anew with this one"
-                ))
+                if self.other_size.replace((now_w, now_h)) != Some((now_w, now_h)) {
+                    tracing::warn!(
+                        "{who}: its pictures were {w}x{h} and are {now_w}x{now_h} since it is back; \
+                         give it its old mode, or start anew with this one; trying again"
+                    );
+                }
+                self.pause = LONGEST_PAUSE;
+                match self.search(stream) {
+                    Ok(search) => Link::Lost(search),
+                    Err(error) => Link::Failed(format!("{who}: cannot be reopened: {error}")),
+                }
             }
             Ok(stream) => {
                 let away = self.last_picture.elapsed();
                 tracing::info!("{who} is back after {:.1} s", away.as_secs_f64());
                 self.recipe.state.note_back(away);
                 self.returned = true;
+                self.other_size = None;
                 self.since = Instant::now();
                 Link::Up(Box::new(stream))
             }
