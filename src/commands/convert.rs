@@ -14,6 +14,7 @@ use crate::settings::{
     self, CameraFormat, Control, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd,
 };
 use crate::sink::colour::{ColourMap, ColourRange};
+use crate::sink::segments::SegmentLimits;
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
 use crate::source::gst::{GstOptions, Reconnect};
@@ -81,6 +82,12 @@ pub fn colour_range(colour: &settings::Colour, range: DisparityRange) -> ColourR
             ColourRange::Fixed { low: limit(min, range.min), high: limit(max, range.max()) }
         }
     }
+}
+
+/// How a recording is cut into files.
+pub fn segment_limits(segmenting: settings::Segmenting) -> SegmentLimits {
+    let settings::Segmenting { length, size, keep, keep_free } = segmenting;
+    SegmentLimits { length, size, keep, keep_free }
 }
 
 /// What the window shows first.

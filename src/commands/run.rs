@@ -1,6 +1,7 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
 mod observe;
+mod outputs;
 pub(super) mod parts;
 mod service;
 mod statistics;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::rig::Cameras;
 use super::{Error, convert, load, print, signals};
 use crate::cli::{RunArgs, SourceChoice};
+use crate::clock::CaptureClock;
 use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Outcome, Plan};
@@ -39,6 +41,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         settings.source.complete().map_err(Error::usage)?;
     }
     let choice = choice.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    settings.output.complete().map_err(Error::usage)?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
     let cameras = Cameras::read(settings)?;
 
@@ -67,7 +70,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let engine_name = engine.description();
     tracing::info!("matching on {engine_name}");
 
-    let mut sinks = parts::open_sinks(&loaded, &info, &rig)?;
+    let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
+    let mut sinks = outputs::open(&loaded, &info, &rig, clock)?;
     let accuracy = Arc::new(Mutex::new(Accuracy::default()));
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));

@@ -7,9 +7,11 @@ pub mod cloud;
 pub mod colour;
 pub mod encoding;
 pub mod files;
+pub mod lasting;
 pub mod numbers;
 pub mod pictures;
 pub mod png;
+pub mod segments;
 pub mod still;
 pub mod video;
 pub mod vitals;
@@ -29,6 +31,11 @@ pub trait Sink: Send {
     /// # Errors
     /// Where it could not be written; the sink is then finished and gets no more frames.
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
+
+    /// How many of the frames that it took it could not keep; known once it has failed.
+    fn lost(&self) -> u64 {
+        0
+    }
 
     /// Completes what was written; called once, also after a failure elsewhere or of its own.
     ///

@@ -36,10 +36,11 @@ fn child_that_writes_until_it_is_killed() {
     let dir = Path::new(&dir);
     let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
     let quantity = Quantity::Disparity;
-    let recorder = RecorderOptions { width, height, rate, range, quantity, geometry: None };
+    let recorder =
+        RecorderOptions { width, height, rate, range, quantity, geometry: None, clock: None };
     let (colours, span) = (ColourMap::Viridis, ColourRange::ADAPTIVE);
     let preview = PreviewOptions { width, height, rate, range, colours, span };
-    let pictures = PicturesOptions { range, quantity, geometry: None };
+    let pictures = PicturesOptions { range, quantity, geometry: None, clock: None };
     let mut sinks: [Box<dyn Sink>; 3] = [
         Box::new(Recorder::create(&dir.join("a.mkv"), &recorder).unwrap()),
         Box::new(Preview::create(&dir.join("a.mp4"), &preview).unwrap()),

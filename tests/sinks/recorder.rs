@@ -56,6 +56,7 @@ fn options(width: usize, height: usize, min: i32, count: usize) -> RecorderOptio
         range: DisparityRange { min, count },
         quantity: Quantity::Disparity,
         geometry: None,
+        clock: None,
     }
 }
 

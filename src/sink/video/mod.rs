@@ -11,6 +11,7 @@ mod feed;
 mod grey;
 mod lossless;
 mod matroska;
+mod output;
 mod preview;
 mod recorder;
 mod tags;

@@ -180,7 +180,7 @@ fn open_two(left: &str, right: &str, options: &GstOptions) -> anyhow::Result<Box
         _ => [&left, &right].map(|input| own_timing(input, options.picture_rate)),
     };
     let zero = now();
-    let state = Arc::new(LiveState::default());
+    let state = Arc::new(LiveState::since(zero.into()));
     let recipe = |input, eye: Eye, timing| {
         let state = state.eye(eye).clone();
         Recipe { input, layout: Layout::Whole, timing, zero, state }
@@ -242,9 +242,10 @@ fn open_halves(
     let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
     let timing = own_timing(&input, options.picture_rate);
-    let state = Arc::new(LiveState::default());
+    let zero = now();
+    let state = Arc::new(LiveState::since(zero.into()));
     let eye = state.eye(Eye::Left).clone();
-    let recipe = Recipe { input, layout, timing, zero: now(), state: eye };
+    let recipe = Recipe { input, layout, timing, zero, state: eye };
     let mut stream = Lasting::start("camera", recipe, options)?;
     stream.prepare()?;
     let (width, height) = stream.view_size();
