@@ -64,7 +64,7 @@ fn memory_does_not_grow() {
     };
     let pictures = |path: &Path| {
         let quantity = Quantity::Disparity;
-        let options = PicturesOptions { range, quantity, geometry: None, clock: None };
+        let options = PicturesOptions { range, quantity, geometry: None };
         Box::new(Pictures::create(path, &options).unwrap())
     };
     for (sink, grown) in [

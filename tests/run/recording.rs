@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Child;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use stereod::sink::video::{RecordingTags, read_recording_tags};
 
@@ -136,6 +136,7 @@ fn counts(statistics: &Value, name: &str) -> [u64; 3] {
 #[test]
 fn a_killed_run_leaves_whole_segments() {
     let folder = tempfile::tempdir().unwrap();
+    let begun = SystemTime::now();
     let mut child = live(folder.path(), &["--record", "o.mkv", "--segment", "1s"]);
     wait_until("a third segment", || files(folder.path(), "-00003.mkv").len() == 1);
     std::thread::sleep(Duration::from_millis(300));
@@ -149,12 +150,36 @@ fn a_killed_run_leaves_whole_segments() {
         assert!(!frames.is_empty(), "{path:?}");
         absolute.extend(frames.iter().map(|frame| tags.first_timestamp + frame.time));
     }
+    assert_times_of_day(&segments, begun);
     // One time goes through all of them, in steps of whole frames but for rounding.
     for (before, after) in absolute.iter().zip(&absolute[1..]) {
         let step = (*after - *before).as_secs_f64() * 30.0;
         assert!((step - step.round()).abs() < 0.001 && step > 0.5, "{step}");
     }
     assert!(absolute.len() >= 40, "{}", absolute.len());
+}
+
+/// All files say at what time of day they begin, in tags and in the way that other programs know, and
+/// agree about the distance of the clocks.
+fn assert_times_of_day(segments: &[PathBuf], begun: SystemTime) {
+    let unix = |moment: SystemTime| moment.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let offset = read_recording_tags(&segments[0]).unwrap().utc_offset_ns.expect("it was live");
+    for path in segments {
+        let tags = read_recording_tags(path).unwrap();
+        assert_eq!(tags.utc_offset_ns, Some(offset));
+        let start = tags.time_of_day(Duration::ZERO).unwrap();
+        assert!(start > begun && start < SystemTime::now(), "{path:?}: {start:?}");
+        let player = support::Player::open(path, support::RECORDING).unwrap();
+        let shown = player.messages().1.get::<gst::tags::DateTime>().expect("a date").get();
+        let shown = shown.to_g_date_time().unwrap();
+        assert_eq!(shown.to_unix() as u64, unix(start).as_secs(), "{path:?}");
+        assert_eq!(shown.microsecond() as u32, unix(start).subsec_micros(), "{path:?}");
+        // "o-20261121T101500Z-00001"
+        let second = unix(start).as_secs();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let clock = format!("{:02}{:02}{:02}Z", second / 3600 % 24, second / 60 % 60, second % 60);
+        assert!(name.contains(&format!("T{clock}-")), "{name} at {clock}");
+    }
 }
 
 /// A small file system in a folder, taken away at the end.
@@ -279,6 +304,7 @@ fn a_recording_that_was_deleted_goes_on() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn an_output_that_is_held_up_holds_up_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("o.mkv");
@@ -286,11 +312,17 @@ fn an_output_that_is_held_up_holds_up_nothing_else() {
     // A pipe that nobody empties is the slowest disk there is.
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
-        move || std::fs::File::open(pipe).unwrap()
+        move || {
+            use std::os::fd::AsRawFd;
+            let reader = std::fs::File::open(pipe).unwrap();
+            // SAFETY: the descriptor is that of an open pipe.
+            assert!(unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) } > 0);
+            reader
+        }
     });
     let child = live(folder.path(), &["--record", "o.mkv", "--preview", "p.mp4"]);
     let _held = reader.join().unwrap();
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(6));
     let asked = Instant::now();
     let (status, statistics, stderr) = end(child);
     let took = asked.elapsed();

@@ -40,7 +40,7 @@ fn child_that_writes_until_it_is_killed() {
         RecorderOptions { width, height, rate, range, quantity, geometry: None, clock: None };
     let (colours, span) = (ColourMap::Viridis, ColourRange::ADAPTIVE);
     let preview = PreviewOptions { width, height, rate, range, colours, span };
-    let pictures = PicturesOptions { range, quantity, geometry: None, clock: None };
+    let pictures = PicturesOptions { range, quantity, geometry: None };
     let mut sinks: [Box<dyn Sink>; 3] = [
         Box::new(Recorder::create(&dir.join("a.mkv"), &recorder).unwrap()),
         Box::new(Preview::create(&dir.join("a.mp4"), &preview).unwrap()),

@@ -83,9 +83,12 @@ impl Recorder {
             Quantity::Disparity => "disparity",
             Quantity::Depth => "depth",
         };
-        let tags = move |first_timestamp| {
+        let tags = move |first| {
             let encoding = Encoding::for_range(range);
-            RecordingTags { quantity, encoding, range, geometry, first_timestamp }.to_pairs()
+            let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
+            let utc_offset_ns = clock.map(|clock| clock.utc_offset_ns);
+            RecordingTags { quantity, encoding, range, geometry, first_timestamp, utc_offset_ns }
+                .to_pairs()
         };
         let description = Description { width, height, rate, name };
         Ok(Self {
