@@ -18,7 +18,7 @@ pub use rectify::RectifyArgs;
 pub use rig::{CalibrationFlags, RigFlags};
 pub use source::{SourceArgs, SourceChoice};
 
-use crate::settings::ColourMap;
+use crate::settings::{ColourMap, StreamView};
 
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]
@@ -171,6 +171,15 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub pictures: Option<String>,
 
+    /// Send pictures live through a fragment of a GStreamer pipeline, such as
+    /// 'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'
+    #[arg(long, value_name = "FRAGMENT", help_heading = "Output")]
+    pub stream: Option<String>,
+
+    /// What is streamed
+    #[arg(long, value_name = "VIEW", help_heading = "Output")]
+    pub stream_view: Option<StreamView>,
+
     /// Write statistics at the end, one JSON object; `-` is standard output
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub stats: Option<String>,
@@ -214,6 +223,8 @@ impl RunArgs {
         layer.put("output", "keep_free", "--keep-free", self.keep_free.as_deref());
         layer.put("output", "preview", "--preview", self.preview.as_deref());
         layer.put("output", "pictures", "--pictures", self.pictures.as_deref());
+        layer.put("output", "stream", "--stream", self.stream.as_deref());
+        layer.put_name("output", "stream_view", "--stream-view", self.stream_view);
         layer.put("output", "stats", "--stats", self.stats.as_deref());
         layer.put("metrics", "listen", "--metrics", self.metrics.as_deref());
         layer.put_name("colour", "map", "--colour-map", self.colour_map);

@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::pace::Pacer;
 use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
-use crate::sink::Sink;
+use crate::sink::{Losses, Sink};
 use crate::source::{Source, SourceCounts};
 use crate::telemetry::progress::Progress;
 
@@ -74,16 +74,17 @@ pub struct Counters {
 pub struct SinkCounters {
     name: String,
     frames: Arc<AtomicU64>,
+    /// By its link.
     dropped: Arc<AtomicU64>,
-    failed: Arc<AtomicU64>,
+    losses: Arc<[AtomicU64; 2]>,
 }
 
 impl SinkCounters {
     /// The counts as they are now.
     pub fn now(&self) -> SinkCounts {
-        let [taken, dropped, failed] =
-            [&self.frames, &self.dropped, &self.failed].map(|count| count.load(Ordering::Relaxed));
-        let frames = taken.saturating_sub(failed);
+        let [busy, failed] = self.losses.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let frames = self.frames.load(Ordering::Relaxed).saturating_sub(busy + failed);
+        let dropped = self.dropped.load(Ordering::Relaxed) + busy;
         SinkCounts { name: self.name.clone(), frames, dropped, failed }
     }
 }
@@ -136,12 +137,12 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
         let (results_in, results_out) = link(result_room, when_full);
         let frames = Arc::<AtomicU64>::default();
         let (name, dropped) = (sink.name().to_owned(), results_in.dropped());
-        let failed = Arc::<AtomicU64>::default();
-        let (counted, lost) = (frames.clone(), failed.clone());
-        sink_counters.push(SinkCounters { name, frames: counted, dropped, failed });
+        let losses = Arc::<[AtomicU64; 2]>::default();
+        let (counted, lost) = (frames.clone(), losses.clone());
+        sink_counters.push(SinkCounters { name, frames: counted, dropped, losses });
         fan_out.push(results_in);
         let for_sink = control.clone();
-        let body = move || consume(sink, &results_out, [&frames, &lost], &for_sink);
+        let body = move || consume(sink, &results_out, (&frames, &lost), &for_sink);
         sink_threads.push(spawn("sink", &control, body)?);
     }
     let matcher = {
@@ -353,9 +354,14 @@ fn match_pairs(
 fn consume(
     mut sink: Box<dyn Sink>,
     results: &LinkReceiver<Arc<Matched>>,
-    [frames, lost]: [&AtomicU64; 2],
+    (frames, lost): (&AtomicU64, &[AtomicU64; 2]),
     control: &Control,
 ) -> anyhow::Result<()> {
+    let note_losses = |sink: &dyn Sink| {
+        let Losses { busy, failed } = sink.losses();
+        lost[0].store(busy, Ordering::Relaxed);
+        lost[1].store(failed, Ordering::Relaxed);
+    };
     let mut result = Ok(());
     while let Ok(matched) = results.recv() {
         result = sink.consume(&matched);
@@ -363,11 +369,11 @@ fn consume(
             break;
         }
         frames.fetch_add(1, Ordering::Relaxed);
-        lost.store(sink.lost(), Ordering::Relaxed);
+        note_losses(&*sink);
     }
     // What was written before a failure is completed all the same; the first failure is the cause.
     result = result.and(sink.finish()).with_context(|| sink.name().to_owned());
-    lost.store(sink.lost(), Ordering::Relaxed);
+    note_losses(&*sink);
     stop_on_error(&result, control);
     result
 }

@@ -43,6 +43,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let choice = choice.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
     settings.output.complete().map_err(Error::usage)?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
+    outputs::check_stream(&settings.output)?;
     let cameras = Cameras::read(settings)?;
 
     let control = Control::default();
@@ -52,7 +53,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let listener = observe::listen(&settings.metrics)?;
 
     // In this order, so that earlier output is intact where the input cannot be opened.
-    let endless_demo = window.is_some()
+    let watched = window.is_some() || settings.output.stream().is_some();
+    let endless_demo = watched
         && !settings.output.any_frames()
         && *loaded.origin("demo", "frames") == Origin::Default;
     let pictures = Pool::new();
@@ -92,7 +94,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         result_room: settings.queue.results,
         limit: args.source.limit(),
         realtime: match settings.source.pace {
-            Pace::Auto => window.is_some() && !settings.output.any_frames(),
+            Pace::Auto => watched && !settings.output.any_frames(),
             Pace::Realtime => true,
             Pace::Fast => false,
         },

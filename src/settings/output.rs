@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::values::Unfit;
@@ -25,10 +26,29 @@ pub struct Output {
     pub preview: String,
     /// Folder of numbered pictures.
     pub pictures: String,
+    /// Fragment of a GStreamer pipeline that sends raw pictures wherever it likes.
+    pub stream: String,
+    /// What that gets.
+    pub stream_view: StreamView,
     /// Statistics as JSON; `-` is standard output.
     pub stats: String,
     /// Recording and pictures hold depth instead of disparity.
     pub depth: bool,
+}
+
+/// What is streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamView {
+    /// The disparity in colours.
+    #[default]
+    Disparity,
+    /// The left picture.
+    Left,
+    /// The left picture, and the disparity in colours.
+    SideBySide,
+    /// The 16-bit numbers of a recording.
+    Numbers,
 }
 
 /// How a recording is cut into files, and what is kept of them.
@@ -89,7 +109,12 @@ impl Output {
         }
     }
 
-    /// Whether frames are written anywhere.
+    /// The fragment that raw pictures are sent through.
+    pub fn stream(&self) -> Option<&str> {
+        given(self.stream.trim())
+    }
+
+    /// Whether frames are written to files.
     pub fn any_frames(&self) -> bool {
         !(self.record.is_empty() && self.preview.is_empty() && self.pictures.is_empty())
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Error, Result, anyhow};
 
-use super::Sink;
+use super::{Losses, Sink};
 use crate::backoff::{Backoff, STEADY};
 use crate::frame::Matched;
 
@@ -27,8 +27,8 @@ pub struct Lasting {
     not_before: Instant,
     /// Set from a failure until the next sink has proved itself.
     outage: Option<Outage>,
-    /// Frames that were not written, in the whole run.
-    lost: u64,
+    /// What was not written by sinks that are gone, and while there was none.
+    losses: Losses,
     /// Why, at first.
     reason: Option<String>,
 }
@@ -50,7 +50,7 @@ impl Lasting {
             since: now,
             not_before: now,
             outage: None,
-            lost: 0,
+            losses: Losses::default(),
             reason: None,
         }
     }
@@ -77,8 +77,9 @@ impl Lasting {
         let reason = format!("{error:#}");
         // What it could write is completed as well as it can be; the reason is known.
         let _ = sink.finish();
-        let before = self.lost;
-        self.lost += 1 + sink.lost();
+        let before = self.losses.failed;
+        self.losses += sink.losses();
+        self.losses.failed += 1;
         self.not_before = Instant::now() + self.backoff.after(self.since.elapsed());
         if self.outage.is_none() {
             tracing::warn!(
@@ -102,7 +103,7 @@ impl Lasting {
                 "{} is being written again after {:.1} s; {} frames are lost",
                 self.sink.as_ref().map_or(&*self.name, |sink| sink.name()),
                 outage.since.elapsed().saturating_sub(STEADY).as_secs_f64(),
-                self.lost - outage.lost_before
+                self.losses.failed - outage.lost_before
             );
         }
     }
@@ -116,7 +117,7 @@ impl Sink for Lasting {
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         self.look_for_it();
         let Some(mut sink) = self.sink.take() else {
-            self.lost += 1;
+            self.losses.failed += 1;
             return Ok(());
         };
         match sink.consume(frame) {
@@ -129,21 +130,19 @@ impl Sink for Lasting {
         Ok(())
     }
 
-    fn lost(&self) -> u64 {
-        self.lost
+    fn losses(&self) -> Losses {
+        let mut losses = self.losses;
+        losses += self.sink.as_ref().map(|sink| sink.losses()).unwrap_or_default();
+        losses
     }
 
     fn finish(&mut self) -> Result<()> {
-        let finished = match &mut self.sink {
-            Some(sink) => {
-                let finished = sink.finish();
-                self.lost += sink.lost();
-                finished
-            }
-            None => Ok(()),
-        };
+        let finished = self.sink.as_mut().map_or(Ok(()), |sink| sink.finish());
         match &self.reason {
-            Some(reason) => Err(anyhow!("{} frames could not be written: {reason}", self.lost)),
+            Some(reason) => {
+                let lost = self.losses().failed;
+                Err(anyhow!("{lost} frames could not be written: {reason}"))
+            }
             None => finished,
         }
     }
@@ -208,8 +207,8 @@ mod tests {
             Ok(())
         }
 
-        fn lost(&self) -> u64 {
-            self.lost
+        fn losses(&self) -> Losses {
+            Losses { busy: 0, failed: self.lost }
         }
 
         fn finish(&mut self) -> Result<()> {
@@ -244,11 +243,11 @@ mod tests {
         disk.lock().unwrap().0 = true;
         (5..8).for_each(|n| lasting.consume(&frame(n)).unwrap());
         // The one on the way, the one that failed, and two that came before it is tried again.
-        assert_eq!((lasting.lost(), *makes.lock().unwrap()), (4, 0));
+        assert_eq!((lasting.losses().failed, *makes.lock().unwrap()), (4, 0));
         std::thread::sleep(PAUSE * 3);
         lasting.consume(&frame(8)).unwrap();
         lasting.consume(&frame(9)).unwrap();
-        assert_eq!((lasting.lost(), *makes.lock().unwrap()), (6, 1));
+        assert_eq!((lasting.losses().failed, *makes.lock().unwrap()), (6, 1));
         disk.lock().unwrap().0 = false;
         std::thread::sleep(PAUSE * 5);
         (10..13).for_each(|n| lasting.consume(&frame(n)).unwrap());
@@ -264,7 +263,7 @@ mod tests {
         let mut lasting = lasting(&disk, &makes);
         (0..3).for_each(|n| lasting.consume(&frame(n)).unwrap());
         lasting.finish().unwrap();
-        assert_eq!((lasting.lost(), lasting.name()), (0, "slow"));
+        assert_eq!((lasting.losses().failed, lasting.name()), (0, "slow"));
         assert_eq!(disk.lock().unwrap().1, [0, 1, 2]);
     }
 }

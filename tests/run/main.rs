@@ -9,6 +9,7 @@ mod recording;
 mod rigs;
 #[cfg(target_os = "linux")]
 mod service;
+mod streaming;
 #[path = "../sinks/support.rs"]
 #[allow(dead_code, reason = "only the decoding half is used here")]
 mod support;

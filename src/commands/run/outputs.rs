@@ -7,16 +7,19 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 
 use crate::clock::CaptureClock;
-use crate::commands::convert;
 use crate::commands::rig::Rig;
-use crate::settings::Loaded;
+use crate::commands::{Error, convert};
+use crate::settings::{self, Loaded};
 use crate::sink::Sink;
 use crate::sink::files;
 use crate::sink::lasting::{Lasting, Recipe};
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{Pictures, PicturesOptions};
 use crate::sink::segments::{SegmentLimits, Segments};
-use crate::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
+use crate::sink::video::{
+    FragmentError, Preview, PreviewOptions, Recorder, RecorderOptions, Stream, StreamOptions,
+    check_fragment,
+};
 use crate::source::SourceInfo;
 
 /// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, where
@@ -58,7 +61,35 @@ pub fn open(
         let first = Pictures::create(&dir, &options).context("--pictures")?;
         add(Box::new(first), Box::new(move || pictures_again(&dir, &options)));
     }
+    if let Some(fragment) = settings.output.stream() {
+        let options = StreamOptions {
+            fragment: fragment.to_owned(),
+            picture: convert::stream_picture(settings.output.stream_view),
+            width,
+            height,
+            rate,
+            range,
+            quantity,
+            geometry,
+            colours: convert::colour_map(settings.colour.map),
+            span: convert::colour_range(&settings.colour, range),
+        };
+        let first = Stream::start(&options).context("--stream")?;
+        add(Box::new(first), Box::new(move || Ok(Box::new(Stream::start(&options)?))));
+    }
     Ok(sinks)
+}
+
+/// Looks at the fragment of a stream before anything is opened.
+///
+/// # Errors
+/// Where it cannot be built: wrong usage, unless this machine only lacks an element.
+pub fn check_stream(output: &settings::Output) -> Result<(), Error> {
+    let Some(fragment) = output.stream() else { return Ok(()) };
+    check_fragment(fragment).map_err(|error| match error {
+        FragmentError::Wrong(_) => Error::usage(format!("--stream: {error}")),
+        FragmentError::Missing(_) => anyhow::Error::new(error).context("--stream").into(),
+    })
 }
 
 /// An output of a live run lasts; a recorded source is better matched anew, with room for all of it.

@@ -12,7 +12,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_app::{AppSink, AppSinkCallbacks};
 
-use super::feed::{Feed, Progress};
+use super::feed::{Feed, Flow, Progress};
 use super::matroska::Track;
 use super::output::{Header, Output, Place};
 use super::{Clock, fraction, frame_duration, require};
@@ -133,7 +133,7 @@ impl<T: Sample> Lossless<T> {
             .field("framerate", fraction)
             .build();
         let encoder = encoder(stored_width, stored_height)?;
-        let feed = Feed::start(&caps, &[&encoder, sink.upcast_ref()], progress, &path)?;
+        let feed = Feed::start(&caps, &[&encoder, sink.upcast_ref()], progress, Flow::File(&path))?;
         Ok(Self { description, clock: Clock::new(rate), duration, pool: Pool::new(), feed, output })
     }
 

@@ -10,10 +10,10 @@ use super::lossless::{Description, Lossless};
 use super::output::Place;
 use crate::clock::CaptureClock;
 use crate::frame::{DisparityRange, Matched, StereoGeometry};
-use crate::sink::Sink;
 use crate::sink::encoding::Encoding;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::segments::Segments;
+use crate::sink::{Losses, Sink};
 
 /// What a recording needs to know before its first frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,8 +129,9 @@ impl Sink for Recorder {
         Ok(())
     }
 
-    fn lost(&self) -> u64 {
-        if self.failed { self.taken.saturating_sub(self.video.written()) } else { 0 }
+    fn losses(&self) -> Losses {
+        let missing = self.taken.saturating_sub(self.video.written());
+        Losses { busy: 0, failed: if self.failed { missing } else { 0 } }
     }
 
     fn finish(&mut self) -> Result<()> {
