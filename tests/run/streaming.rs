@@ -65,7 +65,7 @@ fn raw_pictures_of_every_kind() {
 fn what_is_wrong_is_told_before_anything_begins() {
     let folder = tempfile::tempdir().unwrap();
     for (fragment, status, words) in [
-        ("videoconvert ! x264enc !", 2, "end it with a sink"),
+        ("videoconvert ! queue", 2, "end it with a sink"),
         ("videoconvert ! fakesink colour=red", 2, "colour"),
         ("videoconvert ! no_such_sink", 1, "gst-inspect-1.0 no_such_sink"),
         // It is built well, and cannot start.
@@ -246,7 +246,8 @@ fn where_nobody_calls_a_run_goes_on_and_ends() {
     let folder = tempfile::tempdir().unwrap();
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let fragment = format!(
-        "videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://127.0.0.1:{port}"
+        "videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink \
+         uri=srt://127.0.0.1:{port}?mode=listener"
     );
     let child = endless(folder.path(), &["--stream", &fragment, "--pictures", "p"]);
     let count = || std::fs::read_dir(folder.path().join("p")).map_or(0, Iterator::count);

@@ -235,7 +235,8 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
             FragmentError::Missing(format!("\"{text}\" cannot be built: {message}; {cure}"))
         }
         _ => wrong(&format!(
-            "cannot be built: {}; try it with `gst-launch-1.0 videotestsrc ! ...`",
+            "cannot be built: {}; it is what `gst-launch-1.0 videotestsrc ! ...` \
+             takes after the first \"!\"",
             error.message()
         )),
     })?;
