@@ -130,8 +130,10 @@ impl Sink for Recorder {
     }
 
     fn losses(&self) -> Losses {
-        let missing = self.taken.saturating_sub(self.video.written());
-        Losses { busy: 0, failed: if self.failed { missing } else { 0 } }
+        if !self.failed {
+            return Losses::default();
+        }
+        Losses { busy: 0, failed: self.taken.saturating_sub(self.video.written()) }
     }
 
     fn finish(&mut self) -> Result<()> {
