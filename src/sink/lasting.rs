@@ -55,6 +55,24 @@ impl Lasting {
         }
     }
 
+    /// The output `name`, which `recipe` could not make for now, because of `error`.
+    pub fn awaited(name: String, recipe: Recipe, error: &Error) -> Self {
+        let now = Instant::now();
+        let mut lasting = Self {
+            name,
+            sink: None,
+            recipe,
+            backoff: Backoff::default(),
+            since: now,
+            not_before: now,
+            outage: None,
+            losses: Losses::default(),
+            reason: None,
+        };
+        lasting.note_lost(error);
+        lasting
+    }
+
     /// Makes the output anew if it is lost and the pause is over.
     fn look_for_it(&mut self) {
         if self.sink.is_some() || Instant::now() < self.not_before {
@@ -74,19 +92,23 @@ impl Lasting {
 
     /// Gives up a sink that could not take a frame.
     fn lose(&mut self, mut sink: Box<dyn Sink>, error: &Error) {
-        let reason = format!("{error:#}");
         // What it could write is completed as well as it can be; the reason is known.
         let _ = sink.finish();
-        let before = self.losses.failed;
+        self.note_lost(error);
         self.losses += sink.losses();
         self.losses.failed += 1;
+    }
+
+    /// Says that it is lost, and plans the next attempt.
+    fn note_lost(&mut self, error: &Error) {
+        let reason = format!("{error:#}");
         self.not_before = Instant::now() + self.backoff.after(self.since.elapsed());
         if self.outage.is_none() {
             tracing::warn!(
                 "{} failed: {reason}; its frames are lost until that is mended, trying again",
                 self.name
             );
-            self.outage = Some(Outage { since: Instant::now(), lost_before: before });
+            self.outage = Some(Outage { since: Instant::now(), lost_before: self.losses.failed });
         } else {
             tracing::debug!("{} failed again: {reason}", self.name);
         }

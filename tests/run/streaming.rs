@@ -209,9 +209,9 @@ fn a_receiver_that_goes_away_costs_frames_of_the_stream_only() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = server.local_addr().unwrap().port();
-    let read = |pictures: usize| {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = address.port();
+    let read = |server: &TcpListener, pictures: usize| {
         let (mut peer, _) = server.accept().unwrap();
         let mut pictures = vec![0; pictures * 96 * 64];
         std::io::Read::read_exact(&mut peer, &mut pictures).unwrap();
@@ -225,12 +225,20 @@ fn a_receiver_that_goes_away_costs_frames_of_the_stream_only() {
     let all = [&arguments[..], &stream].concat();
     let mut command = stereod(folder.path(), &with_statistics(&all));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    read(20);
+    // The run begins before there is anybody to call.
+    let recording = folder.path().join("o.mkv");
+    wait_until("the recording grows", || {
+        recording.metadata().is_ok_and(|about| about.len() > 10_000)
+    });
+    let server = TcpListener::bind(address).unwrap();
+    read(&server, 90);
     // It has hung up, and takes the next call.
-    read(20);
+    read(&server, 20);
     let (status, statistics, stderr) = end(child);
     assert_eq!(status, 1, "{stderr}");
-    assert_eq!(stderr.matches("stream to tcpclientsink failed: ").count(), 1, "{stderr}");
+    // Once for nobody there, once for hanging up: in between it was well.
+    assert_eq!(stderr.matches("stream to tcpclientsink failed: ").count(), 2, "{stderr}");
+    assert!(stderr.contains("stream to tcpclientsink is being written again"), "{stderr}");
     assert!(stderr.contains("frames could not be written: stream to tcpclientsink"), "{stderr}");
     let outputs = &statistics["outputs"];
     assert!(outputs[1]["failed"].as_u64().unwrap() > 5, "{statistics}");

@@ -37,7 +37,10 @@ pub fn open(
     let (rate, (width, height), geometry) = (info.rate, rig.size, rig.geometry);
     let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    let mut add = |sink: Box<dyn Sink>, recipe| sinks.push(lasting(sink, recipe, info.live));
+    let mut add = |sink: Box<dyn Sink>, recipe| {
+        // A recorded source is better matched anew, with room for all of it.
+        sinks.push(if info.live { Box::new(Lasting::new(sink, recipe)) } else { sink });
+    };
     if let Some(path) = settings.output.record() {
         let options = RecorderOptions { width, height, rate, range, quantity, geometry, clock };
         let limits = settings.output.segmenting().map(convert::segment_limits);
@@ -74,8 +77,17 @@ pub fn open(
             colours: convert::colour_map(settings.colour.map),
             span: convert::colour_range(&settings.colour, range),
         };
-        let first = Stream::start(&options).context("--stream")?;
-        add(Box::new(first), Box::new(move || Ok(Box::new(Stream::start(&options)?))));
+        let first = Stream::start(&options).context("--stream");
+        let recipe: Recipe = Box::new(move || Ok(Box::new(Stream::start(&options)?)));
+        match first {
+            Ok(first) => add(Box::new(first), recipe),
+            // A robot that starts before its receiver must see all the same.
+            Err(error) if info.live => {
+                let name = check_fragment(fragment)?;
+                sinks.push(Box::new(Lasting::awaited(name, recipe, &error)));
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(sinks)
 }
@@ -86,15 +98,10 @@ pub fn open(
 /// Where it cannot be built: wrong usage, unless this machine only lacks an element.
 pub fn check_stream(output: &settings::Output) -> Result<(), Error> {
     let Some(fragment) = output.stream() else { return Ok(()) };
-    check_fragment(fragment).map_err(|error| match error {
+    check_fragment(fragment).map(drop).map_err(|error| match error {
         FragmentError::Wrong(_) => Error::usage(format!("--stream: {error}")),
         FragmentError::Missing(_) => anyhow::Error::new(error).context("--stream").into(),
     })
-}
-
-/// An output of a live run lasts; a recorded source is better matched anew, with room for all of it.
-fn lasting(sink: Box<dyn Sink>, recipe: Recipe, live: bool) -> Box<dyn Sink> {
-    if live { Box::new(Lasting::new(sink, recipe)) } else { sink }
 }
 
 fn segmented(

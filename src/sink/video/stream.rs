@@ -96,7 +96,7 @@ impl Stream {
         require(&["appsrc"], "a stream")?;
         let fragment = parse(&options.fragment)?;
         let numbers = Numbers::new(options.quantity, options.range, options.geometry.as_ref())?;
-        let name = format!("stream to {}", destination(&fragment));
+        let name = name_of(&fragment);
         let (format, width) = match options.picture {
             StreamPicture::Disparity => ("RGBx", options.width),
             StreamPicture::Left => ("GRAY8", options.width),
@@ -199,13 +199,13 @@ impl Sink for Stream {
     }
 }
 
-/// Whether a fragment can be built here.
+/// Looks whether a fragment can be built here: what its stream is called.
 ///
 /// # Errors
 /// Where it cannot: why, and the cure.
-pub fn check_fragment(text: &str) -> Result<(), FragmentError> {
+pub fn check_fragment(text: &str) -> Result<String, FragmentError> {
     gst::init().map_err(|error| FragmentError::Missing(format!("GStreamer: {error}")))?;
-    parse(text).map(drop)
+    parse(text).map(|fragment| name_of(&fragment))
 }
 
 /// The elements of a fragment, with one place where pictures go in.
@@ -255,11 +255,11 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
     Ok(bin)
 }
 
-/// The kind of the element at the end, without properties: those may hold passwords.
-fn destination(bin: &gst::Bin) -> String {
-    let sinks = bin.iterate_sinks().into_iter().flatten();
+/// "stream to" and the kind of the element at the end, without properties: those may hold passwords.
+fn name_of(fragment: &gst::Bin) -> String {
+    let sinks = fragment.iterate_sinks().into_iter().flatten();
     let names: Vec<_> = sinks.filter_map(|sink| Some(sink.factory()?.name().to_string())).collect();
-    if names.is_empty() { "its receiver".to_owned() } else { names.join(", ") }
+    format!("stream to {}", names.join(", "))
 }
 
 #[cfg(test)]
@@ -300,8 +300,7 @@ mod tests {
 
     #[test]
     fn names_hold_no_secrets() {
-        gst::init().unwrap();
-        let bin = parse("videoconvert ! filesink location=/secret").unwrap();
-        assert_eq!(destination(&bin), "filesink");
+        let name = check_fragment("videoconvert ! filesink location=/secret").unwrap();
+        assert_eq!(name, "stream to filesink");
     }
 }
