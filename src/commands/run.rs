@@ -1,6 +1,7 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
 mod observe;
+mod outputs;
 pub(super) mod parts;
 mod service;
 mod statistics;
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::rig::Cameras;
 use super::{Error, convert, load, print, signals};
 use crate::cli::{RunArgs, SourceChoice};
+use crate::clock::CaptureClock;
 use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Outcome, Plan};
@@ -40,7 +42,9 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         settings.source.complete().map_err(Error::usage)?;
     }
     let choice = choice.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    settings.output.complete().map_err(Error::usage)?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
+    outputs::check_stream(&settings.output)?;
     let cameras = Cameras::read(settings)?;
 
     let control = Control::default();
@@ -50,7 +54,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let listener = observe::listen(&settings.metrics)?;
 
     // In this order, so that earlier output is intact where the input cannot be opened.
-    let endless_demo = window.is_some()
+    let watched = window.is_some() || settings.output.stream().is_some();
+    let endless_demo = watched
         && !settings.output.any_frames()
         && *loaded.origin("demo", "frames") == Origin::Default;
     let pictures = Pool::new();
@@ -74,7 +79,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let engine_name = engine.description();
     tracing::info!("matching on {engine_name}");
 
-    let mut sinks = parts::open_sinks(&loaded, &info, &rig)?;
+    let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
+    let mut sinks = outputs::open(&loaded, &info, &rig, clock)?;
     let accuracy = Arc::new(Mutex::new(Accuracy::default()));
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
@@ -95,7 +101,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         result_room: settings.queue.results,
         limit: args.source.limit(),
         realtime: match settings.source.pace {
-            Pace::Auto => window.is_some() && !settings.output.any_frames(),
+            Pace::Auto => watched && !settings.output.any_frames(),
             Pace::Realtime => true,
             Pace::Fast => false,
         },

@@ -5,9 +5,11 @@ mod bad_input;
 mod end_to_end;
 mod endings;
 mod metrics;
+mod recording;
 mod rigs;
 #[cfg(target_os = "linux")]
 mod service;
+mod streaming;
 #[path = "../sinks/support.rs"]
 #[allow(dead_code, reason = "only the decoding half is used here")]
 mod support;
