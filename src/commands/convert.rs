@@ -14,6 +14,7 @@ use crate::settings::{
     self, CameraFormat, Control, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd,
 };
 use crate::sink::colour::{ColourMap, ColourRange};
+use crate::sink::colouring::Colouring;
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
 use crate::source::gst::{GstOptions, Reconnect};
@@ -81,6 +82,11 @@ pub fn colour_range(colour: &settings::Colour, range: DisparityRange) -> ColourR
             ColourRange::Fixed { low: limit(min, range.min), high: limit(max, range.max()) }
         }
     }
+}
+
+/// How disparity is coloured.
+pub fn colouring(colour: &settings::Colour, range: DisparityRange) -> Colouring {
+    Colouring { map: colour_map(colour.map), span: colour_range(colour, range) }
 }
 
 /// What the window shows first.

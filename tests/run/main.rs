@@ -5,6 +5,8 @@ mod bad_input;
 mod end_to_end;
 mod endings;
 mod metrics;
+#[cfg(target_os = "linux")]
+mod reload;
 mod rigs;
 #[cfg(target_os = "linux")]
 mod service;

@@ -11,7 +11,8 @@ use crate::control::Control;
 use crate::pool::Pool;
 use crate::settings::{Loaded, Output};
 use crate::sink::Sink;
-use crate::sink::alignment::{self, AlignmentSink};
+use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
+use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::files;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{Pictures, PicturesOptions};
@@ -77,6 +78,7 @@ pub fn open_sinks(
     loaded: &Loaded,
     info: &SourceInfo,
     rig: &Rig,
+    colouring: &LiveColouring,
 ) -> anyhow::Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let (rate, (width, height), geometry) = (info.rate, rig.size, rig.geometry);
@@ -87,10 +89,10 @@ pub fn open_sinks(
         sinks.push(Box::new(Recorder::create(&path, &options).context("--record")?));
     }
     if let Some(path) = settings.output.preview() {
-        let colours = convert::colour_map(settings.colour.map);
-        let span = convert::colour_range(&settings.colour, range);
+        let Colouring { map: colours, span } = colouring.get();
         let options = PreviewOptions { width, height, rate, range, colours, span };
-        sinks.push(Box::new(Preview::create(&path, &options).context("--preview")?));
+        let preview = Preview::create(&path, &options).context("--preview")?;
+        sinks.push(Box::new(preview.following(colouring.clone())));
     }
     if let Some(dir) = settings.output.pictures() {
         let options = PicturesOptions { range, quantity, geometry };
@@ -99,20 +101,23 @@ pub fn open_sinks(
     Ok(sinks)
 }
 
-/// Has the alignment of the eyes watched where that is wanted: how it stands.
+/// Has the alignment of the eyes watched where that is wanted: how it stands, and by what it is
+/// judged.
 pub fn watch_alignment(
     loaded: &Loaded,
     rig: &Rig,
     sinks: &mut Vec<Box<dyn Sink>>,
-) -> anyhow::Result<Option<alignment::Shared>> {
+) -> anyhow::Result<Option<(alignment::Shared, SharedLimits)>> {
     if !loaded.settings.alignment.check {
         return Ok(None);
     }
     let shared = alignment::Shared::default();
     let options = convert::alignment_options(loaded.params.range);
     let limits = convert::alignment_limits(&loaded.settings, rig.rectifier.is_some());
-    sinks.push(Box::new(AlignmentSink::new(options, limits, shared.clone())?));
-    Ok(Some(shared))
+    let sink = AlignmentSink::new(options, limits, shared.clone())?;
+    let limits = sink.limits();
+    sinks.push(Box::new(sink));
+    Ok(Some((shared, limits)))
 }
 
 /// How the window starts.
