@@ -77,7 +77,7 @@ fn grey(x: usize, y: usize) -> u8 {
 }
 
 fn scene(view: View, colour_map: ColourMap) -> Scene {
-    Scene { view, colour_map, limits: LIMITS }
+    Scene { view, colour_map, limits: LIMITS, taken: 0 }
 }
 
 /// The colour that the disparity of a block has to have.
@@ -171,7 +171,7 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
     all.disparity = DisparityMap::new(width, height, Pooled::unpooled(values.clone()));
     for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
         let limits = Limits { low, high };
-        let scene = Scene { view: View::Disparity, colour_map: ColourMap::Turbo, limits };
+        let scene = Scene { view: View::Disparity, colour_map: ColourMap::Turbo, limits, taken: 0 };
         let size = (width as u32, height as u32);
         let shown = offscreen.render(&all, &scene, size, None).unwrap();
         let table = ColourMap::Turbo.table();

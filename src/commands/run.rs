@@ -1,5 +1,6 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
+mod knobs;
 mod observe;
 pub(super) mod parts;
 mod service;
@@ -22,7 +23,7 @@ use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::state_of;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
-use crate::sink::window::{Remote, Window, WindowSink};
+use crate::sink::window::{Remote, Tuning, Window, WindowSink};
 use crate::source::SourceInfo;
 use crate::telemetry::progress::Progress;
 use observe::Observer;
@@ -50,7 +51,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let window = connect_window(settings.window.mode)?;
     let remote = window.as_ref().map(Window::remote);
     let requests = tuning::Requests::default();
-    let reload = requests.clone();
+    let (reload, asked) = (requests.clone(), requests.clone());
     signals::stop_on_signals(&control, remote.clone(), Some(Box::new(move || reload.reload())))?;
     let listener = observe::listen(&settings.metrics)?;
 
@@ -126,6 +127,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         colouring,
         limits,
         observer,
+        remote: remote.clone(),
         verbosity: args.common.verbosity(),
         read: Box::new(again(&args)),
     };
@@ -157,7 +159,9 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         None => report(),
         Some(window) => {
             let reporter = std::thread::spawn(report);
-            let options = parts::window_options(&loaded, &info, &rig);
+            let mut options = parts::window_options(&loaded, &info, &rig);
+            let ask = Arc::new(move |wanted| asked.ask_for(wanted));
+            options.tuning = Some(Tuning { knobs: knobs::knobs(&loaded), ask });
             let shown = window.run(options, control);
             let (mut outcome, written) =
                 reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

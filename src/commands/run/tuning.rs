@@ -2,12 +2,15 @@
 //! window. Another engine is made beside the one at work and takes over between two pairs, so that
 //! nothing stands still while kernels are compiled.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+use super::knobs::knobs;
 use super::observe::Observer;
 use super::service;
 use crate::commands::rig::Rig;
@@ -17,6 +20,8 @@ use crate::pipeline::{Matcher, Replacements};
 use crate::settings::{Loaded, Output};
 use crate::sink::alignment::SharedLimits;
 use crate::sink::colouring::LiveColouring;
+use crate::sink::files;
+use crate::sink::window::{Ask, Remote, Tuned, Wish};
 use crate::telemetry::logs::{self, Verbosity};
 
 /// The sections all of whose keys can change in a run, one key aside where outputs depend on it.
@@ -29,13 +34,20 @@ const LIVE_KEYS: [(&str, &str); 3] =
 /// The keys that say which disparities there are.
 const RANGE_KEYS: [&str; 2] = ["disparities", "min_disparity"];
 
+/// So long after the last of several values from the window they are put down in the logs.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// What is asked of the tuner, from any thread. Clones are the same.
 #[derive(Clone, Default)]
 pub struct Requests(Arc<(Mutex<Waiting>, Condvar)>);
 
+/// What was not begun with yet: of each kind the newest.
 #[derive(Default)]
 struct Waiting {
     reload: bool,
+    reset: bool,
+    values: Option<(u64, Vec<Wish>)>,
+    write: Option<PathBuf>,
     closed: bool,
 }
 
@@ -43,6 +55,15 @@ impl Requests {
     /// Asks to read the configuration again.
     pub fn reload(&self) {
         self.ask(|waiting| waiting.reload = true);
+    }
+
+    /// Asks for what the window asks for.
+    pub fn ask_for(&self, wanted: Ask) {
+        self.ask(|waiting| match wanted {
+            Ask::Values { number, values } => waiting.values = Some((number, values)),
+            Ask::Reset => (waiting.reset, waiting.values) = (true, None),
+            Ask::Write(path) => waiting.write = Some(path),
+        });
     }
 
     fn close(&self) {
@@ -54,23 +75,56 @@ impl Requests {
         self.0.1.notify_one();
     }
 
-    /// The next request, waiting for it.
-    fn next(&self) -> Request {
-        let mut waiting = locked(&self.0.0);
+    /// The next request, waiting for it, but no longer than for `patience`.
+    fn next(&self, patience: Option<Duration>) -> Request {
+        let (waiting, news) = &*self.0;
+        let mut waiting = locked(waiting);
         loop {
-            if waiting.closed {
-                return Request::Close;
+            if let Some(request) = waiting.next() {
+                return request;
             }
-            if std::mem::take(&mut waiting.reload) {
-                return Request::Reload;
+            let timed_out;
+            (waiting, timed_out) = match patience {
+                None => (news.wait(waiting).unwrap_or_else(PoisonError::into_inner), false),
+                Some(patience) => {
+                    let waited = news.wait_timeout(waiting, patience);
+                    let (waiting, ended) = waited.unwrap_or_else(PoisonError::into_inner);
+                    (waiting, ended.timed_out())
+                }
+            };
+            if timed_out {
+                return waiting.next().unwrap_or(Request::Settle);
             }
-            waiting = self.0.1.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+impl Waiting {
+    fn next(&mut self) -> Option<Request> {
+        if self.closed {
+            return Some(Request::Close);
+        }
+        if std::mem::take(&mut self.reload) {
+            return Some(Request::Reload);
+        }
+        if std::mem::take(&mut self.reset) {
+            return Some(Request::Reset);
+        }
+        // Before a file is written: it is to hold the newest values.
+        if let Some((number, values)) = self.values.take() {
+            return Some(Request::Values(number, values));
+        }
+        self.write.take().map(Request::Write)
     }
 }
 
 enum Request {
     Reload,
+    Reset,
+    Values(u64, Vec<Wish>),
+    Write(PathBuf),
+    /// Nobody has asked for anything for a while.
+    Settle,
     Close,
 }
 
@@ -99,6 +153,8 @@ pub struct Parts {
     pub limits: Option<SharedLimits>,
     /// Who watches the run.
     pub observer: Arc<Observer>,
+    /// The window, if there is one.
+    pub remote: Option<Remote>,
     /// What the command line says of the logs.
     pub verbosity: Verbosity,
     /// Reads the layers of the settings again.
@@ -121,8 +177,9 @@ impl Tuner {
         parts: Parts,
         requests: Requests,
     ) -> anyhow::Result<(Self, InEffect)> {
+        let (configured, told) = (loaded.clone(), loaded.clone());
         let in_effect = InEffect(Arc::new(Mutex::new(loaded)));
-        let bench = Bench { parts, in_effect: in_effect.clone() };
+        let bench = Bench { parts, in_effect: in_effect.clone(), configured, told };
         let for_thread = requests.clone();
         let thread = std::thread::Builder::new().name("tuner".into());
         let thread =
@@ -143,20 +200,100 @@ impl Tuner {
 struct Bench {
     parts: Parts,
     in_effect: InEffect,
+    /// What the configuration says.
+    configured: Loaded,
+    /// What was last told in the logs.
+    told: Loaded,
 }
 
 impl Bench {
-    fn work(&self, requests: &Requests) {
+    fn work(mut self, requests: &Requests) {
+        let mut patience = None;
         loop {
-            match requests.next() {
+            let request = requests.next(patience);
+            patience = None;
+            match request {
                 Request::Reload => service::reloading(|| self.reload()),
-                Request::Close => return,
+                Request::Reset => {
+                    let reset = self.reset();
+                    self.answer(None, reset);
+                    patience = Some(SETTLED);
+                }
+                Request::Values(number, values) => {
+                    let taken = self.take_values(&values);
+                    self.answer(Some(number), taken);
+                    patience = Some(SETTLED);
+                }
+                Request::Write(path) => {
+                    self.settle();
+                    self.write(&path);
+                }
+                Request::Settle => self.settle(),
+                Request::Close => return self.settle(),
             }
         }
     }
 
+    fn take_values(&self, values: &[Wish]) -> anyhow::Result<()> {
+        let texts = values.iter().map(|(section, key, text)| (*section, *key, text.as_str()));
+        self.put_in_effect(self.in_effect.now().with_texts(texts)?).map(drop)
+    }
+
+    fn reset(&self) -> anyhow::Result<()> {
+        let now = self.in_effect.now();
+        let mut keys = now.differences(&self.configured);
+        keys.retain(|(section, key)| {
+            LIVE_SECTIONS.contains(&section.as_str()) && why_fixed(section, key, &now).is_none()
+        });
+        self.put_in_effect(now.with_those_of(&self.configured, &keys)?).map(drop)
+    }
+
+    /// Tells the window what is in effect, and why it is not what was wanted, if so.
+    fn answer(&self, number: Option<u64>, done: anyhow::Result<()>) {
+        let Some(remote) = &self.parts.remote else { return };
+        let problem = done.err().map(|error| format!("{error:#}"));
+        let (knobs, colouring) = (knobs(&self.in_effect.now()), self.parts.colouring.get());
+        remote.tuned(Tuned { number, knobs, colouring, problem });
+    }
+
+    /// Puts down in the logs what was changed in the window.
+    fn settle(&mut self) {
+        let now = self.in_effect.now();
+        let changes = changes(&self.told, &now);
+        if !changes.is_empty() {
+            tracing::info!("tuned in the window: {}", changes.join(", "));
+        }
+        self.told = now;
+    }
+
+    /// Writes a configuration file with what is in effect.
+    fn write(&self, path: &Path) {
+        let existed = path.exists();
+        let text = format!(
+            "# Settings of stereod {} as they were tuned, where they are not the defaults:\n\
+             # stereod run --config {}\n{}",
+            env!("CARGO_PKG_VERSION"),
+            path.display().to_string().replace(['\n', '\r'], " "),
+            self.in_effect.now().to_file(&LIVE_SECTIONS)
+        );
+        let instead = if existed { " in place of the one before" } else { "" };
+        let written = files::write_whole(path, text.as_bytes());
+        let told = match written {
+            Ok(()) => Ok(format!("saved {}{instead}", path.display())),
+            Err(error) => Err(format!("no settings: {error:#}")),
+        };
+        match &told {
+            Ok(text) => tracing::info!("{text}"),
+            Err(text) => tracing::error!("{text}"),
+        }
+        if let Some(remote) = &self.parts.remote {
+            remote.saved(told);
+        }
+    }
+
     /// Reads the configuration again and puts in effect what can be; says what.
-    fn reload(&self) {
+    fn reload(&mut self) {
+        self.settle();
         let now = self.in_effect.now();
         let read = match (self.parts.read)() {
             Ok(read) => read,
@@ -179,6 +316,9 @@ impl Bench {
                 return;
             }
         }
+        self.configured = read;
+        self.told = self.in_effect.now();
+        self.answer(None, Ok(()));
         for (section, key) in fixed {
             let why = why_fixed(&section, &key, &now).unwrap_or_default();
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
@@ -214,11 +354,7 @@ impl Bench {
             limits.warn_above(settings.alignment.warn_px);
         }
         observer.set_patience(settings.metrics.unhealthy());
-        let changes = now.differences(&next).into_iter().map(|(section, key)| {
-            let [value, was] = [&next, &now].map(|loaded| loaded.laid(&section, &key).to_string());
-            format!("[{section}] {key} = {value} (was {was})")
-        });
-        let changes = changes.collect();
+        let changes = changes(&now, &next);
         *locked(&self.in_effect.0) = next;
         Ok(changes)
     }
@@ -236,6 +372,15 @@ impl Bench {
         replacements.put(Matcher { engine, candidates: Some(next.params.range) });
         Ok(())
     }
+}
+
+/// What is different, for people.
+fn changes(before: &Loaded, after: &Loaded) -> Vec<String> {
+    let change = |(section, key): (String, String)| {
+        let [value, was] = [after, before].map(|loaded| loaded.laid(&section, &key).to_string());
+        format!("[{section}] {key} = {value} (was {was})")
+    };
+    before.differences(after).into_iter().map(change).collect()
 }
 
 /// Why a key cannot change in this run: `None` where it can, empty where it never can.

@@ -15,18 +15,21 @@ impl Loaded {
         self.layers.value(section, key)
     }
 
-    /// The same with other values for some keys, checked like every layer.
+    /// The same with other values for some keys, written as on the command line, and checked like
+    /// every layer.
     ///
     /// # Errors
     /// As of [`Layers::finish`].
-    pub fn with<'a>(
+    pub fn with_texts<'a>(
         &self,
-        changes: impl IntoIterator<Item = (&'a str, &'a str, Value)>,
+        changes: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
     ) -> Result<Loaded, Error> {
         let mut layers = self.layers.clone();
-        for (section, key, value) in changes {
-            if self.layers.value(section, key) != &value {
-                layers.put(section, key, value, Origin::Window);
+        for (section, key, text) in changes {
+            let value = self.layers.schema.value_of_text(section, key, text);
+            // What stays as it is keeps its origin.
+            if !value.is_ok_and(|value| same(&value, self.laid(section, key))) {
+                layers.put_text(section, key, text, Origin::Window);
             }
         }
         layers.finish()
@@ -124,22 +127,22 @@ mod tests {
     #[test]
     fn auto_follows_a_cost_that_is_changed_later() {
         let before = loaded("[matching]\np2 = 90\n");
-        let after = before.with([("matching", "cost", "ad".into())]).unwrap();
+        let after = before.with_texts([("matching", "cost", "ad")]).unwrap();
         assert_eq!((before.params.p1, before.params.p2), (30, 90));
         assert_eq!((after.params.p1, after.params.p2), (12, 90));
         assert_eq!(after.origin("matching", "cost").to_string(), "the window");
         assert_eq!(after.origin("matching", "p1").to_string(), "default for ad");
         assert_eq!(after.laid("matching", "p1"), &Value::from("auto"));
-        let back = after.with([("matching", "p2", "auto".into())]).unwrap();
+        let back = after.with_texts([("matching", "p2", "auto")]).unwrap();
         assert_eq!(back.settings.matching.p2, OrAuto::Value(80));
     }
 
     #[test]
     fn what_does_not_fit_is_said_as_at_the_start() {
         let before = loaded("");
-        let error = before.with([("matching", "p1", Value::from(300))]).unwrap_err().to_string();
+        let error = before.with_texts([("matching", "p1", "300")]).unwrap_err().to_string();
         assert!(error.contains("wrong value 300 for `p1` in [matching]: expected `auto` or"));
-        let error = before.with([("matching", "p1", Value::from(200))]).unwrap_err().to_string();
+        let error = before.with_texts([("matching", "p1", "200")]).unwrap_err().to_string();
         assert!(error.contains("matching.p1: the window"), "{error}");
     }
 
@@ -165,11 +168,11 @@ mod tests {
         layers.assignment("output.record=not-again.mkv");
         let before = layers.finish().unwrap();
         let tuned = before
-            .with([
-                ("matching", "p1", "auto".into()),
-                ("matching", "speckle_range", Value::from(3.5)),
-                ("matching", "left_right", "off".into()),
-                ("colour", "map", "grey".into()),
+            .with_texts([
+                ("matching", "p1", "auto"),
+                ("matching", "speckle_range", "3.5"),
+                ("matching", "left_right", "off"),
+                ("colour", "map", "grey"),
             ])
             .unwrap();
         let text = tuned.to_file(&["matching", "colour"]);

@@ -10,13 +10,16 @@ mod app;
 mod gpu;
 mod guided;
 mod guided_paint;
+mod layer;
 mod mailbox;
 mod offscreen;
 mod overlay;
+mod panel;
 mod renderer;
 mod scene;
 mod screen;
 mod snapshot;
+mod tuning;
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -31,6 +34,7 @@ pub use mailbox::Rates;
 pub use offscreen::Offscreen;
 pub use overlay::{Counts, Hover, Legend, OverlayContent};
 pub use scene::{Content, Limits, Pane, Scene, View, panes, window_size};
+pub use tuning::{Ask, Knob, KnobKind, Tuned, Tuning, Wish};
 
 use crate::control::Control;
 use crate::frame::{DisparityRange, Matched};
@@ -55,6 +59,10 @@ pub struct WindowOptions {
     pub view: View,
     /// Folder of the snapshots.
     pub snapshot_dir: PathBuf,
+    /// File for the settings; `None`: one beside the snapshots.
+    pub settings_file: Option<PathBuf>,
+    /// How things can be changed, where they can.
+    pub tuning: Option<Tuning>,
     /// Pictures smaller than this (width, height) are enlarged at the start.
     pub smallest: (u32, u32),
     /// The window is no larger than this (width, height) at the start, nor than the monitor.
@@ -74,6 +82,8 @@ impl WindowOptions {
             colour_range: ColourRange::Full,
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
+            settings_file: None,
+            tuning: None,
             smallest: (640, 360),
             largest: (1600, 1000),
             full_screen: false,
@@ -94,6 +104,8 @@ pub(crate) enum Wake {
     Failed(String),
     /// The window is to close.
     Close,
+    /// What can be changed was, or not.
+    Tuned(Box<Tuned>),
     /// A snapshot was written, or not.
     Saved(Result<String, String>),
     /// The graphics device failed.
@@ -230,6 +242,16 @@ impl Remote {
     /// Shows new figures.
     pub fn stats(&self, stats: WindowStats) {
         self.wake(Wake::Stats(stats));
+    }
+
+    /// Answers what the window has asked for, or says that something was changed.
+    pub fn tuned(&self, tuned: Tuned) {
+        self.wake(Wake::Tuned(Box::new(tuned)));
+    }
+
+    /// Says that a file was written, or why not.
+    pub fn saved(&self, message: Result<String, String>) {
+        self.wake(Wake::Saved(message));
     }
 
     /// Says that the stream has ended; the last picture stays until the user quits.

@@ -1,12 +1,11 @@
-//! Text and legend over the picture, laid out and painted with egui. It takes no input: it is the
-//! same in a window and off-screen.
+//! Text and legend over the picture, painted with egui. It takes no input: it is the same in a window
+//! and off-screen.
 
 use std::time::Duration;
 
-use egui::epaint::{ClippedPrimitive, Mesh};
+use egui::epaint::Mesh;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
-use egui_wgpu::ScreenDescriptor;
 
 use super::mailbox::Rates;
 use super::scene::Limits;
@@ -78,7 +77,7 @@ pub struct Hover {
 }
 
 /// The keys, for the help line.
-const KEYS: &str = "space pause   c colours   l view   s snapshot   p point cloud   f full screen   \
+const KEYS: &str = "space pause   c colours   l view   s snapshot   p point cloud   t tuning   w write settings   f full screen   \
                     o overlay   h help   q quit";
 
 /// Text size in points.
@@ -88,88 +87,10 @@ pub(super) const PADDING: f32 = 6.0;
 pub(super) const PANEL: Color32 = Color32::from_black_alpha(170);
 pub(super) const BRIGHT: Color32 = Color32::from_gray(245);
 pub(super) const DIM: Color32 = Color32::from_gray(190);
-const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
+pub(super) const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
 
-/// Lays the overlay out and paints it.
-pub(crate) struct Overlay {
-    context: egui::Context,
-    painter: egui_wgpu::Renderer,
-    prepared: Option<(Vec<ClippedPrimitive>, ScreenDescriptor)>,
-}
-
-impl Overlay {
-    /// An overlay for targets of this format.
-    pub(crate) fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Self {
-        // No dithering: the same picture everywhere.
-        let options = egui_wgpu::RendererOptions { dithering: false, ..Default::default() };
-        Self {
-            context: egui::Context::default(),
-            painter: egui_wgpu::Renderer::new(device, format, options),
-            prepared: None,
-        }
-    }
-
-    /// Lays the overlay out for a target of `size` pixels with `scale` pixels a point, and brings
-    /// it to the device.
-    pub(crate) fn prepare(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        encoder: &mut wgpu::CommandEncoder,
-        size: (u32, u32),
-        scale: f32,
-        content: &OverlayContent,
-    ) {
-        let mut overlay = |painter: &Painter| paint(painter, content, scale);
-        self.prepare_painted(device, queue, encoder, size, scale, &mut overlay);
-    }
-
-    /// The same for what `paint` paints.
-    pub(crate) fn prepare_painted(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        encoder: &mut wgpu::CommandEncoder,
-        size: (u32, u32),
-        scale: f32,
-        paint: &mut dyn FnMut(&Painter),
-    ) {
-        let screen = ScreenDescriptor { size_in_pixels: size.into(), pixels_per_point: scale };
-        let points = vec2(size.0 as f32, size.1 as f32) / scale;
-        let mut input = egui::RawInput {
-            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, points)),
-            max_texture_side: Some(device.limits().max_texture_dimension_2d as usize),
-            ..Default::default()
-        };
-        let viewport = input.viewports.entry(input.viewport_id).or_default();
-        viewport.native_pixels_per_point = Some(scale);
-        let output = self.context.run_pass(input, |context| {
-            paint(&context.layer_painter(egui::LayerId::background()));
-        });
-        let mut textures = output.textures_delta;
-        for (id, changes) in textures.set.drain() {
-            for change in changes {
-                self.painter.update_texture(device, queue, id, &change);
-            }
-        }
-        for id in textures.free.drain() {
-            self.painter.free_texture(&id);
-        }
-        let primitives = self.context.tessellate(output.shapes, output.pixels_per_point);
-        // The command buffers are those of paint callbacks, and there are none.
-        self.painter.update_buffers(device, queue, encoder, &primitives, &screen);
-        self.prepared = Some((primitives, screen));
-    }
-
-    /// Paints what was prepared last.
-    pub(crate) fn paint(&mut self, pass: &mut wgpu::RenderPass<'static>) {
-        if let Some((primitives, screen)) = &self.prepared {
-            self.painter.render(pass, primitives, screen);
-        }
-    }
-}
-
-fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
+/// Paints the overlay.
+pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     let area = painter.clip_rect().shrink(MARGIN);
     if let Some(hover) = &content.hover {
         for mark in &hover.marks {

@@ -187,7 +187,7 @@ impl Renderer {
             ..Default::default()
         });
         if let Some(frame) = &self.frame {
-            for pane in panes(scene.view, frame.size, size) {
+            for pane in panes(scene.view, frame.size, scene.room(size)) {
                 let (pipeline, group) = match pane.content {
                     Content::Left => (&pipelines.picture, &frame.picture_group),
                     Content::Disparity => (&pipelines.disparity, &frame.disparity_group),

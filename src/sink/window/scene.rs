@@ -90,6 +90,15 @@ pub struct Scene {
     pub colour_map: ColourMap,
     /// Disparity of the first and of the last colour, in 1/16 px.
     pub limits: Limits,
+    /// Pixels at the right edge of the target that are left free.
+    pub taken: u32,
+}
+
+impl Scene {
+    /// What of a target of `size` pixels there is for pictures.
+    pub fn room(&self, size: (u32, u32)) -> (u32, u32) {
+        (size.0.saturating_sub(self.taken), size.1)
+    }
 }
 
 /// A rectangle of the target that shows one whole picture; in pixels, always inside the target.

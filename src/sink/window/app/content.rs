@@ -1,0 +1,65 @@
+//! What the overlay says.
+
+use std::time::{Duration, Instant};
+
+use super::super::overlay::{Hover, Legend, OverlayContent};
+use super::super::scene::{View, panes};
+use super::{App, size};
+
+/// Numbers that change faster than this cannot be read.
+const READABLE: Duration = Duration::from_millis(250);
+
+impl App {
+    /// What the overlay says now.
+    pub(super) fn content(&mut self, now: Instant) -> OverlayContent {
+        if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
+            self.notice = None;
+        }
+        if self.figures.is_none_or(|(since, ..)| now.duration_since(since) >= READABLE) {
+            self.figures = Some((now, self.remote.mailbox.rates(now), self.age));
+        }
+        let (rates, on_screen) =
+            self.figures.map(|(_, rates, age)| (rates, age)).unwrap_or_default();
+        let scene = self.scene();
+        let legend = Legend { colour_map: scene.colour_map, limits: scene.limits };
+        let message = |error| {
+            let notice = self.notice.as_ref().filter(|notice| notice.error == error);
+            notice.map(|notice| notice.text.clone())
+        };
+        OverlayContent {
+            rates,
+            on_screen,
+            picture: self.frame.as_ref().map(|frame| size(frame)),
+            engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
+            counts: self.stats.as_ref().map(|stats| stats.counts),
+            alignment: self.stats.as_ref().and_then(|stats| stats.alignment.clone()),
+            legend: (self.view != View::Left).then_some(legend),
+            hover: self.hover(),
+            paused: self.control.pause.is_set(),
+            ended: self.ended,
+            error: self.failure.clone().or_else(|| message(true)),
+            notice: message(false),
+            help: self.help,
+        }
+    }
+
+    /// The pixel under the mouse.
+    fn hover(&self) -> Option<Hover> {
+        let frame = self.frame.as_ref()?;
+        let picture = size(frame);
+        let room = self.scene().room(self.screen.as_ref()?.size());
+        let panes = panes(self.view, picture, room);
+        let cursor = self.cursor?;
+        let (under, pixel) =
+            panes.iter().find_map(|pane| Some((pane, pane.pixel_at(cursor, picture)?)))?;
+        let disparity = frame.disparity.at(pixel.0 as usize, pixel.1 as usize);
+        // The mouse marks its own pane; a cross marks the same pixel in the other one.
+        let others = panes.iter().filter(|pane| pane.content != under.content);
+        Some(Hover {
+            pixel,
+            disparity,
+            depth: disparity.and_then(|d| frame.geometry?.depth_m(f64::from(d))),
+            marks: others.map(|pane| pane.centre_of(pixel, picture)).collect(),
+        })
+    }
+}
