@@ -95,6 +95,7 @@ pub fn view(view: settings::View) -> View {
         settings::View::Disparity => View::Disparity,
         settings::View::Left => View::Left,
         settings::View::SideBySide => View::SideBySide,
+        settings::View::Pair => View::Pair,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
+mod banners;
 mod knobs;
 mod observe;
 pub(super) mod parts;
@@ -61,6 +62,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         && *loaded.origin("demo", "frames") == Origin::Default;
     let pictures = Pool::new();
     let source = parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)?;
+    let single = matches!(choice, SourceChoice::SideBySide(_) | SourceChoice::TopBottom(_));
     let info = source.info().clone();
     let live = source.live_state();
     tracing::info!("{}", parts::describe(&info));
@@ -142,6 +144,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         move || {
             let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone())
                 .with_alignment(alignment.clone())
+                .with_live(live.clone(), single)
                 .with_service(service);
             let outcome = watch.until_finished(running, &progress);
             let settings = in_effect.now().settings;

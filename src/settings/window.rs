@@ -31,6 +31,8 @@ pub enum View {
     Left,
     /// Both.
     SideBySide,
+    /// The left and the right picture.
+    Pair,
 }
 
 /// What the window does when the source has ended.

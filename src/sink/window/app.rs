@@ -65,6 +65,9 @@ pub(crate) struct App {
     cursor: Option<(f64, f64)>,
     modifiers: ModifiersState,
     overlay: bool,
+    /// The view before that of both eyes.
+    view_before: View,
+    histograms: bool,
     help: bool,
     ended: bool,
     failure: Option<String>,
@@ -102,6 +105,8 @@ impl App {
             cursor: None,
             modifiers: ModifiersState::empty(),
             overlay: true,
+            view_before: View::Disparity,
+            histograms: false,
             help: false,
             ended: false,
             failure: None,
@@ -201,6 +206,11 @@ impl App {
             Action::NextView => self.view = self.view.next(),
             Action::Snapshot => self.snapshot(),
             Action::PointCloud => self.point_cloud(),
+            Action::BothEyes => self.toggle_both_eyes(),
+            Action::Histograms => {
+                self.histograms = !self.histograms;
+                self.overlay |= self.histograms;
+            }
             Action::Tune => self.toggle_panel(),
             Action::WriteSettings => self.write_settings(),
             Action::FullScreen => self.toggle_full_screen(),
@@ -212,6 +222,15 @@ impl App {
             Action::Quit => self.quit(event_loop),
         }
         self.request_redraw();
+    }
+
+    fn toggle_both_eyes(&mut self) {
+        if self.view == View::Pair {
+            self.view = self.view_before;
+        } else {
+            self.view_before = std::mem::replace(&mut self.view, View::Pair);
+            self.overlay = true;
+        }
     }
 
     fn toggle_full_screen(&self) {

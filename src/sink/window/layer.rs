@@ -67,25 +67,24 @@ impl Overlay {
         });
     }
 
-    /// The overlay beside a panel that `panel` lays out first, and that takes what was typed and
-    /// clicked.
+    /// The overlay beside a panel at the right edge that `panel` lays out first, and that takes what
+    /// was typed and clicked; it says at how many points from the left it begins.
     pub(crate) fn prepare_beside(
         &mut self,
         canvas: &mut Canvas<'_>,
         input: egui::RawInput,
         content: Option<&OverlayContent>,
-        panel: &mut dyn FnMut(&egui::Context),
+        panel: &mut dyn FnMut(&egui::Context) -> f32,
     ) -> Beside {
         let scale = canvas.scale;
         let mut beside = Beside::default();
         let output = self.prepare_with(canvas, input, &mut |context| {
-            panel(context);
-            let free = context.root_ui(|ui| ui.available_rect_before_wrap());
+            let edge = panel(context);
             let whole = context.content_rect();
-            beside.taken = ((whole.max.x - free.max.x) * scale).round().max(0.0) as u32;
+            beside.taken = ((whole.max.x - edge) * scale).round().max(0.0) as u32;
             if let Some(content) = content {
                 let painter = context.layer_painter(egui::LayerId::background());
-                let free = Rect::from_min_max(whole.min, pos2(free.max.x, whole.max.y));
+                let free = Rect::from_min_max(whole.min, pos2(edge, whole.max.y));
                 paint(&painter.with_clip_rect(free), content, scale);
             }
         });

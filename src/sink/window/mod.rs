@@ -10,12 +10,14 @@ mod app;
 mod gpu;
 mod guided;
 mod guided_paint;
+mod histogram;
 mod layer;
 mod mailbox;
 mod offscreen;
 mod overlay;
 mod panel;
 mod renderer;
+mod rows;
 mod scene;
 mod screen;
 mod snapshot;
@@ -30,9 +32,11 @@ use winit::application::ApplicationHandler;
 use winit::event_loop::{EventLoop, EventLoopProxy};
 
 pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
+pub use histogram::Histogram;
 pub use mailbox::Rates;
 pub use offscreen::Offscreen;
-pub use overlay::{Counts, Hover, Legend, OverlayContent};
+pub use overlay::{Banner, Counts, Hover, Legend, OverlayContent};
+pub use rows::Rows;
 pub use scene::{Content, Limits, Pane, Scene, View, panes, window_size};
 pub use tuning::{Ask, Knob, KnobKind, Tuned, Tuning, Wish};
 
@@ -121,6 +125,8 @@ pub struct WindowStats {
     pub counts: Counts,
     /// How the eyes are aligned, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
+    /// Troubles that there are just now, and such as are just over.
+    pub banners: Vec<Banner>,
 }
 
 /// A display on which a window can be opened. There can be one in a process.

@@ -7,7 +7,9 @@ use egui::epaint::Mesh;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
+use super::histogram::Histogram;
 use super::mailbox::Rates;
+use super::rows::Rows;
 use super::scene::Limits;
 use crate::frame::SUBPIXEL;
 use crate::sink::colour::ColourMap;
@@ -31,6 +33,12 @@ pub struct OverlayContent {
     pub legend: Option<Legend>,
     /// The pixel under the mouse.
     pub hover: Option<Hover>,
+    /// Lines along the rows of both pictures.
+    pub rows: Option<Rows>,
+    /// Latency, and the difference in time of the eyes, of the last frames.
+    pub histograms: Option<[Histogram; 2]>,
+    /// What holds just now: troubles, and that they are over.
+    pub banners: Vec<Banner>,
     /// Whether the source is held.
     pub paused: bool,
     /// Whether the stream has ended.
@@ -76,9 +84,19 @@ pub struct Hover {
     pub marks: Vec<(f64, f64)>,
 }
 
+/// Something that holds for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Banner {
+    /// What it is.
+    pub text: String,
+    /// Whether it is a trouble, or the end of one.
+    pub trouble: bool,
+}
+
 /// The keys, for the help line.
-const KEYS: &str = "space pause   c colours   l view   s snapshot   p point cloud   t tuning   w write settings   f full screen   \
-                    o overlay   h help   q quit";
+const KEYS: &str = "space pause   c colours   l view   e both eyes, with lines along rows   \
+                    g histograms   t tuning   w write settings   s snapshot   p point cloud   \
+                    f full screen   o overlay   h help   q quit";
 
 /// Text size in points.
 pub(super) const TEXT: f32 = 13.0;
@@ -92,6 +110,9 @@ pub(super) const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
 /// Paints the overlay.
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     let area = painter.clip_rect().shrink(MARGIN);
+    if let Some(rows) = &content.rows {
+        rows.paint(painter, scale);
+    }
     if let Some(hover) = &content.hover {
         for mark in &hover.marks {
             crosshair(painter, pos2(mark.0 as f32, mark.1 as f32) / scale);
@@ -108,9 +129,14 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
         let line = Line::new(describe(hover), BRIGHT);
         panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
     }
+    let mut corner = area;
     if content.paused {
         let line = Line::new("paused".into(), BRIGHT);
-        panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
+        let rect = panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
+        corner.min.y = rect.max.y + MARGIN;
+    }
+    for histogram in content.histograms.iter().flatten() {
+        corner.min.y = histogram.paint(painter, corner) + MARGIN;
     }
     banners(painter, area, content);
     if content.help {
@@ -217,11 +243,14 @@ fn banners(painter: &Painter, mut area: Rect, content: &OverlayContent) {
     // Below the numbers, which may be as wide as a small window.
     area.min.y += area.height() * 0.25;
     let ended = content.ended.then(|| "end of stream, q quits".to_owned());
-    let messages = [
-        (content.error.as_ref(), Color32::from_rgba_unmultiplied(160, 20, 20, 230)),
-        (ended.as_ref(), Color32::from_black_alpha(200)),
-        (content.notice.as_ref(), Color32::from_rgba_unmultiplied(20, 90, 40, 220)),
-    ];
+    let red = Color32::from_rgba_unmultiplied(160, 20, 20, 230);
+    let amber = Color32::from_rgba_unmultiplied(140, 84, 0, 230);
+    let green = Color32::from_rgba_unmultiplied(20, 90, 40, 220);
+    let mut messages =
+        vec![(content.error.as_ref(), red), (ended.as_ref(), Color32::from_black_alpha(200))];
+    let of = |banner: &Banner| if banner.trouble { amber } else { green };
+    messages.extend(content.banners.iter().map(|banner| (Some(&banner.text), of(banner))));
+    messages.push((content.notice.as_ref(), green));
     for (message, fill) in messages {
         if let Some(message) = message {
             let line = Line::new(message.clone(), BRIGHT);

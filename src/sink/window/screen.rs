@@ -157,7 +157,7 @@ impl Screen {
         &mut self,
         scene: &Scene,
         overlay: Option<&OverlayContent>,
-        panel: &mut dyn FnMut(&egui::Context),
+        panel: &mut dyn FnMut(&egui::Context) -> f32,
     ) -> Result<(Drawn, Beside)> {
         let mut input = self.input.egui_input_mut().take();
         input.time = Some(self.opened.elapsed().as_secs_f64());

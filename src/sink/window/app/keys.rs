@@ -10,6 +10,8 @@ pub(super) enum Action {
     NextView,
     Snapshot,
     PointCloud,
+    BothEyes,
+    Histograms,
     Tune,
     WriteSettings,
     FullScreen,
@@ -34,6 +36,8 @@ impl Action {
                 "l" => Some(Action::NextView),
                 "s" => Some(Action::Snapshot),
                 "p" => Some(Action::PointCloud),
+                "e" => Some(Action::BothEyes),
+                "g" => Some(Action::Histograms),
                 "t" => Some(Action::Tune),
                 "w" => Some(Action::WriteSettings),
                 "f" => Some(Action::FullScreen),
@@ -61,6 +65,8 @@ mod tests {
         assert_eq!(of("L"), Some(Action::NextView));
         assert_eq!(of("s"), Some(Action::Snapshot));
         assert_eq!(of("p"), Some(Action::PointCloud));
+        assert_eq!(of("e"), Some(Action::BothEyes));
+        assert_eq!(of("g"), Some(Action::Histograms));
         assert_eq!(of("t"), Some(Action::Tune));
         assert_eq!(of("w"), Some(Action::WriteSettings));
         assert_eq!(of("f"), Some(Action::FullScreen));

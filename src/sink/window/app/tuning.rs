@@ -58,7 +58,9 @@ impl App {
         let mut clicks = Clicks::default();
         let panel = &mut self.panel;
         let (drawn, beside) = screen.draw_beside(scene, content, &mut |context| {
-            clicks = clicks.or(panel.show(context, live));
+            let (done, edge) = panel.show(context, live);
+            clicks = clicks.or(done);
+            edge
         })?;
         self.taken = beside.taken;
         if clicks.turned() {
