@@ -10,7 +10,7 @@ use super::overlay::{BRIGHT, DIM, PADDING, PANEL, TEXT};
 const BARS: usize = 30;
 
 /// Size of the bars altogether, in points.
-const WIDTH: f32 = 232.0;
+pub(super) const WIDTH: f32 = 232.0;
 const HEIGHT: f32 = 44.0;
 
 const BAR: Color32 = Color32::from_rgb(90, 170, 255);

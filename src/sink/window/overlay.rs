@@ -7,7 +7,7 @@ use egui::epaint::Mesh;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
-use super::histogram::Histogram;
+use super::histogram::{self, Histogram};
 use super::mailbox::Rates;
 use super::rows::Rows;
 use super::scene::Limits;
@@ -118,7 +118,7 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
             crosshair(painter, pos2(mark.0 as f32, mark.1 as f32) / scale);
         }
     }
-    panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
+    let numbers = panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
     let legend = content.legend.as_ref().and_then(|legend| colour_bar(painter, area, legend));
     if let Some(hover) = &content.hover {
         let mut beside = area;
@@ -134,6 +134,10 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
         let line = Line::new("paused".into(), BRIGHT);
         let rect = panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
         corner.min.y = rect.max.y + MARGIN;
+    }
+    if numbers.max.x + MARGIN > area.max.x - histogram::WIDTH {
+        // Too narrow for both side by side.
+        corner.min.y = corner.min.y.max(numbers.max.y + MARGIN);
     }
     for histogram in content.histograms.iter().flatten() {
         corner.min.y = histogram.paint(painter, corner) + MARGIN;

@@ -4,7 +4,7 @@ use egui::{
     Color32, ComboBox, Context, Panel as SidePanel, RichText, ScrollArea, Slider, Ui, vec2,
 };
 
-use super::overlay::ALARM;
+use super::overlay::{ALARM, BRIGHT};
 use super::tuning::{Ask, Knob, KnobKind, Tuned, Wish};
 
 /// Width in points; small windows give at most half of theirs.
@@ -88,6 +88,8 @@ impl Panel {
         context.root_ui(|ui| {
             let panel = SidePanel::right("tuning").resizable(false).exact_size(width);
             let shown = panel.show(ui, |ui| {
+                ui.visuals_mut().override_text_color = Some(BRIGHT);
+                ui.add_space(4.0);
                 ui.horizontal(|ui| {
                     ui.heading("Tuning");
                     ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
@@ -118,7 +120,7 @@ impl Panel {
     }
 
     fn status(&self, ui: &mut Ui, live: Result<&str, &str>) {
-        let small = |text: &str, colour| RichText::new(text).small().color(colour);
+        let small = |text: &str, colour| RichText::new(text).size(12.0).color(colour);
         let quiet = Color32::from_gray(160);
         match (&self.problem, live) {
             (_, Err(why)) => ui.label(small(why, quiet)),

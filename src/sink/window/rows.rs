@@ -34,7 +34,7 @@ impl Rows {
         let step = step(first.height as f32 / scale / self.picture.1 as f32);
         for (i, row) in (step / 2..self.picture.1).step_by(step as usize).enumerate() {
             let [r, g, b] = COLOURS[i % COLOURS.len()];
-            line(row, Stroke::new(1.0, Color32::from_rgba_unmultiplied(r, g, b, 150)));
+            line(row, Stroke::new(1.0, Color32::from_rgba_unmultiplied(r, g, b, 200)));
         }
         for pane in &self.panes[1..] {
             let x = pane.x as f32 / scale;

@@ -178,6 +178,11 @@ impl Screen {
         self.input.on_window_event(&self.window, event).repaint
     }
 
+    /// The panel is closed: the mouse looks as it always does.
+    pub(crate) fn leave_panel(&mut self) {
+        self.input.handle_platform_output(&self.window, Default::default());
+    }
+
     /// Whether somebody writes into a field, and whether anything has the keyboard.
     pub(crate) fn panel_focus(&self) -> (bool, bool) {
         let context = self.overlay.context();

@@ -21,7 +21,17 @@ impl App {
         if self.panel.is_empty() {
             return self.notify(Err("there is nothing to tune here".into()));
         }
-        self.panel.open = !self.panel.open;
+        match self.panel.open {
+            true => self.close_panel(),
+            false => self.panel.open = true,
+        }
+    }
+
+    fn close_panel(&mut self) {
+        self.panel.open = false;
+        if let Some(screen) = &mut self.screen {
+            screen.leave_panel();
+        }
     }
 
     /// Whether a key is for the panel alone: somebody writes into a field, or works with the keyboard
@@ -33,7 +43,7 @@ impl App {
         match key {
             _ if writes => true,
             Key::Named(NamedKey::Escape) => {
-                self.panel.open = false;
+                self.close_panel();
                 self.request_redraw();
                 true
             }
@@ -73,7 +83,7 @@ impl App {
             self.write_settings();
         }
         if clicks.close() {
-            self.panel.open = false;
+            self.close_panel();
         }
         let done = clicks != Clicks::default();
         Ok((drawn, if done { Some(Duration::ZERO) } else { beside.again_in }))
