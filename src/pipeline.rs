@@ -4,22 +4,24 @@
 //! pair is lost; a live source never waits, and each link drops its oldest pairs instead. A part that
 //! fails stops the source; everything on the way is still matched and the files are finished.
 
+mod replacements;
+
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 
 use crate::control::Control;
-use crate::engine::Engine;
-use crate::frame::{DisparityRange, Matched, StereoGeometry, StereoPair};
+use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::pace::Pacer;
 use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::sink::Sink;
 use crate::source::{Source, SourceCounts};
 use crate::telemetry::progress::Progress;
+pub use replacements::{Matcher, Replacements};
 
 /// The parts of a run and how they are joined.
 pub struct Plan {
@@ -41,35 +43,6 @@ pub struct Plan {
     pub limit: Option<u64>,
     /// Deliver pairs no faster than they were recorded.
     pub realtime: bool,
-}
-
-/// What matches pairs.
-pub struct Matcher {
-    /// The engine.
-    pub engine: Box<dyn Engine>,
-    /// The candidate disparities of its maps, where those who take them are to know.
-    pub candidates: Option<DisparityRange>,
-}
-
-/// The way of another matcher into a running pipeline: it takes the place of the one before between
-/// two pairs, none of which is lost or overtakes another. Clones are the same way.
-#[derive(Clone, Default)]
-pub struct Replacements(Arc<Mutex<Option<Matcher>>>);
-
-impl Replacements {
-    /// Has this matcher take over with the next pair; the newest wins.
-    pub fn put(&self, matcher: Matcher) {
-        // One that was not begun with is freed here, after the lock.
-        let _unused = self.next().replace(matcher);
-    }
-
-    fn take(&self) -> Option<Matcher> {
-        self.next().take()
-    }
-
-    fn next(&self) -> std::sync::MutexGuard<'_, Option<Matcher>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A pipeline at work.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::control::Switch;
-use crate::frame::{DisparityMap, Image};
+use crate::engine::Engine;
+use crate::frame::{DisparityMap, DisparityRange, Image};
 use crate::pool::Pooled;
 use crate::source::SourceInfo;
 

@@ -2,9 +2,9 @@
 //! window. Another engine is made beside the one at work and takes over between two pairs, so that
 //! nothing stands still while kernels are compiled.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 
 use super::knobs::knobs;
 use super::observe::Observer;
+use super::requests::{Request, Requests};
 use super::service;
 use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
@@ -21,7 +22,7 @@ use crate::settings::{Loaded, Output};
 use crate::sink::alignment::SharedLimits;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
-use crate::sink::window::{Ask, Remote, Tuned, Wish};
+use crate::sink::window::{Remote, Tuned, Wish};
 use crate::telemetry::logs::{self, Verbosity};
 
 /// The sections all of whose keys can change in a run, one key aside where outputs depend on it.
@@ -31,102 +32,11 @@ pub const LIVE_SECTIONS: [&str; 2] = ["matching", "colour"];
 const LIVE_KEYS: [(&str, &str); 3] =
     [("alignment", "warn_px"), ("metrics", "unhealthy_s"), ("log", "filter")];
 
-/// The keys that say which disparities there are.
-const RANGE_KEYS: [&str; 2] = ["disparities", "min_disparity"];
-
 /// So long after the last of several values from the window they are put down in the logs.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What is asked of the tuner, from any thread. Clones are the same.
-#[derive(Clone, Default)]
-pub struct Requests(Arc<(Mutex<Waiting>, Condvar)>);
-
-/// What was not begun with yet: of each kind the newest.
-#[derive(Default)]
-struct Waiting {
-    reload: bool,
-    reset: bool,
-    values: Option<(u64, Vec<Wish>)>,
-    write: Option<PathBuf>,
-    closed: bool,
-}
-
-impl Requests {
-    /// Asks to read the configuration again.
-    pub fn reload(&self) {
-        self.ask(|waiting| waiting.reload = true);
-    }
-
-    /// Asks for what the window asks for.
-    pub fn ask_for(&self, wanted: Ask) {
-        self.ask(|waiting| match wanted {
-            Ask::Values { number, values } => waiting.values = Some((number, values)),
-            Ask::Reset => (waiting.reset, waiting.values) = (true, None),
-            Ask::Write(path) => waiting.write = Some(path),
-        });
-    }
-
-    fn close(&self) {
-        self.ask(|waiting| waiting.closed = true);
-    }
-
-    fn ask(&self, what: impl FnOnce(&mut Waiting)) {
-        what(&mut locked(&self.0.0));
-        self.0.1.notify_one();
-    }
-
-    /// The next request, waiting for it, but no longer than for `patience`.
-    fn next(&self, patience: Option<Duration>) -> Request {
-        let (waiting, news) = &*self.0;
-        let mut waiting = locked(waiting);
-        loop {
-            if let Some(request) = waiting.next() {
-                return request;
-            }
-            let timed_out;
-            (waiting, timed_out) = match patience {
-                None => (news.wait(waiting).unwrap_or_else(PoisonError::into_inner), false),
-                Some(patience) => {
-                    let waited = news.wait_timeout(waiting, patience);
-                    let (waiting, ended) = waited.unwrap_or_else(PoisonError::into_inner);
-                    (waiting, ended.timed_out())
-                }
-            };
-            if timed_out {
-                return waiting.next().unwrap_or(Request::Settle);
-            }
-        }
-    }
-}
-
-impl Waiting {
-    fn next(&mut self) -> Option<Request> {
-        if self.closed {
-            return Some(Request::Close);
-        }
-        if std::mem::take(&mut self.reload) {
-            return Some(Request::Reload);
-        }
-        if std::mem::take(&mut self.reset) {
-            return Some(Request::Reset);
-        }
-        // Before a file is written: it is to hold the newest values.
-        if let Some((number, values)) = self.values.take() {
-            return Some(Request::Values(number, values));
-        }
-        self.write.take().map(Request::Write)
-    }
-}
-
-enum Request {
-    Reload,
-    Reset,
-    Values(u64, Vec<Wish>),
-    Write(PathBuf),
-    /// Nobody has asked for anything for a while.
-    Settle,
-    Close,
-}
+/// The keys that say which disparities there are.
+const RANGE_KEYS: [&str; 2] = ["disparities", "min_disparity"];
 
 /// The settings in effect. Clones are the same.
 #[derive(Clone)]
