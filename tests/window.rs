@@ -168,6 +168,7 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
     let values: Vec<i16> = (0..width * height).map(|i| (i as i32 - 32768) as i16).collect();
     let mut all = Arc::into_inner(frame(0)).unwrap();
     all.pair.left = Image::from_fn(width, height, |_, _| 0);
+    all.pair.right = Image::from_fn(width, height, |_, _| 0);
     all.disparity = DisparityMap::new(width, height, Pooled::unpooled(values.clone()));
     for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
         let limits = Limits { low, high };
@@ -226,6 +227,7 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
     offscreen.render(&frame(0), &scene, (320, 120), None).unwrap();
     let mut one = Arc::into_inner(frame(0)).unwrap();
     one.pair.left = Image::from_fn(1, 1, |_, _| 200);
+    one.pair.right = Image::from_fn(1, 1, |_, _| 100);
     one.disparity = DisparityMap::new(1, 1, Pooled::unpooled(vec![504]));
     let shown = offscreen.render(&one, &scene, (2, 1), None).unwrap();
     assert_eq!(shown.get_pixel(0, 0).0, [200, 200, 200, 255]);
