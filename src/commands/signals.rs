@@ -43,7 +43,7 @@ pub fn stop_on_signals(
     let wait = move || {
         for signal in signals.forever() {
             if let (SIGHUP, Some(reload)) = (signal, &reload)
-                && !(on_terminal && !has_terminal())
+                && (!on_terminal || has_terminal())
             {
                 reload();
                 continue;

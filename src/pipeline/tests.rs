@@ -327,10 +327,13 @@ impl Engine for Labelled {
     }
 }
 
+/// Sequence number, label and number of candidates of a map.
+type Seen = (u64, i16, Option<usize>);
+
 /// Puts replacements in while pairs flow past; keeps what it sees of each.
 struct Replacing {
     replacements: Replacements,
-    seen: Arc<Mutex<Vec<(u64, i16, Option<usize>)>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Sink for Replacing {

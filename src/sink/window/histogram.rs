@@ -46,7 +46,7 @@ impl Histogram {
         // Nearest rank: the smallest time that at least so many do not exceed.
         let at = |percent: usize| sizes[(sizes.len() * percent).div_ceil(100) - 1];
         let percentiles = (!sizes.is_empty()).then(|| [at(50), at(95), at(99)]);
-        let last = round_up(percentiles.map_or(1.0, |[.., p99]| p99 * 1.1));
+        let last = round_up(percentiles.map_or(1.0, |[.., p99]| p99));
         let span = (if signed { -last } else { 0.0 }, last);
         let mut bars = vec![0; BARS];
         for time in times {
@@ -130,10 +130,10 @@ mod tests {
     fn bars_and_percentiles_of_known_times() {
         let histogram = Histogram::of_latency((1..=100).map(Duration::from_millis));
         assert_eq!(histogram.percentiles, Some([50.0, 95.0, 99.0]));
-        assert_eq!(histogram.span, (0.0, 200.0));
+        assert_eq!(histogram.span, (0.0, 100.0));
         assert_eq!(histogram.bars.iter().sum::<u32>(), 100);
-        // Bars of 6 2/3 ms: the first holds 1 to 6, the last that is not empty 100 alone.
-        assert_eq!((histogram.bars[0], histogram.bars[15], histogram.bars[16]), (6, 1, 0));
+        // Bars of 3 1/3 ms: the first holds 1 to 3, the last 97 to 100.
+        assert_eq!((histogram.bars[0], histogram.bars[29]), (3, 4));
     }
 
     #[test]

@@ -47,11 +47,9 @@ impl Panel {
     pub(crate) fn tuned(&mut self, tuned: Tuned) {
         // A reset makes what was asked for before void.
         self.answered = self.answered.max(tuned.number.unwrap_or(self.sent));
-        if let Some(number) = tuned.number {
-            if number < self.sent {
-                // The person has gone on turning.
-                return;
-            }
+        if tuned.number.is_some_and(|number| self.is_overtaken(number)) {
+            // The person has gone on turning.
+            return;
         }
         // Values that could not be had stay, to be corrected.
         if tuned.problem.is_none() {

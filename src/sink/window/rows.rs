@@ -51,7 +51,7 @@ impl Rows {
         // Above the line, or below where there is no room.
         let above = y(row) - size.y - 2.0;
         let top = if above < first.y as f32 / scale { y(row) + 2.0 } else { above };
-        let at = pos2(right - size.x - MARGIN, top);
+        let at = pos2(left + MARGIN, top);
         let rect = Align2::LEFT_TOP.anchor_size(at, size);
         painter.rect_filled(rect, 2.0, PANEL);
         painter.galley(rect.min + vec2(3.0, 1.0), label, BRIGHT);
