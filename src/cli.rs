@@ -143,6 +143,11 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Output")]
     pub window: bool,
 
+    /// File for the settings that were tuned in the window (key w); without it, a new one each time
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with = "headless", help_heading = "Output")]
+    pub window_settings: Option<String>,
+
     /// Record the disparity without loss (FFV1, 16 bits, Matroska)
     #[arg(long, value_name = "OUT.mkv", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub record: Option<String>,
@@ -216,6 +221,7 @@ impl RunArgs {
         self.source.lay(&mut layer);
         layer.put("window", "mode", "--headless", self.headless.then_some("off"));
         layer.put("window", "mode", "--window", self.window.then_some("on"));
+        layer.put("window", "settings", "--window-settings", self.window_settings.as_deref());
         layer.put("output", "record", "--record", self.record.as_deref());
         layer.put("output", "segment", "--segment", self.segment.as_deref());
         layer.put("output", "segment_size", "--segment-size", self.segment_size.as_deref());

@@ -209,6 +209,7 @@ pub struct DisparityMap {
     width: usize,
     height: usize,
     values: Pooled<i16>,
+    candidates: Option<DisparityRange>,
 }
 
 impl DisparityMap {
@@ -218,7 +219,19 @@ impl DisparityMap {
     /// Where `values` does not hold exactly `width * height` elements.
     pub fn new(width: usize, height: usize, values: Pooled<i16>) -> Self {
         assert_eq!(values.len(), width * height, "values of a {width}x{height} map");
-        Self { width, height, values }
+        Self { width, height, values, candidates: None }
+    }
+
+    /// The same map, made of these candidate disparities.
+    pub fn of_candidates(mut self, candidates: Option<DisparityRange>) -> Self {
+        self.candidates = candidates;
+        self
+    }
+
+    /// The candidate disparities that it was made of, where that was said. They may change from map
+    /// to map while a run is tuned.
+    pub fn candidates(&self) -> Option<DisparityRange> {
+        self.candidates
     }
 
     /// Width in pixels.

@@ -4,6 +4,8 @@
 //! pair is lost; a live source never waits, and each link drops its oldest pairs instead. A part that
 //! fails stops the source; everything on the way is still matched and the files are finished.
 
+mod replacements;
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,20 +15,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 
 use crate::control::Control;
-use crate::engine::Engine;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::pace::Pacer;
 use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::sink::{Losses, Sink};
 use crate::source::{Source, SourceCounts};
 use crate::telemetry::progress::Progress;
+pub use replacements::{Matcher, Replacements};
 
 /// The parts of a run and how they are joined.
 pub struct Plan {
     /// Where pairs come from.
     pub source: Box<dyn Source>,
     /// What matches them.
-    pub engine: Box<dyn Engine>,
+    pub matcher: Matcher,
+    /// Where others come from that take its place.
+    pub replacements: Replacements,
     /// What depth is computed from, where it is known.
     pub geometry: Option<StereoGeometry>,
     /// Where disparity goes; may be empty.
@@ -124,7 +128,8 @@ pub struct Outcome {
 /// # Errors
 /// Where a thread cannot be started.
 pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::Result<Running> {
-    let Plan { source, engine, geometry, sinks, pair_room, result_room, limit, realtime } = plan;
+    let Plan { source, matcher, replacements, geometry, sinks, .. } = plan;
+    let Plan { pair_room, result_room, limit, realtime, .. } = plan;
     let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
     let started = Instant::now();
 
@@ -148,7 +153,8 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
     let matcher = {
         let (progress, for_matcher) = (progress.clone(), control.clone());
         spawn("matcher", &control, move || {
-            let result = match_pairs(engine, geometry, &pairs_out, &fan_out, &progress);
+            let desk = Desk { geometry, fan_out: &fan_out, progress: &progress };
+            let result = desk.match_pairs(matcher, &replacements, &pairs_out);
             stop_on_error(&result, &for_matcher);
             result
         })?
@@ -306,48 +312,70 @@ fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlo
     if control.stop.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// The matcher's thread: it keeps the engine as full as its depth allows, and hands results out as
-/// soon as no further pair is waiting.
-fn match_pairs(
-    mut engine: Box<dyn Engine>,
+/// The matcher's thread.
+struct Desk<'a> {
     geometry: Option<StereoGeometry>,
-    pairs: &LinkReceiver<StereoPair>,
-    fan_out: &[LinkSender<Arc<Matched>>],
-    progress: &Progress,
-) -> anyhow::Result<()> {
-    let mut in_flight = 0;
-    let mut open = true;
-    while open || in_flight > 0 {
-        let next = match in_flight {
-            _ if !open => None,
-            0 => pairs.recv().map(Some).unwrap_or_else(|_| {
-                open = false;
-                None
-            }),
-            _ => pairs.try_recv().unwrap_or_else(|_| {
-                open = false;
-                None
-            }),
-        };
-        let waiting = next.is_some();
-        if let Some(pair) = next {
-            engine.submit(pair)?;
-            in_flight += 1;
-        }
-        if waiting && in_flight < engine.depth() {
-            continue;
-        }
-        if let Some(matched) = engine.collect()? {
-            in_flight -= 1;
-            progress.count_matched(matched.latency(), engine.device_time());
-            let matched = Arc::new(Matched { geometry, ..matched });
-            for sink in fan_out {
-                // A sink that failed is gone; its own thread says why.
-                let _ = sink.send(matched.clone());
+    fan_out: &'a [LinkSender<Arc<Matched>>],
+    progress: &'a Progress,
+}
+
+impl Desk<'_> {
+    /// Keeps the engine as full as its depth allows, and hands results out as soon as no further
+    /// pair is waiting.
+    fn match_pairs(
+        &self,
+        mut matcher: Matcher,
+        replacements: &Replacements,
+        pairs: &LinkReceiver<StereoPair>,
+    ) -> anyhow::Result<()> {
+        let mut in_flight = 0;
+        let mut open = true;
+        while open || in_flight > 0 {
+            let next = match in_flight {
+                _ if !open => None,
+                0 => pairs.recv().map(Some).unwrap_or_else(|_| {
+                    open = false;
+                    None
+                }),
+                _ => pairs.try_recv().unwrap_or_else(|_| {
+                    open = false;
+                    None
+                }),
+            };
+            let waiting = next.is_some();
+            if let Some(pair) = next {
+                if let Some(replacement) = replacements.take() {
+                    while self.hand_out(&mut matcher)? {}
+                    in_flight = 0;
+                    matcher = replacement;
+                    self.progress.retuned.fetch_add(1, Ordering::Relaxed);
+                }
+                matcher.engine.submit(pair)?;
+                in_flight += 1;
+            }
+            if waiting && in_flight < matcher.engine.depth() {
+                continue;
+            }
+            if self.hand_out(&mut matcher)? {
+                in_flight -= 1;
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Collects the oldest pair in flight and gives it to every sink; whether there was one.
+    fn hand_out(&self, matcher: &mut Matcher) -> anyhow::Result<bool> {
+        let Matcher { engine, candidates } = matcher;
+        let Some(matched) = engine.collect()? else { return Ok(false) };
+        self.progress.count_matched(matched.latency(), engine.device_time());
+        let disparity = matched.disparity.of_candidates(*candidates);
+        let matched = Arc::new(Matched { disparity, geometry: self.geometry, ..matched });
+        for sink in self.fan_out {
+            // A sink that failed is gone; its own thread says why.
+            let _ = sink.send(matched.clone());
+        }
+        Ok(true)
+    }
 }
 
 /// A sink's thread.

@@ -142,6 +142,12 @@ impl Synchronisation {
         self.judge.remark(&left, &right, tolerance)
     }
 
+    /// What was wrong in the last few seconds, in a few words; `None` where nothing was. Unlike
+    /// [`Synchronisation::remark`] it is there for as long as the trouble is.
+    pub fn trouble(&self) -> Option<&str> {
+        self.judge.trouble()
+    }
+
     /// Everything so far; `None` where nothing was noted of both eyes.
     pub fn summary(&self) -> Option<Summary> {
         let fits = [self.cadences[0].fit(), self.cadences[1].fit()];

@@ -216,6 +216,33 @@ fn maps_outlive_their_engine() {
     assert_eq!(copy.len(), 64 * 48);
 }
 
+/// As where a run is tuned: the pictures lie in memory that an engine has lent which is there no more.
+#[test]
+fn pictures_outlive_the_engine_that_lent_their_memory() {
+    let options = CudaOptions { cache: Cache::off(), ..CudaOptions::default() };
+    let Some(first) = engine(&usual(), (64, 48), &options) else { return };
+    let pool = stereod::pool::Pool::new();
+    pool.take_from(first.picture_memory().expect("a device has memory of its own"));
+    let (left, right) = pictures(64, 48, NOISY);
+    let lent = [&left, &right].map(|picture| {
+        let mut pixels = pool.take(picture.pixels().len());
+        pixels.copy_from_slice(picture.pixels());
+        assert!(pixels.is_pinned());
+        Image::new(64, 48, pixels)
+    });
+    let other = Params { p1: usual().p1 + 1, p2: usual().p2.max(usual().p1 + 1), ..usual() };
+    let Some(mut second) = engine(&other, (64, 48), &options) else { return };
+    drop(first);
+    let [lent_left, lent_right] = lent;
+    second.submit(pair(lent_left, lent_right)).unwrap();
+    let matched = second.collect().unwrap().unwrap();
+    let mut cpu = CpuEngine::new(&other, 64, 48, CpuOptions::default()).unwrap();
+    let expected = on_cpu(&mut cpu, (64, 48), NOISY);
+    parity_support::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
+    // The pool goes on with what it has.
+    assert_eq!(pool.take(64 * 48).len(), 64 * 48);
+}
+
 /// Many frames of changing content, three in flight; at random frames the map's hash is that of the
 /// CPU engine, and neither the device's nor the process's memory grows. STEREOD_SOAK_FRAMES says how
 /// many (20000).

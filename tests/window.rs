@@ -18,8 +18,8 @@ use stereod::pool::Pooled;
 use stereod::sink::Sink;
 use stereod::sink::colour::ColourMap;
 use stereod::sink::window::{
-    Counts, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Scene, View, Window,
-    WindowOptions, WindowSink, WindowStats,
+    Banner, Counts, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows,
+    Scene, View, Window, WindowOptions, WindowSink, WindowStats, panes,
 };
 use window_support::{Child, X};
 
@@ -77,7 +77,7 @@ fn grey(x: usize, y: usize) -> u8 {
 }
 
 fn scene(view: View, colour_map: ColourMap) -> Scene {
-    Scene { view, colour_map, limits: LIMITS }
+    Scene { view, colour_map, limits: LIMITS, taken: 0 }
 }
 
 /// The colour that the disparity of a block has to have.
@@ -168,10 +168,11 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
     let values: Vec<i16> = (0..width * height).map(|i| (i as i32 - 32768) as i16).collect();
     let mut all = Arc::into_inner(frame(0)).unwrap();
     all.pair.left = Image::from_fn(width, height, |_, _| 0);
+    all.pair.right = Image::from_fn(width, height, |_, _| 0);
     all.disparity = DisparityMap::new(width, height, Pooled::unpooled(values.clone()));
     for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
         let limits = Limits { low, high };
-        let scene = Scene { view: View::Disparity, colour_map: ColourMap::Turbo, limits };
+        let scene = Scene { view: View::Disparity, colour_map: ColourMap::Turbo, limits, taken: 0 };
         let size = (width as u32, height as u32);
         let shown = offscreen.render(&all, &scene, size, None).unwrap();
         let table = ColourMap::Turbo.table();
@@ -226,6 +227,7 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
     offscreen.render(&frame(0), &scene, (320, 120), None).unwrap();
     let mut one = Arc::into_inner(frame(0)).unwrap();
     one.pair.left = Image::from_fn(1, 1, |_, _| 200);
+    one.pair.right = Image::from_fn(1, 1, |_, _| 100);
     one.disparity = DisparityMap::new(1, 1, Pooled::unpooled(vec![504]));
     let shown = offscreen.render(&one, &scene, (2, 1), None).unwrap();
     assert_eq!(shown.get_pixel(0, 0).0, [200, 200, 200, 255]);
@@ -260,6 +262,15 @@ fn full_overlay() -> OverlayContent {
         ended: true,
         error: Some("the left camera is gone: /dev/video0 was unplugged".into()),
         notice: Some("saved stereod-20260101-000000-000-000012-disparity.png".into()),
+        rows: None,
+        histograms: Some([
+            Histogram::of_latency((5..90).map(Duration::from_millis)),
+            Histogram::of_skew((-40..50).map(|i| i * 50_000)),
+        ]),
+        banners: vec![
+            Banner { text: "left camera lost, trying again (for 12 s)".into(), trouble: true },
+            Banner { text: "right camera back after 3 s".into(), trouble: false },
+        ],
         help: true,
     }
 }
@@ -278,6 +289,8 @@ fn the_overlay_is_where_it_should_be() {
         ended: false,
         paused: false,
         hover: None,
+        histograms: None,
+        banners: Vec::new(),
         ..full_overlay()
     };
     let shown = offscreen.render(&frame(0), &scene, size, Some(&figures)).unwrap();
@@ -299,6 +312,42 @@ fn the_overlay_is_where_it_should_be() {
     assert_ne!(full, shown);
     let again = offscreen.render(&frame(0), &scene, size, None).unwrap();
     assert_eq!(again, bare, "the overlay leaves nothing behind");
+}
+
+/// Both eyes side by side, with lines that run through both at the same rows.
+#[test]
+fn both_eyes_are_shown_with_lines_along_their_rows() {
+    let name = "both_eyes_are_shown_with_lines_along_their_rows";
+    let Some(mut offscreen) = offscreen(name) else { return };
+    let mut frame = Arc::into_inner(frame(0)).unwrap();
+    let (width, height) = (PICTURE.0 as usize, PICTURE.1 as usize);
+    frame.pair.right = Image::from_fn(width, height, |x, y| 255 - grey(x, y));
+    let scene = scene(View::Pair, ColourMap::Turbo);
+    let size = (2 * PICTURE.0 * 2, PICTURE.1 * 2);
+    let bare = offscreen.render(&frame, &scene, size, None).unwrap();
+    assert_left(&bare, (0, 0), 2.0);
+    each_block(|column, row| {
+        let (x, y) = middle(column, row, 2.0);
+        let grey = 255 - grey(column * BLOCK, row * BLOCK);
+        assert_eq!(bare.get_pixel(2 * PICTURE.0 + x, y).0, [grey, grey, grey, 255]);
+    });
+    let panes = panes(View::Pair, PICTURE, size);
+    let rows = Rows { panes, picture: PICTURE, mouse: Some(100) };
+    let content = OverlayContent { rows: Some(rows), help: true, ..Default::default() };
+    let shown = offscreen.render(&frame, &scene, size, Some(&content)).unwrap();
+    // Away from the panels: a column of each eye is crossed at the same heights.
+    let crossed = |x: u32| -> Vec<u32> {
+        (90..size.1).filter(|&y| shown.get_pixel(x, y) != bare.get_pixel(x, y)).collect()
+    };
+    let left = crossed(30);
+    assert_eq!(left, crossed(size.0 - 130));
+    // 16 rows from line to line at two pixels a row, from row 8 on; the mouse's is white.
+    for row in [56, 72, 88, 104] {
+        assert!(left.contains(&(2 * row + 1)), "no line at row {row}: {left:?}");
+    }
+    let white = |x: u32| shown.get_pixel(x, 2 * 100 + 1).0[..3].iter().all(|&value| value > 200);
+    assert!(white(30) && white(size.0 - 130), "the mouse's row");
+    assert!(left.len() < 40, "{left:?}");
 }
 
 #[test]
@@ -544,6 +593,7 @@ fn show_window() {
         remote.stats(WindowStats {
             engine: "CPU (test)".into(),
             counts: Counts { pairs: 1, ..Counts::default() },
+            banners: Vec::new(),
             alignment: Some(("rows 0.1 px  roll 0.01 deg".into(), false)),
         });
         sink.consume(&frame(0)).unwrap();

@@ -157,6 +157,11 @@ impl Monitor {
         }
     }
 
+    /// Judges by these limits from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// How things stand.
     pub fn state(&self) -> State {
         self.state

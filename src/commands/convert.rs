@@ -15,6 +15,7 @@ use crate::settings::{
     Settings, Simd,
 };
 use crate::sink::colour::{ColourMap, ColourRange};
+use crate::sink::colouring::Colouring;
 use crate::sink::segments::SegmentLimits;
 use crate::sink::video::StreamPicture;
 use crate::sink::window::View;
@@ -102,12 +103,18 @@ pub fn stream_picture(view: settings::StreamView) -> StreamPicture {
     }
 }
 
+/// How disparity is coloured.
+pub fn colouring(colour: &settings::Colour, range: DisparityRange) -> Colouring {
+    Colouring { map: colour_map(colour.map), span: colour_range(colour, range) }
+}
+
 /// What the window shows first.
 pub fn view(view: settings::View) -> View {
     match view {
         settings::View::Disparity => View::Disparity,
         settings::View::Left => View::Left,
         settings::View::SideBySide => View::SideBySide,
+        settings::View::Pair => View::Pair,
     }
 }
 

@@ -17,7 +17,7 @@ mod verify;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cli::{Cli, Command, Common, FlagLayer};
 use crate::matching::ParamsError;
@@ -118,13 +118,22 @@ pub fn dispatch(cli: Cli) -> Result<(), Error> {
 /// # Errors
 /// Every mistake in any of them.
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
-    let file = config_file(common.config.as_deref(), &Places::of_this_process());
-    let loaded = layers(file.as_deref(), common, flags).finish()?;
+    let (file, loaded) = read(common, flags)?;
     logs::init(&loaded.settings.log.filter, common.verbosity())?;
     if let Some(file) = file {
         tracing::debug!("configuration file {}", file.display());
     }
     Ok(loaded)
+}
+
+/// The settings as they are laid down just now, and the file among them.
+///
+/// # Errors
+/// Every mistake in any of them.
+fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loaded), Error> {
+    let file = config_file(common.config.as_deref(), &Places::of_this_process());
+    let loaded = layers(file.as_deref(), common, flags).finish()?;
+    Ok((file, loaded))
 }
 
 fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {

@@ -127,7 +127,7 @@ fn videos(
     outputs: &[PathBuf; 2],
 ) -> Result<(), Error> {
     let control = Control::default();
-    signals::stop_on_signals(&control, None)?;
+    signals::stop_on_signals(&control, None, None)?;
     let spec = StreamSpec::Two { left: args.left.clone(), right: args.right.clone() };
     let options = convert::stream_options(settings, &control.stop, &Pool::new());
     let mut source = gst::open(&spec, &options)?;

@@ -1,33 +1,41 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
+mod banners;
+mod knobs;
 mod observe;
 mod outputs;
 pub(super) mod parts;
+mod requests;
 mod service;
 mod statistics;
+mod tuning;
 mod waiting;
 mod watch;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rig::Cameras;
-use super::{Error, convert, load, print, signals};
+use super::{Error, convert, load, print, read, signals};
 use crate::cli::{RunArgs, SourceChoice};
 use crate::clock::CaptureClock;
 use crate::control::Control;
 use crate::engine;
-use crate::pipeline::{self, Outcome, Plan};
+use crate::pipeline::{self, Matcher, Outcome, Plan, Replacements};
 use crate::pool::Pool;
-use crate::settings::{self, AtEnd, Origin, Pace, Settings, Stats, WindowMode};
+use crate::settings::{self, AtEnd, Loaded, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::state_of;
+use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
-use crate::sink::window::{Remote, Window, WindowSink};
+use crate::sink::window::{Remote, Tuning, Window, WindowSink};
 use crate::source::SourceInfo;
 use crate::telemetry::progress::Progress;
 use observe::Observer;
+use requests::Requests;
 use service::Service;
 use statistics::Statistics;
+use tuning::Tuner;
 use watch::Watch;
 
 /// Runs the command.
@@ -50,7 +58,9 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let control = Control::default();
     let window = connect_window(settings.window.mode)?;
     let remote = window.as_ref().map(Window::remote);
-    signals::stop_on_signals(&control, remote.clone())?;
+    let requests = Requests::default();
+    let (reload, asked) = (requests.clone(), requests.clone());
+    signals::stop_on_signals(&control, remote.clone(), Some(Box::new(move || reload.reload())))?;
     let listener = observe::listen(&settings.metrics)?;
 
     // In this order, so that earlier output is intact where the input cannot be opened.
@@ -66,6 +76,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         tracing::info!("stopped before the source was there");
         return Ok(());
     };
+    let single = matches!(choice, SourceChoice::SideBySide(_) | SourceChoice::TopBottom(_));
     let info = source.info().clone();
     let live = source.live_state();
     tracing::info!("{}", parts::describe(&info));
@@ -73,6 +84,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let options = convert::engine_options(&settings.engine);
     let choice = convert::engine_choice(settings.engine.kind);
     let engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
+    // Only a device of its own has memory that pictures had better lie in.
+    let on_gpu = engine.picture_memory().is_some();
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
     }
@@ -80,21 +93,24 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     tracing::info!("matching on {engine_name}");
 
     let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
-    let mut sinks = outputs::open(&loaded, &info, &rig, clock)?;
+    let colouring = LiveColouring::new(convert::colouring(&settings.colour, loaded.params.range));
+    let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
     let accuracy = Arc::new(Mutex::new(Accuracy::default()));
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
-    let alignment = parts::watch_alignment(&loaded, &rig, &mut sinks)?;
+    let (alignment, limits) = parts::watch_alignment(&loaded, &rig, &mut sinks)?.unzip();
     let vitals = observe::watch_vitals(&settings.metrics, &mut sinks);
     if let Some(remote) = &remote {
         sinks.push(Box::new(WindowSink::new(remote.clone())));
     }
 
     let progress = Arc::new(Progress::new());
+    let replacements = Replacements::default();
     let plan = Plan {
         source,
-        engine,
+        matcher: Matcher { engine, candidates: Some(loaded.params.range) },
+        replacements: replacements.clone(),
         geometry: rig.geometry,
         sinks,
         pair_room: settings.queue.pairs,
@@ -116,13 +132,26 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         vitals,
         live: live.clone(),
         counters: running.counters(),
-        patience: settings.metrics.unhealthy(),
+        patience_us: AtomicU64::default(),
     });
+    observer.set_patience(settings.metrics.unhealthy());
     let service = Service::ready(observer.clone());
     let _metrics = observe::serve(listener, &observer)?;
+    let tuned = tuning::Parts {
+        rig: rig.clone(),
+        on_gpu,
+        replacements,
+        colouring,
+        limits,
+        observer,
+        remote: remote.clone(),
+        verbosity: args.common.verbosity(),
+        read: Box::new(again(&args)),
+    };
+    let (tuner, in_effect) = Tuner::start(loaded.clone(), tuned, requests)?;
 
     let report = {
-        let (loaded, info, progress) = (loaded.clone(), info.clone(), progress.clone());
+        let (info, progress) = (info.clone(), progress.clone());
         let (engine_name, quiet) = (engine_name.clone(), args.common.quiet);
         let expected = [info.pairs, args.source.limit()].into_iter().flatten().min();
         let at_end = settings.window.at_end;
@@ -130,13 +159,15 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         move || {
             let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone())
                 .with_alignment(alignment.clone())
+                .with_live(live.clone(), single)
                 .with_service(service);
             let outcome = watch.until_finished(running, &progress);
+            let settings = in_effect.now().settings;
             let mut statistics =
-                account(&loaded.settings, &info, &outcome, &progress, engine_name, &accuracy);
+                account(&settings, &info, &outcome, &progress, engine_name, &accuracy);
             statistics.alignment = alignment.as_ref().map(|shared| state_of(shared).summary());
             statistics.live = live.map(|live| live.summary());
-            let written = report(&statistics, &loaded.settings);
+            let written = report(&statistics, &settings);
             tell_window(remote.as_ref(), &outcome, at_end, &control);
             (outcome, written)
         }
@@ -146,7 +177,9 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         None => report(),
         Some(window) => {
             let reporter = std::thread::spawn(report);
-            let options = parts::window_options(&loaded, &info, &rig);
+            let mut options = parts::window_options(&loaded, &info, &rig);
+            let ask = Arc::new(move |wanted| asked.ask_for(wanted));
+            options.tuning = Some(Tuning { knobs: knobs::knobs(&loaded), ask });
             let shown = window.run(options, control);
             let (mut outcome, written) =
                 reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -154,9 +187,22 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
             (outcome, written)
         }
     };
+    tuner.close();
     match outcome.error {
         Some(error) => Err(error.into()),
         None => written,
+    }
+}
+
+/// Reads the settings as they were read at the start.
+fn again(args: &RunArgs) -> impl Fn() -> Result<Loaded, Error> + Send + use<> {
+    let (common, flags, source) = (args.common.clone(), args.flags(), args.source.choice());
+    move || {
+        let (_, loaded) = read(&common, flags.clone())?;
+        if source.is_none() {
+            loaded.settings.source.complete().map_err(Error::usage)?;
+        }
+        Ok(loaded)
     }
 }
 

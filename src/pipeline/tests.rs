@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::control::Switch;
-use crate::frame::{DisparityMap, Image};
+use crate::engine::Engine;
+use crate::frame::{DisparityMap, DisparityRange, Image};
 use crate::pool::Pooled;
 use crate::source::SourceInfo;
 
@@ -76,6 +77,10 @@ fn delaying(depth: usize) -> Delaying {
     Delaying { depth, held: Default::default(), fails_at: None, nap: Duration::ZERO }
 }
 
+fn matcher(engine: Delaying) -> Matcher {
+    Matcher { engine: Box::new(engine), candidates: None }
+}
+
 impl Engine for Delaying {
     fn description(&self) -> String {
         "delaying".into()
@@ -143,7 +148,8 @@ fn run_with(
     let plan = Plan {
         geometry: None,
         source: Box::new(source),
-        engine: Box::new(engine),
+        matcher: matcher(engine),
+        replacements: Replacements::default(),
         sinks: sinks.iter().map(|s| Box::new(s.clone()) as Box<dyn Sink>).collect(),
         pair_room: 2,
         result_room: 2,
@@ -255,7 +261,8 @@ fn a_panicking_sink_stops_the_run() {
     let plan = Plan {
         geometry: None,
         source: Box::new(numbers(u64::MAX, false)),
-        engine: Box::new(delaying(1)),
+        matcher: matcher(delaying(1)),
+        replacements: Replacements::default(),
         sinks: vec![Box::new(Panics), Box::new(sound.clone())],
         pair_room: 2,
         result_room: 2,
@@ -275,7 +282,8 @@ fn stopping_matches_what_is_on_the_way() {
     let plan = Plan {
         geometry: None,
         source: Box::new(numbers(u64::MAX, false)),
-        engine: Box::new(delaying(3)),
+        matcher: matcher(delaying(3)),
+        replacements: Replacements::default(),
         sinks: vec![Box::new(sink.clone())],
         pair_room: 4,
         result_room: 4,
@@ -292,4 +300,92 @@ fn stopping_matches_what_is_on_the_way() {
     let delivered = progress.pairs.load(Ordering::Relaxed);
     assert_eq!(outcome.matched, delivered);
     assert_eq!(sink.seen.lock().unwrap().len() as u64, delivered);
+}
+
+/// A disparity that tells which engine made the map.
+struct Labelled(Delaying, i16);
+
+impl Engine for Labelled {
+    fn description(&self) -> String {
+        "labelled".into()
+    }
+    fn depth(&self) -> usize {
+        self.0.depth()
+    }
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
+        self.0.submit(pair)
+    }
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+        let mut matched = self.0.collect()?;
+        if let Some(matched) = &mut matched {
+            matched.disparity.values_mut().fill(self.1);
+        }
+        Ok(matched)
+    }
+    fn stage_times(&self) -> &[(&'static str, Duration)] {
+        &[]
+    }
+}
+
+/// Sequence number, label and number of candidates of a map.
+type Seen = (u64, i16, Option<usize>);
+
+/// Puts replacements in while pairs flow past; keeps what it sees of each.
+struct Replacing {
+    replacements: Replacements,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Sink for Replacing {
+    fn name(&self) -> &str {
+        "replacing"
+    }
+    fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
+        let candidates = frame.disparity.candidates().map(|range| range.count);
+        let sequence = frame.pair.sequence;
+        self.seen.lock().unwrap().push((sequence, frame.disparity.values()[0], candidates));
+        if sequence % 50 == 10 {
+            // The first one of each two is never begun with: the newest wins.
+            for label in [-1, sequence as i16] {
+                let candidates = Some(DisparityRange { min: 0, count: sequence as usize });
+                let depth = 1 + sequence as usize / 50 % 3;
+                let engine = Box::new(Labelled(delaying(depth), label));
+                self.replacements.put(Matcher { engine, candidates });
+            }
+        }
+        Ok(())
+    }
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
+    let (replacements, progress) = (Replacements::default(), Arc::new(Progress::new()));
+    let seen = Arc::default();
+    let sink = Replacing { replacements: replacements.clone(), seen: Arc::clone(&seen) };
+    let plan = Plan {
+        geometry: None,
+        source: Box::new(numbers(300, false)),
+        matcher: Matcher {
+            engine: Box::new(Labelled(delaying(3), 0)),
+            candidates: Some(DisparityRange { min: 0, count: 7 }),
+        },
+        replacements,
+        sinks: vec![Box::new(sink)],
+        pair_room: 2,
+        result_room: 2,
+        limit: None,
+        realtime: false,
+    };
+    let outcome = start(plan, Control::default(), progress.clone()).unwrap().join();
+    assert!(outcome.error.is_none());
+    let seen = seen.lock().unwrap();
+    assert!(seen.iter().map(|&(sequence, ..)| sequence).eq(0..300), "none lost, none overtaken");
+    let mut labels: Vec<_> = seen.iter().map(|&(_, label, count)| (label, count)).collect();
+    labels.dedup();
+    let expected = [(0, 7), (10, 10), (60, 60), (110, 110), (160, 160), (210, 210), (260, 260)];
+    assert_eq!(labels, expected.map(|(label, count)| (label, Some(count))));
+    assert_eq!(progress.retuned.load(Ordering::Relaxed), 6);
 }

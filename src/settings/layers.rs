@@ -35,6 +35,8 @@ pub enum Origin {
     Flag(&'static str),
     /// Built in, for the cost of this name.
     Cost(&'static str),
+    /// Changed in the window while it was in effect.
+    Window,
 }
 
 impl fmt::Display for Origin {
@@ -46,6 +48,7 @@ impl fmt::Display for Origin {
             Origin::Set(argument) => write!(f, "--set {argument}"),
             Origin::Flag(flag) => f.write_str(flag),
             Origin::Cost(name) => write!(f, "default for {name}"),
+            Origin::Window => f.write_str("the window"),
         }
     }
 }
@@ -81,6 +84,8 @@ pub struct Loaded {
     /// The parameters of the matcher, checked.
     pub params: Params,
     origins: BTreeMap<String, Origin>,
+    /// What they were made of.
+    layers: Layers,
 }
 
 impl Loaded {
@@ -291,6 +296,7 @@ impl Layers {
         if !self.mistakes.is_empty() {
             return Err(Error(self.mistakes));
         }
+        let layers = self.clone();
         let mut settings = Settings::deserialize(Value::Table(self.table))
             .map_err(|error| Error(vec![error.message().to_owned()]))?;
         if let Err((section, unfit)) = settings.check() {
@@ -307,7 +313,7 @@ impl Layers {
                     let origin = Origin::Cost(settings.matching.cost.name());
                     self.origins.entry(dotted("matching", key)).or_insert(origin);
                 }
-                Ok(Loaded { settings, params, origins: self.origins })
+                Ok(Loaded { settings, params, origins: self.origins, layers })
             }
             Err(error) => {
                 let set: Vec<String> = matching::keys_of(&error, settings.matching.cost)
@@ -347,5 +353,6 @@ fn variable(section: &str, key: &str) -> String {
     format!("{PREFIX}{section}_{key}").to_uppercase()
 }
 
+mod live;
 #[cfg(test)]
 mod tests;

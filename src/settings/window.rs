@@ -1,5 +1,7 @@
 //! `[window]`: what is shown.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,8 @@ pub enum View {
     Left,
     /// Both.
     SideBySide,
+    /// The left and the right picture.
+    Pair,
 }
 
 /// What the window does when the source has ended.
@@ -54,6 +58,8 @@ pub struct Window {
     pub full_screen: bool,
     /// Folder into which the key `s` writes its pictures.
     pub snapshots: String,
+    /// File into which the key `w` writes the tuned settings; empty: a new one beside the pictures.
+    pub settings: String,
     /// What happens when the source has ended.
     pub at_end: AtEnd,
 }
@@ -65,12 +71,18 @@ impl Default for Window {
             view: View::Disparity,
             full_screen: false,
             snapshots: ".".into(),
+            settings: String::new(),
             at_end: AtEnd::Stay,
         }
     }
 }
 
 impl Window {
+    /// File for the tuned settings; `None`: a new one beside the pictures.
+    pub fn settings(&self) -> Option<PathBuf> {
+        (!self.settings.is_empty()).then(|| PathBuf::from(&self.settings))
+    }
+
     pub(super) fn check(&self) -> Result<(), Unfit> {
         if self.snapshots.is_empty() {
             return Err(Unfit::new("snapshots", "a folder, for example \".\""));

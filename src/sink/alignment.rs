@@ -34,10 +34,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What the alignment is judged by; may be changed at any time.
+#[derive(Clone, Debug)]
+pub struct SharedLimits(Arc<Mutex<Limits>>);
+
+impl SharedLimits {
+    /// Warns above this row error in pixels from now on.
+    pub fn warn_above(&self, warn_px: f64) {
+        locked(&self.0).warn_px = warn_px;
+    }
+}
+
 /// Takes a pair a few times a second, measures it and logs what changes. Never makes the pipeline
 /// wait: while one pair is measured, the newest of the others waits and the rest pass.
 pub struct AlignmentSink {
     desk: Arc<Desk>,
+    limits: SharedLimits,
     worker: Option<JoinHandle<()>>,
     /// When the last pair was taken, and its time in the stream.
     taken: Option<(Instant, Duration)>,
@@ -63,14 +75,20 @@ impl AlignmentSink {
     /// Where its thread cannot be started.
     pub fn new(options: Options, limits: Limits, shared: Shared) -> Result<Self> {
         let desk = Arc::new(Desk::default());
+        let limits = SharedLimits(Arc::new(Mutex::new(limits)));
         let worker = {
-            let desk = desk.clone();
+            let (desk, limits) = (desk.clone(), limits.clone());
             let thread = std::thread::Builder::new().name("alignment".into());
             thread
-                .spawn(move || desk.work(&options, limits, &shared))
+                .spawn(move || desk.work(options, &limits, &shared))
                 .context("cannot start the thread that checks the alignment")?
         };
-        Ok(Self { desk, worker: Some(worker), taken: None })
+        Ok(Self { desk, limits, worker: Some(worker), taken: None })
+    }
+
+    /// The limits that it goes by, to be changed while it works.
+    pub fn limits(&self) -> SharedLimits {
+        self.limits.clone()
     }
 
     fn close(&mut self) {
@@ -130,12 +148,14 @@ impl Desk {
     }
 
     /// The worker's thread.
-    fn work(&self, options: &Options, limits: Limits, shared: &Shared) {
-        let mut monitor = Monitor::new(limits);
+    fn work(&self, mut options: Options, limits: &SharedLimits, shared: &Shared) {
+        let mut monitor = Monitor::new(*locked(&limits.0));
         while let Some(matched) = self.next() {
             let pair = &matched.pair;
+            options.range = matched.disparity.candidates().or(options.range);
+            monitor.set_limits(*locked(&limits.0));
             let started = Instant::now();
-            let measurement = measure(&pair.left, &pair.right, options);
+            let measurement = measure(&pair.left, &pair.right, &options);
             let ms = started.elapsed().as_secs_f64() * 1e3;
             tracing::trace!("alignment of pair {}: {measurement:?}, {ms:.1} ms", pair.sequence);
             let event = monitor.feed(pair.timestamp, measurement);

@@ -159,7 +159,13 @@ impl ColourScale {
     }
 
     /// Follows the scene, where the mode is adaptive; `timestamp` is the capture time of the map.
+    /// Where the candidate disparities have changed, the scale follows them.
     pub fn update(&mut self, map: &DisparityMap, timestamp: Duration) {
+        if let Some(range) = map.candidates()
+            && range != self.range
+        {
+            *self = Self::new(self.mode, range);
+        }
         let ColourRange::Adaptive { seconds } = self.mode else { return };
         let Some((low, high)) = self.percentiles(map) else { return };
         // The first frame is taken as it is; later ones move the limits by their share of the time

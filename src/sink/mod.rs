@@ -5,6 +5,7 @@ pub mod alignment;
 pub mod board;
 pub mod cloud;
 pub mod colour;
+pub mod colouring;
 pub mod encoding;
 pub mod files;
 pub mod lasting;

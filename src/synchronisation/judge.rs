@@ -41,6 +41,8 @@ pub(super) struct Judge {
     differences: Vec<i64>,
     told: Vec<State>,
     good: u32,
+    /// What was wrong in the last window, in a few words.
+    trouble: Option<String>,
 }
 
 impl Judge {
@@ -64,6 +66,11 @@ impl Judge {
         self.begun.is_some_and(|begun| self.now - begun >= WINDOW)
     }
 
+    /// What is wrong just now, in a few words.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
     /// Judges the window and starts the next: what has not been said yet.
     pub(super) fn remark(
         &mut self,
@@ -72,6 +79,7 @@ impl Judge {
         tolerance: Duration,
     ) -> Option<Remark> {
         self.begun = None;
+        self.trouble = None;
         let frames = std::mem::take(&mut self.frames);
         let mut differences = std::mem::take(&mut self.differences);
         if frames.iter().any(|&frames| frames < FEWEST) {
@@ -102,6 +110,16 @@ impl Judge {
             });
         };
         self.good = 0;
+        self.trouble = Some(match state {
+            State::Rates => "the cameras run at different rates".to_owned(),
+            State::Unpairable => {
+                "few frames find a partner: the cameras do not keep step".to_owned()
+            }
+            State::Late => {
+                let apart = typical.unwrap_or_default().abs() * 1e3;
+                format!("the eyes of a pair are {apart:.1} ms apart")
+            }
+        });
         if self.told.contains(&state) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Logs to standard error: what is let through, and how it looks.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use indicatif::ProgressBar;
 use tracing_subscriber::EnvFilter;
@@ -89,14 +89,38 @@ pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let filter = EnvFilter::builder().parse_lossy(directives);
     // Seconds since the start: journald and CI add the time of day themselves.
-    let _ = tracing_subscriber::fmt()
+    let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| AboveBar)
         .with_ansi(colours)
         .with_timer(time::uptime())
         .with_target(false)
         .compact()
-        .try_init();
+        .with_filter_reloading();
+    let handle = logs.reload_handle();
+    if logs.try_init().is_ok() {
+        let _ = REFILTER.set(Box::new(move |filter| {
+            // The logs live as long as the process.
+            let _ = handle.reload(filter);
+        }));
+    }
+    Ok(())
+}
+
+/// Puts another filter in force.
+static REFILTER: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new();
+
+/// Goes by another configured filter from now on; the variable RUST_LOG and the command line still
+/// come first.
+///
+/// # Errors
+/// Where the filter in force cannot be understood.
+pub fn refilter(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
+    let rust_log = std::env::var("RUST_LOG").ok();
+    let directives = choose(filter, verbosity, rust_log.as_deref())?;
+    if let Some(put_in_force) = REFILTER.get() {
+        put_in_force(EnvFilter::builder().parse_lossy(directives));
+    }
     Ok(())
 }
 

@@ -19,6 +19,8 @@ pub struct Progress {
     pub unpaired: AtomicU64,
     /// Pairs that have been matched.
     pub matched: AtomicU64,
+    /// How often another engine has taken over.
+    pub retuned: AtomicU64,
     /// Whether the source has ended.
     pub source_ended: AtomicBool,
     eyes: [EyeCounts; 2],
@@ -79,6 +81,7 @@ impl Progress {
             pairs: AtomicU64::new(0),
             unpaired: AtomicU64::new(0),
             matched: AtomicU64::new(0),
+            retuned: AtomicU64::new(0),
             source_ended: AtomicBool::new(false),
             eyes: Default::default(),
             latency: times(),

@@ -57,8 +57,8 @@ impl Machine {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Exit status, standard output, standard error.
-    fn stereod(&self, arguments: &[&str]) -> (i32, String, String) {
+    /// `stereod` on this machine.
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
@@ -73,15 +73,20 @@ impl Machine {
         if !self.nvrtc {
             command.env("CUDA_HOME", "/nonexistent").env("CUDA_PATH", "/nonexistent");
         }
-        let output = command
+        command
             .args(arguments)
             .envs(self.settings.iter().map(|(name, value)| (name, value)))
             .env("FAKE_REPORT", self.file("report"))
             .env("LD_LIBRARY_PATH", libraries)
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_CACHE_HOME", self.file("cache"))
-            .stdin(Stdio::null())
-            .output();
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Exit status, standard output, standard error.
+    fn stereod(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = self.command(arguments).output();
         let Output { status, stdout, stderr } = output.expect("the binary starts");
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let (stdout, stderr) = (text(stdout), text(stderr));
@@ -251,6 +256,60 @@ fn a_run_reports_the_gpus_time() {
     let direct: u32 =
         report.split(", ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(direct > 60 && direct <= 80, "{report}");
+}
+
+/// Other parameters while pairs flow past: other engines take over beside pictures in memory that the
+/// first one has lent.
+#[test]
+fn engines_that_take_over_leave_nothing_behind() {
+    let Some(machine) = Machine::with_nvrtc() else { return };
+    let configure = |p1: u8| {
+        let text =
+            format!("[matching]\ndisparities = 16\np1 = {p1}\n[source]\npace = 'realtime'\n");
+        std::fs::write(machine.file("rig.toml"), text).unwrap();
+    };
+    configure(20);
+    let (rig, log) = (machine.file("rig.toml"), machine.file("log"));
+    let size = ["--demo-size", "64x48", "--frames", "100000"];
+    let run = ["run", "--demo", "--headless", "--engine", "cuda", "--config", &rig, "--stats", "-"];
+    let child = machine
+        .command(&[&run[..], &size[..]].concat())
+        .stdout(Stdio::piped())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let wait_for = |what: &str| {
+        for _ in 0..12_000 {
+            if std::fs::read_to_string(&log).unwrap().contains(what) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("no {what:?} in {}", std::fs::read_to_string(&log).unwrap());
+    };
+    let signal = |signal| {
+        // SAFETY: the process is our child and not yet waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    };
+    wait_for("matching on Fake GPU");
+    for p1 in [21, 22, 23] {
+        // Some pairs by each.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        configure(p1);
+        signal(libc::SIGHUP);
+        wait_for(&format!("[matching] p1 = {p1} (was {})", p1 - 1));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    signal(libc::SIGTERM);
+    let output = child.wait_with_output().unwrap();
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{log}");
+    assert!(!log.contains("panicked") && !log.contains("using the CPU"), "{log}");
+    let statistics: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(statistics["retuned"], 3, "{statistics}");
+    assert_eq!(statistics["matched"], statistics["pairs"], "{statistics}");
+    let report = machine.report();
+    assert_eq!(report.lines().count(), 1, "only the launches: {report}");
 }
 
 #[test]

@@ -6,6 +6,8 @@ mod end_to_end;
 mod endings;
 mod metrics;
 mod recording;
+#[cfg(target_os = "linux")]
+mod reload;
 mod rigs;
 #[cfg(target_os = "linux")]
 mod service;

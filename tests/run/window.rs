@@ -47,3 +47,120 @@ fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
     assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
     ends_well(child.wait_with_output().unwrap());
 }
+
+/// A setting that is changed in the panel changes the disparity, and what is written down gives the
+/// same again.
+#[test]
+fn tuned_in_the_window_written_down_and_read_back() {
+    let Some(x) = X::start("tuning in a window", (800, 600)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    write_eyes(folder.path(), 1, 1);
+    let eye = |video: &str| {
+        format!(
+            "filesrc location={video} ! matroskademux ! avdec_ffv1 ! imagefreeze is-live=true ! \
+             video/x-raw,framerate=25/1"
+        )
+    };
+    let (left, right) = (eye("l.mkv"), eye("r.mkv"));
+    let streams = ["--left", left.as_str(), "--right", right.as_str(), "--stats", "-"];
+    let arguments =
+        ["--window", "-d", "24", "--pictures", "out", "--window-settings", "tuned.toml"];
+    let arguments = [&streams[..], &arguments[..]].concat();
+    let child = windowed(folder.path(), &x, &arguments).spawn().unwrap();
+    let window = x.window("stereod: ");
+    let out = folder.path().join("out");
+    let pictures = || {
+        let entries = std::fs::read_dir(&out).into_iter().flatten();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "png"));
+        paths.sort();
+        paths
+    };
+    wait_until("pictures", || pictures().len() >= 3);
+    let (_, _, width, height) = x.geometry(&window);
+    // The panel without its line that says whether all is in effect.
+    let panel = |screen: &image::RgbaImage| {
+        let part = |top, height| {
+            image::imageops::crop_imm(screen, width - 250, top, 240, height).to_image()
+        };
+        (part(0, 50), part(72, height - 80))
+    };
+    // One key at a time: egui moves on by one for all the Tabs between two frames.
+    let press = |key: &str, what: &str| {
+        let before = panel(&x.screen());
+        x.key(&window, key);
+        x.wait_for(what, |screen| panel(screen) != before);
+    };
+    press("t", "the panel");
+    for what in ["close", "reset", "write", "the cost", "what a bit of the census counts"] {
+        press("Tab", what);
+    }
+    for _ in 0..4 {
+        press("Left", "a smaller number");
+    }
+    x.save("tuning-by-key");
+    x.key(&window, "w");
+    let written = folder.path().join("tuned.toml");
+    wait_until("the settings", || written.exists());
+    let seen = pictures().len();
+    wait_until("pictures of the new settings", || pictures().len() >= seen + 3);
+    x.key(&window, "q");
+    let statistics = ends_well(child.wait_with_output().unwrap());
+    assert!(statistics["retuned"].as_u64().unwrap() > 0, "{statistics}");
+    let text = std::fs::read_to_string(&written).unwrap();
+    assert!(text.contains("[matching]\ndisparities = 24\ncensus_weight = 10\n"), "{text}");
+
+    let tuned = Matching { disparities: 24, census_weight: 10, ..Matching::default() };
+    let pair = demo_pair(0);
+    let expected = |matching: &Matching| {
+        stored(&match_pair(&pair.left, &pair.right, &matching.params().unwrap()))
+    };
+    let read = |path: &Path| image::open(path).unwrap().into_luma16().into_raw();
+    let all = pictures();
+    assert_eq!(read(&all[0]), expected(&Matching { disparities: 24, ..Matching::default() }));
+    assert_eq!(read(&all[all.len() - 1]), expected(&tuned));
+    assert_ne!(read(&all[0]), read(&all[all.len() - 1]));
+
+    let again =
+        ["run", "--demo", "--frames", "1", "--demo-size", "96x64", "--headless", "--stats", "-"];
+    let (status, stdout, stderr) =
+        run(folder.path(), &[&again[..], &["--config", "tuned.toml"]].concat());
+    assert_eq!(status, 0, "{stderr}");
+    let again: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(again["settings"]["matching"], statistics["settings"]["matching"]);
+}
+
+/// A camera that goes away is told of while it is away.
+#[test]
+fn a_lost_camera_is_on_the_screen_until_it_is_back() {
+    let Some(x) = X::start("a lost camera", (800, 600)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // The right eye ends after a second, and cannot be opened again for as long as its file is away.
+    write_eyes(folder.path(), 1, 1);
+    let steady = "filesrc location=l.mkv ! matroskademux ! avdec_ffv1 ! imagefreeze is-live=true ! \
+                  video/x-raw,framerate=25/1";
+    let ending = "filesrc location=r.mkv ! matroskademux ! avdec_ffv1 ! \
+                  imagefreeze is-live=true num-buffers=50 ! video/x-raw,framerate=25/1";
+    let arguments = ["--left", steady, "--right", ending, "--window", "-d", "24", "--stats", "-"];
+    let child = windowed(folder.path(), &x, &arguments).spawn().unwrap();
+    let window = x.window("stereod: ");
+    let file = folder.path().join("r.mkv");
+    let hidden = folder.path().join("hidden.mkv");
+    // Amber and green of the banners, over whatever the picture is.
+    let amber = |screen: &image::RgbaImage| {
+        let like = |p: &image::Rgba<u8>| {
+            p.0[0].abs_diff(140) < 24 && p.0[1].abs_diff(84) < 24 && p.0[2] < 40
+        };
+        screen.pixels().filter(|p| like(p)).count()
+    };
+    x.wait_for("the picture", |screen| screen.pixels().any(|p| p.0[..3] != [0, 0, 0]));
+    std::fs::rename(&file, &hidden).unwrap();
+    x.wait_for("that it is lost", |screen| amber(screen) > 2000);
+    x.save("lost-camera");
+    std::fs::rename(&hidden, &file).unwrap();
+    x.wait_for("that it is back", |screen| amber(screen) < 200);
+    x.save("back-camera");
+    x.key(&window, "q");
+    let statistics = ends_well(child.wait_with_output().unwrap());
+    assert!(statistics["live"]["right"]["reconnects"].as_u64().unwrap() > 0, "{statistics}");
+}

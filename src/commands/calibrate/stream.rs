@@ -49,7 +49,7 @@ pub(super) fn calibrate(
         mode => mode,
     };
     let window = super::super::run::connect_window(wanted)?;
-    signals::stop_on_signals(&control, window.as_ref().map(Window::remote))?;
+    signals::stop_on_signals(&control, window.as_ref().map(Window::remote), None)?;
     let source = parts::open_source(choice, loaded, false, &Pool::new(), &control)?;
     let info = source.info().clone();
     tracing::info!("{}", parts::describe(&info));

@@ -1,6 +1,6 @@
 //! A run as those see it who only look: Prometheus, a health check, the service manager.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ pub struct Observer {
     pub live: Option<Arc<LiveState>>,
     /// What links and outputs count.
     pub counters: Counters,
-    /// So long after the last pair a live run is not well.
-    pub patience: Duration,
+    /// So many microseconds after the last pair a live run is not well.
+    pub patience_us: AtomicU64,
 }
 
 /// Has the figures of the maps kept where they are to be published.
@@ -122,7 +122,7 @@ impl State for Observer {
         if self.progress.source_ended.load(Ordering::Relaxed) {
             return Ok(format!("the source has ended after {matched} pairs"));
         }
-        if !self.info.live || since < self.patience {
+        if !self.info.live || since < self.patience() {
             return Ok(format!("{matched} pairs, the last one {:.1} s ago", since.as_secs_f64()));
         }
         let pairs = self.progress.pairs.load(Ordering::Relaxed);
@@ -139,6 +139,17 @@ impl State for Observer {
              {pairs} pairs were made of them and {matched} matched)",
             since.as_secs_f64()
         ))
+    }
+}
+
+impl Observer {
+    /// From now on a live run is not well so long after the last pair.
+    pub fn set_patience(&self, patience: Duration) {
+        self.patience_us.store(patience.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_micros(self.patience_us.load(Ordering::Relaxed))
     }
 }
 

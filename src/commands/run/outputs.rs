@@ -11,6 +11,7 @@ use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
 use crate::settings::{self, Loaded};
 use crate::sink::Sink;
+use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::files;
 use crate::sink::lasting::{Lasting, Recipe};
 use crate::sink::numbers::Quantity;
@@ -32,6 +33,7 @@ pub fn open(
     info: &SourceInfo,
     rig: &Rig,
     clock: Option<CaptureClock>,
+    colouring: &LiveColouring,
 ) -> Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let (rate, (width, height), geometry) = (info.rate, rig.size, rig.geometry);
@@ -53,11 +55,11 @@ pub fn open(
         add(first.context("--record")?, Box::new(move || segmented(&path, limits, &options)));
     }
     if let Some(path) = settings.output.preview() {
-        let colours = convert::colour_map(settings.colour.map);
-        let span = convert::colour_range(&settings.colour, range);
+        let Colouring { map: colours, span } = colouring.get();
         let options = PreviewOptions { width, height, rate, range, colours, span };
         let first = Preview::create(&path, &options).context("--preview")?;
-        add(Box::new(first), preview_again(path, options));
+        let first = first.following(colouring.clone());
+        add(Box::new(first), preview_again(path, options, colouring.clone()));
     }
     if let Some(dir) = settings.output.pictures() {
         let options = PicturesOptions { range, quantity, geometry };
@@ -74,8 +76,7 @@ pub fn open(
             range,
             quantity,
             geometry,
-            colours: convert::colour_map(settings.colour.map),
-            span: convert::colour_range(&settings.colour, range),
+            colouring: colouring.clone(),
         };
         let first = Stream::start(&options).context("--stream");
         let recipe: Recipe = Box::new(move || Ok(Box::new(Stream::start(&options)?)));
@@ -113,7 +114,7 @@ fn segmented(
 }
 
 /// Goes on with a preview in a file named as segments are.
-fn preview_again(path: PathBuf, options: PreviewOptions) -> Recipe {
+fn preview_again(path: PathBuf, options: PreviewOptions, colouring: LiveColouring) -> Recipe {
     let mut last: Option<PathBuf> = None;
     Box::new(move || {
         // The attempt before may have left a file that nothing could be written to.
@@ -125,7 +126,8 @@ fn preview_again(path: PathBuf, options: PreviewOptions) -> Recipe {
         let mut names = Segments::new(&path, SegmentLimits::default())?;
         let (_, next) = names.open(SystemTime::now())?;
         last = Some(next.clone());
-        Ok(Box::new(Preview::create(&next, &options)?))
+        let preview = Preview::create(&next, &options)?;
+        Ok(Box::new(preview.following(colouring.clone())))
     })
 }
 

@@ -9,7 +9,7 @@ use crate::control::Control;
 use crate::pool::Pool;
 use crate::settings::{Loaded, Output};
 use crate::sink::Sink;
-use crate::sink::alignment::{self, AlignmentSink};
+use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
 use crate::sink::files;
 use crate::sink::window::WindowOptions;
 use crate::source::demo::DemoSource;
@@ -67,20 +67,23 @@ pub fn describe(info: &SourceInfo) -> String {
     text
 }
 
-/// Has the alignment of the eyes watched where that is wanted: how it stands.
+/// Has the alignment of the eyes watched where that is wanted: how it stands, and by what it is
+/// judged.
 pub fn watch_alignment(
     loaded: &Loaded,
     rig: &Rig,
     sinks: &mut Vec<Box<dyn Sink>>,
-) -> anyhow::Result<Option<alignment::Shared>> {
+) -> anyhow::Result<Option<(alignment::Shared, SharedLimits)>> {
     if !loaded.settings.alignment.check {
         return Ok(None);
     }
     let shared = alignment::Shared::default();
     let options = convert::alignment_options(loaded.params.range);
     let limits = convert::alignment_limits(&loaded.settings, rig.rectifier.is_some());
-    sinks.push(Box::new(AlignmentSink::new(options, limits, shared.clone())?));
-    Ok(Some(shared))
+    let sink = AlignmentSink::new(options, limits, shared.clone())?;
+    let limits = sink.limits();
+    sinks.push(Box::new(sink));
+    Ok(Some((shared, limits)))
 }
 
 /// How the window starts.
@@ -93,6 +96,7 @@ pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOp
     options.colour_map = convert::colour_map(settings.colour.map);
     options.view = convert::view(settings.window.view);
     options.snapshot_dir = (&settings.window.snapshots).into();
+    options.settings_file = settings.window.settings();
     options.full_screen = settings.window.full_screen;
     options
 }

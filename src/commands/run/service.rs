@@ -105,6 +105,18 @@ impl Observer {
     }
 }
 
+/// Tells the service manager that `read` reads the configuration again, and when it has.
+pub fn reloading(read: impl FnOnce()) {
+    let managed = std::env::var_os("NOTIFY_SOCKET").is_some();
+    if let (true, Ok(now)) = (managed, NotifyState::monotonic_usec_now()) {
+        tell(&[NotifyState::Reloading, now]);
+    }
+    read();
+    if managed {
+        tell(&[NotifyState::Ready]);
+    }
+}
+
 /// A manager that does not listen any more is no reason to stop matching.
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {

@@ -1,6 +1,7 @@
 //! The account of a finished run: one JSON object for programs, a few lines for people.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
@@ -57,7 +58,10 @@ pub struct Statistics<A> {
     pub gpu_ms: Option<TimesMs>,
     /// What matched.
     pub engine: String,
-    /// The settings that the result depends on.
+    /// How often other parameters took over in the run, if ever.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retuned: u64,
+    /// The settings that the result depends on, as they were at the end.
     pub settings: serde_json::Value,
     /// How far the disparity is from the truth, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,6 +110,7 @@ impl<A> Statistics<A> {
             latency_ms: progress.latency(),
             gpu_ms: progress.device_time(),
             engine,
+            retuned: progress.retuned.load(Ordering::Relaxed),
             settings,
             accuracy,
             alignment: None,
@@ -113,6 +118,10 @@ impl<A> Statistics<A> {
             error: outcome.error.as_ref().map(|error| format!("{error:#}")),
         }
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// `value` to one part in `unit`.

@@ -1,15 +1,18 @@
 //! Watching a run: the progress bar on a terminal, the figures in the window.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::banners::Banners;
 use super::service::Service;
 use crate::pipeline::{Outcome, Running};
 use crate::sink::alignment;
 use crate::sink::window::{Counts, Remote, WindowStats};
+use crate::source::live::LiveState;
 use crate::telemetry::logs;
 use crate::telemetry::progress::Progress;
 
@@ -26,6 +29,10 @@ pub struct Watch {
     engine: String,
     alignment: Option<alignment::Shared>,
     service: Option<Service>,
+    live: Option<Arc<LiveState>>,
+    /// Whether both eyes come in one stream.
+    single: bool,
+    banners: Banners,
 }
 
 impl Watch {
@@ -41,7 +48,14 @@ impl Watch {
         };
         bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
         logs::write_above(Some(bar.clone()));
-        Self { bar, remote, engine, alignment: None, service: None }
+        let (live, single, banners) = (None, false, Banners::default());
+        Self { bar, remote, engine, alignment: None, service: None, live, single, banners }
+    }
+
+    /// The same, which also shows how the cameras fare; `single`: both eyes come in one stream.
+    pub fn with_live(mut self, live: Option<Arc<LiveState>>, single: bool) -> Self {
+        (self.live, self.single) = (live, single);
+        self
     }
 
     /// The same, which also shows how the eyes are aligned.
@@ -75,7 +89,7 @@ impl Watch {
         running.join()
     }
 
-    fn show(&self, running: &Running, progress: &Progress) {
+    fn show(&mut self, running: &Running, progress: &Progress) {
         let matched = progress.matched.load(Ordering::Relaxed);
         // An estimate that turns out too small must not make the bar run over.
         if self.bar.length().is_some_and(|length| matched > length) {
@@ -90,7 +104,13 @@ impl Watch {
             };
             let alignment = self.alignment.as_ref().map(alignment::state_of);
             let alignment = alignment.and_then(|state| state.line());
-            remote.stats(WindowStats { engine: self.engine.clone(), counts, alignment });
+            let off = alignment.clone().filter(|(_, alarm)| *alarm).map(|(line, _)| line);
+            // Cameras that are let go at the end are not lost.
+            let ended = progress.source_ended.load(Ordering::Relaxed);
+            let live = self.live.as_deref().filter(|_| !ended);
+            let banners = self.banners.now(Instant::now(), live, off, self.single);
+            let engine = self.engine.clone();
+            remote.stats(WindowStats { engine, counts, alignment, banners });
         }
     }
 }

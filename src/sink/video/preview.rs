@@ -13,6 +13,7 @@ use crate::frame::{DisparityRange, Matched};
 use crate::pool::Pool;
 use crate::sink::Sink;
 use crate::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
+use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
 
 /// What a preview needs to know before its first frame.
@@ -46,6 +47,7 @@ pub struct Preview {
     path: PathBuf,
     options: PreviewOptions,
     scale: ColourScale,
+    colouring: Option<LiveColouring>,
     clock: Clock,
     duration: Duration,
     pool: Pool<u8>,
@@ -98,8 +100,25 @@ impl Preview {
             duration: frame_duration(rate).unwrap_or(Duration::from_millis(40)),
             pool: Pool::new(),
             feed,
+            colouring: None,
             failed: false,
         })
+    }
+
+    /// The same, whose colours change with these.
+    pub fn following(mut self, colouring: LiveColouring) -> Self {
+        self.colouring = Some(colouring);
+        self
+    }
+
+    /// Takes note of colours that have changed.
+    fn follow(&mut self) {
+        let Some(now) = self.colouring.as_ref().map(LiveColouring::get) else { return };
+        self.options.colours = now.map;
+        if self.options.span != now.span {
+            self.options.span = now.span;
+            self.scale = ColourScale::new(now.span, self.options.range);
+        }
     }
 
     fn show(&mut self, frame: &Arc<Matched>) -> Result<()> {
@@ -112,6 +131,7 @@ impl Preview {
             map.width(),
             map.height()
         );
+        self.follow();
         self.scale.update(map, frame.pair.timestamp);
         let stride = padded(width) * 4;
         let mut picture = self.pool.take(stride * padded(height));

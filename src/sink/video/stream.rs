@@ -11,7 +11,8 @@ use super::feed::{Feed, Flow, Progress};
 use super::{fraction, package_of, require};
 use crate::frame::{DisparityRange, Matched, StereoGeometry};
 use crate::pool::Pool;
-use crate::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
+use crate::sink::colour::{ColourScale, colourise};
+use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::{Losses, Sink};
 
@@ -33,7 +34,7 @@ pub enum StreamPicture {
 }
 
 /// What a stream needs to know before its first frame.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct StreamOptions {
     /// What becomes of the raw pictures, as gst-launch-1.0 takes it.
     pub fragment: String,
@@ -51,10 +52,8 @@ pub struct StreamOptions {
     pub quantity: Quantity,
     /// What depth is computed from, where known.
     pub geometry: Option<StereoGeometry>,
-    /// The colours.
-    pub colours: ColourMap,
-    /// Which disparities span the colours.
-    pub span: ColourRange,
+    /// The colours, which may change.
+    pub colouring: LiveColouring,
 }
 
 /// Why a fragment cannot be used.
@@ -76,6 +75,8 @@ pub enum FragmentError {
 pub struct Stream {
     name: String,
     options: StreamOptions,
+    /// The colours of the frame before.
+    colouring: Colouring,
     scale: ColourScale,
     numbers: Numbers,
     bytes: Pool<u8>,
@@ -112,10 +113,12 @@ impl Stream {
             .build();
         let progress = Arc::new(Progress::default());
         let feed = Feed::start(&caps, &[fragment.upcast_ref()], progress, Flow::Live(&name))?;
+        let colouring = options.colouring.get();
         Ok(Self {
             name,
             options: options.clone(),
-            scale: ColourScale::new(options.span, options.range),
+            colouring,
+            scale: ColourScale::new(colouring.span, options.range),
             numbers,
             bytes: Pool::new(),
             words: Pool::new(),
@@ -135,8 +138,12 @@ impl Stream {
             map.width(),
             map.height()
         );
+        let before = std::mem::replace(&mut self.colouring, self.options.colouring.get());
+        if before.span != self.colouring.span {
+            self.scale = ColourScale::new(self.colouring.span, self.options.range);
+        }
         self.scale.update(map, frame.pair.timestamp);
-        let colours = self.options.colours;
+        let colours = self.colouring.map;
         match self.options.picture {
             StreamPicture::Disparity => {
                 let mut picture = self.bytes.take(width * 4 * height);

@@ -1,29 +1,31 @@
 //! The event loop's side of the window: what arrives, what the user does, when to draw.
 
+mod content;
+mod keys;
+mod saving;
+mod tuning;
+
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use winit::application::ApplicationHandler;
 use winit::event::{KeyEvent, StartCause, WindowEvent};
 use winit::event_loop::{ActiveEventLoop, ControlFlow};
-use winit::keyboard::{Key, ModifiersState, NamedKey};
+use winit::keyboard::ModifiersState;
 use winit::window::{Fullscreen, WindowId};
 
 use super::mailbox::Rates;
-use super::overlay::{Hover, Legend, OverlayContent};
-use super::scene::{Limits, Scene, View, panes};
+use super::panel::Panel;
+use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
-use super::snapshot::{self, SnapshotPaths};
 use super::{Remote, Wake, WindowOptions, WindowStats};
 use crate::control::Control;
 use crate::frame::Matched;
-use crate::sink::cloud;
-use crate::sink::colour::{ColourMap, ColourScale};
-
-/// Numbers that change faster than this cannot be read.
-const READABLE: Duration = Duration::from_millis(250);
+use crate::sink::colour::ColourScale;
+use crate::sink::colouring::Colouring;
+use keys::Action;
 
 /// How often the figures are looked at while no frame comes.
 const IDLE: Duration = Duration::from_millis(500);
@@ -33,46 +35,6 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(4);
-
-/// What a key asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    Pause,
-    NextColours,
-    NextView,
-    Snapshot,
-    PointCloud,
-    FullScreen,
-    Overlay,
-    Help,
-    Quit,
-}
-
-impl Action {
-    fn of(key: &Key, modifiers: ModifiersState) -> Option<Self> {
-        // Shift only makes capitals and the question mark; the others belong to the desktop.
-        if !(modifiers - ModifiersState::SHIFT).is_empty() {
-            return None;
-        }
-        match key {
-            Key::Named(NamedKey::Space) => Some(Action::Pause),
-            Key::Named(NamedKey::Escape) => Some(Action::Quit),
-            Key::Character(character) => match character.to_lowercase().as_str() {
-                " " => Some(Action::Pause),
-                "c" => Some(Action::NextColours),
-                "l" => Some(Action::NextView),
-                "s" => Some(Action::Snapshot),
-                "p" => Some(Action::PointCloud),
-                "f" => Some(Action::FullScreen),
-                "o" => Some(Action::Overlay),
-                "h" | "?" => Some(Action::Help),
-                "q" => Some(Action::Quit),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-}
 
 /// A message for a few seconds.
 struct Notice {
@@ -91,7 +53,7 @@ pub(crate) struct App {
     /// Why the event loop was left early.
     error: Option<anyhow::Error>,
     view: View,
-    colour_map: ColourMap,
+    colouring: Colouring,
     scale: ColourScale,
     /// The frame on the screen.
     frame: Option<Arc<Matched>>,
@@ -103,10 +65,16 @@ pub(crate) struct App {
     cursor: Option<(f64, f64)>,
     modifiers: ModifiersState,
     overlay: bool,
+    /// The view before that of both eyes.
+    view_before: View,
+    histograms: bool,
     help: bool,
     ended: bool,
     failure: Option<String>,
     notice: Option<Notice>,
+    panel: Panel,
+    /// Pixels at the right edge that the panel took when it was last drawn.
+    taken: u32,
     redraw_at: Option<Instant>,
     writers: Vec<JoinHandle<()>>,
 }
@@ -120,8 +88,10 @@ impl App {
     ) -> Self {
         Self {
             view: options.view,
-            colour_map: options.colour_map,
+            colouring: Colouring { map: options.colour_map, span: options.colour_range },
             scale: ColourScale::new(options.colour_range, options.disparities),
+            panel: Panel::new(options.tuning.as_ref().map(|t| t.knobs.clone()).unwrap_or_default()),
+            taken: 0,
             options,
             control,
             remote,
@@ -135,6 +105,8 @@ impl App {
             cursor: None,
             modifiers: ModifiersState::empty(),
             overlay: true,
+            view_before: View::Disparity,
+            histograms: false,
             help: false,
             ended: false,
             failure: None,
@@ -174,7 +146,12 @@ impl App {
     }
 
     fn scene(&self) -> Scene {
-        Scene { view: self.view, colour_map: self.colour_map, limits: Limits::of(&self.scale) }
+        Scene {
+            view: self.view,
+            colour_map: self.colouring.map,
+            limits: Limits::of(&self.scale),
+            taken: if self.panel.open { self.taken } else { 0 },
+        }
     }
 
     fn redraw(&mut self) -> Result<()> {
@@ -187,12 +164,17 @@ impl App {
         }
         let content = self.overlay.then(|| self.content(now));
         let scene = self.scene();
-        let Some(screen) = &mut self.screen else { return Ok(()) };
-        let drawn = screen.draw(&scene, content.as_ref())?;
+        let (drawn, again_in) = if self.panel.open {
+            self.draw_with_panel(&scene, content.as_ref())?
+        } else {
+            let Some(screen) = &mut self.screen else { return Ok(()) };
+            (screen.draw(&scene, content.as_ref())?, None)
+        };
         if let (Drawn::Shown, Some(frame)) = (drawn, newest) {
             self.age = Some(frame.pair.arrived.elapsed());
         }
-        self.redraw_at = self.next_redraw(now, drawn);
+        let again = again_in.and_then(|wait| now.checked_add(wait));
+        self.redraw_at = [self.next_redraw(now, drawn), again].into_iter().flatten().min();
         Ok(())
     }
 
@@ -210,68 +192,27 @@ impl App {
         [idle, notice].into_iter().flatten().min()
     }
 
-    fn content(&mut self, now: Instant) -> OverlayContent {
-        if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
-            self.notice = None;
-        }
-        if self.figures.is_none_or(|(since, ..)| now.duration_since(since) >= READABLE) {
-            self.figures = Some((now, self.remote.mailbox.rates(now), self.age));
-        }
-        let (rates, on_screen) =
-            self.figures.map(|(_, rates, age)| (rates, age)).unwrap_or_default();
-        let scene = self.scene();
-        let legend = Legend { colour_map: scene.colour_map, limits: scene.limits };
-        let message = |error| {
-            let notice = self.notice.as_ref().filter(|notice| notice.error == error);
-            notice.map(|notice| notice.text.clone())
-        };
-        OverlayContent {
-            rates,
-            on_screen,
-            picture: self.frame.as_ref().map(|frame| size(frame)),
-            engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
-            counts: self.stats.as_ref().map(|stats| stats.counts),
-            alignment: self.stats.as_ref().and_then(|stats| stats.alignment.clone()),
-            legend: (self.view != View::Left).then_some(legend),
-            hover: self.hover(),
-            paused: self.control.pause.is_set(),
-            ended: self.ended,
-            error: self.failure.clone().or_else(|| message(true)),
-            notice: message(false),
-            help: self.help,
-        }
-    }
-
-    /// The pixel under the mouse.
-    fn hover(&self) -> Option<Hover> {
-        let frame = self.frame.as_ref()?;
-        let picture = size(frame);
-        let panes = panes(self.view, picture, self.screen.as_ref()?.size());
-        let cursor = self.cursor?;
-        let (under, pixel) =
-            panes.iter().find_map(|pane| Some((pane, pane.pixel_at(cursor, picture)?)))?;
-        let disparity = frame.disparity.at(pixel.0 as usize, pixel.1 as usize);
-        // The mouse marks its own pane; a cross marks the same pixel in the other one.
-        let others = panes.iter().filter(|pane| pane.content != under.content);
-        Some(Hover {
-            pixel,
-            disparity,
-            depth: disparity.and_then(|d| frame.geometry?.depth_m(f64::from(d))),
-            marks: others.map(|pane| pane.centre_of(pixel, picture)).collect(),
-        })
-    }
-
     fn key(&mut self, event_loop: &ActiveEventLoop, event: &KeyEvent) {
         if !event.state.is_pressed() || event.repeat {
+            return;
+        }
+        if self.panel.open && self.panel_takes(&event.logical_key) {
             return;
         }
         let Some(action) = Action::of(&event.logical_key, self.modifiers) else { return };
         match action {
             Action::Pause => self.control.pause.toggle(),
-            Action::NextColours => self.colour_map = self.colour_map.next(),
+            Action::NextColours => self.next_colours(),
             Action::NextView => self.view = self.view.next(),
             Action::Snapshot => self.snapshot(),
             Action::PointCloud => self.point_cloud(),
+            Action::BothEyes => self.toggle_both_eyes(),
+            Action::Histograms => {
+                self.histograms = !self.histograms;
+                self.overlay |= self.histograms;
+            }
+            Action::Tune => self.toggle_panel(),
+            Action::WriteSettings => self.write_settings(),
             Action::FullScreen => self.toggle_full_screen(),
             Action::Overlay => self.overlay = !self.overlay,
             Action::Help => {
@@ -283,6 +224,15 @@ impl App {
         self.request_redraw();
     }
 
+    fn toggle_both_eyes(&mut self) {
+        if self.view == View::Pair {
+            self.view = self.view_before;
+        } else {
+            self.view_before = std::mem::replace(&mut self.view, View::Pair);
+            self.overlay = true;
+        }
+    }
+
     fn toggle_full_screen(&self) {
         if let Some(screen) = &self.screen {
             let other = match screen.window.fullscreen() {
@@ -291,69 +241,6 @@ impl App {
             };
             screen.window.set_fullscreen(other);
         }
-    }
-
-    /// Draws the picture at once; a thread waits for it and writes the files.
-    fn snapshot(&mut self) {
-        let scene = self.scene();
-        let (Some(screen), Some(frame)) = (&mut self.screen, &self.frame) else {
-            self.notify(Err("there is no picture yet".into()));
-            return;
-        };
-        let (readback, device) = match screen.picture(&scene) {
-            Ok(picture) => picture,
-            Err(error) => return self.notify(Err(format!("no snapshot: {error:#}"))),
-        };
-        let folder = &self.options.snapshot_dir;
-        let paths = SnapshotPaths::new(folder, SystemTime::now(), frame.pair.sequence);
-        let frame = frame.clone();
-        let range = self.options.disparities;
-        self.save("snapshot", move || {
-            let view = readback.wait(&device)?;
-            snapshot::write(&paths, &frame.disparity, range, &view)?;
-            Ok(format!("saved {paths}"))
-        });
-    }
-
-    /// Writes the frame on the screen as points in space.
-    fn point_cloud(&mut self) {
-        let Some(frame) = &self.frame else {
-            return self.notify(Err("there is no picture yet".into()));
-        };
-        let Some(geometry) = frame.geometry else {
-            let cure = "start with --calibration, or with --focal and --baseline";
-            return self.notify(Err(format!("no point cloud without a calibration: {cure}")));
-        };
-        let folder = &self.options.snapshot_dir;
-        let path = snapshot::cloud_path(folder, SystemTime::now(), frame.pair.sequence);
-        let frame = frame.clone();
-        self.save("point cloud", move || {
-            let colours = cloud::grey(&frame.pair.left);
-            let points = cloud::write_cloud(&path, &frame.disparity, &geometry, colours)?;
-            Ok(format!("saved {} ({points} points)", path.display()))
-        });
-    }
-
-    /// Writes files on a thread of its own, which says at the end what it has saved.
-    fn save(
-        &mut self,
-        what: &'static str,
-        write: impl FnOnce() -> Result<String> + Send + 'static,
-    ) {
-        let remote = self.remote.clone();
-        let write = move || {
-            let saved = write().map_err(|error| format!("no {what}: {error:#}"));
-            match &saved {
-                Ok(text) => tracing::info!("{text}"),
-                Err(text) => tracing::error!("{text}"),
-            }
-            remote.wake(Wake::Saved(saved));
-        };
-        match std::thread::Builder::new().name("snapshot".into()).spawn(write) {
-            Ok(writer) => self.writers.push(writer),
-            Err(error) => self.notify(Err(format!("no {what}: {error}"))),
-        }
-        self.writers.retain(|writer| !writer.is_finished());
     }
 
     fn notify(&mut self, message: Result<String, String>) {
@@ -393,6 +280,7 @@ impl ApplicationHandler<Wake> for App {
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Close => self.quit(event_loop),
             Wake::Saved(message) => self.notify(message),
+            Wake::Tuned(tuned) => self.tuned(*tuned),
             Wake::Graphics => {
                 if let Some(Err(error)) = self.screen.as_ref().map(Screen::check) {
                     self.fail(event_loop, error);
@@ -403,6 +291,13 @@ impl ApplicationHandler<Wake> for App {
     }
 
     fn window_event(&mut self, event_loop: &ActiveEventLoop, _: WindowId, event: WindowEvent) {
+        if let Some(screen) = &mut self.screen
+            && event != WindowEvent::RedrawRequested
+            && screen.feed_panel(&event)
+            && self.panel.open
+        {
+            self.request_redraw();
+        }
         match event {
             WindowEvent::RedrawRequested => {
                 if let Err(error) = self.redraw() {
@@ -438,30 +333,5 @@ impl ApplicationHandler<Wake> for App {
             Some(at) => ControlFlow::WaitUntil(at),
             None => ControlFlow::Wait,
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_mean_what_the_help_says() {
-        let plain = ModifiersState::empty();
-        let of = |text: &str| Action::of(&Key::Character(text.into()), plain);
-        assert_eq!(Action::of(&Key::Named(NamedKey::Space), plain), Some(Action::Pause));
-        assert_eq!(Action::of(&Key::Named(NamedKey::Escape), plain), Some(Action::Quit));
-        assert_eq!(of("c"), Some(Action::NextColours));
-        assert_eq!(of("L"), Some(Action::NextView));
-        assert_eq!(of("s"), Some(Action::Snapshot));
-        assert_eq!(of("p"), Some(Action::PointCloud));
-        assert_eq!(of("f"), Some(Action::FullScreen));
-        assert_eq!(of("o"), Some(Action::Overlay));
-        assert_eq!(of("?"), Some(Action::Help));
-        assert_eq!(of("q"), Some(Action::Quit));
-        assert_eq!(of("x"), None);
-        let shifted = Action::of(&Key::Character("Q".into()), ModifiersState::SHIFT);
-        assert_eq!(shifted, Some(Action::Quit));
-        assert_eq!(Action::of(&Key::Character("f".into()), ModifiersState::ALT), None);
     }
 }

@@ -171,7 +171,7 @@ impl App {
         let Some(screen) = &mut self.screen else { return Ok(()) };
         // No picture is uploaded to the renderer, so that there is nothing but what is painted.
         let limits = Limits { low: 0, high: 1 };
-        let scene = Scene { view: View::Left, colour_map: ColourMap::Grey, limits };
+        let scene = Scene { view: View::Left, colour_map: ColourMap::Grey, limits, taken: 0 };
         let (view, textures) = (self.view.as_ref(), &mut self.textures);
         let drawn = screen.draw_painted(&scene, &mut |painter| {
             if let Some(view) = view {

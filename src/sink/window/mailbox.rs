@@ -23,6 +23,7 @@ impl Mailbox {
     pub(crate) fn put(&self, frame: Arc<Matched>) -> bool {
         let mut content = self.content();
         content.meter.count(frame.finished, frame.latency());
+        content.meter.remember(frame.finished, frame.latency(), frame.pair.skew_ns);
         let previous = content.newest.replace(frame);
         drop(content);
         // The frame that was skipped is freed here, after the lock.
@@ -37,6 +38,14 @@ impl Mailbox {
     /// The rates at this moment.
     pub(crate) fn rates(&self, now: Instant) -> Rates {
         self.content().meter.rates(now)
+    }
+
+    /// Latency, and time of the right eye less that of the left one in nanoseconds, of each of the
+    /// last frames.
+    pub(crate) fn recent(&self, now: Instant) -> Vec<(Duration, i64)> {
+        let mut content = self.content();
+        content.meter.forget_recent(now);
+        content.meter.recent.iter().map(|&(_, latency, skew)| (latency, skew)).collect()
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
@@ -59,6 +68,10 @@ pub struct Rates {
 /// Time over which frames are counted.
 const SPAN: Duration = Duration::from_secs(1);
 
+/// Time over which the figures of single frames are remembered, and the most that are.
+const RECENT: Duration = Duration::from_secs(10);
+const MOST_RECENT: usize = 4096;
+
 /// Latencies that are remembered.
 const LATENCIES: usize = 256;
 
@@ -67,6 +80,8 @@ const LATENCIES: usize = 256;
 struct Meter {
     times: VecDeque<Instant>,
     latencies: VecDeque<Duration>,
+    /// When frames came, how late, and how far apart their eyes were.
+    recent: VecDeque<(Instant, Duration, i64)>,
 }
 
 impl Meter {
@@ -76,6 +91,20 @@ impl Meter {
         self.latencies.push_back(latency);
         if self.latencies.len() > LATENCIES {
             self.latencies.pop_front();
+        }
+    }
+
+    fn remember(&mut self, time: Instant, latency: Duration, skew_ns: i64) {
+        self.recent.push_back((time, latency, skew_ns));
+        if self.recent.len() > MOST_RECENT {
+            self.recent.pop_front();
+        }
+    }
+
+    fn forget_recent(&mut self, now: Instant) {
+        let old = |time: Instant| now.saturating_duration_since(time) > RECENT;
+        while self.recent.front().is_some_and(|&(time, ..)| old(time)) {
+            self.recent.pop_front();
         }
     }
 
@@ -137,7 +166,11 @@ mod tests {
         let mut meter = Meter::default();
         for i in 0..10_000 {
             meter.count(start + MS * i, MS);
+            meter.remember(start + MS * i, MS, 0);
         }
+        assert_eq!(meter.recent.len(), MOST_RECENT);
+        meter.forget_recent(start + MS * 19_990);
+        assert_eq!(meter.recent.len(), 10);
         assert!(meter.times.len() <= 1001);
         assert_eq!(meter.latencies.len(), LATENCIES);
     }

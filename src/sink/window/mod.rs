@@ -10,13 +10,18 @@ mod app;
 mod gpu;
 mod guided;
 mod guided_paint;
+mod histogram;
+mod layer;
 mod mailbox;
 mod offscreen;
 mod overlay;
+mod panel;
 mod renderer;
+mod rows;
 mod scene;
 mod screen;
 mod snapshot;
+mod tuning;
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -27,10 +32,13 @@ use winit::application::ApplicationHandler;
 use winit::event_loop::{EventLoop, EventLoopProxy};
 
 pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
+pub use histogram::Histogram;
 pub use mailbox::Rates;
 pub use offscreen::Offscreen;
-pub use overlay::{Counts, Hover, Legend, OverlayContent};
+pub use overlay::{Banner, Counts, Hover, Legend, OverlayContent};
+pub use rows::Rows;
 pub use scene::{Content, Limits, Pane, Scene, View, panes, window_size};
+pub use tuning::{Ask, Knob, KnobKind, Tuned, Tuning, Wish};
 
 use crate::control::Control;
 use crate::frame::{DisparityRange, Matched};
@@ -55,6 +63,10 @@ pub struct WindowOptions {
     pub view: View,
     /// Folder of the snapshots.
     pub snapshot_dir: PathBuf,
+    /// File for the settings; `None`: one beside the snapshots.
+    pub settings_file: Option<PathBuf>,
+    /// How things can be changed, where they can.
+    pub tuning: Option<Tuning>,
     /// Pictures smaller than this (width, height) are enlarged at the start.
     pub smallest: (u32, u32),
     /// The window is no larger than this (width, height) at the start, nor than the monitor.
@@ -74,6 +86,8 @@ impl WindowOptions {
             colour_range: ColourRange::Full,
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
+            settings_file: None,
+            tuning: None,
             smallest: (640, 360),
             largest: (1600, 1000),
             full_screen: false,
@@ -94,6 +108,8 @@ pub(crate) enum Wake {
     Failed(String),
     /// The window is to close.
     Close,
+    /// What can be changed was, or not.
+    Tuned(Box<Tuned>),
     /// A snapshot was written, or not.
     Saved(Result<String, String>),
     /// The graphics device failed.
@@ -109,6 +125,8 @@ pub struct WindowStats {
     pub counts: Counts,
     /// How the eyes are aligned, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
+    /// Troubles that there are just now, and such as are just over.
+    pub banners: Vec<Banner>,
 }
 
 /// A display on which a window can be opened. There can be one in a process.
@@ -230,6 +248,16 @@ impl Remote {
     /// Shows new figures.
     pub fn stats(&self, stats: WindowStats) {
         self.wake(Wake::Stats(stats));
+    }
+
+    /// Answers what the window has asked for, or says that something was changed.
+    pub fn tuned(&self, tuned: Tuned) {
+        self.wake(Wake::Tuned(Box::new(tuned)));
+    }
+
+    /// Says that a file was written, or why not.
+    pub fn saved(&self, message: Result<String, String>) {
+        self.wake(Wake::Saved(message));
     }
 
     /// Says that the stream has ended; the last picture stays until the user quits.

@@ -6,7 +6,8 @@ use anyhow::{Context, Result, bail};
 use image::RgbaImage;
 
 use super::gpu::{self, Gpu};
-use super::overlay::{Overlay, OverlayContent};
+use super::layer::{Canvas, Overlay};
+use super::overlay::OverlayContent;
 use super::renderer::{Pipelines, Renderer};
 use super::scene::Scene;
 use crate::frame::Matched;
@@ -59,7 +60,9 @@ impl Offscreen {
         let target = Target::new(device, size)?;
         let mut encoder = device.create_command_encoder(&Default::default());
         if let Some(content) = overlay {
-            self.overlay.prepare(device, queue, &mut encoder, size, 1.0, content);
+            let encoder = &mut encoder;
+            let mut canvas = Canvas { device, queue, encoder, size, scale: 1.0 };
+            self.overlay.prepare(&mut canvas, content);
         }
         let view = target.view();
         let pass = self.renderer.draw(queue, &mut encoder, &self.pipelines, scene, &view, size);

@@ -1,14 +1,15 @@
-//! Text and legend over the picture, laid out and painted with egui. It takes no input: it is the
-//! same in a window and off-screen.
+//! Text and legend over the picture, painted with egui. It takes no input: it is the same in a window
+//! and off-screen.
 
 use std::time::Duration;
 
-use egui::epaint::{ClippedPrimitive, Mesh};
+use egui::epaint::Mesh;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
-use egui_wgpu::ScreenDescriptor;
 
+use super::histogram::{self, Histogram};
 use super::mailbox::Rates;
+use super::rows::Rows;
 use super::scene::Limits;
 use crate::frame::SUBPIXEL;
 use crate::sink::colour::ColourMap;
@@ -32,6 +33,12 @@ pub struct OverlayContent {
     pub legend: Option<Legend>,
     /// The pixel under the mouse.
     pub hover: Option<Hover>,
+    /// Lines along the rows of both pictures.
+    pub rows: Option<Rows>,
+    /// Latency, and the difference in time of the eyes, of the last frames.
+    pub histograms: Option<[Histogram; 2]>,
+    /// What holds just now: troubles, and that they are over.
+    pub banners: Vec<Banner>,
     /// Whether the source is held.
     pub paused: bool,
     /// Whether the stream has ended.
@@ -77,9 +84,19 @@ pub struct Hover {
     pub marks: Vec<(f64, f64)>,
 }
 
+/// Something that holds for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Banner {
+    /// What it is.
+    pub text: String,
+    /// Whether it is a trouble, or the end of one.
+    pub trouble: bool,
+}
+
 /// The keys, for the help line.
-const KEYS: &str = "space pause   c colours   l view   s snapshot   p point cloud   f full screen   \
-                    o overlay   h help   q quit";
+const KEYS: &str = "space pause   c colours   l view   e both eyes, with lines along rows   \
+                    g histograms   t tuning   w write settings   s snapshot   p point cloud   \
+                    f full screen   o overlay   h help   q quit";
 
 /// Text size in points.
 pub(super) const TEXT: f32 = 13.0;
@@ -88,95 +105,20 @@ pub(super) const PADDING: f32 = 6.0;
 pub(super) const PANEL: Color32 = Color32::from_black_alpha(170);
 pub(super) const BRIGHT: Color32 = Color32::from_gray(245);
 pub(super) const DIM: Color32 = Color32::from_gray(190);
-const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
+pub(super) const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
 
-/// Lays the overlay out and paints it.
-pub(crate) struct Overlay {
-    context: egui::Context,
-    painter: egui_wgpu::Renderer,
-    prepared: Option<(Vec<ClippedPrimitive>, ScreenDescriptor)>,
-}
-
-impl Overlay {
-    /// An overlay for targets of this format.
-    pub(crate) fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Self {
-        // No dithering: the same picture everywhere.
-        let options = egui_wgpu::RendererOptions { dithering: false, ..Default::default() };
-        Self {
-            context: egui::Context::default(),
-            painter: egui_wgpu::Renderer::new(device, format, options),
-            prepared: None,
-        }
-    }
-
-    /// Lays the overlay out for a target of `size` pixels with `scale` pixels a point, and brings
-    /// it to the device.
-    pub(crate) fn prepare(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        encoder: &mut wgpu::CommandEncoder,
-        size: (u32, u32),
-        scale: f32,
-        content: &OverlayContent,
-    ) {
-        let mut overlay = |painter: &Painter| paint(painter, content, scale);
-        self.prepare_painted(device, queue, encoder, size, scale, &mut overlay);
-    }
-
-    /// The same for what `paint` paints.
-    pub(crate) fn prepare_painted(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        encoder: &mut wgpu::CommandEncoder,
-        size: (u32, u32),
-        scale: f32,
-        paint: &mut dyn FnMut(&Painter),
-    ) {
-        let screen = ScreenDescriptor { size_in_pixels: size.into(), pixels_per_point: scale };
-        let points = vec2(size.0 as f32, size.1 as f32) / scale;
-        let mut input = egui::RawInput {
-            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, points)),
-            max_texture_side: Some(device.limits().max_texture_dimension_2d as usize),
-            ..Default::default()
-        };
-        let viewport = input.viewports.entry(input.viewport_id).or_default();
-        viewport.native_pixels_per_point = Some(scale);
-        let output = self.context.run_pass(input, |context| {
-            paint(&context.layer_painter(egui::LayerId::background()));
-        });
-        let mut textures = output.textures_delta;
-        for (id, changes) in textures.set.drain() {
-            for change in changes {
-                self.painter.update_texture(device, queue, id, &change);
-            }
-        }
-        for id in textures.free.drain() {
-            self.painter.free_texture(&id);
-        }
-        let primitives = self.context.tessellate(output.shapes, output.pixels_per_point);
-        // The command buffers are those of paint callbacks, and there are none.
-        self.painter.update_buffers(device, queue, encoder, &primitives, &screen);
-        self.prepared = Some((primitives, screen));
-    }
-
-    /// Paints what was prepared last.
-    pub(crate) fn paint(&mut self, pass: &mut wgpu::RenderPass<'static>) {
-        if let Some((primitives, screen)) = &self.prepared {
-            self.painter.render(pass, primitives, screen);
-        }
-    }
-}
-
-fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
+/// Paints the overlay.
+pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     let area = painter.clip_rect().shrink(MARGIN);
+    if let Some(rows) = &content.rows {
+        rows.paint(painter, scale);
+    }
     if let Some(hover) = &content.hover {
         for mark in &hover.marks {
             crosshair(painter, pos2(mark.0 as f32, mark.1 as f32) / scale);
         }
     }
-    panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
+    let numbers = panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
     let legend = content.legend.as_ref().and_then(|legend| colour_bar(painter, area, legend));
     if let Some(hover) = &content.hover {
         let mut beside = area;
@@ -187,9 +129,18 @@ fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
         let line = Line::new(describe(hover), BRIGHT);
         panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
     }
+    let mut corner = area;
     if content.paused {
         let line = Line::new("paused".into(), BRIGHT);
-        panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
+        let rect = panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
+        corner.min.y = rect.max.y + MARGIN;
+    }
+    if numbers.max.x + MARGIN > area.max.x - histogram::WIDTH {
+        // Too narrow for both side by side.
+        corner.min.y = corner.min.y.max(numbers.max.y + MARGIN);
+    }
+    for histogram in content.histograms.iter().flatten() {
+        corner.min.y = histogram.paint(painter, corner) + MARGIN;
     }
     banners(painter, area, content);
     if content.help {
@@ -296,11 +247,14 @@ fn banners(painter: &Painter, mut area: Rect, content: &OverlayContent) {
     // Below the numbers, which may be as wide as a small window.
     area.min.y += area.height() * 0.25;
     let ended = content.ended.then(|| "end of stream, q quits".to_owned());
-    let messages = [
-        (content.error.as_ref(), Color32::from_rgba_unmultiplied(160, 20, 20, 230)),
-        (ended.as_ref(), Color32::from_black_alpha(200)),
-        (content.notice.as_ref(), Color32::from_rgba_unmultiplied(20, 90, 40, 220)),
-    ];
+    let red = Color32::from_rgba_unmultiplied(160, 20, 20, 230);
+    let amber = Color32::from_rgba_unmultiplied(140, 84, 0, 230);
+    let green = Color32::from_rgba_unmultiplied(20, 90, 40, 220);
+    let mut messages =
+        vec![(content.error.as_ref(), red), (ended.as_ref(), Color32::from_black_alpha(200))];
+    let of = |banner: &Banner| if banner.trouble { amber } else { green };
+    messages.extend(content.banners.iter().map(|banner| (Some(&banner.text), of(banner))));
+    messages.push((content.notice.as_ref(), green));
     for (message, fill) in messages {
         if let Some(message) = message {
             let line = Line::new(message.clone(), BRIGHT);

@@ -38,8 +38,10 @@ pub(crate) struct Renderer {
 struct FrameTextures {
     size: (u32, u32),
     left: wgpu::Texture,
+    right: wgpu::Texture,
     disparity: wgpu::Texture,
-    picture_group: wgpu::BindGroup,
+    left_group: wgpu::BindGroup,
+    right_group: wgpu::BindGroup,
     disparity_group: wgpu::BindGroup,
 }
 
@@ -117,11 +119,16 @@ impl Renderer {
                 size.1
             );
         }
+        let right = &frame.pair.right;
+        if (right.width(), right.height()) != (left.width(), left.height()) {
+            bail!("a right picture of another size than the left one");
+        }
         if self.frame.as_ref().is_none_or(|textures| textures.size != size) {
             self.frame = Some(self.textures(device, size));
         }
         if let Some(textures) = &self.frame {
             write(queue, &textures.left, left.pixels(), 1);
+            write(queue, &textures.right, right.pixels(), 1);
             write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
         }
         Ok(())
@@ -130,14 +137,13 @@ impl Renderer {
     fn textures(&self, device: &wgpu::Device, size: (u32, u32)) -> FrameTextures {
         let left = texture(device, "left picture", size, wgpu::TextureFormat::R8Unorm);
         let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
-        let picture_group = group(
-            device,
-            &self.picture_layout,
-            [
-                wgpu::BindingResource::TextureView(&left.create_view(&Default::default())),
-                wgpu::BindingResource::Sampler(&self.sampler),
-            ],
-        );
+        let right = texture(device, "right picture", size, wgpu::TextureFormat::R8Unorm);
+        let [left_group, right_group] = [&left, &right].map(|picture| {
+            let view = picture.create_view(&Default::default());
+            let sampler = wgpu::BindingResource::Sampler(&self.sampler);
+            let resources = [wgpu::BindingResource::TextureView(&view), sampler];
+            group(device, &self.picture_layout, resources)
+        });
         let disparity_group = group(
             device,
             &self.disparity_layout,
@@ -147,7 +153,7 @@ impl Renderer {
                 self.colouring.as_entire_binding(),
             ],
         );
-        FrameTextures { size, left, disparity, picture_group, disparity_group }
+        FrameTextures { size, left, right, disparity, left_group, right_group, disparity_group }
     }
 
     /// Size of the frame on the device.
@@ -187,9 +193,10 @@ impl Renderer {
             ..Default::default()
         });
         if let Some(frame) = &self.frame {
-            for pane in panes(scene.view, frame.size, size) {
+            for pane in panes(scene.view, frame.size, scene.room(size)) {
                 let (pipeline, group) = match pane.content {
-                    Content::Left => (&pipelines.picture, &frame.picture_group),
+                    Content::Left => (&pipelines.picture, &frame.left_group),
+                    Content::Right => (&pipelines.picture, &frame.right_group),
                     Content::Disparity => (&pipelines.disparity, &frame.disparity_group),
                 };
                 let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];

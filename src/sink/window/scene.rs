@@ -13,6 +13,8 @@ pub enum View {
     Disparity,
     /// The left picture and, right of it, the disparity.
     SideBySide,
+    /// The left picture and, right of it, the right one.
+    Pair,
 }
 
 impl View {
@@ -21,8 +23,13 @@ impl View {
         match self {
             View::Left => View::Disparity,
             View::Disparity => View::SideBySide,
-            View::SideBySide => View::Left,
+            View::SideBySide | View::Pair => View::Left,
         }
+    }
+
+    /// Whether it shows disparity.
+    pub fn has_disparity(self) -> bool {
+        self.contents().contains(&Content::Disparity)
     }
 
     /// What it shows, from left to right.
@@ -31,6 +38,7 @@ impl View {
             View::Left => &[Content::Left],
             View::Disparity => &[Content::Disparity],
             View::SideBySide => &[Content::Left, Content::Disparity],
+            View::Pair => &[Content::Left, Content::Right],
         }
     }
 
@@ -79,6 +87,8 @@ pub enum Content {
     Left,
     /// The disparity in colour.
     Disparity,
+    /// The right picture.
+    Right,
 }
 
 /// Everything about the picture that a person can choose.
@@ -90,6 +100,15 @@ pub struct Scene {
     pub colour_map: ColourMap,
     /// Disparity of the first and of the last colour, in 1/16 px.
     pub limits: Limits,
+    /// Pixels at the right edge of the target that are left free.
+    pub taken: u32,
+}
+
+impl Scene {
+    /// What of a target of `size` pixels there is for pictures.
+    pub fn room(&self, size: (u32, u32)) -> (u32, u32) {
+        (size.0.saturating_sub(self.taken), size.1)
+    }
 }
 
 /// A rectangle of the target that shows one whole picture; in pixels, always inside the target.
@@ -218,7 +237,7 @@ mod tests {
 
     #[test]
     fn any_target_holds_its_panes() {
-        for view in [View::Left, View::Disparity, View::SideBySide] {
+        for view in [View::Left, View::Disparity, View::SideBySide, View::Pair] {
             for picture in [(1, 1), (1, 1000), (1000, 1), (752, 480), (33, 7)] {
                 for width in [0, 1, 2, 3, 17, 640] {
                     for height in [0, 1, 2, 3, 17, 640] {

@@ -1,15 +1,18 @@
 //! The window on the display: its surface, and drawing a frame onto it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use winit::dpi::PhysicalSize;
+use winit::event::WindowEvent;
 use winit::event_loop::ActiveEventLoop;
 use winit::window::{Fullscreen, Window};
 
 use super::gpu::Gpu;
+use super::layer::{Beside, Canvas, Overlay};
 use super::offscreen::{self, Readback, Target};
-use super::overlay::{Overlay, OverlayContent};
+use super::overlay::OverlayContent;
 use super::renderer::{Pipelines, Renderer};
 use super::scene::{Scene, window_size};
 use super::{Remote, Wake, WindowOptions};
@@ -27,6 +30,9 @@ pub(crate) struct Screen {
     /// For snapshots; made when the first is asked for.
     snapshot_pipelines: Option<Pipelines>,
     overlay: Overlay,
+    /// What a person does, for the panel.
+    input: egui_winit::State,
+    opened: Instant,
     size: (u32, u32),
     pub(crate) window: Arc<Window>,
 }
@@ -79,6 +85,9 @@ impl Screen {
         let pipelines = renderer.pipelines(&gpu.device, configuration.format);
         let overlay = Overlay::new(&gpu.device, configuration.format);
         gpu.check()?;
+        let context = overlay.context().clone();
+        let viewport = egui::ViewportId::ROOT;
+        let input = egui_winit::State::new(context, viewport, &window, None, None, None);
         Ok(Self {
             surface,
             configuration,
@@ -88,6 +97,8 @@ impl Screen {
             pipelines,
             snapshot_pipelines: None,
             overlay,
+            input,
+            opened: Instant::now(),
             size: size.into(),
             window,
         })
@@ -130,11 +141,52 @@ impl Screen {
         scene: &Scene,
         overlay: Option<&OverlayContent>,
     ) -> Result<Drawn> {
-        self.draw_over(scene, |overlay_painter, device, queue, encoder, size, scale| {
+        self.input.egui_input_mut().events.clear();
+        self.draw_over(scene, |painter, canvas, _| {
             let Some(content) = overlay else { return false };
-            overlay_painter.prepare(device, queue, encoder, size, scale, content);
+            painter.prepare(canvas, content);
             true
         })
+    }
+
+    /// Draws the frame that was uploaded last left of a panel that `panel` lays out.
+    ///
+    /// # Errors
+    /// Where the graphics device failed.
+    pub(crate) fn draw_beside(
+        &mut self,
+        scene: &Scene,
+        overlay: Option<&OverlayContent>,
+        panel: &mut dyn FnMut(&egui::Context) -> f32,
+    ) -> Result<(Drawn, Beside)> {
+        let mut input = self.input.egui_input_mut().take();
+        input.time = Some(self.opened.elapsed().as_secs_f64());
+        let (mut beside, mut input) = (Beside::default(), Some(input));
+        let drawn = self.draw_over(scene, |painter, canvas, scene| {
+            let input = input.take().unwrap_or_default();
+            beside = painter.prepare_beside(canvas, input, overlay, panel);
+            scene.taken = beside.taken;
+            true
+        })?;
+        let platform = std::mem::take(&mut beside.platform);
+        self.input.handle_platform_output(&self.window, platform);
+        Ok((drawn, beside))
+    }
+
+    /// Hands a panel what a person does; whether something is to be drawn.
+    pub(crate) fn feed_panel(&mut self, event: &WindowEvent) -> bool {
+        self.input.on_window_event(&self.window, event).repaint
+    }
+
+    /// The panel is closed: the mouse looks as it always does.
+    pub(crate) fn leave_panel(&mut self) {
+        self.input.handle_platform_output(&self.window, Default::default());
+    }
+
+    /// Whether somebody writes into a field, and whether anything has the keyboard.
+    pub(crate) fn panel_focus(&self) -> (bool, bool) {
+        let context = self.overlay.context();
+        (context.text_edit_focused(), context.egui_wants_keyboard_input())
     }
 
     /// Draws nothing but what `paint` paints.
@@ -146,8 +198,8 @@ impl Screen {
         scene: &Scene,
         paint: &mut dyn FnMut(&egui::Painter),
     ) -> Result<Drawn> {
-        self.draw_over(scene, |overlay, device, queue, encoder, size, scale| {
-            overlay.prepare_painted(device, queue, encoder, size, scale, paint);
+        self.draw_over(scene, |overlay, canvas, _| {
+            overlay.prepare_painted(canvas, paint);
             true
         })
     }
@@ -157,14 +209,7 @@ impl Screen {
     fn draw_over(
         &mut self,
         scene: &Scene,
-        prepare: impl FnOnce(
-            &mut Overlay,
-            &wgpu::Device,
-            &wgpu::Queue,
-            &mut wgpu::CommandEncoder,
-            (u32, u32),
-            f32,
-        ) -> bool,
+        prepare: impl FnOnce(&mut Overlay, &mut Canvas<'_>, &mut Scene) -> bool,
     ) -> Result<Drawn> {
         let size = self.size();
         if size.0 == 0 || size.1 == 0 {
@@ -181,9 +226,11 @@ impl Screen {
         let Gpu { device, queue, .. } = &self.gpu;
         let mut encoder = device.create_command_encoder(&Default::default());
         let scale = self.window.scale_factor() as f32;
-        let overlaid = prepare(&mut self.overlay, device, queue, &mut encoder, size, scale);
+        let mut scene = *scene;
+        let mut canvas = Canvas { device, queue, encoder: &mut encoder, size, scale };
+        let overlaid = prepare(&mut self.overlay, &mut canvas, &mut scene);
         let view = texture.texture.create_view(&Default::default());
-        let pass = self.renderer.draw(queue, &mut encoder, &self.pipelines, scene, &view, size);
+        let pass = self.renderer.draw(queue, &mut encoder, &self.pipelines, &scene, &view, size);
         if overlaid {
             self.overlay.paint(&mut pass.forget_lifetime());
         } else {
@@ -236,6 +283,7 @@ impl Screen {
     pub(crate) fn picture(&mut self, scene: &Scene) -> Result<(Readback, wgpu::Device)> {
         let Gpu { device, queue, .. } = &self.gpu;
         let picture = self.renderer.frame_size().context("there is no picture yet")?;
+        let scene = &Scene { taken: 0, ..*scene };
         let size = scene.view.natural_size(picture);
         let target = Target::new(device, size)?;
         let pipelines = self

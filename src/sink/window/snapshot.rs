@@ -42,6 +42,11 @@ pub(crate) fn cloud_path(folder: &Path, now: SystemTime, sequence: u64) -> PathB
     folder.join(format!("stereod-{}-{sequence:06}.ply", stamp(now)))
 }
 
+/// Name for a configuration file with the settings of this moment.
+pub(crate) fn settings_path(folder: &Path, now: SystemTime) -> PathBuf {
+    folder.join(format!("stereod-settings-{}.toml", stamp(now)))
+}
+
 /// Writes both files: the disparity of a run with candidates in `range`, and the view.
 ///
 /// # Errors

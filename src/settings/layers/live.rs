@@ -1,0 +1,190 @@
+//! Settings that change while they are in effect.
+
+use std::collections::BTreeSet;
+
+use toml::Value;
+
+use super::{Error, Layers, Loaded, Origin, dotted};
+
+impl Loaded {
+    /// The value of a key as it was laid: `auto` where that was not said otherwise.
+    ///
+    /// # Panics
+    /// Where there is no such key.
+    pub fn laid(&self, section: &str, key: &str) -> &Value {
+        self.layers.value(section, key)
+    }
+
+    /// The same with other values for some keys, written as on the command line, and checked like
+    /// every layer.
+    ///
+    /// # Errors
+    /// As of [`Layers::finish`].
+    pub fn with_texts<'a>(
+        &self,
+        changes: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
+    ) -> Result<Loaded, Error> {
+        let mut layers = self.layers.clone();
+        for (section, key, text) in changes {
+            let value = self.layers.schema.value_of_text(section, key, text);
+            // What stays as it is keeps its origin.
+            if !value.is_ok_and(|value| same(&value, self.laid(section, key))) {
+                layers.put_text(section, key, text, Origin::Window);
+            }
+        }
+        layers.finish()
+    }
+
+    /// The same with these keys as `other` has them, with their origin.
+    ///
+    /// # Errors
+    /// As of [`Layers::finish`].
+    pub fn with_those_of<'a>(
+        &self,
+        other: &Loaded,
+        keys: impl IntoIterator<Item = &'a (String, String)>,
+    ) -> Result<Loaded, Error> {
+        let mut layers = self.layers.clone();
+        for (section, key) in keys {
+            let value = other.laid(section, key).clone();
+            layers.put(section, key, value, other.layers.origin(section, key));
+        }
+        layers.finish()
+    }
+
+    /// The section and key of every value that was laid differently.
+    pub fn differences(&self, other: &Loaded) -> Vec<(String, String)> {
+        let all = self.layers.schema.all();
+        let differing = all.filter(|(s, k)| !same(self.laid(s, k), other.laid(s, k)));
+        differing.map(|(section, key)| (section.to_owned(), key.to_owned())).collect()
+    }
+
+    /// A configuration file that gives these settings where the environment and the flags are the
+    /// same: what the file in effect says, and of the `tuned` sections all that is not the default.
+    pub fn to_file(&self, tuned: &[&str]) -> String {
+        let defaults = self.layers.schema.defaults();
+        let wanted: BTreeSet<String> = self
+            .layers
+            .schema
+            .all()
+            .filter(|(section, key)| !same(self.laid(section, key), &defaults[*section][*key]))
+            .filter(|(section, key)| {
+                let origin = self.layers.origin(section, key);
+                tuned.contains(section) || matches!(origin, Origin::File { .. })
+            })
+            .map(|(section, key)| dotted(section, key))
+            .collect();
+        let mut text = String::new();
+        let mut section = "";
+        let mut begun = "";
+        for line in crate::settings::DEFAULT_TOML.lines() {
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                section = name;
+            }
+            let key = line.split_once(" = ").map(|(key, _)| key).filter(|k| !k.starts_with('#'));
+            let Some(key) = key.filter(|key| wanted.contains(&dotted(section, key))) else {
+                continue;
+            };
+            if begun != section {
+                text += &format!("\n[{section}]\n");
+                begun = section;
+            }
+            text += &format!("{key} = {}\n", self.laid(section, key));
+        }
+        text
+    }
+}
+
+impl Layers {
+    fn value(&self, section: &str, key: &str) -> &Value {
+        &self.table[section][key]
+    }
+
+    fn origin(&self, section: &str, key: &str) -> Origin {
+        self.origins.get(&dotted(section, key)).cloned().unwrap_or_default()
+    }
+}
+
+/// Whether two values mean the same: a whole number may be written where one with a fraction may.
+fn same(a: &Value, b: &Value) -> bool {
+    let number = |value: &Value| value.as_float().or(value.as_integer().map(|n| n as f64));
+    a == b || number(a).is_some_and(|a| number(b) == Some(a))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::settings::OrAuto;
+
+    fn loaded(text: &str) -> Loaded {
+        let mut layers = Layers::new();
+        layers.file_text(Path::new("rig.toml"), text);
+        layers.finish().unwrap()
+    }
+
+    #[test]
+    fn auto_follows_a_cost_that_is_changed_later() {
+        let before = loaded("[matching]\np2 = 90\n");
+        let after = before.with_texts([("matching", "cost", "ad")]).unwrap();
+        assert_eq!((before.params.p1, before.params.p2), (30, 90));
+        assert_eq!((after.params.p1, after.params.p2), (12, 90));
+        assert_eq!(after.origin("matching", "cost").to_string(), "the window");
+        assert_eq!(after.origin("matching", "p1").to_string(), "default for ad");
+        assert_eq!(after.laid("matching", "p1"), &Value::from("auto"));
+        let back = after.with_texts([("matching", "p2", "auto")]).unwrap();
+        assert_eq!(back.settings.matching.p2, OrAuto::Value(80));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_as_at_the_start() {
+        let before = loaded("");
+        let error = before.with_texts([("matching", "p1", "300")]).unwrap_err().to_string();
+        assert!(error.contains("wrong value 300 for `p1` in [matching]: expected `auto` or"));
+        let error = before.with_texts([("matching", "p1", "200")]).unwrap_err().to_string();
+        assert!(error.contains("matching.p1: the window"), "{error}");
+    }
+
+    #[test]
+    fn differences_are_those_of_meaning() {
+        let before = loaded("[demo]\nrate = 30\n[matching]\np1 = 9\n");
+        let after = loaded("[matching]\np1 = 10\n[log]\nfilter = 'warn'\n");
+        let keys = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(s, k)| ((*s).to_owned(), (*k).to_owned())).collect()
+        };
+        assert_eq!(before.differences(&after), keys(&[("log", "filter"), ("matching", "p1")]));
+        let merged = before.with_those_of(&after, &keys(&[("matching", "p1")])).unwrap();
+        assert_eq!((merged.params.p1, &*merged.settings.log.filter), (10, "info"));
+        assert_eq!(merged.origin("matching", "p1").to_string(), "rig.toml:2");
+    }
+
+    #[test]
+    fn the_written_file_gives_the_same_settings() {
+        let mut layers = Layers::new();
+        let file = "[source]\nleft = 'l \"1\".mkv'\nright = 'r.mkv'\n[matching]\np1 = 9\n";
+        layers.file_text(Path::new("rig.toml"), file);
+        layers.assignment("matching.paths=4");
+        layers.assignment("output.record=not-again.mkv");
+        let before = layers.finish().unwrap();
+        let tuned = before
+            .with_texts([
+                ("matching", "p1", "auto"),
+                ("matching", "speckle_range", "3.5"),
+                ("matching", "left_right", "off"),
+                ("colour", "map", "grey"),
+            ])
+            .unwrap();
+        let text = tuned.to_file(&["matching", "colour"]);
+        assert_eq!(
+            text,
+            "\n[source]\nleft = 'l \"1\".mkv'\nright = \"r.mkv\"\n\n[matching]\npaths = 4\n\
+             left_right = \"off\"\nspeckle_range = 3.5\n\n[colour]\nmap = \"grey\"\n"
+        );
+        let again = loaded(&text);
+        assert_eq!(again.settings.matching, tuned.settings.matching);
+        assert_eq!(again.settings.colour, tuned.settings.colour);
+        assert_eq!(again.settings.source, tuned.settings.source);
+        assert_eq!(again.settings.output, Default::default());
+    }
+}

@@ -1,0 +1,93 @@
+//! What the overlay says.
+
+use std::time::{Duration, Instant};
+
+use super::super::histogram::Histogram;
+use super::super::overlay::{Hover, Legend, OverlayContent};
+use super::super::rows::Rows;
+use super::super::scene::{Content, Pane, View, panes};
+use super::{App, size};
+
+/// Numbers that change faster than this cannot be read.
+const READABLE: Duration = Duration::from_millis(250);
+
+impl App {
+    /// What the overlay says now.
+    pub(super) fn content(&mut self, now: Instant) -> OverlayContent {
+        if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
+            self.notice = None;
+        }
+        if self.figures.is_none_or(|(since, ..)| now.duration_since(since) >= READABLE) {
+            self.figures = Some((now, self.remote.mailbox.rates(now), self.age));
+        }
+        let (rates, on_screen) =
+            self.figures.map(|(_, rates, age)| (rates, age)).unwrap_or_default();
+        let scene = self.scene();
+        let legend = Legend { colour_map: scene.colour_map, limits: scene.limits };
+        let message = |error| {
+            let notice = self.notice.as_ref().filter(|notice| notice.error == error);
+            notice.map(|notice| notice.text.clone())
+        };
+        OverlayContent {
+            rates,
+            on_screen,
+            picture: self.frame.as_ref().map(|frame| size(frame)),
+            engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
+            counts: self.stats.as_ref().map(|stats| stats.counts),
+            alignment: self.stats.as_ref().and_then(|stats| stats.alignment.clone()),
+            legend: self.view.has_disparity().then_some(legend),
+            hover: self.hover(),
+            rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
+            histograms: self.histograms.then(|| {
+                let recent = self.remote.mailbox.recent(now);
+                let latency = Histogram::of_latency(recent.iter().map(|&(latency, _)| latency));
+                [latency, Histogram::of_skew(recent.iter().map(|&(_, skew)| skew))]
+            }),
+            banners: self.stats.as_ref().map(|stats| stats.banners.clone()).unwrap_or_default(),
+            paused: self.control.pause.is_set(),
+            ended: self.ended,
+            error: self.failure.clone().or_else(|| message(true)),
+            notice: message(false),
+            help: self.help,
+        }
+    }
+
+    /// The pixel under the mouse.
+    fn hover(&self) -> Option<Hover> {
+        let frame = self.frame.as_ref()?;
+        let picture = size(frame);
+        let room = self.scene().room(self.screen.as_ref()?.size());
+        let panes = panes(self.view, picture, room);
+        let cursor = self.cursor?;
+        let (under, pixel) =
+            panes.iter().find_map(|pane| Some((pane, pane.pixel_at(cursor, picture)?)))?;
+        let disparity = frame.disparity.at(pixel.0 as usize, pixel.1 as usize);
+        // The mouse marks its own pane; a cross marks the same pixel in the other one, and in the other
+        // eye the one that it was matched with.
+        let marks = panes.iter().filter(|pane| pane.content != under.content).filter_map(|pane| {
+            if pane.content != Content::Right && under.content != Content::Right {
+                return Some(pane.centre_of(pixel, picture));
+            }
+            let (x, y) = pane.centre_of(pixel, picture);
+            let per_pixel = f64::from(pane.width) / f64::from(picture.0);
+            let matched = x - f64::from(disparity?) * per_pixel;
+            let inside = matched >= f64::from(pane.x) && under.content == Content::Left;
+            inside.then_some((matched, y))
+        });
+        let marks = marks.collect();
+        // The disparity is that of the left picture.
+        let disparity = disparity.filter(|_| under.content != Content::Right);
+        let depth = disparity.and_then(|d| frame.geometry?.depth_m(f64::from(d)));
+        Some(Hover { pixel, disparity, depth, marks })
+    }
+
+    /// The lines along the rows of both pictures.
+    fn rows(&self) -> Option<Rows> {
+        let picture = size(self.frame.as_ref()?);
+        let panes = panes(self.view, picture, self.scene().room(self.screen.as_ref()?.size()));
+        let cursor = self.cursor;
+        let under = |pane: &Pane| pane.pixel_at(cursor?, picture);
+        let mouse = panes.iter().find_map(under).map(|(_, row)| row);
+        Some(Rows { panes, picture, mouse })
+    }
+}

@@ -1,0 +1,81 @@
+//! What the keys mean.
+
+use winit::keyboard::{Key, ModifiersState, NamedKey};
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Pause,
+    NextColours,
+    NextView,
+    Snapshot,
+    PointCloud,
+    BothEyes,
+    Histograms,
+    Tune,
+    WriteSettings,
+    FullScreen,
+    Overlay,
+    Help,
+    Quit,
+}
+
+impl Action {
+    /// What a key asks for, if anything.
+    pub(super) fn of(key: &Key, modifiers: ModifiersState) -> Option<Self> {
+        // Shift only makes capitals and the question mark; the others belong to the desktop.
+        if !(modifiers - ModifiersState::SHIFT).is_empty() {
+            return None;
+        }
+        match key {
+            Key::Named(NamedKey::Space) => Some(Action::Pause),
+            Key::Named(NamedKey::Escape) => Some(Action::Quit),
+            Key::Character(character) => match character.to_lowercase().as_str() {
+                " " => Some(Action::Pause),
+                "c" => Some(Action::NextColours),
+                "l" => Some(Action::NextView),
+                "s" => Some(Action::Snapshot),
+                "p" => Some(Action::PointCloud),
+                "e" => Some(Action::BothEyes),
+                "g" => Some(Action::Histograms),
+                "t" => Some(Action::Tune),
+                "w" => Some(Action::WriteSettings),
+                "f" => Some(Action::FullScreen),
+                "o" => Some(Action::Overlay),
+                "h" | "?" => Some(Action::Help),
+                "q" => Some(Action::Quit),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_mean_what_the_help_says() {
+        let plain = ModifiersState::empty();
+        let of = |text: &str| Action::of(&Key::Character(text.into()), plain);
+        assert_eq!(Action::of(&Key::Named(NamedKey::Space), plain), Some(Action::Pause));
+        assert_eq!(Action::of(&Key::Named(NamedKey::Escape), plain), Some(Action::Quit));
+        assert_eq!(of("c"), Some(Action::NextColours));
+        assert_eq!(of("L"), Some(Action::NextView));
+        assert_eq!(of("s"), Some(Action::Snapshot));
+        assert_eq!(of("p"), Some(Action::PointCloud));
+        assert_eq!(of("e"), Some(Action::BothEyes));
+        assert_eq!(of("g"), Some(Action::Histograms));
+        assert_eq!(of("t"), Some(Action::Tune));
+        assert_eq!(of("w"), Some(Action::WriteSettings));
+        assert_eq!(of("f"), Some(Action::FullScreen));
+        assert_eq!(of("o"), Some(Action::Overlay));
+        assert_eq!(of("?"), Some(Action::Help));
+        assert_eq!(of("q"), Some(Action::Quit));
+        assert_eq!(of("x"), None);
+        let shifted = Action::of(&Key::Character("Q".into()), ModifiersState::SHIFT);
+        assert_eq!(shifted, Some(Action::Quit));
+        assert_eq!(Action::of(&Key::Character("f".into()), ModifiersState::ALT), None);
+    }
+}

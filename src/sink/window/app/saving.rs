@@ -1,0 +1,75 @@
+//! Files that a person asks for with a key.
+
+use std::time::SystemTime;
+
+use anyhow::Result;
+
+use super::super::Wake;
+use super::super::snapshot::{self, SnapshotPaths};
+use super::App;
+use crate::sink::cloud;
+
+impl App {
+    /// Draws the picture at once; a thread waits for it and writes the files.
+    pub(super) fn snapshot(&mut self) {
+        let scene = self.scene();
+        let (Some(screen), Some(frame)) = (&mut self.screen, &self.frame) else {
+            self.notify(Err("there is no picture yet".into()));
+            return;
+        };
+        let (readback, device) = match screen.picture(&scene) {
+            Ok(picture) => picture,
+            Err(error) => return self.notify(Err(format!("no snapshot: {error:#}"))),
+        };
+        let folder = &self.options.snapshot_dir;
+        let paths = SnapshotPaths::new(folder, SystemTime::now(), frame.pair.sequence);
+        let frame = frame.clone();
+        let range = frame.disparity.candidates().unwrap_or(self.options.disparities);
+        self.save("snapshot", move || {
+            let view = readback.wait(&device)?;
+            snapshot::write(&paths, &frame.disparity, range, &view)?;
+            Ok(format!("saved {paths}"))
+        });
+    }
+
+    /// Writes the frame on the screen as points in space.
+    pub(super) fn point_cloud(&mut self) {
+        let Some(frame) = &self.frame else {
+            return self.notify(Err("there is no picture yet".into()));
+        };
+        let Some(geometry) = frame.geometry else {
+            let cure = "start with --calibration, or with --focal and --baseline";
+            return self.notify(Err(format!("no point cloud without a calibration: {cure}")));
+        };
+        let folder = &self.options.snapshot_dir;
+        let path = snapshot::cloud_path(folder, SystemTime::now(), frame.pair.sequence);
+        let frame = frame.clone();
+        self.save("point cloud", move || {
+            let colours = cloud::grey(&frame.pair.left);
+            let points = cloud::write_cloud(&path, &frame.disparity, &geometry, colours)?;
+            Ok(format!("saved {} ({points} points)", path.display()))
+        });
+    }
+
+    /// Writes files on a thread of its own, which says at the end what it has saved.
+    fn save(
+        &mut self,
+        what: &'static str,
+        write: impl FnOnce() -> Result<String> + Send + 'static,
+    ) {
+        let remote = self.remote.clone();
+        let write = move || {
+            let saved = write().map_err(|error| format!("no {what}: {error:#}"));
+            match &saved {
+                Ok(text) => tracing::info!("{text}"),
+                Err(text) => tracing::error!("{text}"),
+            }
+            remote.wake(Wake::Saved(saved));
+        };
+        match std::thread::Builder::new().name("snapshot".into()).spawn(write) {
+            Ok(writer) => self.writers.push(writer),
+            Err(error) => self.notify(Err(format!("no {what}: {error}"))),
+        }
+        self.writers.retain(|writer| !writer.is_finished());
+    }
+}

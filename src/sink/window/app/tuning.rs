@@ -1,0 +1,137 @@
+//! The panel with the knobs, and what it asks for.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use winit::keyboard::{Key, NamedKey};
+
+use super::super::overlay::OverlayContent;
+use super::super::panel::Clicks;
+use super::super::scene::Scene;
+use super::super::screen::Drawn;
+use super::super::snapshot;
+use super::super::tuning::{Ask, Tuned};
+use super::App;
+use crate::sink::colour::ColourScale;
+use crate::sink::colouring::Colouring;
+
+impl App {
+    /// Opens or closes the panel.
+    pub(super) fn toggle_panel(&mut self) {
+        if self.panel.is_empty() {
+            return self.notify(Err("there is nothing to tune here".into()));
+        }
+        match self.panel.open {
+            true => self.close_panel(),
+            false => self.panel.open = true,
+        }
+    }
+
+    fn close_panel(&mut self) {
+        self.panel.open = false;
+        if let Some(screen) = &mut self.screen {
+            screen.leave_panel();
+        }
+    }
+
+    /// Whether a key is for the panel alone: somebody writes into a field, or works with the keyboard
+    /// what is selected. Escape closes the panel.
+    pub(super) fn panel_takes(&mut self, key: &Key) -> bool {
+        let Some(screen) = &self.screen else { return false };
+        let (writes, focused) = screen.panel_focus();
+        let space = Key::Character(" ".into());
+        match key {
+            _ if writes => true,
+            Key::Named(NamedKey::Escape) => {
+                self.close_panel();
+                self.request_redraw();
+                true
+            }
+            Key::Named(NamedKey::Space) => focused,
+            key => focused && *key == space,
+        }
+    }
+
+    /// Draws with the panel, and does what was clicked there. Also says when the panel is to be drawn
+    /// again.
+    pub(super) fn draw_with_panel(
+        &mut self,
+        scene: &Scene,
+        content: Option<&OverlayContent>,
+    ) -> Result<(Drawn, Option<Duration>)> {
+        let Some(screen) = &mut self.screen else { return Ok((Drawn::Hidden, None)) };
+        let live = match self.ended || self.failure.is_some() {
+            true => Err("the stream has ended: nothing can be tried any more"),
+            false if self.control.pause.is_set() => Ok("paused: seen from the next pair on"),
+            false => Ok(""),
+        };
+        let mut clicks = Clicks::default();
+        let panel = &mut self.panel;
+        let (drawn, beside) = screen.draw_beside(scene, content, &mut |context| {
+            let (done, edge) = panel.show(context, live);
+            clicks = clicks.or(done);
+            edge
+        })?;
+        self.taken = beside.taken;
+        if clicks.turned() {
+            self.ask_for_values();
+        }
+        if clicks.reset() {
+            self.ask(Ask::Reset);
+        }
+        if clicks.write() {
+            self.write_settings();
+        }
+        if clicks.close() {
+            self.close_panel();
+        }
+        let done = clicks != Clicks::default();
+        Ok((drawn, if done { Some(Duration::ZERO) } else { beside.again_in }))
+    }
+
+    /// The next colours, of the window and of whatever else shows colours.
+    pub(super) fn next_colours(&mut self) {
+        self.colouring.map = self.colouring.map.next();
+        if self.panel.turn(("colour", "map"), self.colouring.map.name()) {
+            self.ask_for_values();
+        }
+    }
+
+    /// Has the values in effect written down.
+    pub(super) fn write_settings(&mut self) {
+        if self.panel.is_empty() {
+            return self.notify(Err("there are no settings to write here".into()));
+        }
+        let path = self.options.settings_file.clone().unwrap_or_else(|| {
+            snapshot::settings_path(&self.options.snapshot_dir, SystemTime::now())
+        });
+        self.ask(Ask::Write(path));
+    }
+
+    fn ask_for_values(&mut self) {
+        let ask = self.panel.ask();
+        self.ask(ask);
+    }
+
+    fn ask(&self, ask: Ask) {
+        if let Some(tuning) = &self.options.tuning {
+            (tuning.ask)(ask);
+        }
+    }
+
+    /// Takes note of what has changed.
+    pub(super) fn tuned(&mut self, tuned: Tuned) {
+        let Colouring { map, span } = tuned.colouring;
+        if self.colouring.span != span {
+            let newest = self.frame.as_ref().and_then(|frame| frame.disparity.candidates());
+            let range = newest.unwrap_or(self.options.disparities);
+            self.scale = ColourScale::new(span, range);
+            self.colouring.span = span;
+        }
+        let overtaken = tuned.number.is_some_and(|number| self.panel.is_overtaken(number));
+        if !overtaken {
+            self.colouring.map = map;
+        }
+        self.panel.tuned(tuned);
+    }
+}

@@ -1,0 +1,138 @@
+//! What egui lays out over the picture, on its way to the device.
+
+use std::time::Duration;
+
+use egui::epaint::ClippedPrimitive;
+use egui::{Painter, Pos2, Rect, pos2, vec2};
+use egui_wgpu::ScreenDescriptor;
+
+use super::overlay::{OverlayContent, paint};
+
+/// What is drawn on.
+pub(crate) struct Canvas<'a> {
+    /// The device.
+    pub(crate) device: &'a wgpu::Device,
+    /// Its queue.
+    pub(crate) queue: &'a wgpu::Queue,
+    /// What goes to the device next.
+    pub(crate) encoder: &'a mut wgpu::CommandEncoder,
+    /// Width and height in pixels.
+    pub(crate) size: (u32, u32),
+    /// Pixels a point.
+    pub(crate) scale: f32,
+}
+
+/// What came of laying out a panel.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// Pixels at the right edge that it takes.
+    pub(crate) taken: u32,
+    /// When it wants to be laid out again.
+    pub(crate) again_in: Option<Duration>,
+    /// What it asks of the desktop.
+    pub(crate) platform: egui::PlatformOutput,
+}
+
+/// Lays the overlay out and paints it.
+pub(crate) struct Overlay {
+    context: egui::Context,
+    painter: egui_wgpu::Renderer,
+    prepared: Option<(Vec<ClippedPrimitive>, ScreenDescriptor)>,
+}
+
+impl Overlay {
+    /// An overlay for targets of this format.
+    pub(crate) fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Self {
+        // No dithering: the same picture everywhere.
+        let options = egui_wgpu::RendererOptions { dithering: false, ..Default::default() };
+        let context = egui::Context::default();
+        context.set_theme(egui::Theme::Dark);
+        Self { context, painter: egui_wgpu::Renderer::new(device, format, options), prepared: None }
+    }
+
+    /// Lays the overlay out and brings it to the device.
+    pub(crate) fn prepare(&mut self, canvas: &mut Canvas<'_>, content: &OverlayContent) {
+        let scale = canvas.scale;
+        self.prepare_painted(canvas, &mut |painter| paint(painter, content, scale));
+    }
+
+    /// The same for what `paint` paints.
+    pub(crate) fn prepare_painted(
+        &mut self,
+        canvas: &mut Canvas<'_>,
+        paint: &mut dyn FnMut(&Painter),
+    ) {
+        self.prepare_with(canvas, egui::RawInput::default(), &mut |context| {
+            paint(&context.layer_painter(egui::LayerId::background()));
+        });
+    }
+
+    /// The overlay beside a panel at the right edge that `panel` lays out first, and that takes what
+    /// was typed and clicked; it says at how many points from the left it begins.
+    pub(crate) fn prepare_beside(
+        &mut self,
+        canvas: &mut Canvas<'_>,
+        input: egui::RawInput,
+        content: Option<&OverlayContent>,
+        panel: &mut dyn FnMut(&egui::Context) -> f32,
+    ) -> Beside {
+        let scale = canvas.scale;
+        let mut beside = Beside::default();
+        let output = self.prepare_with(canvas, input, &mut |context| {
+            let edge = panel(context);
+            let whole = context.content_rect();
+            beside.taken = ((whole.max.x - edge) * scale).round().max(0.0) as u32;
+            if let Some(content) = content {
+                let painter = context.layer_painter(egui::LayerId::background());
+                let free = Rect::from_min_max(whole.min, pos2(edge, whole.max.y));
+                paint(&painter.with_clip_rect(free), content, scale);
+            }
+        });
+        beside.again_in = output.viewport_output.values().map(|view| view.repaint_delay).min();
+        beside.platform = output.platform_output;
+        beside
+    }
+
+    fn prepare_with(
+        &mut self,
+        canvas: &mut Canvas<'_>,
+        mut input: egui::RawInput,
+        ui: &mut dyn FnMut(&egui::Context),
+    ) -> egui::FullOutput {
+        let Canvas { device, queue, encoder, size, scale } = canvas;
+        let screen = ScreenDescriptor { size_in_pixels: (*size).into(), pixels_per_point: *scale };
+        let points = vec2(size.0 as f32, size.1 as f32) / *scale;
+        input.screen_rect = Some(Rect::from_min_size(Pos2::ZERO, points));
+        input.max_texture_side = Some(device.limits().max_texture_dimension_2d as usize);
+        let viewport = input.viewports.entry(input.viewport_id).or_default();
+        viewport.native_pixels_per_point = Some(*scale);
+        let mut output = self.context.run_pass(input, |context| ui(context));
+        let mut textures = std::mem::take(&mut output.textures_delta);
+        for (id, changes) in textures.set.drain() {
+            for change in changes {
+                self.painter.update_texture(device, queue, id, &change);
+            }
+        }
+        for id in textures.free.drain() {
+            self.painter.free_texture(&id);
+        }
+        let shapes = std::mem::take(&mut output.shapes);
+        let primitives = self.context.tessellate(shapes, output.pixels_per_point);
+        // The command buffers are those of paint callbacks, and there are none.
+        self.painter.update_buffers(device, queue, encoder, &primitives, &screen);
+        self.prepared = Some((primitives, screen));
+        output
+    }
+
+    /// What lays out, for whoever brings it input.
+    pub(crate) fn context(&self) -> &egui::Context {
+        &self.context
+    }
+
+    /// Paints what was prepared last.
+    pub(crate) fn paint(&mut self, pass: &mut wgpu::RenderPass<'static>) {
+        if let Some((primitives, screen)) = &self.prepared {
+            self.painter.render(pass, primitives, screen);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The panel with the knobs, at the right edge of the window.
+
+use egui::{
+    Color32, ComboBox, Context, Panel as SidePanel, RichText, ScrollArea, Slider, Ui, vec2,
+};
+
+use super::overlay::{ALARM, BRIGHT};
+use super::tuning::{Ask, Knob, KnobKind, Tuned, Wish};
+
+/// Width in points; small windows give at most half of theirs.
+const WIDTH: f32 = 304.0;
+
+/// Width of the names of knobs, in points.
+const LABEL: f32 = 96.0;
+
+/// What a person has turned, and what has become of it.
+#[derive(Default)]
+pub(crate) struct Panel {
+    pub(crate) open: bool,
+    knobs: Vec<Knob>,
+    /// Number of the last request, and of the last that was answered.
+    sent: u64,
+    answered: u64,
+    problem: Option<String>,
+}
+
+/// What was clicked or turned in the panel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clicks {
+    turned: bool,
+    reset: bool,
+    write: bool,
+    close: bool,
+}
+
+impl Panel {
+    pub(crate) fn new(knobs: Vec<Knob>) -> Self {
+        Self { knobs, ..Self::default() }
+    }
+
+    /// Whether there is anything to turn.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.knobs.is_empty()
+    }
+
+    /// Takes note of an answer.
+    pub(crate) fn tuned(&mut self, tuned: Tuned) {
+        // A reset makes what was asked for before void.
+        self.answered = self.answered.max(tuned.number.unwrap_or(self.sent));
+        if tuned.number.is_some_and(|number| self.is_overtaken(number)) {
+            // The person has gone on turning.
+            return;
+        }
+        // Values that could not be had stay, to be corrected.
+        if tuned.problem.is_none() {
+            self.knobs = tuned.knobs;
+        }
+        self.problem = tuned.problem;
+    }
+
+    /// Whether more was asked for after this request.
+    pub(crate) fn is_overtaken(&self, number: u64) -> bool {
+        number < self.sent
+    }
+
+    /// The request for what the knobs say.
+    pub(crate) fn ask(&mut self) -> Ask {
+        self.sent += 1;
+        let values = self.knobs.iter().filter(|knob| knob.locked.is_none());
+        let values = values.map(|knob| -> Wish { (knob.name.0, knob.name.1, knob.value.clone()) });
+        Ask::Values { number: self.sent, values: values.collect() }
+    }
+
+    /// Turns one knob; whether there is such a one, and it can be.
+    pub(crate) fn turn(&mut self, name: (&str, &str), value: &str) -> bool {
+        let knob = self.knobs.iter_mut().find(|knob| knob.name == name && knob.locked.is_none());
+        knob.map(|knob| knob.value = value.to_owned()).is_some()
+    }
+
+    /// Lays the panel out: what was done to it, and at how many points from the left it begins.
+    /// `live`: whether pairs still flow, and what is to be said of that.
+    pub(crate) fn show(&mut self, context: &Context, live: Result<&str, &str>) -> (Clicks, f32) {
+        let mut clicks = Clicks::default();
+        let mut edge = 0.0;
+        let width = WIDTH.min(context.content_rect().width() / 2.0);
+        context.root_ui(|ui| {
+            let panel = SidePanel::right("tuning").resizable(false).exact_size(width);
+            let shown = panel.show(ui, |ui| {
+                ui.visuals_mut().override_text_color = Some(BRIGHT);
+                ui.add_space(4.0);
+                ui.horizontal(|ui| {
+                    ui.heading("Tuning");
+                    ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                        clicks.close = ui.button("\u{00d7}").on_hover_text("Close (t)").clicked();
+                    });
+                });
+                self.buttons(ui, &mut clicks);
+                self.status(ui, live);
+                ui.separator();
+                ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+                    ui.add_enabled_ui(live.is_ok(), |ui| clicks.turned = self.all_knobs(ui));
+                });
+            });
+            edge = shown.response.rect.min.x;
+        });
+        (clicks, edge)
+    }
+
+    fn buttons(&self, ui: &mut Ui, clicks: &mut Clicks) {
+        ui.horizontal_wrapped(|ui| {
+            let reset = ui.button("Reset").on_hover_text("Back to what the configuration says");
+            clicks.reset = reset.clicked();
+            let write = ui.button("Write (w)").on_hover_text(
+                "Write a configuration file with these values, for stereod run --config FILE",
+            );
+            clicks.write = write.clicked();
+        });
+    }
+
+    fn status(&self, ui: &mut Ui, live: Result<&str, &str>) {
+        let small = |text: &str, colour| RichText::new(text).size(12.0).color(colour);
+        let quiet = Color32::from_gray(160);
+        match (&self.problem, live) {
+            (_, Err(why)) => ui.label(small(why, quiet)),
+            (Some(problem), _) => ui.label(small(problem, ALARM)),
+            (None, _) if self.answered < self.sent => ui.label(small("working ...", quiet)),
+            (None, Ok("")) => ui.label(small("in effect", quiet)),
+            (None, Ok(how)) => ui.label(small(how, quiet)),
+        };
+    }
+
+    fn all_knobs(&mut self, ui: &mut Ui) -> bool {
+        let mut turned = false;
+        let mut group = "";
+        // What a name, a number and a word leave, with the spaces between them.
+        ui.spacing_mut().slider_width = (ui.available_width() - LABEL - 108.0).max(30.0);
+        ui.spacing_mut().interact_size.x = 36.0;
+        for knob in &mut self.knobs {
+            if knob.group != group {
+                group = knob.group;
+                ui.add_space(6.0);
+                ui.label(RichText::new(group).strong());
+            }
+            turned |= one_knob(ui, knob);
+        }
+        turned
+    }
+}
+
+impl Clicks {
+    /// What was done in either of two passes.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            turned: self.turned | other.turned,
+            reset: self.reset | other.reset,
+            write: self.write | other.write,
+            close: self.close | other.close,
+        }
+    }
+
+    pub(crate) fn turned(self) -> bool {
+        self.turned
+    }
+
+    pub(crate) fn reset(self) -> bool {
+        self.reset
+    }
+
+    pub(crate) fn write(self) -> bool {
+        self.write
+    }
+
+    pub(crate) fn close(self) -> bool {
+        self.close
+    }
+}
+
+/// A line with a knob; whether it was turned.
+fn one_knob(ui: &mut Ui, knob: &mut Knob) -> bool {
+    let before = knob.value.clone();
+    ui.push_id(knob.name, |ui| {
+        ui.add_enabled_ui(knob.locked.is_none(), |ui| {
+            let line = ui.horizontal(|ui| {
+                let label = egui::Label::new(knob.label).truncate();
+                let cell = egui::Layout::left_to_right(egui::Align::Center);
+                let label = ui.allocate_ui_with_layout(vec2(LABEL, 18.0), cell, |ui| {
+                    ui.set_min_width(LABEL);
+                    ui.add(label)
+                });
+                widget(ui, knob);
+                label.inner
+            });
+            let hint = match &knob.locked {
+                Some(why) => format!("{}\n\nCannot change in this run: {why}.", knob.hint),
+                None => knob.hint.to_owned(),
+            };
+            line.inner.on_hover_text(&hint).on_disabled_hover_text(hint);
+        });
+    });
+    knob.value != before
+}
+
+fn widget(ui: &mut Ui, knob: &mut Knob) {
+    match knob.kind {
+        KnobKind::Switch => {
+            let mut on = knob.value == "true";
+            ui.checkbox(&mut on, "");
+            knob.value = on.to_string();
+        }
+        KnobKind::Choice(names) => {
+            let shown = match &knob.means {
+                Some(means) => format!("{} ({means})", knob.value),
+                None => knob.value.clone(),
+            };
+            ComboBox::from_id_salt("choice").selected_text(shown).width(110.0).show_ui(ui, |ui| {
+                for name in names {
+                    ui.selectable_value(&mut knob.value, (*name).to_owned(), *name);
+                }
+            });
+        }
+        KnobKind::Number { low, high, step, word } => {
+            let typed = knob.value.parse::<f64>().ok();
+            let meant = || knob.means.as_ref()?.parse().ok();
+            let mut number = typed.or_else(meant).unwrap_or(low);
+            let decimals = if step.fract() == 0.0 { 0 } else { 2 };
+            let slider = Slider::new(&mut number, low..=high)
+                .step_by(step)
+                .max_decimals(decimals)
+                .clamping(egui::SliderClamping::Never);
+            let is_word = typed.is_none();
+            let response = ui.scope(|ui| {
+                if is_word {
+                    ui.visuals_mut().override_text_color = Some(Color32::from_gray(130));
+                }
+                ui.add(slider)
+            });
+            if response.inner.changed() {
+                knob.value = number.to_string();
+            }
+            let Some(word) = word else { return };
+            if ui.selectable_label(is_word, word).clicked() {
+                knob.value = if is_word { number.to_string() } else { word.to_owned() };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! The panel as somebody works with it, without a screen.
+
+use egui::{Event, Modifiers, PointerButton, Pos2, RawInput, Rect, Shape, pos2};
+
+use super::*;
+use crate::sink::colouring::Colouring;
+
+fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {
+    Knob {
+        name: ("matching", key),
+        group: "Group",
+        label: key,
+        hint: "",
+        kind,
+        value: value.to_owned(),
+        means: (value == "auto").then(|| "30".to_owned()),
+        locked: None,
+    }
+}
+
+fn knobs() -> Vec<Knob> {
+    let number = |word| KnobKind::Number { low: 0.0, high: 100.0, step: 1.0, word };
+    vec![
+        knob("cost", "combined", KnobKind::Choice(&["combined", "census"])),
+        knob("p1", "auto", number(Some("auto"))),
+        knob("uniqueness", "8", number(None)),
+        knob("subpixel", "true", KnobKind::Switch),
+    ]
+}
+
+/// A panel on a made-up screen of 640x480 points, and who works with it.
+struct User {
+    context: Context,
+    panel: Panel,
+    time: f64,
+    texts: Vec<(String, Rect)>,
+}
+
+impl User {
+    fn new() -> Self {
+        let mut user = Self {
+            context: Context::default(),
+            panel: Panel::new(knobs()),
+            time: 0.0,
+            texts: Vec::new(),
+        };
+        // Sizes are known from the second pass on.
+        user.pass(vec![]);
+        user.pass(vec![]);
+        user
+    }
+
+    fn pass(&mut self, events: Vec<Event>) -> Clicks {
+        self.time += 0.1;
+        let input = RawInput {
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(640.0, 480.0))),
+            time: Some(self.time),
+            focused: true,
+            events,
+            ..Default::default()
+        };
+        let mut clicks = Clicks::default();
+        let mut output = self.context.run_pass(input, |context| {
+            let (done, edge) = self.panel.show(context, Ok(""));
+            assert!((330.0..=340.0).contains(&edge), "{edge}");
+            clicks = clicks.or(done);
+        });
+        // Nobody paints.
+        output.textures_delta.clear();
+        self.texts = output
+            .shapes
+            .iter()
+            .filter_map(|clipped| match &clipped.shape {
+                Shape::Text(text) => {
+                    Some((text.galley.text().to_owned(), text.visual_bounding_rect()))
+                }
+                _ => None,
+            })
+            .collect();
+        clicks
+    }
+
+    /// Where this is written.
+    fn place(&self, text: &str) -> Pos2 {
+        let found = self.texts.iter().find(|(written, _)| written == text);
+        found.unwrap_or_else(|| panic!("no {text:?} in {:?}", self.texts)).1.center()
+    }
+
+    fn button(&mut self, at: Pos2, pressed: bool) -> Clicks {
+        let (button, modifiers) = (PointerButton::Primary, Modifiers::NONE);
+        let moved = Event::PointerMoved(at);
+        let first = self.pass(vec![moved]);
+        let click = Event::PointerButton { pos: at, button, pressed, modifiers };
+        first.or(self.pass(vec![click]))
+    }
+
+    fn click(&mut self, at: Pos2) -> Clicks {
+        let pressed = self.button(at, true);
+        pressed.or(self.button(at, false)).or(self.pass(vec![]))
+    }
+
+    fn value(&self, key: &str) -> &str {
+        &self.panel.knobs.iter().find(|knob| knob.name.1 == key).unwrap().value
+    }
+}
+
+#[test]
+fn dragging_a_slider_turns_its_knob_and_is_asked_for() {
+    let mut user = User::new();
+    let number = user.place("8");
+    let on_rail = |offset| pos2(number.x - offset, number.y);
+    let clicks = user.button(on_rail(70.0), true);
+    assert!(clicks.turned() && !clicks.reset() && !clicks.write());
+    let first: f64 = user.value("uniqueness").parse().unwrap();
+    user.pass(vec![Event::PointerMoved(on_rail(45.0))]);
+    let second: f64 = user.value("uniqueness").parse().unwrap();
+    assert!(first > 10.0 && second > first + 10.0 && second.fract() == 0.0, "{first} {second}");
+    let Ask::Values { number, values } = user.panel.ask() else { panic!("values") };
+    assert_eq!((number, values.len()), (1, 4));
+    assert_eq!(values[2], ("matching", "uniqueness", second.to_string()));
+}
+
+#[test]
+fn auto_becomes_its_number_and_back() {
+    let mut user = User::new();
+    let auto = user.place("auto");
+    assert!(user.click(auto).turned());
+    assert_eq!(user.value("p1"), "30");
+    assert!(user.click(auto).turned());
+    assert_eq!(user.value("p1"), "auto");
+}
+
+#[test]
+fn choices_and_switches() {
+    let mut user = User::new();
+    user.click(user.place("combined"));
+    user.pass(vec![]);
+    let clicks = user.click(user.place("census"));
+    assert!(clicks.turned());
+    assert_eq!(user.value("cost"), "census");
+    let label = user.place("subpixel");
+    user.click(pos2(user.place("cost").x.max(336.0) + LABEL, label.y));
+    assert_eq!(user.value("subpixel"), "false");
+}
+
+#[test]
+fn buttons_say_what_they_are() {
+    let mut user = User::new();
+    assert!(user.click(user.place("Reset")).reset());
+    assert!(user.click(user.place("Write (w)")).write());
+    assert!(user.click(user.place("\u{00d7}")).close());
+    assert!(!user.click(user.place("Tuning")).or(user.pass(vec![])).turned());
+}
+
+#[test]
+fn a_late_answer_does_not_turn_knobs_back() {
+    let mut panel = Panel::new(knobs());
+    let answer = |number, value: &str, problem: Option<&str>| {
+        let mut knobs = knobs();
+        knobs[2].value = value.to_owned();
+        let problem = problem.map(str::to_owned);
+        Tuned { number, knobs, colouring: Colouring::default(), problem }
+    };
+    assert!(panel.turn(("matching", "uniqueness"), "20"));
+    panel.ask();
+    assert!(panel.turn(("matching", "uniqueness"), "30"));
+    panel.ask();
+    panel.tuned(answer(Some(1), "20", None));
+    assert_eq!(panel.knobs[2].value, "30");
+    assert!(panel.is_overtaken(1) && panel.answered < panel.sent);
+    // What cannot be had stays to be corrected, with the reason.
+    panel.tuned(answer(Some(2), "8", Some("too large")));
+    assert_eq!((&*panel.knobs[2].value, panel.problem.as_deref()), ("30", Some("too large")));
+    // Another configuration is another truth.
+    panel.tuned(answer(None, "9", None));
+    assert_eq!((&*panel.knobs[2].value, panel.problem.as_deref()), ("9", None));
+    assert!(!panel.turn(("matching", "nothing"), "1"));
+    panel.knobs[2].locked = Some("a recording".into());
+    assert!(!panel.turn(("matching", "uniqueness"), "1"));
+    let Ask::Values { values, .. } = panel.ask() else { panic!("values") };
+    assert_eq!(values.len(), 3, "what is locked is not asked for");
+}

@@ -1,0 +1,217 @@
+//! SIGHUP: the configuration is read again while pairs flow past.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::Child;
+
+use super::*;
+
+/// A live eye that shows the first picture of a video for ever.
+fn still(video: &str) -> String {
+    format!(
+        "filesrc location={video} ! matroskademux ! avdec_ffv1 ! imagefreeze is-live=true ! \
+         video/x-raw,framerate=25/1"
+    )
+}
+
+/// A run in the background that is told what to do by `rig.toml`.
+struct Daemon {
+    folder: std::sync::Arc<tempfile::TempDir>,
+    child: Option<Child>,
+    manager: UnixDatagram,
+}
+
+impl Daemon {
+    /// Starts it with these sections beside that of the source, and waits until it is ready.
+    fn start(sections: &str, arguments: &[&str]) -> Self {
+        let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
+        write_eyes(folder.path(), 1, 1);
+        let socket = folder.path().join("notify");
+        let manager = UnixDatagram::bind(&socket).unwrap();
+        manager.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        let mut daemon = Self { folder, child: None, manager };
+        daemon.configure(sections);
+        let arguments = [&["run", "--headless", "--config", "rig.toml", "--stats", "-"], arguments];
+        let child = stereod(daemon.folder.path(), &arguments.concat())
+            .env("NOTIFY_SOCKET", &socket)
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(daemon.path("log")).unwrap())
+            .spawn();
+        daemon.child = Some(child.unwrap());
+        daemon.listen_for("READY=1");
+        daemon
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn configure(&self, sections: &str) {
+        let [left, right] = ["l.mkv", "r.mkv"].map(still);
+        let text = format!("[source]\nleft = '{left}'\nright = '{right}'\n{sections}");
+        fs::write(self.path("rig.toml"), text).unwrap();
+    }
+
+    fn signal(&self, signal: i32) {
+        let child = self.child.as_ref().unwrap();
+        // SAFETY: the process is our child and not yet waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    }
+
+    /// What the service manager hears up to this.
+    fn listen_for(&self, what: &str) -> String {
+        let mut heard = String::new();
+        while !heard.lines().any(|line| line == what) {
+            heard += &self.hear();
+            heard += "\n";
+        }
+        heard
+    }
+
+    /// What the service manager hears next.
+    fn hear(&self) -> String {
+        let mut message = [0; 4096];
+        let length = self.manager.recv(&mut message).expect("the daemon speaks");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    }
+
+    /// Has it read its configuration again: what it logs meanwhile.
+    fn reload(&self) -> String {
+        let before = self.log().len();
+        self.signal(libc::SIGHUP);
+        let heard = self.listen_for("RELOADING=1");
+        let heard = heard + &self.listen_for("READY=1");
+        let times: Vec<u64> = heard
+            .lines()
+            .filter_map(|line| line.strip_prefix("MONOTONIC_USEC=")?.parse().ok())
+            .collect();
+        assert_eq!(times.len(), 1, "{heard}");
+        self.log()[before..].to_owned()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap()
+    }
+
+    fn stop(mut self) -> (std::sync::Arc<tempfile::TempDir>, Value) {
+        self.signal(libc::SIGTERM);
+        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        let log = self.log();
+        assert_eq!(output.status.code(), Some(0), "{log}");
+        assert!(!log.contains("panicked"), "{log}");
+        (self.folder.clone(), serde_json::from_slice(&output.stdout).unwrap())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The pictures of a folder, in order; only those that are whole bear their name.
+fn pictures(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
+        .unwrap_or_default();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "png"));
+    paths.sort();
+    paths
+}
+
+fn stored_with(matching: &Matching) -> Vec<u16> {
+    let pair = demo_pair(0);
+    stored(&match_pair(&pair.left, &pair.right, &matching.params().unwrap()))
+}
+
+#[test]
+fn a_new_configuration_takes_effect_between_two_pairs() {
+    let before = "[matching]\ndisparities = 24\n[output]\npictures = 'out'\n";
+    let daemon = Daemon::start(before, &[]);
+    let out = daemon.path("out");
+    let more = |count: usize| wait_until("more pictures", || pictures(&out).len() >= count);
+    more(3);
+
+    // The cost, and with it what is `auto`; a number; what cannot change.
+    let after = "picture_rate = 12.5\n[matching]\ncost = 'census'\np2 = 70\npaths = 4\ndisparities = 32\n\
+                 [output]\npictures = 'elsewhere'\n[colour]\nmap = 'grey'\n[log]\nfilter = 'warn'\n";
+    daemon.configure(after);
+    let said = daemon.reload();
+    for expected in [
+        "needs a restart: [source] picture_rate",
+        "needs a restart: [output] pictures",
+        "needs a restart: [matching] disparities (disparity.json says",
+    ] {
+        assert!(said.contains(expected), "no {expected:?} in {said}");
+    }
+    // What was changed is told at the level that was in force when it was asked for.
+    for expected in [
+        "configuration read again: ",
+        "[matching] cost = \"census\" (was \"combined\")",
+        "[matching] p2 = 70 (was \"auto\")",
+        "[colour] map = \"grey\" (was \"turbo\")",
+        "[log] filter = \"warn\" (was \"info\")",
+    ] {
+        assert!(said.contains(expected), "no {expected:?} in {said}");
+    }
+    more(pictures(&out).len() + 4);
+
+    // A file with a mistake changes nothing, and says where it is.
+    daemon.configure("[matching]\ncost = 'ad'\nmedian = 4\n");
+    let said = daemon.reload();
+    assert!(
+        said.contains("the configuration stays as it was: rig.toml:6: wrong value 4"),
+        "{said}"
+    );
+    daemon.configure("[matching\n");
+    let said = daemon.reload();
+    assert!(said.contains("the configuration stays as it was: rig.toml:4"), "{said}");
+    more(pictures(&out).len() + 3);
+
+    let (folder, statistics) = daemon.stop();
+    assert_eq!(statistics["retuned"], 1, "{statistics}");
+    let matching = &statistics["settings"]["matching"];
+    assert_eq!((&matching["cost"], &matching["disparities"]), (&"census".into(), &24.into()));
+    assert_eq!((&matching["p1"], &matching["p2"]), (&20.into(), &70.into()));
+
+    let old = Matching { disparities: 24, ..Matching::default() };
+    let new = Matching {
+        cost: stereod::settings::CostKind::Census,
+        p2: stereod::settings::OrAuto::Value(70),
+        paths: 4,
+        ..old.clone()
+    };
+    let (old, new) = (stored_with(&old), stored_with(&new));
+    assert_ne!(old, new);
+    let mut seen = Vec::new();
+    for path in pictures(&folder.path().join("out")) {
+        let picture = image::open(&path).unwrap().into_luma16().into_raw();
+        let which = [&old, &new].iter().position(|reference| **reference == picture);
+        seen.push(which.unwrap_or_else(|| panic!("{}: neither old nor new", path.display())));
+    }
+    assert!(seen.is_sorted() && seen[0] == 0 && seen[seen.len() - 1] == 1, "{seen:?}");
+}
+
+#[test]
+fn the_range_changes_where_no_file_says_otherwise() {
+    let daemon = Daemon::start("[matching]\ndisparities = 24\n", &["--p1", "31"]);
+    daemon.configure("[matching]\ndisparities = 40\nmin_disparity = -8\np1 = 5\n");
+    let said = daemon.reload();
+    assert!(said.contains("[matching] disparities = 40 (was 24)"), "{said}");
+    assert!(said.contains("[matching] min_disparity = -8 (was 0)"), "{said}");
+    // A flag stays above the file.
+    assert!(!said.contains("p1") && !said.contains("restart"), "{said}");
+    assert!(daemon.reload().contains("configuration read again: nothing to change"));
+    // What no engine can compute is refused as at the start.
+    daemon.configure("[matching]\np2 = 30\n");
+    let said = daemon.reload();
+    assert!(said.contains("stays as it was") && said.contains("matching.p2: rig.toml:5"), "{said}");
+    wait_until("the new engine at work", || daemon.hear().contains("pairs matched"));
+    let (_, statistics) = daemon.stop();
+    assert_eq!(statistics["settings"]["matching"]["disparities"], 40);
+    assert_eq!(statistics["retuned"], 1, "{statistics}");
+}
