@@ -10,7 +10,7 @@ Usage: scripts/camera_vm.sh TOOLS LEFT RIGHT BOTH [CASE...]
 
 TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
 LEFT   rectified video of the left eye, RIGHT of the right one, BOTH of both side by side
-CASE   any of: list formats swap refusals twins halves vivid (default: all)
+CASE   any of: list formats swap refusals late twins halves vivid (default: all)
 
 Environment: IMG, the machine's image as run.sh takes it; BIN, the program (target/debug/stereod);
 KEEP, a folder for what the runs wrote.
@@ -20,7 +20,7 @@ END
 if [[ $# -lt 4 ]]; then usage >&2; exit 2; fi
 tools=$1 left=$2 right=$3 both=$4
 shift 4
-if [[ $# -eq 0 ]]; then set -- list formats swap refusals twins halves vivid; fi
+if [[ $# -eq 0 ]]; then set -- list formats swap refusals late twins halves vivid; fi
 share=$(mktemp -d)
 trap 'rm -rf "$share"' EXIT
 strip -o "$share/stereod" "${BIN:-target/debug/stereod}"

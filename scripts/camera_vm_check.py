@@ -75,6 +75,9 @@ if "refusals" in cases:
     says("busy", "log", "in use by v4l2-ctl (process ", "end that program", status=1)
     says("forbidden", "log", "usermod -aG video", status=1)
 
+if "late" in cases:
+    played("late", 30, "no camera there", "waiting for it", "it is there after")
+
 if "twins" in cases:
     says("twins", "out", "looks like /dev/video", "serial number SAME", status=0)
     played("twins_run", 60, "GREY 320x240")
@@ -90,6 +93,8 @@ if "vivid" in cases:
         played(f"vivid_{code}", 20, f"{code.upper()} 320x180 at 25/s")
     played("vivid_controls", 20, "its gain cannot be 100000", "its focus cannot be set")
     says("vivid_gain", "out", "gain: 77")
+    played("vivid_follow", 200)
+    says("vivid_followed", "out", "gain: 99", "gain_automatic: 0")
 
 print("\n".join(faults) if faults else "cameras: all as expected")
 sys.exit(1 if faults else 0)

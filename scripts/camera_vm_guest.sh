@@ -77,6 +77,16 @@ refusals() {
         /tmp/stereod run "${small[@]}" --left "$L" --right "$R" --frames 5
     end
 }
+# A camera that is plugged in only after the start.
+late() {
+    start /host/rec
+    echo unplug >/run/cam.right
+    sleep 2
+    (sleep 6; echo plug >/run/cam.right) &
+    play late 30 "${unwatched[@]}" --left "$L" --right "$R" --size 320x240 --rate 15 --set source.wait_s=90
+    wait $!
+    end
+}
 # Make, model and serial number alike: only the port tells the cameras apart.
 twins() {
     local port
@@ -95,11 +105,12 @@ halves() {
 }
 # The kernel's test camera has more formats, and controls.
 vivid() {
-    local vivid format
-    modprobe vivid n_devs=1 node_types=0x1 2>/dev/null
+    local vivid other format
+    modprobe vivid n_devs=2 node_types=0x1,0x1 2>/dev/null
     udevadm settle
-    vivid=$(grep -l vivid /sys/class/video4linux/video*/name | head -1)
-    vivid=/dev/$(basename "$(dirname "$vivid")")
+    # shellcheck disable=SC2046 # two names without spaces
+    set -- $(grep -l vivid /sys/class/video4linux/video*/name | xargs -n 1 dirname | xargs -n 1 basename)
+    vivid=/dev/$1 other=/dev/$2
     try vivid_devices /tmp/stereod devices
     for format in nv12 uyvy; do
         play "vivid_$format" 20 "${unwatched[@]}" --side-by-side "$vivid" --format "$format" --size 160x180 --rate 25
@@ -108,6 +119,12 @@ vivid() {
         --set camera.focus=3
     play vivid_set 20 "${unwatched[@]}" --side-by-side "$vivid" --size 160x180 --set camera.gain=77
     try vivid_gain v4l2-ctl -d "$vivid" -C gain
+    v4l2-ctl -d "$other" -c gain_automatic=1
+    (sleep 4; v4l2-ctl -d "$vivid" -c gain=99) &
+    play vivid_follow 200 "${unwatched[@]}" --left "$vivid" --right "$other" --size 320x180 --rate 25 \
+        --set camera.exposure_from=left
+    wait $!
+    try vivid_followed v4l2-ctl -d "$other" -C gain,gain_automatic
 }
 
 for case in "$@"; do "$case"; done

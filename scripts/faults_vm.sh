@@ -10,25 +10,26 @@ Usage: scripts/faults_vm.sh TOOLS LEFT RIGHT [CASE...]
 
 TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
 LEFT   rectified video of the left eye, RIGHT of the right one
-CASE   any of: replug faults raw phase skew (default: all)
+CASE   any of: replug faults raw phase skew (default: all), hour (with MINUTES and CYCLES)
 
 Environment: IMG, the machine's image as run.sh takes it (with gstreamer1.0-libav a recording is made
 and read, too); BIN, the program (target/debug/stereod); CYCLES, how often to replug (5; 100 takes
-about half an hour); KEEP, a folder for what the runs wrote.
+about half an hour); MINUTES, how long the hour is (60); FPS, of the cameras (15; 5 where the
+machine has other things to do); KEEP, a folder for what the runs wrote.
 END
 }
 
 if [[ $# -lt 3 ]]; then usage >&2; exit 2; fi
 tools=$1 left=$2 right=$3
 shift 3
-cycles=${CYCLES:-5}
+cycles=${CYCLES:-5} minutes=${MINUTES:-60}
 share=$(mktemp -d)
 trap 'rm -rf "$share"' EXIT
 strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
 python3 "$tools/make_recording.py" "$left" "$right" "$share/rec" --sizes 320x240
 mkdir "$share/out"
 cp scripts/faults_vm_guest.sh "$share/guest.sh"
-SHARE=$share TIMEOUT=${TIMEOUT:-$((400 + 20 * cycles))} "$tools/run.sh" \
-    "CYCLES=$cycles bash /host/guest.sh $*" || echo "the machine ended with status $?" >&2
+SHARE=$share TIMEOUT=${TIMEOUT:-$((400 + 20 * cycles + 60 * minutes))} "$tools/run.sh" \
+    "CYCLES=$cycles MINUTES=$minutes FPS=${FPS:-15} bash /host/guest.sh $*" || echo "the machine ended with status $?" >&2
 if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
 CYCLES=$cycles python3 scripts/faults_vm_check.py "$share/out"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Runs in the machine of faults_vm.sh: what each run says and how it ends goes into /host/out.
 out=/host/out
+fps=${FPS:-15}
 cp /host/stereod /tmp/stereod
 
 say() { echo "guest, $(cut -d. -f1 /proc/uptime) s: $*"; }
 start() { # starts the cameras, with the variables of twocams
     # shellcheck disable=SC1091 # lies in the machine
-    FMTS="mjpg yuyv" SIZES=320x240 FPS=15 . twocams usb /host/rec 2>/dev/null
+    FMTS="mjpg yuyv" SIZES=320x240 FPS=$fps . twocams usb /host/rec 2>/dev/null
 }
 end() { # ends the cameras
     kill "$CAML" "$CAMR" 2>/dev/null
@@ -15,8 +16,8 @@ end() { # ends the cameras
 }
 eye() { # DEVICE FORMAT
     case $2 in
-        mjpg) echo "v4l2src device=$1 ! image/jpeg,width=320,height=240,framerate=15/1 ! jpegdec" ;;
-        raw) echo "v4l2src device=$1 ! video/x-raw,format=YUY2,width=320,height=240,framerate=15/1" ;;
+        mjpg) echo "v4l2src device=$1 ! image/jpeg,width=320,height=240,framerate=$fps/1 ! jpegdec" ;;
+        raw) echo "v4l2src device=$1 ! video/x-raw,format=YUY2,width=320,height=240,framerate=$fps/1" ;;
     esac
 }
 run() { # NAME FORMAT FLAGS...: starts the program
@@ -87,6 +88,30 @@ replug() {
     stop
     end
 }
+hour() { # streaming all the while, with a camera unplugged now and then
+    start
+    run hour mjpg
+    local begin end i=0 lost=0 side
+    begin=$(date +%s) end=$(($(date +%s) + 60 * ${MINUTES:-60}))
+    while [ "$(date +%s)" -lt "$end" ]; do
+        i=$((i + 1))
+        # The cycles are spread evenly over the time.
+        while [ "$(date +%s)" -lt $((begin + i * 60 * ${MINUTES:-60} / (${CYCLES:-5} + 1))) ]; do sleep 1; done
+        [ $i -gt "${CYCLES:-5}" ] && break
+        case $((i % 3)) in 0) side="left right" ;; 1) side=left ;; *) side=right ;; esac
+        for s in $side; do echo unplug >/run/cam."$s"; lost=$((lost + 1)); done
+        until_says 'camera lost' $lost
+        sleep 1
+        for s in $side; do echo plug >/run/cam."$s"; done
+        until_says 'camera is back' $lost
+        sleep 5
+        measure >>"$out/hour.sizes"
+        [ $((i % 10)) = 0 ] && say "hour, cycle $i: $(tail -1 "$out/hour.sizes")"
+    done
+    echo $lost >"$out/hour.lost"
+    stop
+    end
+}
 faults() {
     start
     run faults mjpg
@@ -123,5 +148,5 @@ skew() {
     end
 }
 
-[ $# -gt 0 ] || set -- replug faults raw phase skew
+[ $# -gt 0 ] || set -- replug faults raw phase skew # not the hour
 for case; do "$case"; done

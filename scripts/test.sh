@@ -63,6 +63,31 @@ check "clippy" cargo clippy --locked --all-targets -- -D warnings
 check "tests" tests "$@"
 if [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
 
+# Cameras in a virtual machine, where its tools and a recording lie beside the checkout. The machine's
+# image is made once. It is an emulation: where it was too slow the first time, a second attempt decides.
+shared=../shared
+recording=$shared/data/euroc_v1_01/rectified
+image=$(realpath -m "${CARGO_TARGET_DIR:-target}/camera-vm")
+simulated_cameras() {
+    export IMG=$image BIN=${CARGO_TARGET_DIR:-target}/debug/stereod
+    "$shared/camera-vm/build.sh" "$image" || return 1
+    if ! python3 -c 'import cv2, numpy' 2>/dev/null; then
+        apt-get install -y --no-install-recommends python3-opencv >/dev/null || return 1
+    fi
+    twice scripts/camera_vm.sh "$shared/camera-vm" "$recording"/{left,right,side_by_side}.mp4 list formats swap &&
+        CYCLES=2 twice scripts/faults_vm.sh "$shared/camera-vm" "$recording"/{left,right}.mp4 replug
+}
+twice() { "$@" || { echo "once more:" && "$@"; }; }
+if [[ ! -x $shared/camera-vm/run.sh || ! -e $recording/left.mp4 ]]; then
+    skip "simulated cameras" "$shared/camera-vm or $recording is not here"
+elif [[ $EUID -ne 0 || ! -e /etc/debian_version ]]; then
+    skip "simulated cameras" "making the virtual machine needs root and Debian"
+elif [[ $# -gt 0 ]]; then
+    skip "simulated cameras" "only some tests are run"
+else
+    check "simulated cameras" simulated_cameras
+fi
+
 # Adds up Cargo's closing lines: "test result: ok. 12 passed; 0 failed; 0 ignored; ...".
 count() {
     sed -n "s/^test result: .* \([0-9]*\) $1.*/\1/p" "$scratch/tests" | awk '{ n += $1 } END { print n + 0 }'

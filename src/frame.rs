@@ -181,7 +181,8 @@ pub struct StereoPair {
     pub timestamp: Duration,
     /// Capture time of the right picture minus that of the left one, in nanoseconds.
     pub skew_ns: i64,
-    /// When the later of the two pictures reached this process.
+    /// When the later of the two pictures was captured, where the source is live and tells; else when
+    /// it reached this process. Latency counts from here.
     pub arrived: Instant,
     /// The true disparity, where the source knows it (the demo scene).
     pub truth: Option<Box<Truth>>,
@@ -326,7 +327,7 @@ pub struct Matched {
 }
 
 impl Matched {
-    /// From the picture's arrival to its disparity.
+    /// From capture (for recordings: from the pictures' arrival) to disparity.
     pub fn latency(&self) -> Duration {
         self.finished.saturating_duration_since(self.pair.arrived)
     }

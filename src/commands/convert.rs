@@ -7,11 +7,12 @@ use crate::control::Switch;
 use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions};
 use crate::engine::{Choice, Options};
-use crate::frame::DisparityRange;
+use crate::frame::{DisparityRange, Eye};
 use crate::pair::PairBy;
 use crate::pool::Pool;
 use crate::settings::{
-    self, CameraFormat, Control, EngineKind, KernelCache, OrAuto, RangeMode, Settings, Simd,
+    self, CameraFormat, Control, EngineKind, ExposureFrom, KernelCache, OrAuto, RangeMode,
+    Settings, Simd,
 };
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::colouring::Colouring;
@@ -109,6 +110,11 @@ pub fn stream_options(settings: &Settings, stop: &Switch, pool: &Pool<u8>) -> Gs
         swap: source.swap,
         cameras: camera_wish(source),
         controls: controls(&settings.camera),
+        exposure_from: match settings.camera.exposure_from {
+            ExposureFrom::Each => None,
+            ExposureFrom::Left => Some(Eye::Left),
+            ExposureFrom::Right => Some(Eye::Right),
+        },
         reconnect: match source.reconnect {
             settings::Reconnect::Auto => Reconnect::Auto,
             settings::Reconnect::On => Reconnect::On,

@@ -8,6 +8,7 @@ mod requests;
 mod service;
 mod statistics;
 mod tuning;
+mod waiting;
 mod watch;
 
 use std::sync::atomic::AtomicU64;
@@ -63,7 +64,13 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         && !settings.output.any_frames()
         && *loaded.origin("demo", "frames") == Origin::Default;
     let pictures = Pool::new();
-    let source = parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)?;
+    let source = waiting::until_there(settings.source.wait(), &control.stop, || {
+        parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)
+    })?;
+    let Some(source) = source else {
+        tracing::info!("stopped before the source was there");
+        return Ok(());
+    };
     let single = matches!(choice, SourceChoice::SideBySide(_) | SourceChoice::TopBottom(_));
     let info = source.info().clone();
     let live = source.live_state();

@@ -78,6 +78,19 @@ pub enum PowerLine {
     Auto,
 }
 
+/// Whose exposure, gain and white balance a camera has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExposureFrom {
+    /// Each its own.
+    #[default]
+    Each,
+    /// The left one's.
+    Left,
+    /// The right one's.
+    Right,
+}
+
 /// How the cameras of both eyes are set.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -92,6 +105,8 @@ pub struct Camera {
     pub focus: Control,
     /// Against flicker.
     pub power_line: PowerLine,
+    /// Whose exposure, gain and white balance both have.
+    pub exposure_from: ExposureFrom,
 }
 
 impl Camera {
@@ -127,6 +142,7 @@ mod tests {
             white_balance: Control::Keep,
             focus: Control::Value(1.5),
             power_line: PowerLine::Hz50,
+            exposure_from: ExposureFrom::Each,
         };
         assert_eq!(camera, expected);
         assert_eq!(camera.check(), Ok(()));

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use alignment::Alignment;
 pub use calibration::Calibration;
-pub use camera::{Camera, Control, PowerLine};
+pub use camera::{Camera, Control, ExposureFrom, PowerLine};
 pub use colour::{Colour, ColourMap, RangeMode};
 pub use demo::Demo;
 pub use engine::{Engine, EngineKind, KernelCache, Simd};

@@ -100,6 +100,8 @@ pub struct Source {
     pub reconnect: Reconnect,
     /// How long a live stream may be silent until it counts as lost, in seconds.
     pub silence_s: OrAuto,
+    /// How long to wait for cameras and servers that are not there at the start, in seconds.
+    pub wait_s: OrAuto,
 }
 
 impl Default for Source {
@@ -119,6 +121,7 @@ impl Default for Source {
             format: CameraFormat::Auto,
             reconnect: Reconnect::Auto,
             silence_s: OrAuto::Auto,
+            wait_s: OrAuto::Auto,
         }
     }
 }
@@ -174,6 +177,14 @@ impl Source {
         self.silence_s.value().map(Duration::from_secs_f64)
     }
 
+    /// How long to wait for what is not there at the start: as long as it takes under a service
+    /// manager (systemd sets NOTIFY_SOCKET), else not at all, where it is not said.
+    pub fn wait(&self) -> Duration {
+        let served = std::env::var_os("NOTIFY_SOCKET").is_some();
+        let unsaid = if served { Duration::MAX } else { Duration::ZERO };
+        self.wait_s.value().map_or(unsaid, Duration::from_secs_f64)
+    }
+
     pub(super) fn check(&self) -> Result<(), Unfit> {
         self.check_kind()?;
         if let OrAuto::Value(ms) = self.tolerance_ms
@@ -193,6 +204,11 @@ impl Source {
             && !(0.1..=3600.0).contains(&seconds)
         {
             return Err(Unfit::new("silence_s", "`auto` or seconds from 0.1 to 3600"));
+        }
+        if let OrAuto::Value(seconds) = self.wait_s
+            && !(0.0..=1e9).contains(&seconds)
+        {
+            return Err(Unfit::new("wait_s", "`auto` or seconds from 0 to 1000000000"));
         }
         Unfit::within("picture_rate", self.picture_rate, 0.01..=1000.0)
     }

@@ -12,6 +12,15 @@ use std::sync::Arc;
 use crate::control::Switch;
 use crate::frame::StereoPair;
 
+/// A live source that is not to be had just now: a camera that is not plugged in, is used by somebody
+/// else or brings no pictures, a server that does not answer. Trying again later may help.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unavailable {
+    /// What is the matter, naming the source and the cure.
+    pub reason: String,
+}
+
 /// What is known of a source before its first pair.
 #[derive(Clone, Debug)]
 pub struct SourceInfo {

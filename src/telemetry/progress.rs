@@ -146,7 +146,7 @@ impl Progress {
         Duration::from_micros(self.last_latency_us.load(Ordering::Relaxed))
     }
 
-    /// Latency of all pairs so far, from a pair's arrival to its disparity.
+    /// Latency of all pairs so far, from a pair's capture (recordings: its arrival) to its disparity.
     pub fn latency(&self) -> TimesMs {
         percentiles(&locked(&self.latency).histogram)
     }

@@ -124,3 +124,78 @@ fn the_units_differ_only_in_the_rig() {
     let many = many.replace("/etc/stereod.toml", "/etc/stereod/config.toml");
     assert_eq!(directives(&one), directives(&many));
 }
+
+#[test]
+fn a_service_waits_for_absent_cameras_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    let absent = ["run", "--headless", "--left", "/dev/video777", "--right", "/dev/video778"];
+    let mut child = stereod(folder.path(), &absent)
+        .env("NOTIFY_SOCKET", &socket)
+        .env("WATCHDOG_USEC", "600000")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let hear = || {
+        let mut message = [0; 4096];
+        let length = manager.recv(&mut message).expect("the daemon speaks");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    let first = hear();
+    assert!(first.contains("READY=1") && first.contains("/dev/video777: no camera"), "{first}");
+    assert!((0..20).all(|_| hear().contains("WATCHDOG=1")));
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    // Who types it at a prompt is told at once.
+    let (status, _, stderr) = run(folder.path(), &absent);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("/dev/video777: no camera") && !stderr.contains("waiting"), "{stderr}");
+}
+
+/// Serves a file to everyone who asks for anything.
+fn serve(listener: std::net::TcpListener, file: Vec<u8>) {
+    use std::io::{Read, Write};
+    for stream in listener.incoming() {
+        let (mut stream, file) = (stream.unwrap(), file.clone());
+        std::thread::spawn(move || {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let length = file.len();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n");
+            let head = head + "Content-Type: video/x-matroska\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&file));
+        });
+    }
+}
+
+#[test]
+fn a_server_that_comes_later_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    write_eyes(folder.path(), 4, 4);
+    let eye = std::fs::read(folder.path().join("l.mkv")).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let uri = format!("http://{address}/eye.mkv");
+    let flags = ["run", "--headless", "--left", &uri, "--right", &uri, "--stats", "-"];
+    let matching = ["--disparities", "24", "--set"];
+    let patient = [&flags[..], &matching, &["source.wait_s=100"]].concat();
+    let child = stereod(folder.path(), &patient)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let listener = std::net::TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || serve(listener, eye));
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(said.matches("waiting for it").count(), 1, "{said}");
+    assert!(said.contains("it is there after"), "{said}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["matched"], 4, "{said}");
+}

@@ -22,6 +22,21 @@ pub struct Service {
     told_stopping: bool,
 }
 
+/// Says that the run is up and waits for its cameras, and why; no more than a log line where no
+/// service manager listens.
+pub fn waits(reason: &str) {
+    if std::env::var_os("NOTIFY_SOCKET").is_some() {
+        tell(&[NotifyState::Ready, NotifyState::Status(reason)]);
+    }
+}
+
+/// A sign of life from a run that waits for its cameras.
+pub fn is_alive() {
+    if std::env::var_os("NOTIFY_SOCKET").is_some() {
+        tell(&[NotifyState::Watchdog]);
+    }
+}
+
 impl Service {
     /// Says that the run is ready: source and outputs are open, the engine waits for pairs. `None`
     /// where no service manager listens.

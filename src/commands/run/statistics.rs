@@ -51,7 +51,7 @@ pub struct Statistics<A> {
     pub seconds: f64,
     /// Pairs matched a second.
     pub fps: f64,
-    /// From a pair's arrival to its disparity.
+    /// From a pair's capture (recordings: its arrival) to its disparity.
     pub latency_ms: TimesMs,
     /// How long the GPU computed a pair, copies not counted, where one did.
     #[serde(skip_serializing_if = "Option::is_none")]

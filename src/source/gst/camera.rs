@@ -1,11 +1,14 @@
 //! Cameras among the streams: what each is set to is chosen for all of them together.
 
+use std::path::PathBuf;
+
 use anyhow::{anyhow, ensure};
 use gstreamer as gst;
 
 use super::GstOptions;
 use super::input::Input;
 use super::plane::Layout;
+use crate::source::Unavailable;
 use crate::source::v4l2::{self, Controls, Format, Offer, Pick, Wish};
 
 /// The largest picture of an eye that is taken without being asked for, in pixels.
@@ -33,7 +36,11 @@ pub(super) fn inputs<const N: usize>(
     let texts = texts.map(str::trim);
     let mut cameras = Vec::new();
     for text in texts.into_iter().filter(|text| v4l2::is_camera(text)) {
-        let opened = v4l2::open(text).map_err(|error| anyhow!("{text}: {error:#}"))?;
+        let opened = v4l2::open(text)
+            .map_err(|error| Unavailable { reason: format!("{text}: {error:#}") })?;
+        if let Some(port) = unstable_name(text, v4l2::by_path(&opened.node)) {
+            tracing::info!("{port}");
+        }
         cameras.push((text, opened));
     }
     if let [(left, one), (right, other)] = &cameras[..] {
@@ -61,6 +68,17 @@ pub(super) fn inputs<const N: usize>(
         });
     }
     inputs.try_into().map_err(|_| anyhow!("each text is one stream"))
+}
+
+/// What to say of a name that may be another camera's after a restart.
+fn unstable_name(name: &str, by_path: Option<PathBuf>) -> Option<String> {
+    let port = by_path?;
+    name.starts_with("/dev/video").then(|| {
+        format!(
+            "{name} may be another camera after a restart; this one's port is always {}",
+            port.display()
+        )
+    })
 }
 
 /// Chooses, and says in the log what and why.
@@ -146,5 +164,14 @@ mod tests {
         let error = inputs(texts, Layout::Whole, &GstOptions::default()).unwrap_err().to_string();
         assert!(error.starts_with("/dev/video777: no camera there"), "{error}");
         assert!(error.contains("`stereod devices`"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_may_change_comes_with_one_that_does_not() {
+        let port = || Some(PathBuf::from("/dev/v4l/by-path/pci-usb-0:1:1.0-video-index0"));
+        let hint = unstable_name("/dev/video2", port()).unwrap();
+        assert!(hint.contains("/dev/video2 may") && hint.ends_with("video-index0"), "{hint}");
+        assert_eq!(unstable_name("/dev/v4l/by-path/x", port()), None);
+        assert_eq!(unstable_name("/dev/video2", None), None);
     }
 }

@@ -17,6 +17,7 @@ use super::plane::Layout;
 use super::stream::{CutShort, Received, Stream};
 use super::{GstOptions, Reconnect};
 use crate::control::Switch;
+use crate::source::Unavailable;
 use crate::source::live::EyeState;
 
 /// How long to wait before the first attempt; each further one waits twice as long.
@@ -66,12 +67,14 @@ pub(super) struct Lasting {
     since: Instant,
     pause: Duration,
     returned: bool,
+    /// The size that it had when it was back as something else, which has been said.
+    other_size: Option<(usize, usize)>,
 }
 
 enum Link {
     Up(Box<Stream>),
     Lost(Search),
-    /// It is back as something else, or will never be: why.
+    /// It will never be back: why.
     Failed(String),
 }
 
@@ -92,7 +95,8 @@ impl Lasting {
         recipe: Recipe,
         options: &GstOptions,
     ) -> anyhow::Result<Self> {
-        let stream = Stream::start(&recipe, options)?;
+        let input = &recipe.input;
+        let stream = Stream::start(&recipe, options).map_err(|error| unavailable(input, error))?;
         let now = Instant::now();
         Ok(Self {
             who,
@@ -108,6 +112,7 @@ impl Lasting {
             since: now,
             pause: FIRST_PAUSE,
             returned: false,
+            other_size: None,
         })
     }
 
@@ -117,7 +122,8 @@ impl Lasting {
     /// Where no picture comes.
     pub(super) fn prepare(&mut self) -> anyhow::Result<()> {
         let Link::Up(stream) = &mut self.link else { return Ok(()) };
-        stream.preroll(&self.options)?;
+        let came = stream.preroll(&self.options);
+        came.map_err(|error| unavailable(&self.recipe.input, error))?;
         if self.recipe.timing.is_some() {
             stream.set_rate(self.options.picture_rate);
         }
@@ -217,16 +223,24 @@ impl Lasting {
         self.link = match search.found.try_recv() {
             Ok(stream) if stream.view_size() != self.size => {
                 let ((w, h), (now_w, now_h)) = (self.size, stream.view_size());
-                Link::Failed(format!(
-                    "{who}: its pictures were {w}x{h} and are {now_w}x{now_h} since it is back; \
-                     give it its old mode, or start anew with this one"
-                ))
+                if self.other_size.replace((now_w, now_h)) != Some((now_w, now_h)) {
+                    tracing::warn!(
+                        "{who}: its pictures were {w}x{h} and are {now_w}x{now_h} since it is back; \
+                         give it its old mode, or start anew with this one; trying again"
+                    );
+                }
+                self.pause = LONGEST_PAUSE;
+                match self.search(stream) {
+                    Ok(search) => Link::Lost(search),
+                    Err(error) => Link::Failed(format!("{who}: cannot be reopened: {error}")),
+                }
             }
             Ok(stream) => {
                 let away = self.last_picture.elapsed();
                 tracing::info!("{who} is back after {:.1} s", away.as_secs_f64());
                 self.recipe.state.note_back(away);
                 self.returned = true;
+                self.other_size = None;
                 self.since = Instant::now();
                 Link::Up(Box::new(stream))
             }
@@ -350,6 +364,15 @@ impl Search {
         while !self.thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+}
+
+/// Says of a failure to open `input` whether it may work later: a camera or a server may, a file or
+/// a fragment that does not work now never will.
+fn unavailable(input: &Input, error: anyhow::Error) -> anyhow::Error {
+    match input {
+        Input::Camera(_) | Input::Uri(_) => Unavailable { reason: format!("{error:#}") }.into(),
+        Input::File(_) | Input::Pictures(_) | Input::Fragment(_) => error,
     }
 }
 

@@ -15,6 +15,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::camera_pools::CameraPools;
 use super::input::Input;
 use super::pictures::Timing;
 use super::plane::Views;
@@ -29,6 +30,9 @@ const CHANNEL: usize = 4;
 /// How long a stream may be silent before it is looked at whether it has ended.
 const GRACE: Duration = Duration::from_millis(1000);
 
+/// A live picture whose time says that it is older than this has a time that says nothing.
+const OLDEST: Duration = Duration::from_secs(10);
+
 /// How many pictures are looked at to measure a frame rate that is not written down.
 const RATE_SAMPLE: usize = 8;
 
@@ -36,6 +40,7 @@ const RATE_SAMPLE: usize = 8;
 pub(super) struct Picture {
     pub(super) views: Views,
     pub(super) timestamp: Option<Duration>,
+    /// When it was captured, where a live stream tells; else when it arrived.
     pub(super) arrived: Instant,
 }
 
@@ -73,6 +78,8 @@ pub(super) struct Stream {
     live: bool,
     /// The times of pictures are those of their arrival after this.
     by_arrival: Option<Instant>,
+    /// The zero of the times of a live stream's pictures.
+    zero: Option<Instant>,
     ended: bool,
     /// Since when a picture is waited for.
     silent_since: Option<Instant>,
@@ -80,6 +87,8 @@ pub(super) struct Stream {
     /// Files of a picture pattern that have been shown or left out.
     files: usize,
     rate: Option<f64>,
+    /// Dropped after the pipeline, as fields are in their order.
+    pools: CameraPools,
 }
 
 impl Stream {
@@ -123,6 +132,7 @@ impl Stream {
             last_time: None,
             live: false,
             by_arrival: None,
+            zero: None,
             ended: false,
             silent_since: None,
             taken: 0,
@@ -130,6 +140,7 @@ impl Stream {
             input,
             timing,
             files: 0,
+            pools: CameraPools::default(),
         };
         // From here on every return closes the pipeline.
         wiring::connect(&stream.input, timing, &stream.pipeline, target, &stream.shared)?;
@@ -162,9 +173,10 @@ impl Stream {
                     if !self.live && options.reconnect == Reconnect::On && !self.is_recorded() {
                         // A network camera need not say that it is one. Its own times start anew
                         // with every connection.
-                        (self.live, self.by_arrival) = (true, self.zero_of_arrivals());
+                        (self.live, self.by_arrival) = (true, self.zero_of_times());
                     }
                     self.shared.set_live(self.live);
+                    self.zero = if self.live { self.zero_of_times() } else { None };
                     return Ok(());
                 }
                 Some(Delivered::End) => {
@@ -234,7 +246,18 @@ impl Stream {
         let shared = !self.live && (time == next || time == before);
         let timestamp = time.filter(|_| !shared);
         self.note_file(time);
+        let arrived = self.captured(timestamp, arrived);
         Received::Picture(Picture { views, timestamp, arrived })
+    }
+
+    /// When a picture was captured, where its time tells: a live one's, unless that lies in the future
+    /// or is older than any picture that is still worth showing.
+    fn captured(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
+        let captured = self.zero.zip(timestamp).and_then(|(zero, time)| zero.checked_add(time));
+        let plausible = |captured: &Instant| {
+            arrived.checked_duration_since(*captured).is_some_and(|age| age < OLDEST)
+        };
+        captured.filter(plausible).unwrap_or(arrived)
     }
 
     /// What the streaming thread has next.
@@ -295,9 +318,9 @@ impl Stream {
         self.shared.failure()
     }
 
-    /// The zero of the times of streams that are opened together, for times of arrival. GStreamer's
-    /// clock and the operating system's agree in their pace.
-    fn zero_of_arrivals(&self) -> Option<Instant> {
+    /// The zero of the times of streams that are opened together. GStreamer's clock and the operating
+    /// system's agree in their pace.
+    fn zero_of_times(&self) -> Option<Instant> {
         let since = super::now().checked_sub(self.pipeline.base_time()?)?;
         Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
     }
@@ -350,6 +373,7 @@ impl Stream {
         self.ended = true;
         self.first.clear();
         self.delivered = crossbeam_channel::never();
+        self.pools.note(&self.pipeline);
         let _ = self.pipeline.set_state(gst::State::Null);
     }
 

@@ -82,12 +82,16 @@ const fn switched(name: &'static str, unit: &'static str, chooser: u32, value: u
 /// What has controls.
 trait Panel {
     fn range(&self, id: u32) -> Option<ControlRange>;
+    fn get(&self, id: u32) -> Option<i32>;
     fn set(&mut self, id: u32, value: i32) -> std::io::Result<()>;
 }
 
 impl Panel for Device {
     fn range(&self, id: u32) -> Option<ControlRange> {
         self.control_range(id)
+    }
+    fn get(&self, id: u32) -> Option<i32> {
+        self.control(id).ok()
     }
     fn set(&mut self, id: u32, value: i32) -> std::io::Result<()> {
         self.set_control(id, value)
@@ -121,6 +125,30 @@ impl Controls {
         }
         complaints
     }
+}
+
+/// Gives `follower` the exposure, gain and white balance that `leader` has now; what follows no
+/// longer chooses by itself. Whether anything was changed.
+pub(super) fn copy_exposure(leader: &Device, follower: &mut Device) -> bool {
+    copy(leader, follower)
+}
+
+fn copy(leader: &impl Panel, follower: &mut impl Panel) -> bool {
+    let mut changed = false;
+    for knob in [EXPOSURE, GAIN, WHITE_BALANCE] {
+        let (Some(wanted), Some(range)) = (leader.get(knob.value), follower.range(knob.value))
+        else {
+            continue;
+        };
+        let wanted = wanted.clamp(range.least, range.largest);
+        if follower.get(knob.chooser).is_some_and(|chooser| chooser != knob.manual) {
+            changed |= follower.set(knob.chooser, knob.manual).is_ok();
+        }
+        if follower.get(knob.value) != Some(wanted) {
+            changed |= follower.set(knob.value, wanted).is_ok();
+        }
+    }
+    changed
 }
 
 impl Knob {
@@ -182,6 +210,10 @@ mod tests {
     impl Panel for Fake {
         fn range(&self, id: u32) -> Option<ControlRange> {
             self.controls.get(&id).copied()
+        }
+        fn get(&self, id: u32) -> Option<i32> {
+            let own = self.set.iter().rev().find(|(set, _)| *set == id).map(|&(_, value)| value);
+            own.or_else(|| Some(self.range(id)?.largest))
         }
         fn set(&mut self, id: u32, value: i32) -> io::Result<()> {
             let range = self.range(id).ok_or(io::ErrorKind::InvalidInput)?;
@@ -255,5 +287,24 @@ mod tests {
         let mut camera = webcam();
         let nan = Controls { gain: Setting::Value(f64::NAN), ..Controls::default() };
         assert_eq!(nan.turn(&mut camera).len(), 1);
+    }
+
+    #[test]
+    fn one_camera_follows_what_the_other_chooses() {
+        let (mut leader, mut follower) = (webcam(), webcam());
+        for (id, value) in [(EXPOSURE.chooser, 3), (EXPOSURE.value, 77), (GAIN.value, 40)] {
+            leader.set(id, value).unwrap();
+        }
+        assert!(copy(&leader, &mut follower));
+        assert_eq!(follower.set, [(EXPOSURE.chooser, 1), (EXPOSURE.value, 77), (GAIN.value, 40)]);
+        assert!(!copy(&leader, &mut follower), "nothing has changed since");
+        assert_eq!(follower.set.len(), 3);
+        // A camera that cannot be exposed as long is exposed as long as it can.
+        leader.set(EXPOSURE.value, 400).unwrap();
+        let mut other = Fake::default().with(EXPOSURE.value, 1, 300, 1);
+        assert!(!copy(&leader, &mut other), "its largest is what it has");
+        other.set(EXPOSURE.value, 5).unwrap();
+        assert!(copy(&leader, &mut other));
+        assert_eq!(other.get(EXPOSURE.value), Some(300));
     }
 }

@@ -273,6 +273,13 @@ impl Device {
         (flags & CONTROL_DISABLED == 0).then_some(ControlRange { least, largest, step })
     }
 
+    /// What a control is set to (VIDIOC_G_CTRL).
+    pub(super) fn control(&self, id: u32) -> io::Result<i32> {
+        let mut control = ControlValue { id, value: 0 };
+        self.call(READ | WRITE, 27, &mut control)?;
+        Ok(control.value)
+    }
+
     /// Sets a control (VIDIOC_S_CTRL).
     pub(super) fn set_control(&self, id: u32, value: i32) -> io::Result<()> {
         self.call(READ | WRITE, 28, &mut ControlValue { id, value })

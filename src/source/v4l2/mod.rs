@@ -4,6 +4,7 @@
 mod choice;
 mod controls;
 mod device;
+mod follow;
 mod modes;
 mod sysfs;
 mod users;
@@ -16,6 +17,7 @@ use anyhow::{anyhow, bail};
 
 pub use self::choice::{Choice, Offer, Pick, UsbBus, Wish, choose};
 pub use self::controls::{Controls, PowerLine, Setting};
+pub use self::follow::Following;
 pub use self::modes::{Format, Mode, Rate, code_text};
 pub use self::sysfs::UsbDevice;
 pub use self::users::User;
@@ -127,6 +129,11 @@ fn link_to(node: &Path, folder: &str) -> Option<PathBuf> {
     // Newer systems name a port twice, once with the version of its USB.
     links.sort_by_key(|link| (link.to_string_lossy().contains("-usbv"), link.clone()));
     links.into_iter().next()
+}
+
+/// The name of `node` by the port that its camera is plugged into, where it has one.
+pub fn by_path(node: &Path) -> Option<PathBuf> {
+    link_to(node, "/dev/v4l/by-path")
 }
 
 /// Why a node cannot be opened, with the cure.

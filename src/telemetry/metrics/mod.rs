@@ -186,7 +186,11 @@ impl Page<'_> {
 
     fn pictures(&mut self, reading: &Reading) -> fmt::Result {
         for (name, help, times) in [
-            ("stereod_latency_seconds", "From a pair's arrival to its disparity", &reading.latency),
+            (
+                "stereod_latency_seconds",
+                "From a pair's capture (recordings: its arrival) to its disparity",
+                &reading.latency,
+            ),
             (
                 "stereod_engine_seconds",
                 "From the engine's taking a pair to its map",

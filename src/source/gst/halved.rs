@@ -1,0 +1,129 @@
+//! One stream that holds both views, side by side or one above the other.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::plane::{Layout, Views};
+use super::reconnect::{Lasting, Recipe};
+use super::stream::{Picture, Received};
+use super::{GstOptions, TICK, UNKNOWN_PERIOD, camera, now, own_timing, period_of, verdict};
+use crate::control::Switch;
+use crate::frame::{Eye, StereoPair};
+use crate::source::live::LiveState;
+use crate::source::{Source, SourceCounts, SourceInfo};
+
+/// Opens a stream that holds both views.
+///
+/// # Errors
+/// As [`super::open`].
+pub(super) fn open(
+    stream: &str,
+    layout: Layout,
+    options: &GstOptions,
+) -> anyhow::Result<Box<dyn Source>> {
+    let [input] = camera::inputs([stream], layout, options)?;
+    let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
+    let description = format!("{} ({how})", input.short_name());
+    let timing = own_timing(&input, options.picture_rate);
+    let state = Arc::new(LiveState::default());
+    let eye = state.eye(Eye::Left).clone();
+    let recipe = Recipe { input, layout, timing, zero: now(), state: eye };
+    let mut stream = Lasting::start("camera", recipe, options)?;
+    stream.prepare()?;
+    let (width, height) = stream.view_size();
+    let info = SourceInfo {
+        description,
+        width,
+        height,
+        rate: stream.rate(),
+        pairs: stream.expected(),
+        live: stream.live(),
+        has_truth: false,
+    };
+    let swap = options.swap;
+    Ok(Box::new(HalvedStream { info, stream, state, swap, pairs: 0, last: None, done: false }))
+}
+
+/// One stream that holds both views.
+struct HalvedStream {
+    info: SourceInfo,
+    stream: Lasting,
+    state: Arc<LiveState>,
+    /// Whether the views are exchanged.
+    swap: bool,
+    pairs: u64,
+    last: Option<Duration>,
+    done: bool,
+}
+
+impl HalvedStream {
+    /// The picture's own time, or one period after the last where it has none that is later.
+    fn time(&mut self, own: Option<Duration>) -> Duration {
+        let period = self.info.rate.map_or(UNKNOWN_PERIOD, period_of);
+        let time = match (own, self.last) {
+            (Some(own), last) if last.is_none_or(|last| own > last) => own,
+            (_, Some(last)) => last + period,
+            (own, None) => own.unwrap_or_default(),
+        };
+        self.last = Some(time);
+        time
+    }
+}
+
+impl Source for HalvedStream {
+    fn info(&self) -> &SourceInfo {
+        &self.info
+    }
+
+    fn run(
+        &mut self,
+        stop: &Switch,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
+    ) -> anyhow::Result<()> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(());
+        }
+        let mut finished = false;
+        while !stop.is_set() && !finished {
+            match self.stream.receive(TICK) {
+                Received::Picture(Picture {
+                    views: Views::Both(left, right),
+                    timestamp,
+                    arrived,
+                }) => {
+                    let (left, right) = if self.swap { (right, left) } else { (left, right) };
+                    let sequence = self.pairs;
+                    let timestamp = self.time(timestamp);
+                    self.pairs += 1;
+                    let pair = StereoPair {
+                        left,
+                        right,
+                        sequence,
+                        timestamp,
+                        skew_ns: 0,
+                        arrived,
+                        truth: None,
+                    };
+                    if emit(pair, self.counts()).is_break() {
+                        break;
+                    }
+                }
+                Received::Picture(_) | Received::Nothing => {}
+                Received::End => finished = true,
+            }
+        }
+        let result = if finished { verdict(std::slice::from_ref(&self.stream)) } else { Ok(()) };
+        self.stream.close();
+        result
+    }
+
+    fn counts(&self) -> SourceCounts {
+        let pairs = self.pairs;
+        SourceCounts { left: pairs, right: pairs, pairs, ..SourceCounts::default() }
+    }
+
+    fn live_state(&self) -> Option<Arc<LiveState>> {
+        self.info.live.then(|| self.state.clone())
+    }
+}

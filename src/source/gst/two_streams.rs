@@ -1,0 +1,292 @@
+//! A stream for each eye, whose pictures become pairs by the time of their capture or their number.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use super::input::Input;
+use super::plane::{Layout, Views};
+use super::reconnect::{Lasting, Recipe};
+use super::stream::{Picture, Received};
+use super::{GstOptions, TICK, camera, now, own_timing, period_of, pictures, verdict};
+use crate::control::Switch;
+use crate::frame::{Eye, EyeFrame, StereoPair};
+use crate::pair::{PairBy, Pairer, Pairing};
+use crate::source::live::LiveState;
+use crate::source::{Source, SourceCounts, SourceInfo, v4l2};
+use crate::synchronisation::Remark;
+
+/// Opens a stream for each eye.
+///
+/// # Errors
+/// As [`super::open`].
+pub(super) fn open(
+    left: &str,
+    right: &str,
+    options: &GstOptions,
+) -> anyhow::Result<Box<dyn Source>> {
+    let [left, right] = camera::inputs([left, right], Layout::Whole, options)?;
+    let (mut short_names, names) =
+        ([left.short_name(), right.short_name()], [left.name(), right.name()]);
+    if short_names[0] == short_names[1] {
+        short_names = names;
+    }
+    // Numbers of two patterns are on one scale; a pattern beside a video starts at its own first.
+    let mut common = None;
+    let timings = match (&left, &right) {
+        (Input::Pictures(l), Input::Pictures(r)) => {
+            let numbers: std::collections::HashSet<u64> = l.numbers().collect();
+            let shared = r.numbers().filter(|number| numbers.contains(number)).count();
+            ensure!(
+                shared > 0 || options.pair_by == PairBy::Index,
+                "{} and {} have no number in common ({} and {}): the eyes of a pair must have \
+                 the same number, or be paired by index",
+                l.pattern,
+                r.pattern,
+                l.range(),
+                r.range()
+            );
+            common = (options.pair_by != PairBy::Index).then_some(shared as u64);
+            [Some(pictures::timing(&[l, r], options.picture_rate)); 2]
+        }
+        _ => [&left, &right].map(|input| own_timing(input, options.picture_rate)),
+    };
+    let exposure = follow_exposure([&left, &right], options)?;
+    let zero = now();
+    let state = Arc::new(LiveState::default());
+    let recipe = |input, eye: Eye, timing| {
+        let state = state.eye(eye).clone();
+        Recipe { input, layout: Layout::Whole, timing, zero, state }
+    };
+    let mut streams = [
+        Lasting::start("left camera", recipe(left, Eye::Left, timings[0]), options)?,
+        Lasting::start("right camera", recipe(right, Eye::Right, timings[1]), options)?,
+    ];
+    for stream in &mut streams {
+        stream.prepare()?;
+    }
+    let [left, right] = &streams;
+    let (size, other) = (left.view_size(), right.view_size());
+    ensure!(
+        size == other,
+        "the eyes differ in size: {} is {}x{}, {} is {}x{}; scale or crop one of them",
+        left.name(),
+        size.0,
+        size.1,
+        right.name(),
+        other.0,
+        other.1
+    );
+    let rates = [left.rate(), right.rate()];
+    let info = SourceInfo {
+        description: short_names.join(" + "),
+        width: size.0,
+        height: size.1,
+        rate: rates.into_iter().flatten().reduce(f64::min),
+        pairs: common.or_else(|| expected_pairs(&streams)),
+        live: left.live() || right.live(),
+        has_truth: false,
+    };
+    let pairing = Pairing {
+        by: options.pair_by,
+        tolerance: options.tolerance,
+        left_period: rates[0].map(period_of),
+        right_period: rates[1].map(period_of),
+    };
+    state.synchronisation().claim(rates[0], rates[1]);
+    let pairer = Pairer::new(pairing);
+    Ok(Box::new(TwoStreams { info, streams, pairer, state, done: false, _exposure: exposure }))
+}
+
+/// Has one camera exposed as the other where that is wanted.
+fn follow_exposure(
+    eyes: [&Input; 2],
+    options: &GstOptions,
+) -> anyhow::Result<Option<v4l2::Following>> {
+    let Some(leader) = options.exposure_from else { return Ok(None) };
+    let [Input::Camera(left), Input::Camera(right)] = eyes else {
+        tracing::warn!("one exposure for both eyes is for two cameras; {leader:?} leads nobody");
+        return Ok(None);
+    };
+    let (leader, follower) = match leader {
+        Eye::Left => (left, right),
+        Eye::Right => (right, left),
+    };
+    Ok(Some(v4l2::Following::start(&leader.name, &follower.name)?))
+}
+
+/// The number of pairs that two streams can give: the shorter one's length at the lower rate.
+fn expected_pairs(streams: &[Lasting; 2]) -> Option<u64> {
+    let seconds = |stream: &Lasting| Some(stream.expected()? as f64 / stream.rate()?);
+    let [left, right] = streams;
+    let rate = left.rate()?.min(right.rate()?);
+    Some((seconds(left)?.min(seconds(right)?) * rate).round() as u64)
+}
+
+/// A stream for each eye.
+struct TwoStreams {
+    info: SourceInfo,
+    /// Left, right.
+    streams: [Lasting; 2],
+    pairer: Pairer,
+    state: Arc<LiveState>,
+    done: bool,
+    /// At work as long as the streams are.
+    _exposure: Option<v4l2::Following>,
+}
+
+impl TwoStreams {
+    /// Takes what one stream has next; whether it was the end.
+    fn advance(&mut self, eye: usize, wait: Duration) -> bool {
+        let stream = &mut self.streams[eye];
+        let index = stream.index();
+        match stream.receive(wait) {
+            Received::Picture(Picture { views: Views::One(image), timestamp, arrived }) => {
+                if let (true, Some(time)) = (self.info.live, timestamp) {
+                    self.state.synchronisation().frame(Eye::BOTH[eye], time);
+                }
+                self.pairer.push(Eye::BOTH[eye], EyeFrame { image, timestamp, index, arrived });
+                false
+            }
+            Received::End => {
+                self.pairer.finish(Eye::BOTH[eye]);
+                true
+            }
+            // A stream of one eye has no second view.
+            Received::Picture(_) | Received::Nothing => false,
+        }
+    }
+
+    /// Counts the rest of an eye whose partner has ended.
+    fn drain(&mut self, eye: usize, stop: &Switch) {
+        let stream = &mut self.streams[eye];
+        stream.count_only();
+        while !stop.is_set() {
+            match stream.receive(TICK) {
+                Received::Picture(_) => self.pairer.skip(Eye::BOTH[eye], 1),
+                Received::Nothing => {}
+                Received::End => break,
+            }
+        }
+        self.pairer.skip(Eye::BOTH[eye], stream.skipped());
+        self.pairer.finish(Eye::BOTH[eye]);
+    }
+
+    /// Lets no frame wait for an eye that is lost. One that is back goes on with the other's number,
+    /// for pairing by number.
+    fn follow_losses(&mut self) {
+        let highest = self.streams.iter().map(Lasting::index).max().unwrap_or_default();
+        for (eye, stream) in Eye::BOTH.into_iter().zip(&mut self.streams) {
+            if stream.is_lost() {
+                self.pairer.abandon(eye);
+            }
+            if stream.take_returned() {
+                stream.skip_to(highest);
+                self.state.synchronisation().lost(eye);
+            }
+        }
+    }
+
+    /// Says what there is to say of how the cameras run against each other.
+    fn remark(&self) {
+        let Some(tolerance) = self.pairer.tolerance() else { return };
+        match self.state.synchronisation().remark(tolerance) {
+            Some(Remark::Warning(text)) => tracing::warn!("{text}"),
+            Some(Remark::Well(text)) => tracing::info!("{text}"),
+            None => {}
+        }
+    }
+
+    /// Pairs until the end; whether it was reached.
+    fn pair_all(
+        &mut self,
+        stop: &Switch,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
+    ) -> bool {
+        let live = self.info.live;
+        let mut ended = [false; 2];
+        loop {
+            loop {
+                if stop.is_set() {
+                    return false;
+                }
+                let Some(pair) = self.pairer.pop() else { break };
+                if live && self.pairer.tolerance().is_some() {
+                    self.state.synchronisation().pair(pair.skew_ns);
+                }
+                if emit(pair, self.counts()).is_break() {
+                    return false;
+                }
+            }
+            // A live eye would never end while its partner is gone.
+            if ended == [true; 2] || (live && ended != [false; 2]) {
+                return true;
+            }
+            for (eye, ended) in ended.iter_mut().enumerate() {
+                if !*ended && self.pairer.hopeless(Eye::BOTH[eye]) {
+                    self.drain(eye, stop);
+                    *ended = true;
+                }
+            }
+            if live {
+                Lasting::wait_any(&self.streams, TICK);
+                for (eye, ended) in ended.iter_mut().enumerate() {
+                    *ended |= self.advance(eye, Duration::ZERO);
+                }
+                self.follow_losses();
+                self.remark();
+            } else if let Some(eye) = self.pairer.needs() {
+                // Asking only the eye that is needed keeps the other one's frames where they are.
+                let eye = usize::from(eye == Eye::Right);
+                if !ended[eye] {
+                    ended[eye] = self.advance(eye, TICK);
+                }
+            }
+        }
+    }
+}
+
+impl Source for TwoStreams {
+    fn info(&self) -> &SourceInfo {
+        &self.info
+    }
+
+    fn run(
+        &mut self,
+        stop: &Switch,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
+    ) -> anyhow::Result<()> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(());
+        }
+        let finished = self.pair_all(stop, emit);
+        let result = if finished { verdict(&self.streams) } else { Ok(()) };
+        self.streams.iter_mut().for_each(Lasting::close);
+        let counts = self.counts();
+        if finished && counts.pairs == 0 && counts.left > 0 && counts.right > 0 {
+            tracing::warn!(
+                "no two pictures of {} lie close enough in time; a larger tolerance or pairing \
+                 by index may help",
+                self.info.description
+            );
+        }
+        result
+    }
+
+    fn counts(&self) -> SourceCounts {
+        let (pairs, unpaired_left, unpaired_right) = (
+            self.pairer.pairs(),
+            self.pairer.unpaired(Eye::Left),
+            self.pairer.unpaired(Eye::Right),
+        );
+        // A frame that still waits for its partner counts once that is decided.
+        let (left, right) = (pairs + unpaired_left, pairs + unpaired_right);
+        SourceCounts { left, right, pairs, unpaired_left, unpaired_right }
+    }
+
+    fn live_state(&self) -> Option<Arc<LiveState>> {
+        self.info.live.then(|| self.state.clone())
+    }
+}

@@ -1,0 +1,64 @@
+//! One camera's automatic exposure for both: two cameras that each choose for themselves see the same
+//! wall in different greys, and brighten and darken at different times.
+
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::controls::copy_exposure;
+use super::device::Device;
+use crate::control::Switch;
+
+/// How often the leader is looked at: its own control changes little within a few frames.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// How often to look whether to end.
+const TICK: Duration = Duration::from_millis(20);
+
+/// A thread that has one camera exposed as another; dropping it ends it.
+pub struct Following {
+    end: Switch,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Following {
+    /// From now on the camera of the name `follower` has exposure, gain and white balance of
+    /// `leader`. One that is lost is passed over until it is back.
+    ///
+    /// # Errors
+    /// Where the thread cannot be started.
+    pub fn start(leader: &str, follower: &str) -> std::io::Result<Self> {
+        let (leader, follower) = (leader.to_owned(), follower.to_owned());
+        let end = Switch::default();
+        let ended = end.clone();
+        let follow = move || {
+            while !ended.is_set() {
+                // Opened anew each time: a camera that is held open does not get its name back when
+                // it is plugged in again.
+                if let (Ok(leader), Ok(mut follower)) =
+                    (Device::open(Path::new(&leader)), Device::open(Path::new(&follower)))
+                    && copy_exposure(&leader, &mut follower)
+                {
+                    tracing::debug!("the cameras have one exposure again");
+                }
+                let mut left = PERIOD;
+                while !left.is_zero() && !ended.is_set() {
+                    std::thread::sleep(TICK);
+                    left = left.saturating_sub(TICK);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("exposure".to_owned()).spawn(follow)?;
+        Ok(Self { end, thread: Some(thread) })
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.end.set(true);
+        if let Some(thread) = self.thread.take() {
+            // It only panics with nothing left to do for it.
+            let _ = thread.join();
+        }
+    }
+}
