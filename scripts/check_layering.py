@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DATA = {"frame", "pool", "control"}
+DATA = {"frame", "pool", "control", "backoff", "clock"}
 STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
@@ -18,6 +18,8 @@ PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 MAY_KNOW = {
     "pool": set(),
     "control": set(),
+    "backoff": set(),
+    "clock": set(),
     "frame": {"pool"},
     "pair": DATA,
     "synchronisation": DATA,

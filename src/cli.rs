@@ -18,7 +18,7 @@ pub use rectify::RectifyArgs;
 pub use rig::{CalibrationFlags, RigFlags};
 pub use source::{SourceArgs, SourceChoice};
 
-use crate::settings::ColourMap;
+use crate::settings::{ColourMap, StreamView};
 
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]
@@ -83,6 +83,7 @@ Examples:
   stereod run --left left.mp4 --right right.mp4           two videos, in a window
   stereod run --side-by-side both.mkv --headless --record disparity.mkv --preview preview.mp4
   stereod run --left 'left/%06d.png' --right 'right/%06d.png' --pictures out/
+  stereod run --left /dev/video0 --right /dev/video2 --record rec/out.mkv --segment 10min --keep 20GB
   stereod run --left /dev/video0 --right /dev/video2      two cameras (`stereod devices` lists them)
   stereod run --left raw0.mp4 --right raw1.mp4 --calibration rig.toml --depth --record depth.mkv
 
@@ -151,6 +152,22 @@ pub struct RunArgs {
     #[arg(long, value_name = "OUT.mkv", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub record: Option<String>,
 
+    /// Begin a new file of the recording after so long, such as 10min
+    #[arg(long, value_name = "TIME", help_heading = "Output")]
+    pub segment: Option<String>,
+
+    /// Begin a new file of the recording before it is larger, such as 2GB
+    #[arg(long, value_name = "SIZE", help_heading = "Output")]
+    pub segment_size: Option<String>,
+
+    /// Delete the oldest files of the recording where all together are larger, such as 20GB
+    #[arg(long, value_name = "SIZE", help_heading = "Output")]
+    pub keep: Option<String>,
+
+    /// Delete the oldest files of the recording where less is free on the disk, such as 5GB
+    #[arg(long, value_name = "SIZE", help_heading = "Output")]
+    pub keep_free: Option<String>,
+
     /// Record a coloured video to look at (H.264, MP4)
     #[arg(long, value_name = "OUT.mp4", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub preview: Option<String>,
@@ -158,6 +175,15 @@ pub struct RunArgs {
     /// Write numbered 16-bit PNG pictures into a folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub pictures: Option<String>,
+
+    /// Send pictures live through a fragment of a GStreamer pipeline, such as
+    /// 'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'
+    #[arg(long, value_name = "FRAGMENT", help_heading = "Output")]
+    pub stream: Option<String>,
+
+    /// What is streamed
+    #[arg(long, value_name = "VIEW", help_heading = "Output")]
+    pub stream_view: Option<StreamView>,
 
     /// Write statistics at the end, one JSON object; `-` is standard output
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Output")]
@@ -197,8 +223,14 @@ impl RunArgs {
         layer.put("window", "mode", "--window", self.window.then_some("on"));
         layer.put("window", "settings", "--window-settings", self.window_settings.as_deref());
         layer.put("output", "record", "--record", self.record.as_deref());
+        layer.put("output", "segment", "--segment", self.segment.as_deref());
+        layer.put("output", "segment_size", "--segment-size", self.segment_size.as_deref());
+        layer.put("output", "keep", "--keep", self.keep.as_deref());
+        layer.put("output", "keep_free", "--keep-free", self.keep_free.as_deref());
         layer.put("output", "preview", "--preview", self.preview.as_deref());
         layer.put("output", "pictures", "--pictures", self.pictures.as_deref());
+        layer.put("output", "stream", "--stream", self.stream.as_deref());
+        layer.put_name("output", "stream_view", "--stream-view", self.stream_view);
         layer.put("output", "stats", "--stats", self.stats.as_deref());
         layer.put("metrics", "listen", "--metrics", self.metrics.as_deref());
         layer.put_name("colour", "map", "--colour-map", self.colour_map);

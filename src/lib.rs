@@ -9,8 +9,10 @@
 //! ```
 
 pub mod alignment;
+pub mod backoff;
 pub mod calibration;
 pub mod cli;
+pub mod clock;
 pub mod commands;
 pub mod control;
 pub mod engine;

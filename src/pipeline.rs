@@ -7,10 +7,10 @@
 mod replacements;
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 
@@ -18,7 +18,7 @@ use crate::control::Control;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::pace::Pacer;
 use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
-use crate::sink::Sink;
+use crate::sink::{Losses, Sink};
 use crate::source::{Source, SourceCounts};
 use crate::telemetry::progress::Progress;
 pub use replacements::{Matcher, Replacements};
@@ -53,7 +53,16 @@ pub struct Running {
     counters: Counters,
     progress: Arc<Progress>,
     started: Instant,
+    /// For how long outputs may do nothing at the end; `None`: they are waited for.
+    patience: Option<Duration>,
+    /// When an output did something for the last time after all else had ended, and what they had
+    /// done by then.
+    at_the_end: Mutex<Option<(Instant, u64)>>,
 }
+
+/// An output of a live run that does nothing for so long when all else has ended is held up by its
+/// disk or its receiver, and left behind. Below the minute that systemd's unit gives the whole stop.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Counts of a pipeline at work, which outlive it.
 #[derive(Clone, Debug)]
@@ -69,15 +78,18 @@ pub struct Counters {
 pub struct SinkCounters {
     name: String,
     frames: Arc<AtomicU64>,
+    /// By its link.
     dropped: Arc<AtomicU64>,
+    losses: Arc<[AtomicU64; 2]>,
 }
 
 impl SinkCounters {
     /// The counts as they are now.
     pub fn now(&self) -> SinkCounts {
-        let [frames, dropped] =
-            [&self.frames, &self.dropped].map(|count| count.load(Ordering::Relaxed));
-        SinkCounts { name: self.name.clone(), frames, dropped }
+        let [busy, failed] = self.losses.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let frames = self.frames.load(Ordering::Relaxed).saturating_sub(busy + failed);
+        let dropped = self.dropped.load(Ordering::Relaxed) + busy;
+        SinkCounts { name: self.name.clone(), frames, dropped, failed }
     }
 }
 
@@ -86,10 +98,12 @@ impl SinkCounters {
 pub struct SinkCounts {
     /// Its name.
     pub name: String,
-    /// Matched pairs that it took.
+    /// Matched pairs that it took and kept.
     pub frames: u64,
     /// Matched pairs that it was too slow for.
     pub dropped: u64,
+    /// Matched pairs that it could not keep: a full disk, a receiver that is gone.
+    pub failed: u64,
 }
 
 /// How a run went.
@@ -128,10 +142,12 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
         let (results_in, results_out) = link(result_room, when_full);
         let frames = Arc::<AtomicU64>::default();
         let (name, dropped) = (sink.name().to_owned(), results_in.dropped());
-        sink_counters.push(SinkCounters { name, frames: frames.clone(), dropped });
+        let losses = Arc::<[AtomicU64; 2]>::default();
+        let (counted, lost) = (frames.clone(), losses.clone());
+        sink_counters.push(SinkCounters { name, frames: counted, dropped, losses });
         fan_out.push(results_in);
         let for_sink = control.clone();
-        let body = move || consume(sink, &results_out, &frames, &for_sink);
+        let body = move || consume(sink, &results_out, (&frames, &lost), &for_sink);
         sink_threads.push(spawn("sink", &control, body)?);
     }
     let matcher = {
@@ -156,6 +172,8 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
         counters: Counters { dropped_pairs, sinks: sink_counters },
         progress,
         started,
+        patience: (when_full == WhenFull::DropOldest).then_some(PATIENCE),
+        at_the_end: Mutex::default(),
     })
 }
 
@@ -166,6 +184,7 @@ impl Running {
         // of one before it, so the last part that failed holds the cause.
         let mut errors = Vec::new();
         let mut sinks = Vec::new();
+        let given_up = self.is_held_up();
         let (source, source_result) = self
             .source
             .join()
@@ -173,6 +192,17 @@ impl Running {
         let matcher_result =
             self.matcher.join().unwrap_or_else(|_| Err(anyhow!("the engine panicked")));
         for (thread, counters) in self.sinks.into_iter().zip(&self.counters.sinks) {
+            if given_up && !thread.is_finished() {
+                let counts = counters.now();
+                errors.push(anyhow!(
+                    "{}: it is held up, by its disk or by who receives it, and was left unfinished \
+                     after {} frames",
+                    counts.name,
+                    counts.frames
+                ));
+                sinks.push(counts);
+                continue;
+            }
             match thread.join() {
                 Ok(result) => {
                     sinks.push(counters.now());
@@ -206,11 +236,31 @@ impl Running {
         self.counters.clone()
     }
 
-    /// Whether every part has ended, so that [`Running::join`] does not wait.
+    /// Whether every part has ended, so that [`Running::join`] does not wait. Outputs of a live run
+    /// that are held up count as ended after a while.
     pub fn is_finished(&self) -> bool {
         self.source.is_finished()
             && self.matcher.is_finished()
-            && self.sinks.iter().all(JoinHandle::is_finished)
+            && (self.sinks.iter().all(JoinHandle::is_finished) || self.is_held_up())
+    }
+
+    /// Whether all but outputs has ended, and none of them has done anything for too long.
+    fn is_held_up(&self) -> bool {
+        let Some(patience) = self.patience else { return false };
+        if !self.matcher.is_finished() {
+            return false;
+        }
+        let done = self.counters.sinks.iter().map(|sink| sink.frames.load(Ordering::Relaxed));
+        let ended = self.sinks.iter().filter(|sink| sink.is_finished()).count() as u64;
+        let done = done.sum::<u64>() + ended;
+        let mut last = self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner);
+        match *last {
+            Some((since, before)) if before == done => since.elapsed() >= patience,
+            _ => {
+                *last = Some((Instant::now(), done));
+                false
+            }
+        }
     }
 }
 
@@ -254,7 +304,7 @@ fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlo
     let mut paused = false;
     while control.pause.is_set() && !control.stop.is_set() {
         paused = true;
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     if let (true, Some(pacer)) = (paused, pacer) {
         pacer.shift(since.elapsed());
@@ -332,9 +382,14 @@ impl Desk<'_> {
 fn consume(
     mut sink: Box<dyn Sink>,
     results: &LinkReceiver<Arc<Matched>>,
-    frames: &AtomicU64,
+    (frames, lost): (&AtomicU64, &[AtomicU64; 2]),
     control: &Control,
 ) -> anyhow::Result<()> {
+    let note_losses = |sink: &dyn Sink| {
+        let Losses { busy, failed } = sink.losses();
+        lost[0].store(busy, Ordering::Relaxed);
+        lost[1].store(failed, Ordering::Relaxed);
+    };
     let mut result = Ok(());
     while let Ok(matched) = results.recv() {
         result = sink.consume(&matched);
@@ -342,9 +397,11 @@ fn consume(
             break;
         }
         frames.fetch_add(1, Ordering::Relaxed);
+        note_losses(&*sink);
     }
     // What was written before a failure is completed all the same; the first failure is the cause.
     result = result.and(sink.finish()).with_context(|| sink.name().to_owned());
+    note_losses(&*sink);
     stop_on_error(&result, control);
     result
 }

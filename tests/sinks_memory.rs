@@ -53,7 +53,8 @@ fn memory_does_not_grow() {
     let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
     let recorder = |path: &Path| {
         let quantity = Quantity::Disparity;
-        let options = RecorderOptions { width, height, rate, range, quantity, geometry: None };
+        let options =
+            RecorderOptions { width, height, rate, range, quantity, geometry: None, clock: None };
         Box::new(Recorder::create(path, &options).unwrap())
     };
     let preview = |path: &Path| {

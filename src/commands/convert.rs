@@ -16,6 +16,8 @@ use crate::settings::{
 };
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::colouring::Colouring;
+use crate::sink::segments::SegmentLimits;
+use crate::sink::video::StreamPicture;
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
 use crate::source::gst::{GstOptions, Reconnect};
@@ -82,6 +84,22 @@ pub fn colour_range(colour: &settings::Colour, range: DisparityRange) -> ColourR
         (RangeMode::Fixed, min, max) => {
             ColourRange::Fixed { low: limit(min, range.min), high: limit(max, range.max()) }
         }
+    }
+}
+
+/// How a recording is cut into files.
+pub fn segment_limits(segmenting: settings::Segmenting) -> SegmentLimits {
+    let settings::Segmenting { length, size, keep, keep_free } = segmenting;
+    SegmentLimits { length, size, keep, keep_free }
+}
+
+/// What is streamed.
+pub fn stream_picture(view: settings::StreamView) -> StreamPicture {
+    match view {
+        settings::StreamView::Disparity => StreamPicture::Disparity,
+        settings::StreamView::Left => StreamPicture::Left,
+        settings::StreamView::SideBySide => StreamPicture::SideBySide,
+        settings::StreamView::Numbers => StreamPicture::Numbers,
     }
 }
 

@@ -3,6 +3,7 @@
 mod banners;
 mod knobs;
 mod observe;
+mod outputs;
 pub(super) mod parts;
 mod requests;
 mod service;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::rig::Cameras;
 use super::{Error, convert, load, print, read, signals};
 use crate::cli::{RunArgs, SourceChoice};
+use crate::clock::CaptureClock;
 use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Matcher, Outcome, Plan, Replacements};
@@ -48,7 +50,9 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         settings.source.complete().map_err(Error::usage)?;
     }
     let choice = choice.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    settings.output.complete().map_err(Error::usage)?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
+    outputs::check_stream(&settings.output)?;
     let cameras = Cameras::read(settings)?;
 
     let control = Control::default();
@@ -60,7 +64,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let listener = observe::listen(&settings.metrics)?;
 
     // In this order, so that earlier output is intact where the input cannot be opened.
-    let endless_demo = window.is_some()
+    let watched = window.is_some() || settings.output.stream().is_some();
+    let endless_demo = watched
         && !settings.output.any_frames()
         && *loaded.origin("demo", "frames") == Origin::Default;
     let pictures = Pool::new();
@@ -87,8 +92,9 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let engine_name = engine.description();
     tracing::info!("matching on {engine_name}");
 
+    let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
     let colouring = LiveColouring::new(convert::colouring(&settings.colour, loaded.params.range));
-    let mut sinks = parts::open_sinks(&loaded, &info, &rig, &colouring)?;
+    let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
     let accuracy = Arc::new(Mutex::new(Accuracy::default()));
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
@@ -111,7 +117,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         result_room: settings.queue.results,
         limit: args.source.limit(),
         realtime: match settings.source.pace {
-            Pace::Auto => window.is_some() && !settings.output.any_frames(),
+            Pace::Auto => watched && !settings.output.any_frames(),
             Pace::Realtime => true,
             Pace::Fast => false,
         },

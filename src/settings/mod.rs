@@ -37,7 +37,7 @@ pub use locate::{Places, config_file};
 pub use log::Log;
 pub use matching::{CostKind, Matching, P2Kind};
 pub use metrics::Metrics;
-pub use output::{Output, Stats};
+pub use output::{Output, Segmenting, Stats, StreamView};
 pub use queue::Queue;
 pub use source::{CameraFormat, Pace, PairBy, Reconnect, Source};
 pub use values::{OrAuto, OrOff, Unfit};

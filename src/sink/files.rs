@@ -51,6 +51,15 @@ pub fn date(now: SystemTime) -> (u64, u64, u64) {
     civil(now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86400))
 }
 
+/// A moment of UTC as ISO 8601 writes it without separators, to the second: `20261121T101500Z`.
+/// Names of files that begin so sort by time.
+pub fn compact_time(moment: SystemTime) -> String {
+    let (year, month, day) = date(moment);
+    let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
 /// Year, month and day of the Gregorian calendar, `days` after 1 January 1970.
 fn civil(mut days: u64) -> (u64, u64, u64) {
     let leap = |year: u64| {
@@ -120,6 +129,23 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     })
 }
 
+/// Whether files can be made in the folder that holds `path`.
+///
+/// # Errors
+/// Where that is impossible; the message is that of [`create`].
+pub fn check_folder_of(path: &Path) -> Result<()> {
+    let probe = unfinished_name(path)?;
+    File::create(&probe).map_err(|error| explain(path, &error))?;
+    // One that cannot be removed is empty and hidden: no reason to refuse to write.
+    let _ = fs::remove_file(&probe);
+    Ok(())
+}
+
+/// Whether it is for want of room that something could not be written.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// A name beside `path` that no picture viewer takes for a picture, and that no other thread or
 /// process uses now.
 fn unfinished_name(path: &Path) -> Result<PathBuf> {
@@ -131,7 +157,18 @@ fn unfinished_name(path: &Path) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn moments_as_names() {
+        let at = |seconds| compact_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        // `date -u -d @1795256105 +%Y%m%dT%H%M%SZ`
+        assert_eq!(at(1_795_256_105), "20261121T101505Z");
+        assert_eq!(at(951_868_799), "20000229T235959Z");
+        assert_eq!(at(0), "19700101T000000Z");
+    }
 
     #[test]
     fn missing_folders_and_folders_are_named() {

@@ -8,9 +8,11 @@ pub mod colour;
 pub mod colouring;
 pub mod encoding;
 pub mod files;
+pub mod lasting;
 pub mod numbers;
 pub mod pictures;
 pub mod png;
+pub mod segments;
 pub mod still;
 pub mod video;
 pub mod vitals;
@@ -19,6 +21,22 @@ pub mod window;
 use std::sync::Arc;
 
 use crate::frame::Matched;
+
+/// Frames that an output took and did not keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Those for which whoever is behind it had no time.
+    pub busy: u64,
+    /// Those that could not be written; known once it has failed.
+    pub failed: u64,
+}
+
+impl std::ops::AddAssign for Losses {
+    fn add_assign(&mut self, other: Self) {
+        self.busy += other.busy;
+        self.failed += other.failed;
+    }
+}
 
 /// A consumer of matched pairs. Each runs on a thread of its own behind a bounded link.
 pub trait Sink: Send {
@@ -30,6 +48,11 @@ pub trait Sink: Send {
     /// # Errors
     /// Where it could not be written; the sink is then finished and gets no more frames.
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
+
+    /// What became of frames that it took and did not keep.
+    fn losses(&self) -> Losses {
+        Losses::default()
+    }
 
     /// Completes what was written; called once, also after a failure elsewhere or of its own.
     ///

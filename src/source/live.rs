@@ -12,6 +12,7 @@ use crate::synchronisation::{self, Synchronisation};
 /// The state of a live source. One stream that holds both views counts as its left eye.
 #[derive(Debug, Default)]
 pub struct LiveState {
+    zero: Option<Duration>,
     eyes: [std::sync::Arc<EyeState>; 2],
     synchronisation: Mutex<Synchronisation>,
 }
@@ -57,6 +58,16 @@ pub struct LiveSummary {
 }
 
 impl LiveState {
+    /// The state of a source whose capture time 0 is at `zero` of CLOCK_MONOTONIC.
+    pub fn since(zero: Duration) -> Self {
+        Self { zero: Some(zero), ..Self::default() }
+    }
+
+    /// CLOCK_MONOTONIC at capture time 0, where the capture times are of that clock.
+    pub fn zero(&self) -> Option<Duration> {
+        self.zero
+    }
+
     /// The state of one eye.
     pub fn eye(&self, eye: Eye) -> &std::sync::Arc<EyeState> {
         &self.eyes[usize::from(eye == Eye::Right)]

@@ -5,11 +5,13 @@ mod bad_input;
 mod end_to_end;
 mod endings;
 mod metrics;
+mod recording;
 #[cfg(target_os = "linux")]
 mod reload;
 mod rigs;
 #[cfg(target_os = "linux")]
 mod service;
+mod streaming;
 #[path = "../sinks/support.rs"]
 #[allow(dead_code, reason = "only the decoding half is used here")]
 mod support;

@@ -36,7 +36,8 @@ fn child_that_writes_until_it_is_killed() {
     let dir = Path::new(&dir);
     let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
     let quantity = Quantity::Disparity;
-    let recorder = RecorderOptions { width, height, rate, range, quantity, geometry: None };
+    let recorder =
+        RecorderOptions { width, height, rate, range, quantity, geometry: None, clock: None };
     let (colours, span) = (ColourMap::Viridis, ColourRange::ADAPTIVE);
     let preview = PreviewOptions { width, height, rate, range, colours, span };
     let pictures = PicturesOptions { range, quantity, geometry: None };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
+use stereod::clock::CaptureClock;
 use stereod::frame::{DisparityRange, INVALID, StereoGeometry};
 use stereod::sink::Sink;
 use stereod::sink::encoding::Encoding;
@@ -56,6 +57,7 @@ fn options(width: usize, height: usize, min: i32, count: usize) -> RecorderOptio
         range: DisparityRange { min, count },
         quantity: Quantity::Disparity,
         geometry: None,
+        clock: None,
     }
 }
 
@@ -160,6 +162,7 @@ fn tags_come_back() {
         range: options.range,
         geometry: Some(GEOMETRY),
         first_timestamp: Duration::from_secs(3600),
+        utc_offset_ns: None,
     };
     assert_eq!(read_recording_tags(&path).unwrap(), expected);
 
@@ -177,9 +180,37 @@ fn tags_come_back() {
         "FOCAL_LENGTH_PX=435.25",
         "BASELINE_M=0.11007",
         "CENTRE_X_PX=367.5",
+        "CAPTURE_CLOCK=SOURCE",
     ] {
         assert!(comment.contains(part), "{part} in {comment}");
     }
+}
+
+/// The capture clock of a live source: the file says what time of day its frames are of.
+#[test]
+fn capture_times_can_be_told_to_the_microsecond() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    let clock = CaptureClock {
+        zero: Duration::from_nanos(7_000_000_000_123),
+        utc_offset_ns: 1_795_256_100_000_000_456,
+    };
+    let options = RecorderOptions { clock: Some(clock), ..options(20, 10, 0, 64) };
+    let written = record(&path, &options, 5);
+    let tags = read_recording_tags(&path).unwrap();
+    assert_eq!(tags.first_timestamp, Duration::from_nanos(10_600_000_000_123));
+    assert_eq!(tags.utc_offset_ns, Some(1_795_256_100_000_000_456));
+    let frames = Player::open(&path, RECORDING).unwrap().play();
+    for (frame, (time, _)) in frames.iter().zip(&written) {
+        let told = tags.time_of_day(frame.time).unwrap();
+        let true_time = clock.time_of_day(Duration::from_secs(3600) + *time);
+        let wrong = told.duration_since(true_time).unwrap_or_else(|error| error.duration());
+        assert!(wrong < Duration::from_micros(1), "{wrong:?}");
+    }
+    // Other programs find the first frame's time of day: 2026-11-21 10:15:00 and 10600 s.
+    let (_, shown) = Player::open(&path, RECORDING).unwrap().messages();
+    let shown = shown.get::<gst::tags::DateTime>().expect("a date").get().to_string();
+    assert!(shown.starts_with("2026-11-21T13:11:40"), "{shown}");
 }
 
 #[test]

@@ -83,6 +83,7 @@ impl State for Observer {
             name: sink.name,
             frames: sink.frames,
             dropped: sink.dropped,
+            failed: sink.failed,
         };
         Reading {
             source: self.info.description.clone(),

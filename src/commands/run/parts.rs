@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context;
-
 use crate::cli::SourceChoice;
 use crate::commands::convert;
 use crate::commands::rig::Rig;
@@ -12,11 +10,7 @@ use crate::pool::Pool;
 use crate::settings::{Loaded, Output};
 use crate::sink::Sink;
 use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
-use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::files;
-use crate::sink::numbers::Quantity;
-use crate::sink::pictures::{Pictures, PicturesOptions};
-use crate::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
 use crate::sink::window::WindowOptions;
 use crate::source::demo::DemoSource;
 use crate::source::gst::{self, StreamSpec};
@@ -71,34 +65,6 @@ pub fn describe(info: &SourceInfo) -> String {
         None => {}
     }
     text
-}
-
-/// Opens the outputs that the settings ask for.
-pub fn open_sinks(
-    loaded: &Loaded,
-    info: &SourceInfo,
-    rig: &Rig,
-    colouring: &LiveColouring,
-) -> anyhow::Result<Vec<Box<dyn Sink>>> {
-    let (settings, range) = (&loaded.settings, loaded.params.range);
-    let (rate, (width, height), geometry) = (info.rate, rig.size, rig.geometry);
-    let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
-    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    if let Some(path) = settings.output.record() {
-        let options = RecorderOptions { width, height, rate, range, quantity, geometry };
-        sinks.push(Box::new(Recorder::create(&path, &options).context("--record")?));
-    }
-    if let Some(path) = settings.output.preview() {
-        let Colouring { map: colours, span } = colouring.get();
-        let options = PreviewOptions { width, height, rate, range, colours, span };
-        let preview = Preview::create(&path, &options).context("--preview")?;
-        sinks.push(Box::new(preview.following(colouring.clone())));
-    }
-    if let Some(dir) = settings.output.pictures() {
-        let options = PicturesOptions { range, quantity, geometry };
-        sinks.push(Box::new(Pictures::create(&dir, &options).context("--pictures")?));
-    }
-    Ok(sinks)
 }
 
 /// Has the alignment of the eyes watched where that is wanted: how it stands, and by what it is

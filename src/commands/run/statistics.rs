@@ -167,6 +167,9 @@ impl<A: fmt::Display> fmt::Display for Statistics<A> {
             if output.dropped > 0 {
                 write!(f, " ({} dropped, too slow)", output.dropped)?;
             }
+            if output.failed > 0 {
+                write!(f, " ({} lost, could not be written)", output.failed)?;
+            }
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
 use crate::engine::{self, Choice};
 use crate::pipeline::{Matcher, Replacements};
-use crate::settings::{Loaded, Output};
+use crate::settings::{Loaded, Output, StreamView};
 use crate::sink::alignment::SharedLimits;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
@@ -304,9 +304,12 @@ pub fn why_fixed(section: &str, key: &str, loaded: &Loaded) -> Option<&'static s
 
 /// Why the range of disparities cannot change; `None` where it can.
 fn why_range_fixed(output: &Output) -> Option<&'static str> {
-    // Both say once for all frames what their numbers mean.
+    // All of them say once for all frames what their numbers mean.
     if output.record().is_some() {
         return Some("the recording says for all its frames what the range is");
+    }
+    if output.stream().is_some() && output.stream_view == StreamView::Numbers {
+        return Some("who receives the stream's numbers knows one range");
     }
     output.pictures().map(|_| "disparity.json says for all pictures what the range is")
 }

@@ -3,14 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::service;
+use crate::backoff::Backoff;
 use crate::control::Switch;
 use crate::source::Unavailable;
-
-/// How long to wait before the second attempt; each further pause is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// How long to wait between attempts at most.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// How often to look whether to stop meanwhile.
 const TICK: Duration = Duration::from_millis(50);
@@ -26,7 +21,8 @@ pub fn until_there<T>(
     mut open: impl FnMut() -> anyhow::Result<T>,
 ) -> anyhow::Result<Option<T>> {
     let begin = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = Backoff::default();
+    let mut pause = backoff.after(Duration::MAX);
     let mut said = None;
     loop {
         let error = match open() {
@@ -58,7 +54,7 @@ pub fn until_there<T>(
             service::is_alive();
             std::thread::sleep(TICK);
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = backoff.further();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use gstreamer as gst;
@@ -14,6 +14,10 @@ use crate::pool::Pooled;
 
 /// Frames that wait for the encoder; the next one waits outside.
 const QUEUE: usize = 4;
+
+/// How long a live pipeline may take to make room for a frame: longer than any encoder needs, and
+/// short enough for the results that wait behind it when the run is to end.
+const LIVE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A pooled buffer as GStreamer takes it; its memory returns to the pool when the encoder lets go.
 pub(super) struct Bytes<T>(pub(super) Pooled<T>);
@@ -61,6 +65,15 @@ impl Progress {
 
     /// Waits until `done`, or until the pipeline fails.
     fn wait(&self, done: impl Fn(&State) -> bool) -> Result<MutexGuard<'_, State>> {
+        self.wait_until(None, done)
+    }
+
+    /// The same, no longer than to the deadline.
+    fn wait_until(
+        &self,
+        deadline: Option<Instant>,
+        done: impl Fn(&State) -> bool,
+    ) -> Result<MutexGuard<'_, State>> {
         let mut state = self.lock();
         loop {
             if let Some(error) = &state.error {
@@ -69,7 +82,39 @@ impl Progress {
             if done(&state) {
                 return Ok(state);
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let Some(deadline) = deadline else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(state);
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// What a pipeline is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Flow<'a> {
+    /// It writes this file, at its own pace.
+    File(&'a Path),
+    /// It feeds whoever receives it, as things happen; what it is called in messages.
+    Live(&'a str),
+}
+
+impl Flow<'_> {
+    fn is_live(self) -> bool {
+        matches!(self, Flow::Live(_))
+    }
+
+    /// Begins the message of an error.
+    fn failed(self) -> String {
+        match self {
+            Flow::File(path) => format!("cannot write {}", path.display()),
+            Flow::Live(name) => format!("{name} cannot be fed"),
         }
     }
 }
@@ -84,7 +129,7 @@ pub(super) struct Feed {
 
 impl Feed {
     /// Links a source of frames with the given caps to `elements`, one after the other, and starts
-    /// them. `path` is the output, for messages.
+    /// them.
     ///
     /// # Errors
     /// Where the elements do not fit together or do not start.
@@ -92,16 +137,17 @@ impl Feed {
         caps: &gst::Caps,
         elements: &[&gst::Element],
         progress: Arc<Progress>,
-        path: &Path,
+        flow: Flow<'_>,
     ) -> Result<Self> {
         // No limit inside the source: it could only drop, or block without hearing of errors.
-        let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0).build();
+        let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0);
+        let source = source.is_live(flow.is_live()).do_timestamp(flow.is_live()).build();
         let pipeline = gst::Pipeline::new();
         let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
         chain.extend(elements);
         pipeline.add_many(&chain)?;
         gst::Element::link_many(&chain)
-            .with_context(|| format!("cannot set up the encoder of {}", path.display()))?;
+            .with_context(|| format!("{}: its encoder cannot be set up", flow.failed()))?;
 
         let pad = source.static_pad("src").context("a source has an output")?;
         let leaving = progress.clone();
@@ -112,10 +158,10 @@ impl Feed {
 
         let bus = pipeline.bus().context("a pipeline has a bus")?;
         let heard = progress.clone();
-        let shown = path.display().to_string();
+        let begin = flow.failed();
         bus.set_sync_handler(move |_, message| {
             match message.view() {
-                gst::MessageView::Error(error) => heard.fail(explain(&shown, error)),
+                gst::MessageView::Error(error) => heard.fail(explain(&begin, error)),
                 gst::MessageView::Eos(_) => heard.change(|state| state.ended = true),
                 _ => {}
             }
@@ -127,8 +173,7 @@ impl Feed {
             let known = feed.progress.lock().error.clone();
             return Err(anyhow!(
                 "{}",
-                known
-                    .unwrap_or_else(|| format!("the encoder of {} does not start", path.display()))
+                known.unwrap_or_else(|| format!("{}: it does not start", flow.failed()))
             ));
         }
         Ok(feed)
@@ -149,6 +194,24 @@ impl Feed {
         let fresh = buffer.get_mut().context("a new buffer has one owner")?;
         fresh.set_pts(clock(time));
         fresh.set_duration(duration.and_then(clock));
+        self.push_buffer(buffer)
+    }
+
+    /// Gives one frame to a live pipeline, to be shown as soon as it can be. Whether it took it:
+    /// one that has enough on the way is not waited for for long.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(super) fn push_now<T: bytemuck::Pod + Send>(&self, frame: Pooled<T>) -> Result<bool> {
+        let deadline = Some(Instant::now() + LIVE_PATIENCE);
+        let has_room = |state: &State| state.queued < QUEUE;
+        if !has_room(&*self.progress.wait_until(deadline, has_room)?) {
+            return Ok(false);
+        }
+        self.push_buffer(gst::Buffer::from_mut_slice(Bytes(frame))).map(|()| true)
+    }
+
+    fn push_buffer(&self, buffer: gst::Buffer) -> Result<()> {
         self.progress.wait(|state| state.queued < QUEUE)?.queued += 1;
         if let Err(error) = self.source.push_buffer(buffer) {
             let known = self.progress.lock().error.clone();
@@ -165,13 +228,25 @@ impl Feed {
     /// # Errors
     /// Where the pipeline has failed, now or before: its first error.
     pub(super) fn finish(&self) -> Result<()> {
+        self.finish_by(None)
+    }
+
+    /// The same, but what is still on the way after so long is given up.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub(super) fn finish_within(&self, longest: Duration) -> Result<()> {
+        self.finish_by(Some(Instant::now() + longest))
+    }
+
+    fn finish_by(&self, deadline: Option<Instant>) -> Result<()> {
         let ended = self.progress.wait(|_| true).and_then(|state| {
             drop(state);
             // A source that does not take the end has failed, and the wait says why.
             if let Err(error) = self.source.end_of_stream() {
                 self.progress.fail(format!("the encoder stopped: {error}"));
             }
-            self.progress.wait(|state| state.ended).map(drop)
+            self.progress.wait_until(deadline, |state| state.ended).map(drop)
         });
         self.stop();
         ended
@@ -190,15 +265,13 @@ impl Drop for Feed {
 }
 
 /// An error message of the pipeline, for people.
-fn explain(path: &str, message: &gst::message::Error) -> String {
+fn explain(begin: &str, message: &gst::message::Error) -> String {
     let error = message.error();
     if error.matches(gst::ResourceError::NoSpaceLeft) {
-        return format!(
-            "cannot write {path}: the disk is full; make room or write to another disk"
-        );
+        return format!("{begin}: the disk is full; make room or write to another disk");
     }
     // The last line of the details holds what the system said.
     let details = message.debug().unwrap_or_default();
     let details = details.lines().last().unwrap_or_default();
-    format!("cannot write {path}: {} ({details})", error.message())
+    format!("{begin}: {} ({details})", error.message())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::lossless::{Description, Lossless};
+use super::output::Place;
 use super::tags;
 use crate::frame::{Eye, Image, StereoGeometry};
 
@@ -46,7 +47,8 @@ impl GreyVideo {
         };
         let tags = move |origin| tags::of_rectified(eye, geometry.as_ref(), origin);
         let description = Description { width, height, rate, name };
-        let video = Lossless::create(path, description, Box::new(tags))?;
+        let video =
+            Lossless::create(Place::File(path.to_path_buf()), description, None, Box::new(tags))?;
         Ok(Self { path: path.to_path_buf(), size: (width, height), video })
     }
 

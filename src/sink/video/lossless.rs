@@ -4,9 +4,7 @@
 //! picture to crop. Tags stand at the beginning, and no frame waits in this process once it is
 //! encoded: a file whose program was killed holds all but the last few frames.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,9 +12,11 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_app::{AppSink, AppSinkCallbacks};
 
-use super::feed::{Feed, Progress};
-use super::matroska::{MatroskaWriter, Track};
+use super::feed::{Feed, Flow, Progress};
+use super::matroska::Track;
+use super::output::{Header, Output, Place};
 use super::{Clock, fraction, frame_duration, require};
+use crate::clock::CaptureClock;
 use crate::pool::Pool;
 use crate::sink::files;
 
@@ -59,12 +59,11 @@ pub(super) struct Description {
     pub(super) name: &'static str,
 }
 
-/// Makes the tags, given the capture time of what is at 0 in the file.
-pub(super) type Tags = Box<dyn FnOnce(Duration) -> Vec<(&'static str, String)> + Send>;
+/// Makes the tags of a file, given the capture time of what is at 0 in it.
+pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Send>;
 
-/// A video file being written.
+/// A video file being written, or one segment after the other.
 pub(super) struct Lossless<T> {
-    path: PathBuf,
     description: Description,
     clock: Clock,
     duration: Option<Duration>,
@@ -73,25 +72,22 @@ pub(super) struct Lossless<T> {
     output: Arc<Mutex<Output>>,
 }
 
-/// The file, written by the encoder's thread.
-struct Output {
-    /// The file and its tags until the first encoded frame brings what the header needs.
-    file: Option<(File, Tags)>,
-    writer: Option<MatroskaWriter<File>>,
-    description: Description,
-    duration: Option<Duration>,
-    origin: Duration,
-}
-
 impl<T: Sample> Lossless<T> {
-    /// Creates the file (an earlier one is replaced) and starts the encoder.
+    /// Creates the file (an earlier one is replaced) and starts the encoder; of segments, the first
+    /// one is created with the first picture. `clock` is that of the capture times, if they have one.
     ///
     /// # Errors
     /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
     /// encoder; the message says what to do.
-    pub(super) fn create(path: &Path, description: Description, tags: Tags) -> Result<Self> {
-        let Description { width, height, rate, .. } = description;
-        if files::extension(path) != "mkv" {
+    pub(super) fn create(
+        place: Place,
+        description: Description,
+        clock: Option<CaptureClock>,
+        tags: Tags,
+    ) -> Result<Self> {
+        let Description { width, height, rate, name } = description;
+        let path = place.path().to_path_buf();
+        if files::extension(&path) != "mkv" {
             bail!(
                 "cannot record to {}: recordings are Matroska files; name it .mkv",
                 path.display()
@@ -99,26 +95,30 @@ impl<T: Sample> Lossless<T> {
         }
         ensure!(width > 0 && height > 0, "a recording has at least one pixel");
         require(&["appsrc", "avenc_ffv1", "appsink"], "recording")?;
-        let file = files::create(path)?;
 
         let fraction = fraction(rate);
         let duration = frame_duration(fraction);
-        let output = Arc::new(Mutex::new(Output {
-            file: Some((file, tags)),
-            writer: None,
-            description,
-            duration,
-            origin: Duration::ZERO,
-        }));
+        let (stored_width, stored_height) = (width.max(SHORTEST_SIDE), height.max(SHORTEST_SIDE));
+        let track = Track {
+            width: stored_width as u64,
+            height: stored_height as u64,
+            crop_right: (stored_width - width) as u64,
+            crop_bottom: (stored_height - height) as u64,
+            codec: "V_FFV1",
+            codec_private: None,
+            frame_duration: duration,
+            name,
+        };
+        let output = Arc::new(Mutex::new(Output::create(place, Header { track, tags, clock })?));
         let progress = Arc::new(Progress::default());
         let sink = AppSink::builder().sync(false).max_buffers(2).build();
-        let (written, failing, shown) = (output.clone(), progress.clone(), path.to_path_buf());
+        let (written, failing) = (output.clone(), progress.clone());
         sink.set_callbacks(
             AppSinkCallbacks::builder()
                 .new_sample(move |sink| {
                     let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
                     let mut output = written.lock().unwrap_or_else(PoisonError::into_inner);
-                    output.write(&sample, &shown).map_err(|error| {
+                    write(&mut output, &sample).map_err(|error| {
                         failing.fail(format!("{error:#}"));
                         gst::FlowError::Error
                     })?;
@@ -126,7 +126,6 @@ impl<T: Sample> Lossless<T> {
                 })
                 .build(),
         );
-        let (stored_width, stored_height) = (width.max(SHORTEST_SIDE), height.max(SHORTEST_SIDE));
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", T::FORMAT)
             .field("width", i32::try_from(stored_width)?)
@@ -134,16 +133,8 @@ impl<T: Sample> Lossless<T> {
             .field("framerate", fraction)
             .build();
         let encoder = encoder(stored_width, stored_height)?;
-        let feed = Feed::start(&caps, &[&encoder, sink.upcast_ref()], progress, path)?;
-        Ok(Self {
-            path: path.to_path_buf(),
-            description,
-            clock: Clock::new(rate),
-            duration,
-            pool: Pool::new(),
-            feed,
-            output,
-        })
+        let feed = Feed::start(&caps, &[&encoder, sink.upcast_ref()], progress, Flow::File(&path))?;
+        Ok(Self { description, clock: Clock::new(rate), duration, pool: Pool::new(), feed, output })
     }
 
     /// Adds a picture captured at `time`, whose row y `fill` writes; waits while the encoder has
@@ -160,7 +151,7 @@ impl<T: Sample> Lossless<T> {
         let Description { width, height, .. } = self.description;
         if self.clock.first.is_none() {
             self.clock.first = Some(origin);
-            self.output.lock().unwrap_or_else(PoisonError::into_inner).origin = origin;
+            self.output().set_origin(origin);
         }
         // Rows of GStreamer's pictures start at multiples of four bytes.
         let stride = width.max(SHORTEST_SIDE).next_multiple_of(4 / size_of::<T>());
@@ -177,72 +168,35 @@ impl<T: Sample> Lossless<T> {
         self.feed.push(stored, time, self.duration)
     }
 
+    /// Pictures that are in the file or files.
+    pub(super) fn written(&self) -> u64 {
+        self.output().written()
+    }
+
     /// Writes what is on the way, duration and index. The outcome of the encoder, and of the file.
     pub(super) fn finish(&mut self) -> Result<()> {
         let encoded = self.feed.finish();
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let completed = output.finish(encoded.is_err(), &self.path);
+        let completed = self.output().finish(encoded.is_err());
         encoded.and(completed)
+    }
+
+    fn output(&self) -> MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Output {
-    /// Writes an encoded frame, and before the first one the header.
-    fn write(&mut self, sample: &gst::SampleRef, path: &Path) -> Result<()> {
-        let buffer = sample.buffer().context("an encoded frame has content")?;
-        // Encoders move their times by 1000 hours and say so in the segment.
-        let segment = sample.segment().and_then(|segment| segment.downcast_ref::<gst::ClockTime>());
-        let time = segment.and_then(|segment| segment.to_running_time(buffer.pts()));
-        let time = time.context("an encoded frame has a time")?;
-        let data = buffer.map_readable().context("cannot read an encoded frame")?;
-        if self.writer.is_none() {
-            let structure = sample.caps().and_then(|caps| caps.structure(0));
-            let private = structure.and_then(|s| s.get::<gst::Buffer>("codec_data").ok());
-            let private = private.as_ref().and_then(|private| private.map_readable().ok());
-            self.start(private.as_deref(), path)?;
-        }
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer.frame(time.into(), &data).map_err(|error| {
-            let frames = writer.frames();
-            let kept = format!("the recording is readable up to there ({frames} frames)");
-            anyhow::anyhow!("{}; {kept}", files::explain(path, &error))
-        })
-    }
-
-    fn start(&mut self, codec_private: Option<&[u8]>, path: &Path) -> Result<()> {
-        let (file, tags) = self.file.take().context("the file is written by one writer")?;
-        let Description { width, height, name, .. } = self.description;
-        let track = Track {
-            width: width.max(SHORTEST_SIDE) as u64,
-            height: height.max(SHORTEST_SIDE) as u64,
-            crop_right: SHORTEST_SIDE.saturating_sub(width) as u64,
-            crop_bottom: SHORTEST_SIDE.saturating_sub(height) as u64,
-            codec: "V_FFV1",
-            codec_private,
-            frame_duration: self.duration,
-            name,
-        };
-        let writer = MatroskaWriter::create(file, &track, &tags(self.origin));
-        self.writer = Some(writer.map_err(|error| files::explain(path, &error))?);
-        Ok(())
-    }
-
-    fn finish(&mut self, after_failure: bool, path: &Path) -> Result<()> {
-        if self.writer.is_none() && !after_failure {
-            // No frame ever came: a file that says so is better than an empty one.
-            self.start(None, path)?;
-        }
-        let Some(mut writer) = self.writer.take() else { return Ok(()) };
-        if after_failure {
-            // The rest of a frame that did not fit makes room for the index. Best effort: the error
-            // that matters is known, and the frames are readable without this.
-            let length = writer.length();
-            let _ = writer.get_mut().set_len(length);
-            let _ = writer.finish();
-            return Ok(());
-        }
-        writer.finish().map_err(|error| files::explain(path, &error))
-    }
+/// Hands an encoded frame on to the file.
+fn write(output: &mut Output, sample: &gst::SampleRef) -> Result<()> {
+    let buffer = sample.buffer().context("an encoded frame has content")?;
+    // Encoders move their times by 1000 hours and say so in the segment.
+    let segment = sample.segment().and_then(|segment| segment.downcast_ref::<gst::ClockTime>());
+    let time = segment.and_then(|segment| segment.to_running_time(buffer.pts()));
+    let time = time.context("an encoded frame has a time")?;
+    let data = buffer.map_readable().context("cannot read an encoded frame")?;
+    let structure = sample.caps().and_then(|caps| caps.structure(0));
+    let private = structure.and_then(|s| s.get::<gst::Buffer>("codec_data").ok());
+    let private = private.as_ref().and_then(|private| private.map_readable().ok());
+    output.write(time.into(), &data, private.as_deref())
 }
 
 /// The FFV1 encoder for pictures of this size.

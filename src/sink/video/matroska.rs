@@ -13,11 +13,12 @@
 //! duration and no index: readers then go through the clusters. Afterwards all three are there.
 
 use std::io::{self, Seek, SeekFrom, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::ebml::{
     UNKNOWN_SIZE, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
 };
+use crate::clock::unix_ns;
 
 /// Identifiers, RFC 9559, section 5.1.
 pub(super) mod id {
@@ -38,6 +39,9 @@ pub(super) mod id {
 
 /// Nanoseconds of one tick of the file's times: the microsecond.
 const TICK_NS: u64 = 1000;
+
+/// Matroska's dates count from here: 1 January 2001 in nanoseconds of Unix time.
+const DATE_ZERO_NS: i64 = 978_307_200_000_000_000;
 
 /// Bytes kept for the table of contents, which is complete only at the end.
 const SEEK_HEAD_ROOM: usize = 120;
@@ -90,11 +94,17 @@ pub(super) struct MatroskaWriter<W> {
 }
 
 impl<W: Write + Seek> MatroskaWriter<W> {
-    /// Writes everything that comes before the first frame.
+    /// Writes everything that comes before the first frame. `date` is the time of day of what is at
+    /// 0 in the file, where known.
     ///
     /// # Errors
     /// Where that fails.
-    pub(super) fn create(out: W, track: &Track<'_>, tags: &[(&str, String)]) -> io::Result<Self> {
+    pub(super) fn create(
+        out: W,
+        track: &Track<'_>,
+        date: Option<SystemTime>,
+        tags: &[(&str, String)],
+    ) -> io::Result<Self> {
         let frame_ticks = track.frame_duration.map(|duration| duration.as_nanos() as u64 / TICK_NS);
         let mut writer = Self {
             out,
@@ -109,14 +119,19 @@ impl<W: Write + Seek> MatroskaWriter<W> {
             frames: 0,
             header: Vec::new(),
         };
-        let start = writer.start(track, tags);
+        let start = writer.start(track, date, tags);
         writer.out.write_all(&start)?;
         writer.length = start.len() as u64;
         Ok(writer)
     }
 
     /// The bytes before the first cluster, noting the places that are changed later.
-    fn start(&mut self, track: &Track<'_>, tags: &[(&str, String)]) -> Vec<u8> {
+    fn start(
+        &mut self,
+        track: &Track<'_>,
+        date: Option<SystemTime>,
+        tags: &[(&str, String)],
+    ) -> Vec<u8> {
         let mut out = Vec::new();
         push_master(&mut out, id::EBML, |ebml| {
             push_uint(ebml, 0x4286, 1); // EBMLVersion
@@ -140,6 +155,9 @@ impl<W: Write + Seek> MatroskaWriter<W> {
             let app = concat!("stereod ", env!("CARGO_PKG_VERSION"));
             push(info, 0x4d80, app.as_bytes()); // MuxingApp
             push(info, 0x5741, app.as_bytes()); // WritingApp
+            if let Some(date) = date {
+                push(info, 0x4461, &(unix_ns(date) - DATE_ZERO_NS).to_be_bytes()); // DateUTC
+            }
             push_void(info, 11); // Duration, at the end
         });
         self.duration_at = out.len() as u64 - 11;
@@ -232,13 +250,14 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         &mut self.out
     }
 
-    /// Completes the file: index, duration, table of contents and size. After a failed
+    /// Completes the file (again, where that has failed and there is room now): index, duration, table of contents and size. After a failed
     /// [`frame`](Self::frame) the caller first cuts the file to [`length`](Self::length).
     ///
     /// # Errors
     /// Where that fails; the frames stay readable in any case.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        if !self.index.is_empty() {
+        let indexed = self.contents.iter().any(|&(element, _)| element == id::CUES);
+        if !self.index.is_empty() && !indexed {
             let mut cues = Vec::new();
             push_master(&mut cues, id::CUES, |cues| {
                 for &(time, place) in &self.index {

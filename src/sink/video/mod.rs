@@ -4,6 +4,7 @@
 //! Recorder:  map ─▶ 16-bit numbers ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
 //! GreyVideo: picture ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
 //! Preview:   map ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ filesink (OUT.mp4)
+//! Stream:    map ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
 //! ```
 
 mod ebml;
@@ -11,8 +12,10 @@ mod feed;
 mod grey;
 mod lossless;
 mod matroska;
+mod output;
 mod preview;
 mod recorder;
+mod stream;
 mod tags;
 
 use std::time::Duration;
@@ -23,17 +26,51 @@ use gstreamer as gst;
 pub use grey::{GreyVideo, GreyVideoOptions};
 pub use preview::{Preview, PreviewOptions};
 pub use recorder::{Recorder, RecorderOptions};
+pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
 pub use tags::{RecordingTags, read_recording_tags};
 
-/// The GStreamer elements that write video, each with the Debian and Ubuntu package that holds it.
-const PACKAGES: [(&str, &str); 6] = [
+/// GStreamer elements that write video or send it, each with the Debian and Ubuntu package that holds
+/// it.
+const PACKAGES: [(&str, &str); 33] = [
     ("appsrc", "gstreamer1.0-plugins-base"),
     ("appsink", "gstreamer1.0-plugins-base"),
     ("videoconvert", "gstreamer1.0-plugins-base"),
+    ("videoscale", "gstreamer1.0-plugins-base"),
+    ("videorate", "gstreamer1.0-plugins-base"),
+    ("tcpserversink", "gstreamer1.0-plugins-base"),
+    ("tcpclientsink", "gstreamer1.0-plugins-base"),
+    ("theoraenc", "gstreamer1.0-plugins-base"),
     ("mp4mux", "gstreamer1.0-plugins-good"),
+    ("matroskamux", "gstreamer1.0-plugins-good"),
+    ("udpsink", "gstreamer1.0-plugins-good"),
+    ("rtpbin", "gstreamer1.0-plugins-good"),
+    ("rtph264pay", "gstreamer1.0-plugins-good"),
+    ("rtph265pay", "gstreamer1.0-plugins-good"),
+    ("rtpvrawpay", "gstreamer1.0-plugins-good"),
+    ("rtpjpegpay", "gstreamer1.0-plugins-good"),
+    ("jpegenc", "gstreamer1.0-plugins-good"),
+    ("vp8enc", "gstreamer1.0-plugins-good"),
+    ("vp9enc", "gstreamer1.0-plugins-good"),
+    ("v4l2sink", "gstreamer1.0-plugins-good"),
+    ("v4l2h264enc", "gstreamer1.0-plugins-good"),
+    ("h264parse", "gstreamer1.0-plugins-bad"),
+    ("mpegtsmux", "gstreamer1.0-plugins-bad"),
+    ("srtsink", "gstreamer1.0-plugins-bad"),
+    ("shmsink", "gstreamer1.0-plugins-bad"),
+    ("rtmp2sink", "gstreamer1.0-plugins-bad"),
+    ("openh264enc", "gstreamer1.0-plugins-bad"),
+    ("x265enc", "gstreamer1.0-plugins-bad"),
+    ("nvh264enc", "gstreamer1.0-plugins-bad"),
     ("x264enc", "gstreamer1.0-plugins-ugly"),
     ("avenc_ffv1", "gstreamer1.0-libav"),
+    ("vaapih264enc", "gstreamer1.0-vaapi"),
+    ("rtspclientsink", "gstreamer1.0-rtsp"),
 ];
+
+/// The package that holds an element, where known.
+fn package_of(element: &str) -> Option<&'static str> {
+    PACKAGES.iter().find(|(name, _)| *name == element).map(|(_, package)| *package)
+}
 
 /// Makes sure that GStreamer runs and has the elements.
 ///
@@ -43,8 +80,7 @@ fn require(elements: &[&str], purpose: &str) -> Result<()> {
     gst::init().context("GStreamer does not start")?;
     for &element in elements {
         if gst::ElementFactory::find(element).is_none() {
-            let package = PACKAGES.iter().find(|(name, _)| *name == element);
-            let package = package.map_or("its plug-in", |(_, package)| package);
+            let package = package_of(element).unwrap_or("its plug-in");
             bail!(
                 "{purpose} needs the GStreamer element {element}, which is not installed: install \
                  {package} (`gst-inspect-1.0 {element}` shows whether it is there)"

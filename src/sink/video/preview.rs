@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use gstreamer as gst;
 
-use super::feed::{Feed, Progress};
+use super::feed::{Feed, Flow, Progress};
 use super::{Clock, fraction, frame_duration, require};
 use crate::frame::{DisparityRange, Matched};
 use crate::pool::Pool;
@@ -89,7 +89,7 @@ impl Preview {
             .build();
         let elements = elements(path, options.rate)?;
         let elements: Vec<&gst::Element> = elements.iter().collect();
-        let feed = Feed::start(&caps, &elements, Arc::new(Progress::default()), path)?;
+        let feed = Feed::start(&caps, &elements, Arc::new(Progress::default()), Flow::File(path))?;
         Ok(Self {
             name: format!("preview {}", path.display()),
             path: path.to_path_buf(),

@@ -7,10 +7,13 @@ use anyhow::{Result, ensure};
 
 use super::RecordingTags;
 use super::lossless::{Description, Lossless};
+use super::output::Place;
+use crate::clock::CaptureClock;
 use crate::frame::{DisparityRange, Matched, StereoGeometry};
-use crate::sink::Sink;
 use crate::sink::encoding::Encoding;
 use crate::sink::numbers::{Numbers, Quantity};
+use crate::sink::segments::Segments;
+use crate::sink::{Losses, Sink};
 
 /// What a recording needs to know before its first frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +30,8 @@ pub struct RecorderOptions {
     pub quantity: Quantity,
     /// What depth is computed from, where known.
     pub geometry: Option<StereoGeometry>,
+    /// The clock of the capture times, where they have one.
+    pub clock: Option<CaptureClock>,
 }
 
 /// Records disparity bit-exactly, or depth: [`Numbers`] as 16-bit grey video, FFV1 version 3
@@ -45,6 +50,8 @@ pub struct Recorder {
     size: (usize, usize),
     numbers: Numbers,
     video: Lossless<u16>,
+    /// Frames that it took.
+    taken: u64,
     /// Whether the caller has been told of the failure.
     failed: bool,
 }
@@ -56,23 +63,41 @@ impl Recorder {
     /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
     /// encoder; the message says what to do.
     pub fn create(path: &Path, options: &RecorderOptions) -> Result<Self> {
-        let RecorderOptions { width, height, rate, range, quantity, geometry } = *options;
+        Self::start(Place::File(path.to_path_buf()), options)
+    }
+
+    /// Starts the encoder; the frames go into one segment after the other, each a whole file of its
+    /// own. No frame is lost between two.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn segmented(segments: Segments, options: &RecorderOptions) -> Result<Self> {
+        Self::start(Place::Segments(segments), options)
+    }
+
+    fn start(place: Place, options: &RecorderOptions) -> Result<Self> {
+        let RecorderOptions { width, height, rate, range, quantity, geometry, clock } = *options;
+        let path = place.path().to_path_buf();
         let numbers = Numbers::new(quantity, range, geometry.as_ref())?;
         let name = match quantity {
             Quantity::Disparity => "disparity",
             Quantity::Depth => "depth",
         };
-        let tags = move |first_timestamp| {
+        let tags = move |first| {
             let encoding = Encoding::for_range(range);
-            RecordingTags { quantity, encoding, range, geometry, first_timestamp }.to_pairs()
+            let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
+            let utc_offset_ns = clock.map(|clock| clock.utc_offset_ns);
+            RecordingTags { quantity, encoding, range, geometry, first_timestamp, utc_offset_ns }
+                .to_pairs()
         };
         let description = Description { width, height, rate, name };
         Ok(Self {
             name: format!("recording {}", path.display()),
-            path: path.to_path_buf(),
+            path,
             size: (width, height),
             numbers,
-            video: Lossless::create(path, description, Box::new(tags))?,
+            video: Lossless::create(place, description, clock, Box::new(tags))?,
+            taken: 0,
             failed: false,
         })
     }
@@ -99,12 +124,23 @@ impl Sink for Recorder {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        self.record(frame).inspect_err(|_| self.failed = true)
+        self.record(frame).inspect_err(|_| self.failed = true)?;
+        self.taken += 1;
+        Ok(())
+    }
+
+    fn losses(&self) -> Losses {
+        if !self.failed {
+            return Losses::default();
+        }
+        Losses { busy: 0, failed: self.taken.saturating_sub(self.video.written()) }
     }
 
     fn finish(&mut self) -> Result<()> {
         let finished = self.video.finish();
         // An error that the caller knows already is not told twice.
-        if self.failed { Ok(()) } else { finished }
+        let told = self.failed;
+        self.failed |= finished.is_err();
+        if told { Ok(()) } else { finished }
     }
 }

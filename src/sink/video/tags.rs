@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
 use super::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use super::matroska::id;
+use crate::clock::CaptureClock;
 use crate::frame::{DisparityRange, Eye, StereoGeometry};
 use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::numbers::{DEPTH_SCALE, Quantity};
@@ -24,8 +25,12 @@ pub struct RecordingTags {
     pub range: DisparityRange,
     /// What depth is computed from, where known.
     pub geometry: Option<StereoGeometry>,
-    /// Capture time of the first frame, which is at 0 in the file.
+    /// Capture time of the first frame, which is at 0 in the file: of CLOCK_MONOTONIC where the
+    /// source was live, else the source's own.
     pub first_timestamp: Duration,
+    /// Unix time less capture time in nanoseconds, the same in all files of a run; `None` where the
+    /// source was not live.
+    pub utc_offset_ns: Option<i64>,
 }
 
 const SCALE: &str = "DISPARITY_SCALE";
@@ -40,6 +45,8 @@ const CENTRE_Y: &str = "CENTRE_Y_PX";
 const RIGHT_CENTRE_X: &str = "RIGHT_CENTRE_X_PX";
 const DEPTH: &str = "DEPTH_SCALE";
 const FIRST: &str = "FIRST_TIMESTAMP_NS";
+const CLOCK: &str = "CAPTURE_CLOCK";
+const UTC_OFFSET: &str = "UTC_OFFSET_NS";
 
 /// Tags are text of a few hundred bytes; a file that claims more is damaged.
 const LONGEST_TAGS: u64 = 1 << 24;
@@ -57,6 +64,7 @@ impl RecordingTags {
             (COUNT, self.range.count.to_string()),
             (FIRST, self.first_timestamp.as_nanos().to_string()),
         ];
+        pairs.extend(of_clock(self.utc_offset_ns));
         if let Some(geometry) = self.geometry {
             pairs.extend(of_geometry(&geometry));
         }
@@ -127,7 +135,15 @@ impl RecordingTags {
                 Some(value) => Duration::from_nanos(number(FIRST, value)?),
                 None => Duration::ZERO,
             },
+            utc_offset_ns: find(UTC_OFFSET).map(|value| number(UTC_OFFSET, value)).transpose()?,
         })
+    }
+
+    /// The time of day at which what is at `time` in the file was captured; `None` where the source
+    /// was not live.
+    pub fn time_of_day(&self, time: Duration) -> Option<SystemTime> {
+        let clock = CaptureClock { zero: self.first_timestamp, utc_offset_ns: self.utc_offset_ns? };
+        Some(clock.time_of_day(time))
     }
 }
 
@@ -141,6 +157,16 @@ pub(super) fn of_rectified(
     let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
     pairs.extend(geometry.into_iter().flat_map(of_geometry));
     described(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
+}
+
+/// Of which clock capture times are.
+fn of_clock(utc_offset_ns: Option<i64>) -> Vec<(&'static str, String)> {
+    match utc_offset_ns {
+        Some(offset) => {
+            vec![(CLOCK, "CLOCK_MONOTONIC".to_owned()), (UTC_OFFSET, offset.to_string())]
+        }
+        None => vec![(CLOCK, "SOURCE".to_owned())],
+    }
 }
 
 fn of_geometry(geometry: &StereoGeometry) -> [(&'static str, String); 5] {

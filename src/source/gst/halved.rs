@@ -26,9 +26,10 @@ pub(super) fn open(
     let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
     let timing = own_timing(&input, options.picture_rate);
-    let state = Arc::new(LiveState::default());
+    let zero = now();
+    let state = Arc::new(LiveState::since(zero.into()));
     let eye = state.eye(Eye::Left).clone();
-    let recipe = Recipe { input, layout, timing, zero: now(), state: eye };
+    let recipe = Recipe { input, layout, timing, zero, state: eye };
     let mut stream = Lasting::start("camera", recipe, options)?;
     stream.prepare()?;
     let (width, height) = stream.view_size();

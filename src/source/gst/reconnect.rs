@@ -16,18 +16,10 @@ use super::pictures::Timing;
 use super::plane::Layout;
 use super::stream::{CutShort, Received, Stream};
 use super::{GstOptions, Reconnect};
+use crate::backoff::Backoff;
 use crate::control::Switch;
 use crate::source::Unavailable;
 use crate::source::live::EyeState;
-
-/// How long to wait before the first attempt; each further one waits twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// How long to wait between attempts at most.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-
-/// A stream that has run this long was well: its next loss starts with the first pause again.
-const STEADY: Duration = Duration::from_secs(2);
 
 /// How long an attempt waits for a picture, at least.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -65,7 +57,7 @@ pub(super) struct Lasting {
     /// When the last picture came.
     last_picture: Instant,
     since: Instant,
-    pause: Duration,
+    backoff: Backoff,
     returned: bool,
     /// The size that it had when it was back as something else, which has been said.
     other_size: Option<(usize, usize)>,
@@ -110,7 +102,7 @@ impl Lasting {
             index: 0,
             last_picture: now,
             since: now,
-            pause: FIRST_PAUSE,
+            backoff: Backoff::default(),
             returned: false,
             other_size: None,
         })
@@ -175,11 +167,10 @@ impl Lasting {
     fn lose(&mut self, reason: &str) {
         tracing::warn!("{} lost: {reason}; trying again", self.who);
         self.recipe.state.note_lost();
-        let steady = self.since.elapsed() >= STEADY;
-        self.pause = if steady { FIRST_PAUSE } else { (self.pause * 2).min(LONGEST_PAUSE) };
+        let pause = self.backoff.after(self.since.elapsed());
         let link = Link::Failed(format!("{}: {reason}", self.who));
         if let Link::Up(old) = std::mem::replace(&mut self.link, link) {
-            match self.search(*old) {
+            match self.search(*old, pause) {
                 Ok(search) => self.link = Link::Lost(search),
                 Err(error) => {
                     self.link = Link::Failed(format!("{}: cannot be reopened: {error}", self.who));
@@ -188,7 +179,7 @@ impl Lasting {
         }
     }
 
-    fn search(&self, old: Stream) -> std::io::Result<Search> {
+    fn search(&self, old: Stream, mut pause: Duration) -> std::io::Result<Search> {
         let (sender, found) = crossbeam_channel::bounded(1);
         let cancel = Switch::default();
         let options = GstOptions {
@@ -196,7 +187,7 @@ impl Lasting {
             stop: cancel.clone(),
             ..self.options.clone()
         };
-        let (who, recipe, mut pause) = (self.who, self.recipe.clone(), self.pause);
+        let (who, recipe, mut backoff) = (self.who, self.recipe.clone(), self.backoff);
         let thread = std::thread::Builder::new().name("reconnect".to_owned()).spawn(move || {
             close_in_time(old);
             while wait_unless(&options.stop, pause) {
@@ -210,7 +201,7 @@ impl Lasting {
                     }
                     Err(error) => tracing::debug!("{who} is not back: {error:#}"),
                 }
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = backoff.further();
             }
         })?;
         Ok(Search { found, cancel, thread })
@@ -229,8 +220,8 @@ impl Lasting {
                          give it its old mode, or start anew with this one; trying again"
                     );
                 }
-                self.pause = LONGEST_PAUSE;
-                match self.search(stream) {
+                let pause = self.backoff.further();
+                match self.search(stream, pause) {
                     Ok(search) => Link::Lost(search),
                     Err(error) => Link::Failed(format!("{who}: cannot be reopened: {error}")),
                 }

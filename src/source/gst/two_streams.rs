@@ -55,7 +55,7 @@ pub(super) fn open(
     };
     let exposure = follow_exposure([&left, &right], options)?;
     let zero = now();
-    let state = Arc::new(LiveState::default());
+    let state = Arc::new(LiveState::since(zero.into()));
     let recipe = |input, eye: Eye, timing| {
         let state = state.eye(eye).clone();
         Recipe { input, layout: Layout::Whole, timing, zero, state }

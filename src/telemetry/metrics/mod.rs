@@ -85,8 +85,10 @@ pub struct Output {
     pub name: String,
     /// Maps that it took.
     pub frames: u64,
-    /// Maps that it was too slow for, or could not write.
+    /// Maps that it was too slow for.
     pub dropped: u64,
+    /// Maps that it could not write.
+    pub failed: u64,
 }
 
 /// How the rows of the two eyes agree.
@@ -170,10 +172,14 @@ impl Page<'_> {
             "Maps taken by an output",
             of_outputs(|o| o.frames),
         )?;
+        let dropped = reading.outputs.iter().flat_map(|output| {
+            let of = |cause| [("output", &*output.name), ("cause", cause)];
+            [(of("busy"), output.dropped), (of("failed"), output.failed)]
+        });
         self.counters(
             "stereod_output_dropped_frames",
-            "Maps that an output was too slow for or could not write",
-            of_outputs(|o| o.dropped),
+            "Maps that an output was too busy for, and those that it failed to write",
+            dropped,
         )?;
         let Some(cameras) = reading.cameras else { return Ok(()) };
         let help = "How often a camera was lost and found again";
@@ -250,11 +256,11 @@ impl Page<'_> {
         counter.encode(self.0.encode_descriptor(name, help, None, counter.metric_type())?)
     }
 
-    fn counters<'a>(
+    fn counters<'a, const LABELS: usize>(
         &mut self,
         name: &str,
         help: &str,
-        values: impl IntoIterator<Item = ([Label<'a>; 1], u64)>,
+        values: impl IntoIterator<Item = ([Label<'a>; LABELS], u64)>,
     ) -> fmt::Result {
         let mut family = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (labels, value) in values {

@@ -19,7 +19,7 @@ fn reading() -> Reading {
         pairs: 5,
         matched: 4,
         dropped: 1,
-        outputs: vec![Output { name: "recording o.mkv".into(), frames: 3, dropped: 1 }],
+        outputs: vec![Output { name: "recording o.mkv".into(), frames: 3, dropped: 1, failed: 2 }],
         latency: Some(progress.latency_within(&TIME_CLASSES_US)),
         cameras: Some([
             Camera { lost: true, reconnects: 3, broken: 0 },
@@ -38,7 +38,8 @@ fn the_text_is_what_the_format_wants() {
     for line in [
         "stereod_frames_total{eye=\"right\"} 6",
         "stereod_unpaired_frames_total{eye=\"right\"} 1",
-        "stereod_output_dropped_frames_total{output=\"recording o.mkv\"} 1",
+        "stereod_output_dropped_frames_total{output=\"recording o.mkv\",cause=\"busy\"} 1",
+        "stereod_output_dropped_frames_total{output=\"recording o.mkv\",cause=\"failed\"} 2",
         "stereod_latency_seconds_bucket{le=\"0.025\"} 2",
         "stereod_latency_seconds_bucket{le=\"0.033333\"} 3",
         "stereod_latency_seconds_bucket{le=\"+Inf\"} 4",

@@ -1,0 +1,139 @@
+//! The outputs of a run, made from the settings. Those of a live run last: one that fails is made anew
+//! beside what it has written.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+
+use crate::clock::CaptureClock;
+use crate::commands::rig::Rig;
+use crate::commands::{Error, convert};
+use crate::settings::{self, Loaded};
+use crate::sink::Sink;
+use crate::sink::colouring::{Colouring, LiveColouring};
+use crate::sink::files;
+use crate::sink::lasting::{Lasting, Recipe};
+use crate::sink::numbers::Quantity;
+use crate::sink::pictures::{Pictures, PicturesOptions};
+use crate::sink::segments::{SegmentLimits, Segments};
+use crate::sink::video::{
+    FragmentError, Preview, PreviewOptions, Recorder, RecorderOptions, Stream, StreamOptions,
+    check_fragment,
+};
+use crate::source::SourceInfo;
+
+/// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, where
+/// they have one.
+///
+/// # Errors
+/// Where one of them cannot be opened; they name the flag.
+pub fn open(
+    loaded: &Loaded,
+    info: &SourceInfo,
+    rig: &Rig,
+    clock: Option<CaptureClock>,
+    colouring: &LiveColouring,
+) -> Result<Vec<Box<dyn Sink>>> {
+    let (settings, range) = (&loaded.settings, loaded.params.range);
+    let (rate, (width, height), geometry) = (info.rate, rig.size, rig.geometry);
+    let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    let mut add = |sink: Box<dyn Sink>, recipe| {
+        // A recorded source is better matched anew, with room for all of it.
+        sinks.push(if info.live { Box::new(Lasting::new(sink, recipe)) } else { sink });
+    };
+    if let Some(path) = settings.output.record() {
+        let options = RecorderOptions { width, height, rate, range, quantity, geometry, clock };
+        let limits = settings.output.segmenting().map(convert::segment_limits);
+        let first = match limits {
+            Some(limits) => segmented(&path, limits, &options),
+            None => Recorder::create(&path, &options).map(|sink| Box::new(sink) as Box<dyn Sink>),
+        };
+        // A single file that was cut short goes on in segments of any length.
+        let limits = limits.unwrap_or_default();
+        add(first.context("--record")?, Box::new(move || segmented(&path, limits, &options)));
+    }
+    if let Some(path) = settings.output.preview() {
+        let Colouring { map: colours, span } = colouring.get();
+        let options = PreviewOptions { width, height, rate, range, colours, span };
+        let first = Preview::create(&path, &options).context("--preview")?;
+        let first = first.following(colouring.clone());
+        add(Box::new(first), preview_again(path, options, colouring.clone()));
+    }
+    if let Some(dir) = settings.output.pictures() {
+        let options = PicturesOptions { range, quantity, geometry };
+        let first = Pictures::create(&dir, &options).context("--pictures")?;
+        add(Box::new(first), Box::new(move || pictures_again(&dir, &options)));
+    }
+    if let Some(fragment) = settings.output.stream() {
+        let options = StreamOptions {
+            fragment: fragment.to_owned(),
+            picture: convert::stream_picture(settings.output.stream_view),
+            width,
+            height,
+            rate,
+            range,
+            quantity,
+            geometry,
+            colouring: colouring.clone(),
+        };
+        let first = Stream::start(&options).context("--stream");
+        let recipe: Recipe = Box::new(move || Ok(Box::new(Stream::start(&options)?)));
+        match first {
+            Ok(first) => add(Box::new(first), recipe),
+            // A robot that starts before its receiver must see all the same.
+            Err(error) if info.live => {
+                let name = check_fragment(fragment)?;
+                sinks.push(Box::new(Lasting::awaited(name, recipe, &error)));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sinks)
+}
+
+/// Looks at the fragment of a stream before anything is opened.
+///
+/// # Errors
+/// Where it cannot be built: wrong usage, unless this machine only lacks an element.
+pub fn check_stream(output: &settings::Output) -> Result<(), Error> {
+    let Some(fragment) = output.stream() else { return Ok(()) };
+    check_fragment(fragment).map(drop).map_err(|error| match error {
+        FragmentError::Wrong(_) => Error::usage(format!("--stream: {error}")),
+        FragmentError::Missing(_) => anyhow::Error::new(error).context("--stream").into(),
+    })
+}
+
+fn segmented(
+    path: &Path,
+    limits: SegmentLimits,
+    options: &RecorderOptions,
+) -> Result<Box<dyn Sink>> {
+    Ok(Box::new(Recorder::segmented(Segments::new(path, limits)?, options)?))
+}
+
+/// Goes on with a preview in a file named as segments are.
+fn preview_again(path: PathBuf, options: PreviewOptions, colouring: LiveColouring) -> Recipe {
+    let mut last: Option<PathBuf> = None;
+    Box::new(move || {
+        // The attempt before may have left a file that nothing could be written to.
+        if let Some(last) = last.take()
+            && std::fs::metadata(&last).is_ok_and(|about| about.len() == 0)
+        {
+            let _ = std::fs::remove_file(last);
+        }
+        let mut names = Segments::new(&path, SegmentLimits::default())?;
+        let (_, next) = names.open(SystemTime::now())?;
+        last = Some(next.clone());
+        let preview = Preview::create(&next, &options)?;
+        Ok(Box::new(preview.following(colouring.clone())))
+    })
+}
+
+/// Goes on in a folder of pictures. One that is gone is not made again: where a disk was taken out,
+/// that would fill the one below.
+fn pictures_again(dir: &Path, options: &PicturesOptions) -> Result<Box<dyn Sink>> {
+    files::check_folder_of(&dir.join("picture"))?;
+    Ok(Box::new(Pictures::create(dir, options)?))
+}

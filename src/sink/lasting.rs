@@ -1,0 +1,291 @@
+//! An output of a live run that comes back: where it fails, it is made anew until it works again.
+//!
+//! A robot whose disk is full still has to see, and its disk may have room again later. So frames that
+//! cannot be written are counted, the others go on, and the run fails at its end.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Error, Result, anyhow};
+
+use super::{Losses, Sink};
+use crate::backoff::{Backoff, STEADY};
+use crate::frame::Matched;
+
+/// Makes an output anew, beside what the one before has written.
+pub type Recipe = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
+
+/// An output that is made anew after it has failed.
+pub struct Lasting {
+    name: String,
+    sink: Option<Box<dyn Sink>>,
+    recipe: Recipe,
+    backoff: Backoff,
+    /// Since when the sink is there.
+    since: Instant,
+    /// No attempt is made before.
+    not_before: Instant,
+    /// Set from a failure until the next sink has proved itself.
+    outage: Option<Outage>,
+    /// What was not written by sinks that are gone, and while there was none.
+    losses: Losses,
+    /// Why, at first.
+    reason: Option<String>,
+}
+
+struct Outage {
+    since: Instant,
+    lost_before: u64,
+}
+
+impl Lasting {
+    /// The output `sink`, in whose place `recipe` makes another one after it has failed.
+    pub fn new(sink: Box<dyn Sink>, recipe: Recipe) -> Self {
+        let now = Instant::now();
+        Self {
+            name: sink.name().to_owned(),
+            sink: Some(sink),
+            recipe,
+            backoff: Backoff::default(),
+            since: now,
+            not_before: now,
+            outage: None,
+            losses: Losses::default(),
+            reason: None,
+        }
+    }
+
+    /// The output `name`, which `recipe` could not make for now, because of `error`.
+    pub fn awaited(name: String, recipe: Recipe, error: &Error) -> Self {
+        let now = Instant::now();
+        let mut lasting = Self {
+            name,
+            sink: None,
+            recipe,
+            backoff: Backoff::default(),
+            since: now,
+            not_before: now,
+            outage: None,
+            losses: Losses::default(),
+            reason: None,
+        };
+        lasting.note_lost(error);
+        lasting
+    }
+
+    /// Makes the output anew if it is lost and the pause is over.
+    fn look_for_it(&mut self) {
+        if self.sink.is_some() || Instant::now() < self.not_before {
+            return;
+        }
+        match (self.recipe)() {
+            Ok(sink) => {
+                self.since = Instant::now();
+                self.sink = Some(sink);
+            }
+            Err(error) => {
+                tracing::debug!("{}: tried again in vain: {error:#}", self.name);
+                self.not_before = Instant::now() + self.backoff.further();
+            }
+        }
+    }
+
+    /// Gives up a sink that could not take a frame.
+    fn lose(&mut self, mut sink: Box<dyn Sink>, error: &Error) {
+        // What it could write is completed as well as it can be; the reason is known.
+        let _ = sink.finish();
+        self.note_lost(error);
+        self.losses += sink.losses();
+        self.losses.failed += 1;
+    }
+
+    /// Says that it is lost, and plans the next attempt.
+    fn note_lost(&mut self, error: &Error) {
+        let reason = format!("{error:#}");
+        self.not_before = Instant::now() + self.backoff.after(self.since.elapsed());
+        if self.outage.is_none() {
+            tracing::warn!(
+                "{} failed: {reason}; its frames are lost until that is mended, trying again",
+                self.name
+            );
+            self.outage = Some(Outage { since: Instant::now(), lost_before: self.losses.failed });
+        } else {
+            tracing::debug!("{} failed again: {reason}", self.name);
+        }
+        self.reason.get_or_insert(reason);
+    }
+
+    /// Says that it works again, once it is sure.
+    fn note_back(&mut self) {
+        if self.since.elapsed() < STEADY {
+            return;
+        }
+        if let Some(outage) = self.outage.take() {
+            tracing::info!(
+                "{} is being written again after {:.1} s; {} frames are lost",
+                self.sink.as_ref().map_or(&*self.name, |sink| sink.name()),
+                outage.since.elapsed().saturating_sub(STEADY).as_secs_f64(),
+                self.losses.failed - outage.lost_before
+            );
+        }
+    }
+}
+
+impl Sink for Lasting {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        self.look_for_it();
+        let Some(mut sink) = self.sink.take() else {
+            self.losses.failed += 1;
+            return Ok(());
+        };
+        match sink.consume(frame) {
+            Ok(()) => {
+                self.sink = Some(sink);
+                self.note_back();
+            }
+            Err(error) => self.lose(sink, &error),
+        }
+        Ok(())
+    }
+
+    fn losses(&self) -> Losses {
+        let mut losses = self.losses;
+        losses += self.sink.as_ref().map(|sink| sink.losses()).unwrap_or_default();
+        losses
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let finished = self.sink.as_mut().map_or(Ok(()), |sink| sink.finish());
+        match &self.reason {
+            Some(reason) => {
+                let lost = self.losses().failed;
+                Err(anyhow!("{lost} frames could not be written: {reason}"))
+            }
+            None => finished,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use anyhow::bail;
+
+    use super::*;
+    use crate::frame::{DisparityMap, Image, StereoPair};
+    use crate::pool::Pooled;
+
+    /// The shortest pause before an attempt.
+    const PAUSE: Duration = Duration::from_millis(500);
+
+    fn frame(sequence: u64) -> Arc<Matched> {
+        let now = Instant::now();
+        Arc::new(Matched {
+            pair: StereoPair {
+                left: Image::from_vec(1, 1, vec![0]),
+                right: Image::from_vec(1, 1, vec![0]),
+                sequence,
+                timestamp: Duration::ZERO,
+                skew_ns: 0,
+                arrived: now,
+                truth: None,
+            },
+            disparity: DisparityMap::new(1, 1, Pooled::unpooled(vec![0])),
+            geometry: None,
+            submitted: now,
+            finished: now,
+        })
+    }
+
+    type Disk = Arc<Mutex<(bool, Vec<u64>)>>;
+
+    /// Keeps numbers on a disk, one of them on the way; a full disk takes neither.
+    struct Slow {
+        disk: Disk,
+        on_the_way: Option<u64>,
+        lost: u64,
+    }
+
+    impl Sink for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+
+        fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+            let mut disk = self.disk.lock().unwrap();
+            let before = self.on_the_way.replace(frame.pair.sequence);
+            if disk.0 {
+                self.lost += before.iter().count() as u64;
+                self.on_the_way = None;
+                bail!("the disk is full");
+            }
+            disk.1.extend(before);
+            Ok(())
+        }
+
+        fn losses(&self) -> Losses {
+            Losses { busy: 0, failed: self.lost }
+        }
+
+        fn finish(&mut self) -> Result<()> {
+            self.disk.lock().unwrap().1.extend(self.on_the_way.take());
+            Ok(())
+        }
+    }
+
+    fn lasting(disk: &Disk, makes: &Arc<Mutex<u64>>) -> Lasting {
+        let slow = {
+            let disk = disk.clone();
+            move || Box::new(Slow { disk: disk.clone(), on_the_way: None, lost: 0 })
+        };
+        let (first, makes, disk) = (slow(), makes.clone(), disk.clone());
+        Lasting::new(
+            first,
+            Box::new(move || {
+                *makes.lock().unwrap() += 1;
+                if disk.lock().unwrap().0 {
+                    bail!("still full");
+                }
+                Ok(slow())
+            }),
+        )
+    }
+
+    #[test]
+    fn what_a_failure_costs_is_counted_and_the_rest_is_written() {
+        let (disk, makes) = (Disk::default(), Arc::default());
+        let mut lasting = lasting(&disk, &makes);
+        (0..5).for_each(|n| lasting.consume(&frame(n)).unwrap());
+        disk.lock().unwrap().0 = true;
+        (5..8).for_each(|n| lasting.consume(&frame(n)).unwrap());
+        // The one on the way, the one that failed, and two that came before it is tried again.
+        assert_eq!((lasting.losses().failed, *makes.lock().unwrap()), (4, 0));
+        std::thread::sleep(PAUSE * 3);
+        lasting.consume(&frame(8)).unwrap();
+        lasting.consume(&frame(9)).unwrap();
+        assert_eq!((lasting.losses().failed, *makes.lock().unwrap()), (6, 1));
+        disk.lock().unwrap().0 = false;
+        std::thread::sleep(PAUSE * 5);
+        (10..13).for_each(|n| lasting.consume(&frame(n)).unwrap());
+        let error = lasting.finish().unwrap_err().to_string();
+        assert_eq!(error, "6 frames could not be written: the disk is full");
+        assert_eq!(disk.lock().unwrap().1, [0, 1, 2, 3, 10, 11, 12]);
+        assert_eq!(*makes.lock().unwrap(), 2);
+    }
+
+    #[test]
+    fn without_a_failure_nothing_is_different() {
+        let (disk, makes) = (Disk::default(), Arc::default());
+        let mut lasting = lasting(&disk, &makes);
+        (0..3).for_each(|n| lasting.consume(&frame(n)).unwrap());
+        lasting.finish().unwrap();
+        assert_eq!((lasting.losses().failed, lasting.name()), (0, "slow"));
+        assert_eq!(disk.lock().unwrap().1, [0, 1, 2]);
+    }
+}

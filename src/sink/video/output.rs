@@ -1,0 +1,232 @@
+//! Where encoded frames go: one Matroska file, or one segment after the other.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+
+use super::matroska::{MatroskaWriter, Track};
+use crate::clock::CaptureClock;
+use crate::sink::files;
+use crate::sink::segments::Segments;
+
+/// Where a video is to be written.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// This file; an earlier one is replaced.
+    File(PathBuf),
+    /// Files that begin anew when they are full.
+    Segments(Segments),
+}
+
+impl Place {
+    /// The file, or the name that those of the segments derive from.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Place::File(path) => path,
+            Place::Segments(segments) => segments.base(),
+        }
+    }
+}
+
+/// What every file says before its first frame.
+pub(super) struct Header {
+    /// The track, but for what only the encoder knows.
+    pub(super) track: Track<'static>,
+    /// The tags, given the capture time of what is at 0 in the file.
+    pub(super) tags: super::lossless::Tags,
+    /// The clock of the capture times, where they have one.
+    pub(super) clock: Option<CaptureClock>,
+}
+
+/// The file being written, and those to come.
+pub(super) struct Output {
+    place: Place,
+    header: Header,
+    /// The capture time at time 0 of the encoder.
+    origin: Duration,
+    /// A file that is there from the start, until its first frame brings what the header needs.
+    empty: Option<File>,
+    current: Option<Current>,
+    /// Frames in all files.
+    written: u64,
+}
+
+struct Current {
+    path: PathBuf,
+    writer: MatroskaWriter<File>,
+    /// Time of the encoder that is at 0 in this file.
+    begin: Duration,
+    /// Whether the file is one that can be deleted under the writer.
+    has_name: bool,
+}
+
+impl Output {
+    /// Creates the file, or finds out whether segments can be created.
+    ///
+    /// # Errors
+    /// Where that is impossible.
+    pub(super) fn create(place: Place, header: Header) -> Result<Self> {
+        let empty = match &place {
+            Place::File(path) => Some(files::create(path)?),
+            Place::Segments(_) => None,
+        };
+        Ok(Self { place, header, origin: Duration::ZERO, empty, current: None, written: 0 })
+    }
+
+    /// Sets the capture time at time 0 of the encoder.
+    pub(super) fn set_origin(&mut self, origin: Duration) {
+        self.origin = origin;
+    }
+
+    /// Frames in all files so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes an encoded frame, and before the first one of a file its header. `private` is what
+    /// the decoder needs before the first frame.
+    ///
+    /// # Errors
+    /// Where it could not be written completely.
+    pub(super) fn write(
+        &mut self,
+        time: Duration,
+        data: &[u8],
+        private: Option<&[u8]>,
+    ) -> Result<()> {
+        if self.is_full(time, data.len() as u64) {
+            self.complete()?;
+        }
+        if self.current.is_none() {
+            self.begin(time, private)?;
+        }
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if current.has_name && links(current.writer.get_mut()) == 0 {
+            bail!("cannot write {}: somebody has deleted it", current.path.display());
+        }
+        while let Err(error) = current.writer.frame(time - current.begin, data) {
+            let made_room = match &mut self.place {
+                Place::Segments(segments) => files::is_full(&error) && segments.make_room(),
+                Place::File(_) => false,
+            };
+            if !made_room || current.take_back().is_err() {
+                let frames = current.writer.frames();
+                let kept = format!("the recording is readable up to there ({frames} frames)");
+                bail!("{}; {kept}", files::explain(&current.path, &error));
+            }
+        }
+        self.written += 1;
+        if let Place::Segments(segments) = &mut self.place {
+            segments.prune(current.writer.length());
+        }
+        Ok(())
+    }
+
+    /// Whether the next frame begins a new segment.
+    fn is_full(&self, time: Duration, bytes: u64) -> bool {
+        match (&self.place, &self.current) {
+            (Place::Segments(segments), Some(current)) if current.writer.frames() > 0 => {
+                let age = time.saturating_sub(current.begin);
+                segments.is_full(current.writer.length() + bytes, age)
+            }
+            _ => false,
+        }
+    }
+
+    /// Begins a file whose first frame is at `time`.
+    fn begin(&mut self, time: Duration, private: Option<&[u8]>) -> Result<()> {
+        let track = Track { codec_private: private, ..self.header.track.clone() };
+        let origin = self.origin + time;
+        let tags = (self.header.tags)(origin);
+        let clock = self.header.clock;
+        let date = clock.map(|clock| clock.time_of_day(origin));
+        loop {
+            let (file, path) = match &mut self.place {
+                Place::File(path) => {
+                    (self.empty.take().context("the file is written by one writer")?, path.clone())
+                }
+                Place::Segments(segments) => segments.open(date.unwrap_or_else(SystemTime::now))?,
+            };
+            let has_name = links(&file) > 0;
+            let error = match MatroskaWriter::create(file, &track, date, &tags) {
+                Ok(writer) => {
+                    self.current = Some(Current { path, writer, begin: time, has_name });
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let explained = files::explain(&path, &error);
+            let Place::Segments(segments) = &mut self.place else { return Err(explained) };
+            // Nothing is in it, and an attempt a while leaves many.
+            let _ = std::fs::remove_file(&path);
+            if !(files::is_full(&error) && segments.make_room()) {
+                return Err(explained);
+            }
+        }
+    }
+
+    /// Completes the file being written.
+    fn complete(&mut self) -> Result<()> {
+        let Some(mut current) = self.current.take() else { return Ok(()) };
+        while let Err(error) = current.writer.finish() {
+            let made_room = match &mut self.place {
+                Place::Segments(segments) => files::is_full(&error) && segments.make_room(),
+                Place::File(_) => false,
+            };
+            if !made_room || current.take_back().is_err() {
+                return Err(files::explain(&current.path, &error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes what was begun; `after_failure` as well as it can be.
+    ///
+    /// # Errors
+    /// Where that fails, and it had not failed before.
+    pub(super) fn finish(&mut self, after_failure: bool) -> Result<()> {
+        if self.empty.is_some() && !after_failure {
+            // No frame ever came: a file that says so is better than an empty one.
+            self.begin(Duration::ZERO, None)?;
+        }
+        if !after_failure {
+            return self.complete();
+        }
+        let Some(mut current) = self.current.take() else { return Ok(()) };
+        if current.writer.frames() == 0 && matches!(self.place, Place::Segments(_)) {
+            let _ = std::fs::remove_file(&current.path);
+            return Ok(());
+        }
+        // The rest of a frame that did not fit makes room for the index. Best effort: the error
+        // that matters is known, and the frames are readable without this.
+        let _ = current.take_back();
+        let _ = current.writer.finish();
+        Ok(())
+    }
+}
+
+impl Current {
+    /// Cuts off what was written of something that did not fit.
+    fn take_back(&mut self) -> io::Result<()> {
+        let length = self.writer.length();
+        let file = self.writer.get_mut();
+        file.set_len(length)?;
+        file.seek(SeekFrom::Start(length)).map(drop)
+    }
+}
+
+/// By how many names an ordinary file can be found: none once it was deleted. 0 for others.
+#[cfg(unix)]
+fn links(file: &File) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |about| about.nlink())
+}
+
+/// Files that are being written cannot be deleted on other systems.
+#[cfg(not(unix))]
+fn links(_: &File) -> u64 {
+    1
+}

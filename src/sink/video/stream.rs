@@ -1,0 +1,313 @@
+//! The live stream: raw pictures into whatever a fragment of a GStreamer pipeline makes of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use gstreamer as gst;
+use gstreamer::prelude::*;
+
+use super::feed::{Feed, Flow, Progress};
+use super::{fraction, package_of, require};
+use crate::frame::{DisparityRange, Matched, StereoGeometry};
+use crate::pool::Pool;
+use crate::sink::colour::{ColourScale, colourise};
+use crate::sink::colouring::{Colouring, LiveColouring};
+use crate::sink::numbers::{Numbers, Quantity};
+use crate::sink::{Losses, Sink};
+
+/// How long a receiver may take at the end for what is on the way.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// What is streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum StreamPicture {
+    /// The disparity in colours: RGBx.
+    #[default]
+    Disparity,
+    /// The left picture, rectified: GRAY8.
+    Left,
+    /// The left picture, and right of it the disparity in colours: RGBx of twice the width.
+    SideBySide,
+    /// The 16-bit numbers of a recording: GRAY16_LE.
+    Numbers,
+}
+
+/// What a stream needs to know before its first frame.
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    /// What becomes of the raw pictures, as gst-launch-1.0 takes it.
+    pub fragment: String,
+    /// What is streamed.
+    pub picture: StreamPicture,
+    /// Width of the maps in pixels.
+    pub width: usize,
+    /// Height of the maps in pixels.
+    pub height: usize,
+    /// Pairs a second, where known.
+    pub rate: Option<f64>,
+    /// The candidate disparities.
+    pub range: DisparityRange,
+    /// What the numbers are.
+    pub quantity: Quantity,
+    /// What depth is computed from, where known.
+    pub geometry: Option<StereoGeometry>,
+    /// The colours, which may change.
+    pub colouring: LiveColouring,
+}
+
+/// Why a fragment cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FragmentError {
+    /// It is wrong wherever it is tried.
+    #[error("{0}")]
+    Wrong(String),
+    /// This machine lacks what it needs.
+    #[error("{0}")]
+    Missing(String),
+}
+
+/// Pictures for a receiver of any kind, as the fragment says. They carry the time at which they were
+/// matched: what waits for a clock further on must not wait for the past.
+///
+/// A receiver that is slow or not there yet costs frames of this sink alone, which are counted; one
+/// that goes away with an error fails it.
+pub struct Stream {
+    name: String,
+    options: StreamOptions,
+    /// The colours of the frame before.
+    colouring: Colouring,
+    scale: ColourScale,
+    numbers: Numbers,
+    bytes: Pool<u8>,
+    words: Pool<u16>,
+    feed: Feed,
+    /// Frames for which the fragment had no room.
+    busy: u64,
+    /// Whether the caller has been told of the failure.
+    failed: bool,
+}
+
+impl Stream {
+    /// Builds the fragment and starts it.
+    ///
+    /// # Errors
+    /// Where it cannot be built or does not start; the message says why.
+    pub fn start(options: &StreamOptions) -> Result<Self> {
+        require(&["appsrc"], "a stream")?;
+        let fragment = parse(&options.fragment)?;
+        let numbers = Numbers::new(options.quantity, options.range, options.geometry.as_ref())?;
+        let name = name_of(&fragment);
+        let (format, width) = match options.picture {
+            StreamPicture::Disparity => ("RGBx", options.width),
+            StreamPicture::Left => ("GRAY8", options.width),
+            StreamPicture::SideBySide => ("RGBx", 2 * options.width),
+            StreamPicture::Numbers => ("GRAY16_LE", options.width),
+        };
+        let caps = gst::Caps::builder("video/x-raw")
+            .field("format", format)
+            .field("width", i32::try_from(width)?)
+            .field("height", i32::try_from(options.height)?)
+            .field("framerate", fraction(options.rate))
+            .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
+            .build();
+        let progress = Arc::new(Progress::default());
+        let feed = Feed::start(&caps, &[fragment.upcast_ref()], progress, Flow::Live(&name))?;
+        let colouring = options.colouring.get();
+        Ok(Self {
+            name,
+            options: options.clone(),
+            colouring,
+            scale: ColourScale::new(colouring.span, options.range),
+            numbers,
+            bytes: Pool::new(),
+            words: Pool::new(),
+            feed,
+            busy: 0,
+            failed: false,
+        })
+    }
+
+    /// Whether there was room for the frame.
+    fn show(&mut self, frame: &Arc<Matched>) -> Result<bool> {
+        let (map, left) = (&frame.disparity, &frame.pair.left);
+        let (width, height) = (self.options.width, self.options.height);
+        ensure!(
+            (map.width(), map.height()) == (width, height),
+            "the size changed from {width}x{height} to {}x{}",
+            map.width(),
+            map.height()
+        );
+        let before = std::mem::replace(&mut self.colouring, self.options.colouring.get());
+        if before.span != self.colouring.span {
+            self.scale = ColourScale::new(self.colouring.span, self.options.range);
+        }
+        self.scale.update(map, frame.pair.timestamp);
+        let colours = self.colouring.map;
+        match self.options.picture {
+            StreamPicture::Disparity => {
+                let mut picture = self.bytes.take(width * 4 * height);
+                colourise::<4>(map, colours, &self.scale, &mut picture, width * 4);
+                self.feed.push_now(picture)
+            }
+            StreamPicture::Left => {
+                let stride = width.next_multiple_of(4);
+                let mut picture = self.bytes.take(stride * height);
+                for (y, row) in picture.chunks_exact_mut(stride).enumerate() {
+                    row[..width].copy_from_slice(left.row(y));
+                    row[width..].fill(0);
+                }
+                self.feed.push_now(picture)
+            }
+            StreamPicture::SideBySide => {
+                let stride = 2 * width * 4;
+                let mut picture = self.bytes.take(stride * height);
+                colourise::<4>(map, colours, &self.scale, &mut picture[width * 4..], stride);
+                for (y, row) in picture.chunks_exact_mut(stride).enumerate() {
+                    for (pixel, &grey) in row.chunks_exact_mut(4).zip(left.row(y)) {
+                        pixel.fill(grey);
+                    }
+                }
+                self.feed.push_now(picture)
+            }
+            StreamPicture::Numbers => {
+                let stride = width.next_multiple_of(2);
+                let mut picture = self.words.take(stride * height);
+                for (y, row) in picture.chunks_exact_mut(stride).enumerate() {
+                    self.numbers.encode(&map.values()[y * width..][..width], &mut row[..width]);
+                    row[..width].iter_mut().for_each(|number| *number = number.to_le());
+                    row[width..].fill(0);
+                }
+                self.feed.push_now(picture)
+            }
+        }
+    }
+}
+
+impl Sink for Stream {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        let taken = self.show(frame).inspect_err(|_| self.failed = true)?;
+        self.busy += u64::from(!taken);
+        Ok(())
+    }
+
+    fn losses(&self) -> Losses {
+        Losses { busy: self.busy, failed: 0 }
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let finished = self.feed.finish_within(CLOSING);
+        // An error that the caller knows already is not told twice.
+        if self.failed { Ok(()) } else { finished }
+    }
+}
+
+/// Looks whether a fragment can be built here: what its stream is called.
+///
+/// # Errors
+/// Where it cannot: why, and the cure.
+pub fn check_fragment(text: &str) -> Result<String, FragmentError> {
+    gst::init().map_err(|error| FragmentError::Missing(format!("GStreamer: {error}")))?;
+    parse(text).map(|fragment| name_of(&fragment))
+}
+
+/// The elements of a fragment, with one place where pictures go in.
+fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
+    // A dangling "!" stands for the link to whatever makes the pictures.
+    let text = text.trim().trim_start_matches(['!', ' ']);
+    let wrong = |why: &str| FragmentError::Wrong(format!("\"{text}\" {why}"));
+    let built = gst::parse::bin_from_description_full(
+        // Syntax has caps only between two elements.
+        &format!("identity name=stereod-pictures ! {text}"),
+        false,
+        None,
+        gst::ParseFlags::FATAL_ERRORS,
+    );
+    let bin = built.map_err(|error| match error.kind::<gst::ParseError>() {
+        Some(gst::ParseError::NoSuchElement) => {
+            let message = error.message();
+            // GStreamer says: no element "srtsink".
+            let element = message.split('"').nth(1).unwrap_or_default();
+            let cure = match package_of(element) {
+                Some(package) => format!("install {package}"),
+                None => format!(
+                    "check its name, or install its plug-in (`gst-inspect-1.0 {element}` shows \
+                     whether it is there)"
+                ),
+            };
+            FragmentError::Missing(format!("\"{text}\" cannot be built: {message}; {cure}"))
+        }
+        _ => wrong(&format!(
+            "cannot be built: {}; it is what `gst-launch-1.0 videotestsrc ! ...` \
+             takes after the first \"!\"",
+            error.message()
+        )),
+    })?;
+    let bin = bin.downcast::<gst::Bin>().map_err(|_| wrong("is not a chain of elements"))?;
+    let entrance = bin.by_name("stereod-pictures").ok_or_else(|| wrong("has no beginning"))?;
+    let pad = entrance.static_pad("sink").ok_or_else(|| wrong("has no beginning"))?;
+    let open = |child: &gst::Element| child.src_pads().iter().any(|pad| !pad.is_linked());
+    if bin.children().iter().any(open) {
+        return Err(wrong(
+            "has an open end: end it with a sink, such as udpsink, srtsink, shmsink or \
+             rtspclientsink",
+        ));
+    }
+    let ghost = gst::GhostPad::with_target(&pad).map_err(|error| wrong(&error.to_string()))?;
+    bin.add_pad(&ghost).map_err(|error| wrong(&error.to_string()))?;
+    Ok(bin)
+}
+
+/// "stream to" and the kind of the element at the end, without properties: those may hold passwords.
+fn name_of(fragment: &gst::Bin) -> String {
+    let sinks = fragment.iterate_sinks().into_iter().flatten();
+    let names: Vec<_> = sinks.filter_map(|sink| Some(sink.factory()?.name().to_string())).collect();
+    format!("stream to {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_fragment_is_told_with_the_cure() {
+        for good in [
+            "fakesink",
+            "! videoconvert ! fakesink",
+            "video/x-raw,width=8 ! fakesink",
+            "tee name=t ! queue ! fakesink t. ! queue ! fakesink",
+        ] {
+            check_fragment(good).unwrap_or_else(|error| panic!("{good}: {error}"));
+        }
+        for (wrong, words) in [
+            ("videoconvert", "end it with a sink"),
+            ("videoconvert ! ! fakesink", "cannot be built"),
+            ("fakesink no-such-property=1", "no-such-property"),
+            ("videotestsrc ! fakesink", "cannot be built"),
+            ("", "cannot be built"),
+        ] {
+            match check_fragment(wrong) {
+                Err(FragmentError::Wrong(message)) => {
+                    assert!(message.contains(words), "{wrong}: {message}");
+                }
+                other => panic!("{wrong}: {other:?}"),
+            }
+        }
+        match check_fragment("videoconvert ! no_such_sink host=here") {
+            Err(FragmentError::Missing(message)) => {
+                assert!(message.contains("gst-inspect-1.0 no_such_sink"), "{message}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_hold_no_secrets() {
+        let name = check_fragment("videoconvert ! filesink location=/secret").unwrap();
+        assert_eq!(name, "stream to filesink");
+    }
+}

@@ -1,0 +1,339 @@
+//! Recordings without end: segments, what is kept of them, and disks that are full, gone or held up.
+
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::{Instant, SystemTime};
+
+use stereod::sink::video::{RecordingTags, read_recording_tags};
+
+use super::*;
+
+const DEMO: [&str; 4] = ["--demo", "--demo-size", "96x64", "--headless"];
+
+/// A live eye of 30 pictures a second.
+const LIVE_EYE: &str = "videotestsrc is-live=true pattern=ball ! \
+                        video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
+
+/// The files of a folder with this ending, by name.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect();
+    files.sort();
+    files
+}
+
+fn number(path: &Path) -> u64 {
+    let name = path.file_stem().unwrap().to_str().unwrap();
+    name.rsplit_once('-').unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn segments_are_files_of_their_own_and_no_frame_is_lost_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = ["--frames", "70", "--record", "rec/o.mkv", "--segment", "1s"];
+    std::fs::create_dir(folder.path().join("rec")).unwrap();
+    let statistics = statistics(folder.path(), &[&DEMO[..], &outputs].concat());
+    assert_eq!(statistics["recorded"], 70, "{statistics}");
+    let segments = files(&folder.path().join("rec"), ".mkv");
+    assert_eq!(segments.iter().map(|path| number(path)).collect::<Vec<_>>(), [1, 2, 3]);
+    let all: Vec<_> = segments.iter().map(|path| recorded(path)).collect();
+    assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [30, 30, 10]);
+    assert!(all.concat() == (0..70).map(reference).collect::<Vec<_>>());
+    for (n, path) in segments.iter().enumerate() {
+        // Each has its tags, its duration, and the time of its own first frame.
+        let RecordingTags { range, first_timestamp, .. } = read_recording_tags(path).unwrap();
+        assert_eq!((range.count, first_timestamp), (DISPARITIES, Duration::from_secs(n as u64)));
+        let player = support::Player::open(path, support::RECORDING).unwrap();
+        let frames = player.play();
+        assert_eq!(frames[0].time, Duration::ZERO);
+        let expected = Duration::from_secs(1).mul_f64(frames.len() as f64 / 30.0);
+        let wrong = player.duration().unwrap().abs_diff(expected);
+        assert!(wrong < Duration::from_millis(1), "{path:?}: {wrong:?}");
+    }
+}
+
+#[test]
+fn the_oldest_segments_go_also_those_of_earlier_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let foreign = ["o.mkv", "o-20200101T000000Z-00001.mp4", "mine-20200101T000000Z-00001.mkv"];
+    for name in foreign {
+        std::fs::write(folder.path().join(name), [0; 100_000]).unwrap();
+    }
+    let keep = ["--record", "o.mkv", "--segment-size", "20kB", "--keep", "60kB", "--frames", "60"];
+    let arguments = [&DEMO[..], &keep].concat();
+    let ours = || -> Vec<_> {
+        let all = files(folder.path(), ".mkv").into_iter();
+        all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("o-")).collect()
+    };
+    let mut last = 0;
+    for _ in 0..2 {
+        statistics(folder.path(), &arguments);
+        let segments = ours();
+        let sizes: Vec<_> = segments.iter().map(|p| p.metadata().unwrap().len()).collect();
+        assert!(sizes.iter().sum::<u64>() <= 61_000 && sizes.len() >= 2, "{sizes:?}");
+        assert!(sizes.iter().all(|&size| size <= 21_000), "{sizes:?}");
+        let numbers: Vec<_> = segments.iter().map(|path| number(path)).collect();
+        // They are the youngest, without a hole, and the second run goes on where the first ended.
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+        assert!(numbers[0] > last, "{numbers:?} after {last}");
+        last = *numbers.last().unwrap();
+        // Together they hold the end of the run.
+        let frames: Vec<_> = segments.iter().flat_map(|path| recorded(path)).collect();
+        let begin = 60 - frames.len() as u64;
+        assert!(frames == (begin..60).map(reference).collect::<Vec<_>>(), "from {begin} on");
+    }
+    for name in foreign {
+        assert_eq!(folder.path().join(name).metadata().unwrap().len(), 100_000, "{name}");
+    }
+}
+
+#[test]
+fn wrong_limits_are_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flags, words) in [
+        (&["--segment", "10min"][..], "--record"),
+        (&["--record", "o.mkv", "--keep", "2GB"], "--segment 10min"),
+        (&["--record", "o.mkv", "--segment", "10"], "--segment: wrong value"),
+        (&["--record", "o.mkv", "--segment-size", "2 apples"], "such as `2GB`"),
+        (&["--record", "o.mkv", "--segment-size", "2GB", "--keep", "3GB"], "at least twice"),
+    ] {
+        let arguments = [&["run"], &DEMO[..], flags].concat();
+        let (status, _, stderr) = run(folder.path(), &arguments);
+        assert!(status == 2 && stderr.contains(words), "{flags:?}: {status} {stderr}");
+    }
+    assert_eq!(files(folder.path(), "").len(), 0);
+    let missing = ["--record", "no/o.mkv", "--segment", "10min"];
+    let (status, _, stderr) = run(folder.path(), &[&["run"], &DEMO[..], &missing].concat());
+    assert!(status == 1 && stderr.contains("mkdir -p"), "{status} {stderr}");
+}
+
+/// A live run of the test pattern.
+fn live(folder: &Path, arguments: &[&str]) -> Child {
+    let eyes = ["--left", LIVE_EYE, "--right", LIVE_EYE, "--headless"];
+    let mut command = stereod(folder, &with_statistics(&[&eyes[..], arguments].concat()));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Exit status, statistics and messages of a live run that is asked to end.
+fn end(child: Child) -> (i32, Value, String) {
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    let statistics = serde_json::from_slice(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
+    (status.code().expect("no signal"), statistics, stderr)
+}
+
+/// What the statistics say of the output whose name begins so: frames, dropped, failed.
+fn counts(statistics: &Value, name: &str) -> [u64; 3] {
+    let outputs = statistics["outputs"].as_array().unwrap();
+    let begins = |output: &&Value| output["name"].as_str().unwrap().starts_with(name);
+    let output = outputs.iter().find(begins).unwrap();
+    ["frames", "dropped", "failed"].map(|key| output[key].as_u64().unwrap())
+}
+
+#[test]
+fn a_killed_run_leaves_whole_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = SystemTime::now();
+    let mut child = live(folder.path(), &["--record", "o.mkv", "--segment", "1s"]);
+    wait_until("a third segment", || files(folder.path(), "-00003.mkv").len() == 1);
+    std::thread::sleep(Duration::from_millis(300));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let segments = files(folder.path(), ".mkv");
+    let mut absolute = Vec::new();
+    for path in &segments {
+        let tags = read_recording_tags(path).unwrap();
+        let frames = support::Player::open(path, support::RECORDING).unwrap().play();
+        assert!(!frames.is_empty(), "{path:?}");
+        absolute.extend(frames.iter().map(|frame| tags.first_timestamp + frame.time));
+    }
+    assert_times_of_day(&segments, begun);
+    // One time goes through all of them, in steps of whole frames but for rounding.
+    for (before, after) in absolute.iter().zip(&absolute[1..]) {
+        let step = (*after - *before).as_secs_f64() * 30.0;
+        assert!((step - step.round()).abs() < 0.001 && step > 0.5, "{step}");
+    }
+    assert!(absolute.len() >= 40, "{}", absolute.len());
+}
+
+/// All files say at what time of day they begin, in tags and in the way that other programs know, and
+/// agree about the distance of the clocks.
+fn assert_times_of_day(segments: &[PathBuf], begun: SystemTime) {
+    let unix = |moment: SystemTime| moment.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let offset = read_recording_tags(&segments[0]).unwrap().utc_offset_ns.expect("it was live");
+    for path in segments {
+        let tags = read_recording_tags(path).unwrap();
+        assert_eq!(tags.utc_offset_ns, Some(offset));
+        let start = tags.time_of_day(Duration::ZERO).unwrap();
+        assert!(start > begun && start < SystemTime::now(), "{path:?}: {start:?}");
+        let player = support::Player::open(path, support::RECORDING).unwrap();
+        let shown = player.messages().1.get::<gst::tags::DateTime>().expect("a date").get();
+        let shown = shown.to_g_date_time().unwrap();
+        assert_eq!(shown.to_unix() as u64, unix(start).as_secs(), "{path:?}");
+        assert_eq!(shown.microsecond() as u32, unix(start).subsec_micros(), "{path:?}");
+        // "o-20261121T101500Z-00001"
+        let second = unix(start).as_secs();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let clock = format!("{:02}{:02}{:02}Z", second / 3600 % 24, second / 60 % 60, second % 60);
+        assert!(name.contains(&format!("T{clock}-")), "{name} at {clock}");
+    }
+}
+
+/// A small file system in a folder, taken away at the end.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// One of so many kibibytes; `None`, said aloud, where this user may not mount anything.
+    fn mount(folder: &Path, kibibytes: u32) -> Option<Self> {
+        let at = folder.join("disk");
+        std::fs::create_dir(&at).unwrap();
+        let size = format!("size={kibibytes}k");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&at);
+        match mount.stderr(Stdio::null()).status() {
+            Ok(status) if status.success() => Some(Self(at)),
+            _ => {
+                eprintln!("skipped: this user may not mount a small disk");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_costs_frames_of_its_output_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), 400) else { return };
+    let filler = disk.0.join("filler");
+    std::fs::write(&filler, vec![1; 360 << 10]).unwrap();
+    let child = live(folder.path(), &["--record", "disk/o.mkv", "--preview", "p.mp4"]);
+    let size = |path: &Path| path.metadata().map_or(0, |about| about.len());
+    let begun = Instant::now();
+    let mut grown = 0;
+    wait_until("the disk is full for a while", || {
+        let now = size(&disk.0.join("o.mkv"));
+        let full = now == grown && now > 0;
+        if !full {
+            std::thread::sleep(Duration::from_millis(1500));
+        }
+        grown = now;
+        full && begun.elapsed() > Duration::from_secs(3)
+    });
+    std::fs::remove_file(&filler).unwrap();
+    let next = || files(&disk.0, "-00001.mkv").first().map_or(0, |path| size(path));
+    wait_until("it goes on in the next file", || next() > 20_000);
+    // It says so after two good seconds.
+    std::thread::sleep(Duration::from_millis(2500));
+    let (status, statistics, stderr) = end(child);
+
+    assert_eq!(status, 1, "{stderr}");
+    let said = |text: &str| stderr.matches(text).count();
+    assert_eq!(said("the disk is full; make room"), 2, "once then, once at the end: {stderr}");
+    assert_eq!(said("recording disk/o.mkv failed: "), 1, "{stderr}");
+    assert_eq!(said("is being written again after "), 1, "{stderr}");
+    assert_eq!(said("frames could not be written: "), 1, "{stderr}");
+    let [frames, dropped, failed] = counts(&statistics, "recording");
+    assert!(failed > 30, "{statistics}");
+    let matched = statistics["matched"].as_u64().unwrap();
+    assert_eq!(frames + dropped + failed, matched, "{statistics}");
+    let first = recorded(&disk.0.join("o.mkv")).len() as u64;
+    let second = recorded(&files(&disk.0, "-00001.mkv")[0]).len() as u64;
+    assert_eq!(first + second, frames, "{statistics}");
+    let [shown, dropped, failed] = counts(&statistics, "preview");
+    assert_eq!((shown + dropped, failed), (matched, 0), "{statistics}");
+    // The hole is a hole in time, too: both files tell the same time.
+    let begin = |path: &Path| read_recording_tags(path).unwrap().first_timestamp;
+    let second = begin(&files(&disk.0, "-00001.mkv")[0]);
+    let hole = second - begin(&disk.0.join("o.mkv"));
+    assert!(hole > Duration::from_secs(2), "{hole:?}");
+}
+
+#[test]
+fn where_old_segments_may_go_a_full_disk_costs_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), 200) else { return };
+    // The disk is smaller than what may be kept.
+    let limits = ["--segment-size", "30kB", "--keep", "1MB"];
+    let child = live(folder.path(), &[&["--record", "disk/o.mkv"], &limits[..]].concat());
+    wait_until("twelve segments", || {
+        files(&disk.0, ".mkv").last().is_some_and(|path| number(path) >= 12)
+    });
+    let (status, statistics, stderr) = end(child);
+    assert_eq!(status, 0, "{stderr}");
+    let [frames, dropped, failed] = counts(&statistics, "recording");
+    assert_eq!(frames + dropped, statistics["matched"].as_u64().unwrap(), "{statistics}");
+    assert_eq!(failed, 0, "{statistics}");
+    let segments = files(&disk.0, ".mkv");
+    assert!(number(&segments[0]) > 1, "{segments:?}");
+    for path in &segments {
+        assert!(!recorded(path).is_empty(), "{path:?}");
+    }
+}
+
+#[test]
+fn a_recording_that_was_deleted_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("rec")).unwrap();
+    let child = live(folder.path(), &["--record", "rec/o.mkv", "--pictures", "p"]);
+    let at = |name: &str| folder.path().join(name);
+    wait_until("it is written", || at("rec/o.mkv").metadata().is_ok_and(|m| m.len() > 10_000));
+    std::fs::remove_dir_all(at("rec")).unwrap();
+    std::fs::remove_dir_all(at("p")).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    // A folder that is gone may be a disk that was taken out: it is not made again.
+    assert!(!at("rec").exists() && !at("p").exists());
+    std::fs::create_dir(at("rec")).unwrap();
+    std::fs::create_dir(at("p")).unwrap();
+    wait_until("it goes on", || {
+        files(&at("rec"), ".mkv").len() == 1 && files(&at("p"), ".png").len() > 10
+    });
+    let (status, statistics, stderr) = end(child);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("somebody has deleted it"), "{stderr}");
+    assert!(counts(&statistics, "recording")[2] > 15, "{statistics}");
+    assert!(counts(&statistics, "pictures")[2] > 15, "{statistics}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_is_held_up_holds_up_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("o.mkv");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // A pipe that nobody empties is the slowest disk there is.
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            use std::os::fd::AsRawFd;
+            let reader = std::fs::File::open(pipe).unwrap();
+            // SAFETY: the descriptor is that of an open pipe.
+            assert!(unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) } > 0);
+            reader
+        }
+    });
+    let child = live(folder.path(), &["--record", "o.mkv", "--preview", "p.mp4"]);
+    let _held = reader.join().unwrap();
+    std::thread::sleep(Duration::from_secs(6));
+    let asked = Instant::now();
+    let (status, statistics, stderr) = end(child);
+    let took = asked.elapsed();
+    assert!(took < Duration::from_secs(25), "{took:?}");
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("recording o.mkv: it is held up"), "{stderr}");
+    let [frames, dropped, _] = counts(&statistics, "recording");
+    assert!(dropped > 20 && frames > 0, "{statistics}");
+    let matched = statistics["matched"].as_u64().unwrap();
+    let [shown, missed, _] = counts(&statistics, "preview");
+    assert_eq!(shown + missed, matched);
+    let player = support::Player::open(&folder.path().join("p.mp4"), "qtdemux ! avdec_h264");
+    assert_eq!(player.unwrap().play().len() as u64, shown);
+}
