@@ -368,6 +368,23 @@ mod tests {
     }
 
     #[test]
+    fn scales_follow_the_candidates_of_the_maps() {
+        let wide = DisparityRange { min: -8, count: 100 };
+        let of = |range| flat(20).of_candidates(Some(range));
+        let mut full = ColourScale::new(ColourRange::Full, RANGE);
+        full.update(&of(RANGE), seconds(0.0));
+        assert_eq!(full.limits(), (0.0, 63.0));
+        full.update(&of(wide), seconds(0.1));
+        assert_eq!(full.limits(), (-8.0, 91.0));
+        // Maps that do not say so change nothing, and chosen limits stay.
+        full.update(&flat(20), seconds(0.2));
+        assert_eq!(full.limits(), (-8.0, 91.0));
+        let mut fixed = ColourScale::new(ColourRange::Fixed { low: 3.0, high: 9.0 }, RANGE);
+        fixed.update(&of(wide), seconds(0.0));
+        assert_eq!(fixed.limits(), (3.0, 9.0));
+    }
+
+    #[test]
     fn adaptive_ignores_outliers_and_empty_frames() {
         let mut scale = ColourScale::new(ColourRange::ADAPTIVE, RANGE);
         scale.update(&map(64, vec![INVALID; 64 * 64]), seconds(0.0));
