@@ -85,6 +85,7 @@ impl Source for HalvedStream {
         if std::mem::replace(&mut self.done, true) {
             return Ok(());
         }
+        self.stream.begin();
         let mut finished = false;
         while !stop.is_set() && !finished {
             match self.stream.receive(TICK) {

@@ -129,6 +129,13 @@ impl Lasting {
         Ok(())
     }
 
+    /// Leaves out what was captured before anybody was ready for it.
+    pub(super) fn begin(&mut self) {
+        if let Link::Up(stream) = &mut self.link {
+            stream.begin();
+        }
+    }
+
     /// The next picture, waiting for it no longer than `wait`. A lost stream gives nothing; it is
     /// looked at whether it is back.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {

@@ -33,6 +33,9 @@ const GRACE: Duration = Duration::from_millis(1000);
 /// A live picture whose time says that it is older than this has a time that says nothing.
 const OLDEST: Duration = Duration::from_secs(10);
 
+/// A live picture that is as old as this when a run begins is fresh enough.
+const FRESH: Duration = Duration::from_millis(50);
+
 /// How many pictures are looked at to measure a frame rate that is not written down.
 const RATE_SAMPLE: usize = 8;
 
@@ -80,6 +83,8 @@ pub(super) struct Stream {
     by_arrival: Option<Instant>,
     /// The zero of the times of a live stream's pictures.
     zero: Option<Instant>,
+    /// Pictures that were captured before are left out.
+    fresh_from: Option<Instant>,
     ended: bool,
     /// Since when a picture is waited for.
     silent_since: Option<Instant>,
@@ -133,6 +138,7 @@ impl Stream {
             live: false,
             by_arrival: None,
             zero: None,
+            fresh_from: None,
             ended: false,
             silent_since: None,
             taken: 0,
@@ -222,6 +228,15 @@ impl Stream {
         self.rate = steps.get(steps.len() / 2).map(|step| 1.0 / step.as_secs_f64());
     }
 
+    /// Leaves out what a live stream has captured while nobody was ready for it: the first pictures
+    /// would otherwise be as late as the engine took to start.
+    pub(super) fn begin(&mut self) {
+        if self.live {
+            let period = self.rate.map_or(Duration::ZERO, super::period_of);
+            self.fresh_from = Instant::now().checked_sub((2 * period).max(FRESH));
+        }
+    }
+
     /// The next picture, waiting for it no longer than `wait`.
     ///
     /// Pictures of a recording that share a time with a neighbour get none: a demuxer that lost
@@ -247,6 +262,11 @@ impl Stream {
         let timestamp = time.filter(|_| !shared);
         self.note_file(time);
         let arrived = self.captured(timestamp, arrived);
+        let stale = self.fresh_from.is_some_and(|from| arrived < from);
+        if stale && timestamp.is_some() {
+            return Received::Nothing;
+        }
+        self.fresh_from = None;
         Received::Picture(Picture { views, timestamp, arrived })
     }
 

@@ -97,7 +97,9 @@ pub(super) fn open(
     };
     state.synchronisation().claim(rates[0], rates[1]);
     let pairer = Pairer::new(pairing);
-    Ok(Box::new(TwoStreams { info, streams, pairer, state, done: false, _exposure: exposure }))
+    let by_number = options.pair_by == PairBy::Index;
+    let done = false;
+    Ok(Box::new(TwoStreams { info, streams, pairer, state, by_number, done, _exposure: exposure }))
 }
 
 /// Has one camera exposed as the other where that is wanted.
@@ -132,6 +134,8 @@ struct TwoStreams {
     streams: [Lasting; 2],
     pairer: Pairer,
     state: Arc<LiveState>,
+    /// Whether numbers make the pairs, so that no picture may be left out.
+    by_number: bool,
     done: bool,
     /// At work as long as the streams are.
     _exposure: Option<v4l2::Following>,
@@ -260,6 +264,9 @@ impl Source for TwoStreams {
     ) -> anyhow::Result<()> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(());
+        }
+        if !self.by_number {
+            self.streams.iter_mut().for_each(Lasting::begin);
         }
         let finished = self.pair_all(stop, emit);
         let result = if finished { verdict(&self.streams) } else { Ok(()) };
