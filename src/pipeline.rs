@@ -298,11 +298,11 @@ fn deliver(
     (source.counts(), result)
 }
 
-/// Holds the source while the pipeline is paused; breaks where it is stopped meanwhile.
+/// Holds the source while the pipeline is paused, a step aside; breaks where it is stopped meanwhile.
 fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlow<()> {
     let since = Instant::now();
     let mut paused = false;
-    while control.pause.is_set() && !control.stop.is_set() {
+    while control.pause.is_set() && !control.stop.is_set() && !control.step.take() {
         paused = true;
         std::thread::sleep(Duration::from_millis(5));
     }

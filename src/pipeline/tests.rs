@@ -389,3 +389,35 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
     assert_eq!(labels, expected.map(|(label, count)| (label, Some(count))));
     assert_eq!(progress.retuned.load(Ordering::Relaxed), 6);
 }
+
+#[test]
+fn a_step_lets_one_pair_pass_while_the_source_is_held() {
+    let (control, progress) = (Control::default(), Arc::new(Progress::new()));
+    control.pause.set(true);
+    let plan = Plan {
+        geometry: None,
+        source: Box::new(numbers(u64::MAX, false)),
+        matcher: matcher(delaying(3)),
+        replacements: Replacements::default(),
+        sinks: vec![],
+        pair_room: 4,
+        result_room: 4,
+        limit: None,
+        realtime: false,
+    };
+    let running = start(plan, control.clone(), progress.clone()).unwrap();
+    let matched = || progress.matched.load(Ordering::Relaxed);
+    for expected in 1..=3 {
+        // The source has come to its next pair, and holds it.
+        std::thread::sleep(Duration::from_millis(100));
+        control.step.set(true);
+        let began = Instant::now();
+        while matched() < expected && began.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(matched(), expected);
+    }
+    control.stop.set(true);
+    assert!(running.join().error.is_none());
+}
