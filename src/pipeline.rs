@@ -41,7 +41,7 @@ pub struct Plan {
     pub result_room: usize,
     /// Stop after this many pairs.
     pub limit: Option<u64>,
-    /// Deliver pairs no faster than they were recorded.
+    /// Deliver pairs no faster than they were recorded; a live source has its own pace.
     pub realtime: bool,
 }
 
@@ -273,7 +273,7 @@ fn deliver(
     limit: Option<u64>,
     realtime: bool,
 ) -> (SourceCounts, anyhow::Result<()>) {
-    let mut pacer = realtime.then(Pacer::new);
+    let mut pacer = (realtime && !source.info().live).then(Pacer::new);
     let mut left = limit.unwrap_or(u64::MAX);
     let mut emit = |mut pair: StereoPair, counts: SourceCounts| {
         let unpaired = [counts.unpaired_left, counts.unpaired_right];

@@ -78,7 +78,7 @@ pub fn open(
             geometry,
             colouring: colouring.clone(),
         };
-        let first = Stream::start(&options).context("--stream");
+        let first = Stream::start(&options);
         let recipe: Recipe = Box::new(move || Ok(Box::new(Stream::start(&options)?)));
         match first {
             Ok(first) => add(Box::new(first), recipe),
@@ -87,7 +87,7 @@ pub fn open(
                 let name = check_fragment(fragment)?;
                 sinks.push(Box::new(Lasting::awaited(name, recipe, &error)));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.context("--stream")),
         }
     }
     Ok(sinks)

@@ -101,20 +101,20 @@ impl Progress {
 pub(super) enum Flow<'a> {
     /// It writes this file, at its own pace.
     File(&'a Path),
-    /// It feeds whoever receives it, as things happen; what it is called in messages.
-    Live(&'a str),
+    /// It feeds whoever receives it, as things happen.
+    Live,
 }
 
 impl Flow<'_> {
     fn is_live(self) -> bool {
-        matches!(self, Flow::Live(_))
+        matches!(self, Flow::Live)
     }
 
     /// Begins the message of an error.
     fn failed(self) -> String {
         match self {
             Flow::File(path) => format!("cannot write {}", path.display()),
-            Flow::Live(name) => format!("{name} cannot be fed"),
+            Flow::Live => "cannot send pictures".to_owned(),
         }
     }
 }

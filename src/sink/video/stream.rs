@@ -112,7 +112,7 @@ impl Stream {
             .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
             .build();
         let progress = Arc::new(Progress::default());
-        let feed = Feed::start(&caps, &[fragment.upcast_ref()], progress, Flow::Live(&name))?;
+        let feed = Feed::start(&caps, &[fragment.upcast_ref()], progress, Flow::Live)?;
         let colouring = options.colouring.get();
         Ok(Self {
             name,
