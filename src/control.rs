@@ -18,6 +18,11 @@ impl Switch {
         self.0.load(Ordering::SeqCst)
     }
 
+    /// Clears the switch; whether it was set.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::SeqCst)
+    }
+
     /// Flips the switch.
     pub fn toggle(&self) {
         self.0.fetch_xor(true, Ordering::SeqCst);
@@ -36,4 +41,6 @@ pub struct Control {
     pub stop: Switch,
     /// Hold the source.
     pub pause: Switch,
+    /// Let one pair pass while the source is held.
+    pub step: Switch,
 }

@@ -4,6 +4,7 @@
 //! pair is lost; a live source never waits, and each link drops its oldest pairs instead. A part that
 //! fails stops the source; everything on the way is still matched and the files are finished.
 
+mod desk;
 mod replacements;
 
 use std::ops::ControlFlow;
@@ -21,6 +22,7 @@ use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::sink::{Losses, Sink};
 use crate::source::{Source, SourceCounts};
 use crate::telemetry::progress::Progress;
+use desk::Desk;
 pub use replacements::{Matcher, Replacements};
 
 /// The parts of a run and how they are joined.
@@ -298,11 +300,11 @@ fn deliver(
     (source.counts(), result)
 }
 
-/// Holds the source while the pipeline is paused; breaks where it is stopped meanwhile.
+/// Holds the source while the pipeline is paused, a step aside; breaks where it is stopped meanwhile.
 fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlow<()> {
     let since = Instant::now();
     let mut paused = false;
-    while control.pause.is_set() && !control.stop.is_set() {
+    while control.pause.is_set() && !control.stop.is_set() && !control.step.take() {
         paused = true;
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -310,72 +312,6 @@ fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlo
         pacer.shift(since.elapsed());
     }
     if control.stop.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-}
-
-/// The matcher's thread.
-struct Desk<'a> {
-    geometry: Option<StereoGeometry>,
-    fan_out: &'a [LinkSender<Arc<Matched>>],
-    progress: &'a Progress,
-}
-
-impl Desk<'_> {
-    /// Keeps the engine as full as its depth allows, and hands results out as soon as no further
-    /// pair is waiting.
-    fn match_pairs(
-        &self,
-        mut matcher: Matcher,
-        replacements: &Replacements,
-        pairs: &LinkReceiver<StereoPair>,
-    ) -> anyhow::Result<()> {
-        let mut in_flight = 0;
-        let mut open = true;
-        while open || in_flight > 0 {
-            let next = match in_flight {
-                _ if !open => None,
-                0 => pairs.recv().map(Some).unwrap_or_else(|_| {
-                    open = false;
-                    None
-                }),
-                _ => pairs.try_recv().unwrap_or_else(|_| {
-                    open = false;
-                    None
-                }),
-            };
-            let waiting = next.is_some();
-            if let Some(pair) = next {
-                if let Some(replacement) = replacements.take() {
-                    while self.hand_out(&mut matcher)? {}
-                    in_flight = 0;
-                    matcher = replacement;
-                    self.progress.retuned.fetch_add(1, Ordering::Relaxed);
-                }
-                matcher.engine.submit(pair)?;
-                in_flight += 1;
-            }
-            if waiting && in_flight < matcher.engine.depth() {
-                continue;
-            }
-            if self.hand_out(&mut matcher)? {
-                in_flight -= 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Collects the oldest pair in flight and gives it to every sink; whether there was one.
-    fn hand_out(&self, matcher: &mut Matcher) -> anyhow::Result<bool> {
-        let Matcher { engine, candidates } = matcher;
-        let Some(matched) = engine.collect()? else { return Ok(false) };
-        self.progress.count_matched(matched.latency(), engine.device_time());
-        let disparity = matched.disparity.of_candidates(*candidates);
-        let matched = Arc::new(Matched { disparity, geometry: self.geometry, ..matched });
-        for sink in self.fan_out {
-            // A sink that failed is gone; its own thread says why.
-            let _ = sink.send(matched.clone());
-        }
-        Ok(true)
-    }
 }
 
 /// A sink's thread.

@@ -327,6 +327,12 @@ impl Engine for Labelled {
     }
 }
 
+/// A matcher whose maps bear this label, and say that they were made of so many candidates.
+fn labelled(depth: usize, label: i16) -> Matcher {
+    let candidates = Some(DisparityRange { min: 0, count: label as usize });
+    Matcher { engine: Box::new(Labelled(delaying(depth), label)), candidates }
+}
+
 /// Sequence number, label and number of candidates of a map.
 type Seen = (u64, i16, Option<usize>);
 
@@ -345,13 +351,8 @@ impl Sink for Replacing {
         let sequence = frame.pair.sequence;
         self.seen.lock().unwrap().push((sequence, frame.disparity.values()[0], candidates));
         if sequence % 50 == 10 {
-            // The first one of each two is never begun with: the newest wins.
-            for label in [-1, sequence as i16] {
-                let candidates = Some(DisparityRange { min: 0, count: sequence as usize });
-                let depth = 1 + sequence as usize / 50 % 3;
-                let engine = Box::new(Labelled(delaying(depth), label));
-                self.replacements.put(Matcher { engine, candidates });
-            }
+            let depth = 1 + sequence as usize / 50 % 3;
+            self.replacements.put(labelled(depth, sequence as i16));
         }
         Ok(())
     }
@@ -364,14 +365,14 @@ impl Sink for Replacing {
 fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
     let (replacements, progress) = (Replacements::default(), Arc::new(Progress::new()));
     let seen = Arc::default();
+    // The newest wins: the first of the two is never begun with.
+    replacements.put(labelled(1, 2));
+    replacements.put(labelled(2, 3));
     let sink = Replacing { replacements: replacements.clone(), seen: Arc::clone(&seen) };
     let plan = Plan {
         geometry: None,
         source: Box::new(numbers(300, false)),
-        matcher: Matcher {
-            engine: Box::new(Labelled(delaying(3), 0)),
-            candidates: Some(DisparityRange { min: 0, count: 7 }),
-        },
+        matcher: labelled(3, 1),
         replacements,
         sinks: vec![Box::new(sink)],
         pair_room: 2,
@@ -385,7 +386,39 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
     assert!(seen.iter().map(|&(sequence, ..)| sequence).eq(0..300), "none lost, none overtaken");
     let mut labels: Vec<_> = seen.iter().map(|&(_, label, count)| (label, count)).collect();
     labels.dedup();
-    let expected = [(0, 7), (10, 10), (60, 60), (110, 110), (160, 160), (210, 210), (260, 260)];
-    assert_eq!(labels, expected.map(|(label, count)| (label, Some(count))));
-    assert_eq!(progress.retuned.load(Ordering::Relaxed), 6);
+    let expected = [3, 10, 60, 110, 160, 210, 260];
+    assert_eq!(labels, expected.map(|label| (label, Some(label as usize))));
+    assert_eq!(progress.retuned.load(Ordering::Relaxed), 7);
+}
+
+#[test]
+fn a_step_lets_one_pair_pass_while_the_source_is_held() {
+    let (control, progress) = (Control::default(), Arc::new(Progress::new()));
+    control.pause.set(true);
+    let plan = Plan {
+        geometry: None,
+        source: Box::new(numbers(u64::MAX, false)),
+        matcher: matcher(delaying(3)),
+        replacements: Replacements::default(),
+        sinks: vec![],
+        pair_room: 4,
+        result_room: 4,
+        limit: None,
+        realtime: false,
+    };
+    let running = start(plan, control.clone(), progress.clone()).unwrap();
+    let matched = || progress.matched.load(Ordering::Relaxed);
+    for expected in 1..=3 {
+        // The source has come to its next pair, and holds it.
+        std::thread::sleep(Duration::from_millis(100));
+        control.step.set(true);
+        let began = Instant::now();
+        while matched() < expected && began.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(matched(), expected);
+    }
+    control.stop.set(true);
+    assert!(running.join().error.is_none());
 }

@@ -280,6 +280,8 @@ impl Bench {
         let engine =
             engine::create(choice, &next.params, rig.size, rig.rectifier.as_ref(), &options)?;
         replacements.put(Matcher { engine, candidates: Some(next.params.range) });
+        // Who has paused to look closely is to see what has changed.
+        observer.control.step.set(observer.control.pause.is_set());
         Ok(())
     }
 }

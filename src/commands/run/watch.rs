@@ -83,6 +83,10 @@ impl Watch {
             }
             std::thread::sleep(POLL);
         }
+        if let Some(service) = &mut self.service {
+            // A run may end between two looks; its end is told all the same.
+            service.tick();
+        }
         self.show(&running, progress);
         self.bar.finish_and_clear();
         logs::write_above(None);

@@ -62,7 +62,7 @@ impl App {
         let Some(screen) = &mut self.screen else { return Ok((Drawn::Hidden, None)) };
         let live = match self.ended || self.failure.is_some() {
             true => Err("the stream has ended: nothing can be tried any more"),
-            false if self.control.pause.is_set() => Ok("paused: seen from the next pair on"),
+            false if self.control.pause.is_set() => Ok("paused: each change shows the next pair"),
             false => Ok(""),
         };
         let mut clicks = Clicks::default();
