@@ -226,3 +226,22 @@ fn a_live_source_that_is_not_reopened_ends_with_its_first_eye() {
     assert!((15..=20).contains(&pairs), "{pairs}");
     assert!(started.elapsed() < Duration::from_secs(5));
 }
+
+#[test]
+fn live_pictures_that_waited_for_the_run_to_begin_are_left_out() {
+    let mut source = opened(&endless(true));
+    // As long as an engine may take to start.
+    std::thread::sleep(Duration::from_millis(700));
+    let began = Instant::now();
+    let mut first = None;
+    source
+        .run(&Switch::default(), &mut |pair, _| {
+            first = Some((pair.arrived, pair.sequence));
+            ControlFlow::Break(())
+        })
+        .unwrap();
+    let (captured, sequence) = first.expect("a pair");
+    assert_eq!(sequence, 0);
+    let early = began.saturating_duration_since(captured);
+    assert!(early <= Duration::from_millis(60), "captured {early:?} before the run");
+}
