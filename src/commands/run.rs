@@ -1,6 +1,7 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
 mod banners;
+mod changeable;
 mod knobs;
 mod observe;
 mod outputs;

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::tuning::why_fixed;
+use super::changeable::why_fixed;
 use crate::settings::{CostKind, Loaded, P2Kind, RangeMode};
 use crate::sink::window::{Knob, KnobKind};
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+use super::changeable::{LIVE_SECTIONS, why_fixed, why_range_fixed};
 use super::knobs::knobs;
 use super::observe::Observer;
 use super::requests::{Request, Requests};
@@ -18,25 +19,15 @@ use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
 use crate::engine::{self, Choice};
 use crate::pipeline::{Matcher, Replacements};
-use crate::settings::{Loaded, Output, StreamView};
+use crate::settings::Loaded;
 use crate::sink::alignment::SharedLimits;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
 use crate::sink::window::{Remote, Tuned, Wish};
 use crate::telemetry::logs::{self, Verbosity};
 
-/// The sections all of whose keys can change in a run, one key aside where outputs depend on it.
-pub const LIVE_SECTIONS: [&str; 2] = ["matching", "colour"];
-
-/// Keys of other sections that can.
-const LIVE_KEYS: [(&str, &str); 3] =
-    [("alignment", "warn_px"), ("metrics", "unhealthy_s"), ("log", "filter")];
-
 /// So long after the last of several values from the window they are put down in the logs.
 const SETTLED: Duration = Duration::from_secs(1);
-
-/// The keys that say which disparities there are.
-const RANGE_KEYS: [&str; 2] = ["disparities", "min_disparity"];
 
 /// The settings in effect. Clones are the same.
 #[derive(Clone)]
@@ -293,27 +284,6 @@ fn changes(before: &Loaded, after: &Loaded) -> Vec<String> {
         format!("[{section}] {key} = {value} (was {was})")
     };
     before.differences(after).into_iter().map(change).collect()
-}
-
-/// Why a key cannot change in this run: `None` where it can, empty where it never can.
-pub fn why_fixed(section: &str, key: &str, loaded: &Loaded) -> Option<&'static str> {
-    if section == "matching" && RANGE_KEYS.contains(&key) {
-        return why_range_fixed(&loaded.settings.output);
-    }
-    let live = LIVE_SECTIONS.contains(&section) || LIVE_KEYS.contains(&(section, key));
-    (!live).then_some("")
-}
-
-/// Why the range of disparities cannot change; `None` where it can.
-fn why_range_fixed(output: &Output) -> Option<&'static str> {
-    // All of them say once for all frames what their numbers mean.
-    if output.record().is_some() {
-        return Some("the recording says for all its frames what the range is");
-    }
-    if output.stream().is_some() && output.stream_view == StreamView::Numbers {
-        return Some("who receives the stream's numbers knows one range");
-    }
-    output.pictures().map(|_| "disparity.json says for all pictures what the range is")
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

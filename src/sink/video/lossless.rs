@@ -14,7 +14,7 @@ use gstreamer_app::{AppSink, AppSinkCallbacks};
 
 use super::feed::{Feed, Flow, Progress};
 use super::matroska::Track;
-use super::output::{Header, Output, Place};
+use super::output::{Header, Output, Place, Tags};
 use super::{Clock, fraction, frame_duration, require};
 use crate::clock::CaptureClock;
 use crate::pool::Pool;
@@ -58,9 +58,6 @@ pub(super) struct Description {
     /// What the track holds, for people.
     pub(super) name: &'static str,
 }
-
-/// Makes the tags of a file, given the capture time of what is at 0 in it.
-pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Send>;
 
 /// A video file being written, or one segment after the other.
 pub(super) struct Lossless<T> {

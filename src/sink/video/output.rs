@@ -12,6 +12,9 @@ use crate::clock::CaptureClock;
 use crate::sink::files;
 use crate::sink::segments::Segments;
 
+/// Makes the tags of a file, given the capture time of what is at 0 in it.
+pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Send>;
+
 /// Where a video is to be written.
 #[derive(Debug)]
 pub(super) enum Place {
@@ -36,7 +39,7 @@ pub(super) struct Header {
     /// The track, but for what only the encoder knows.
     pub(super) track: Track<'static>,
     /// The tags, given the capture time of what is at 0 in the file.
-    pub(super) tags: super::lossless::Tags,
+    pub(super) tags: Tags,
     /// The clock of the capture times, where they have one.
     pub(super) clock: Option<CaptureClock>,
 }

@@ -6,7 +6,8 @@ use egui::{
 };
 
 use super::guided::{GuidedState, GuidedView};
-use super::overlay::{BRIGHT, DIM, Line, MARGIN, PANEL, panel};
+use super::overlay::{Line, panel};
+use super::style::{BRIGHT, DIM, MARGIN, PANEL};
 use crate::frame::Image;
 
 /// Height of the words below the pictures, in points.

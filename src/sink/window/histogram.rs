@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, pos2, vec2};
 
-use super::overlay::{BRIGHT, DIM, PADDING, PANEL, TEXT};
+use super::style::{BRIGHT, DIM, PADDING, PANEL, TEXT};
 
 /// Number of bars.
 const BARS: usize = 30;

@@ -21,6 +21,7 @@ mod rows;
 mod scene;
 mod screen;
 mod snapshot;
+mod style;
 mod tuning;
 
 use std::panic::AssertUnwindSafe;

@@ -11,6 +11,7 @@ use super::histogram::{self, Histogram};
 use super::mailbox::Rates;
 use super::rows::Rows;
 use super::scene::Limits;
+use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 use crate::frame::SUBPIXEL;
 use crate::sink::colour::ColourMap;
 
@@ -97,15 +98,6 @@ pub struct Banner {
 const KEYS: &str = "space pause   c colours   l view   e both eyes, with lines along rows   \
                     g histograms   t tuning   w write settings   s snapshot   p point cloud   \
                     f full screen   o overlay   h help   q quit";
-
-/// Text size in points.
-pub(super) const TEXT: f32 = 13.0;
-pub(super) const MARGIN: f32 = 8.0;
-pub(super) const PADDING: f32 = 6.0;
-pub(super) const PANEL: Color32 = Color32::from_black_alpha(170);
-pub(super) const BRIGHT: Color32 = Color32::from_gray(245);
-pub(super) const DIM: Color32 = Color32::from_gray(190);
-pub(super) const ALARM: Color32 = Color32::from_rgb(255, 190, 60);
 
 /// Paints the overlay.
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {

@@ -4,7 +4,7 @@ use egui::{
     Color32, ComboBox, Context, Panel as SidePanel, RichText, ScrollArea, Slider, Ui, vec2,
 };
 
-use super::overlay::{ALARM, BRIGHT};
+use super::style::{ALARM, BRIGHT};
 use super::tuning::{Ask, Knob, KnobKind, Tuned, Wish};
 
 /// Width in points; small windows give at most half of theirs.

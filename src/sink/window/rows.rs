@@ -4,8 +4,8 @@
 
 use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, pos2, vec2};
 
-use super::overlay::{BRIGHT, MARGIN, PANEL, TEXT};
 use super::scene::Pane;
+use super::style::{BRIGHT, MARGIN, PANEL, TEXT};
 
 /// Lines are at least so far apart on the screen, in points.
 const APART: f32 = 26.0;
