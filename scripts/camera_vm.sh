@@ -10,7 +10,8 @@ Usage: scripts/camera_vm.sh TOOLS LEFT RIGHT BOTH [CASE...]
 
 TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
 LEFT   rectified video of the left eye, RIGHT of the right one, BOTH of both side by side
-CASE   any of: list formats swap refusals late twins halves vivid (default: all)
+CASE   any of: list formats swap refusals late twins halves vivid (default: all), and calibrated: raw
+       cameras with their calibration (RAW_LEFT, RAW_RIGHT: videos of 752x480 pixels, CALIBRATION: a file)
 
 Environment: IMG, the machine's image as run.sh takes it; BIN, the program (target/debug/stereod);
 KEEP, a folder for what the runs wrote.
@@ -26,6 +27,10 @@ trap 'rm -rf "$share"' EXIT
 strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
 python3 "$tools/make_recording.py" "$left" "$right" "$share/rec"
 python3 "$tools/make_recording.py" "$both" "$both" "$share/halves" --sizes 640x240
+if [[ " $* " == *" calibrated "* ]]; then
+    python3 "$tools/make_recording.py" "$RAW_LEFT" "$RAW_RIGHT" "$share/raw" --sizes 752x480
+    cp "$CALIBRATION" "$share/calibration"
+fi
 mkdir "$share/out"
 cp scripts/camera_vm_guest.sh "$share/guest.sh"
 

@@ -75,6 +75,10 @@ if "refusals" in cases:
     says("busy", "log", "in use by v4l2-ctl (process ", "end that program", status=1)
     says("forbidden", "log", "usermod -aG video", status=1)
 
+if "calibrated" in cases:
+    stats = played("calibrated", 20, "GREY 752x480 at 10/s")
+    expect("calibrated", "seen as aligned", stats.get("alignment", {}).get("verdict") == "good")
+
 if "late" in cases:
     played("late", 30, "no camera there", "waiting for it", "it is there after")
 

@@ -77,6 +77,13 @@ refusals() {
         /tmp/stereod run "${small[@]}" --left "$L" --right "$R" --frames 5
     end
 }
+calibrated() {
+    SIZES=752x480 FMTS=grey FPS=10 start /host/raw
+    mkdir "$out/calibrated_pictures"
+    play calibrated 20 --left "$L" --right "$R" --rate 10 --calibration /host/calibration --depth \
+        --disparities 48 --pictures "$out/calibrated_pictures"
+    end
+}
 # A camera that is plugged in only after the start.
 late() {
     start /host/rec
