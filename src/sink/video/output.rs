@@ -139,10 +139,15 @@ impl Output {
         }
     }
 
-    /// Begins a file whose first frame is at `time`.
+    /// Begins the file, or a segment whose first frame is at `time`.
     fn begin(&mut self, time: Duration, private: Option<&[u8]>) -> Result<()> {
+        // What is at 0 in a single file is for the caller to say: two eyes share it.
+        let begin = match &self.place {
+            Place::File(_) => Duration::ZERO,
+            Place::Segments(_) => time,
+        };
         let track = Track { codec_private: private, ..self.header.track.clone() };
-        let origin = self.origin + time;
+        let origin = self.origin + begin;
         let tags = (self.header.tags)(origin);
         let clock = self.header.clock;
         let date = clock.map(|clock| clock.time_of_day(origin));
@@ -156,7 +161,7 @@ impl Output {
             let has_name = links(&file) > 0;
             let error = match MatroskaWriter::create(file, &track, date, &tags) {
                 Ok(writer) => {
-                    self.current = Some(Current { path, writer, begin: time, has_name });
+                    self.current = Some(Current { path, writer, begin, has_name });
                     return Ok(());
                 }
                 Err(error) => error,
