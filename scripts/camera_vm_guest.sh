@@ -80,8 +80,9 @@ refusals() {
 calibrated() {
     SIZES=752x480 FMTS=grey FPS=10 start /host/raw
     mkdir "$out/calibrated_pictures"
-    play calibrated 20 --left "$L" --right "$R" --rate 10 --calibration /host/calibration --depth \
-        --disparities 48 --pictures "$out/calibrated_pictures"
+    try calibrated /tmp/stereod run --headless --engine cpu --cost ad --paths 4 --disparities 48 --frames 20 \
+        --left "$L" --right "$R" --rate 10 --calibration /host/calibration --depth \
+        --pictures "$out/calibrated_pictures" --stats -
     end
 }
 # A camera that is plugged in only after the start.

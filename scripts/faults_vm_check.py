@@ -87,12 +87,13 @@ if found := load("raw"):
 if found := load("phase"):
     stats, log = found
     # Just below half a frame pairs are made, just above not: each has a warning of its own.
-    for kind in ["found a partner within", "of a pair are typically"]:
+    kinds = ["found a partner within", "of a pair are typically"]
+    for kind in kinds:
         check(f"phase: '{kind}' is said once at most", log.count(kind) <= 1, log.count(kind))
     told = re.findall(r"cameras run ([0-9.]+) ms apart|typically ([0-9.]+) ms apart", log)
     phase = stats["live"]["synchronisation"].get("phase_ms")
     measured = [abs(phase)] if phase else [float(run or pair) for run, pair in told]
-    check("phase: half a frame apart is warned of", told, log.strip().splitlines()[-1])
+    check("phase: half a frame apart is warned of", any(kind in log for kind in kinds), log.strip().splitlines()[-1])
     check("phase: 33 ms are measured", measured and abs(measured[-1] - 33) < 5, measured)
 
 if found := load("skew"):
