@@ -76,7 +76,7 @@ if "refusals" in cases:
     says("forbidden", "log", "usermod -aG video", status=1)
 
 if "calibrated" in cases:
-    stats = played("calibrated", 20, "GREY 752x480 at 10/s")
+    stats = played("calibrated", 6, "GREY 752x480 at 10/s")
     expect("calibrated", "seen as aligned", stats.get("alignment", {}).get("verdict") == "good")
 
 if "late" in cases:

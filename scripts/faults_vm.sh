@@ -10,7 +10,7 @@ Usage: scripts/faults_vm.sh TOOLS LEFT RIGHT [CASE...]
 
 TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
 LEFT   rectified video of the left eye, RIGHT of the right one
-CASE   any of: replug faults raw phase skew (default: all), hour (with MINUTES and CYCLES)
+CASE   any of: replug faults raw phase skew ports (default: all), hour (with MINUTES and CYCLES)
 
 Environment: IMG, the machine's image as run.sh takes it (with gstreamer1.0-libav a recording is made
 and read, too); BIN, the program (target/debug/stereod); CYCLES, how often to replug (5; 100 takes
@@ -27,6 +27,12 @@ share=$(mktemp -d)
 trap 'rm -rf "$share"' EXIT
 strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
 python3 "$tools/make_recording.py" "$left" "$right" "$share/rec" --sizes 320x240
+mkdir "$share/exchanged"
+for file in "$share"/rec/left_*; do
+    name=$(basename "$file")
+    cp "$file" "$share/exchanged/right_${name#left_}"
+    cp "$share/rec/right_${name#left_}" "$share/exchanged/$name"
+done
 mkdir "$share/out"
 cp scripts/faults_vm_guest.sh "$share/guest.sh"
 SHARE=$share TIMEOUT=${TIMEOUT:-$((400 + 20 * cycles + 60 * minutes))} "$tools/run.sh" \

@@ -68,6 +68,11 @@ if found := load("replug"):
 if found := load("hour"):
     check_losses("hour", *found)
 
+if found := load("ports"):
+    stats, log = found
+    check("ports: both are back on the other's port", stats["live"]["left"]["reconnects"] == stats["live"]["right"]["reconnects"] == 1)
+    check("ports: the pictures show that left is right", "exchanged" in log, stats["alignment"]["verdict"])
+
 if found := load("faults"):
     stats, log = found
     left, right = stats["live"]["left"], stats["live"]["right"]

@@ -5,9 +5,9 @@ fps=${FPS:-15}
 cp /host/stereod /tmp/stereod
 
 say() { echo "guest, $(cut -d. -f1 /proc/uptime) s: $*"; }
-start() { # starts the cameras, with the variables of twocams
+start() { # [FOLDER]: starts the cameras, with the variables of twocams
     # shellcheck disable=SC1091 # lies in the machine
-    FMTS="mjpg yuyv" SIZES=320x240 FPS=$fps . twocams usb /host/rec 2>/dev/null
+    FMTS="mjpg yuyv" SIZES=320x240 FPS=$fps . twocams usb "${1:-/host/rec}" 2>/dev/null
 }
 end() { # ends the cameras
     kill "$CAML" "$CAMR" 2>/dev/null
@@ -52,6 +52,9 @@ stop() { # ends it as a service manager does
     wait "$program"
     echo $? >"$out/$name.rc"
     say "$name: $(cat "$out/$name.rc")"
+}
+by_path() { # the name of a camera by its port
+    find /dev/v4l/by-path -lname "*/$(basename "$(readlink -f "$1")")" | head -1
 }
 says() { grep -c -e "$1" "$log"; }
 until_says() { # TEXT TIMES
@@ -112,6 +115,19 @@ hour() { # streaming all the while, with a camera unplugged now and then
     stop
     end
 }
+ports() { # both are unplugged, and plugged into each other's port
+    local left right
+    start
+    left=$(by_path "$L") right=$(by_path "$R")
+    L=$left R=$right run ports mjpg
+    end
+    until_says 'camera lost' 2
+    LEFT="-s R001 -n CamRight" RIGHT="-s L001 -n CamLeft" start /host/exchanged
+    until_says 'camera is back' 2
+    until_says 'exchanged' 1
+    stop
+    end
+}
 faults() {
     start
     run faults mjpg
@@ -148,5 +164,5 @@ skew() {
     end
 }
 
-[ $# -gt 0 ] || set -- replug faults raw phase skew # not the hour
+[ $# -gt 0 ] || set -- replug faults raw phase skew ports # not the hour
 for case; do "$case"; done
