@@ -44,7 +44,7 @@ if [[ ! -e ${sources[0]} ]]; then sources=(/etc/apt/sources.list); fi
 # The hook's shell expands its own $1. The package is installed as on a user's machine: by apt, with what it recommends.
 # shellcheck disable=SC2016
 mmdebstrap --quiet --variant=apt --include=ca-certificates \
-    --customize-hook="copy-in scripts/package_try.sh /root" \
-    --customize-hook="upload $package /root/stereod.deb" \
-    --customize-hook='chroot "$1" bash /root/package_try.sh' \
+    --customize-hook="copy-in scripts/package_try.sh /opt" \
+    --customize-hook="upload $package /opt/stereod.deb" \
+    --customize-hook='chroot "$1" bash /opt/package_try.sh' \
     bookworm "$root/bookworm" "${sources[@]}"

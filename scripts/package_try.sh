@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs in the bare Debian of `package.sh --try`: installs /root/stereod.deb, uses it, purges it.
+# Runs in the bare Debian of `package.sh --try`: installs /opt/stereod.deb, uses it, purges it.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
 
@@ -21,7 +21,7 @@ fails_with() { # STATUS COMMAND...
     [[ $status == "$expected" ]]
 }
 
-check "installs" apt-get install -y -o APT::Install-Recommends=true /root/stereod.deb
+check "installs" apt-get install -y -o APT::Install-Recommends=true /opt/stereod.deb
 check "the program runs" stereod --version
 check "its user exists, without a login" grep '^stereod:.*nologin$' /etc/passwd
 check "manual pages" test -s /usr/share/man/man1/stereod-run.1.gz
@@ -36,7 +36,7 @@ check "records" setpriv --reuid=stereod --regid=stereod --clear-groups env HOME=
     'cd /tmp && stereod run --demo --frames 20 --headless --record try.mkv --preview try.mp4 --stats try.json'
 check "all of it" grep -qE '"recorded": ?20,' /tmp/try.json
 echo 'rate = 15' >>/etc/stereod/config.toml
-check "installs again" apt-get install -y --reinstall /root/stereod.deb
+check "installs again" apt-get install -y --reinstall /opt/stereod.deb
 check "changed settings stay" grep -q 'rate = 15' /etc/stereod/config.toml
 check "is removed" apt-get remove -y stereod
 check "settings stay" test -e /etc/stereod/config.toml
