@@ -10,7 +10,8 @@ Usage: scripts/faults_vm.sh TOOLS LEFT RIGHT [CASE...]
 
 TOOLS  folder of the virtual machine's tools (run.sh, make_recording.py, twocams)
 LEFT   rectified video of the left eye, RIGHT of the right one
-CASE   any of: replug faults raw phase skew ports (default: all), hour (with MINUTES and CYCLES)
+CASE   any of: replug faults raw phase skew ports (default: all), hour (with MINUTES and CYCLES),
+       killed (with gstreamer1.0-libav)
 
 Environment: IMG, the machine's image as run.sh takes it (with gstreamer1.0-libav a recording is made
 and read, too); BIN, the program (target/debug/stereod); CYCLES, how often to replug (5; 100 takes

@@ -72,6 +72,25 @@ if found := load("replug"):
 if found := load("hour"):
     check_losses("hour", *found)
 
+for signal, code in [("KILL", "137"), ("INT", "0")]:
+    name = f"killed_{signal}"
+    if not (OUT / f"{name}.rc").exists():
+        continue
+    import cv2
+
+    status = (OUT / f"{name}.rc").read_text().strip()
+    check(f"{name}: ends", status == code, f"status {status}")
+    segments, frames = sorted(OUT.glob(f"{name}-*.mkv")), []
+    for segment in segments:
+        video, times = cv2.VideoCapture(str(segment)), []
+        while video.read()[0]:
+            times.append(video.get(cv2.CAP_PROP_POS_MSEC))
+        frames.append(len(times))
+    check(f"{name}: every segment can be read", len(segments) >= 2 and min(frames) > 0, f"frames {frames}")
+    if signal == "INT":
+        stats = json.loads((OUT / f"{name}.json").read_text())
+        check(f"{name}: they hold every frame", sum(frames) == stats["recorded"], f"{sum(frames)} of {stats['recorded']}")
+
 if found := load("ports"):
     stats, log = found
     check("ports: both are back on the other's port", stats["live"]["left"]["reconnects"] == stats["live"]["right"]["reconnects"] == 1)

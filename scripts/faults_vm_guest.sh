@@ -70,21 +70,25 @@ measure() { # memory in KiB, threads, open files
     find /proc/"$program"/fd | wc -l
 }
 
+unplug_in_turn() { # NUMBER: the right one, the left one, both; counts in lost
+    local side=right s
+    case $(($1 % 3)) in 0) side="left right" ;; 1) side=left ;; esac
+    for s in $side; do echo unplug >/run/cam."$s"; lost=$((lost + 1)); done
+    until_says 'camera lost' "$lost"
+    sleep 1
+    for s in $side; do echo plug >/run/cam."$s"; done
+    until_says 'camera is back' "$lost"
+}
 replug() {
     start
-    local record=() i side lost=0
+    local record=() i lost=0
     gst-inspect-1.0 avenc_ffv1 >/dev/null 2>&1 && record=(--record "$out/replug.mkv")
     run replug mjpg "${record[@]}"
     for i in $(seq "${CYCLES:-5}"); do
-        case $((i % 3)) in 0) side="left right" ;; 1) side=left ;; *) side=right ;; esac
-        for s in $side; do echo unplug >/run/cam."$s"; lost=$((lost + 1)); done
-        until_says 'camera lost' $lost
-        sleep 1
-        for s in $side; do echo plug >/run/cam."$s"; done
-        until_says 'camera is back' $lost
+        unplug_in_turn "$i"
         sleep 3
         measure >>"$out/replug.sizes"
-        say "replug $i, $side: $(tail -1 "$out/replug.sizes")"
+        say "replug $i: $(tail -1 "$out/replug.sizes")"
     done
     echo $lost >"$out/replug.lost"
     find /proc/"$program"/fd -printf '%l\n' | sed 's/[0-9]*\]$/]/' | sort | uniq -c >"$out/replug.files"
@@ -94,25 +98,32 @@ replug() {
 hour() { # streaming all the while, with a camera unplugged now and then
     start
     run hour mjpg
-    local begin end i=0 lost=0 side
+    local begin end i=0 lost=0
     begin=$(date +%s) end=$(($(date +%s) + 60 * ${MINUTES:-60}))
     while [ "$(date +%s)" -lt "$end" ]; do
         i=$((i + 1))
         # The cycles are spread evenly over the time.
         while [ "$(date +%s)" -lt $((begin + i * 60 * ${MINUTES:-60} / (${CYCLES:-5} + 1))) ]; do sleep 1; done
         [ $i -gt "${CYCLES:-5}" ] && break
-        case $((i % 3)) in 0) side="left right" ;; 1) side=left ;; *) side=right ;; esac
-        for s in $side; do echo unplug >/run/cam."$s"; lost=$((lost + 1)); done
-        until_says 'camera lost' $lost
-        sleep 1
-        for s in $side; do echo plug >/run/cam."$s"; done
-        until_says 'camera is back' $lost
+        unplug_in_turn "$i"
         sleep 5
         measure >>"$out/hour.sizes"
         [ $((i % 10)) = 0 ] && say "hour, cycle $i: $(tail -1 "$out/hour.sizes")"
     done
     echo $lost >"$out/hour.lost"
     stop
+    end
+}
+killed() { # in the midst of a recording, for which the image needs libav
+    local signal
+    start
+    for signal in KILL INT; do
+        run "killed_$signal" mjpg --record "$out/killed_$signal.mkv" --segment 5s
+        sleep 10
+        kill -$signal "$program"
+        wait "$program"
+        echo $? >"$out/killed_$signal.rc"
+    done
     end
 }
 ports() { # both are unplugged, and plugged into each other's port

@@ -41,24 +41,20 @@ struct Outage {
 impl Lasting {
     /// The output `sink`, in whose place `recipe` makes another one after it has failed.
     pub fn new(sink: Box<dyn Sink>, recipe: Recipe) -> Self {
-        let now = Instant::now();
-        Self {
-            name: sink.name().to_owned(),
-            sink: Some(sink),
-            recipe,
-            backoff: Backoff::default(),
-            since: now,
-            not_before: now,
-            outage: None,
-            losses: Losses::default(),
-            reason: None,
-        }
+        let name = sink.name().to_owned();
+        Self { sink: Some(sink), ..Self::without_sink(name, recipe) }
     }
 
     /// The output `name`, which `recipe` could not make for now, because of `error`.
     pub fn awaited(name: String, recipe: Recipe, error: &Error) -> Self {
+        let mut lasting = Self::without_sink(name, recipe);
+        lasting.note_lost(error);
+        lasting
+    }
+
+    fn without_sink(name: String, recipe: Recipe) -> Self {
         let now = Instant::now();
-        let mut lasting = Self {
+        Self {
             name,
             sink: None,
             recipe,
@@ -68,9 +64,7 @@ impl Lasting {
             outage: None,
             losses: Losses::default(),
             reason: None,
-        };
-        lasting.note_lost(error);
-        lasting
+        }
     }
 
     /// Makes the output anew if it is lost and the pause is over.

@@ -156,6 +156,17 @@ fn write_eyes(folder: &Path, left: u64, right: u64) {
     write_video(&folder.join("r.mkv"), SIZE, &rights, LOSSLESS);
 }
 
+/// Exit status, statistics and messages of a run that is asked to end.
+fn end(child: std::process::Child) -> (i32, Value, String) {
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    let statistics = serde_json::from_slice(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
+    (status.code().expect("no signal"), statistics, stderr)
+}
+
 /// Waits until `is_so`, for at most five minutes: some machines are slow and busy.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..30_000 {

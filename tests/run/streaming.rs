@@ -132,17 +132,6 @@ fn endless(folder: &Path, arguments: &[&str]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Exit status, statistics and messages of a run that is asked to end.
-fn end(child: Child) -> (i32, Value, String) {
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8(stderr).unwrap();
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    let statistics = serde_json::from_slice(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
-    (status.code().expect("no signal"), statistics, stderr)
-}
-
 #[test]
 fn shared_memory_for_one_receiver_after_the_other() {
     if !has("shmsink") {

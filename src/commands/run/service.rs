@@ -15,10 +15,8 @@ const STATUS_EVERY: Duration = Duration::from_secs(2);
 /// What a service manager is told.
 pub struct Service {
     observer: Arc<Observer>,
-    /// After so long without a sign of life the service manager kills and restarts.
-    watchdog: Option<Duration>,
+    watchdog: Watchdog,
     told_status: Option<(Instant, u64)>,
-    told_alive: Option<Instant>,
     told_stopping: bool,
 }
 
@@ -30,10 +28,29 @@ pub fn waits(reason: &str) {
     }
 }
 
-/// A sign of life from a run that waits for its cameras.
-pub fn is_alive() {
-    if std::env::var_os("NOTIFY_SOCKET").is_some() {
-        tell(&[NotifyState::Watchdog]);
+/// The service manager's watch over this process.
+pub struct Watchdog {
+    /// After so long without a sign of life it kills and restarts; `None` where it does not watch.
+    longest: Option<Duration>,
+    told: Option<Instant>,
+}
+
+impl Watchdog {
+    /// The watch as the service manager says it is.
+    pub fn of_manager() -> Self {
+        Self { longest: sd_notify::watchdog_enabled(), told: None }
+    }
+
+    /// Gives a sign of life where one is due, unless the process `is_stuck`: has been for as long as
+    /// it is given; called many times a second.
+    pub fn tick(&mut self, is_stuck: impl FnOnce(Duration) -> bool) {
+        let Some(longest) = self.longest else { return };
+        // Two signs of life may be late before the manager loses patience.
+        let due = self.told.is_none_or(|told| told.elapsed() >= longest / 3);
+        if due && !is_stuck(longest) {
+            self.told = Some(Instant::now());
+            tell(&[NotifyState::Watchdog]);
+        }
     }
 }
 
@@ -45,9 +62,8 @@ impl Service {
         tell(&[NotifyState::Ready]);
         Some(Self {
             observer,
-            watchdog: sd_notify::watchdog_enabled(),
+            watchdog: Watchdog::of_manager(),
             told_status: None,
-            told_alive: None,
             told_stopping: false,
         })
     }
@@ -59,14 +75,7 @@ impl Service {
             self.told_stopping = true;
             tell(&[NotifyState::Stopping, NotifyState::Status("finishing what was begun")]);
         }
-        if let Some(longest) = self.watchdog
-            // Two signs of life may be late before the manager loses patience.
-            && self.told_alive.is_none_or(|told| now - told >= longest / 3)
-            && !self.observer.is_stuck(longest)
-        {
-            self.told_alive = Some(now);
-            tell(&[NotifyState::Watchdog]);
-        }
+        self.watchdog.tick(|longest| self.observer.is_stuck(longest));
         let due = self.told_status.is_none_or(|(told, _)| now - told >= STATUS_EVERY);
         if due && !self.told_stopping {
             let matched = self.observer.progress.matched.load(Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::service;
+use super::service::{self, Watchdog};
 use crate::backoff::Backoff;
 use crate::control::Switch;
 use crate::source::Unavailable;
@@ -24,6 +24,7 @@ pub fn until_there<T>(
     let mut backoff = Backoff::default();
     let mut pause = backoff.after(Duration::MAX);
     let mut said = None;
+    let mut watchdog = Watchdog::of_manager();
     loop {
         let error = match open() {
             Ok(opened) => {
@@ -51,7 +52,7 @@ pub fn until_there<T>(
             if stop.is_set() {
                 return Ok(None);
             }
-            service::is_alive();
+            watchdog.tick(|_| false);
             std::thread::sleep(TICK);
         }
         pause = backoff.further();

@@ -1,0 +1,215 @@
+//! The picture off-screen: colours, places, overlay.
+
+use super::*;
+
+const MAPS: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
+
+#[test]
+fn every_pixel_has_exactly_its_colour() {
+    let Some(mut offscreen) = offscreen("every_pixel_has_exactly_its_colour") else { return };
+    let frame = frame(0);
+    for map in MAPS {
+        let shown = offscreen.render(&frame, &scene(View::Disparity, map), PICTURE, None).unwrap();
+        for (x, y, seen) in shown.enumerate_pixels() {
+            let value = BLOCKS[y as usize / BLOCK][x as usize / BLOCK];
+            assert_eq!(*seen, colour(map, value), "{map:?} at {x},{y}");
+        }
+    }
+    let shown =
+        offscreen.render(&frame, &scene(View::Left, ColourMap::Turbo), PICTURE, None).unwrap();
+    for (x, y, seen) in shown.enumerate_pixels() {
+        let grey = frame.pair.left.row(y as usize)[x as usize];
+        assert_eq!(*seen, Rgba([grey, grey, grey, 255]), "{x},{y}");
+    }
+}
+
+/// Every disparity that fits into the range, against the table, one pixel each.
+#[test]
+fn every_disparity_has_the_colour_of_its_table_entry() {
+    let name = "every_disparity_has_the_colour_of_its_table_entry";
+    let Some(mut offscreen) = offscreen(name) else { return };
+    let (width, height) = (512, 128);
+    let values: Vec<i16> = (0..width * height).map(|i| (i as i32 - 32768) as i16).collect();
+    let mut all = Arc::into_inner(frame(0)).unwrap();
+    all.pair.left = Image::from_fn(width, height, |_, _| 0);
+    all.pair.right = Image::from_fn(width, height, |_, _| 0);
+    all.disparity = DisparityMap::new(width, height, Pooled::unpooled(values.clone()));
+    for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
+        let limits = Limits { low, high };
+        let scene = Scene { view: View::Disparity, colour_map: ColourMap::Turbo, limits, taken: 0 };
+        let size = (width as u32, height as u32);
+        let shown = offscreen.render(&all, &scene, size, None).unwrap();
+        let table = ColourMap::Turbo.table();
+        for (&value, seen) in values.iter().zip(shown.pixels()) {
+            let expected = match value {
+                INVALID => [0, 0, 0],
+                _ => table[limits.table_entry(value)],
+            };
+            assert_eq!(seen.0[..3], expected, "{value} in {limits:?}");
+        }
+    }
+}
+
+#[test]
+fn bars_keep_the_aspect() {
+    let Some(mut offscreen) = offscreen("bars_keep_the_aspect") else { return };
+    let frame = frame(0);
+    let disparity = scene(View::Disparity, ColourMap::Viridis);
+    // Twice as large, with 40 pixels to spare on either side.
+    let wide = offscreen.render(&frame, &disparity, (400, 240), None).unwrap();
+    assert_black(&wide, [0, 0, 40, 240]);
+    assert_black(&wide, [360, 0, 400, 240]);
+    assert_disparity(&wide, ColourMap::Viridis, (40, 0), 2.0);
+    assert_eq!(*wide.get_pixel(40, 0), colour(ColourMap::Viridis, 0), "the corner");
+    assert_eq!(*wide.get_pixel(359, 239), colour(ColourMap::Viridis, -48), "the corner");
+    // One and a half times, with 30 pixels above and below.
+    let high = offscreen.render(&frame, &disparity, (240, 240), None).unwrap();
+    assert_black(&high, [0, 0, 240, 30]);
+    assert_black(&high, [0, 210, 240, 240]);
+    assert_disparity(&high, ColourMap::Viridis, (0, 30), 1.5);
+    // Half the size.
+    let small = offscreen.render(&frame, &disparity, (80, 60), None).unwrap();
+    assert_disparity(&small, ColourMap::Viridis, (0, 0), 0.5);
+}
+
+#[test]
+fn side_by_side_shows_both() {
+    let Some(mut offscreen) = offscreen("side_by_side_shows_both") else { return };
+    let scene = scene(View::SideBySide, ColourMap::Grey);
+    let shown = offscreen.render(&frame(0), &scene, (640, 280), None).unwrap();
+    assert_black(&shown, [0, 0, 640, 20]);
+    assert_black(&shown, [0, 260, 640, 280]);
+    assert_left(&shown, (0, 20), 2.0);
+    assert_disparity(&shown, ColourMap::Grey, (320, 20), 2.0);
+}
+
+#[test]
+fn frames_of_another_size_and_silly_targets_are_taken() {
+    let name = "frames_of_another_size_and_silly_targets_are_taken";
+    let Some(mut offscreen) = offscreen(name) else { return };
+    let scene = scene(View::SideBySide, ColourMap::Turbo);
+    offscreen.render(&frame(0), &scene, (320, 120), None).unwrap();
+    let mut one = Arc::into_inner(frame(0)).unwrap();
+    one.pair.left = Image::from_fn(1, 1, |_, _| 200);
+    one.pair.right = Image::from_fn(1, 1, |_, _| 100);
+    one.disparity = DisparityMap::new(1, 1, Pooled::unpooled(vec![504]));
+    let shown = offscreen.render(&one, &scene, (2, 1), None).unwrap();
+    assert_eq!(shown.get_pixel(0, 0).0, [200, 200, 200, 255]);
+    assert_eq!(*shown.get_pixel(1, 0), colour(ColourMap::Turbo, 504));
+    for size in [(0, 0), (0, 5), (5, 0), (1_000_000, 1)] {
+        let error = offscreen.render(&one, &scene, size, None).unwrap_err().to_string();
+        assert!(error.contains("cannot draw"), "{error}");
+    }
+    offscreen.render(&one, &scene, (1, 1), Some(&full_overlay())).unwrap();
+}
+
+fn full_overlay() -> OverlayContent {
+    OverlayContent {
+        rates: Rates {
+            frames_per_second: Some(29.97),
+            latency: Some(Duration::from_micros(12_345)),
+            latency_p95: Some(Duration::from_micros(15_900)),
+        },
+        on_screen: Some(Duration::from_micros(18_200)),
+        picture: Some(PICTURE),
+        engine: "CPU (AVX2, 4 threads)".into(),
+        counts: Some(Counts { pairs: 1234, dropped: 5, unpaired: 1 }),
+        alignment: Some(("rows 3.2 px  roll 0.12 deg  rows off".into(), true)),
+        legend: Some(Legend { colour_map: ColourMap::Turbo, limits: LIMITS }),
+        hover: Some(Hover {
+            pixel: (60, 100),
+            disparity: Some(31.5),
+            depth: Some(1.672),
+            marks: vec![(484.0, 400.0)],
+        }),
+        paused: true,
+        ended: true,
+        error: Some("the left camera is gone: /dev/video0 was unplugged".into()),
+        notice: Some("saved stereod-20260101-000000-000-000012-disparity.png".into()),
+        rows: None,
+        histograms: Some([
+            Histogram::of_latency((5..90).map(Duration::from_millis)),
+            Histogram::of_skew((-40..50).map(|i| i * 50_000)),
+        ]),
+        banners: vec![
+            Banner { text: "left camera lost, trying again (for 12 s)".into(), trouble: true },
+            Banner { text: "right camera back after 3 s".into(), trouble: false },
+        ],
+        help: true,
+    }
+}
+
+/// The overlay covers its panels and nothing else; what is empty leaves no trace.
+#[test]
+fn the_overlay_is_where_it_should_be() {
+    let Some(mut offscreen) = offscreen("the_overlay_is_where_it_should_be") else { return };
+    let scene = scene(View::Disparity, ColourMap::Turbo);
+    let size = (752, 564);
+    let bare = offscreen.render(&frame(0), &scene, size, None).unwrap();
+    let figures = OverlayContent {
+        help: false,
+        error: None,
+        notice: None,
+        ended: false,
+        paused: false,
+        hover: None,
+        histograms: None,
+        banners: Vec::new(),
+        ..full_overlay()
+    };
+    let shown = offscreen.render(&frame(0), &scene, size, Some(&figures)).unwrap();
+    let differs = |x, y| bare.get_pixel(x, y) != shown.get_pixel(x, y);
+    let count = |xs: std::ops::Range<u32>, ys: std::ops::Range<u32>| {
+        xs.flat_map(|x| ys.clone().map(move |y| (x, y))).filter(|&(x, y)| differs(x, y)).count()
+    };
+    let bright = |xs: std::ops::Range<u32>, ys: std::ops::Range<u32>| {
+        xs.flat_map(|x| ys.clone().map(move |y| (x, y)))
+            .filter(|&(x, y)| shown.get_pixel(x, y).0[..3].iter().all(|&v| v > 200))
+            .count()
+    };
+    assert!(bright(8..420, 8..110) > 300, "the figures are written at the top left");
+    assert!(bright(480..744, 520..556) > 100, "the legend's numbers are at the bottom right");
+    assert_eq!(count(0..752, 120..500), 0, "the middle stays free");
+    let all = count(0..752, 0..564);
+    assert!(all < 752 * 564 / 8, "the overlay covers {all} pixels");
+    let full = offscreen.render(&frame(0), &scene, size, Some(&full_overlay())).unwrap();
+    assert_ne!(full, shown);
+    let again = offscreen.render(&frame(0), &scene, size, None).unwrap();
+    assert_eq!(again, bare, "the overlay leaves nothing behind");
+}
+
+/// Both eyes side by side, with lines that run through both at the same rows.
+#[test]
+fn both_eyes_are_shown_with_lines_along_their_rows() {
+    let name = "both_eyes_are_shown_with_lines_along_their_rows";
+    let Some(mut offscreen) = offscreen(name) else { return };
+    let mut frame = Arc::into_inner(frame(0)).unwrap();
+    let (width, height) = (PICTURE.0 as usize, PICTURE.1 as usize);
+    frame.pair.right = Image::from_fn(width, height, |x, y| 255 - grey(x, y));
+    let scene = scene(View::Pair, ColourMap::Turbo);
+    let size = (2 * PICTURE.0 * 2, PICTURE.1 * 2);
+    let bare = offscreen.render(&frame, &scene, size, None).unwrap();
+    assert_left(&bare, (0, 0), 2.0);
+    each_block(|column, row| {
+        let (x, y) = middle(column, row, 2.0);
+        let grey = 255 - grey(column * BLOCK, row * BLOCK);
+        assert_eq!(bare.get_pixel(2 * PICTURE.0 + x, y).0, [grey, grey, grey, 255]);
+    });
+    let panes = panes(View::Pair, PICTURE, size);
+    let rows = Rows { panes, picture: PICTURE, mouse: Some(100) };
+    let content = OverlayContent { rows: Some(rows), help: true, ..Default::default() };
+    let shown = offscreen.render(&frame, &scene, size, Some(&content)).unwrap();
+    // Away from the panels: a column of each eye is crossed at the same heights.
+    let crossed = |x: u32| -> Vec<u32> {
+        (90..size.1).filter(|&y| shown.get_pixel(x, y) != bare.get_pixel(x, y)).collect()
+    };
+    let left = crossed(120);
+    assert_eq!(left, crossed(size.0 - 130));
+    // 16 rows from line to line at two pixels a row, from row 8 on; the mouse's is white.
+    for row in [56, 72, 88, 104] {
+        assert!(left.contains(&(2 * row + 1)), "no line at row {row}: {left:?}");
+    }
+    let white = |x: u32| shown.get_pixel(x, 2 * 100 + 1).0[..3].iter().all(|&value| value > 200);
+    assert!(white(120) && white(size.0 - 130), "the mouse's row");
+    assert!(left.len() < 40, "{left:?}");
+}
