@@ -7,6 +7,7 @@ pub mod rectify;
 pub mod rig;
 pub mod source;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -16,9 +17,10 @@ pub use calibration::CalibrationArgs;
 pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
 pub use rectify::RectifyArgs;
 pub use rig::{CalibrationFlags, RigFlags};
-pub use source::{SourceArgs, SourceChoice};
+pub use source::{BothArgs, SourceArgs};
 
 use crate::settings::{ColourMap, StreamView};
+use crate::source::spec::SourceSpec;
 
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]
@@ -95,6 +97,7 @@ const MATCH_EXAMPLES: &str = "\
 Examples:
   stereod match left.png right.png -o disparity.png
   stereod match left.jpg right.jpg -d 128 -o disparity.pfm --colour disparity-colour.png
+  stereod match --side-by-side both.png -o disparity.png
   stereod match raw-left.png raw-right.png --calibration rig.toml --depth -o depth.png --cloud cloud.ply
 
 The format follows the name: .png holds 16 bits (disparity * 256, or millimetres of depth; 0 is
@@ -245,12 +248,19 @@ impl RunArgs {
 #[derive(Clone, Debug, Args)]
 pub struct MatchArgs {
     /// Left picture: PNG, JPEG, PGM or PPM, grey or colour
-    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath)]
-    pub left: PathBuf,
+    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath, requires = "right")]
+    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
+    #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
+    pub left: Option<OsString>,
 
     /// Right picture, of the same size
     #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
-    pub right: PathBuf,
+    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
+    pub right: Option<OsString>,
+
+    /// One picture that holds both.
+    #[command(flatten)]
+    pub both: BothArgs,
 
     /// Disparity map: .png (16 bits), .pfm (float) or .pgm (8 bits)
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
@@ -290,9 +300,15 @@ pub struct MatchArgs {
 }
 
 impl MatchArgs {
+    /// What is matched; `None` where nothing is named, which the command line does not allow.
+    pub fn spec(&self) -> Option<SourceSpec> {
+        self.both.spec([&self.left, &self.right])
+    }
+
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
+        self.both.lay(&mut layer);
         layer.put_name("colour", "map", "--colour-map", self.colour_map);
         self.rig.lay(&mut layer);
         self.matching.lay(&mut layer);
