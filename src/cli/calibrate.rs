@@ -71,6 +71,10 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub top_bottom: Option<OsString>,
 
+    /// Exchange the eyes: the left input is the right eye
+    #[arg(long, help_heading = "Source", conflicts_with = "left_pictures")]
+    pub swap: bool,
+
     /// The board: chessboard:9x6 (inner corners) or charuco:11x8[:MARKER/SQUARE[:DICTIONARY]]
     #[arg(long, value_name = "BOARD")]
     pub board: Pattern,
@@ -170,6 +174,7 @@ impl CalibrateArgs {
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
+        layer.put("source", "swap", "--swap", self.swap.then_some(true));
         layer.put("window", "mode", "--headless", self.headless.then_some("off"));
         layer.put("window", "mode", "--window", self.window.then_some("on"));
         layer

@@ -225,7 +225,7 @@ fn fragments_may_end_raw_encoded_or_in_a_demuxer() {
         let played = played(&spec);
         assert_eq!(played.pairs, same(0..10), "{tail}");
     }
-    let spec = SourceSpec::two(left, format!("file://{right}"));
+    let spec = SourceSpec::two(left.to_string(), format!("file://{right}"));
     assert_eq!(played(&spec).pairs, same(0..10));
     let one = "videotestsrc num-buffers=5 ! video/x-raw,width=1,height=1,framerate=20/1";
     let spec = SourceSpec::two(one.to_owned(), one.to_owned());
