@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Whatever is installed: a demuxer whose description tells of adaptive streaming or playlists is
+    /// Whatever is installed: a demuxer whose description tells of manifests or playlists is
     /// not let near a file.
     #[test]
     fn no_installed_demuxer_of_lists_is_allowed() {
