@@ -7,6 +7,7 @@ pub mod rectify;
 pub mod rig;
 pub mod source;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -16,9 +17,11 @@ pub use calibration::CalibrationArgs;
 pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
 pub use rectify::RectifyArgs;
 pub use rig::{CalibrationFlags, RigFlags};
-pub use source::{SourceArgs, SourceChoice};
+pub use source::{BothArgs, SourceArgs};
 
+use crate::settings::names::text_of;
 use crate::settings::{ColourMap, StreamView};
+use crate::source::spec::SourceSpec;
 
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]
@@ -95,6 +98,7 @@ const MATCH_EXAMPLES: &str = "\
 Examples:
   stereod match left.png right.png -o disparity.png
   stereod match left.jpg right.jpg -d 128 -o disparity.pfm --colour disparity-colour.png
+  stereod match --side-by-side both.png -o disparity.png
   stereod match raw-left.png raw-right.png --calibration rig.toml --depth -o depth.png --cloud cloud.ply
 
 The format follows the name: .png holds 16 bits (disparity * 256, or millimetres of depth; 0 is
@@ -146,11 +150,11 @@ pub struct RunArgs {
     /// File for the settings that were tuned in the window (key w); without it, a new one each time
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with = "headless", help_heading = "Output")]
-    pub window_settings: Option<String>,
+    pub window_settings: Option<OsString>,
 
     /// Record the disparity without loss (FFV1, 16 bits, Matroska)
     #[arg(long, value_name = "OUT.mkv", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub record: Option<String>,
+    pub record: Option<OsString>,
 
     /// Begin a new file of the recording after so long, such as 10min
     #[arg(long, value_name = "TIME", help_heading = "Output")]
@@ -170,11 +174,11 @@ pub struct RunArgs {
 
     /// Record a coloured video to look at (H.264, MP4)
     #[arg(long, value_name = "OUT.mp4", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub preview: Option<String>,
+    pub preview: Option<OsString>,
 
     /// Write numbered 16-bit PNG pictures into a folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
-    pub pictures: Option<String>,
+    pub pictures: Option<OsString>,
 
     /// Send pictures live through a fragment of a GStreamer pipeline, such as
     /// 'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'
@@ -187,7 +191,7 @@ pub struct RunArgs {
 
     /// Write statistics at the end, one JSON object; `-` is standard output
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub stats: Option<String>,
+    pub stats: Option<OsString>,
 
     /// Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT
     #[arg(long, value_name = "PORT|ADDRESS:PORT", help_heading = "Output")]
@@ -218,20 +222,21 @@ impl RunArgs {
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
+        let name = |file: &Option<OsString>| file.as_deref().map(text_of);
         self.source.lay(&mut layer);
         layer.put("window", "mode", "--headless", self.headless.then_some("off"));
         layer.put("window", "mode", "--window", self.window.then_some("on"));
-        layer.put("window", "settings", "--window-settings", self.window_settings.as_deref());
-        layer.put("output", "record", "--record", self.record.as_deref());
+        layer.put("window", "settings", "--window-settings", name(&self.window_settings));
+        layer.put("output", "record", "--record", name(&self.record));
         layer.put("output", "segment", "--segment", self.segment.as_deref());
         layer.put("output", "segment_size", "--segment-size", self.segment_size.as_deref());
         layer.put("output", "keep", "--keep", self.keep.as_deref());
         layer.put("output", "keep_free", "--keep-free", self.keep_free.as_deref());
-        layer.put("output", "preview", "--preview", self.preview.as_deref());
-        layer.put("output", "pictures", "--pictures", self.pictures.as_deref());
+        layer.put("output", "preview", "--preview", name(&self.preview));
+        layer.put("output", "pictures", "--pictures", name(&self.pictures));
         layer.put("output", "stream", "--stream", self.stream.as_deref());
         layer.put_name("output", "stream_view", "--stream-view", self.stream_view);
-        layer.put("output", "stats", "--stats", self.stats.as_deref());
+        layer.put("output", "stats", "--stats", name(&self.stats));
         layer.put("metrics", "listen", "--metrics", self.metrics.as_deref());
         layer.put_name("colour", "map", "--colour-map", self.colour_map);
         self.rig.lay(&mut layer);
@@ -245,12 +250,19 @@ impl RunArgs {
 #[derive(Clone, Debug, Args)]
 pub struct MatchArgs {
     /// Left picture: PNG, JPEG, PGM or PPM, grey or colour
-    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath)]
-    pub left: PathBuf,
+    #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath, requires = "right")]
+    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
+    #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
+    pub left: Option<OsString>,
 
     /// Right picture, of the same size
     #[arg(value_name = "RIGHT", value_hint = ValueHint::FilePath)]
-    pub right: PathBuf,
+    #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
+    pub right: Option<OsString>,
+
+    /// One picture that holds both.
+    #[command(flatten)]
+    pub both: BothArgs,
 
     /// Disparity map: .png (16 bits), .pfm (float) or .pgm (8 bits)
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
@@ -290,9 +302,15 @@ pub struct MatchArgs {
 }
 
 impl MatchArgs {
+    /// What is matched; `None` where nothing is named, which the command line does not allow.
+    pub fn spec(&self) -> Option<SourceSpec> {
+        self.both.spec([&self.left, &self.right])
+    }
+
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
+        self.both.lay(&mut layer);
         layer.put_name("colour", "map", "--colour-map", self.colour_map);
         self.rig.lay(&mut layer);
         self.matching.lay(&mut layer);

@@ -23,6 +23,7 @@ pub mod pair;
 pub mod pipeline;
 pub mod pool;
 pub mod queue;
+pub mod redact;
 pub mod settings;
 pub mod sink;
 pub mod source;

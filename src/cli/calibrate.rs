@@ -1,12 +1,13 @@
 //! The flags of `stereod calibrate`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::SourceChoice;
 use super::flags::{Common, FlagLayer};
 use crate::calibration::board::Pattern;
+use crate::source::spec::SourceSpec;
 
 /// Examples below the help.
 pub const EXAMPLES: &str = "\
@@ -50,25 +51,29 @@ pub struct CalibrateArgs {
     #[arg(requires = "left_pictures", value_hint = ValueHint::FilePath)]
     pub right_pictures: Vec<String>,
 
-    /// Left eye: a video, a picture pattern (left/%06d.png), a URI, or a GStreamer source (anything
-    /// with `!`, such as a camera)
+    /// Left eye: a video, pictures (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
+    /// a GStreamer source (anything with `!`)
     #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"], help_heading = "Source")]
-    pub left: Option<String>,
+    pub left: Option<OsString>,
 
     /// Right eye, likewise
     #[arg(long, value_name = "RIGHT", requires = "left", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"], help_heading = "Source")]
-    pub right: Option<String>,
+    pub right: Option<OsString>,
 
     /// One stream that holds the left eye in its left half
     #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom", help_heading = "Source")]
     #[arg(value_hint = ValueHint::FilePath)]
-    pub side_by_side: Option<String>,
+    pub side_by_side: Option<OsString>,
 
     /// One stream that holds the left eye in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath, help_heading = "Source")]
-    pub top_bottom: Option<String>,
+    pub top_bottom: Option<OsString>,
+
+    /// Exchange the eyes: the left input is the right eye
+    #[arg(long, help_heading = "Source", conflicts_with = "left_pictures")]
+    pub swap: bool,
 
     /// The board: chessboard:9x6 (inner corners) or charuco:11x8[:MARKER/SQUARE[:DICTIONARY]]
     #[arg(long, value_name = "BOARD")]
@@ -161,17 +166,15 @@ pub enum PageSize {
 
 impl CalibrateArgs {
     /// The stream that was chosen, if any.
-    pub fn stream(&self) -> Option<SourceChoice> {
-        if let (Some(left), Some(right)) = (&self.left, &self.right) {
-            return Some(SourceChoice::Pair { left: left.clone(), right: right.clone() });
-        }
-        let side_by_side = self.side_by_side.clone().map(SourceChoice::SideBySide);
-        side_by_side.or_else(|| self.top_bottom.clone().map(SourceChoice::TopBottom))
+    pub fn stream(&self) -> Option<SourceSpec> {
+        let eyes = [self.left.as_ref(), self.right.as_ref()];
+        SourceSpec::choose(eyes, self.side_by_side.as_ref(), self.top_bottom.as_ref())
     }
 
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
+        layer.put("source", "swap", "--swap", self.swap.then_some(true));
         layer.put("window", "mode", "--headless", self.headless.then_some("off"));
         layer.put("window", "mode", "--window", self.window.then_some("on"));
         layer
@@ -216,10 +219,9 @@ mod tests {
         }
         let stream = |arguments: &str| parse(arguments).unwrap().stream();
         assert_eq!(stream(""), None);
-        assert_eq!(stream("--side-by-side a"), Some(SourceChoice::SideBySide("a".into())));
-        assert_eq!(stream("--top-bottom a"), Some(SourceChoice::TopBottom("a".into())));
-        let pair = SourceChoice::Pair { left: "a".into(), right: "b".into() };
-        assert_eq!(stream("--left a --right b"), Some(pair));
+        assert_eq!(stream("--side-by-side a"), Some(SourceSpec::side_by_side("a")));
+        assert_eq!(stream("--top-bottom a"), Some(SourceSpec::top_bottom("a")));
+        assert_eq!(stream("--left a --right b"), Some(SourceSpec::two("a", "b")));
     }
 
     #[test]

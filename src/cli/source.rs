@@ -1,9 +1,12 @@
 //! The flags that say where pairs come from.
 
+use std::ffi::OsString;
+
 use clap::{Args, ValueHint};
 
 use super::flags::{FlagLayer, Size};
 use crate::settings::{CameraFormat, OrAuto};
+use crate::source::spec::SourceSpec;
 
 /// What `run` says when it is not told where pairs come from.
 pub const NO_SOURCE: &str = "\
@@ -14,6 +17,7 @@ pub const NO_SOURCE: &str = "\
   --left LEFT --right RIGHT         one stream for each eye
       stereod run --left left.mp4 --right right.mp4
       stereod run --left 'left/%06d.png' --right 'right/%06d.png'
+      stereod run --left 'left/*.png' --right 'right/*.png'
       stereod run --left /dev/video0 --right /dev/video2
       stereod run --left rtsp://host/left --right rtsp://host/right
   --side-by-side BOTH               one stream with the left eye in its left half
@@ -35,25 +39,25 @@ pub struct SourceArgs {
     #[arg(long, conflicts_with_all = ["left", "right", "side_by_side", "top_bottom"])]
     pub demo: bool,
 
-    /// Left eye: a video, a picture pattern (left/%06d.png), a camera (/dev/video0), a URI, or a
-    /// GStreamer source (anything with `!`)
+    /// Left eye: a video, pictures (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
+    /// a GStreamer source (anything with `!`)
     #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
-    pub left: Option<String>,
+    pub left: Option<OsString>,
 
     /// Right eye, likewise
     #[arg(long, value_name = "RIGHT", requires = "left", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
-    pub right: Option<String>,
+    pub right: Option<OsString>,
 
     /// One stream that holds the left eye in its left half
     #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom")]
     #[arg(value_hint = ValueHint::FilePath)]
-    pub side_by_side: Option<String>,
+    pub side_by_side: Option<OsString>,
 
     /// One stream that holds the left eye in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
-    pub top_bottom: Option<String>,
+    pub top_bottom: Option<OsString>,
 
     /// Exchange the eyes: the left input is the right eye
     #[arg(long, conflicts_with = "demo")]
@@ -92,35 +96,47 @@ pub struct SourceArgs {
     pub seed: Option<u64>,
 }
 
-/// Where pairs come from. Each text is a file, a picture pattern, a URI, or a GStreamer fragment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceChoice {
-    /// The synthetic scene.
-    Demo,
-    /// One stream for each eye.
-    Pair {
-        /// The left eye.
-        left: String,
-        /// The right eye.
-        right: String,
-    },
-    /// One stream with the left eye in its left half.
-    SideBySide(String),
-    /// One stream with the left eye in its upper half.
-    TopBottom(String),
+/// One input that holds both eyes, for commands that else take the eyes by position.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Source")]
+pub struct BothArgs {
+    /// One input that holds the left eye in its left half, instead of LEFT and RIGHT
+    #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub side_by_side: Option<OsString>,
+
+    /// One input that holds the left eye in its upper half
+    #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
+    pub top_bottom: Option<OsString>,
+
+    /// Exchange the eyes: the left input is the right eye
+    #[arg(long)]
+    pub swap: bool,
+}
+
+impl BothArgs {
+    /// The eyes by position, or the input that holds both; `None` where neither is given, which the
+    /// command line does not allow.
+    pub fn spec(&self, eyes: [&Option<OsString>; 2]) -> Option<SourceSpec> {
+        let both = [&self.side_by_side, &self.top_bottom];
+        let [side_by_side, top_bottom] = both.map(Option::as_ref);
+        SourceSpec::choose(eyes.map(Option::as_ref), side_by_side, top_bottom)
+    }
+
+    /// Adds the flags that stand for settings.
+    pub fn lay(&self, layer: &mut FlagLayer) {
+        layer.put("source", "swap", "--swap", self.swap.then_some(true));
+    }
 }
 
 impl SourceArgs {
-    /// The kind that was chosen, or `None` for none; [`NO_SOURCE`] then explains the choices.
-    pub fn choice(&self) -> Option<SourceChoice> {
+    /// The source that was chosen, or `None` for none; [`NO_SOURCE`] then explains the choices.
+    pub fn spec(&self) -> Option<SourceSpec> {
         if self.demo {
-            return Some(SourceChoice::Demo);
+            return Some(SourceSpec::Demo);
         }
-        if let (Some(left), Some(right)) = (&self.left, &self.right) {
-            return Some(SourceChoice::Pair { left: left.clone(), right: right.clone() });
-        }
-        let side_by_side = self.side_by_side.clone().map(SourceChoice::SideBySide);
-        side_by_side.or_else(|| self.top_bottom.clone().map(SourceChoice::TopBottom))
+        let eyes = [self.left.as_ref(), self.right.as_ref()];
+        SourceSpec::choose(eyes, self.side_by_side.as_ref(), self.top_bottom.as_ref())
     }
 
     /// After how many pairs to stop; `None` goes on to the end of the source.
@@ -165,15 +181,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_source() {
-        let choice = |arguments| parse(arguments).unwrap().choice();
-        assert_eq!(choice(""), None);
-        assert_eq!(choice("--demo"), Some(SourceChoice::Demo));
-        assert_eq!(
-            choice("--left a --right b"),
-            Some(SourceChoice::Pair { left: "a".into(), right: "b".into() })
-        );
-        assert_eq!(choice("--side-by-side a"), Some(SourceChoice::SideBySide("a".into())));
-        assert_eq!(choice("--top-bottom a"), Some(SourceChoice::TopBottom("a".into())));
+        let spec = |arguments| parse(arguments).unwrap().spec();
+        assert_eq!(spec(""), None);
+        assert_eq!(spec("--demo"), Some(SourceSpec::Demo));
+        assert_eq!(spec("--left a --right b"), Some(SourceSpec::two("a", "b")));
+        assert_eq!(spec("--side-by-side a"), Some(SourceSpec::side_by_side("a")));
+        assert_eq!(spec("--top-bottom a"), Some(SourceSpec::top_bottom("a")));
     }
 
     #[test]

@@ -6,17 +6,18 @@ mod report;
 mod session;
 mod stream;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context;
 
-use super::{Error, load, print};
+use super::{Error, inputs, load, print};
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detector;
 use crate::calibration::format::{self, Format};
 use crate::calibration::solve::{self, Model, Options, SolveError, Solved};
 use crate::cli::calibrate::{CalibrateArgs, LensModel, NO_SOURCE, PageSize};
+use crate::settings::Loaded;
 use crate::sink::board::{self, Page};
 use crate::sink::files;
 
@@ -29,6 +30,7 @@ pub fn run(args: CalibrateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let board = board_of(&args)?;
     if args.print_board {
+        refuse_inputs(&args, &loaded, [])?;
         return print_board(&board, &args);
     }
     for output in [Some(&args.output), args.json.as_ref()].into_iter().flatten() {
@@ -45,13 +47,24 @@ pub fn run(args: CalibrateArgs) -> Result<(), Error> {
         )));
     }
     let solved = if !args.left_pictures.is_empty() {
-        let found = pictures::look_at(&args, board)?;
+        let found = pictures::look_at(&args, &loaded, board)?;
         solve::solve(&board, found.size, options(&args), found.sightings)
     } else {
         let stream = args.stream().ok_or_else(|| Error::usage(NO_SOURCE))?;
         stream::calibrate(&args, &loaded, board, &stream)?
     };
     finish(&args, solved.map_err(no_calibration)?)
+}
+
+/// No output may be what is read.
+fn refuse_inputs(
+    args: &CalibrateArgs,
+    loaded: &Loaded,
+    sources: impl IntoIterator<Item = PathBuf>,
+) -> Result<(), Error> {
+    let inputs = inputs(loaded, sources);
+    let outputs = [Some(&args.output), args.json.as_ref()];
+    outputs.into_iter().flatten().try_for_each(|output| inputs.refuse(output)).map_err(Error::Usage)
 }
 
 fn no_calibration(error: SolveError) -> Error {

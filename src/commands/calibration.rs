@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{Error, load, print};
+use super::{Error, inputs, load, print};
 use crate::calibration::CalibrationError;
 use crate::calibration::format::{self, Format, Loaded, ReadOptions, Report};
 use crate::calibration::summary::{CameraSummary, Summary};
@@ -15,6 +15,7 @@ use crate::cli::calibration::{
     CalibrationArgs, CalibrationCommand, CalibrationFormat, CalibrationInput, LengthUnit,
 };
 use crate::sink::files;
+use crate::sink::inputs::Inputs;
 
 /// Runs the command.
 ///
@@ -38,9 +39,9 @@ pub fn run(args: CalibrationArgs) -> Result<(), Error> {
             })
         }
         CalibrationCommand::Convert { input, output, format, common } => {
-            load(&common, FlagLayer::default())?;
-            let (inputs, loaded) = read(&input)?;
-            convert(&inputs, &loaded, output.as_deref(), format)
+            let settings = load(&common, FlagLayer::default())?;
+            let (files, loaded) = read(&input)?;
+            convert(&inputs(&settings, files), &loaded, output.as_deref(), format)
         }
     }
 }
@@ -67,14 +68,14 @@ fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
 }
 
 fn convert(
-    inputs: &[PathBuf],
+    inputs: &Inputs,
     loaded: &Loaded,
     output: Option<&Path>,
     format: Option<CalibrationFormat>,
 ) -> Result<(), Error> {
     let (format, outputs) = destination(output, format)?;
     for output in &outputs {
-        files::refuse_input(output, inputs.iter().map(PathBuf::as_path)).map_err(Error::Usage)?;
+        inputs.refuse(output).map_err(Error::Usage)?;
     }
     let mut calibration = loaded.calibration.clone();
     if format == Format::Ros && calibration.rectification.is_none() {

@@ -2,6 +2,7 @@
 
 use super::{Error, layers, load, print};
 use crate::cli::{ConfigArgs, ConfigCommand, FlagLayer};
+use crate::redact::HIDDEN;
 use crate::settings::{Places, config_file};
 
 /// Runs the command.
@@ -12,7 +13,14 @@ pub fn run(args: ConfigArgs) -> Result<(), Error> {
     match args.command {
         ConfigCommand::Print { origin, common } => {
             let loaded = load(&common, FlagLayer::default())?;
-            print(loaded.to_toml(origin))
+            let text = loaded.to_toml(origin);
+            if text.contains(HIDDEN) {
+                tracing::warn!(
+                    "passwords are shown as {HIDDEN}: write them in again before this text is used as a \
+                     configuration"
+                );
+            }
+            print(text)
         }
         ConfigCommand::Check { file, common } => {
             if file.is_some() && common.config.is_some() {

@@ -1,22 +1,20 @@
 //! `stereod match`: one pair of still pictures.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use super::rig::{Cameras, Rig};
+use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
-use super::{Error, convert, load, print};
+use super::{Error, convert, inputs, load, print};
 use crate::alignment::{Verdict, measure};
 use crate::cli::MatchArgs;
 use crate::engine;
 use crate::frame::{Eye, Image, StereoPair};
 use crate::sink::cloud;
 use crate::sink::colour::ColourScale;
-use crate::sink::files;
 use crate::sink::still::{StillFormat, write_colour_png, write_depth, write_still};
-use crate::source::still::{read_colours, read_still};
 
 /// Runs the command.
 ///
@@ -31,9 +29,11 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         false => StillFormat::of(&args.output).map_err(Error::Usage)?,
     };
     let others = [args.colour.as_ref(), args.cloud.as_ref()];
+    let spec = args.spec().ok_or_else(|| Error::usage("give a picture for each eye"))?;
+    let stills = Stills::find(&spec, settings.source.swap)?;
+    let inputs = inputs(&loaded, spec.local_files());
     for output in others.into_iter().flatten().chain([&args.output]) {
-        let inputs: [&Path; 2] = [&args.left, &args.right];
-        files::refuse_input(output, inputs).map_err(Error::Usage)?;
+        inputs.refuse(output).map_err(Error::Usage)?;
     }
 
     if let Some(cloud) = &args.cloud {
@@ -47,20 +47,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         ));
     }
 
-    let (left, right) = (read_still(&args.left)?, read_still(&args.right)?);
+    let [left, right] = stills.read()?;
     let size = (left.width(), left.height());
-    if (right.width(), right.height()) != size {
-        return Err(anyhow!(
-            "the pictures differ in size: {} is {}x{}, {} is {}x{}; a stereo pair is of one size",
-            args.left.display(),
-            size.0,
-            size.1,
-            args.right.display(),
-            right.width(),
-            right.height()
-        )
-        .into());
-    }
 
     let rig = cameras.for_pictures(size)?;
     let size = rig.size;
@@ -94,7 +82,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
 
     if args.verify {
         if let Some(rectifier) = &rig.rectifier {
-            let raw = pair(read_still(&args.left)?, read_still(&args.right)?);
+            let [left, right] = stills.read()?;
+            let raw = pair(left, right);
             verify_rectified(&raw, &matched, rectifier)?;
         }
         let pixels = verify(&matched, params)?;
@@ -107,7 +96,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         _ => write_still(&args.output, &matched.disparity, params.range)?,
     }
     if let (Some(path), Some(geometry)) = (&args.cloud, rig.geometry) {
-        let colours = colours_of(&args.left, &rig)?;
+        let colours = colours_of(&stills, &rig)?;
         let points = cloud::write_cloud(path, &matched.disparity, &geometry, |pixel| {
             [0, 1, 2].map(|channel| colours[channel].pixels()[pixel])
         })?;
@@ -141,8 +130,8 @@ fn pair(left: Image, right: Image) -> StereoPair {
 }
 
 /// Red, green and blue of the picture as it was matched.
-fn colours_of(path: &Path, rig: &Rig) -> anyhow::Result<[Image; 3]> {
-    let raw = read_colours(path)?;
+fn colours_of(stills: &Stills, rig: &Rig) -> anyhow::Result<[Image; 3]> {
+    let raw = stills.colours(Eye::Left)?;
     Ok(match &rig.rectifier {
         None => raw,
         Some(rectifier) => {

@@ -13,15 +13,19 @@ pub mod rectify;
 mod rig;
 pub mod run;
 mod signals;
+mod stills;
 mod verify;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use crate::calibration::format::file_list;
 use crate::cli::{Cli, Command, Common, FlagLayer};
 use crate::matching::ParamsError;
+use crate::redact::redact;
 use crate::settings::{self, Layers, Loaded, Places, config_file};
+use crate::sink::inputs::Inputs;
 use crate::telemetry::logs;
 
 /// Why a command did not do what it was asked to; decides the exit status.
@@ -64,7 +68,8 @@ impl fmt::Display for Error {
             }
             text.push_str(cause);
         }
-        f.write_str(&text)
+        // Libraries quote what they were given.
+        f.write_str(&redact(&text))
     }
 }
 
@@ -122,6 +127,11 @@ pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     logs::init(&loaded.settings.log.filter, common.verbosity())?;
     if let Some(file) = file {
         tracing::debug!("configuration file {}", file.display());
+    } else if let Some(file) = Places::of_this_process().forbidden() {
+        tracing::info!(
+            "{} may not be read by this user and is passed over: it is for the service and its group",
+            file.display()
+        );
     }
     Ok(loaded)
 }
@@ -146,6 +156,15 @@ fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {
         layers.assignment(argument);
     }
     flags.over(layers)
+}
+
+/// What a command reads: its sources, and the calibration and configuration of the settings.
+fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
+    // Names of files that cannot be understood are refused when they are read.
+    let list = Some(&*loaded.settings.calibration.file).filter(|list| !list.is_empty());
+    let calibrations = list.and_then(|list| file_list(list).ok()).unwrap_or_default();
+    let configuration = loaded.files().iter().cloned();
+    Inputs::new(sources.into_iter().chain(calibrations).chain(configuration))
 }
 
 /// Writes to standard output. A reader that has gone away (`| head`) has seen enough: no error.

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use super::rig::{Cameras, Rig};
-use super::{Error, convert, load, print, signals};
+use super::stills::{Stills, is_still};
+use super::{Error, convert, inputs, load, print, signals};
 use crate::calibration::Rectifier;
 use crate::cli::RectifyArgs;
 use crate::control::Control;
@@ -20,8 +21,8 @@ use crate::settings::Settings;
 use crate::sink::files;
 use crate::sink::png::{encode_grey, encode_rgb};
 use crate::sink::video::{GreyVideo, GreyVideoOptions};
-use crate::source::gst::{self, StreamSpec};
-use crate::source::still::{read_colours, read_still};
+use crate::source::gst;
+use crate::source::spec::SourceSpec;
 
 /// Runs the command.
 ///
@@ -37,33 +38,27 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
              or another program has written",
         ));
     }
-    let inputs = [&args.left, &args.right];
-    let extension = match inputs.map(|input| is_still(Path::new(input))) {
-        [true, true] => "png",
-        [false, false] => "mkv",
-        [left, _] => {
-            let (still, other) = if left { (0, 1) } else { (1, 0) };
-            return Err(Error::usage(format!(
-                "{} is a picture, but {} is none; give two pictures or two videos",
-                inputs[still], inputs[other]
-            )));
-        }
-    };
+    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each eye"))?;
+    let (stills, others): (Vec<_>, Vec<_>) = spec.streams().partition(|s| is_still(s));
+    if let ([still, ..], [other, ..]) = (&stills[..], &others[..]) {
+        return Err(Error::usage(format!(
+            "{} is a picture, but {} is none; give two pictures or two videos",
+            still.name(),
+            other.name()
+        )));
+    }
+    let are_stills = others.is_empty();
+    let extension = if are_stills { "png" } else { "mkv" };
     let outputs = Eye::BOTH.map(|eye| args.output.join(format!("{eye}.{extension}")));
+    let inputs = inputs(&loaded, spec.local_files());
     for output in &outputs {
-        files::refuse_input(output, inputs.map(Path::new)).map_err(Error::Usage)?;
+        inputs.refuse(output).map_err(Error::Usage)?;
     }
-    match extension {
-        "png" => stills(&cameras, inputs.map(Path::new), &args.output, &outputs),
-        _ => videos(&cameras, &args, settings, &outputs),
+    if are_stills {
+        let stills = Stills::find(&spec, settings.source.swap)?;
+        return write_stills(&cameras, &stills, &args.output, &outputs);
     }
-}
-
-/// Whether this names a single picture, by its extension: a pattern is no file.
-fn is_still(path: &Path) -> bool {
-    let extensions = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm"];
-    extensions.contains(&files::extension(path).as_str())
-        && (path.exists() || !path.to_string_lossy().contains(['%', '!', '*']))
+    videos(&cameras, &args, &spec, settings, &outputs)
 }
 
 /// The rectifier for pictures of this size.
@@ -76,27 +71,14 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).map_err(|error| files::explain(folder, &error))
 }
 
-fn stills(
+fn write_stills(
     cameras: &Cameras<'_>,
-    inputs: [&Path; 2],
+    stills: &Stills,
     folder: &Path,
     outputs: &[PathBuf; 2],
 ) -> Result<(), Error> {
-    let raw = [read_still(inputs[0])?, read_still(inputs[1])?];
-    let [left, right] = raw.each_ref().map(|image| (image.width(), image.height()));
-    if left != right {
-        return Err(anyhow!(
-            "the pictures differ in size: {} is {}x{}, {} is {}x{}; a stereo pair is of one size",
-            inputs[0].display(),
-            left.0,
-            left.1,
-            inputs[1].display(),
-            right.0,
-            right.1
-        )
-        .into());
-    }
-    let rectifier = rectifier(cameras, left)?;
+    let raw = stills.read()?;
+    let rectifier = rectifier(cameras, (raw[0].width(), raw[0].height()))?;
     let (width, height) = rectifier.size();
     make_folder(folder)?;
     for (i, eye) in Eye::BOTH.into_iter().enumerate() {
@@ -105,7 +87,7 @@ fn stills(
             rectifier.map(eye).apply(picture, &mut pixels);
             pixels
         };
-        let colours = read_colours(inputs[i])?;
+        let colours = stills.colours(eye)?;
         let is_grey = colours.iter().all(|channel| channel.pixels() == colours[0].pixels());
         let file = if is_grey {
             encode_grey(&rectified(&raw[i]), width, height)?
@@ -123,14 +105,14 @@ fn stills(
 fn videos(
     cameras: &Cameras<'_>,
     args: &RectifyArgs,
+    spec: &SourceSpec,
     settings: &Settings,
     outputs: &[PathBuf; 2],
 ) -> Result<(), Error> {
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
-    let spec = StreamSpec::Two { left: args.left.clone(), right: args.right.clone() };
     let options = convert::stream_options(settings, &control.stop, &Pool::new());
-    let mut source = gst::open(&spec, &options)?;
+    let mut source = gst::open(spec, &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;
     let (width, height) = rectifier.size();

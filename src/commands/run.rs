@@ -18,13 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rig::Cameras;
 use super::{Error, convert, load, print, read, signals};
-use crate::cli::{RunArgs, SourceChoice};
+use crate::cli::RunArgs;
 use crate::clock::CaptureClock;
 use crate::control::Control;
 use crate::engine;
 use crate::pipeline::{self, Matcher, Outcome, Plan, Replacements};
 use crate::pool::Pool;
-use crate::settings::{self, AtEnd, Loaded, Origin, Pace, Settings, Stats, WindowMode};
+use crate::redact::redact;
+use crate::settings::{AtEnd, Loaded, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::state_of;
 use crate::sink::colouring::LiveColouring;
@@ -46,13 +47,14 @@ use watch::Watch;
 pub fn run(args: RunArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
-    let choice = args.source.choice().or_else(|| configured(&settings.source));
-    if args.source.choice().is_none() {
+    let named = args.source.spec();
+    if named.is_none() {
         settings.source.complete().map_err(Error::usage)?;
     }
-    let choice = choice.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    let spec = named.or_else(|| settings.source.spec());
+    let spec = spec.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
     settings.output.complete().map_err(Error::usage)?;
-    parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
+    parts::check_outputs(&spec, &loaded).map_err(Error::Usage)?;
     outputs::check_stream(&settings.output)?;
     let cameras = Cameras::read(settings)?;
 
@@ -71,13 +73,13 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         && *loaded.origin("demo", "frames") == Origin::Default;
     let pictures = Pool::new();
     let source = waiting::until_there(settings.source.wait(), &control.stop, || {
-        parts::open_source(&choice, &loaded, endless_demo, &pictures, &control)
+        parts::open_source(&spec, &loaded, endless_demo, &pictures, &control)
     })?;
     let Some(source) = source else {
         tracing::info!("stopped before the source was there");
         return Ok(());
     };
-    let single = matches!(choice, SourceChoice::SideBySide(_) | SourceChoice::TopBottom(_));
+    let single = spec.is_one_stream();
     let info = source.info().clone();
     let live = source.live_state();
     tracing::info!("{}", parts::describe(&info));
@@ -197,7 +199,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
 
 /// Reads the settings as they were read at the start.
 fn again(args: &RunArgs) -> impl Fn() -> Result<Loaded, Error> + Send + use<> {
-    let (common, flags, source) = (args.common.clone(), args.flags(), args.source.choice());
+    let (common, flags, source) = (args.common.clone(), args.flags(), args.source.spec());
     move || {
         let (_, loaded) = read(&common, flags.clone())?;
         if source.is_none() {
@@ -205,15 +207,6 @@ fn again(args: &RunArgs) -> impl Fn() -> Result<Loaded, Error> + Send + use<> {
         }
         Ok(loaded)
     }
-}
-
-/// The source that the configuration names, if any.
-fn configured(source: &settings::Source) -> Option<SourceChoice> {
-    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let pair = text(&source.left).zip(text(&source.right));
-    pair.map(|(left, right)| SourceChoice::Pair { left, right })
-        .or_else(|| text(&source.side_by_side).map(SourceChoice::SideBySide))
-        .or_else(|| text(&source.top_bottom).map(SourceChoice::TopBottom))
 }
 
 /// A window where there is a display and one is wanted.
@@ -240,7 +233,7 @@ fn tell_window(remote: Option<&Remote>, outcome: &Outcome, at_end: AtEnd, contro
         _ if signals::interrupted() => remote.close(),
         // The user has closed it, or is about to.
         None if control.stop.is_set() => {}
-        Some(error) if at_end == AtEnd::Stay => remote.failed(format!("{error:#}")),
+        Some(error) if at_end == AtEnd::Stay => remote.failed(redact(&format!("{error:#}"))),
         None if at_end == AtEnd::Stay => remote.ended(),
         _ => remote.close(),
     }

@@ -13,6 +13,7 @@ use super::schema::{Schema, join};
 use super::suggest::nearest;
 use super::{Settings, matching};
 use crate::matching::Params;
+use crate::redact::{redact, remember};
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -45,7 +46,7 @@ impl fmt::Display for Origin {
             Origin::Default => f.write_str("default"),
             Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
             Origin::Environment(name) => f.write_str(name),
-            Origin::Set(argument) => write!(f, "--set {argument}"),
+            Origin::Set(argument) => write!(f, "--set {}", redact(argument)),
             Origin::Flag(flag) => f.write_str(flag),
             Origin::Cost(name) => write!(f, "default for {name}"),
             Origin::Window => f.write_str("the window"),
@@ -94,6 +95,11 @@ impl Loaded {
         static DEFAULT: Origin = Origin::Default;
         self.origins.get(&dotted(section, key)).unwrap_or(&DEFAULT)
     }
+
+    /// The configuration files that were read.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.layers.files
+    }
 }
 
 /// Settings on their way: lay the layers from the lowest to the highest, then [`Layers::finish`].
@@ -104,6 +110,8 @@ pub struct Layers {
     table: Table,
     origins: BTreeMap<String, Origin>,
     mistakes: Vec<String>,
+    /// The configuration files that were laid.
+    files: Vec<PathBuf>,
 }
 
 impl Default for Layers {
@@ -123,11 +131,12 @@ impl Layers {
     pub fn new() -> Layers {
         let schema = Schema::new();
         let table = schema.defaults().clone();
-        Layers { schema, table, origins: BTreeMap::new(), mistakes: Vec::new() }
+        Layers { schema, table, origins: BTreeMap::new(), mistakes: Vec::new(), files: Vec::new() }
     }
 
     /// Lays a configuration file on top.
     pub fn file(&mut self, path: &Path) {
+        self.files.push(path.to_owned());
         match std::fs::read(path) {
             Ok(bytes) => match std::str::from_utf8(&bytes) {
                 Ok(text) => self.file_text(path, text),
@@ -242,7 +251,7 @@ impl Layers {
 
     /// Lays `section.key=value` on top.
     pub fn assignment(&mut self, argument: &str) {
-        let mistake = |what: String| format!("--set {argument}: {what}");
+        let mistake = |what: String| format!("{}: {what}", Origin::Set(argument.into()));
         let form = "expected section.key=value, for example matching.p1=7";
         let Some((name, text)) = argument.split_once('=') else {
             self.mistakes.push(mistake(form.into()));
@@ -275,6 +284,7 @@ impl Layers {
     }
 
     fn put(&mut self, section: &str, key: &str, value: Value, origin: Origin) {
+        value.as_str().into_iter().for_each(remember);
         let fits = self
             .schema
             .check_key(section, key)

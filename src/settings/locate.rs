@@ -33,19 +33,27 @@ impl Places {
         }
     }
 
+    /// The machine's file where this user may not read it: it is the service's, and may hold passwords.
+    pub fn forbidden(&self) -> Option<&Path> {
+        let error = std::fs::File::open(&self.system).err()?;
+        (error.kind() == std::io::ErrorKind::PermissionDenied).then_some(&self.system)
+    }
+
     /// The places in the order in which they are looked at.
     pub fn in_order(&self) -> impl Iterator<Item = &Path> {
         self.user.as_deref().into_iter().chain([self.system.as_path()])
     }
 }
 
-/// The file to read: the one that was named, else the first that exists, else none.
+/// The file to read: the one that was named, else the first that exists, else none. The machine's is
+/// passed over where this user may not read it.
 pub fn config_file(named: Option<&Path>, places: &Places) -> Option<PathBuf> {
     match named {
         Some(named) => Some(named.to_owned()),
         // What exists but cannot be looked at is an error to report, not a file to pass over.
         None => places
             .in_order()
+            .filter(|path| places.forbidden() != Some(*path))
             .find(|path| {
                 !matches!(
                     path.symlink_metadata().map_err(|error| error.kind()),

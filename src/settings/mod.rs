@@ -15,6 +15,7 @@ mod locate;
 mod log;
 mod matching;
 mod metrics;
+pub mod names;
 mod output;
 mod print;
 mod queue;

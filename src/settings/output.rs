@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::names::path_of;
 use super::values::Unfit;
 
 /// Where results go besides the window. An empty text is no such output.
@@ -105,7 +106,7 @@ impl Output {
         match self.stats.as_str() {
             "" => None,
             "-" => Some(Stats::Stdout),
-            file => Some(Stats::File(file.into())),
+            file => Some(Stats::File(path_of(file))),
         }
     }
 
@@ -184,7 +185,7 @@ fn given(text: &str) -> Option<&str> {
 }
 
 fn path(text: &str) -> Option<PathBuf> {
-    (!text.is_empty()).then(|| text.into())
+    (!text.is_empty()).then(|| path_of(text))
 }
 
 #[cfg(test)]

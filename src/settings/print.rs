@@ -1,14 +1,16 @@
 //! The settings in effect as a commented configuration file.
 
-use toml::{Table, Value};
+use toml::Table;
 
+use super::schema::without_secrets;
 use super::{DEFAULT_TOML, Loaded};
 
 /// Column at which the origins stand.
 const ORIGIN_COLUMN: usize = 32;
 
 impl Loaded {
-    /// The settings in effect as a configuration file: the comments of `config/default.toml`, and
+    /// The settings in effect as a configuration file: the comments of `config/default.toml`, `***`
+    /// in the place of passwords, and
     /// with `origins` a comment after each value that says where it came from.
     pub fn to_toml(&self, origins: bool) -> String {
         let values = Table::try_from(&self.settings).expect("settings are plain values");
@@ -21,7 +23,8 @@ impl Loaded {
             match line.split_once(" = ").filter(|(key, _)| !key.starts_with('#')) {
                 Some((key, _)) => {
                     let value = values.get(section).and_then(|table| table.get(key));
-                    let value = value.map(Value::to_string).unwrap_or_default();
+                    let value =
+                        value.map(|value| without_secrets(value).to_string()).unwrap_or_default();
                     let line = format!("{key} = {value}");
                     if origins {
                         let origin =

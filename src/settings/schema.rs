@@ -5,6 +5,7 @@ use toml::{Table, Value};
 
 use super::Settings;
 use super::suggest::nearest;
+use crate::redact::redact;
 
 /// The sections and keys, with their defaults.
 #[derive(Clone, Debug)]
@@ -80,6 +81,7 @@ impl Schema {
         value: &Value,
     ) -> Result<(), Misfit> {
         fits(section, key, value).map_err(|expected| {
+            let value = without_secrets(value);
             format!("wrong value {value} for `{key}` in [{section}]: expected {expected}")
         })
     }
@@ -161,6 +163,19 @@ fn plain_words(message: &str, value: &Value) -> String {
             format!("{names}{meant}")
         }
         other => other.into(),
+    }
+}
+
+/// A value to show: its texts without passwords, hidden before quotation marks are put around them.
+pub(super) fn without_secrets(value: &Value) -> Value {
+    match value {
+        Value::String(text) => redact(text).into(),
+        Value::Array(items) => Value::Array(items.iter().map(without_secrets).collect()),
+        Value::Table(items) => {
+            let hidden = items.iter().map(|(key, value)| (key.clone(), without_secrets(value)));
+            Value::Table(hidden.collect())
+        }
+        other => other.clone(),
     }
 }
 

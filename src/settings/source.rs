@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::values::{OrAuto, Unfit};
+use crate::source::spec::SourceSpec;
 
 /// What makes two frames a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
@@ -163,6 +164,14 @@ impl Source {
             (true, false) => lacks("right", "left"),
             _ => Ok(()),
         }
+    }
+
+    /// The source that is named here, if any.
+    pub fn spec(&self) -> Option<SourceSpec> {
+        let [left, right, side_by_side, top_bottom] =
+            [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
+                .map(|text| Some(text).filter(|text| !text.is_empty()));
+        SourceSpec::choose([left, right], side_by_side, top_bottom)
     }
 
     /// Width and height of each eye of cameras in pixels; `None` where it is chosen.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::names::path_of;
 use super::values::Unfit;
 
 /// Whether there is a window.
@@ -80,7 +81,7 @@ impl Default for Window {
 impl Window {
     /// File for the tuned settings; `None`: a new one beside the pictures.
     pub fn settings(&self) -> Option<PathBuf> {
-        (!self.settings.is_empty()).then(|| PathBuf::from(&self.settings))
+        (!self.settings.is_empty()).then(|| path_of(&self.settings))
     }
 
     pub(super) fn check(&self) -> Result<(), Unfit> {

@@ -8,6 +8,7 @@ pub mod colour;
 pub mod colouring;
 pub mod encoding;
 pub mod files;
+pub mod inputs;
 pub mod lasting;
 pub mod numbers;
 pub mod pictures;

@@ -1,5 +1,6 @@
 //! A folder of numbered 16-bit PNGs.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,6 +77,16 @@ impl Pictures {
         let name = format!("pictures in {}", dir.display());
         Ok(Self { dir: dir.to_path_buf(), name, numbers, png: DisparityPng::default() })
     }
+}
+
+/// Whether files of this name are written into a folder of pictures.
+pub fn is_written(name: &OsStr) -> bool {
+    let number = name.to_str().and_then(|name| name.strip_suffix(".png"));
+    let is_number = number.is_some_and(|number| {
+        let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+        digits && (number.len() == 6 || number.len() > 6 && !number.starts_with('0'))
+    });
+    is_number || name == DESCRIPTION_FILE
 }
 
 impl Sink for Pictures {

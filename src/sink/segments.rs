@@ -4,6 +4,7 @@
 //! number that goes on rising when the program is started anew. So names sort by time, and numbers by
 //! age even where the clock of a machine was wrong. Only files named so are ever counted or deleted.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,7 +64,11 @@ impl Segments {
     /// Where no files can be made in its folder.
     pub fn new(base: &Path, limits: SegmentLimits) -> Result<Self> {
         files::check_folder_of(base)?;
-        Ok(Self {
+        Ok(Self::named(base, limits))
+    }
+
+    fn named(base: &Path, limits: SegmentLimits) -> Self {
+        Self {
             base: base.to_path_buf(),
             limits,
             finished: Vec::new(),
@@ -71,7 +76,7 @@ impl Segments {
             last: 0,
             room_asked: None,
             complained: false,
-        })
+        }
     }
 
     /// The name that all of them derive from.
@@ -215,6 +220,13 @@ impl Segments {
         let is_ours = date.len() >= 8 && clock.len() == 6 && number.len() >= DIGITS;
         (is_ours && [date, clock, number].into_iter().all(digits)).then(|| number.parse().ok())?
     }
+}
+
+/// Whether a file of this name, in the folder of the recording `base`, is one of its segments, which
+/// are deleted where room is needed.
+pub fn is_segment(base: &Path, name: &OsStr) -> bool {
+    let segments = Segments::named(base, SegmentLimits::default());
+    name.to_str().is_some_and(|name| segments.number_of(name).is_some())
 }
 
 /// Deletes a file unless somebody holds a lock on it: whether it did.

@@ -3,6 +3,8 @@
 pub mod demo;
 pub mod gst;
 pub mod live;
+pub mod pictures;
+pub mod spec;
 pub mod still;
 pub mod v4l2;
 

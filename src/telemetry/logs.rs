@@ -7,6 +7,8 @@ use indicatif::ProgressBar;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::time;
 
+use crate::redact::redact;
+
 /// How much more or less than the configured filter the command line asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Verbosity {
@@ -132,16 +134,19 @@ pub fn write_above(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = bar;
 }
 
-/// Standard error, with the progress bar out of the way while a line is written.
+/// Standard error, with the progress bar out of the way while a line is written. Whatever a line
+/// quotes, it shows no secrets.
 struct AboveBar;
 
 impl Write for AboveBar {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let shown = redact(&String::from_utf8_lossy(line));
+        let write = || io::stderr().write_all(shown.as_bytes()).map(|()| line.len());
         // A copy, so that the lock is not held while the bar redraws itself.
         let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
         match bar {
-            Some(bar) if !bar.is_finished() => bar.suspend(|| io::stderr().write(line)),
-            _ => io::stderr().write(line),
+            Some(bar) if !bar.is_finished() => bar.suspend(write),
+            _ => write(),
         }
     }
 

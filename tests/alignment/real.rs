@@ -7,12 +7,13 @@ use stereod::alignment::{Event, Monitor};
 use stereod::control::Switch;
 use stereod::frame::{Image, StereoPair};
 use stereod::source::demo::{DemoOptions, DemoSource};
-use stereod::source::gst::{self, GstOptions, StreamSpec};
+use stereod::source::gst::{self, GstOptions};
+use stereod::source::spec::SourceSpec;
 
 use super::*;
 
 /// Pairs of a recording, as the program decodes them.
-fn frames(spec: &StreamSpec, take: impl Fn(u64) -> bool) -> Vec<StereoPair> {
+fn frames(spec: &SourceSpec, take: impl Fn(u64) -> bool) -> Vec<StereoPair> {
     let mut pairs = Vec::new();
     let mut source = gst::open(spec, &GstOptions::default()).unwrap();
     source
@@ -26,9 +27,9 @@ fn frames(spec: &StreamSpec, take: impl Fn(u64) -> bool) -> Vec<StereoPair> {
     pairs
 }
 
-fn two(folder: &Path) -> StreamSpec {
+fn two(folder: &Path) -> SourceSpec {
     let file = |name: &str| folder.join(name).display().to_string();
-    StreamSpec::Two { left: file("left.mp4"), right: file("right.mp4") }
+    SourceSpec::two(file("left.mp4"), file("right.mp4"))
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn options() -> Options {
 fn rectified_recordings_are_told_to_be_good_once() {
     if let Some(folder) = data("euroc_v1_01/rectified") {
         let both = folder.join("side_by_side.mp4").display().to_string();
-        for spec in [two(&folder), StreamSpec::SideBySide(both)] {
+        for spec in [two(&folder), SourceSpec::side_by_side(both)] {
             let pairs = frames(&spec, |number| number % 5 == 0);
             let (monitor, events) = followed(&pairs, &options());
             let state = monitor.state();

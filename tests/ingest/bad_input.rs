@@ -8,8 +8,8 @@ use stereod::frame::{Eye, Image};
 use super::videos::{self, steady};
 use super::*;
 
-fn fragments(left: &str, right: &str) -> StreamSpec {
-    StreamSpec::Two { left: left.to_owned(), right: right.to_owned() }
+fn fragments(left: &str, right: &str) -> SourceSpec {
+    SourceSpec::two(left.to_owned(), right.to_owned())
 }
 
 fn good(folder: &Path, name: &str, coding: &str) -> PathBuf {
@@ -87,8 +87,8 @@ fn eyes_of_different_size_are_refused_with_both_sizes() {
     let right = "videotestsrc ! video/x-raw,width=32,height=48,framerate=20/1";
     assert_says(&refusal(&fragments(left, right)), &["64x48", "32x48", "differ"]);
     let odd = "videotestsrc ! video/x-raw,width=63,height=47,framerate=20/1".to_owned();
-    assert_says(&refusal(&StreamSpec::SideBySide(odd.clone())), &["63x47", "even width"]);
-    assert_says(&refusal(&StreamSpec::TopBottom(odd)), &["63x47", "even height"]);
+    assert_says(&refusal(&SourceSpec::side_by_side(odd.clone())), &["63x47", "even width"]);
+    assert_says(&refusal(&SourceSpec::top_bottom(odd)), &["63x47", "even height"]);
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_change_of_size_ends_the_stream_with_what_came_before() {
         videos::write(&path, &[(picture, Duration::ZERO)], 20, "pngenc");
     }
     let pattern = folder.path().join("%d.png").display().to_string();
-    let specs = [StreamSpec::SideBySide(pattern.clone()), fragments(&pattern, &pattern)];
+    let specs = [SourceSpec::side_by_side(pattern.clone()), fragments(&pattern, &pattern)];
     for spec in specs {
         let mut source = opened(&spec);
         let mut pairs = 0;

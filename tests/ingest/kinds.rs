@@ -111,9 +111,9 @@ fn one_stream_may_hold_both_views() {
         videos::write(&path, &pictures, 20, videos::H264_MP4);
         let text = path.display().to_string();
         let (spec, how) = if side_by_side {
-            (StreamSpec::SideBySide(text), "side by side")
+            (SourceSpec::side_by_side(text), "side by side")
         } else {
-            (StreamSpec::TopBottom(text), "top-bottom")
+            (SourceSpec::top_bottom(text), "top-bottom")
         };
         let mut source = opened(&spec);
         let info = source.info().clone();
@@ -141,7 +141,8 @@ fn swap_exchanges_the_eyes() {
     let right = write("right.mp4", &|n| videos::view(Eye::Right, n));
     let beside = write("beside.mp4", &|n| videos::joined(n, true)).display().to_string();
     let above = write("above.mp4", &|n| videos::joined(n, false)).display().to_string();
-    for spec in [two(left, right), StreamSpec::SideBySide(beside), StreamSpec::TopBottom(above)] {
+    for spec in [two(left, right), SourceSpec::side_by_side(beside), SourceSpec::top_bottom(above)]
+    {
         for swap in [false, true] {
             let mut source = open(&spec, &GstOptions { swap, ..options() }).unwrap();
             let expected = if swap { (Eye::Right, Eye::Left) } else { (Eye::Left, Eye::Right) };
@@ -160,7 +161,7 @@ fn swap_exchanges_the_eyes() {
 }
 
 /// Writes numbered pictures of both eyes and gives their patterns.
-fn numbered(folder: &Path, encoder: &str, kind: &str, left: &[u8], right: &[u8]) -> StreamSpec {
+fn numbered(folder: &Path, encoder: &str, kind: &str, left: &[u8], right: &[u8]) -> SourceSpec {
     let mut patterns =
         [(Eye::Left, left), (Eye::Right, right)].into_iter().map(|(eye, numbers)| {
             let at = folder.join(format!("{eye}_{kind}"));
@@ -217,17 +218,17 @@ fn fragments_may_end_raw_encoded_or_in_a_demuxer() {
         "decodebin ! videoconvert ! video/x-raw,format=RGB !",
         "queue",
     ] {
-        let spec = StreamSpec::Two {
-            left: format!("filesrc location={left} ! {tail}"),
-            right: format!("filesrc location={right} ! {tail}"),
-        };
+        let spec = SourceSpec::two(
+            format!("filesrc location={left} ! {tail}"),
+            format!("filesrc location={right} ! {tail}"),
+        );
         let played = played(&spec);
         assert_eq!(played.pairs, same(0..10), "{tail}");
     }
-    let spec = StreamSpec::Two { left: left.to_string(), right: format!("file://{right}") };
+    let spec = SourceSpec::two(left.to_string(), format!("file://{right}"));
     assert_eq!(played(&spec).pairs, same(0..10));
     let one = "videotestsrc num-buffers=5 ! video/x-raw,width=1,height=1,framerate=20/1";
-    let spec = StreamSpec::Two { left: one.to_owned(), right: one.to_owned() };
+    let spec = SourceSpec::two(one.to_owned(), one.to_owned());
     let mut pairs = 0;
     opened(&spec)
         .run(&Switch::default(), &mut |pair, _| {

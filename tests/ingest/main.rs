@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use stereod::control::Switch;
 use stereod::frame::{Eye, StereoPair};
-use stereod::source::gst::{GstOptions, StreamSpec, open};
+use stereod::source::gst::{GstOptions, open};
+use stereod::source::spec::SourceSpec;
 use stereod::source::{Source, SourceCounts};
 
 /// Options whose time-out a failing test does not wait long for.
@@ -23,17 +24,17 @@ fn options() -> GstOptions {
     GstOptions { patience: Duration::from_secs(30), ..GstOptions::default() }
 }
 
-fn two(left: impl AsRef<Path>, right: impl AsRef<Path>) -> StreamSpec {
+fn two(left: impl AsRef<Path>, right: impl AsRef<Path>) -> SourceSpec {
     let text = |path: &Path| path.display().to_string();
-    StreamSpec::Two { left: text(left.as_ref()), right: text(right.as_ref()) }
+    SourceSpec::two(text(left.as_ref()), text(right.as_ref()))
 }
 
-fn opened(spec: &StreamSpec) -> Box<dyn Source> {
+fn opened(spec: &SourceSpec) -> Box<dyn Source> {
     open(spec, &options()).unwrap_or_else(|error| panic!("{spec:?}: {error:#}"))
 }
 
 /// Why a source cannot be opened.
-fn refusal(spec: &StreamSpec) -> String {
+fn refusal(spec: &SourceSpec) -> String {
     match open(spec, &options()) {
         Ok(source) => panic!("opened {}", source.info().description),
         Err(error) => format!("{error:#}"),
@@ -63,7 +64,7 @@ fn play(source: &mut dyn Source) -> Played {
     Played { pairs, times, skews, counts: source.counts(), result }
 }
 
-fn played(spec: &StreamSpec) -> Played {
+fn played(spec: &SourceSpec) -> Played {
     let played = play(&mut *opened(spec));
     if let Err(error) = &played.result {
         panic!("{spec:?}: {error:#}");

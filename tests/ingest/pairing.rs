@@ -14,7 +14,7 @@ fn pair_of(
     left: &[(u8, Duration)],
     right: &[(u8, Duration)],
     coding: &str,
-) -> StreamSpec {
+) -> SourceSpec {
     two(
         videos::eye(folder, "left", Eye::Left, left, coding),
         videos::eye(folder, "right", Eye::Right, right, coding),
@@ -115,11 +115,11 @@ fn frames_that_share_a_time_are_left_alone() {
     assert_eq!(played.counts, counts(12, 12, 9));
 }
 
-fn endless(live: bool) -> StreamSpec {
+fn endless(live: bool) -> SourceSpec {
     let one = format!(
         "videotestsrc is-live={live} pattern=black ! video/x-raw,width=64,height=48,framerate=60/1"
     );
-    StreamSpec::Two { left: one.clone(), right: one }
+    SourceSpec::two(one.clone(), one)
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_live_source_that_is_not_reopened_ends_with_its_first_eye() {
              video/x-raw,width=64,height=48,framerate=60/1"
         )
     };
-    let spec = StreamSpec::Two { left: camera(-1), right: camera(20) };
+    let spec = SourceSpec::two(camera(-1), camera(20));
     let once = GstOptions { reconnect: Reconnect::Off, ..options() };
     let mut source = open(&spec, &once).unwrap();
     let started = Instant::now();

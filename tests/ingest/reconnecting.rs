@@ -68,11 +68,11 @@ impl Cameras {
         Self { ports, mode, end, thread: Some(thread) }
     }
 
-    fn spec(&self) -> StreamSpec {
+    fn spec(&self) -> SourceSpec {
         let [left, right] = self
             .ports
             .map(|port| format!("udpsrc address=127.0.0.1 port={port} caps=image/jpeg ! jpegdec"));
-        StreamSpec::Two { left, right }
+        SourceSpec::two(left, right)
     }
 
     fn set(&self, eye: usize, mode: u8) {
@@ -120,7 +120,7 @@ impl View<'_> {
 /// Runs a source, during which `script` has its way with the cameras; then stops it. How it ended,
 /// its counts, and the times of its pairs.
 fn during(
-    spec: &StreamSpec,
+    spec: &SourceSpec,
     options: &GstOptions,
     script: impl FnOnce(&View) + Send,
 ) -> (anyhow::Result<()>, SourceCounts, Vec<Duration>) {
@@ -191,7 +191,7 @@ fn an_eye_that_ends_or_fails_is_opened_again() {
     // The end of a stream; an element that reports an error in the midst of it.
     let steady = camera("", "");
     for restless in [camera("num-buffers=20", ""), camera("", " ! identity error-after=20")] {
-        let spec = StreamSpec::Two { left: steady.clone(), right: restless.clone() };
+        let spec = SourceSpec::two(steady.clone(), restless.clone());
         let (result, counts, times) = during(&spec, &options(), |view| {
             wait_until("it came back twice", || {
                 view.state.eye(Eye::Right).summary().reconnects >= 2
@@ -209,7 +209,7 @@ fn an_eye_that_ends_or_fails_is_opened_again() {
 fn halved_streams_come_back_too() {
     let both = "videotestsrc is-live=true num-buffers=20 ! \
                 video/x-raw,width=128,height=48,framerate=60/1";
-    let spec = StreamSpec::SideBySide(both.to_owned());
+    let spec = SourceSpec::side_by_side(both.to_owned());
     let (result, counts, times) = during(&spec, &options(), |view| {
         wait_until("it came back", || view.state.eye(Eye::Left).summary().reconnects >= 1);
         view.more();
@@ -280,7 +280,7 @@ fn sources_that_do_not_say_they_are_live_can_be_taken_as_live() {
              identity sleep-time=20000"
         )
     };
-    let spec = StreamSpec::Two { left: camera(-1), right: camera(25) };
+    let spec = SourceSpec::two(camera(-1), camera(25));
     let again = GstOptions { reconnect: Reconnect::On, ..options() };
     let (result, counts, times) = during(&spec, &again, |view| {
         wait_until("it came back", || view.state.eye(Eye::Right).summary().reconnects >= 1);

@@ -6,7 +6,7 @@ use super::test_data::data;
 use super::*;
 
 /// Plays a source; the pairs are real, so only their number and times are looked at.
-fn count(spec: &StreamSpec) -> (u64, SourceCounts, Box<dyn Source>) {
+fn count(spec: &SourceSpec) -> (u64, SourceCounts, Box<dyn Source>) {
     let mut source = opened(spec);
     let started = Instant::now();
     let (mut pairs, mut last) = (0, None);
@@ -35,7 +35,7 @@ fn euroc_in_two_files_side_by_side_and_as_pictures() {
     assert_eq!((info.rate, info.pairs), (Some(20.0), Some(95)));
 
     let both = folder.join("side_by_side.mp4").display().to_string();
-    let (pairs, seen, source) = count(&StreamSpec::SideBySide(both));
+    let (pairs, seen, source) = count(&SourceSpec::side_by_side(both));
     assert_eq!((pairs, seen), (95, counts(95, 95, 95)));
     assert_eq!((source.info().width, source.info().height), (752, 480));
 
@@ -49,7 +49,7 @@ fn euroc_in_two_files_side_by_side_and_as_pictures() {
 #[test]
 fn decoded_video_is_the_recorded_picture() {
     let Some(folder) = data("euroc_v1_01/rectified") else { return };
-    let frames = |spec: &StreamSpec| {
+    let frames = |spec: &SourceSpec| {
         let mut all = Vec::new();
         opened(spec)
             .run(&Switch::default(), &mut |pair, _| {
@@ -61,7 +61,7 @@ fn decoded_video_is_the_recorded_picture() {
     };
     let video = frames(&two(folder.join("left.mp4"), folder.join("right.mp4")));
     let halves =
-        frames(&StreamSpec::SideBySide(folder.join("side_by_side.mp4").display().to_string()));
+        frames(&SourceSpec::side_by_side(folder.join("side_by_side.mp4").display().to_string()));
     let png = folder.join("png");
     let pictures = frames(&two(png.join("cam0/%06d.png"), png.join("cam1/%06d.png")));
     let difference = |a: &[u8], b: &[u8]| {

@@ -12,7 +12,8 @@ use stereod::control::Switch;
 use stereod::frame::{Eye, Image, StereoPair};
 use stereod::sink::png::{encode_grey, encode_rgb};
 use stereod::sink::video::{GreyVideo, GreyVideoOptions};
-use stereod::source::gst::{GstOptions, StreamSpec, open};
+use stereod::source::gst::{GstOptions, open};
+use stereod::source::spec::SourceSpec;
 use stereod::source::still::{read_colours, read_still};
 
 const SIZE: (usize, usize) = (96, 64);
@@ -113,7 +114,7 @@ fn expected(rectifier: &Rectifier, eye: Eye, raw: &Image) -> Vec<u8> {
 
 fn play(left: &Path, right: &Path) -> Vec<StereoPair> {
     let [left, right] = [left, right].map(|path| path.display().to_string());
-    let mut source = open(&StreamSpec::Two { left, right }, &GstOptions::default()).unwrap();
+    let mut source = open(&SourceSpec::two(left, right), &GstOptions::default()).unwrap();
     let mut pairs = Vec::new();
     source
         .run(&Switch::default(), &mut |pair, _| {

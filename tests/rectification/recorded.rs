@@ -8,7 +8,8 @@ use stereod::calibration::format;
 use stereod::calibration::{Rectifier, StereoCalibration};
 use stereod::control::Switch;
 use stereod::frame::{Eye, Image, StereoPair};
-use stereod::source::gst::{GstOptions, StreamSpec, open};
+use stereod::source::gst::{GstOptions, open};
+use stereod::source::spec::SourceSpec;
 use stereod::source::still::read_still;
 
 use crate::register::{mean_difference, shift};
@@ -25,7 +26,7 @@ fn calibration(folder: &Path, files: &[&str]) -> StereoCalibration {
 /// Pair `number` of two videos.
 fn frame(left: &Path, right: &Path, number: u64) -> StereoPair {
     let [left, right] = [left, right].map(|path| path.display().to_string());
-    let spec = StreamSpec::Two { left, right };
+    let spec = SourceSpec::two(left, right);
     let mut source = open(&spec, &GstOptions::default()).unwrap();
     let mut found = None;
     source

@@ -4,6 +4,7 @@
 mod bad_input;
 mod end_to_end;
 mod endings;
+mod inputs;
 mod metrics;
 mod recording;
 #[cfg(target_os = "linux")]

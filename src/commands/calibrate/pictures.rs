@@ -12,7 +12,8 @@ use crate::calibration::board::detect::Detector;
 use crate::calibration::solve::{Reason, Sighting, fit};
 use crate::cli::calibrate::CalibrateArgs;
 use crate::frame::{Eye, Image};
-use crate::sink::files;
+use crate::settings::Loaded;
+use crate::source::pictures::{files_of_glob, number_in_name};
 use crate::source::still::read_still;
 
 /// What was found in all pictures.
@@ -30,15 +31,12 @@ type Files = [Option<PathBuf>; 2];
 ///
 /// # Errors
 /// Where no picture can be used at all, or it is not clear which belong together.
-pub(super) fn look_at(args: &CalibrateArgs, board: Board) -> Result<Found, Error> {
+pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Result<Found, Error> {
     let eyes = [
         expand(&args.left_pictures, "--left-pictures")?,
         expand(&args.right_pictures, "--right-pictures")?,
     ];
-    for output in [Some(&args.output), args.json.as_ref()].into_iter().flatten() {
-        let inputs = eyes.iter().flatten().map(PathBuf::as_path);
-        files::refuse_input(output, inputs).map_err(Error::Usage)?;
-    }
+    super::refuse_inputs(args, loaded, eyes.iter().flatten().cloned())?;
     let pairs = pair_up(eyes)?;
     let detector = super::detector(args, board);
     let bar = progress_bar(Some(pairs.len() as u64), args.common.quiet, "pairs");
@@ -108,10 +106,10 @@ fn expand(patterns: &[String], flag: &str) -> Result<Vec<PathBuf>, Error> {
             files.push(PathBuf::from(pattern));
             continue;
         }
-        let found = glob::glob(pattern)
+        let found = files_of_glob(pattern)
             .map_err(|error| Error::usage(format!("{flag}: {pattern}: {error}")))?;
         let before = files.len();
-        files.extend(found.filter_map(Result::ok).filter(|path| path.is_file()));
+        files.extend(found);
         if files.len() == before {
             return Err(Error::usage(format!("{flag}: no file is called {pattern}")));
         }
@@ -121,20 +119,12 @@ fn expand(patterns: &[String], flag: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The last number in a file's name, without leading zeros.
-fn number(path: &Path) -> Option<String> {
-    let stem = path.file_stem()?.to_string_lossy().into_owned();
-    let digits = stem.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
-    let digits = digits.trim_start_matches('0');
-    Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
-}
-
 /// Files with the same number belong together. Where numbers do not tell one picture of an eye from
 /// another, their order decides.
 fn pair_up(eyes: [Vec<PathBuf>; 2]) -> Result<Vec<Files>, Error> {
     let numbered = |files: &[PathBuf]| -> Option<HashMap<String, PathBuf>> {
         let all: Option<HashMap<_, _>> =
-            files.iter().map(|file| Some((number(file)?, file.clone()))).collect();
+            files.iter().map(|file| Some((number_in_name(file)?, file.clone()))).collect();
         all.filter(|all| all.len() == files.len())
     };
     if let (Some(left), Some(mut right)) = (numbered(&eyes[0]), numbered(&eyes[1]))

@@ -9,7 +9,6 @@ use super::guided;
 use super::session::Session;
 use crate::calibration::board::Board;
 use crate::calibration::solve::{SolveError, Solved};
-use crate::cli::SourceChoice;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::control::Control;
 use crate::frame::StereoPair;
@@ -17,9 +16,9 @@ use crate::pace::Pacer;
 use crate::pool::Pool;
 use crate::queue::{LinkReceiver, WhenFull, link};
 use crate::settings::{Loaded, WindowMode};
-use crate::sink::files;
 use crate::sink::window::Window;
 use crate::source::Source;
+use crate::source::spec::SourceSpec;
 
 /// Pairs of a recording that are closer in time than this are not looked at: a board that is held
 /// still is seen often enough.
@@ -39,21 +38,22 @@ pub(super) fn calibrate(
     args: &CalibrateArgs,
     loaded: &Loaded,
     board: Board,
-    choice: &SourceChoice,
+    spec: &SourceSpec,
 ) -> Result<Outcome, Error> {
-    refuse_inputs(args, choice)?;
+    super::refuse_inputs(args, loaded, spec.local_files())?;
     let control = Control::default();
     let wanted = match loaded.settings.window.mode {
-        // Nobody holds a board before a recording.
-        _ if !args.window && !may_be_live(choice) => WindowMode::Off,
+        // Nobody holds a board before a recording. What is live is known only once it is open, and
+        // the display is connected to before, because signals have to reach both.
+        _ if !args.window && !spec.may_be_live() => WindowMode::Off,
         mode => mode,
     };
     let window = super::super::run::connect_window(wanted)?;
     signals::stop_on_signals(&control, window.as_ref().map(Window::remote), None)?;
-    let source = parts::open_source(choice, loaded, false, &Pool::new(), &control)?;
+    let source = parts::open_source(spec, loaded, false, &Pool::new(), &control)?;
     let info = source.info().clone();
     tracing::info!("{}", parts::describe(&info));
-    let mut session = Session::new(args, board, &info, are_pictures(choice));
+    let mut session = Session::new(args, board, &info, spec.are_pictures());
     // A file may have been given as a pipeline fragment.
     match window.filter(|_| info.live || args.window) {
         Some(window) => guided::calibrate(window, source, session, loaded, &control),
@@ -62,42 +62,6 @@ pub(super) fn calibrate(
             run(source, &control, false, |pairs| watch(&mut session, &pairs, advise, &control))?;
             Ok(session.solve())
         }
-    }
-}
-
-/// Whether a stream may be a camera; that is known only once it is open, and the display is connected
-/// to before, because signals have to reach both.
-fn may_be_live(choice: &SourceChoice) -> bool {
-    let texts = match choice {
-        SourceChoice::Demo => Vec::new(),
-        SourceChoice::Pair { left, right } => vec![left, right],
-        SourceChoice::SideBySide(both) | SourceChoice::TopBottom(both) => vec![both],
-    };
-    texts.iter().any(|text| text.contains('!') || text.contains("://") || text.starts_with("/dev/"))
-}
-
-fn refuse_inputs(args: &CalibrateArgs, choice: &SourceChoice) -> Result<(), Error> {
-    let inputs: Vec<&str> = match choice {
-        SourceChoice::Demo => Vec::new(),
-        SourceChoice::Pair { left, right } => vec![left, right],
-        SourceChoice::SideBySide(both) | SourceChoice::TopBottom(both) => vec![both],
-    };
-    for output in [Some(&args.output), args.json.as_ref()].into_iter().flatten() {
-        let inputs = inputs.iter().map(std::path::Path::new);
-        files::refuse_input(output, inputs).map_err(Error::Usage)?;
-    }
-    Ok(())
-}
-
-/// Whether a stream is numbered pictures, which were taken one by one.
-fn are_pictures(choice: &SourceChoice) -> bool {
-    let pattern = |text: &String| {
-        text.contains('%') && !text.contains('!') && !std::path::Path::new(text).exists()
-    };
-    match choice {
-        SourceChoice::Demo => false,
-        SourceChoice::Pair { left, .. } => pattern(left),
-        SourceChoice::SideBySide(both) | SourceChoice::TopBottom(both) => pattern(both),
     }
 }
 

@@ -1,56 +1,65 @@
 //! The parts of a run, made from the settings: source, outputs, window.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::cli::SourceChoice;
-use crate::commands::convert;
 use crate::commands::rig::Rig;
+use crate::commands::{convert, inputs};
 use crate::control::Control;
 use crate::pool::Pool;
-use crate::settings::{Loaded, Output};
-use crate::sink::Sink;
+use crate::settings::{Loaded, Stats};
 use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
-use crate::sink::files;
 use crate::sink::window::WindowOptions;
+use crate::sink::{Sink, pictures, segments};
 use crate::source::demo::DemoSource;
-use crate::source::gst::{self, StreamSpec};
+use crate::source::gst;
+use crate::source::spec::{SourceSpec, files_of_fragment};
 use crate::source::{Source, SourceInfo};
 
-/// No output may overwrite an input.
-pub fn check_outputs(choice: &SourceChoice, output: &Output) -> anyhow::Result<()> {
-    let inputs: Vec<&Path> = match choice {
-        SourceChoice::Demo => Vec::new(),
-        SourceChoice::Pair { left, right } => vec![Path::new(left), Path::new(right)],
-        SourceChoice::SideBySide(both) | SourceChoice::TopBottom(both) => vec![Path::new(both)],
+/// No output may be, hold or lead to what the run reads, nor delete it.
+///
+/// # Errors
+/// Where one does; they name both and the cure.
+pub fn check_outputs(spec: &SourceSpec, loaded: &Loaded) -> anyhow::Result<()> {
+    let inputs = inputs(loaded, spec.local_files());
+    let output = &loaded.settings.output;
+    let stats = match output.stats() {
+        Some(Stats::File(path)) => Some(path),
+        Some(Stats::Stdout) | None => None,
     };
-    for path in [output.record(), output.preview()].into_iter().flatten() {
-        files::refuse_input(&path, inputs.iter().copied())?;
+    let files = [output.record(), output.preview(), stats, loaded.settings.window.settings()];
+    let streamed = output.stream().map(files_of_fragment).unwrap_or_default();
+    for path in files.into_iter().flatten().chain(streamed) {
+        inputs.refuse(&path)?;
+    }
+    if let Some(folder) = output.pictures() {
+        inputs.refuse_folder(&folder, pictures::is_written)?;
+    }
+    if let Some(base) = output.record().filter(|_| output.segmenting().is_some()) {
+        let folder = base.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let is_segment = |name: &OsStr| segments::is_segment(&base, name);
+        inputs.refuse_folder(folder.unwrap_or(Path::new(".")), is_segment)?;
     }
     Ok(())
 }
 
 /// Opens the source, which keeps its pictures in the pool; its size is known then.
 pub fn open_source(
-    choice: &SourceChoice,
+    spec: &SourceSpec,
     loaded: &Loaded,
     endless_demo: bool,
     pool: &Pool<u8>,
     control: &Control,
 ) -> anyhow::Result<Box<dyn Source>> {
-    let spec = match choice.clone() {
-        SourceChoice::Demo => {
-            let mut options = convert::demo_options(&loaded.settings, loaded.params.range);
-            if endless_demo {
-                options.frames = None;
-            }
-            return Ok(Box::new(DemoSource::new(options)?.with_pool(pool.clone())));
+    if *spec == SourceSpec::Demo {
+        let mut options = convert::demo_options(&loaded.settings, loaded.params.range);
+        if endless_demo {
+            options.frames = None;
         }
-        SourceChoice::Pair { left, right } => StreamSpec::Two { left, right },
-        SourceChoice::SideBySide(both) => StreamSpec::SideBySide(both),
-        SourceChoice::TopBottom(both) => StreamSpec::TopBottom(both),
-    };
+        return Ok(Box::new(DemoSource::new(options)?.with_pool(pool.clone())));
+    }
     let options = convert::stream_options(&loaded.settings, &control.stop, pool);
-    gst::open(&spec, &options)
+    gst::open(spec, &options)
 }
 
 /// One line on a source.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::alignment;
 use crate::pipeline::{Outcome, SinkCounts};
+use crate::redact::redact;
 use crate::sink::{accuracy, alignment as alignment_sink, vitals};
 use crate::source::SourceInfo;
 use crate::source::live::{EyeSummary, LiveSummary};
@@ -111,12 +112,25 @@ impl<A> Statistics<A> {
             gpu_ms: progress.device_time(),
             engine,
             retuned: progress.retuned.load(Ordering::Relaxed),
-            settings,
+            settings: without_secrets(settings),
             accuracy,
             alignment: None,
             live: None,
-            error: outcome.error.as_ref().map(|error| format!("{error:#}")),
+            error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
         }
+    }
+}
+
+/// The same without passwords in its texts.
+fn without_secrets(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => redact(&text).into(),
+        Value::Array(items) => items.into_iter().map(without_secrets).collect(),
+        Value::Object(items) => {
+            items.into_iter().map(|(key, value)| (key, without_secrets(value))).collect()
+        }
+        other => other,
     }
 }
 

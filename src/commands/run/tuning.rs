@@ -19,6 +19,7 @@ use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
 use crate::engine::{self, Choice};
 use crate::pipeline::{Matcher, Replacements};
+use crate::redact::holds_secret;
 use crate::settings::Loaded;
 use crate::sink::alignment::SharedLimits;
 use crate::sink::colouring::LiveColouring;
@@ -178,7 +179,13 @@ impl Bench {
             self.in_effect.now().to_file(&LIVE_SECTIONS)
         );
         let instead = if existed { " in place of the one before" } else { "" };
-        let written = files::write_whole(path, text.as_bytes());
+        let mut written = files::write_whole(path, text.as_bytes());
+        #[cfg(unix)]
+        if written.is_ok() && holds_secret(&text) {
+            use std::os::unix::fs::PermissionsExt;
+            let mine = std::fs::Permissions::from_mode(0o600);
+            written = std::fs::set_permissions(path, mine).map_err(anyhow::Error::from);
+        }
         let told = match written {
             Ok(()) => Ok(format!("saved {}{instead}", path.display())),
             Err(error) => Err(format!("no settings: {error:#}")),

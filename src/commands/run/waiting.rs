@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::service::{self, Watchdog};
 use crate::backoff::Backoff;
 use crate::control::Switch;
+use crate::redact::redact;
 use crate::source::Unavailable;
 
 /// How often to look whether to stop meanwhile.
@@ -44,7 +45,7 @@ pub fn until_there<T>(
         }
         if said.as_ref() != Some(reason) {
             tracing::warn!("{reason}; waiting for it");
-            service::waits(reason);
+            service::waits(&redact(reason));
             said = Some(reason.clone());
         }
         let until = Instant::now() + pause.min(left);

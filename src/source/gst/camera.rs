@@ -7,8 +7,10 @@ use gstreamer as gst;
 
 use super::GstOptions;
 use super::input::Input;
+use super::pictures::Pictures;
 use super::plane::Layout;
 use crate::source::Unavailable;
+use crate::source::spec::StreamSpec;
 use crate::source::v4l2::{self, Controls, Format, Offer, Pick, Wish};
 
 /// The largest picture of an eye that is taken without being asked for, in pixels.
@@ -23,25 +25,24 @@ pub(super) struct Camera {
     pub(super) controls: Controls,
 }
 
-/// What the texts of the streams stand for.
+/// What the streams are read from.
 ///
 /// # Errors
-/// Where a text stands for nothing, or a camera cannot be used; they name it and the cure.
+/// Where there is no such thing, or a camera cannot be used; they name it and the cure.
 pub(super) fn inputs<const N: usize>(
-    texts: [&str; N],
+    specs: [&StreamSpec; N],
     layout: Layout,
     options: &GstOptions,
 ) -> anyhow::Result<[Input; N]> {
     let wish = &options.cameras;
-    let texts = texts.map(str::trim);
     let mut cameras = Vec::new();
-    for text in texts.into_iter().filter(|text| v4l2::is_camera(text)) {
-        let opened = v4l2::open(text)
-            .map_err(|error| Unavailable { reason: format!("{text}: {error:#}") })?;
-        if let Some(port) = unstable_name(text, v4l2::by_path(&opened.node)) {
+    for name in specs.into_iter().filter_map(camera_of) {
+        let opened = v4l2::open(name)
+            .map_err(|error| Unavailable { reason: format!("{name}: {error:#}") })?;
+        if let Some(port) = unstable_name(name, v4l2::by_path(&opened.node)) {
             tracing::info!("{port}");
         }
-        cameras.push((text, opened));
+        cameras.push((name, opened));
     }
     if let [(left, one), (right, other)] = &cameras[..] {
         ensure!(
@@ -52,22 +53,32 @@ pub(super) fn inputs<const N: usize>(
     if cameras.is_empty() && *wish != Wish::default() {
         tracing::warn!(
             "size, rate and format are for cameras; {} stays as it is",
-            texts.join(" and ")
+            specs.map(StreamSpec::name).join(" and ")
         );
     }
-    let mut picks = choose(&cameras, layout, wish)?.into_iter();
+    let mut picks = choose(&cameras, layout, wish)?.into_iter().peekable();
     let mut inputs = Vec::with_capacity(N);
-    for text in texts {
-        let pick = if v4l2::is_camera(text) { picks.next() } else { None };
-        inputs.push(match pick {
-            Some(pick) => {
+    for spec in specs {
+        let camera = camera_of(spec).zip(picks.next_if(|_| camera_of(spec).is_some()));
+        inputs.push(match camera {
+            Some((name, pick)) => {
                 let controls = options.controls;
-                Input::Camera(Camera { name: text.to_owned(), pick, controls })
+                Input::Camera(Camera { name: name.to_owned(), pick, controls })
             }
-            None => Input::parse(text)?,
+            None => Input::find(spec)?,
         });
     }
+    if let [Input::Pictures(left), Input::Pictures(right)] = &mut inputs[..] {
+        Pictures::agree(left, right)?;
+    }
     inputs.try_into().map_err(|_| anyhow!("each text is one stream"))
+}
+
+fn camera_of(spec: &StreamSpec) -> Option<&str> {
+    match spec {
+        StreamSpec::Camera(name) => Some(name),
+        _ => None,
+    }
 }
 
 /// What to say of a name that may be another camera's after a restart.
@@ -160,8 +171,10 @@ mod tests {
 
     #[test]
     fn a_camera_that_is_missing_is_named_with_the_cure() {
-        let texts = ["/dev/video777", "left.mp4"];
-        let error = inputs(texts, Layout::Whole, &GstOptions::default()).unwrap_err().to_string();
+        let specs = ["/dev/video777", "left.mp4"].map(StreamSpec::parse);
+        let error = inputs(specs.each_ref(), Layout::Whole, &GstOptions::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("/dev/video777: no camera there"), "{error}");
         assert!(error.contains("`stereod devices`"), "{error}");
     }

@@ -11,6 +11,7 @@ use super::{GstOptions, TICK, UNKNOWN_PERIOD, camera, now, own_timing, period_of
 use crate::control::Switch;
 use crate::frame::{Eye, StereoPair};
 use crate::source::live::LiveState;
+use crate::source::spec::StreamSpec;
 use crate::source::{Source, SourceCounts, SourceInfo};
 
 /// Opens a stream that holds both views.
@@ -18,7 +19,7 @@ use crate::source::{Source, SourceCounts, SourceInfo};
 /// # Errors
 /// As [`super::open`].
 pub(super) fn open(
-    stream: &str,
+    stream: &StreamSpec,
     layout: Layout,
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {

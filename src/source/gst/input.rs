@@ -1,15 +1,15 @@
-//! What a stream's text stands for: a file, numbered pictures, a URI, or a fragment of a pipeline.
+//! What a stream is read from, found and ready to be opened.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
-use gstreamer::glib;
+use anyhow::{Context, bail};
 
 use super::camera::Camera;
 use super::pictures::{self, Pictures};
+use crate::source::spec::StreamSpec;
 
-/// Something that can be opened. [`super::camera::inputs`] finds the cameras among the texts.
+/// Something that can be opened. [`super::camera::inputs`] chooses the modes of the cameras.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
     File(PathBuf),
@@ -20,58 +20,40 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Reads `text` and checks what can be checked without GStreamer.
+    /// Checks what can be checked without GStreamer.
     ///
     /// # Errors
     /// Where there is no such file, or it cannot be a video.
-    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
-        let text = text.trim();
-        if text.is_empty() {
-            bail!("the name of a stream is empty: give a file, a picture pattern or a URI");
-        }
-        let path = Path::new(text);
-        if path.exists() {
-            return file(path);
-        }
-        if text.contains('!') {
-            // A dangling "!" stands for the link to whatever reads the pictures.
-            return Ok(Self::Fragment(text.trim_end_matches([' ', '!']).to_owned()));
-        }
-        if let Some((scheme, _)) = text.split_once("://") {
-            if !scheme.eq_ignore_ascii_case("file") {
-                return Ok(Self::Uri(text.to_owned()));
+    pub(super) fn find(spec: &StreamSpec) -> anyhow::Result<Self> {
+        match spec {
+            StreamSpec::File(path) if path.as_os_str().is_empty() => {
+                bail!("the name of a stream is empty: give a file, a picture pattern or a URI")
             }
-            let (path, _) = glib::filename_from_uri(text)
-                .map_err(|error| anyhow!("{text}: {}", error.message()))?;
-            return file(&path);
+            StreamSpec::File(path) => file(path),
+            StreamSpec::Pictures(pattern) => Pictures::find(pattern).map(Self::Pictures),
+            StreamSpec::Uri(uri) => Ok(Self::Uri(uri.clone())),
+            StreamSpec::Fragment(fragment) => Ok(Self::Fragment(fragment.clone())),
+            StreamSpec::Camera(name) => file(Path::new(name)),
         }
-        if pictures::is_pattern(text) {
-            return Pictures::find(text).map(Self::Pictures);
-        }
-        file(path)
     }
 
-    /// What it is, for people, in one line; without a password.
+    /// What it is, for people, in one line; without its secrets.
     pub(super) fn name(&self) -> String {
-        match self {
-            Self::File(path) => path.display().to_string(),
-            Self::Pictures(pictures) => pictures.pattern.clone(),
-            Self::Uri(uri) => without_password(uri),
-            Self::Camera(camera) => camera.name.clone(),
-            Self::Fragment(fragment) => {
-                let line = fragment.split_whitespace().collect::<Vec<_>>().join(" ");
-                format!("\"{line}\"")
-            }
-        }
+        self.spec().name()
     }
 
     /// The last part of its name.
     pub(super) fn short_name(&self) -> String {
+        self.spec().short_name()
+    }
+
+    fn spec(&self) -> StreamSpec {
         match self {
-            Self::File(path) => {
-                path.file_name().map_or_else(|| self.name(), |n| n.to_string_lossy().into_owned())
-            }
-            _ => self.name(),
+            Self::File(path) => StreamSpec::File(path.clone()),
+            Self::Pictures(pictures) => StreamSpec::Pictures((&pictures.pattern).into()),
+            Self::Uri(uri) => StreamSpec::Uri(uri.clone()),
+            Self::Fragment(fragment) => StreamSpec::Fragment(fragment.clone()),
+            Self::Camera(camera) => StreamSpec::Camera(camera.name.clone()),
         }
     }
 
@@ -139,40 +121,12 @@ fn file(path: &Path) -> anyhow::Result<Input> {
     Ok(Input::File(path.to_owned()))
 }
 
-fn without_password(uri: &str) -> String {
-    let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
-    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        format!("{:#}", Input::parse(text).unwrap_err())
-    }
-
-    #[test]
-    fn each_kind_is_recognised() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        for name in ["a.mp4", "a b.mp4", "what!.mp4", "%d.png", "007.png"] {
-            std::fs::write(at(name), "x").unwrap();
-        }
-        assert!(matches!(Input::parse(&at("a.mp4")), Ok(Input::File(_))));
-        assert!(matches!(Input::parse(&at("what!.mp4")), Ok(Input::File(_))));
-        // A file of that very name wins over the pattern.
-        assert!(matches!(Input::parse(&at("%d.png")), Ok(Input::File(_))));
-        assert!(
-            matches!(Input::parse(&at("%03d.png")), Ok(Input::Pictures(p)) if p.files.len() == 1)
-        );
-        let uri = format!("file://{}", at("a%20b.mp4"));
-        assert!(matches!(Input::parse(&uri), Ok(Input::File(path)) if path.ends_with("a b.mp4")));
-        assert!(matches!(Input::parse("rtsp://camera/1"), Ok(Input::Uri(_))));
-        let fragment = Input::parse("videotestsrc  !\n video/x-raw,width=64 ! ").unwrap();
-        assert_eq!(fragment.name(), "\"videotestsrc ! video/x-raw,width=64\"");
+        format!("{:#}", Input::find(&StreamSpec::parse(text)).unwrap_err())
     }
 
     #[test]
@@ -188,11 +142,5 @@ mod tests {
         assert!(message.contains("is a folder") && message.contains("%06d.png"), "{message}");
         assert!(refusal("file:///nowhere.mp4").contains("/nowhere.mp4: no such file"));
         assert!(refusal("  ").contains("empty"));
-    }
-
-    #[test]
-    fn passwords_stay_out_of_names() {
-        let input = Input::parse("rtsp://me:secret@cam:554/a@b").unwrap();
-        assert_eq!(input.name(), "rtsp://cam:554/a@b");
     }
 }

@@ -9,8 +9,8 @@ mod halved;
 mod input;
 mod inspect;
 mod message;
-mod pictures;
 mod plane;
+mod reach;
 mod reconnect;
 mod stream;
 mod tap;
@@ -27,7 +27,8 @@ use self::input::Input;
 use self::plane::Layout;
 use self::reconnect::Lasting;
 use self::stream::CutShort;
-use super::{Source, v4l2};
+use super::spec::SourceSpec;
+use super::{Source, pictures, v4l2};
 use crate::control::Switch;
 use crate::frame::Eye;
 use crate::pair::PairBy;
@@ -38,24 +39,6 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Frame period of a stream that neither states its rate nor has times to measure it by.
 const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
-
-/// Where the two views come from. A stream is a file, a picture pattern (`dir/%06d.png`; every
-/// number that exists is played), a camera (`/dev/video0`, or a link to it), a URI, or a fragment of
-/// a GStreamer pipeline (with a `!`) that ends where video comes out, raw or encoded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamSpec {
-    /// A stream for each eye.
-    Two {
-        /// The left eye's.
-        left: String,
-        /// The right eye's.
-        right: String,
-    },
-    /// One stream whose left half is the left eye.
-    SideBySide(String),
-    /// One stream whose upper half is the left eye.
-    TopBottom(String),
-}
 
 /// Which streams are opened again where they end, fail or fall silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,7 +107,7 @@ impl Default for GstOptions {
 /// # Errors
 /// Where a stream cannot be opened, holds no video, or does not fit the other; they name the
 /// stream and the cure. [`Unavailable`](super::Unavailable) where trying again later may help.
-pub fn open(spec: &StreamSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
+pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
     initialise()?;
     ensure!(
         options.picture_rate.is_finite() && options.picture_rate > 0.0,
@@ -132,10 +115,11 @@ pub fn open(spec: &StreamSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
         options.picture_rate
     );
     match spec {
-        StreamSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
-        StreamSpec::Two { left, right } => two_streams::open(left, right, options),
-        StreamSpec::SideBySide(stream) => halved::open(stream, Layout::SideBySide, options),
-        StreamSpec::TopBottom(stream) => halved::open(stream, Layout::TopBottom, options),
+        SourceSpec::Demo => bail!("the synthetic scene is no stream"),
+        SourceSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
+        SourceSpec::Two { left, right } => two_streams::open(left, right, options),
+        SourceSpec::SideBySide(stream) => halved::open(stream, Layout::SideBySide, options),
+        SourceSpec::TopBottom(stream) => halved::open(stream, Layout::TopBottom, options),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
 use crate::source::live::LiveState;
+use crate::source::spec::StreamSpec;
 use crate::source::{Source, SourceCounts, SourceInfo, v4l2};
 use crate::synchronisation::Remark;
 
@@ -23,8 +24,8 @@ use crate::synchronisation::Remark;
 /// # Errors
 /// As [`super::open`].
 pub(super) fn open(
-    left: &str,
-    right: &str,
+    left: &StreamSpec,
+    right: &StreamSpec,
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
     let [left, right] = camera::inputs([left, right], Layout::Whole, options)?;

@@ -14,6 +14,7 @@ use gstreamer_app as gst_app;
 use super::camera::{self, Camera};
 use super::input::Input;
 use super::pictures::{Pictures, Timing};
+use super::reach::{self, Reach};
 use super::tap::Shared;
 use crate::source::v4l2::{self, Format};
 
@@ -23,6 +24,8 @@ struct Wiring {
     pipeline: glib::WeakRef<gst::Pipeline>,
     target: gst::Pad,
     shared: Arc<Shared>,
+    /// What the content may make the pipeline open.
+    reach: Reach,
 }
 
 /// Adds `input` to `pipeline` so that its pictures arrive at `target`, decoded.
@@ -36,7 +39,8 @@ pub(super) fn connect(
     target: gst::Pad,
     shared: &Arc<Shared>,
 ) -> anyhow::Result<()> {
-    let wiring = Wiring { pipeline: pipeline.downgrade(), target, shared: shared.clone() };
+    let reach = if matches!(input, Input::Uri(_)) { Reach::Network } else { Reach::Itself };
+    let wiring = Wiring { pipeline: pipeline.downgrade(), target, shared: shared.clone(), reach };
     match input {
         Input::File(path) => {
             let source = element("filesrc")?;
@@ -126,16 +130,26 @@ impl Wiring {
     fn decoder(&self, kind: &str) -> anyhow::Result<gst::Element> {
         let decoder = element(kind)?;
         // Sound and subtitles need no decoder, not even an installed one.
-        decoder.connect("autoplug-continue", false, |values| {
+        let (reach, shared) = (self.reach, self.shared.clone());
+        decoder.connect("autoplug-continue", false, move |values| {
             let caps = values.get(2)?.get::<gst::Caps>().ok()?;
-            Some((!is_other(&caps)).to_value())
+            let refusal = reach.refusal(&caps);
+            let goes_on = refusal.is_none() && !is_other(&caps);
+            if let Some(refusal) = refusal {
+                shared.fail(refusal);
+            }
+            Some(goes_on.to_value())
         });
-        decoder.connect("autoplug-select", false, |values| {
+        decoder.connect("autoplug-select", false, move |values| {
             let caps = values.get(2)?.get::<gst::Caps>().ok()?;
             let factory = values.get(3)?.get::<gst::ElementFactory>().ok()?;
             let class =
                 glib::EnumClass::with_type(glib::Type::from_name("GstAutoplugSelectResult")?)?;
-            class.to_value_by_nick(if is_detour(&factory, &caps) { "skip" } else { "try" })
+            class.to_value_by_nick(if is_detour(&factory, &caps) || !reach.allows(&factory) {
+                "skip"
+            } else {
+                "try"
+            })
         });
         let wiring = self.clone();
         decoder.connect_pad_added(move |_, pad| wiring.offer(pad, false));
@@ -218,7 +232,7 @@ impl Wiring {
         }
     }
 
-    fn fragment(&self, pipeline: &gst::Pipeline, text: &str) -> anyhow::Result<()> {
+    fn fragment(mut self, pipeline: &gst::Pipeline, text: &str) -> anyhow::Result<()> {
         let built = gst::parse::bin_from_description_full(
             &closed(text),
             false,
@@ -238,6 +252,7 @@ impl Wiring {
             .downcast::<gst::Bin>()
             .map_err(|_| anyhow!("cannot be built: it is not a chain of elements"))?;
         pipeline.add(&bin)?;
+        self.reach = reach::of_fragment(&bin);
         let mut open_ends = 0;
         for child in bin.children() {
             for pad in child.src_pads().iter().filter(|pad| !pad.is_linked()) {

@@ -153,11 +153,13 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Whether the text of a stream names a camera: a device, or a name that only cameras have.
-pub fn is_camera(text: &str) -> bool {
-    let named = text.starts_with("/dev/video") || text.starts_with("/dev/v4l/");
-    let device = || std::fs::metadata(text).is_ok_and(|meta| meta.file_type().is_char_device());
-    !text.contains('!') && (named || device())
+/// Whether a path names a camera: a device, or a name that only cameras have.
+pub fn is_camera(path: &Path) -> bool {
+    let name = path.as_os_str().as_encoded_bytes();
+    let named = name.starts_with(b"/dev/video") || name.starts_with(b"/dev/v4l/");
+    let device = || std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_char_device());
+    // A pipeline may begin with a name.
+    (named && !name.contains(&b'!')) || device()
 }
 
 /// What a camera that is about to be used offers.
@@ -237,11 +239,11 @@ mod tests {
     #[test]
     fn cameras_are_told_from_other_streams() {
         for camera in ["/dev/video0", "/dev/video77", "/dev/v4l/by-path/x", "/dev/null"] {
-            assert!(is_camera(camera), "{camera}");
+            assert!(is_camera(Path::new(camera)), "{camera}");
         }
         for other in ["left.mp4", "v4l2src device=/dev/video0 ! jpegdec", "/dev", "rtsp://a/video0"]
         {
-            assert!(!is_camera(other), "{other}");
+            assert!(!is_camera(Path::new(other)), "{other}");
         }
     }
 

@@ -1,0 +1,190 @@
+//! Single pictures as a pair: one for each eye, or one that holds both.
+
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+
+use super::Error;
+use crate::frame::{Eye, Image};
+use crate::sink::files;
+use crate::source::spec::{SourceSpec, StreamSpec};
+use crate::source::still::{read_colours, read_still};
+
+/// A pair of pictures in one file or two.
+pub struct Stills {
+    /// The left eye's, the right eye's; the same where it holds both.
+    files: [PathBuf; 2],
+    layout: Layout,
+    swap: bool,
+}
+
+/// How the eyes lie in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    Alone,
+    SideBySide,
+    TopBottom,
+}
+
+impl Stills {
+    /// The pictures that `spec` names, exchanged where `swap`.
+    ///
+    /// # Errors
+    /// Where it names no single pair; the message says what takes it.
+    pub fn find(spec: &SourceSpec, swap: bool) -> Result<Self, Error> {
+        let both = |both| one_file(both).map(|file| [file.clone(), file]);
+        let (files, layout) = match spec {
+            SourceSpec::Demo => return Err(Error::usage("the synthetic scene is no picture")),
+            SourceSpec::Two { left, right } => ([one_file(left)?, one_file(right)?], Layout::Alone),
+            SourceSpec::SideBySide(stream) => (both(stream)?, Layout::SideBySide),
+            SourceSpec::TopBottom(stream) => (both(stream)?, Layout::TopBottom),
+        };
+        Ok(Self { files, layout, swap })
+    }
+
+    /// The intensity of both eyes.
+    ///
+    /// # Errors
+    /// Where a picture cannot be read or halved, or their sizes differ.
+    pub fn read(&self) -> anyhow::Result<[Image; 2]> {
+        let [left, right] = self.files_of_eyes();
+        let pair = match self.layout {
+            Layout::Alone => [read_still(left)?, read_still(right)?],
+            _ => {
+                let whole = read_still(left)?;
+                [self.part(&whole, Eye::Left)?, self.part(&whole, Eye::Right)?]
+            }
+        };
+        let [l, r] = pair.each_ref().map(|image| (image.width(), image.height()));
+        if l != r {
+            bail!(
+                "the pictures differ in size: {} is {}x{}, {} is {}x{}; a stereo pair is of one size",
+                left.display(),
+                l.0,
+                l.1,
+                right.display(),
+                r.0,
+                r.1
+            );
+        }
+        Ok(pair)
+    }
+
+    /// Red, green and blue of an eye's picture.
+    ///
+    /// # Errors
+    /// As of [`Stills::read`].
+    pub fn colours(&self, eye: Eye) -> anyhow::Result<[Image; 3]> {
+        let [left, right] = self.files_of_eyes();
+        let [red, green, blue] = read_colours(if eye == Eye::Left { left } else { right })?;
+        Ok([self.part(&red, eye)?, self.part(&green, eye)?, self.part(&blue, eye)?])
+    }
+
+    fn files_of_eyes(&self) -> [&PathBuf; 2] {
+        let [left, right] = &self.files;
+        if self.swap { [right, left] } else { [left, right] }
+    }
+
+    /// An eye's part of what is in its file.
+    fn part(&self, whole: &Image, eye: Eye) -> anyhow::Result<Image> {
+        let (width, height) = (whole.width(), whole.height());
+        let is_second = (eye == Eye::Right) != self.swap;
+        let name = self.files[0].display();
+        let (x, y, width, height) = match self.layout {
+            Layout::Alone => (0, 0, width, height),
+            Layout::SideBySide => {
+                ensure!(
+                    width.is_multiple_of(2),
+                    "{name} is {width}x{height}: side by side needs an even width, each eye has half \
+                     of it"
+                );
+                (if is_second { width / 2 } else { 0 }, 0, width / 2, height)
+            }
+            Layout::TopBottom => {
+                ensure!(
+                    height.is_multiple_of(2),
+                    "{name} is {width}x{height}: top-bottom needs an even height, each eye has half \
+                     of it"
+                );
+                (0, if is_second { height / 2 } else { 0 }, width, height / 2)
+            }
+        };
+        let rows = (y..y + height).flat_map(|row| &whole.row(row)[x..x + width]);
+        Ok(Image::from_vec(width, height, rows.copied().collect()))
+    }
+}
+
+/// Whether a stream is a single picture, by its name.
+pub fn is_still(stream: &StreamSpec) -> bool {
+    let extensions = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm"];
+    matches!(stream, StreamSpec::File(path) if extensions.contains(&files::extension(path).as_str()))
+}
+
+/// The single file that a stream is read from.
+fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
+    let name = stream.name();
+    let all = "`stereod run` matches videos, cameras and all pictures of a pattern";
+    match stream {
+        StreamSpec::File(path) => Ok(path.clone()),
+        StreamSpec::Pictures(_) => match <[PathBuf; 1]>::try_from(stream.local_files()) {
+            Ok([file]) => Ok(file),
+            Err(files) if files.is_empty() => {
+                Err(Error::usage(format!("no file is called {name}")))
+            }
+            Err(files) => Err(Error::usage(format!(
+                "{name} names {} pictures; give one for each eye ({all})",
+                files.len()
+            ))),
+        },
+        _ => Err(Error::usage(format!("{name} is no picture; give one for each eye ({all})"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_and_exchanged_eyes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("both.pgm");
+        std::fs::write(&path, b"P5\n4 2\n255\n\x01\x02\x03\x04\x05\x06\x07\x08").unwrap();
+        let read = |spec: SourceSpec, swap| {
+            let stills = Stills::find(&spec, swap).unwrap();
+            let colours = [Eye::Left, Eye::Right].map(|eye| stills.colours(eye).unwrap());
+            let pair = stills.read().unwrap();
+            for (grey, colours) in pair.iter().zip(&colours) {
+                assert_eq!(grey.pixels(), colours[1].pixels());
+            }
+            pair.map(|image| image.pixels().to_vec())
+        };
+        let (beside, above) = (SourceSpec::side_by_side(&path), SourceSpec::top_bottom(&path));
+        assert_eq!(read(beside.clone(), false), [[1, 2, 5, 6], [3, 4, 7, 8]]);
+        assert_eq!(read(beside, true), [[3, 4, 7, 8], [1, 2, 5, 6]]);
+        assert_eq!(read(above.clone(), false), [[1, 2, 3, 4], [5, 6, 7, 8]]);
+        assert_eq!(read(above, true), [[5, 6, 7, 8], [1, 2, 3, 4]]);
+
+        std::fs::write(&path, b"P5\n3 1\n255\n\x01\x02\x03").unwrap();
+        let odd = Stills::find(&SourceSpec::side_by_side(&path), false).unwrap();
+        let error = odd.read().unwrap_err().to_string();
+        assert!(error.contains("both.pgm is 3x1") && error.contains("even width"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_single_picture_is_refused_with_the_cure() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["l1.png", "l2.png", "r1.png"] {
+            std::fs::write(at(name), "x").unwrap();
+        }
+        let file = |name: &str| one_file(&StreamSpec::parse(at(name)));
+        assert_eq!(file("r*.png").unwrap(), at("r1.png"));
+        for (name, words) in [("l*.png", "names 2 pictures"), ("x%d.png", "no file is called")] {
+            let error = file(name).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+            assert_eq!(error.exit_status(), 2);
+        }
+        let error = one_file(&StreamSpec::parse("rtsp://host/1")).unwrap_err().to_string();
+        assert!(error.contains("`stereod run`"), "{error}");
+    }
+}

@@ -1,0 +1,279 @@
+//! Passwords, tokens and the like stay out of everything that is shown or written: messages, logs,
+//! statistics, metrics.
+//!
+//! [`redact`] hides what looks like a secret by its form (in URIs and in properties of pipelines), and
+//! every secret that [`remember`] has seen, in whatever words it comes back: libraries quote what they
+//! were given in their errors, sometimes only in part.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::{PoisonError, RwLock};
+
+/// What stands in the place of a secret.
+pub const HIDDEN: &str = "***";
+
+/// Shorter secrets are hidden only together with their names: alone they would be found in every
+/// other word.
+const SHORTEST: usize = 4;
+
+/// The secrets of this process's sources and outputs.
+static KNOWN: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
+
+/// Keeps in mind what is secret in `text` (a URI, or a fragment of a pipeline), so that [`redact`]
+/// finds it in any other text.
+pub fn remember(text: &str) {
+    let secrets: Vec<String> = secrets(text)
+        .into_iter()
+        .flat_map(|Secret { range, alone }| {
+            let secret = &text[range];
+            // Credentials are found as a whole, and the password also by itself.
+            let password = secret.split_once(':').map(|(_, password)| password);
+            let parts = if alone { [Some(secret), None] } else { [Some(secret), password] };
+            parts.into_iter().flatten().flat_map(|part| [part.to_owned(), decoded(part)])
+        })
+        .filter(|secret| secret.chars().count() >= SHORTEST)
+        .collect();
+    if !secrets.is_empty() {
+        KNOWN.write().unwrap_or_else(PoisonError::into_inner).extend(secrets);
+    }
+}
+
+/// The text without its secrets: `***` stands in their place.
+pub fn redact(text: &str) -> String {
+    let mut ranges: Vec<Range<usize>> = secrets(text).into_iter().map(|s| s.range).collect();
+    for secret in KNOWN.read().unwrap_or_else(PoisonError::into_inner).iter() {
+        ranges.extend(text.match_indices(secret.as_str()).map(|(at, found)| at..at + found.len()));
+    }
+    ranges.sort_by_key(|range| (range.start, range.end));
+    let (mut shown, mut end) = (String::with_capacity(text.len()), 0);
+    for range in ranges {
+        if range.end <= end {
+            continue;
+        }
+        // Secrets that touch are hidden as one.
+        if range.start >= end && (range.start > end || end == 0) {
+            shown.push_str(&text[end..range.start]);
+            shown.push_str(HIDDEN);
+        }
+        end = range.end;
+    }
+    shown.push_str(&text[end..]);
+    shown
+}
+
+/// Whether there is a secret in `text`.
+pub fn holds_secret(text: &str) -> bool {
+    redact(text) != text
+}
+
+/// Where a secret stands in a text.
+struct Secret {
+    range: Range<usize>,
+    /// It is a value, and no pair of a name and a password.
+    alone: bool,
+}
+
+/// Everything that looks like a secret.
+fn secrets(text: &str) -> Vec<Secret> {
+    let credentials = uris(text).filter_map(|uri| {
+        let range = credentials(&text[uri.clone()])?;
+        Some(Secret { range: uri.start + range.start..uri.start + range.end, alone: false })
+    });
+    let values = assignments(text)
+        .into_iter()
+        .filter(|found| is_secret(&text[found.name.clone()]))
+        .map(|found| Secret { range: found.value, alone: true });
+    credentials.chain(values).filter(|secret| !secret.range.is_empty()).collect()
+}
+
+/// Where URIs stand in a text: from the scheme to the next space or quotation mark.
+fn uris(text: &str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices("://").map(|(at, _)| {
+        let scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let start = at - text[..at].chars().rev().take_while(|c| scheme(*c)).count();
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
+        start..text[at..].find(ends).map_or(text.len(), |length| at + length)
+    })
+}
+
+/// Where name and password stand in a URI. Passwords that should have been percent-encoded are found
+/// as well: everything up to the last `@` counts, unless it can only be a part of a path or a query.
+fn credentials(uri: &str) -> Option<Range<usize>> {
+    let start = uri.find("://")? + 3;
+    let rest = &uri[start..];
+    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    let hierarchy = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
+    let port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let in_query = authority.split_once(':').is_some_and(|(_, after)| !port(after));
+    let end = hierarchy.rfind('@').or_else(|| rest.rfind('@').filter(|_| in_query))?;
+    Some(start..start + end)
+}
+
+/// A name and a value with `=` between them.
+struct Assignment {
+    name: Range<usize>,
+    /// Without quotation marks.
+    value: Range<usize>,
+}
+
+/// Properties of elements and parameters of queries: `name=value`, `name = "a value"`.
+fn assignments(text: &str) -> Vec<Assignment> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('=') {
+        let before = text[..at].trim_end();
+        let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:%[]".contains(byte);
+        let length = before.bytes().rev().take_while(in_name).count();
+        let name = before.len() - length..before.len();
+        let mut start = at + 1;
+        while bytes.get(start).is_some_and(u8::is_ascii_whitespace) {
+            start += 1;
+        }
+        // Structures say the type before the value.
+        if bytes.get(start) == Some(&b'(') {
+            start = text[start..].find(')').map_or(start, |length| start + length + 1);
+        }
+        if !name.is_empty() {
+            found.push(Assignment { name, value: value(text, start) });
+        }
+    }
+    found
+}
+
+/// Where the value stands that begins at `start`.
+fn value(text: &str, start: usize) -> Range<usize> {
+    let rest = &text[start..];
+    let quoted = ["\\\"", "\"", "'"].into_iter().find_map(|mark| {
+        let inner = rest.strip_prefix(mark)?;
+        Some((mark.len(), closing(inner, mark)?))
+    });
+    if let Some((mark, length)) = quoted {
+        return start + mark..start + mark + length;
+    }
+    let mut escaped = false;
+    let end = rest.find(|c: char| {
+        let ends = !escaped && (c.is_whitespace() || matches!(c, '&' | ';' | '"' | '\'' | '`'));
+        escaped = !escaped && c == '\\';
+        ends
+    });
+    start..start + end.unwrap_or(rest.len())
+}
+
+/// Where the quotation mark stands that closes a text; one behind a backslash does not.
+fn closing(text: &str, mark: &str) -> Option<usize> {
+    let closes = |at: &usize| !text[..*at].ends_with('\\');
+    text.match_indices(mark).map(|(at, _)| at).find(closes)
+}
+
+/// Whether what has this name is to be hidden.
+fn is_secret(name: &str) -> bool {
+    let name = name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let secret = |word: &str| {
+        const SECRET: [&str; 16] = [
+            "pass",
+            "password",
+            "passwd",
+            "passphrase",
+            "passcode",
+            "pwd",
+            "pw",
+            "secret",
+            "token",
+            "auth",
+            "authorization",
+            "credential",
+            "credentials",
+            "sig",
+            "signature",
+            "cookies",
+        ];
+        SECRET.contains(&word) || word.ends_with("password") || word.ends_with("token")
+    };
+    let last = words.last().copied().unwrap_or_default();
+    words.iter().any(|word| secret(word))
+        || last.ends_with("key")
+        || matches!(*words, ["user" | "userid" | "username" | "login" | "usr"] | ["user", "id"])
+        || matches!(*words, ["proxy", "id"])
+}
+
+/// A text with its percent-encoding undone.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = after
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_of_uris_are_hidden_however_they_are_written() {
+        for (text, shown) in [
+            ("rtsp://me:s3cret@host:554/a", "rtsp://***@host:554/a"),
+            ("rtsp://me:s3/cret@host/a", "rtsp://***@host/a"),
+            ("rtsp://me:s3@/cret@host/a", "rtsp://***@host/a"),
+            ("rtsp://me:s3?cret@host/a", "rtsp://***@host/a"),
+            ("rtsp://token@host", "rtsp://***@host"),
+            ("RTSPS://me:a%40b@[::1]:554/x", "RTSPS://***@[::1]:554/x"),
+            ("cannot open \"http://me:x@h/p\": no", "cannot open \"http://***@h/p\": no"),
+            ("a http://me:x@h and rtsp://u:y@i.", "a http://***@h and rtsp://***@i."),
+            ("http://host:80/a?mail=a@b", "http://host:80/a?mail=a@b"),
+            ("file:///tmp/a b", "file:///tmp/a b"),
+            ("left@home.mp4", "left@home.mp4"),
+        ] {
+            assert_eq!(redact(text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_with_telling_names_are_hidden() {
+        for (text, shown) in [
+            ("http://h/a?password=x&size=3", "http://h/a?password=***&size=3"),
+            ("http://h/a?size=3&access_token=x;y=1", "http://h/a?size=3&access_token=***;y=1"),
+            ("http://h/a?apikey=1#t", "http://h/a?apikey=***"),
+            (
+                "rtspsrc location=rtsp://h/1 user-id=me user-pw=\"a b\" ! decodebin",
+                "rtspsrc location=rtsp://h/1 user-id=*** user-pw=\"***\" ! decodebin",
+            ),
+            ("x user-pw = 'a \\' b' ! y", "x user-pw = '***' ! y"),
+            ("x user-pw=a\\ b ! y", "x user-pw=*** ! y"),
+            ("\"x user-pw=\\\"a b\\\" ! y\"", "\"x user-pw=\\\"***\\\" ! y\""),
+            ("srtsink passphrase=abcdefghij pbkeylen=16", "srtsink passphrase=*** pbkeylen=16"),
+            ("x264enc key-int-max=30 tune=zerolatency", "x264enc key-int-max=30 tune=zerolatency"),
+            (
+                "souphttpsrc extra-headers='h,Authorization=(string)\"Basic abc\"'",
+                "souphttpsrc extra-headers='h,Authorization=(string)\"***\"'",
+            ),
+            ("souphttpsrc::password=x", "souphttpsrc::password=***"),
+        ] {
+            assert_eq!(redact(text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_remembered_is_hidden_in_any_words() {
+        remember("rtsp://somebody:unu%2Fsual@camera/1?token=pe_culiar");
+        remember("rtspsrc location=rtsp://h user-pw=\"with space\" ! decodebin");
+        for (text, shown) in [
+            ("host unu%2Fsual refused", "host *** refused"),
+            ("login as unu/sual failed", "login as *** failed"),
+            ("(pe_culiar)(with space)", "(***)(***)"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(redact(text), shown, "{text}");
+        }
+        // Too short to be looked for by itself.
+        remember("rtsp://me:pq@camera/1");
+        assert_eq!(redact("a pq b"), "a pq b");
+    }
+}

@@ -1,0 +1,77 @@
+//! Names of files as texts. Settings are texts, names need not be UTF-8: bytes that are none stand as
+//! characters of the private use area, U+EF80 to U+EFFF, and are bytes again in the name. So do the
+//! bytes of these very characters, so that every name comes back as it was.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+/// The character that stands for the byte 0.
+const FIRST: u32 = 0xEF00;
+
+/// A name as a text.
+#[cfg(unix)]
+pub fn text_of(name: &OsStr) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let byte =
+        |byte: u8| char::from_u32(FIRST + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER);
+    let mut text = String::new();
+    for chunk in name.as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match byte_of(c) {
+                Some(_) => text.extend(c.encode_utf8(&mut [0; 4]).bytes().map(byte)),
+                None => text.push(c),
+            }
+        }
+        text.extend(chunk.invalid().iter().copied().map(byte));
+    }
+    text
+}
+
+/// The name that a text stands for.
+#[cfg(unix)]
+pub fn path_of(text: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let mut name = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match byte_of(c) {
+            Some(byte) => name.push(byte),
+            None => name.extend(c.encode_utf8(&mut [0; 4]).bytes()),
+        }
+    }
+    OsStr::from_bytes(&name).into()
+}
+
+/// The byte that a character stands for: those of ASCII stand for themselves.
+#[cfg(unix)]
+fn byte_of(c: char) -> Option<u8> {
+    u8::try_from(u32::from(c).checked_sub(FIRST)?).ok().filter(|byte| !byte.is_ascii())
+}
+
+/// A name as a text.
+#[cfg(not(unix))]
+pub fn text_of(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
+}
+
+/// The name that a text stands for.
+#[cfg(not(unix))]
+pub fn path_of(text: &str) -> PathBuf {
+    text.into()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn every_name_comes_back() {
+        for name in [&b"a.mkv"[..], b"\xff", b"a\xffb\xc3\xa4\xc3", "\u{ef80}\u{ef00}x".as_bytes()]
+        {
+            let text = text_of(OsStr::from_bytes(name));
+            assert_eq!(path_of(&text).as_os_str().as_bytes(), name);
+        }
+        assert_eq!(text_of(OsStr::new("ä.mkv")), "ä.mkv");
+    }
+}

@@ -1,0 +1,134 @@
+//! What a run reads, so that none of its outputs destroys it.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// The files that a run reads: sources, calibrations, configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    files: Vec<(PathBuf, Identity)>,
+    identities: HashSet<Identity>,
+}
+
+/// What two names of one file have in common, however they are linked.
+#[cfg(unix)]
+type Identity = (u64, u64);
+#[cfg(not(unix))]
+type Identity = PathBuf;
+
+impl Inputs {
+    /// Those of `paths` that are files; the others cannot be destroyed by being written to.
+    pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let known = |path: PathBuf| Some((identity(&path)?, path));
+        let files: Vec<_> =
+            paths.into_iter().filter_map(known).map(|(id, path)| (path, id)).collect();
+        let identities = files.iter().map(|(_, identity)| identity.clone()).collect();
+        Self { files, identities }
+    }
+
+    /// Refuses an output that is one of them, also by another name: a link of either kind, `./`.
+    ///
+    /// # Errors
+    /// Where it is; the message names both and the cure.
+    pub fn refuse(&self, output: &Path) -> Result<()> {
+        let Some(identity) = identity(output).filter(|found| self.identities.contains(found))
+        else {
+            return Ok(());
+        };
+        let input = self.files.iter().find(|(_, input)| *input == identity);
+        let name = match input {
+            Some((input, _)) if input != output => format!(" ({})", input.display()),
+            _ => String::new(),
+        };
+        bail!(
+            "cannot write {}: it is also an input{name}, and would be destroyed; name another file",
+            output.display()
+        );
+    }
+
+    /// Refuses a folder in which one of them has a name that is going to be written, or deleted:
+    /// `is_at_risk` tells which names those are.
+    ///
+    /// # Errors
+    /// Where there is one; the message names it and the cure.
+    pub fn refuse_folder(&self, folder: &Path, is_at_risk: impl Fn(&OsStr) -> bool) -> Result<()> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        // A folder that is not there yet, or cannot be read, holds nothing that is known.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let at_risk = is_at_risk(&entry.file_name());
+            if at_risk && identity(&entry.path()).is_some_and(|id| self.identities.contains(&id)) {
+                bail!(
+                    "cannot write into {}: it holds {}, which is also an input and would be destroyed; \
+                     name another folder",
+                    folder.display(),
+                    entry.file_name().display()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What tells a file from all others; `None` where there is none at `path`. Links are followed.
+fn identity(path: &Path) -> Option<Identity> {
+    let about = fs::metadata(path).ok().filter(Metadata::is_file)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Some((about.dev(), about.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        drop(about);
+        fs::canonicalize(path).ok()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_recognised_by_any_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["input", "other"] {
+            fs::write(at(name), name).unwrap();
+        }
+        std::os::unix::fs::symlink(at("input"), at("link")).unwrap();
+        fs::hard_link(at("input"), at("hard")).unwrap();
+        let inputs = Inputs::new([at("input"), at("missing")]);
+        for same in ["input", "./input", "link", "hard"] {
+            let error = inputs.refuse(&at(same)).unwrap_err().to_string();
+            assert!(error.contains(same) && error.contains("also an input"), "{error}");
+        }
+        for well in ["other", "missing", "new"] {
+            inputs.refuse(&at(well)).unwrap();
+        }
+        // A device or a pipe loses nothing.
+        Inputs::new(["/dev/null".into()]).refuse(Path::new("/dev/null")).unwrap();
+    }
+
+    #[test]
+    fn folders_are_refused_for_the_names_at_risk_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("7.png"), "x").unwrap();
+        fs::create_dir(at("links")).unwrap();
+        fs::hard_link(at("7.png"), at("links/8.png")).unwrap();
+        let inputs = Inputs::new([at("7.png")]);
+        let is_at_risk = |name: &OsStr| name.to_string_lossy().ends_with(".png");
+        let error = inputs.refuse_folder(dir.path(), is_at_risk).unwrap_err().to_string();
+        assert!(error.contains("holds 7.png"), "{error}");
+        let error = inputs.refuse_folder(&at("links"), is_at_risk).unwrap_err().to_string();
+        assert!(error.contains("holds 8.png"), "{error}");
+        inputs.refuse_folder(dir.path(), |name| name == "8.png").unwrap();
+        inputs.refuse_folder(&at("missing"), is_at_risk).unwrap();
+    }
+}

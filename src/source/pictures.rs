@@ -1,0 +1,382 @@
+//! Pictures as a stream: which files a pattern such as `left/%06d.png` or `left/*.png` stands for,
+//! and when each of them is shown.
+//!
+//! Every number that exists is played, in order; gaps do not end the stream. A picture's time
+//! comes from its number, so that a picture that one eye lacks leaves its partner alone instead
+//! of shifting all that follow.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+
+/// Endings of the names of pictures.
+const KINDS: [&str; 8] = ["png", "jpg", "jpeg", "pgm", "ppm", "bmp", "tif", "tiff"];
+
+/// The files of a pattern, by number.
+#[derive(Clone, Debug)]
+pub(super) struct Pictures {
+    /// The pattern, as it was given.
+    pub(super) pattern: String,
+    /// Number and path of each picture that exists, in order.
+    pub(super) files: Vec<(u64, PathBuf)>,
+    /// Whether the numbers are those that the pattern asks for; else they are what was found in the
+    /// names, or only count.
+    asked: bool,
+}
+
+/// When the pictures of one or both eyes are shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Timing {
+    /// The smallest number of all: time zero.
+    first: u64,
+    /// What all distances between numbers are multiples of: one frame period.
+    step: u64,
+    /// Periods a second.
+    rate: f64,
+}
+
+/// A file name with one number in it. Names need not be UTF-8.
+struct Name<'a> {
+    before: &'a [u8],
+    after: &'a [u8],
+    /// Digits at least, zeros in front.
+    digits: usize,
+}
+
+impl<'a> Name<'a> {
+    /// Reads `before%0Nd`after, also `%d`; `None` where there is no number in the name.
+    fn parse(name: &'a OsStr) -> Option<Self> {
+        let name = name.as_encoded_bytes();
+        let signs = name.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+        signs.into_iter().find_map(|(at, _)| {
+            let rest = &name[at + 1..];
+            let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+            let (width, after) = rest.split_at(end);
+            let after = after.strip_prefix(b"d")?;
+            // "%5d" pads with spaces, which no picture's name does.
+            let digits = match width {
+                b"" => 1,
+                [b'0', ..] => std::str::from_utf8(width).ok()?.parse().ok().filter(|&n| n <= 20)?,
+                _ => return None,
+            };
+            Some(Self { before: &name[..at], after, digits })
+        })
+    }
+
+    /// The number in `file`, where printf would have written that name.
+    fn number(&self, file: &OsStr) -> Option<u64> {
+        let file = file.as_encoded_bytes();
+        let digits = file.strip_prefix(self.before)?.strip_suffix(self.after)?;
+        let plain = digits.iter().all(u8::is_ascii_digit);
+        let padded =
+            digits.len() == self.digits || (digits.len() > self.digits && digits[0] != b'0');
+        (plain && padded).then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
+    }
+}
+
+/// Whether `path` has a number in its file name, `%d` or `%0Nd`.
+pub(super) fn is_pattern(path: &Path) -> bool {
+    split(path).is_some_and(|(_, name)| Name::parse(name).is_some())
+}
+
+/// Whether `path` has `*`, `?` or `[` in it, which stand for any characters.
+pub(super) fn is_glob(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
+}
+
+fn split(path: &Path) -> Option<(&Path, &OsStr)> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Some((folder.unwrap_or(Path::new(".")), path.file_name()?))
+}
+
+/// The files that a pattern may stand for, be it printf's or a shell's: none where it is no pattern.
+pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
+    if is_pattern(pattern) {
+        let found = Pictures::numbered(pattern);
+        return found.map_or_else(|_| Vec::new(), |found| found.paths().collect());
+    }
+    let Some(text) = pattern.to_str().filter(|text| text.contains(['%', '*', '?', '['])) else {
+        return Vec::new();
+    };
+    // What other forms of numbers stand for is not looked at closely.
+    let mut general = String::new();
+    let mut parts = text.split('%');
+    general.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        general.push('*');
+        let format = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        general.push_str(format.strip_prefix(|c: char| c.is_ascii_alphabetic()).unwrap_or(format));
+    }
+    files_of_glob(&general).unwrap_or_default()
+}
+
+/// The files that a shell's pattern stands for, by name.
+///
+/// # Errors
+/// What is wrong with the pattern.
+pub fn files_of_glob(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> {
+    let found = glob::glob(pattern)?;
+    Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
+}
+
+/// The last number in a file's name, without leading zeros: what pairs pictures.
+pub fn number_in_name(path: &Path) -> Option<String> {
+    let stem = path.file_stem()?.to_string_lossy().into_owned();
+    let digits = stem.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
+    let digits = digits.trim_start_matches('0');
+    Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
+}
+
+/// Whether a file is a picture, by its name.
+pub fn is_picture(path: &Path) -> bool {
+    let kind = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    KINDS.contains(&kind.as_str())
+}
+
+impl Pictures {
+    /// Finds the files of `pattern`.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read, or holds no such file.
+    pub(super) fn find(pattern: &Path) -> anyhow::Result<Self> {
+        if is_pattern(pattern) { Self::numbered(pattern) } else { Self::globbed(pattern) }
+    }
+
+    fn numbered(pattern: &Path) -> anyhow::Result<Self> {
+        let shown = pattern.display();
+        let (folder, name) = split(pattern).context("no file name")?;
+        let name = Name::parse(name).context("no number in the file name")?;
+        ensure!(
+            !folder.to_string_lossy().contains('%') || folder.is_dir(),
+            "{shown}: the number must be in the file's name, not in the folder's"
+        );
+        let entries = std::fs::read_dir(folder)
+            .with_context(|| format!("{shown}: cannot read the folder {}", folder.display()))?;
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry.with_context(|| format!("{shown}: {}", folder.display()))?;
+            if let Some(number) = name.number(&entry.file_name()) {
+                files.push((number, entry.path()));
+            }
+        }
+        files.sort_unstable();
+        if files.is_empty() {
+            bail!("{shown}: no such picture in {}{}", folder.display(), there(folder));
+        }
+        Ok(Self { pattern: shown.to_string(), files, asked: true })
+    }
+
+    /// The files of a shell's pattern: by the last number in their names, or where that does not tell
+    /// them apart, in the order of their names.
+    fn globbed(pattern: &Path) -> anyhow::Result<Self> {
+        let shown = pattern.display().to_string();
+        let files = files_of_glob(&shown).with_context(|| shown.clone())?;
+        if files.is_empty() {
+            let there = split(pattern).map(|(folder, _)| there(folder)).unwrap_or_default();
+            bail!("{shown}: no file is called so{there}");
+        }
+        if let Some(other) = files.iter().find(|file| !is_picture(file)) {
+            bail!("{shown}: {} is no picture; name one video, or pictures only", other.display());
+        }
+        let number = |file: &PathBuf| number_in_name(file)?.parse().ok();
+        let numbers: Option<BTreeSet<u64>> = files.iter().map(number).collect();
+        let told_apart = numbers.is_some_and(|numbers| numbers.len() == files.len());
+        let mut found = Self { pattern: shown, files: Vec::new(), asked: false };
+        found.files = files.into_iter().map(|file| (number(&file).unwrap_or(0), file)).collect();
+        if told_apart {
+            found.files.sort_unstable();
+        } else {
+            found.count();
+        }
+        Ok(found)
+    }
+
+    /// Has two patterns count alike: by the numbers in the names where they say which pictures belong
+    /// together, else in the order of the names.
+    ///
+    /// # Errors
+    /// Where neither tells.
+    pub(super) fn agree(left: &mut Self, right: &mut Self) -> anyhow::Result<()> {
+        let common = {
+            let numbers: HashSet<u64> = left.numbers().collect();
+            right.numbers().any(|number| numbers.contains(&number))
+        };
+        if common || (left.asked && right.asked) {
+            return Ok(());
+        }
+        let (l, r) = (left.files.len(), right.files.len());
+        ensure!(
+            l == r,
+            "the {l} pictures of {} and the {r} of {} cannot be paired by the numbers in their names;              number them alike (left01.png, right01.png), or give as many of each",
+            left.pattern,
+            right.pattern
+        );
+        left.count();
+        right.count();
+        Ok(())
+    }
+
+    /// Numbers the pictures in the order of their names.
+    fn count(&mut self) {
+        self.files.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
+        (0..).zip(&mut self.files).for_each(|(count, (number, _))| *number = count);
+    }
+
+    /// The numbers, in order.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.files.iter().map(|&(number, _)| number)
+    }
+
+    fn paths(self) -> impl Iterator<Item = PathBuf> {
+        self.files.into_iter().map(|(_, path)| path)
+    }
+
+    /// First and last number, for people.
+    pub(super) fn range(&self) -> String {
+        match (self.files.first(), self.files.last()) {
+            (Some((first, _)), Some((last, _))) if first != last => format!("{first} to {last}"),
+            (Some((first, _)), _) => first.to_string(),
+            _ => "none".to_owned(),
+        }
+    }
+}
+
+/// What to say of the pictures in `folder`, to follow that others are not there.
+fn there(folder: &Path) -> String {
+    suggest(folder).map(|there| format!("; pictures that are there: {there}")).unwrap_or_default()
+}
+
+/// The pattern of the numbered pictures in `folder`, if there are any.
+pub(super) fn suggest(folder: &Path) -> Option<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| is_picture(Path::new(name)))
+        .collect();
+    names.sort_unstable();
+    names.iter().find_map(|name| {
+        let (stem, kind) = name.rsplit_once('.')?;
+        let digits = stem.len() - stem.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let before = &stem[..stem.len() - digits];
+        let number = if digits == 1 { "%d".to_owned() } else { format!("%0{digits}d") };
+        let pattern = folder.join(format!("{before}{number}.{kind}"));
+        (digits > 0).then(|| pattern.display().to_string())
+    })
+}
+
+/// Times for the pictures of all `streams` together, `rate` of them a second.
+pub(super) fn timing(streams: &[&Pictures], rate: f64) -> Timing {
+    let first = streams.iter().flat_map(|s| s.numbers()).min().unwrap_or(0);
+    let step = streams.iter().flat_map(|s| s.numbers()).fold(0, |step, n| gcd(step, n - first));
+    Timing { first, step: step.max(1), rate }
+}
+
+impl Timing {
+    /// When picture `number` is shown.
+    pub(super) fn time(&self, number: u64) -> Duration {
+        let steps = number.saturating_sub(self.first) / self.step;
+        // A century at most: numbers that are themselves dates would overflow GStreamer's clock.
+        let nanos = (steps as f64 * 1e9 / self.rate).round().min(3e18);
+        Duration::from_nanos(nanos as u64)
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pictures(numbers: &[u64]) -> Pictures {
+        Pictures {
+            pattern: "p".to_owned(),
+            files: numbers.iter().map(|&n| (n, PathBuf::from(n.to_string()))).collect(),
+            asked: true,
+        }
+    }
+
+    #[test]
+    fn patterns_are_told_from_names() {
+        for pattern in ["%06d.png", "left/%d.pgm", "a/b_%03d_rect.jpg", "100%/x%02d.png"] {
+            assert!(is_pattern(Path::new(pattern)), "{pattern}");
+        }
+        for name in ["left.mp4", "100%.mp4", "%s.png", "a%20b.mp4", "%06d/left.png", "%5d.png"] {
+            assert!(!is_pattern(Path::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_printf_writes_them() {
+        let name = Name::parse("l%03d.png".as_ref()).unwrap();
+        assert_eq!(name.number("l007.png".as_ref()), Some(7));
+        assert_eq!(name.number("l1234.png".as_ref()), Some(1234));
+        for other in ["l07.png", "l0123.png", "l.png", "l-07.png", "r007.png", "l007.jpg"] {
+            assert_eq!(name.number(other.as_ref()), None, "{other}");
+        }
+        assert_eq!(Name::parse("%d.png".as_ref()).unwrap().number("12.png".as_ref()), Some(12));
+        assert_eq!(Name::parse("%d.png".as_ref()).unwrap().number("012.png".as_ref()), None);
+    }
+
+    #[test]
+    fn files_are_found_in_order_from_any_first_number() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["010.png", "9.png", "1000.png", "999.png", "012.png", "x.png"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let pattern = folder.path().join("%03d.png").display().to_string();
+        let found = Pictures::find(pattern.as_ref()).unwrap();
+        assert_eq!(found.numbers().collect::<Vec<_>>(), [10, 12, 999, 1000]);
+        assert_eq!(found.range(), "10 to 1000");
+        assert_eq!(suggest(folder.path()).unwrap(), pattern);
+        let other = folder.path().join("%05d.png").display().to_string();
+        let error = Pictures::find(other.as_ref()).unwrap_err().to_string();
+        assert!(error.contains("%05d.png") && error.contains("%03d.png"), "{error}");
+        let error = Pictures::find("nowhere/%05d.png".as_ref()).unwrap_err().to_string();
+        assert!(error.contains("nowhere"), "{error}");
+    }
+
+    #[test]
+    fn a_shells_pattern_finds_pictures_by_number_or_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["l10.png", "l9.png", "r010.jpg", "r009.jpg", "a_l.png", "b_l.png", "v.mp4"] {
+            std::fs::write(at(name), "x").unwrap();
+        }
+        let find = |name: &str| Pictures::find(&at(name));
+        let numbers = |found: &Pictures| found.numbers().collect::<Vec<_>>();
+        let (mut left, mut right) = (find("l*.png").unwrap(), find("r*.jpg").unwrap());
+        Pictures::agree(&mut left, &mut right).unwrap();
+        assert_eq!((numbers(&left), numbers(&right)), (vec![9, 10], vec![9, 10]));
+        assert!(left.files[0].1.ends_with("l9.png"));
+
+        let mut named = find("?_l.png").unwrap();
+        assert_eq!(numbers(&named), [0, 1]);
+        Pictures::agree(&mut named, &mut right).unwrap();
+        assert_eq!(numbers(&right), [0, 1]);
+        let error = Pictures::agree(&mut named, &mut find("l9*.png").unwrap()).unwrap_err();
+        assert!(error.to_string().contains("number them alike"), "{error}");
+
+        let error = find("x*.png").unwrap_err().to_string();
+        assert!(error.contains("x*.png") && error.contains("pictures that are there"), "{error}");
+        let error = find("*").unwrap_err().to_string();
+        assert!(error.contains("v.mp4 is no picture"), "{error}");
+    }
+
+    #[test]
+    fn time_follows_the_number() {
+        let period = Duration::from_millis(50);
+        // Every sixteenth frame, one missing in the middle: one period per sixteen numbers.
+        let (left, right) = (pictures(&[32, 48, 64, 80]), pictures(&[16, 32, 80]));
+        let timing = timing(&[&left, &right], 20.0);
+        assert_eq!(timing, Timing { first: 16, step: 16, rate: 20.0 });
+        assert_eq!(timing.time(16), Duration::ZERO);
+        assert_eq!(timing.time(80), 4 * period);
+        assert_eq!(super::timing(&[&pictures(&[5])], 20.0).time(5), Duration::ZERO);
+        assert!(super::timing(&[&pictures(&[0, 1, u64::MAX])], 20.0).time(u64::MAX) > period);
+    }
+}

@@ -1,0 +1,343 @@
+//! What a user names as a source of stereo pairs: one grammar for every command, read once.
+//!
+//! A text is a file or a `file:` URI, numbered pictures (`left/%06d.png`), pictures by a pattern of
+//! their names (`left/*.png`), a camera (`/dev/video0`, or a link to it), a URI, or a fragment of a
+//! GStreamer pipeline: whatever has a `!`. What exists under the very name is that, whatever its
+//! name looks like.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use gstreamer::glib;
+
+use super::{pictures, v4l2};
+use crate::redact::{redact, remember};
+
+/// Where stereo pairs come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceSpec {
+    /// The synthetic scene.
+    Demo,
+    /// A stream for each eye.
+    Two {
+        /// The left eye's.
+        left: StreamSpec,
+        /// The right eye's.
+        right: StreamSpec,
+    },
+    /// One stream whose left half is the left eye.
+    SideBySide(StreamSpec),
+    /// One stream whose upper half is the left eye.
+    TopBottom(StreamSpec),
+}
+
+/// What one stream is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamSpec {
+    /// A file, which need not be there.
+    File(PathBuf),
+    /// Pictures: a name with a number in it (`%06d`), or with `*`, `?` or `[...]`.
+    Pictures(PathBuf),
+    /// A camera's device, which need not be there.
+    Camera(String),
+    /// A URI that names no file.
+    Uri(String),
+    /// A fragment of a GStreamer pipeline that ends where video comes out, raw or encoded.
+    Fragment(String),
+}
+
+impl SourceSpec {
+    /// A stream for each eye.
+    pub fn two(left: impl AsRef<OsStr>, right: impl AsRef<OsStr>) -> Self {
+        Self::Two { left: StreamSpec::parse(left), right: StreamSpec::parse(right) }
+    }
+
+    /// One stream with the left eye in its left half.
+    pub fn side_by_side(both: impl AsRef<OsStr>) -> Self {
+        Self::SideBySide(StreamSpec::parse(both))
+    }
+
+    /// One stream with the left eye in its upper half.
+    pub fn top_bottom(both: impl AsRef<OsStr>) -> Self {
+        Self::TopBottom(StreamSpec::parse(both))
+    }
+
+    /// The one that is given: `left` and `right`, or one of the others; `None` where none is.
+    pub fn choose<T: AsRef<OsStr>>(
+        [left, right]: [Option<T>; 2],
+        side_by_side: Option<T>,
+        top_bottom: Option<T>,
+    ) -> Option<Self> {
+        let two = left.zip(right).map(|(left, right)| Self::two(left, right));
+        two.or_else(|| side_by_side.map(Self::side_by_side))
+            .or_else(|| top_bottom.map(Self::top_bottom))
+    }
+
+    /// Its streams: two, one, or none of the synthetic scene.
+    pub fn streams(&self) -> impl Iterator<Item = &StreamSpec> {
+        let streams = match self {
+            Self::Demo => [None, None],
+            Self::Two { left, right } => [Some(left), Some(right)],
+            Self::SideBySide(both) | Self::TopBottom(both) => [Some(both), None],
+        };
+        streams.into_iter().flatten()
+    }
+
+    /// Every local file that it may read, of those that are there.
+    pub fn local_files(&self) -> Vec<PathBuf> {
+        self.streams().flat_map(StreamSpec::local_files).collect()
+    }
+
+    /// Whether it may be live; that is known only once it is open.
+    pub fn may_be_live(&self) -> bool {
+        self.streams().any(StreamSpec::may_be_live)
+    }
+
+    /// Whether one stream holds both eyes.
+    pub fn is_one_stream(&self) -> bool {
+        matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
+    }
+
+    /// Whether it is pictures that were taken one by one.
+    pub fn are_pictures(&self) -> bool {
+        self.streams().next().is_some_and(|first| matches!(first, StreamSpec::Pictures(_)))
+    }
+}
+
+impl StreamSpec {
+    /// What `text` stands for. Its secrets are remembered, so that they are never shown.
+    pub fn parse(text: impl AsRef<OsStr>) -> Self {
+        let text = text.as_ref();
+        // Space around a name is a slip, unless something is called so.
+        let trimmed = text.to_str().map(str::trim).filter(|_| !Path::new(text).exists());
+        let path = trimmed.map_or(Path::new(text), Path::new);
+        if v4l2::is_camera(path)
+            && let Some(name) = path.to_str()
+        {
+            return Self::Camera(name.to_owned());
+        }
+        if path.exists() {
+            return Self::File(path.to_owned());
+        }
+        // URIs and pipelines are text; names of files need not be UTF-8.
+        if let Some(text) = trimmed {
+            if text.contains('!') {
+                remember(text);
+                // A dangling "!" stands for the link to whatever reads the pictures.
+                return Self::Fragment(text.trim_end_matches([' ', '!']).to_owned());
+            }
+            if let Some(path) = file_of_uri(text) {
+                return Self::File(path);
+            }
+            if text.contains("://") {
+                remember(text);
+                return Self::Uri(text.to_owned());
+            }
+        }
+        if pictures::is_pattern(path) || pictures::is_glob(path) {
+            return Self::Pictures(path.to_owned());
+        }
+        Self::File(path.to_owned())
+    }
+
+    /// What it is, for people, in one line; without its secrets.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) | Self::Pictures(path) => path.display().to_string(),
+            Self::Camera(name) => name.clone(),
+            Self::Uri(uri) => redact(uri),
+            Self::Fragment(fragment) => {
+                let line = fragment.split_whitespace().collect::<Vec<_>>().join(" ");
+                format!("\"{}\"", redact(&line))
+            }
+        }
+    }
+
+    /// The last part of its name.
+    pub fn short_name(&self) -> String {
+        match self {
+            Self::File(path) => {
+                path.file_name().map_or_else(|| self.name(), |n| n.to_string_lossy().into_owned())
+            }
+            _ => self.name(),
+        }
+    }
+
+    /// Every local file that it may read, of those that are there.
+    pub fn local_files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::File(path) => vec![path.clone()],
+            Self::Pictures(pattern) => pictures::files_of(pattern),
+            Self::Camera(name) => vec![name.into()],
+            Self::Uri(uri) => files_of_uri(uri),
+            Self::Fragment(fragment) => files_of_fragment(fragment),
+        }
+    }
+
+    /// Whether it may be live; that is known only once it is open.
+    pub fn may_be_live(&self) -> bool {
+        matches!(self, Self::Camera(_) | Self::Uri(_) | Self::Fragment(_))
+    }
+}
+
+/// The local files that a fragment of a GStreamer pipeline names, of those that are there: the value
+/// of any property, for elements call theirs as they like (`location`, `uri`, `file`, `filename`).
+pub fn files_of_fragment(fragment: &str) -> Vec<PathBuf> {
+    let values = property_values(fragment);
+    values.iter().flat_map(|value| files_of_value(value)).collect()
+}
+
+fn files_of_value(value: &str) -> Vec<PathBuf> {
+    if let Some(path) = file_of_uri(value) {
+        return vec![path];
+    }
+    if value.contains("://") {
+        return files_of_uri(value);
+    }
+    let path = Path::new(value);
+    if path.is_file() { vec![path.to_owned()] } else { pictures::files_of(path) }
+}
+
+/// The local files of a URI without a host: `splitfile:///tmp/part*`.
+fn files_of_uri(uri: &str) -> Vec<PathBuf> {
+    let Some((_, path)) = uri.split_once("://").filter(|(_, path)| path.starts_with('/')) else {
+        return Vec::new();
+    };
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    file_of_uri(&format!("file://{path}")).map_or_else(Vec::new, |path| {
+        if path.is_file() { vec![path] } else { pictures::files_of(&path) }
+    })
+}
+
+/// The file of a `file:` URI in any spelling.
+fn file_of_uri(text: &str) -> Option<PathBuf> {
+    let scheme = text.get(..6).filter(|start| start.eq_ignore_ascii_case("file:/"))?;
+    let uri = format!("file:/{}", &text[scheme.len()..]);
+    glib::filename_from_uri(&uri).ok().map(|(path, _)| path)
+}
+
+/// The values of the properties of a fragment, as GStreamer's parser reads them: an identifier, `=`
+/// and a string, which may be quoted; outside quotation marks a backslash makes the next character
+/// ordinary.
+fn property_values(fragment: &str) -> Vec<String> {
+    let in_name = |c: char| c.is_alphanumeric() || "-_%:".contains(c);
+    let mut values = Vec::new();
+    for (at, _) in fragment.match_indices('=') {
+        if !fragment[..at].trim_end().ends_with(in_name) {
+            continue;
+        }
+        values.push(string_at(fragment[at + 1..].trim_start()));
+    }
+    values
+}
+
+/// The string at the beginning of a text.
+fn string_at(text: &str) -> String {
+    let quoted = text.chars().next().filter(|first| matches!(first, '"' | '\''));
+    let whole = quoted.and_then(|mark| {
+        let inner = &text[1..];
+        let closes = |at: &usize| !inner[..*at].ends_with('\\');
+        inner.match_indices(mark).map(|(at, _)| at).find(closes).map(|end| &inner[..end])
+    });
+    let mut escaped = false;
+    let raw = whole.unwrap_or_else(|| {
+        let end = text.find(|c: char| {
+            let ends = !escaped && c.is_whitespace();
+            escaped = !escaped && c == '\\';
+            ends
+        });
+        &text[..end.unwrap_or(text.len())]
+    });
+    let (mut value, mut escaped) = (String::new(), false);
+    for c in raw.chars() {
+        escaped = !escaped && c == '\\';
+        if !escaped {
+            value.push(c);
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_recognised() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let text = |name: &str| at(name).display().to_string();
+        for name in ["a.mp4", "a b.mp4", "what!.mp4", "%d.png", "[1].png", "007.png"] {
+            std::fs::write(at(name), "x").unwrap();
+        }
+        let file = |name: &str| StreamSpec::File(at(name));
+        // A file of that very name wins over whatever else it looks like.
+        for name in ["a.mp4", "a b.mp4", "what!.mp4", "%d.png", "[1].png", "missing.mp4"] {
+            assert_eq!(StreamSpec::parse(text(name)), file(name));
+        }
+        assert_eq!(StreamSpec::parse(format!(" {} ", text("a.mp4"))), file("a.mp4"));
+        for start in ["file://", "FILE://", "file:", "file://localhost"] {
+            let uri = format!("{start}{}", text("a%20b.mp4"));
+            assert_eq!(StreamSpec::parse(&uri), file("a b.mp4"), "{uri}");
+        }
+        for name in ["%03d.png", "*.png", "00?.png"] {
+            assert_eq!(StreamSpec::parse(at(name)), StreamSpec::Pictures(at(name)));
+        }
+        assert!(matches!(StreamSpec::parse("rtsp://camera/1"), StreamSpec::Uri(_)));
+        assert!(matches!(StreamSpec::parse("/dev/video77"), StreamSpec::Camera(_)));
+        let fragment = StreamSpec::parse("videotestsrc  !\n video/x-raw,width=64 ! ");
+        assert_eq!(fragment.name(), "\"videotestsrc ! video/x-raw,width=64\"");
+        assert!(fragment.may_be_live() && !file("a.mp4").may_be_live());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_need_not_be_utf_8() {
+        use std::os::unix::ffi::OsStrExt;
+        let name = OsStr::from_bytes(b"/tmp/l\xff.mp4");
+        assert_eq!(StreamSpec::parse(name), StreamSpec::File(name.into()));
+        let pattern = OsStr::from_bytes(b"/tmp/l\xff%03d.png");
+        assert_eq!(StreamSpec::parse(pattern), StreamSpec::Pictures(pattern.into()));
+    }
+
+    #[test]
+    fn secrets_stay_out_of_names() {
+        let name = |text: &str| StreamSpec::parse(text).name();
+        assert_eq!(name("rtsp://me:secret@cam:554/a"), "rtsp://***@cam:554/a");
+        let fragment = "rtspsrc location=rtsp://h user-pw=hush-hush ! decodebin";
+        assert!(!name(fragment).contains("hush-hush"));
+    }
+
+    #[test]
+    fn every_file_that_is_read_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["l1.png", "l2.png", "r 1.mkv", "a\"b.mkv"] {
+            std::fs::write(at(name), "x").unwrap();
+        }
+        let files = |text: String| {
+            let files = StreamSpec::parse(text).local_files();
+            let names = files.iter().map(|file| file.file_name().unwrap().to_str().unwrap());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        for (text, expected) in [
+            (at("l%d.png"), "l1.png, l2.png"),
+            (at("l*.png"), "l1.png, l2.png"),
+            (format!("file://{}", at("r%201.mkv")), "r 1.mkv"),
+            (format!("filesrc location={} ! pngdec", at("l1.png")), "l1.png"),
+            (format!("filesrc location = \"{}\" ! decodebin", at("r 1.mkv")), "r 1.mkv"),
+            (format!("filesrc location='{}' ! decodebin", at("r 1.mkv")), "r 1.mkv"),
+            (format!("filesrc location={} ! decodebin", at("r\\ 1.mkv")), "r 1.mkv"),
+            (format!("filesrc location={} ! decodebin", at("a\\\"b.mkv")), "a\"b.mkv"),
+            (format!("uridecodebin uri=file://{} ! queue", at("r%201.mkv")), "r 1.mkv"),
+            (format!("multifilesrc location={} ! pngdec", at("l%d.png")), "l1.png, l2.png"),
+            (format!("multifilesrc location={} ! pngdec", at("l%1u.png")), "l1.png, l2.png"),
+            (format!("splitfilesrc location={} ! x", at("l*.png")), "l1.png, l2.png"),
+            (format!("splitfile://{}", at("l*.png")), "l1.png, l2.png"),
+            ("videotestsrc ! video/x-raw,width=64".into(), ""),
+            ("http://host/l1.png".into(), ""),
+        ] {
+            assert_eq!(files(text.clone()), expected, "{text}");
+        }
+    }
+}
