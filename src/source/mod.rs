@@ -2,6 +2,7 @@
 
 pub mod demo;
 pub mod gst;
+pub mod jpeg;
 pub mod live;
 pub mod still;
 pub mod v4l2;
