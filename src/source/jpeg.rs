@@ -196,7 +196,8 @@ impl Frame {
 
     /// Units of a scan: of one component alone its blocks, else groups of blocks of all components.
     fn units(&self, alone: Option<u8>) -> usize {
-        let most = |side: fn(&Component) -> usize| self.components.iter().map(side).max().unwrap_or(1);
+        let most =
+            |side: fn(&Component) -> usize| self.components.iter().map(side).max().unwrap_or(1);
         let most = (most(|c| c.sampling.0), most(|c| c.sampling.1));
         let own = alone.and_then(|id| self.components.iter().find(|c| c.id == id));
         let (across, down) = match own {
