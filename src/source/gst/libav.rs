@@ -104,7 +104,7 @@ impl Ear {
 #[cfg(target_os = "linux")]
 fn mark(number: u64) {
     // SAFETY: prctl with PR_SET_TIMERSLACK takes one number and touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, USUAL + number) };
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, (USUAL + number) as libc::c_ulong) };
 }
 
 /// The number with which the calling thread is marked.
