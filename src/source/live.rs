@@ -25,6 +25,7 @@ pub struct EyeState {
     reconnects: AtomicU64,
     away_us: AtomicU64,
     broken: AtomicU64,
+    concealed: AtomicU64,
     missed: AtomicU64,
 }
 
@@ -41,6 +42,8 @@ pub struct EyeSummary {
     pub away_s: f64,
     /// Frames that arrived damaged and were dropped.
     pub broken: u64,
+    /// Frames that arrived although their decoder could not read all of them, and concealed the rest.
+    pub concealed: u64,
     /// Frames that the camera numbered but its driver never delivered whole.
     pub missed: u64,
 }
@@ -107,6 +110,11 @@ impl EyeState {
         self.broken.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a damaged frame whose damage the decoder conceals.
+    pub fn note_concealed(&self) {
+        self.concealed.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts frames that never arrived.
     pub fn note_missed(&self, frames: u64) {
         self.missed.fetch_add(frames, Ordering::Relaxed);
@@ -121,6 +129,7 @@ impl EyeState {
             reconnects: count(&self.reconnects),
             away_s: (count(&self.away_us) as f64 / 1e3).round() / 1e3,
             broken: count(&self.broken),
+            concealed: count(&self.concealed),
             missed: count(&self.missed),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod demo;
 pub mod gst;
+pub mod jpeg;
 pub mod live;
 pub mod pictures;
 pub mod spec;
@@ -10,6 +11,8 @@ pub mod v4l2;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use crate::control::Switch;
 use crate::frame::StereoPair;
@@ -55,6 +58,41 @@ pub struct SourceCounts {
     pub unpaired_left: u64,
     /// Right frames without a left one.
     pub unpaired_right: u64,
+    /// Damage of the left eye, or of the stream that holds both.
+    pub damaged_left: Damage,
+    /// Damage of the right eye.
+    pub damaged_right: Damage,
+}
+
+/// How many frames of an eye are known to be damaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// Frames that arrived although the decoder could not read all of them, and concealed the rest.
+    pub concealed: u64,
+    /// Frames that were left out because they could not be read.
+    pub left_out: u64,
+}
+
+impl Damage {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let frames = |count| if count == 1 { "frame" } else { "frames" };
+        match *self {
+            Damage { concealed: 0, left_out } => {
+                write!(f, "{left_out} damaged {} left out", frames(left_out))
+            }
+            Damage { concealed, left_out } => {
+                write!(f, "{concealed} damaged {}, concealed by the decoder", frames(concealed))?;
+                if left_out > 0 { write!(f, ", and {left_out} left out") } else { Ok(()) }
+            }
+        }
+    }
 }
 
 /// A source that has been opened and knows its size.

@@ -1,12 +1,15 @@
 //! Single pictures from files.
+//!
+//! Nobody gets a damaged one: what decoders would fill up or leave as it is counts as an error.
 
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use image::{DynamicImage, ImageFormat, ImageReader};
 
+use super::jpeg;
 use crate::frame::{Image, intensity};
 
 /// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
@@ -45,18 +48,56 @@ fn decode(path: &Path) -> Result<DynamicImage> {
     if content.is_empty() {
         bail!("cannot read {shown}: the file is empty");
     }
-    let reader = ImageReader::new(Cursor::new(content)).with_guessed_format()?;
-    match reader.format() {
-        Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm) => {}
+    let format = match image::guess_format(&content) {
+        Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) => format,
         _ => bail!("cannot read {shown}: it is no PNG, JPEG, PGM or PPM picture"),
-    }
-    let picture =
-        reader.decode().with_context(|| format!("cannot read {shown}: the picture is damaged"))?;
+    };
+    let picture = decode_whole(&content, format)
+        .with_context(|| format!("cannot read {shown}: the picture is damaged"))?;
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     if width == 0 || height == 0 {
         bail!("cannot read {shown}: the picture has no pixels ({width}x{height})");
     }
     Ok(picture)
+}
+
+/// Looks whether the picture in `content` is whole, where it is of a kind that is known: PNG, JPEG, PGM
+/// or PPM, by its content or else by its name.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check(content: &[u8], path: &Path) -> Result<()> {
+    match image::guess_format(content).or_else(|_| ImageFormat::from_path(path)) {
+        Ok(ImageFormat::Jpeg) => jpeg::check(content).map_err(Into::into),
+        Ok(format @ (ImageFormat::Png | ImageFormat::Pnm)) => {
+            decode_whole(content, format).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn decode_whole(content: &[u8], format: ImageFormat) -> Result<DynamicImage> {
+    if format == ImageFormat::Jpeg {
+        jpeg::check(content)?;
+    }
+    let picture = ImageReader::with_format(Cursor::new(content), format).decode()?;
+    // The decoder stops when it has all pixels.
+    ensure!(format != ImageFormat::Png || png_ends(content), "it was cut off before its end");
+    Ok(picture)
+}
+
+/// Whether a PNG picture has its last chunk (ISO/IEC 15948, 11.2.5).
+fn png_ends(content: &[u8]) -> bool {
+    let mut rest = content.get(8..).unwrap_or_default();
+    while let Some((&[a, b, c, d, kind @ ..], _)) = rest.split_first_chunk::<8>() {
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        let Some(next) = rest.get(length.saturating_add(12)..) else { return false };
+        if &kind == b"IEND" {
+            return true;
+        }
+        rest = next;
+    }
+    false
 }
 
 /// Intensity of every pixel, row by row.
@@ -195,5 +236,22 @@ mod tests {
         fails("zero.pgm", Some(b"P5\n0 4\n255\n"), "zero.pgm");
         fails("huge.pgm", Some(b"P5\n100000 4000000000\n255\n12"), "damaged");
         fails("cut.png", Some(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"), "damaged");
+    }
+
+    #[test]
+    fn a_picture_that_was_cut_is_damaged_wherever_it_was_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let picture = ImageBuffer::from_fn(24, 16, |x, y| Luma([(x * y + 3 * x) as u8]));
+        for kind in ["png", "jpg", "pgm"] {
+            let path = dir.path().join(format!("a.{kind}"));
+            picture.save(&path).unwrap();
+            let whole = fs::read(&path).unwrap();
+            assert!(check(&whole, &path).is_ok(), "{kind}");
+            for length in 1..whole.len() {
+                fs::write(&path, &whole[..length]).unwrap();
+                assert!(read_still(&path).is_err(), "{kind}: {length} of {}", whole.len());
+                assert!(check(&whole[..length], &path).is_err(), "{kind}: {length}");
+            }
+        }
     }
 }

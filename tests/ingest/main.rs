@@ -79,5 +79,5 @@ fn same(numbers: impl IntoIterator<Item = u8>) -> Vec<(u8, u8)> {
 
 fn counts(left: u64, right: u64, pairs: u64) -> SourceCounts {
     let (unpaired_left, unpaired_right) = (left - pairs, right - pairs);
-    SourceCounts { left, right, pairs, unpaired_left, unpaired_right }
+    SourceCounts { left, right, pairs, unpaired_left, unpaired_right, ..SourceCounts::default() }
 }

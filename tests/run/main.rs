@@ -2,6 +2,7 @@
 //! go wrong.
 
 mod bad_input;
+mod damaged;
 mod end_to_end;
 mod endings;
 mod inputs;

@@ -9,8 +9,8 @@ use crate::alignment;
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::redact::redact;
 use crate::sink::{accuracy, alignment as alignment_sink, vitals};
-use crate::source::SourceInfo;
 use crate::source::live::{EyeSummary, LiveSummary};
+use crate::source::{Damage, SourceInfo};
 use crate::telemetry::progress::{Progress, TimesMs};
 
 /// Sinks that write nothing: no outputs to those who run the program.
@@ -18,11 +18,11 @@ pub const INTERNAL_SINKS: [&str; 3] = [accuracy::NAME, alignment_sink::NAME, vit
 
 /// A count for each eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct BothEyes {
-    /// Of the left eye.
-    pub left: u64,
+pub struct BothEyes<T = u64> {
+    /// Of the left eye, or of the stream that holds both.
+    pub left: T,
     /// Of the right eye.
-    pub right: u64,
+    pub right: T,
 }
 
 /// What a run did. `A` is the account of the accuracy against a known truth.
@@ -40,6 +40,9 @@ pub struct Statistics<A> {
     pub pairs: u64,
     /// Frames without a partner.
     pub unpaired: BothEyes,
+    /// Frames that are known to be damaged (recorded sources; of live ones see `live`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<BothEyes<Damage>>,
     /// Pairs dropped because the engine was busy (live sources only).
     pub dropped: u64,
     /// Pairs matched.
@@ -97,6 +100,9 @@ impl<A> Statistics<A> {
             frames: BothEyes { left: counts.left, right: counts.right },
             pairs: counts.pairs,
             unpaired: BothEyes { left: counts.unpaired_left, right: counts.unpaired_right },
+            damaged: (!source.live)
+                .then_some(BothEyes { left: counts.damaged_left, right: counts.damaged_right })
+                .filter(|eyes| !(eyes.left.is_none() && eyes.right.is_none())),
             dropped: outcome.dropped,
             matched: outcome.matched,
             recorded: recordings.map(|sink| sink.frames).sum(),
@@ -154,6 +160,13 @@ impl<A: fmt::Display> fmt::Display for Statistics<A> {
             let BothEyes { left, right } = self.unpaired;
             writeln!(f, "  without a partner: {left} left, {right} right frames")?;
         }
+        if let Some(BothEyes { left, right }) = self.damaged {
+            for (eye, damage) in [("left", left), ("right", right)] {
+                if !damage.is_none() {
+                    writeln!(f, "  {eye}: {damage}")?;
+                }
+            }
+        }
         if self.dropped > 0 {
             writeln!(f, "  dropped, engine busy: {}", self.dropped)?;
         }
@@ -192,13 +205,17 @@ impl<A: fmt::Display> fmt::Display for Statistics<A> {
 /// What was out of the ordinary with the cameras, and how far apart the eyes were.
 fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (name, eye) in [("left", live.left), ("right", live.right)] {
-        let EyeSummary { losses, reconnects, away_s, broken, missed, .. } = eye;
+        let EyeSummary { losses, reconnects, away_s, broken, concealed, missed, .. } = eye;
         if losses > 0 {
             write!(f, "\n  {name} camera lost {losses} times, back {reconnects} times, ")?;
             write!(f, "away for {away_s:.1} s")?;
         }
         if broken + missed > 0 {
             write!(f, "\n  {name} camera: {broken} broken frames, {missed} never arrived")?;
+        }
+        if concealed > 0 {
+            let damage = Damage { concealed, left_out: 0 };
+            write!(f, "\n  {name} camera: {damage}")?;
         }
     }
     if let Some(difference) = live.synchronisation.and_then(|known| known.difference_ms) {

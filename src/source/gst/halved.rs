@@ -123,7 +123,8 @@ impl Source for HalvedStream {
 
     fn counts(&self) -> SourceCounts {
         let pairs = self.pairs;
-        SourceCounts { left: pairs, right: pairs, pairs, ..SourceCounts::default() }
+        let damaged_left = self.stream.damage();
+        SourceCounts { left: pairs, right: pairs, pairs, damaged_left, ..SourceCounts::default() }
     }
 
     fn live_state(&self) -> Option<Arc<LiveState>> {

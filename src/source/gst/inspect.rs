@@ -1,5 +1,5 @@
-//! What is looked at inside a live pipeline: damaged JPEG pictures, which decoders would fill up
-//! with grey instead of dropping them, and gaps in a camera's own count.
+//! What is looked at inside a pipeline: damaged JPEG pictures, which decoders would fill up with grey
+//! instead of dropping them, and gaps in a camera's own count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::tap::Shared;
+use crate::source::jpeg::{self, Flaw};
 use crate::source::live::EyeState;
 
 /// How far from its end, zeros not counted, a JPEG picture's last marker may be: some cameras
@@ -17,19 +19,50 @@ const TAIL: usize = 64;
 pub(super) fn watch(pipeline: &gst::Pipeline, state: &Arc<EyeState>) {
     let state = state.clone();
     pipeline.connect_deep_element_added(move |_, _, element| {
-        let Some(factory) = element.factory() else { return };
-        let decodes_jpeg = factory.metadata("klass").is_some_and(|class| class.contains("Decoder"))
-            && factory.can_sink_any_caps(&gst::Caps::new_empty_simple("image/jpeg"))
-            && !element.is::<gst::Bin>();
-        if decodes_jpeg && let Some(pad) = element.static_pad("sink") {
+        if let Some(pad) = jpeg_input(element) {
             drop_cut_pictures(&pad, state.clone());
         }
-        if factory.name() == "v4l2src"
+        if element.factory().is_some_and(|factory| factory.name() == "v4l2src")
             && let Some(pad) = element.static_pad("src")
         {
             count_gaps(&pad, state.clone());
         }
     });
+}
+
+/// Has damaged JPEG pictures left out of a recorded video, which waits, so that each can be looked at.
+pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
+    let shared = Arc::downgrade(shared);
+    pipeline.connect_deep_element_added(move |_, _, element| {
+        let Some(pad) = jpeg_input(element) else { return };
+        let (shared, has_whole) = (shared.clone(), AtomicBool::new(false));
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            let picture = info.buffer().and_then(|buffer| buffer.map_readable().ok());
+            match picture.map_or(Ok(()), |bytes| jpeg::check(&bytes)) {
+                // All of it is there; some cameras never send an end.
+                Ok(()) | Err(Flaw::NoEnd) => has_whole.store(true, Ordering::Relaxed),
+                // Where no picture was ever well, this is no damage but a manner.
+                Err(flaw) => {
+                    if has_whole.load(Ordering::Relaxed)
+                        && let Some(shared) = shared.upgrade()
+                    {
+                        shared.note_dropped(&flaw.to_string());
+                        return gst::PadProbeReturn::Handled;
+                    }
+                }
+            }
+            gst::PadProbeReturn::Ok
+        });
+    });
+}
+
+/// The pad by which JPEG pictures reach `element`, if it decodes them.
+fn jpeg_input(element: &gst::Element) -> Option<gst::Pad> {
+    let factory = element.factory()?;
+    let decodes_jpeg = factory.metadata("klass").is_some_and(|class| class.contains("Decoder"))
+        && factory.can_sink_any_caps(&gst::Caps::new_empty_simple("image/jpeg"))
+        && !element.is::<gst::Bin>();
+    element.static_pad("sink").filter(|_| decodes_jpeg)
 }
 
 /// Drops JPEG pictures without an end, from a camera that was seen to send ends. Entropy-coded data

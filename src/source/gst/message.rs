@@ -1,6 +1,7 @@
 //! What GStreamer says, in words for people.
 
 use gstreamer as gst;
+use gstreamer::prelude::*;
 
 /// The message and the useful part of its debug text.
 pub(super) fn error_text(message: &gst::message::Error) -> String {
@@ -11,6 +12,13 @@ pub(super) fn error_text(message: &gst::message::Error) -> String {
 /// the cause.
 pub(super) fn is_consequence(message: &gst::message::Error) -> bool {
     message.debug().is_some_and(|debug| debug.contains("streaming stopped, reason"))
+}
+
+/// Whether an element sent it that decodes pictures.
+pub(super) fn is_of_decoder(message: &gst::Message) -> bool {
+    let element = message.src().and_then(|source| source.downcast_ref::<gst::Element>());
+    let class = element.and_then(|element| element.factory()?.metadata("klass").map(str::to_owned));
+    class.is_some_and(|class| class.contains("Decoder"))
 }
 
 /// GStreamer's debug text starts with a line of source file and element path, which helps nobody

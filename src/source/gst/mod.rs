@@ -8,6 +8,8 @@ mod camera_pools;
 mod halved;
 mod input;
 mod inspect;
+mod length;
+mod libav;
 mod message;
 mod plane;
 mod reach;
@@ -157,8 +159,27 @@ fn verdict(streams: &[Lasting]) -> anyhow::Result<()> {
         bail!(failures.join("; "));
     }
     for stream in streams {
-        let Some(CutShort { count, expected, certain }) = stream.cut_short() else { continue };
+        let damage = stream.damage();
+        if !damage.is_none() {
+            tracing::warn!("{}: {damage}", stream.name());
+        }
+    }
+    for stream in streams {
+        let Some(CutShort { count, expected, certain, bytes }) = stream.cut_short() else {
+            continue;
+        };
         let name = stream.name();
+        if let Some((length, said)) = bytes {
+            let read = match expected {
+                Some(expected) => format!("only {count} of about {expected}"),
+                None => count.to_string(),
+            };
+            bail!(
+                "{name}: {read} pictures could be read; the file is truncated: {length} of {said} \
+                 bytes are there"
+            );
+        }
+        let expected = expected.unwrap_or(count);
         if certain {
             bail!(
                 "{name}: only {count} of about {expected} pictures could be read; the file is truncated or \

@@ -18,8 +18,8 @@ use super::stream::{CutShort, Received, Stream};
 use super::{GstOptions, Reconnect};
 use crate::backoff::Backoff;
 use crate::control::Switch;
-use crate::source::Unavailable;
 use crate::source::live::EyeState;
+use crate::source::{Damage, Unavailable};
 
 /// How long an attempt waits for a picture, at least.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -310,6 +310,11 @@ impl Lasting {
     /// Whether a file ended well but gave far fewer pictures than its length says.
     pub(super) fn cut_short(&self) -> Option<CutShort> {
         self.stream()?.cut_short()
+    }
+
+    /// What is known of damaged pictures; nothing while it is lost.
+    pub(super) fn damage(&self) -> Damage {
+        self.stream().map_or_else(Damage::default, Stream::damage)
     }
 
     /// What it is, for people.

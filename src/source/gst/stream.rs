@@ -22,7 +22,8 @@ use super::plane::Views;
 use super::reconnect::Recipe;
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink, lock};
 use super::wiring;
-use super::{GstOptions, Reconnect, inspect};
+use super::{GstOptions, Reconnect, inspect, length, libav};
+use crate::source::Damage;
 
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
@@ -60,10 +61,12 @@ pub(super) enum Received {
 pub(super) struct CutShort {
     /// Pictures it gave.
     pub(super) count: u64,
-    /// Pictures that were to be expected.
-    pub(super) expected: u64,
+    /// Pictures that were to be expected, where known.
+    pub(super) expected: Option<u64>,
     /// Whether nothing but damage explains it.
     pub(super) certain: bool,
+    /// How many bytes there are and should be, where the file itself says that some are missing.
+    pub(super) bytes: Option<(u64, u64)>,
 }
 
 /// A running stream.
@@ -108,9 +111,14 @@ impl Stream {
 
     fn build(recipe: Recipe, options: &GstOptions) -> anyhow::Result<Self> {
         let Recipe { input, layout, timing, zero, state } = recipe;
-        let shared = Arc::new(Shared::of(state.clone()));
+        // Pictures in files of their own are looked at before they are decoded.
+        let video = matches!(input, Input::File(_));
+        let shared = Arc::new(Shared::of(state.clone(), input.name(), video));
         let pipeline = gst::Pipeline::new();
-        if !is_recorded(&input) {
+        libav::listen(&pipeline, &shared);
+        if video {
+            inspect::watch_recorded(&pipeline, &shared);
+        } else if !is_recorded(&input) {
             inspect::watch(&pipeline, &state);
         }
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
@@ -251,6 +259,9 @@ impl Stream {
             }
         }
         let Some(picture) = self.first.pop_front() else {
+            if self.skipped() == 0 && self.shared.failure().is_none() {
+                self.note_file(Some(Duration::MAX));
+            }
             return Received::End;
         };
         self.taken += 1;
@@ -405,7 +416,7 @@ impl Stream {
             if shown.is_none_or(|shown| timing.time(*number) >= shown) {
                 break;
             }
-            self.shared.note_damage(format!("{} cannot be decoded", path.display()));
+            self.shared.leave_out(*number, format!("{} cannot be decoded", path.display()));
         }
     }
 
@@ -429,9 +440,32 @@ impl Stream {
         Some(format!("{name}: {lost} of {} pictures left out: {reason}", pictures.files.len()))
     }
 
+    /// What is known of damaged pictures.
+    pub(super) fn damage(&self) -> Damage {
+        let eye = self.shared.eye().summary();
+        let left_out = match &self.input {
+            // Those that were only counted are not looked at one by one.
+            Input::Pictures(pictures) if self.ended && self.shared.failure().is_none() => {
+                (pictures.files.len() as u64).saturating_sub(self.taken + self.skipped())
+            }
+            Input::Pictures(_) => self.shared.left_out(),
+            _ => eye.broken,
+        };
+        Damage { concealed: eye.concealed, left_out }
+    }
+
     /// Whether a file ended well but gave far fewer pictures than its length says.
     pub(super) fn cut_short(&self) -> Option<CutShort> {
-        let (count, expected) = (self.taken + self.skipped(), self.expected()?);
+        let count = self.taken + self.skipped();
+        if let (Input::File(path), true) = (&self.input, self.ended)
+            && let Ok(Some(lacking)) = length::lacking(path)
+        {
+            let expected = lacking.pictures.or_else(|| self.expected());
+            let expected = expected.filter(|&expected| expected > count);
+            let bytes = Some((lacking.length, lacking.said));
+            return Some(CutShort { count, expected, certain: true, bytes });
+        }
+        let expected = self.expected()?;
         let file = matches!(self.input, Input::File(_));
         // The length is only about right.
         let slack = 2 + expected / 50;
@@ -443,7 +477,7 @@ impl Stream {
         let length = self.pipeline.query_duration::<gst::ClockTime>()?.nseconds() as f64 * 1e-9;
         let missing = length - self.last_time?.as_secs_f64();
         let certain = missing * self.rate? > slack as f64 && !self.shared.has_other();
-        Some(CutShort { count, expected, certain })
+        Some(CutShort { count, expected: Some(expected), certain, bytes: None })
     }
 
     /// What it is, for people.

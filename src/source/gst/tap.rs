@@ -1,6 +1,7 @@
 //! The streaming thread's side of a stream: the appsink that copies each picture and sends it, and
 //! what is noted of errors on the way.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -50,6 +51,13 @@ pub(super) struct Shared {
     missing: Mutex<Option<String>>,
     /// What is wrong with the first picture file that was left out.
     damage: Mutex<Option<String>>,
+    /// Numbers of the picture files that were left out.
+    left_out: Mutex<BTreeSet<u64>>,
+    /// The stream's name, and whether its files and frames are all there to be had.
+    name: String,
+    recorded: bool,
+    concealed: AtomicBool,
+    dropped: AtomicBool,
     /// What was found that is not video.
     other: Mutex<Option<String>>,
     warned: AtomicBool,
@@ -66,8 +74,8 @@ pub(super) struct Shared {
 
 impl Shared {
     /// What is shared by the threads of an eye's stream.
-    pub(super) fn of(eye: Arc<EyeState>) -> Self {
-        Self { eye, ..Self::default() }
+    pub(super) fn of(eye: Arc<EyeState>, name: String, recorded: bool) -> Self {
+        Self { eye, name, recorded, ..Self::default() }
     }
 
     /// Says whether pictures come at their own pace.
@@ -80,10 +88,51 @@ impl Shared {
         lock(&self.error).get_or_insert(reason);
     }
 
-    /// Notes a picture that is left out.
-    pub(super) fn note_damage(&self, what: String) {
-        tracing::debug!("{what}");
+    /// Notes that the picture file with this number is left out.
+    pub(super) fn leave_out(&self, number: u64, what: String) {
+        let mut left_out = lock(&self.left_out);
+        if !left_out.insert(number) {
+            return;
+        }
+        if left_out.len() == 1 {
+            tracing::warn!("{what}; it is left out, as every such picture will be");
+        } else {
+            tracing::debug!("{what}");
+        }
         lock(&self.damage).get_or_insert(what);
+    }
+
+    /// Picture files that were left out.
+    pub(super) fn left_out(&self) -> u64 {
+        lock(&self.left_out).len() as u64
+    }
+
+    /// Notes that a decoder concealed damage, of which it says `what`.
+    pub(super) fn note_concealed(&self, what: &str) {
+        self.eye.note_concealed();
+        if self.concealed.swap(true, Ordering::SeqCst) {
+            tracing::debug!("{}: damaged: {what}", self.name);
+        } else {
+            tracing::warn!(
+                "{}: damaged ({what}); such pictures are used as far as they can be decoded, and counted",
+                self.name
+            );
+        }
+    }
+
+    /// Notes that a picture is lost because `what`.
+    pub(super) fn note_dropped(&self, what: &str) {
+        self.eye.note_broken();
+        if self.dropped.swap(true, Ordering::SeqCst) {
+            tracing::debug!("{}: {what}", self.name);
+        } else {
+            tracing::warn!("{}: {what}; such pictures are left out and counted", self.name);
+        }
+    }
+
+    /// What is known of damaged frames.
+    pub(super) fn eye(&self) -> &EyeState {
+        &self.eye
     }
 
     /// Notes a part of the stream that is not video.
@@ -144,7 +193,7 @@ impl Shared {
             gst::MessageView::Error(error) => self.fail(message::error_text(error)),
             gst::MessageView::Warning(warning) => {
                 let text = message::readable(warning.error().message(), warning.debug().as_deref());
-                if warning.error().matches(gst::StreamError::Decode) {
+                if warning.error().matches(gst::StreamError::Decode) && !self.recorded {
                     self.eye.note_broken();
                 }
                 if self.warned.swap(true, Ordering::SeqCst) {
@@ -152,6 +201,10 @@ impl Shared {
                 } else {
                     tracing::warn!("GStreamer: {text} (further warnings are at level debug)");
                 }
+            }
+            // Nobody asks a recording's decoder to hurry: what it drops it cannot decode.
+            gst::MessageView::Qos(_) if self.recorded && message::is_of_decoder(message) => {
+                self.note_dropped("a picture cannot be decoded");
             }
             gst::MessageView::Element(element) => {
                 if let Some(missing) = message::missing_plugin(element) {

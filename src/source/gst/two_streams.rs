@@ -291,7 +291,16 @@ impl Source for TwoStreams {
         );
         // A frame that still waits for its partner counts once that is decided.
         let (left, right) = (pairs + unpaired_left, pairs + unpaired_right);
-        SourceCounts { left, right, pairs, unpaired_left, unpaired_right }
+        let [damaged_left, damaged_right] = self.streams.each_ref().map(Lasting::damage);
+        SourceCounts {
+            left,
+            right,
+            pairs,
+            unpaired_left,
+            unpaired_right,
+            damaged_left,
+            damaged_right,
+        }
     }
 
     fn live_state(&self) -> Option<Arc<LiveState>> {

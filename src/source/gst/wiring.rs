@@ -16,6 +16,7 @@ use super::input::Input;
 use super::pictures::{Pictures, Timing};
 use super::reach::{self, Reach};
 use super::tap::Shared;
+use crate::source::still;
 use crate::source::v4l2::{self, Format};
 
 /// Connects whatever turns out to be video with `target`.
@@ -297,7 +298,7 @@ fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> g
             let bytes = match read_picture(path) {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    shared.note_damage(format!("{error:#}"));
+                    shared.leave_out(*number, format!("{error:#}"));
                     continue;
                 }
             };
@@ -324,12 +325,8 @@ fn read_picture(path: &Path) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
     let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
     ensure!(!bytes.is_empty(), "{name} is empty (0 bytes)");
-    // GStreamer's decoder of PGM and PPM fills up a file that is too short with the next one.
-    let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
-    if ["pnm", "pbm", "pgm", "ppm"].iter().any(|pnm| kind.eq_ignore_ascii_case(pnm)) {
-        image::load_from_memory_with_format(&bytes, image::ImageFormat::Pnm)
-            .with_context(|| format!("{name} cannot be decoded"))?;
-    }
+    // GStreamer's decoders fill up what is missing: with grey, or even with the next file (PGM, PPM).
+    still::check(&bytes, path).with_context(|| format!("{name} cannot be decoded"))?;
     Ok(bytes)
 }
 

@@ -1,0 +1,173 @@
+//! Whether a recording's file is as long as it says itself: a copy or download that was cut off is not.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// A file that is shorter than it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lacking {
+    /// Bytes that are there.
+    pub(super) length: u64,
+    /// Bytes that there should be.
+    pub(super) said: u64,
+    /// Pictures that its header tells of, where it does.
+    pub(super) pictures: Option<u64>,
+}
+
+/// Some writers count the head of the file's outermost chunk to its content.
+const SLOPPY: u64 = 8;
+
+/// Reads the outermost structure of AVI (RIFF), MP4 and QuickTime (ISO/IEC 14496-12), and Matroska files
+/// (RFC 8794); `None` for others, for whole files, and for recordings that were never given a length.
+pub(super) fn lacking(path: &Path) -> io::Result<Option<Lacking>> {
+    let mut file = File::open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Ok(None);
+    }
+    let length = meta.len();
+    let head = read_at::<12>(&mut file, 0)?.unwrap_or_default();
+    let said = match head {
+        [b'R', b'I', b'F', b'F', ..] if head.ends_with(b"AVI ") => avi(&mut file, length)?,
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska(&mut file)?,
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => mp4(&mut file, length)?,
+        _ => None,
+    };
+    let pictures = match (said, read_at::<4>(&mut file, 24)?, read_at::<4>(&mut file, 48)?) {
+        (Some(_), Some([b'a', b'v', b'i', b'h']), Some(frames)) => {
+            Some(u64::from(u32::from_le_bytes(frames))).filter(|&frames| frames > 0)
+        }
+        _ => None,
+    };
+    Ok(said.filter(|said| *said > length).map(|said| Lacking { length, said, pictures }))
+}
+
+/// Where the last of the outermost chunks ends; AVI files above a gigabyte have several.
+fn avi(file: &mut File, length: u64) -> io::Result<Option<u64>> {
+    let mut at = 0;
+    while let Some([b'R', b'I', b'F', b'F', a, b, c, d]) = read_at(file, at)? {
+        let size = u64::from(u32::from_le_bytes([a, b, c, d]));
+        // Not yet written, or unknown.
+        if size == 0 || size == u64::from(u32::MAX) {
+            return Ok(None);
+        }
+        if at + size > length {
+            return Ok(Some(at + size + SLOPPY));
+        }
+        at += SLOPPY + size + size % 2;
+    }
+    Ok(None)
+}
+
+/// Where the box ends that reaches beyond the file's end.
+fn mp4(file: &mut File, length: u64) -> io::Result<Option<u64>> {
+    let mut at: u64 = 0;
+    while at < length {
+        let Some([a, b, c, d, ..]) = read_at::<8>(file, at)? else { break };
+        let size = match u32::from_be_bytes([a, b, c, d]) {
+            // To the end of the file, however long it is.
+            0 => return Ok(None),
+            1 => u64::from_be_bytes(read_at(file, at + 8)?.unwrap_or_default()),
+            size => u64::from(size),
+        };
+        // No box at all: something was appended.
+        if size < 8 {
+            return Ok(None);
+        }
+        at = at.saturating_add(size);
+        if at > length {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// Where the segment ends, the second of the outermost elements.
+fn matroska(file: &mut File) -> io::Result<Option<u64>> {
+    let Some((header, size)) = element(file, 4)? else { return Ok(None) };
+    let at = header + size;
+    if read_at(file, at)? != Some([0x18, 0x53, 0x80, 0x67]) {
+        return Ok(None);
+    }
+    Ok(element(file, at + 4)?.map(|(begin, size)| begin + size))
+}
+
+/// Where the content begins of an EBML element whose size stands at `at`, and that size, where known.
+fn element(file: &mut File, at: u64) -> io::Result<Option<(u64, u64)>> {
+    let Some([first]) = read_at(file, at)? else { return Ok(None) };
+    let bytes = first.leading_zeros() + 1;
+    if bytes > 8 {
+        return Ok(None);
+    }
+    let mut size = u64::from(first) & ((1 << (8 - bytes)) - 1);
+    for next in 1..u64::from(bytes) {
+        let Some([byte]) = read_at(file, at + next)? else { return Ok(None) };
+        size = size << 8 | u64::from(byte);
+    }
+    let unknown = size == (1 << (7 * bytes)) - 1;
+    Ok((!unknown).then_some((at + u64::from(bytes), size)))
+}
+
+fn read_at<const BYTES: usize>(file: &mut File, at: u64) -> io::Result<Option<[u8; BYTES]>> {
+    let mut bytes = [0; BYTES];
+    file.seek(SeekFrom::Start(at))?;
+    match file.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(content: &[u8]) -> Option<(u64, u64)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, content).unwrap();
+        let found = lacking(&path).unwrap()?;
+        assert_eq!(found.length, content.len() as u64);
+        Some((found.said, found.pictures.unwrap_or(0)))
+    }
+
+    #[test]
+    fn an_avi_knows_its_length_and_its_pictures() {
+        let mut avi = b"RIFF\x68\0\0\0AVI LIST\x30\0\0\0hdrlavih\x20\0\0\0".to_vec();
+        avi.resize(48, 0);
+        avi.extend(95u32.to_le_bytes());
+        avi.resize(0x68 + 8, 1);
+        assert_eq!(judged(&avi), None);
+        // Its own head counted, or not.
+        assert_eq!(judged(&avi[..0x68]), None);
+        assert_eq!(judged(&avi[..80]), Some((0x70, 95)));
+        // A second chunk, as large files have.
+        let two = [&avi[..], b"RIFF\x64\0\0\0AVIX", &[1; 0x60]].concat();
+        assert_eq!(judged(&two), None);
+        assert_eq!(judged(&two[..two.len() - 20]), Some((two.len() as u64, 95)));
+        // Never finished.
+        avi[4..8].fill(0);
+        assert_eq!(judged(&avi[..80]), None);
+    }
+
+    #[test]
+    fn an_mp4_is_as_long_as_its_boxes() {
+        let mp4 =
+            [&b"\0\0\0\x0cftypisom\0\0\0\x0cmoov0123\0\0\0\x01mdat\0\0\0\0\0\0\0\x18"[..], &[1; 8]]
+                .concat();
+        assert_eq!(judged(&mp4), None);
+        assert_eq!(judged(&mp4[..mp4.len() - 3]), Some((mp4.len() as u64, 0)));
+        assert_eq!(judged(&[&mp4[..], b"\0\0\0\0free"].concat()), None);
+    }
+
+    #[test]
+    fn a_matroska_file_is_as_long_as_its_segment() {
+        let head = b"\x1a\x45\xdf\xa3\x84abcd\x18\x53\x80\x67";
+        let mkv = [&head[..], b"\x40\x14", &[1; 20]].concat();
+        assert_eq!(judged(&mkv), None);
+        assert_eq!(judged(&mkv[..mkv.len() - 1]), Some((mkv.len() as u64, 0)));
+        let endless = [&head[..], b"\x01\xff\xff\xff\xff\xff\xff\xff", &[1; 20]].concat();
+        assert_eq!(judged(&endless[..endless.len() - 1]), None);
+    }
+}

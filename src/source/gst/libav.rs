@@ -1,0 +1,126 @@
+//! Damage that FFmpeg's decoders hide: they conceal what they cannot read and deliver the frame like any
+//! other, and all that is ever said of it is a line in GStreamer's debug log (gst-libav 1.22 sets no flag).
+//!
+//! Such a line names no element, and it comes from threads that FFmpeg has made itself. Threads inherit
+//! their timer slack, so the threads that feed a decoder carry a number in theirs: how many nanoseconds
+//! it is above the usual one.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, Weak};
+use std::thread::{self, ThreadId};
+
+use gstreamer as gst;
+use gstreamer::prelude::*;
+
+use super::tap::{Shared, lock};
+
+/// The usual timer slack in nanoseconds, and how many numbers there are above it.
+const USUAL: u64 = 50_000;
+const NUMBERS: u64 = 9_999;
+
+/// The streams that are listened for.
+static EARS: Mutex<Vec<(u64, Weak<Ear>)>> = Mutex::new(Vec::new());
+
+/// What is heard of one stream's decoders.
+#[derive(Debug)]
+struct Ear {
+    shared: Weak<Shared>,
+    /// Frames that have gone into a decoder.
+    fed: AtomicU64,
+    /// Of each thread, where in the stream it last complained.
+    complained: Mutex<HashMap<ThreadId, u64>>,
+}
+
+/// Has the frames counted that FFmpeg's decoders in `pipeline` report as damaged.
+pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
+    static LISTEN: Once = Once::new();
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    LISTEN.call_once(hear_the_log);
+    let number = 1 + NEXT.fetch_add(1, Ordering::Relaxed) % NUMBERS;
+    let ear = Arc::new(Ear {
+        shared: Arc::downgrade(shared),
+        fed: AtomicU64::new(0),
+        complained: Mutex::default(),
+    });
+    let mut ears = lock(&EARS);
+    ears.retain(|(taken, ear)| *taken != number && ear.strong_count() > 0);
+    ears.push((number, Arc::downgrade(&ear)));
+    drop(ears);
+    pipeline.connect_deep_element_added(move |_, _, element| {
+        let is_libav = element.factory().is_some_and(|factory| {
+            factory.plugin_name().as_deref() == Some("libav")
+                && factory.metadata("klass").is_some_and(|class| class.contains("Decoder"))
+        });
+        let Some(pad) = element.static_pad("sink").filter(|_| is_libav) else { return };
+        let ear = ear.clone();
+        let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
+        // The decoder opens, and makes its threads, when it hears of the format.
+        pad.add_probe(kinds, move |_, info| {
+            mark(number);
+            if info.buffer().is_some() {
+                ear.fed.fetch_add(1, Ordering::Relaxed);
+            }
+            gst::PadProbeReturn::Ok
+        });
+    });
+}
+
+/// Has GStreamer's log pass by here; it prints only what GST_DEBUG asks for.
+fn hear_the_log() {
+    if std::env::var_os("GST_DEBUG").is_none() {
+        gst::log::remove_default_log_function();
+    }
+    gst::log::add_log_function(|category, level, _, _, _, _, message| {
+        if level == gst::DebugLevel::Error
+            && category.name() == "libav"
+            && let Some(ear) = marked().and_then(ear)
+        {
+            ear.complaint(message.get().as_deref().unwrap_or_default());
+        }
+    });
+    gst::log::set_threshold_for_name("libav", gst::DebugLevel::Error);
+    gst::log::set_active(true);
+}
+
+fn ear(number: u64) -> Option<Arc<Ear>> {
+    lock(&EARS).iter().find(|(known, _)| *known == number)?.1.upgrade()
+}
+
+impl Ear {
+    /// Counts a frame, however many lines there are of it.
+    fn complaint(&self, text: &str) {
+        let fed = self.fed.load(Ordering::Relaxed);
+        let before = lock(&self.complained).insert(thread::current().id(), fed);
+        if before != Some(fed)
+            && let Some(shared) = self.shared.upgrade()
+        {
+            shared.note_concealed(text.trim());
+        }
+    }
+}
+
+/// Marks the calling thread, and those that it will make.
+#[cfg(target_os = "linux")]
+fn mark(number: u64) {
+    // SAFETY: prctl with PR_SET_TIMERSLACK takes one number and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, (USUAL + number) as libc::c_ulong) };
+}
+
+/// The number with which the calling thread is marked.
+#[cfg(target_os = "linux")]
+fn marked() -> Option<u64> {
+    // SAFETY: prctl with PR_GET_TIMERSLACK takes nothing and touches no memory.
+    let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+    let number = u64::try_from(slack).ok()?.checked_sub(USUAL)?;
+    (1..=NUMBERS).contains(&number).then_some(number)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn mark(_number: u64) {}
+
+/// Elsewhere nothing is known of threads: what FFmpeg says counts for the stream that was opened last.
+#[cfg(not(target_os = "linux"))]
+fn marked() -> Option<u64> {
+    lock(&EARS).last().map(|(number, _)| *number)
+}

@@ -1,0 +1,216 @@
+//! Whether a JPEG picture (ITU-T T.81) is whole. Decoders fill up what is missing with grey and go on
+//! after what they cannot read, without a word; so its data is walked once more, without being
+//! decoded.
+//!
+//! Of a sequential picture (almost every one) each code of each block is read, so that a picture that
+//! lacks data, or whose data was altered so that the codes no longer fit, is found wherever it was cut.
+//! Of a progressive one only markers are looked at. What changes values but not codes leaves no trace.
+
+mod scan;
+
+use self::scan::{Part, Table};
+
+/// What is wrong with a picture.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// Everything is there but the marker at the end.
+    #[error("the JPEG picture has no end: it was cut off")]
+    NoEnd,
+    /// It ends within the headers, or has no picture data at all.
+    #[error("the JPEG picture is cut off before its data begins")]
+    NoData,
+    /// It ends before all blocks are there.
+    #[error("the JPEG picture is cut off or damaged: {share} % of its data can be read")]
+    Short {
+        /// How much of the picture is there, in per cent.
+        share: u8,
+    },
+    /// The codes make no sense from some place on.
+    #[error("the JPEG picture is damaged after {share} % of its data")]
+    Senseless {
+        /// How much of the picture is before that place, in per cent.
+        share: u8,
+    },
+    /// There is much more data than the picture needs.
+    #[error("the JPEG picture is damaged: its data does not fit its size")]
+    Surplus,
+}
+
+/// How many bytes may lie between the last block and the next marker: some cameras fill up.
+const FILLING: usize = 64;
+
+/// Looks for what is missing in a JPEG picture; pictures of kinds that cannot be walked pass if they
+/// have their end.
+///
+/// # Errors
+/// The first flaw that is found.
+pub fn check(bytes: &[u8]) -> Result<(), Flaw> {
+    Walk { bytes, ..Walk::default() }.all()
+}
+
+/// A picture on the way through its segments.
+#[derive(Default)]
+struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    frame: Option<Frame>,
+    dc: [Option<Table>; 4],
+    ac: [Option<Table>; 4],
+    /// Units between restart markers; 0: none.
+    restart: usize,
+    /// Identifiers of the components whose scans were there.
+    seen: Vec<u8>,
+}
+
+/// What a frame header says.
+struct Frame {
+    width: usize,
+    height: usize,
+    components: Vec<Component>,
+    /// Whether its scans can be walked: sequential, Huffman codes.
+    sequential: bool,
+}
+
+/// A component of a picture.
+struct Component {
+    id: u8,
+    /// Blocks of a unit, across and down.
+    sampling: (usize, usize),
+}
+
+impl<'a> Walk<'a> {
+    fn all(mut self) -> Result<(), Flaw> {
+        loop {
+            let missing = if self.seen.is_empty() { Flaw::NoData } else { Flaw::NoEnd };
+            let marker = self.marker().ok_or(missing.clone())?;
+            match marker {
+                0xd9 => return self.end(),
+                // Without a length: start, restart, and one for arithmetic codes.
+                0xd8 | 0xd0..=0xd7 | 0x01 => continue,
+                _ => {}
+            }
+            let segment = self.segment().ok_or(missing)?;
+            match marker {
+                0xc4 => self.tables(segment),
+                0xdd => {
+                    let units = segment.first_chunk().copied().map(u16::from_be_bytes);
+                    self.restart = units.map_or(0, usize::from);
+                }
+                // These have their code among those of the frame headers.
+                0xc8 | 0xcc => {}
+                0xc0..=0xcf => self.frame = Frame::read(segment, matches!(marker, 0xc0 | 0xc1)),
+                0xda => self.scan(segment)?,
+                _ => {}
+            }
+        }
+    }
+
+    /// The next marker; what lies before it is skipped.
+    fn marker(&mut self) -> Option<u8> {
+        let rest = self.bytes.get(self.at..)?;
+        let is_marker = |two: &[u8]| two[0] == 0xff && !matches!(two[1], 0 | 0xff);
+        let at = rest.windows(2).position(is_marker)?;
+        self.at += at + 2;
+        Some(rest[at + 1])
+    }
+
+    /// What the segment holds whose length stands here.
+    fn segment(&mut self) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(self.at..)?;
+        let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));
+        let segment = rest.get(2..length)?;
+        self.at += length;
+        Some(segment)
+    }
+
+    /// Takes over tables of codes.
+    fn tables(&mut self, mut segment: &[u8]) {
+        while let Some((&kind, rest)) = segment.split_first() {
+            let Some((counts, rest)) = rest.split_first_chunk() else { return };
+            let length = counts.iter().map(|&count| usize::from(count)).sum();
+            let Some((values, rest)) = rest.split_at_checked(length) else { return };
+            let tables = if kind >> 4 == 0 { &mut self.dc } else { &mut self.ac };
+            if let Some(table) = tables.get_mut(usize::from(kind & 15)) {
+                *table = Table::new(counts, values);
+            }
+            segment = rest;
+        }
+    }
+
+    /// Walks the scan whose header is `segment`, where it can be walked.
+    fn scan(&mut self, segment: &[u8]) -> Result<(), Flaw> {
+        let frame = self.frame.as_ref().ok_or(Flaw::NoData)?;
+        let count = segment.first().map_or(0, |&count| usize::from(count));
+        let chosen = segment.get(1..1 + 2 * count).ok_or(Flaw::NoData)?;
+        let chosen = chosen.as_chunks::<2>().0;
+        let mut parts = Vec::new();
+        for &[id, tables] in chosen {
+            let Some(component) = frame.components.iter().find(|c| c.id == id) else {
+                return Err(Flaw::Senseless { share: 0 });
+            };
+            let dc = self.dc.get(usize::from(tables >> 4)).and_then(Option::as_ref);
+            let ac = self.ac.get(usize::from(tables & 15)).and_then(Option::as_ref);
+            if let (Some(dc), Some(ac)) = (dc, ac) {
+                let (across, down) = component.sampling;
+                let blocks = if count == 1 { 1 } else { across * down };
+                parts.push(Part { blocks, dc, ac });
+            }
+        }
+        self.seen.extend(chosen.iter().map(|&[id, _]| id));
+        // Without tables of its own a picture has the usual ones (video in AVI files).
+        if frame.sequential && parts.len() == count && count > 0 {
+            let units = frame.units((count == 1).then_some(chosen[0][0]));
+            self.at += scan::walk(&self.bytes[self.at..], units, self.restart, &parts)?;
+        }
+        Ok(())
+    }
+
+    /// Whether everything was there before the end.
+    fn end(&self) -> Result<(), Flaw> {
+        let Some(frame) = &self.frame else { return Err(Flaw::NoData) };
+        let seen = frame.components.iter().filter(|c| self.seen.contains(&c.id)).count();
+        if seen == 0 {
+            return Err(Flaw::NoData);
+        }
+        if seen < frame.components.len() {
+            return Err(Flaw::Short { share: (100 * seen / frame.components.len()) as u8 });
+        }
+        Ok(())
+    }
+}
+
+impl Frame {
+    fn read(segment: &[u8], sequential: bool) -> Option<Self> {
+        let &[_precision, h1, h0, w1, w0, count] = segment.first_chunk()?;
+        let side = |high, low| usize::from(u16::from_be_bytes([high, low]));
+        let components = segment.get(6..6 + 3 * usize::from(count))?.as_chunks::<3>().0;
+        let components = components.iter().map(|&[id, sampling, _]| Component {
+            id,
+            sampling: (usize::from(sampling >> 4).max(1), usize::from(sampling & 15).max(1)),
+        });
+        let (width, height) = (side(w1, w0), side(h1, h0));
+        // A height of 0 stands behind the picture.
+        let sequential = sequential && height > 0;
+        Some(Self { width, height, components: components.collect(), sequential })
+    }
+
+    /// Units of a scan: of one component alone its blocks, else groups of blocks of all components.
+    fn units(&self, alone: Option<u8>) -> usize {
+        let most =
+            |side: fn(&Component) -> usize| self.components.iter().map(side).max().unwrap_or(1);
+        let most = (most(|c| c.sampling.0), most(|c| c.sampling.1));
+        let own = alone.and_then(|id| self.components.iter().find(|c| c.id == id));
+        let (across, down) = match own {
+            Some(component) => component.sampling,
+            None => (1, 1),
+        };
+        let count = |pixels: usize, sampling: usize, most: usize| match own {
+            Some(_) => (pixels * sampling).div_ceil(most).div_ceil(8),
+            None => pixels.div_ceil(8 * most),
+        };
+        count(self.width, across, most.0) * count(self.height, down, most.1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

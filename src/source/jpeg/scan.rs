@@ -1,0 +1,186 @@
+//! The entropy-coded data of a sequential scan (ITU-T T.81, F.2.2), read code by code.
+
+use super::{FILLING, Flaw};
+
+/// A table of Huffman codes.
+pub(super) struct Table {
+    /// Length and value of the code that a byte begins with; length 0: it is a longer one.
+    short: [(u8, u8); 256],
+    /// Of each length: what codes of it are below, as the upper of 16 bits, and the distance from a
+    /// code to the place of its value.
+    limits: [(u32, i32); 17],
+    values: Vec<u8>,
+}
+
+impl Table {
+    /// The table with `counts` codes of each length from 1 on, for `values` in this order; `None` where
+    /// there are more codes than bits allow.
+    pub(super) fn new(counts: &[u8; 16], values: &[u8]) -> Option<Self> {
+        let mut table =
+            Self { short: [(0, 0); 256], limits: [(0, 0); 17], values: values.to_vec() };
+        let (mut code, mut place) = (0u32, 0usize);
+        for (length, &count) in (1..=16u8).zip(counts) {
+            code <<= 1;
+            table.limits[usize::from(length)].1 = place as i32 - code as i32;
+            for _ in 0..count {
+                if code >> length != 0 {
+                    return None;
+                }
+                if length <= 8 {
+                    let first = (code << (8 - length)) as usize;
+                    table.short[first..first + (1 << (8 - length))].fill((length, values[place]));
+                }
+                (code, place) = (code + 1, place + 1);
+            }
+            table.limits[usize::from(length)].0 = code << (16 - length);
+        }
+        Some(table)
+    }
+
+    /// Length and value of the code that these 16 bits begin with.
+    fn find(&self, bits: u32) -> Option<(u8, u8)> {
+        let (length, value) = self.short[(bits >> 8) as usize];
+        if length > 0 {
+            return Some((length, value));
+        }
+        let length = (9..=16u8).find(|&length| bits < self.limits[usize::from(length)].0)?;
+        let place = (bits >> (16 - length)) as i32 + self.limits[usize::from(length)].1;
+        self.values.get(usize::try_from(place).ok()?).map(|&value| (length, value))
+    }
+}
+
+/// One component's part of each unit.
+pub(super) struct Part<'a> {
+    pub(super) blocks: usize,
+    pub(super) dc: &'a Table,
+    pub(super) ac: &'a Table,
+}
+
+/// Why a unit cannot be read.
+enum Trouble {
+    Short,
+    Senseless,
+}
+
+/// Reads `units` units of `parts` from the beginning of `data`, with a marker after every `restart` of
+/// them unless that is 0; how many bytes they take, up to the next marker.
+///
+/// # Errors
+/// Where the data ends too early, makes no sense or goes on.
+pub(super) fn walk(
+    data: &[u8],
+    units: usize,
+    restart: usize,
+    parts: &[Part<'_>],
+) -> Result<usize, Flaw> {
+    let mut bits = Bits { data, at: 0, held: 0, count: 0 };
+    for unit in 0..units {
+        let share = (100 * unit / units) as u8;
+        if restart > 0 && unit > 0 && unit.is_multiple_of(restart) {
+            bits.to_marker()?;
+            match bits.marker() {
+                Some(marker) if marker == 0xd0 + ((unit / restart - 1) % 8) as u8 => bits.at += 2,
+                Some(0xd0..=0xd7) => return Err(Flaw::Senseless { share }),
+                _ => return Err(Flaw::Short { share }),
+            }
+        }
+        for part in parts {
+            for _ in 0..part.blocks {
+                bits.block(part).map_err(|trouble| match trouble {
+                    Trouble::Short => Flaw::Short { share },
+                    Trouble::Senseless => Flaw::Senseless { share },
+                })?;
+            }
+        }
+    }
+    bits.to_marker()?;
+    Ok(bits.at)
+}
+
+/// The bits of entropy-coded data, without the zeros that are stuffed behind each 0xff.
+struct Bits<'a> {
+    data: &'a [u8],
+    at: usize,
+    /// Bits that have been taken from the data, the next one uppermost.
+    held: u64,
+    count: u8,
+}
+
+impl Bits<'_> {
+    fn fill(&mut self) {
+        while self.count <= 56 {
+            let Some(&byte) = self.data.get(self.at) else { return };
+            if byte == 0xff {
+                if self.data.get(self.at + 1) != Some(&0) {
+                    return;
+                }
+                self.at += 1;
+            }
+            self.at += 1;
+            self.held |= u64::from(byte) << (56 - self.count);
+            self.count += 8;
+        }
+    }
+
+    fn skip(&mut self, bits: u8) -> Result<(), Trouble> {
+        if self.count < bits {
+            self.fill();
+        }
+        self.count = self.count.checked_sub(bits).ok_or(Trouble::Short)?;
+        self.held <<= bits;
+        Ok(())
+    }
+
+    fn code(&mut self, table: &Table) -> Result<u8, Trouble> {
+        if self.count < 16 {
+            self.fill();
+        }
+        let whole = self.count >= 16;
+        match table.find((self.held >> 48) as u32) {
+            Some((length, value)) => self.skip(length).map(|()| value),
+            None if whole => Err(Trouble::Senseless),
+            None => Err(Trouble::Short),
+        }
+    }
+
+    fn block(&mut self, part: &Part<'_>) -> Result<(), Trouble> {
+        let size = self.code(part.dc)?;
+        if size > 15 {
+            return Err(Trouble::Senseless);
+        }
+        self.skip(size)?;
+        let mut place = 1;
+        while place < 64 {
+            let code = self.code(part.ac)?;
+            let (run, size) = (code >> 4, code & 15);
+            match (run, size) {
+                (15, 0) => place += 16,
+                (_, 0) => return Ok(()),
+                _ => {
+                    place += run + 1;
+                    self.skip(size)?;
+                }
+            }
+        }
+        if place == 64 { Ok(()) } else { Err(Trouble::Senseless) }
+    }
+
+    /// Goes on to the next marker, or the end of the data.
+    fn to_marker(&mut self) -> Result<(), Flaw> {
+        let mut surplus = usize::from(self.count / 8);
+        (self.held, self.count) = (0, 0);
+        while self.at < self.data.len() && self.marker().is_none() {
+            surplus += usize::from(!matches!(self.data[self.at], 0 | 0xff));
+            self.at += 1;
+        }
+        if surplus > FILLING { Err(Flaw::Surplus) } else { Ok(()) }
+    }
+
+    /// The marker that is here.
+    fn marker(&self) -> Option<u8> {
+        match self.data.get(self.at..)? {
+            [0xff, marker, ..] if !matches!(marker, 0 | 0xff) => Some(*marker),
+            _ => None,
+        }
+    }
+}
