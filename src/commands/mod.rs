@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{Cli, Command, Common, FlagLayer};
 use crate::matching::ParamsError;
+use crate::memory::Budget;
 use crate::settings::{self, Layers, Loaded, Places, config_file};
 use crate::telemetry::logs;
 
@@ -119,6 +120,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Error> {
 /// Every mistake in any of them.
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
+    Budget::set_of_process(loaded.settings.engine.memory_mib.value());
     logs::init(&loaded.settings.log.filter, common.verbosity())?;
     if let Some(file) = file {
         tracing::debug!("configuration file {}", file.display());

@@ -2,6 +2,7 @@
 
 pub mod demo;
 pub mod gst;
+pub mod header;
 pub mod live;
 pub mod still;
 pub mod v4l2;

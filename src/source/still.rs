@@ -1,12 +1,12 @@
 //! Single pictures from files.
 
-use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use image::{DynamicImage, ImageFormat, ImageReader};
 
+use super::header;
 use crate::frame::{Image, intensity};
 
 /// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
@@ -41,15 +41,17 @@ fn decode(path: &Path) -> Result<DynamicImage> {
     if path.is_dir() {
         bail!("cannot read {shown}: it is a folder; name a picture in it");
     }
-    let content = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let content = header::read_file(path).with_context(|| format!("cannot read {shown}"))?;
     if content.is_empty() {
         bail!("cannot read {shown}: the file is empty");
     }
-    let reader = ImageReader::new(Cursor::new(content)).with_guessed_format()?;
+    let mut reader = ImageReader::new(Cursor::new(&content)).with_guessed_format()?;
     match reader.format() {
         Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm) => {}
         _ => bail!("cannot read {shown}: it is no PNG, JPEG, PGM or PPM picture"),
     }
+    header::check(&content).with_context(|| format!("cannot read {shown}"))?;
+    reader.limits(header::limits());
     let picture =
         reader.decode().with_context(|| format!("cannot read {shown}: the picture is damaged"))?;
     let (width, height) = (picture.width() as usize, picture.height() as usize);
@@ -87,6 +89,8 @@ fn to_intensity(picture: DynamicImage) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
 
     use super::*;

@@ -8,6 +8,7 @@ mod camera_pools;
 mod halved;
 mod input;
 mod inspect;
+mod limits;
 mod message;
 mod pictures;
 mod plane;

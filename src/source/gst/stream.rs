@@ -22,7 +22,7 @@ use super::plane::Views;
 use super::reconnect::Recipe;
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink, lock};
 use super::wiring;
-use super::{GstOptions, Reconnect, inspect};
+use super::{GstOptions, Reconnect, inspect, limits};
 
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
@@ -110,6 +110,7 @@ impl Stream {
         let Recipe { input, layout, timing, zero, state } = recipe;
         let shared = Arc::new(Shared::of(state.clone()));
         let pipeline = gst::Pipeline::new();
+        limits::watch(&pipeline, &shared);
         if !is_recorded(&input) {
             inspect::watch(&pipeline, &state);
         }

@@ -15,6 +15,7 @@ use super::camera::{self, Camera};
 use super::input::Input;
 use super::pictures::{Pictures, Timing};
 use super::tap::Shared;
+use crate::source::header;
 use crate::source::v4l2::{self, Format};
 
 /// Connects whatever turns out to be video with `target`.
@@ -307,8 +308,9 @@ fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> g
 /// The bytes of a picture's file.
 fn read_picture(path: &Path) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
+    let bytes = header::read_file(path).with_context(|| format!("{name} cannot be read"))?;
     ensure!(!bytes.is_empty(), "{name} is empty (0 bytes)");
+    header::check(&bytes).with_context(|| format!("{name} cannot be decoded"))?;
     // GStreamer's decoder of PGM and PPM fills up a file that is too short with the next one.
     let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
     if ["pnm", "pbm", "pgm", "ppm"].iter().any(|pnm| kind.eq_ignore_ascii_case(pnm)) {
