@@ -7,11 +7,6 @@ const BAND_ROWS: usize = 8;
 /// Columns of a tile; not below [`BAND_ROWS`].
 const TILE: usize = 32;
 
-/// Longest side of a picture: columns, moved by any disparity, are counted with 31 bits.
-pub const SIDE_MAX: usize = 1 << 30;
-/// Most pixels of a picture: they are numbered with 32 bits (`speckle.rs`).
-pub const PIXELS_MAX: u64 = u32::MAX as u64;
-
 /// How the picture is cut up.
 #[derive(Clone, Debug)]
 pub struct Geometry {

@@ -49,7 +49,7 @@ use anyhow::{Context, bail};
 
 use self::buffers::{Scratch, Shared};
 use self::features::Features;
-use self::geometry::{Geometry, PIXELS_MAX, SIDE_MAX};
+use self::geometry::Geometry;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
 use self::schedule::{Frame, Output, STAGES};
@@ -57,10 +57,10 @@ use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
 use crate::calibration::Rectifier;
-use crate::engine::{Engine, check_size};
+use crate::engine::{Engine, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
-use crate::memory::{Budget, Estimate, Refused, Reserved, product};
+use crate::memory::{Budget, Estimate, Refused, Reserved};
 use crate::pool::Pool;
 
 /// What of the machine the engine uses.
@@ -176,15 +176,7 @@ impl CpuEngine {
         options: CpuOptions,
     ) -> anyhow::Result<Estimate> {
         params.check()?;
-        if width == 0 || height == 0 {
-            bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
-        }
-        if width.max(height) > SIDE_MAX || product([width, height]) > PIXELS_MAX {
-            bail!(
-                "a picture of {width}x{height} pixels cannot be matched; there may be {SIDE_MAX} along \
-                 a side, and {PIXELS_MAX} in all"
-            );
-        }
+        check_dimensions(width, height)?;
         let (simd, threads) = options.hands()?;
         let geometry = Geometry::new(params, width, height, simd.lanes());
         let features = Features::new(params.cost);
@@ -365,7 +357,7 @@ mod tests {
             assert!(error.contains(part), "{error}");
         }
         let error = CpuEngine::new(&params, 1 << 17, 1 << 17, options).err().unwrap().to_string();
-        assert!(error.contains("4294967295 in all"), "{error}");
+        assert!(error.contains("1073741824 in all"), "{error}");
         assert!(CpuEngine::estimate(&params, usize::MAX, 1, options).is_err());
     }
 }

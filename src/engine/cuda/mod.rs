@@ -57,7 +57,7 @@ use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
 use crate::calibration::Rectifier;
-use crate::engine::Engine;
+use crate::engine::{Engine, check_dimensions};
 use crate::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoPair};
 use crate::matching::Params;
 use crate::memory::Reserved;
@@ -147,9 +147,7 @@ impl CudaEngine {
     fn make(job: &Job, options: &CudaOptions) -> anyhow::Result<Self> {
         let (width, height) = job.size;
         job.params.check()?;
-        if width == 0 || height == 0 {
-            bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
-        }
+        check_dimensions(width, height)?;
         if options.in_flight == 0 {
             bail!("the CUDA engine needs at least 1 frame in flight, not 0");
         }
