@@ -56,8 +56,8 @@ pub fn check(content: &[u8]) -> anyhow::Result<()> {
     let Ok(decoder) = reader.into_decoder() else { return Ok(()) };
     let ((width, height), decoded) = (decoder.dimensions(), decoder.total_bytes());
     let most = (content.len() as u64).saturating_mul(DEFLATED_MAX);
-    // Samples of fewer than 8 bits become bytes.
-    if format == Some(ImageFormat::Png) && decoded / 8 > most {
+    // A bit that chooses one of two colours becomes four bytes.
+    if format == Some(ImageFormat::Png) && decoded / 32 > most {
         bail!("{width}x{height} pixels cannot be in a file of {} bytes", content.len());
     }
     let more = product([width as usize, height as usize, MORE_A_PIXEL]);

@@ -95,8 +95,10 @@ fn damaged_videos_are_refused_or_played() {
     for (extension, coding) in VIDEOS {
         let right = folder.path().join(format!("right.{extension}"));
         write_video(&right, 3, coding);
-        assert_eq!(play(&right, &right), Ok(6));
-        let good = fs::read(&right).unwrap();
+        let whole = folder.path().join(format!("left.{extension}"));
+        write_video(&whole, 0, coding);
+        assert_eq!(play(&whole, &right), Ok(6));
+        let good = fs::read(&whole).unwrap();
         for seed in 0..14 {
             let left = folder.path().join(format!("{seed}.{extension}"));
             fs::write(&left, mutate::bytes(&good, seed)).unwrap();
