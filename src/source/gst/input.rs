@@ -92,7 +92,7 @@ impl Input {
 fn lacks_index(path: &Path) -> std::io::Result<bool> {
     let mut file = std::fs::File::open(path)?;
     let length = file.metadata()?.len();
-    let (mut at, mut known) = (0, false);
+    let (mut at, mut known) = (0u64, false);
     // A box may say that it is as long as numbers go.
     while at.checked_add(8).is_some_and(|end| end <= length) {
         let mut head = [0; 16];
