@@ -10,13 +10,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DATA = {"frame", "pool", "control", "backoff", "clock", "redact"}
+DATA = {"frame", "pool", "control", "backoff", "clock", "memory", "redact"}
 STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
 # What each module of src/ may name besides itself. A new module needs a line here.
 MAY_KNOW = {
-    "pool": set(),
+    "memory": set(),
+    "pool": {"memory"},
     "control": set(),
     "backoff": set(),
     "clock": set(),

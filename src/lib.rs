@@ -18,6 +18,7 @@ pub mod control;
 pub mod engine;
 pub mod frame;
 pub mod matching;
+pub mod memory;
 pub mod pace;
 pub mod pair;
 pub mod pipeline;

@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::{Receiver, Sender};
 
+use crate::memory::{self, Refused};
+
 /// How many idle buffers a pool keeps; what comes back beyond that is freed.
 const IDLE_BUFFERS: usize = 64;
 
@@ -40,13 +42,24 @@ impl<T: Copy + Default> Pool<T> {
     }
 
     /// A buffer of `len` elements whose content is unspecified (what its last user left).
+    ///
+    /// # Panics
+    /// Where there is no memory for it: [`Pool::try_take`] is for what may be large.
     pub fn take(&self, len: usize) -> Pooled<T> {
+        self.try_take(len).unwrap_or_else(|refused| panic!("{refused}"))
+    }
+
+    /// A buffer of `len` elements whose content is unspecified (what its last user left).
+    ///
+    /// # Errors
+    /// Where the system refuses the memory.
+    pub fn try_take(&self, len: usize) -> Result<Pooled<T>, Refused> {
         if let Some(lent) = self.memory.get().and_then(|memory| memory.lend(len)) {
-            return Pooled::lent(lent);
+            return Ok(Pooled::lent(lent));
         }
         let mut data = self.idle.try_recv().unwrap_or_default();
-        data.resize(len, T::default());
-        Pooled(Storage::Own { data, home: Some(self.back.clone()) })
+        memory::grow(&mut data, len, T::default())?;
+        Ok(Pooled(Storage::Own { data, home: Some(self.back.clone()) }))
     }
 }
 
@@ -159,6 +172,13 @@ mod tests {
         assert_eq!(second.len(), 90);
         assert_eq!(second.as_ptr(), address);
         assert_ne!(pool.take(90).as_ptr(), address);
+    }
+
+    #[test]
+    fn memory_that_is_refused_is_an_error() {
+        let pool = Pool::<i16>::new();
+        assert!(pool.try_take(usize::MAX).is_err());
+        assert_eq!(pool.try_take(3).unwrap().len(), 3);
     }
 
     #[test]

@@ -42,6 +42,24 @@ pub enum RectifyError {
     /// Pictures too large for the maps.
     #[error("pictures of {0}x{1} pixels are too large to be rectified")]
     TooLarge(usize, usize),
+    /// Rectified pictures that are out of all proportion to the cameras' own.
+    #[error(
+        "the calibration asks for rectified pictures of {}x{} pixels of a camera that has {}x{}: more \
+         than {} times as long a side shows nothing more; correct the size of the rectification",
+        .rectified.0, .rectified.1, .camera.0, .camera.1, super::rectifier::LARGER_MAX
+    )]
+    OutOfProportion {
+        /// Width and height of the rectified pictures.
+        rectified: (usize, usize),
+        /// Width and height of the camera's.
+        camera: (usize, usize),
+    },
+    /// More memory than the budget has.
+    #[error(transparent)]
+    TooMuch(#[from] crate::memory::TooMuch),
+    /// Memory that the system refuses.
+    #[error(transparent)]
+    Refused(#[from] crate::memory::Refused),
     /// A rectification that looks elsewhere.
     #[error(
         "the {0} rectified picture would show nothing that the {0} camera sees: the rectification of \

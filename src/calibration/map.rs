@@ -8,8 +8,9 @@ use nalgebra::Vector3;
 use super::bouguet::RectifyError;
 use super::{Camera, RectifiedView};
 use crate::frame::{Image, Mask};
+use crate::memory;
 
-/// Largest number of pixels of a source: vector units count with 31 bits.
+/// Largest number of pixels of a picture: vector units count with 31 bits.
 const SOURCE_PIXELS: usize = 1 << 30;
 
 /// How one eye is rectified: bilinear interpolation at fixed-point positions.
@@ -64,7 +65,7 @@ impl RectifyMap {
     /// (x, y) shows `position(x, y)`, in pixels of the source.
     ///
     /// # Errors
-    /// Pictures without a pixel, or of more than 2^30.
+    /// Pictures without a pixel, or of more than 2^30; a map that there is no memory for.
     pub fn from_positions(
         source: (usize, usize),
         size: (usize, usize),
@@ -81,7 +82,9 @@ impl RectifyMap {
         }
         let ends = [source.0, source.1].map(|side| (side - 1) as f64 * 256.0);
         let pixels = size.0 * size.1;
-        let (mut offsets, mut weights) = (Vec::with_capacity(pixels), Vec::with_capacity(pixels));
+        let (mut offsets, mut weights) = (Vec::<u32>::new(), Vec::<u16>::new());
+        offsets.try_reserve_exact(pixels).map_err(|_| memory::refused::<u32>(pixels))?;
+        weights.try_reserve_exact(pixels).map_err(|_| memory::refused::<u16>(pixels))?;
         for y in 0..size.1 {
             for x in 0..size.0 {
                 let fixed = position(x, y).map(|p| p.map(|v| (v * 256.0 + 0.5).floor()));
@@ -103,6 +106,11 @@ impl RectifyMap {
         let seen: Vec<bool> = offsets.iter().map(|&offset| offset != Self::UNSEEN).collect();
         let mask = seen.contains(&false).then(|| Arc::new(Mask::new(size.0, seen)));
         Ok(Self { source, width: size.0, offsets, weights, mask })
+    }
+
+    /// Most bytes of a map to pictures of this size, with its mask.
+    pub fn bytes_of((width, height): (usize, usize)) -> u64 {
+        memory::product([size_of::<u32>() + size_of::<u16>() + size_of::<bool>(), width, height])
     }
 
     /// Width and height of the camera's pictures; rows are packed, so that the width is the stride.

@@ -1,8 +1,14 @@
 //! Both eyes' maps, and what depth is computed from once they are applied.
 
+use std::sync::Arc;
+
 use super::bouguet::RectifyError;
 use super::{Lens, Rectification, RectifyMap, StereoCalibration};
 use crate::frame::{Eye, Image, StereoGeometry, StereoPair};
+use crate::memory::{Budget, Reserved};
+
+/// How many times as long as the camera's a side of a rectified picture may be.
+pub const LARGER_MAX: usize = 4;
 
 /// Turns the pictures of two cameras into a rectified pair.
 #[derive(Clone, Debug)]
@@ -10,6 +16,8 @@ pub struct Rectifier {
     left: RectifyMap,
     right: RectifyMap,
     geometry: StereoGeometry,
+    /// Of the budget, where they were made here.
+    _memory: Option<Arc<Reserved>>,
 }
 
 impl StereoCalibration {
@@ -37,17 +45,29 @@ impl Rectifier {
     /// Of a calibration, with the rectification of [`StereoCalibration::rectified`].
     ///
     /// # Errors
-    /// Those of [`StereoCalibration::rectify`], and a rectification that shows nothing.
+    /// Those of [`StereoCalibration::rectify`], a rectification that shows nothing, or one to pictures
+    /// that are much larger than the camera's or larger than the memory allows.
     pub fn new(calibration: &StereoCalibration, alpha: Option<f64>) -> Result<Self, RectifyError> {
         let (left, right) = (&calibration.left, &calibration.right);
         let rectification = calibration.rectified(alpha)?;
         let size = (rectification.width, rectification.height);
+        let camera = (left.width, left.height);
+        let most = |side: usize| side.saturating_mul(LARGER_MAX);
+        if size.0 > most(camera.0) || size.1 > most(camera.1) {
+            return Err(RectifyError::OutOfProportion { rectified: size, camera });
+        }
+        let memory = Budget::of_process().reserve(
+            format!("rectifying to {}x{}", size.0, size.1),
+            RectifyMap::bytes_of(size).saturating_mul(2),
+            "smaller pictures",
+        )?;
         let (left, right) = std::thread::scope(|scope| {
             let left = scope.spawn(|| RectifyMap::new(left, &rectification.left, size));
             let right = RectifyMap::new(right, &rectification.right, size);
             (left.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), right)
         });
-        Self::from_maps(left?, right?, rectification.geometry())
+        let rectifier = Self::from_maps(left?, right?, rectification.geometry())?;
+        Ok(Self { _memory: Some(Arc::new(memory)), ..rectifier })
     }
 
     /// Of maps that were made some other way.
@@ -68,7 +88,7 @@ impl Rectifier {
                 return Err(RectifyError::NothingSeen(eye));
             }
         }
-        Ok(Self { left, right, geometry })
+        Ok(Self { left, right, geometry, _memory: None })
     }
 
     /// The map of an eye.
@@ -143,6 +163,16 @@ mod tests {
         assert_eq!(asked.size(), (752, 480));
         assert!((asked.geometry().focal_px - 456.715).abs() < 1e-9);
         assert_eq!(Rectifier::new(&rig, Some(2.0)).unwrap_err(), RectifyError::Alpha(2.0));
+    }
+
+    #[test]
+    fn a_size_out_of_all_proportion_is_refused_before_anything_is_computed() {
+        let mut rig = examples::euroc();
+        let mut rectification = rig.rectify(None, (752, 480)).unwrap();
+        (rectification.width, rectification.height) = (32768, 32768);
+        rig.rectification = Some(rectification);
+        let error = Rectifier::new(&rig, None).unwrap_err().to_string();
+        assert!(error.contains("32768x32768 pixels of a camera that has 752x480"), "{error}");
     }
 
     #[test]

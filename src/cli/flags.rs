@@ -121,6 +121,11 @@ pub struct Compute {
     /// CUDA device to use, as `stereod devices` numbers them
     #[arg(long, value_name = "N")]
     pub device: Option<u16>,
+
+    /// Most memory that is taken, in MiB, instead of half of what is free
+    #[arg(long, value_name = "MIB")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=u64::from(Engine::MEMORY_MIB_MAX)))]
+    pub memory: Option<u64>,
 }
 
 impl Compute {
@@ -129,6 +134,7 @@ impl Compute {
         layer.put_name("engine", "kind", "--engine", self.engine);
         layer.put_whole("engine", "threads", "--threads", self.threads);
         layer.put_whole("engine", "device", "--device", self.device);
+        layer.put_whole("engine", "memory_mib", "--memory", self.memory);
     }
 }
 

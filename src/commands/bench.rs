@@ -14,6 +14,7 @@ use crate::cli::BenchArgs;
 use crate::engine::{self, Engine};
 use crate::frame::{Matched, StereoPair};
 use crate::matching::Params;
+use crate::memory::Budget;
 use crate::pool::Pool;
 use crate::settings::Matching;
 use crate::source::demo::{DemoOptions, DemoSource};
@@ -52,7 +53,13 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     }
     // One more than are in flight, so that the next is ready.
     let pairs = PAIRS.max(engine.depth() as u64 + 1);
-    let mut pairs: VecDeque<StereoPair> = (0..pairs).map(|number| scene.pair(number)).collect();
+    let bytes = DemoSource::bytes_of(size.0, size.1).saturating_mul(pairs);
+    let what = format!("keeping {pairs} pairs of {}x{}", size.0, size.1);
+    let _kept = Budget::of_process().reserve(what, bytes, "a smaller --size").map_err(failed)?;
+    let mut pairs: VecDeque<StereoPair> = (0..pairs)
+        .map(|number| scene.try_pair(number))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
 
     let measured = measure(&mut *engine, &mut pairs, args.repeat)?;
     let verified = match args.verify {
@@ -69,6 +76,10 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
         verified,
     };
     print(if args.json { report.json() } else { report.text() })
+}
+
+fn failed(error: impl Into<anyhow::Error>) -> Error {
+    Error::Failed(error.into())
 }
 
 /// Times of one pair after the other, and of a stream of pairs.

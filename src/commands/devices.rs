@@ -73,10 +73,10 @@ fn as_text(
                     device.ordinal,
                     device.name,
                     properties.multiprocessors,
-                    Size(device.total_bytes),
+                    Size(device.total_bytes as u64),
                 );
                 let _ = match free {
-                    Ok(free) => write!(text, ", {} free", Size(*free)),
+                    Ok(free) => write!(text, ", {} free", Size(*free as u64)),
                     Err(error) => write!(text, "; it cannot be opened: {error}"),
                 };
                 let _ = match unusable {

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use crate::calibration::format::file_list;
 use crate::cli::{Cli, Command, Common, FlagLayer};
 use crate::matching::ParamsError;
+use crate::memory::Budget;
 use crate::redact::redact;
 use crate::settings::{self, Layers, Loaded, Places, config_file};
 use crate::sink::inputs::Inputs;
@@ -124,6 +125,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Error> {
 /// Every mistake in any of them.
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
+    Budget::set_of_process(loaded.settings.engine.memory_mib.value());
     logs::init(&loaded.settings.log.filter, common.verbosity())?;
     if let Some(file) = file {
         tracing::debug!("configuration file {}", file.display());

@@ -7,6 +7,7 @@ mod observe;
 mod outputs;
 pub(super) mod parts;
 mod requests;
+mod room;
 mod service;
 mod statistics;
 mod tuning;
@@ -87,6 +88,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let options = convert::engine_options(&settings.engine);
     let choice = convert::engine_choice(settings.engine.kind);
     let engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
+    let _room = room::reserve(&settings.queue, (info.width, info.height), rig.size, engine.depth())
+        .map_err(anyhow::Error::from)?;
     // Only a device of its own has memory that pictures had better lie in.
     let on_gpu = engine.picture_memory().is_some();
     if let Some(memory) = engine.picture_memory() {

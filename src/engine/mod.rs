@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use crate::calibration::Rectifier;
 use crate::frame::{Matched, StereoPair};
 use crate::matching::Params;
+use crate::memory::product;
 use crate::pool::Memory;
 use cpu::{CpuEngine, CpuOptions};
 use cuda::{CudaEngine, CudaOptions, Unusable};
@@ -128,6 +129,21 @@ pub fn create(
 /// The error with its causes, without the compiler's listing.
 fn on_one_line(error: &anyhow::Error) -> String {
     format!("{error:#}").lines().next().unwrap_or_default().to_owned()
+}
+
+/// Most pixels of a picture: every engine numbers pixels and columns, moved by any disparity, with 31
+/// bits.
+pub const PIXELS_MAX: u64 = 1 << 30;
+
+/// Whether engines can be made for pictures of this size, whatever memory there is.
+fn check_dimensions(width: usize, height: usize) -> anyhow::Result<()> {
+    match product([width, height]) {
+        0 => bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels"),
+        1..=PIXELS_MAX => Ok(()),
+        _ => bail!(
+            "a picture of {width}x{height} pixels cannot be matched; there may be {PIXELS_MAX} in all"
+        ),
+    }
 }
 
 /// Whether both pictures of a pair have the size that an engine was made for.

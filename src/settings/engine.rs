@@ -53,6 +53,8 @@ pub struct Engine {
     pub graphs: bool,
     /// Folder of compiled kernels, `auto` or `off`.
     pub kernel_cache: String,
+    /// Most memory that is taken for pictures, maps and the engine, in MiB.
+    pub memory_mib: OrAuto<u32>,
 }
 
 impl Default for Engine {
@@ -65,6 +67,7 @@ impl Default for Engine {
             in_flight: 3,
             graphs: false,
             kernel_cache: "auto".into(),
+            memory_mib: OrAuto::Auto,
         }
     }
 }
@@ -87,6 +90,9 @@ impl Engine {
     /// Most pairs that an engine works on at once.
     pub const IN_FLIGHT_MAX: usize = 16;
 
+    /// Most memory, in MiB: 16 TiB.
+    pub const MEMORY_MIB_MAX: u32 = 16 << 20;
+
     /// Where compiled kernels are kept.
     pub fn kernel_cache(&self) -> KernelCache {
         match self.kernel_cache.as_str() {
@@ -99,6 +105,10 @@ impl Engine {
     pub(super) fn check(&self) -> Result<(), Unfit> {
         Unfit::within("threads", self.threads, 0..=Self::THREADS_MAX)?;
         Unfit::within("in_flight", self.in_flight, 1..=Self::IN_FLIGHT_MAX)?;
+        if self.memory_mib.value().is_some_and(|mib| !(1..=Self::MEMORY_MIB_MAX).contains(&mib)) {
+            let expected = format!("`auto` or MiB from 1 to {}", Self::MEMORY_MIB_MAX);
+            return Err(Unfit::new("memory_mib", expected));
+        }
         if self.kernel_cache.is_empty() {
             return Err(Unfit::new("kernel_cache", "`auto`, `off` or a folder"));
         }
@@ -117,6 +127,10 @@ mod tests {
         assert_eq!(kept("off").kernel_cache(), KernelCache::Off);
         assert_eq!(kept("/var/k").kernel_cache(), KernelCache::Folder("/var/k".into()));
         assert_eq!(kept("").check().unwrap_err().key, "kernel_cache");
+        for mib in [0, Engine::MEMORY_MIB_MAX + 1] {
+            let engine = Engine { memory_mib: OrAuto::Value(mib), ..Engine::default() };
+            assert_eq!(engine.check().unwrap_err().key, "memory_mib");
+        }
         let none = Engine { in_flight: 0, ..Engine::default() };
         assert_eq!(none.check().unwrap_err().key, "in_flight");
     }

@@ -126,6 +126,12 @@ const PREFIX: &str = "STEREOD_";
 /// Variables that begin with this belong to the tests.
 const TEST_PREFIX: &str = "STEREOD_TEST_";
 
+/// No configuration file is longer, in bytes; the one with every key and all comments has 15 KiB.
+const FILE_MAX: usize = 1 << 20;
+
+/// After so many mistakes of one file nothing more of it is looked at: nobody reads more of them.
+const MISTAKES_MAX: usize = 50;
+
 impl Layers {
     /// The built-in defaults.
     pub fn new() -> Layers {
@@ -157,6 +163,15 @@ impl Layers {
     /// Lays the text of a configuration file on top.
     pub fn file_text(&mut self, path: &Path, text: &str) {
         let place = |line: usize| Origin::File { path: path.to_owned(), line };
+        if text.len() > FILE_MAX {
+            self.mistakes.push(format!(
+                "{}: too large for a configuration ({} KiB; all there is to say fits {} KiB)",
+                path.display(),
+                text.len() >> 10,
+                FILE_MAX >> 10
+            ));
+            return;
+        }
         // Read twice: once for the places of the keys, once for plain values.
         let parsed = DeTable::parse(text).and_then(|places| Ok((places, text.parse::<Table>()?)));
         let (places, mut values) = match parsed {
@@ -169,7 +184,11 @@ impl Layers {
             }
         };
         let line = |key: &Spanned<_>| line_at(text.as_bytes(), key.span().start);
+        let before = self.mistakes.len();
         for (section, content) in in_order(places.get_ref()) {
+            if self.mistakes.len() - before > MISTAKES_MAX {
+                break;
+            }
             let name = section.get_ref().as_ref();
             let Some(keys) = content.get_ref().as_table() else {
                 self.mistakes.push(format!("{}: {}", place(line(section)), self.no_section(name)));
@@ -180,6 +199,9 @@ impl Layers {
                 continue;
             }
             for (key, _) in in_order(keys) {
+                if self.mistakes.len() - before > MISTAKES_MAX {
+                    break;
+                }
                 let key_name = key.get_ref().as_ref();
                 let value = values
                     .get_mut(name)

@@ -42,6 +42,10 @@ struct Segment {
     bytes: u64,
 }
 
+/// The largest number of a segment: no recording gets there, and a file that says so is somebody else's
+/// (the numbers go on from the largest).
+const NUMBER_MAX: u64 = 1 << 60;
+
 /// The segments of one recording.
 #[derive(Debug)]
 pub struct Segments {
@@ -218,7 +222,9 @@ impl Segments {
         let (date, clock) = time.strip_suffix('Z')?.split_once('T')?;
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let is_ours = date.len() >= 8 && clock.len() == 6 && number.len() >= DIGITS;
-        (is_ours && [date, clock, number].into_iter().all(digits)).then(|| number.parse().ok())?
+        let number = (is_ours && [date, clock, number].into_iter().all(digits))
+            .then(|| number.parse().ok())?;
+        number.filter(|&number| number <= NUMBER_MAX)
     }
 }
 
@@ -279,6 +285,8 @@ pub fn free_bytes(_: &Path) -> Result<u64> {
 mod tests {
     use std::io::Write;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(seconds: u64) -> SystemTime {
@@ -303,6 +311,30 @@ mod tests {
         segments.prune(bytes as u64);
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn only_names_of_our_own_have_a_number(
+            base in "[a-zA-Z0-9_. -]{1,12}",
+            second in 0u64..20_000_000_000,
+            number in 0..=NUMBER_MAX,
+            other in prop_oneof!["\\PC{0,40}", "[a-z]-[0-9]{0,12}T[0-9]{0,8}Z-[0-9]{0,24}[.]mkv"],
+        ) {
+            let path = std::env::temp_dir().join(format!("{base}.mkv"));
+            let segments = Segments::new(&path, SegmentLimits::default()).unwrap();
+            let start = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+            let name = segments.path_of(start, number);
+            let name = name.file_name().unwrap().to_str().unwrap();
+            prop_assert_eq!(segments.number_of(name), Some(number));
+            prop_assert!(segments.number_of(&other).is_none_or(|number| number <= NUMBER_MAX));
+            for (at, _) in name.char_indices() {
+                // Cut off or begun late, it is another file.
+                prop_assert_eq!(segments.number_of(&name[..at]), None);
+            }
+        }
+    }
+
     #[test]
     fn names_sort_and_numbers_go_on_in_the_next_run() {
         let folder = tempfile::tempdir().unwrap();
@@ -321,6 +353,18 @@ mod tests {
                 "out-20261121T101503Z-00002.mkv"
             ]
         );
+    }
+
+    #[test]
+    fn numbers_that_cannot_go_on_are_not_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let foreign = folder.path().join(format!("out-20261121T101500Z-{}.mkv", u64::MAX));
+        fs::write(&foreign, "x").unwrap();
+        let mut segments =
+            Segments::new(&folder.path().join("out.mkv"), SegmentLimits::default()).unwrap();
+        let (_, path) = segments.open(at(0)).unwrap();
+        assert!(path.to_str().unwrap().ends_with("-00001.mkv"), "{}", path.display());
+        assert!(foreign.exists());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod demo;
 pub mod gst;
+pub mod header;
 pub mod jpeg;
 pub mod live;
 pub mod pictures;

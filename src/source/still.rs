@@ -2,14 +2,13 @@
 //!
 //! Nobody gets a damaged one: what decoders would fill up or leave as it is counts as an error.
 
-use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use image::{DynamicImage, ImageFormat, ImageReader};
 
-use super::jpeg;
+use super::{header, jpeg};
 use crate::frame::{Image, intensity};
 
 /// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
@@ -44,7 +43,7 @@ fn decode(path: &Path) -> Result<DynamicImage> {
     if path.is_dir() {
         bail!("cannot read {shown}: it is a folder; name a picture in it");
     }
-    let content = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let content = header::read_file(path).with_context(|| format!("cannot read {shown}"))?;
     if content.is_empty() {
         bail!("cannot read {shown}: the file is empty");
     }
@@ -52,6 +51,7 @@ fn decode(path: &Path) -> Result<DynamicImage> {
         Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) => format,
         _ => bail!("cannot read {shown}: it is no PNG, JPEG, PGM or PPM picture"),
     };
+    header::check(&content).with_context(|| format!("cannot read {shown}"))?;
     let picture = decode_whole(&content, format)
         .with_context(|| format!("cannot read {shown}: the picture is damaged"))?;
     let (width, height) = (picture.width() as usize, picture.height() as usize);
@@ -80,7 +80,9 @@ fn decode_whole(content: &[u8], format: ImageFormat) -> Result<DynamicImage> {
     if format == ImageFormat::Jpeg {
         jpeg::check(content)?;
     }
-    let picture = ImageReader::with_format(Cursor::new(content), format).decode()?;
+    let mut reader = ImageReader::with_format(Cursor::new(content), format);
+    reader.limits(header::limits());
+    let picture = reader.decode()?;
     // The decoder stops when it has all pixels.
     ensure!(format != ImageFormat::Png || png_ends(content), "it was cut off before its end");
     Ok(picture)
@@ -128,6 +130,8 @@ fn to_intensity(picture: DynamicImage) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
 
     use super::*;

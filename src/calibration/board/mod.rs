@@ -321,7 +321,32 @@ fn marker_ink(code: u64, bits: usize, (left, top): (f64, f64), side: f64, ink: &
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_name_is_a_board_or_a_message(
+            kind in prop::sample::select(vec!["chessboard", "charuco", "", "\\PC{0,8}"]),
+            parts in prop::collection::vec(prop_oneof![
+                "[0-9]{0,24}[xX][0-9]{0,24}", "-?[0-9.e+]{0,12}", "[0-9]x[0-9]_[0-9]{0,6}", "\\PC{0,8}",
+                Just("9x6".to_owned()), Just("nan".to_owned()), Just("0.5".to_owned()),
+            ], 0..5),
+        ) {
+            let text = [&[kind.to_owned()][..], &parts].concat().join(":");
+            match text.parse::<Pattern>() {
+                // What was read is written so that it is read again.
+                Ok(board) => {
+                    let again = board.to_string();
+                    prop_assert_eq!(again.parse::<Pattern>().unwrap().to_string(), again);
+                }
+                Err(error) => prop_assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
 
     #[test]
     fn boards_are_read_and_written() {

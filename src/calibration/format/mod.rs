@@ -205,8 +205,8 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, Ca
     Ok(Loaded { calibration, format, report: draft.report, notes: draft.notes })
 }
 
-/// A file that is no more than this long may be a calibration.
-const SIZE_MAX: u64 = 16 << 20;
+/// A file that is no more than this many bytes long may be a calibration.
+const SIZE_MAX: u64 = 4 << 20;
 
 fn read_text(file: &Path) -> Result<String, CalibrationError> {
     let name = file.display();
@@ -219,7 +219,8 @@ fn read_text(file: &Path) -> Result<String, CalibrationError> {
         .and_then(|opened| opened.take(SIZE_MAX + 1).read_to_end(&mut bytes))
         .map_err(|error| wrong(format!("the calibration cannot be read: {error}")))?;
     if bytes.len() as u64 > SIZE_MAX {
-        return Err(wrong("too large for a calibration; name a file of text".into()));
+        let what = format!("too large for a calibration (more than {} MiB)", SIZE_MAX >> 20);
+        return Err(wrong(what + "; name the file with the cameras only"));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| wrong("not a text, so no calibration; name a file of text".into()))?;
@@ -234,6 +235,9 @@ enum Parsed {
 
 fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     let wrong = |what: String| CalibrationError::new(format!("{file}{what}"));
+    if text.len() as u64 > SIZE_MAX {
+        return Err(wrong(": too large for a calibration".into()));
+    }
     let Some(syntax) = syntax::recognise(text) else {
         return Err(wrong(": the file is empty, so no calibration".into()));
     };

@@ -63,11 +63,17 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
     Ok(Node::new(None, Value::Null))
 }
 
-/// Most values of a text, aliases counted as what they stand for.
+/// Most values of a text; aliases, and what is kept for them, count as what they stand for.
 const NODES_MAX: usize = 1_000_000;
 
-/// Most keys of a map.
-const KEYS_MAX: usize = 4096;
+/// Most keys of a map. Each is compared with all others.
+const KEYS_MAX: usize = 1024;
+
+/// Most attributes of an XML text. Its reader compares each with all others of its element.
+const ATTRIBUTES_MAX: usize = 4096;
+
+/// Too many values.
+const TOO_MANY: &str = "far too many values for a calibration";
 
 /// What is open while YAML is read.
 #[derive(Default)]
@@ -101,8 +107,10 @@ impl Loader {
             }
             Event::Alias(anchor) => {
                 let (node, size) = self.anchors.get(&anchor).ok_or("an alias without an anchor")?;
-                let (node, size) = (node.clone(), *size);
-                self.put(node, 0, size)
+                self.nodes += size;
+                self.check()?;
+                let node = node.clone();
+                self.put(node, 0, 0)
             }
             _ => Ok(None),
         }
@@ -117,16 +125,21 @@ impl Loader {
         Ok(None)
     }
 
+    fn check(&self) -> Result<(), String> {
+        if self.nodes > NODES_MAX { Err(TOO_MANY.into()) } else { Ok(()) }
+    }
+
     /// A complete value goes where it belongs: into the innermost open list or map.
     fn put(&mut self, node: Node, anchor: usize, size: usize) -> Result<Option<Node>, String> {
         self.nodes += size;
-        if self.nodes > NODES_MAX {
-            return Err("far too many values for a calibration".into());
-        }
         if anchor > 0 {
+            // Lists with anchors may lie in each other: each keeps all that is in it once more.
             let size = count(&node);
+            self.nodes += size;
+            self.check()?;
             self.anchors.insert(anchor, (node.clone(), size));
         }
+        self.check()?;
         let Some((parent, _, key)) = self.open.last_mut() else { return Ok(Some(node)) };
         match &mut parent.value {
             Value::List(items) => items.push(node),
@@ -239,7 +252,15 @@ impl<'de> Deserialize<'de> for Node {
 /// # Errors
 /// What is wrong, with its line before it.
 pub(super) fn xml(text: &str) -> Result<Node, String> {
-    let document = roxmltree::Document::parse(text).map_err(|error| {
+    // Wherever it stands: no attribute is without one.
+    if text.matches('=').count() > ATTRIBUTES_MAX {
+        return Err(": far too many attributes for a calibration".into());
+    }
+    let options = roxmltree::ParsingOptions { nodes_limit: NODES_MAX as u32, ..Default::default() };
+    let document = roxmltree::Document::parse_with_options(text, options).map_err(|error| {
+        if matches!(error, roxmltree::Error::NodesLimitReached) {
+            return format!(": {TOO_MANY}");
+        }
         let what = error.to_string();
         let what = what.rsplit_once(" at ").map_or(what.as_str(), |(what, _)| what);
         format!(":{}: {what} (is the file cut off?)", error.pos().row)
@@ -361,6 +382,15 @@ mod tests {
         assert!(xml(&deep).is_err());
         let many: String = (0..10_000).map(|n| format!("k{n}: 1\n")).collect();
         assert!(yaml(&many).unwrap_err().contains("too many keys"));
+        // Each list is kept for its anchor, with all those in it.
+        let items = "1,".repeat(100_000);
+        let anchors: String = (0..60).map(|n| format!("&a{n} [")).collect();
+        let nested = format!("a: {anchors}{items}{}", "]".repeat(60));
+        assert!(yaml(&nested).unwrap_err().contains("far too many values"));
+        let attributes: String = (0..200_000).map(|n| format!(" a{n}='1'")).collect();
+        assert!(xml(&format!("<o{attributes}/>")).unwrap_err().contains("too many attributes"));
+        let elements = "<_>1</_>".repeat(NODES_MAX);
+        assert!(xml(&format!("<o>{elements}</o>")).unwrap_err().contains("too many values"));
         // A billion laughs.
         let mut laughs = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
         for n in 1..12 {

@@ -1,8 +1,10 @@
 //! Memory that the threads of the engine share without locks: aligned, zeroed, allocated once.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+
+use crate::memory::Refused;
 
 /// Cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
@@ -25,20 +27,30 @@ unsafe impl<T: Copy + Sync> Sync for Block<T> {}
 
 impl<T: Copy> Block<T> {
     /// A block of `len` elements whose bytes are all zero; `T` is a plain number.
-    pub fn new(len: usize) -> Self {
-        let bytes = (len * size_of::<T>()).max(1).next_multiple_of(ALIGNMENT);
+    ///
+    /// # Errors
+    /// Where there is no such memory, also where no address is large enough for it.
+    pub fn new(len: u64) -> Result<Self, Refused> {
+        let wanted = Self::bytes_of(len);
+        let refused = || Refused(wanted);
+        let bytes = usize::try_from(wanted).map_err(|_| refused())?;
         let alignment = if bytes >= HUGE { HUGE } else { ALIGNMENT };
-        let layout = Layout::from_size_align(bytes, alignment).expect("a size that fits memory");
+        let layout = Layout::from_size_align(bytes, alignment).map_err(|_| refused())?;
         // SAFETY: the layout is not empty.
-        let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
-            handle_alloc_error(layout)
-        };
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refused)?;
         #[cfg(target_os = "linux")]
         if bytes >= HUGE {
             // SAFETY: the range was just allocated; a refused hint changes nothing.
             unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
         }
-        Self { start, layout, element: PhantomData }
+        Ok(Self { start, layout, element: PhantomData })
+    }
+
+    /// Bytes of a block of `len` elements: whole cache lines. A size that no number holds is the
+    /// largest there is, which is refused.
+    pub fn bytes_of(len: u64) -> u64 {
+        let bytes = len.saturating_mul(size_of::<T>() as u64).max(1);
+        bytes.checked_next_multiple_of(ALIGNMENT as u64).unwrap_or(u64::MAX)
     }
 
     /// The first element.
@@ -56,5 +68,29 @@ impl<T> Drop for Block<T> {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_holds_what_was_asked_for() {
+        let block = Block::<u16>::new(33).unwrap();
+        assert_eq!((block.bytes() as u64, Block::<u16>::bytes_of(33)), (128, 128));
+        assert_eq!(block.ptr() as usize % ALIGNMENT, 0);
+        // SAFETY: the block has this length, and nobody else knows it.
+        assert_eq!(unsafe { std::slice::from_raw_parts(block.ptr(), 33) }, [0; 33]);
+        assert_eq!(Block::<u32>::new(0).unwrap().bytes(), ALIGNMENT);
+    }
+
+    #[test]
+    fn sizes_that_no_memory_holds_are_refused() {
+        // The number of bytes fits no number, no address, and no machine.
+        for len in [u64::MAX, u64::MAX / 4 + 1, u64::MAX - 63, 1 << 62, 1 << 55] {
+            assert!(Block::<u32>::new(len).is_err(), "{len}");
+        }
+        assert_eq!(Block::<u32>::new(u64::MAX).err(), Some(Refused(u64::MAX)));
     }
 }

@@ -57,9 +57,10 @@ use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
 use crate::calibration::Rectifier;
-use crate::engine::{Engine, check_size};
+use crate::engine::{Engine, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
+use crate::memory::{Budget, Estimate, Refused, Reserved};
 use crate::pool::Pool;
 
 /// What of the machine the engine uses.
@@ -72,8 +73,8 @@ pub struct CpuOptions {
 }
 
 impl CpuOptions {
-    /// The vectors and the threads.
-    fn crew(self) -> anyhow::Result<(Simd, Team)> {
+    /// The vectors and the number of threads.
+    fn hands(self) -> anyhow::Result<(Simd, usize)> {
         let Some(simd) = self.simd.resolve() else {
             bail!(
                 "this machine has no {:?} instructions; leave the choice to the engine",
@@ -85,6 +86,12 @@ impl CpuOptions {
             Some(threads) => threads,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
+        Ok((simd, threads))
+    }
+
+    /// The vectors and the threads.
+    fn crew(self) -> anyhow::Result<(Simd, Team)> {
+        let (simd, threads) = self.hands()?;
         let team =
             Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
         Ok((simd, team))
@@ -106,7 +113,11 @@ pub struct CpuEngine {
     known: Option<StereoGeometry>,
     finished: Option<Matched>,
     stage_times: Vec<(&'static str, Duration)>,
+    _memory: Reserved,
 }
+
+/// What needs less memory.
+const CURE: &str = "fewer --disparities, a smaller picture";
 
 /// The stage that comes before those of the matcher.
 const RECTIFY: &str = "rectify";
@@ -115,31 +126,32 @@ impl CpuEngine {
     /// An engine for pairs of `width` x `height` pixels, with all the memory that it will need.
     ///
     /// # Errors
-    /// Parameters that fail [`Params::check`], an empty picture, no threads, vector instructions
-    /// that the machine lacks, or a system that refuses a thread.
+    /// Parameters that fail [`Params::check`], an empty picture or one that the memory does not
+    /// suffice for ([`CpuEngine::estimate`]), no threads, vector instructions that the machine lacks,
+    /// or a system that refuses a thread.
     pub fn new(
         params: &Params,
         width: usize,
         height: usize,
         options: CpuOptions,
     ) -> anyhow::Result<Self> {
-        params.check()?;
-        if width == 0 || height == 0 {
-            bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
-        }
+        // Before any thread is started.
+        let needed = Self::estimate(params, width, height, options)?.host;
+        let what = format!("matching {width}x{height} at {} disparities", params.range.count);
+        let memory = Budget::of_process().reserve(what, needed, CURE)?;
         let (simd, team) = options.crew()?;
         let lanes = simd.lanes();
         let geometry = Geometry::new(params, width, height, lanes);
         let features = Features::new(params.cost);
         let scratches = (0..team.len())
-            .map(|_| Mutex::new(Scratch::new(&geometry, params, &features, lanes)))
-            .collect();
+            .map(|_| Ok(Mutex::new(Scratch::new(&geometry, params, &features, lanes)?)))
+            .collect::<Result<_, Refused>>()?;
         Ok(Self {
             params: params.clone(),
             simd,
             p2: params.p2_mode.table(params.p1, params.p2),
             team,
-            shared: Shared::new(&geometry, params, &features, lanes),
+            shared: Shared::new(&geometry, params, &features, lanes)?,
             features,
             geometry,
             scratches,
@@ -148,7 +160,28 @@ impl CpuEngine {
             known: None,
             finished: None,
             stage_times: STAGES.map(|name| (name, Duration::ZERO)).into(),
+            _memory: memory,
         })
+    }
+
+    /// The memory that an engine for such pairs would take, without the maps that it hands out;
+    /// nothing is allocated.
+    ///
+    /// # Errors
+    /// As of [`CpuEngine::new`], but for what has to do with memory and threads.
+    pub fn estimate(
+        params: &Params,
+        width: usize,
+        height: usize,
+        options: CpuOptions,
+    ) -> anyhow::Result<Estimate> {
+        params.check()?;
+        check_dimensions(width, height)?;
+        let (simd, threads) = options.hands()?;
+        let geometry = Geometry::new(params, width, height, simd.lanes());
+        let features = Features::new(params.cost);
+        let host = buffers::bytes_of(&geometry, params, &features, simd.lanes(), threads);
+        Ok(Estimate { host, device: 0 })
     }
 
     /// An engine that takes raw pairs of the rectifier's source sizes and hands out the rectified
@@ -177,9 +210,9 @@ impl CpuEngine {
     }
 
     /// The disparity of a pair of the engine's size.
-    fn compute(&mut self, pair: &StereoPair) -> DisparityMap {
+    fn compute(&mut self, pair: &StereoPair) -> anyhow::Result<DisparityMap> {
         let (width, height) = (self.geometry.width, self.geometry.height);
-        let mut values = self.pool.take(width * height);
+        let mut values = self.pool.try_take(width * height)?;
         self.shared.begin_frame();
         let times = Mutex::new([Instant::now(); STAGES.len() + 1]);
         let watch = self.team.watch();
@@ -203,7 +236,7 @@ impl CpuEngine {
         for (stage, pair) in stages.zip(times.windows(2)) {
             stage.1 = pair[1] - pair[0];
         }
-        DisparityMap::new(width, height, values)
+        Ok(DisparityMap::new(width, height, values))
     }
 }
 
@@ -229,13 +262,13 @@ impl Engine for CpuEngine {
         let submitted = Instant::now();
         let pair = match &self.rectify {
             Some(rectify) => {
-                let rectified = rectify.run(&mut self.team, self.simd, pair);
+                let rectified = rectify.run(&mut self.team, self.simd, pair)?;
                 self.stage_times[0].1 = submitted.elapsed();
                 rectified
             }
             None => pair,
         };
-        let disparity = self.compute(&pair);
+        let disparity = self.compute(&pair)?;
         let (geometry, finished) = (self.known, Instant::now());
         self.finished = Some(Matched { pair, disparity, geometry, submitted, finished });
         Ok(())
@@ -247,5 +280,84 @@ impl Engine for CpuEngine {
 
     fn stage_times(&self) -> &[(&'static str, Duration)] {
         &self.stage_times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::frame::DisparityRange;
+    use crate::matching::{CensusWindow, Cost, Median, P2Mode, Paths, Speckle};
+
+    fn params() -> impl Strategy<Value = Params> {
+        let cost = prop_oneof![
+            Just(Cost::Ad { truncation: 20, window: 1 }),
+            Just(Cost::Ad { truncation: 20, window: 5 }),
+            Just(Cost::Census { window: CensusWindow::Plain { width: 5, height: 5 } }),
+        ];
+        let paths = prop_oneof![Just(Paths::Four), Just(Paths::Five), Just(Paths::Eight)];
+        let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
+        let speckle = prop::option::of(Just(Speckle { size: 50, range_16: 16 }));
+        let p2 = prop_oneof![Just(50u8), Just(150)];
+        (cost, paths, median, speckle, p2, 1usize..200).prop_map(
+            |(cost, paths, median, speckle, p2, count)| Params {
+                range: DisparityRange { min: -3, count },
+                cost,
+                paths,
+                p1: 5,
+                p2,
+                p2_mode: P2Mode::Fixed,
+                uniqueness: 5,
+                subpixel: true,
+                left_right: Some(1),
+                median,
+                speckle,
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_estimate_is_what_is_taken(
+            params in params(),
+            (width, height) in (1usize..300, 1usize..40),
+            threads in 1usize..4,
+        ) {
+            for simd in SimdChoice::available() {
+                let options = CpuOptions { threads: Some(threads), simd };
+                let estimate = CpuEngine::estimate(&params, width, height, options).unwrap();
+                let engine = CpuEngine::new(&params, width, height, options).unwrap();
+                prop_assert_eq!(estimate, Estimate { host: engine.memory_bytes() as u64, device: 0 });
+            }
+        }
+
+        #[test]
+        fn no_size_is_too_large_to_be_estimated(
+            params in params(),
+            (width, height) in (any::<usize>(), any::<usize>()),
+            (across, down) in (1u32..64, 1u32..64),
+        ) {
+            let options = CpuOptions { threads: Some(1024), simd: SimdChoice::Portable };
+            let _ = CpuEngine::estimate(&params, width >> across, height >> down, options);
+        }
+    }
+
+    #[test]
+    fn what_the_budget_does_not_hold_is_refused_with_the_numbers() {
+        let mut params = crate::settings::Settings::default().matching.params().unwrap();
+        params.range = DisparityRange { min: 0, count: 1024 };
+        let options = CpuOptions { threads: Some(64), simd: SimdChoice::Portable };
+        // A row of 2^30 pixels: each thread alone wants more than any machine has.
+        let error = CpuEngine::new(&params, 1 << 30, 1, options).err().unwrap().to_string();
+        for part in ["matching 1073741824x1 at 1024 disparities needs", "GiB", "memory_mib"] {
+            assert!(error.contains(part), "{error}");
+        }
+        let error = CpuEngine::new(&params, 1 << 17, 1 << 17, options).err().unwrap().to_string();
+        assert!(error.contains("1073741824 in all"), "{error}");
+        assert!(CpuEngine::estimate(&params, usize::MAX, 1, options).is_err());
     }
 }

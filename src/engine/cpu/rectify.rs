@@ -11,6 +11,7 @@ use super::team::Team;
 use crate::calibration::map::interpolate;
 use crate::calibration::{Rectifier, RectifyMap};
 use crate::frame::{Eye, Image, StereoPair};
+use crate::memory::Refused;
 use crate::pool::Pool;
 
 /// Rectifies raw pairs.
@@ -44,10 +45,13 @@ impl Rectify {
     }
 
     /// The rectified pair of a raw one, whose pictures have the sources' sizes.
-    pub fn run(&self, team: &mut Team, simd: Simd, raw: StereoPair) -> StereoPair {
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn run(&self, team: &mut Team, simd: Simd, raw: StereoPair) -> Result<StereoPair, Refused> {
         let (width, height) = self.rectifier.size();
-        let mut left = self.pool.take(width * height);
-        let mut right = self.pool.take(width * height);
+        let mut left = self.pool.try_take(width * height)?;
+        let mut right = self.pool.try_take(width * height)?;
         let eyes = [
             (Eye::Left, &raw.left, Destination(left.as_mut_ptr())),
             (Eye::Right, &raw.right, Destination(right.as_mut_ptr())),
@@ -64,13 +68,13 @@ impl Rectify {
         });
         let rectified =
             |pixels, eye| Image::new(width, height, pixels).seen_by(self.rectifier.map(eye).mask());
-        StereoPair {
+        Ok(StereoPair {
             left: rectified(left, Eye::Left),
             right: rectified(right, Eye::Right),
             // It is that of the raw picture's pixels.
             truth: None,
             ..raw
-        }
+        })
     }
 }
 
@@ -94,10 +98,10 @@ impl CpuRectifier {
     /// The rectified pair of a raw one.
     ///
     /// # Errors
-    /// Where a picture has not its camera's size.
+    /// Where a picture has not its camera's size, or there is no memory for the rectified ones.
     pub fn rectify(&mut self, raw: StereoPair) -> anyhow::Result<StereoPair> {
         self.rectify.check_size(&raw)?;
-        Ok(self.rectify.run(&mut self.team, self.simd, raw))
+        Ok(self.rectify.run(&mut self.team, self.simd, raw)?)
     }
 }
 
@@ -157,9 +161,8 @@ impl Kernel for Part<'_> {
         // SAFETY: the map has an offset and a weight for every pixel of the range, whose offsets lie
         // in the source; the rest is the caller's promise.
         unsafe {
-            if from.len() >= 4 {
-                let taps =
-                    Taps { pixels: from.as_ptr(), stride: stride as u32, len: from.len() as u32 };
+            // Without: pixel by pixel, at any size.
+            if let Some(taps) = Taps::of(from, stride) {
                 while at + INTERPOLATED <= pixels.end {
                     let (offsets, weights) = (offsets.as_ptr().add(at), weights.as_ptr().add(at));
                     V::interpolate(taps, offsets, weights, to.add(at));
@@ -257,7 +260,7 @@ mod tests {
                 let simd = choice.resolve().unwrap();
                 let pair = || raw(noise(left, seed), noise(right, seed / 3));
                 let [expected_left, expected_right] = rectifier.rectify_pair(&pair());
-                let got = rectify.run(&mut team, simd, pair());
+                let got = rectify.run(&mut team, simd, pair()).unwrap();
                 prop_assert_eq!(got.left.pixels(), expected_left.pixels(), "{:?}", choice);
                 prop_assert_eq!(got.right.pixels(), expected_right.pixels(), "{:?}", choice);
                 prop_assert_eq!(got.left.seen(), expected_left.seen());
@@ -265,6 +268,33 @@ mod tests {
                 prop_assert_eq!((got.sequence, got.skew_ns), (3, -5));
             }
         }
+    }
+
+    /// 2^30 pixels, most of them never touched: the most that a map addresses, and vector units with
+    /// signed offsets.
+    #[test]
+    fn the_last_pixels_of_the_largest_picture_are_found() {
+        let source = (1usize << 15, 1usize << 15);
+        let mut pixels = vec![0u8; source.0 * source.1];
+        let (first_of_last_row, last) = (pixels.len() - source.0, pixels.len() - 1);
+        for (at, value) in [(0, 50), (source.0 - 1, 60), (first_of_last_row, 70)] {
+            pixels[at] = value;
+        }
+        pixels[last - 3..].copy_from_slice(&[10, 40, 80, 200]);
+        let image = Image::from_vec(source.0, source.1, pixels);
+        let end = source.0 as f64 - 1.0;
+        let corners = [[0.0, 0.0], [end, 0.0], [0.0, end], [end, end], [end - 0.5, end]];
+        let size = (2 * INTERPOLATED, 1);
+        let position = |x: usize, _| Some(corners[x % corners.len()]);
+        let map = RectifyMap::from_positions(source, size, position).unwrap();
+        let expected: Vec<u8> = (0..size.0).map(|x| [50, 60, 70, 200, 140][x % 5]).collect();
+        for choice in SimdChoice::available() {
+            let mut got = vec![0; size.0];
+            // SAFETY: the simd was found on this machine, and the range is all of the picture.
+            unsafe { apply(choice.resolve().unwrap(), &map, &image, 0..size.0, got.as_mut_ptr()) };
+            assert_eq!(got, expected, "{choice:?}");
+        }
+        assert!(RectifyMap::from_positions((1 << 15, (1 << 15) + 1), size, position).is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use super::memory::Block;
 use crate::frame::INVALID;
 use crate::matching::Speckle;
+use crate::memory::{Refused, filled, product};
 
 /// The forest of runs, for all threads.
 pub struct Forest {
@@ -22,9 +23,20 @@ pub struct Forest {
 
 impl Forest {
     /// A forest for maps of `pixels` pixels.
-    pub fn new(pixels: usize) -> Self {
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    ///
+    /// # Panics
+    /// Where the pixels cannot be numbered in 32 bits: [`crate::engine::PIXELS_MAX`].
+    pub fn new(pixels: u64) -> Result<Self, Refused> {
         assert!(u32::try_from(pixels).is_ok(), "{pixels} pixels cannot be numbered in 32 bits");
-        Self { parents: Block::new(pixels), sizes: Block::new(pixels) }
+        Ok(Self { parents: Block::new(pixels)?, sizes: Block::new(pixels)? })
+    }
+
+    /// [`Forest::bytes`] before there is one.
+    pub fn bytes_of(pixels: u64) -> u64 {
+        Block::<u32>::bytes_of(pixels).saturating_mul(2)
     }
 
     /// Size in bytes.
@@ -41,8 +53,16 @@ pub struct Labels {
 
 impl Labels {
     /// Room for rows of `width` pixels.
-    pub fn new(width: usize) -> Self {
-        Self { above: vec![0; width], here: vec![0; width] }
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn new(width: usize) -> Result<Self, Refused> {
+        Ok(Self { above: filled(width, 0)?, here: filled(width, 0)? })
+    }
+
+    /// [`Labels::bytes`] before there are any.
+    pub fn bytes_of(width: usize) -> u64 {
+        product([2 * size_of::<u32>(), width])
     }
 
     /// Size in bytes.
@@ -239,12 +259,12 @@ mod tests {
     fn filter(width: usize, values: &mut [i16], speckle: Speckle, strips: usize) {
         let height = values.len() / width;
         // What an earlier map left behind must not show.
-        let forest = Forest::new(values.len());
+        let forest = Forest::new(values.len() as u64).unwrap();
         for i in 0..values.len() {
             // SAFETY: the forest has as many places as the map.
             unsafe { *forest.parents.ptr().add(i) = 0 };
         }
-        let mut labels = Labels::new(width);
+        let mut labels = Labels::new(width).unwrap();
         labels.above.fill(7);
         let filter = Filter { width, speckle, forest: &forest, values: values.as_mut_ptr() };
         let border = |strip: usize| height * strip / strips;

@@ -12,9 +12,32 @@ use super::simd::Lanes;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
 use crate::matching::refine::parabola_offset;
+use crate::memory::{Refused, product};
 
 /// What the right view says of a column without candidates.
 pub const NONE: u16 = u16::MAX;
+
+/// Numbers of 16 bits in the parts of a [`Selection`].
+struct Lens {
+    candidates: u64,
+    vector: u64,
+    windows: u64,
+    right: u64,
+    pixels: u64,
+}
+
+impl Lens {
+    fn of(geometry: &Geometry, lanes: usize) -> Self {
+        let Geometry { depth, width, band_rows, .. } = *geometry;
+        Self {
+            candidates: depth as u64,
+            vector: lanes as u64,
+            windows: product([band_rows, depth]),
+            right: product([band_rows, width + depth]),
+            pixels: product([band_rows, width]),
+        }
+    }
+}
 
 /// A thread's memory for picking winners of one band.
 pub struct Selection {
@@ -46,9 +69,14 @@ pub struct Selection {
 
 impl Selection {
     /// Memory for bands of `geometry`, with vectors of `lanes` candidates.
-    pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Self {
-        let Geometry { count, depth, width, min, band_rows, .. } = *geometry;
-        let (indices, padding) = (Block::<i16>::new(depth), Block::<i16>::new(lanes));
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Result<Self, Refused> {
+        let Geometry { count, depth, width, min, .. } = *geometry;
+        let lens = Lens::of(geometry, lanes);
+        let (indices, padding) =
+            (Block::<i16>::new(lens.candidates)?, Block::<i16>::new(lens.vector)?);
         // SAFETY: the blocks have these lengths, and nobody else knows them yet.
         let (numbers, mask) = unsafe {
             (
@@ -59,7 +87,7 @@ impl Selection {
         numbers.iter_mut().enumerate().for_each(|(k, number)| *number = k as i16);
         let used = count - (geometry.chunks - 1) * lanes;
         mask[used..].fill(i16::MAX);
-        Self {
+        Ok(Self {
             count,
             depth,
             width,
@@ -67,16 +95,23 @@ impl Selection {
             uniqueness: params.uniqueness,
             subpixel: params.subpixel,
             right_view: params.left_right.is_some(),
-            sums: Block::new(depth),
+            sums: Block::new(lens.candidates)?,
             indices,
             padding,
-            window_sums: Block::new(band_rows * depth),
-            window_indices: Block::new(band_rows * depth),
-            right: Block::new(band_rows * (width + depth)),
-            winners: Block::new(band_rows * width),
-            values: Block::new(band_rows * width),
+            window_sums: Block::new(lens.windows)?,
+            window_indices: Block::new(lens.windows)?,
+            right: Block::new(lens.right)?,
+            winners: Block::new(lens.pixels)?,
+            values: Block::new(lens.pixels)?,
             row: 0,
-        }
+        })
+    }
+
+    /// [`Selection::bytes`] before there is one.
+    pub fn bytes_of(geometry: &Geometry, lanes: usize) -> u64 {
+        let Lens { candidates, vector, windows, right, pixels } = Lens::of(geometry, lanes);
+        let lens = [candidates, candidates, vector, windows, windows, right, pixels, pixels];
+        lens.into_iter().map(Block::<i16>::bytes_of).fold(0, u64::saturating_add)
     }
 
     /// Size of the memory in bytes.

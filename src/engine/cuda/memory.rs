@@ -1,8 +1,7 @@
 //! How much memory an engine takes, known before any of it is allocated.
 
-use std::fmt;
-
 use super::launch::{Plan, Scope};
+use crate::memory::{Estimate, Size};
 
 /// Memory of the device that is left free, for what the driver and others need: this much, or ...
 const RESERVE: usize = 128 << 20;
@@ -32,7 +31,7 @@ pub struct Budget {
     "the GPU has too little free memory: {} are needed ({largest}), {} of {} are free; fewer \
      disparities, a smaller picture, fewer frames in flight (--set engine.in_flight=1) or --engine \
      cpu need less",
-    Size(*.needed), Size(*.free), Size(*.total)
+    Size(*.needed as u64), Size(*.free as u64), Size(*.total as u64)
 )]
 pub struct TooLarge {
     /// What is needed, in bytes.
@@ -58,8 +57,14 @@ impl Budget {
         largest.truncate(3);
         let host = [plan.left, plan.right, plan.disparity].into_iter();
         let host = host.chain(plan.rectified.into_iter().flatten());
-        let pinned = host.map(|id| plan.buffers[id.0].bytes).sum::<usize>() * slots;
+        let pinned = host.map(|id| plan.buffers[id.0].bytes).fold(0, usize::saturating_add);
+        let pinned = pinned.saturating_mul(slots);
         Budget { device, pinned, largest, slots }
+    }
+
+    /// The same in bytes of host and device.
+    pub fn estimate(&self) -> Estimate {
+        Estimate { host: self.pinned as u64, device: self.device as u64 }
     }
 
     /// Whether it fits the device.
@@ -71,25 +76,12 @@ impl Budget {
         if self.device <= free - reserve {
             return Ok(());
         }
-        let largest: Vec<String> =
-            self.largest.iter().map(|(name, bytes)| format!("{name} {}", Size(*bytes))).collect();
+        let largest: Vec<String> = self
+            .largest
+            .iter()
+            .map(|(name, bytes)| format!("{name} {}", Size(*bytes as u64)))
+            .collect();
         Err(TooLarge { needed: self.device, free, total, largest: largest.join(", ") })
-    }
-}
-
-/// A number of bytes as people read it.
-#[derive(Clone, Copy, Debug)]
-pub struct Size(pub usize);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = self.0 as f64 / f64::from(1 << 20);
-        match mib {
-            _ if mib >= 10240.0 => write!(f, "{:.0} GiB", mib / 1024.0),
-            _ if mib >= 1024.0 => write!(f, "{:.1} GiB", mib / 1024.0),
-            _ if mib >= 10.0 => write!(f, "{mib:.0} MiB"),
-            _ => write!(f, "{mib:.1} MiB"),
-        }
     }
 }
 
@@ -112,6 +104,8 @@ mod tests {
         let (picture, map) = (1024 * 512, 2 * 1000 * 512);
         assert_eq!(budget.device, 3 * (2 * picture + map + (100 << 20)) + (10 << 20) + 512);
         assert_eq!(budget.pinned, 3 * (2 * picture + map));
+        let estimate = budget.estimate();
+        assert_eq!((estimate.host, estimate.device), (budget.pinned as u64, budget.device as u64));
         assert_eq!(budget.largest[0], ("paths", 300 << 20));
         assert_eq!(budget.largest[1], ("shared", 10 << 20));
     }
@@ -125,15 +119,5 @@ mod tests {
             assert!(error.contains(part), "{part}: {error}");
         }
         assert!(budget.check(0, 8 << 30).is_err());
-    }
-
-    #[test]
-    fn sizes() {
-        for (bytes, text) in
-            [(0, "0.0 MiB"), (1 << 20, "1.0 MiB"), (312 << 20, "312 MiB"), (3 << 29, "1.5 GiB")]
-        {
-            assert_eq!(Size(bytes).to_string(), text);
-        }
-        assert_eq!(Size(139 << 30).to_string(), "139 GiB");
     }
 }

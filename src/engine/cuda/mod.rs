@@ -39,11 +39,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
+pub use crate::memory::Size;
 pub use cache::Cache;
 pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, list};
 pub use launch::Unit;
-pub use memory::{Size, TooLarge};
+pub use memory::TooLarge;
 pub use nvrtc::{Missing, Nvrtc, Target, Version};
 pub use units::{Job, specialisations};
 
@@ -56,9 +57,10 @@ use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
 use crate::calibration::Rectifier;
-use crate::engine::Engine;
+use crate::engine::{Engine, check_dimensions};
 use crate::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoPair};
 use crate::matching::Params;
+use crate::memory::Reserved;
 use crate::pool::Pooled;
 
 /// What of the machine the engine uses.
@@ -105,6 +107,8 @@ pub struct CudaEngine {
     stage_times: Vec<(&'static str, Duration)>,
     device_time: Option<Duration>,
     device_bytes: usize,
+    /// What of the budget its pinned memory takes.
+    _pinned: Option<Reserved>,
 }
 
 impl CudaEngine {
@@ -143,9 +147,7 @@ impl CudaEngine {
     fn make(job: &Job, options: &CudaOptions) -> anyhow::Result<Self> {
         let (width, height) = job.size;
         job.params.check()?;
-        if width == 0 || height == 0 {
-            bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels");
-        }
+        check_dimensions(width, height)?;
         if options.in_flight == 0 {
             bail!("the CUDA engine needs at least 1 frame in flight, not 0");
         }
@@ -169,13 +171,20 @@ impl CudaEngine {
         let budget = Budget::of(&plan, options.in_flight);
         let (free, total) = context.memory()?;
         budget.check(free, total)?;
+        let what = format!("pinned memory for {} frames in flight", options.in_flight);
+        let host = crate::memory::Budget::of_process().reserve(
+            what,
+            budget.estimate().host,
+            "a smaller picture, --set engine.in_flight=1",
+        )?;
         tracing::info!(
             "GPU memory: {} of {} free, for {} frames in flight",
-            Size(budget.device),
-            Size(free),
+            Size(budget.device as u64),
+            Size(free as u64),
             options.in_flight
         );
-        let engine = Self::allocate(context, modules, job, &plan, &budget, &device, options)?;
+        let mut engine = Self::allocate(context, modules, job, &plan, &budget, &device, options)?;
+        engine._pinned = Some(host);
         tracing::debug!("CUDA engine ready after {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
         Ok(engine)
     }
@@ -237,6 +246,7 @@ impl CudaEngine {
             stage_times: Vec::with_capacity(plan.steps.len() + 2),
             device_time: None,
             device_bytes: budget.device,
+            _pinned: None,
         })
     }
 

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::settings::{EngineKind, OrAuto, OrOff};
 
@@ -225,4 +227,42 @@ fn several_mistakes_are_listed() {
         "2 mistakes in the settings:\n  config.toml:2: unknown key `a` in [log]; keys: filter\n  \
          config.toml:3: unknown key `b` in [log]; keys: filter"
     );
+}
+
+#[test]
+fn a_file_without_end_is_refused_and_not_all_its_mistakes_are_told() {
+    let keys: String = (0..20_000).map(|n| format!("k{n} = 1\n")).collect();
+    for (head, line) in [("", "config.toml:1: "), ("[log]\n", "config.toml:2: ")] {
+        let told = mistakes(with_file(&format!("{head}{keys}")));
+        assert!(told[0].starts_with(line), "{}", told[0]);
+        assert_eq!(told.len(), MISTAKES_MAX + 1);
+    }
+    let told = mistakes(with_file(&"# words\n".repeat(FILE_MAX / 8 + 1)));
+    assert_eq!(told.len(), 1);
+    assert!(told[0].starts_with("config.toml: too large for a configuration"), "{}", told[0]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_settings_or_mistakes_with_their_place(
+        head in prop::sample::select(vec!["", "[matching]\n", "[source]\nleft = ", "[engine]\nsimd = "]),
+        text in prop_oneof!["\\PC{0,120}", "([a-z_]{1,12} = (\"[a-z0-9x]{0,6}\"|-?[0-9.e]{1,8})\n){0,4}"],
+    ) {
+        if let Err(error) = with_file(&format!("{head}{text}")).finish() {
+            prop_assert!(!error.mistakes().is_empty());
+        }
+    }
+
+    #[test]
+    fn any_assignment_and_variable_is_a_setting_or_a_mistake(text in "\\PC{0,60}", value in "\\PC{0,20}") {
+        let schema = Schema::new();
+        let mut layers = Layers::new();
+        layers.assignment(&text);
+        for (section, key) in schema.all() {
+            layers.assignment(&format!("{section}.{key}={value}"));
+        }
+        let _ = layers.finish();
+    }
 }

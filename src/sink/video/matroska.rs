@@ -205,7 +205,8 @@ impl<W: Write + Seek> MatroskaWriter<W> {
     /// # Errors
     /// Where it could not be written completely; then only [`finish`](Self::finish) may follow.
     pub(super) fn frame(&mut self, time: Duration, data: &[u8]) -> io::Result<()> {
-        let ticks = (time.as_nanos() as u64 + TICK_NS / 2) / TICK_NS;
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let ticks = nanoseconds.saturating_add(TICK_NS / 2) / TICK_NS;
         let place = self.length - self.segment;
 
         // SimpleBlock: track 1, time relative to the cluster 0, keyframe.
@@ -325,4 +326,82 @@ fn push_track(entry: &mut Vec<u8>, track: &Track<'_>) {
         push_uint(video, 0x9a, 2); // FlagInterlaced: progressive
         push_master(video, 0x55b0, |colour| push_uint(colour, 0x55b9, 2)); // Range: full
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sink::video::ebml::{children, read_body, read_header, skip};
+
+    /// Time in ticks and data of every frame that can be read.
+    fn frames(file: &[u8]) -> Vec<(u64, Vec<u8>)> {
+        let (mut file, mut frames) = (Cursor::new(file), Vec::new());
+        while let Some((element, size)) = read_header(&mut file).unwrap() {
+            match element {
+                id::SEGMENT => {}
+                id::CLUSTER => {
+                    let body = read_body(&mut file, size, u64::MAX).unwrap();
+                    if (body.len() as u64) < size {
+                        break;
+                    }
+                    let of = |wanted| children(&body).find(|(id, _)| *id == wanted).unwrap().1;
+                    let ticks = of(0xe7).iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
+                    frames.push((ticks, of(0xa3)[4..].to_vec()));
+                }
+                _ if skip(&mut file, size).is_err() => break,
+                _ => {}
+            }
+        }
+        frames
+    }
+
+    fn track<'a>(private: Option<&'a [u8]>, name: &'a str, rate: Option<u64>) -> Track<'a> {
+        Track {
+            width: 640,
+            height: 480,
+            crop_right: 0,
+            crop_bottom: 0,
+            codec: "V_FFV1",
+            codec_private: private,
+            frame_duration: rate.map(Duration::from_nanos),
+            name,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn frames_come_back_whole_cut_or_finished(
+            times in prop::collection::vec(prop_oneof![0u64..1 << 40, any::<u64>()], 0..12),
+            lengths in prop::collection::vec(prop_oneof![0usize..300, 16_380usize..16_390], 12),
+            private in prop::option::of(prop::collection::vec(any::<u8>(), 0..200)),
+            (name, tag) in ("\\PC{0,40}", "\\PC{0,200}"),
+            rate in prop::option::of(any::<u64>()),
+            cut in 0.0..1.0_f64,
+        ) {
+            let track = track(private.as_deref(), &name, rate);
+            let tags = [("TITLE", tag)];
+            let mut writer =
+                MatroskaWriter::create(Cursor::new(Vec::new()), &track, None, &tags).unwrap();
+            let mut expected = Vec::new();
+            for (number, (&time, &length)) in times.iter().zip(&lengths).enumerate() {
+                let data = vec![number as u8; length];
+                writer.frame(Duration::from_nanos(time), &data).unwrap();
+                expected.push((time.saturating_add(TICK_NS / 2) / TICK_NS, data));
+            }
+            let killed = writer.get_mut().get_ref().clone();
+            prop_assert_eq!(killed.len() as u64, writer.length());
+            prop_assert_eq!(&frames(&killed), &expected);
+            let some = frames(&killed[..(cut * killed.len() as f64) as usize]);
+            prop_assert_eq!(&some[..], &expected[..some.len()]);
+            writer.finish().unwrap();
+            prop_assert_eq!(&frames(writer.get_mut().get_ref()), &expected);
+            prop_assert_eq!(writer.frames(), expected.len() as u64);
+        }
+    }
 }

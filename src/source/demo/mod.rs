@@ -21,6 +21,7 @@ use anyhow::{Result, ensure};
 
 use crate::control::Switch;
 use crate::frame::{DisparityRange, Image, StereoPair, Truth};
+use crate::memory::{Budget, Refused, product};
 use crate::pool::Pool;
 use crate::source::{Source, SourceCounts, SourceInfo};
 use render::{Renderer, RowOut, Sensor};
@@ -92,7 +93,8 @@ impl DemoSource {
     /// The scene that `options` describe.
     ///
     /// # Errors
-    /// A size, rate, range, noise or brightness that cannot be rendered, with what it may be.
+    /// A size, rate, range, noise or brightness that cannot be rendered, with what it may be; a size
+    /// that the memory does not suffice for.
     pub fn new(options: DemoOptions) -> Result<Self> {
         let DemoOptions { width, height, rate, noise, right_gain, right_offset, .. } = options;
         let range = options.disparities;
@@ -120,6 +122,8 @@ impl DemoSource {
             range.count,
             range.min
         );
+        let what = format!("the demo scene of {width}x{height}");
+        Budget::of_process().check(what, Self::bytes_of(width, height), "a smaller scene")?;
         let sensor = Sensor { right_gain, right_offset, noise };
         let renderer = Renderer::new((width, height), range, options.seed, sensor);
         let useful = (width * height / PIXELS_PER_THREAD).clamp(1, THREADS_MAX);
@@ -152,15 +156,32 @@ impl DemoSource {
     }
 
     /// Pair number `number`, from 0; the number of frames in the options is not looked at.
+    ///
+    /// # Panics
+    /// Where there is no memory for it: see [`DemoSource::try_pair`].
     pub fn pair(&self, number: u64) -> StereoPair {
+        self.try_pair(number).unwrap_or_else(|refused| panic!("{refused}"))
+    }
+
+    /// Bytes of a pair of `width` x `height` pixels, its true disparity included.
+    pub fn bytes_of(width: usize, height: usize) -> u64 {
+        let pixel = 2 * size_of::<u8>() + size_of::<f32>() + size_of::<bool>();
+        product([pixel, width, height])
+    }
+
+    /// As [`DemoSource::pair`].
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn try_pair(&self, number: u64) -> Result<StereoPair, Refused> {
         let (width, height) = (self.options.width, self.options.height);
         let seconds = number as f64 / self.options.rate;
         let frame = self.renderer.frame(number, seconds);
 
-        let mut left = self.pictures.take(width * height);
-        let mut right = self.pictures.take(width * height);
-        let mut disparity = self.disparities.take(width * height);
-        let mut visible = self.visibilities.take(width * height);
+        let mut left = self.pictures.try_take(width * height)?;
+        let mut right = self.pictures.try_take(width * height)?;
+        let mut disparity = self.disparities.try_take(width * height)?;
+        let mut visible = self.visibilities.try_take(width * height)?;
         let size = CHUNK_ROWS * width;
         let chunks = left
             .chunks_mut(size)
@@ -189,7 +210,7 @@ impl DemoSource {
             work();
         });
 
-        StereoPair {
+        Ok(StereoPair {
             left: Image::new(width, height, left),
             right: Image::new(width, height, right),
             sequence: number,
@@ -197,7 +218,7 @@ impl DemoSource {
             skew_ns: 0,
             arrived: Instant::now(),
             truth: Some(Box::new(Truth { disparity, visible })),
-        }
+        })
     }
 }
 
@@ -212,7 +233,7 @@ impl Source for DemoSource {
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> Result<()> {
         while self.options.frames.is_none_or(|frames| self.delivered < frames) && !stop.is_set() {
-            let pair = self.pair(self.delivered);
+            let pair = self.try_pair(self.delivered)?;
             self.delivered += 1;
             if emit(pair, self.counts()).is_break() {
                 break;

@@ -40,14 +40,84 @@ impl Drop for CameraPools {
         }
         // Without the bug the pools have gone with the pipeline.
         for pool in self.pools.drain(..).filter_map(|pool| pool.upgrade()) {
-            if pool.ref_count() != 2 {
+            if !is_forgotten(&pool) {
                 tracing::debug!("a camera's buffers are still in use: {pool:?}");
                 continue;
             }
-            // SAFETY: of the two references one is `pool` here, and the other nobody's: the pipeline is
-            // gone, with it all elements that could hold buffers of the pool (the camera itself is
-            // held by the pool, not the other way round), and pictures are copied before they leave.
+            // SAFETY: the reference that is given up belongs to nobody (`is_forgotten`), and `pool` is
+            // another one.
             unsafe { glib::gobject_ffi::g_object_unref(pool.as_ptr().cast()) };
         }
+    }
+}
+
+/// Whether nobody but the caller can reach a pool, whose pipeline is gone, although somebody's reference
+/// to it is left.
+///
+/// A number of references alone does not say whose they are: each buffer that is out holds one as well,
+/// wherever the buffer may be. So it is asked for what only GStreamer knows: a pool takes no other
+/// configuration while it is active or any of its buffers is out (`gst_buffer_pool_set_config`). A pool
+/// that takes it hands out no buffers either, since it is not active. Who else could hold it are the
+/// elements of the pipeline, which are gone but for the camera; that one is held by the pool itself, and
+/// has given up its own pool when it stopped. So the one reference beside the caller's is the
+/// forgotten one. More of them are left alone.
+fn is_forgotten(pool: &gst::BufferPool) -> bool {
+    if pool.ref_count() != 2 || pool.is_active() {
+        return false;
+    }
+    let mut other = pool.config();
+    // One that is the same would be taken at any time.
+    other.set("stereod-last-look", true);
+    // Nobody has found it meanwhile.
+    pool.set_config(other).is_ok() && pool.ref_count() == 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn active_pool() -> gst::BufferPool {
+        gst::init().unwrap();
+        let pool = gst::BufferPool::new();
+        let mut config = pool.config();
+        config.set_params(None, 16, 1, 2);
+        pool.set_config(config).unwrap();
+        pool.set_active(true).unwrap();
+        pool
+    }
+
+    #[test]
+    fn only_a_pool_that_nobody_uses_is_forgotten() {
+        let pool = active_pool();
+        pool.set_active(false).unwrap();
+        assert!(!is_forgotten(&pool), "there is no other reference");
+        let forgotten = pool.clone();
+        assert!(is_forgotten(&pool));
+        let third = pool.clone();
+        assert!(!is_forgotten(&pool), "somebody else has it");
+        drop((forgotten, third));
+    }
+
+    #[test]
+    fn a_reference_of_a_buffer_is_not_forgotten() {
+        let pool = active_pool();
+        let buffer = pool.acquire_buffer(None).unwrap();
+        assert_eq!(pool.ref_count(), 2, "the buffer holds its pool");
+        assert!(!is_forgotten(&pool));
+        // A pool that was stopped still has its buffer out.
+        pool.set_active(false).unwrap();
+        assert_eq!(pool.ref_count(), 2);
+        assert!(!is_forgotten(&pool));
+        drop(buffer);
+        assert_eq!(pool.ref_count(), 1);
+    }
+
+    #[test]
+    fn an_active_pool_is_not_forgotten() {
+        let pool = active_pool();
+        let other = pool.clone();
+        assert!(!is_forgotten(&pool));
+        pool.set_active(false).unwrap();
+        drop(other);
     }
 }

@@ -74,8 +74,9 @@ impl Input {
 fn lacks_index(path: &Path) -> std::io::Result<bool> {
     let mut file = std::fs::File::open(path)?;
     let length = file.metadata()?.len();
-    let (mut at, mut known) = (0, false);
-    while at + 8 <= length {
+    let (mut at, mut known) = (0_u64, false);
+    // A box may say that it is as long as numbers go.
+    while at.checked_add(8).is_some_and(|end| end <= length) {
         let mut head = [0; 16];
         file.seek(SeekFrom::Start(at))?;
         let read = file.read(&mut head)?;
@@ -142,5 +143,16 @@ mod tests {
         assert!(message.contains("is a folder") && message.contains("%06d.png"), "{message}");
         assert!(refusal("file:///nowhere.mp4").contains("/nowhere.mp4: no such file"));
         assert!(refusal("  ").contains("empty"));
+    }
+
+    #[test]
+    fn a_box_of_any_length_ends_the_search_for_the_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.mp4");
+        for size in [u64::MAX, u64::MAX - 8, 1 << 63, 0, 1] {
+            let head = [&[0, 0, 0, 1][..], b"free", &size.to_be_bytes(), &[0; 40]].concat();
+            std::fs::write(&path, head).unwrap();
+            assert!(lacks_index(&path).unwrap_or(true), "{size}");
+        }
     }
 }

@@ -104,6 +104,8 @@ fn count_gaps(pad: &gst::Pad, state: Arc<EyeState>) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -113,5 +115,23 @@ mod tests {
         picture.extend([0; 5000]);
         assert!(ends(&picture));
         assert!(!ends(&picture[..10]) && !ends(&[0; 9]) && !ends(&[]));
+    }
+
+    proptest! {
+        #[test]
+        fn an_end_is_found_within_its_distance(
+            before in prop::collection::vec(any::<u8>(), 0..300),
+            after in prop::collection::vec(1u8..=0xd8, 0..100),
+            zeros in 0usize..300,
+        ) {
+            let _ = ends(&before);
+            let tail = [&[0xff, 0xd9][..], &after].concat();
+            let picture = [&before[..], &tail, &vec![0; zeros]].concat();
+            if tail.len() <= TAIL {
+                prop_assert!(ends(&picture));
+            }
+            let without: Vec<u8> = picture.iter().map(|&b| if b == 0xff { 0xfe } else { b }).collect();
+            prop_assert!(!ends(&without));
+        }
     }
 }

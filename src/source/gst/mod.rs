@@ -10,6 +10,7 @@ mod input;
 mod inspect;
 mod length;
 mod libav;
+mod limits;
 mod message;
 mod plane;
 mod reach;

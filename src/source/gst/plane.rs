@@ -175,7 +175,7 @@ fn copy_area(
     pool: &Pool<u8>,
 ) -> anyhow::Result<Image> {
     let Area { x, y, width, height } = area;
-    let mut pixels = pool.take(width * height);
+    let mut pixels = pool.try_take(width * height)?;
     let rows = pixels.chunks_exact_mut(width).zip(y..);
     if frame.format_info().is_rgb() {
         let [red, green, blue] = [0, 1, 2].map(|component| Component::new(frame, component));

@@ -22,7 +22,7 @@ use super::plane::Views;
 use super::reconnect::Recipe;
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink, lock};
 use super::wiring;
-use super::{GstOptions, Reconnect, inspect, length, libav};
+use super::{GstOptions, Reconnect, inspect, length, libav, limits};
 use crate::source::Damage;
 
 /// Pictures that may wait between the streaming thread and the pairing.
@@ -116,6 +116,7 @@ impl Stream {
         let shared = Arc::new(Shared::of(state.clone(), input.name(), video));
         let pipeline = gst::Pipeline::new();
         libav::listen(&pipeline, &shared);
+        limits::watch(&pipeline, &shared);
         if video {
             inspect::watch_recorded(&pipeline, &shared);
         } else if !is_recorded(&input) {

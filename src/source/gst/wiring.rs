@@ -16,7 +16,7 @@ use super::input::Input;
 use super::pictures::{Pictures, Timing};
 use super::reach::{self, Reach};
 use super::tap::Shared;
-use crate::source::still;
+use crate::source::{header, still};
 use crate::source::v4l2::{self, Format};
 
 /// Connects whatever turns out to be video with `target`.
@@ -323,8 +323,9 @@ fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> g
 /// The bytes of a picture's file.
 fn read_picture(path: &Path) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
+    let bytes = header::read_file(path).with_context(|| format!("{name} cannot be read"))?;
     ensure!(!bytes.is_empty(), "{name} is empty (0 bytes)");
+    header::check(&bytes).with_context(|| format!("{name} cannot be decoded"))?;
     // GStreamer's decoders fill up what is missing: with grey, or even with the next file (PGM, PPM).
     still::check(&bytes, path).with_context(|| format!("{name} cannot be decoded"))?;
     Ok(bytes)

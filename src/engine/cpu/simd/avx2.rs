@@ -220,7 +220,7 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn interpolate(taps: Taps, offsets: *const u32, weights: *const u16, to: *mut u8) {
+    unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
         unsafe {
             let first = eight(taps, offsets, weights);
             let second = eight(taps, offsets.add(8), weights.add(8));
@@ -236,8 +236,9 @@ impl Lanes for Avx2 {
 
 /// Eight interpolated values of 32 bits.
 #[inline(always)]
-unsafe fn eight(taps: Taps, offsets: *const u32, weights: *const u16) -> __m256i {
-    // SAFETY: the promises of `Lanes::interpolate`. Four bytes are gathered, of which two are wanted,
+unsafe fn eight(taps: Taps<'_>, offsets: *const u32, weights: *const u16) -> __m256i {
+    // SAFETY: the promises of `Lanes::interpolate`. A gather takes its offsets as signed numbers of 32
+    // bits: `from` is at most `last`, and that is below 2^30 (`Taps::of`). Four bytes are gathered, of which two are wanted,
     // and so never from behind the last four of the picture: what is wanted is moved down from
     // there, and 0 takes its place where it lies outside, where its weight is 0.
     unsafe {

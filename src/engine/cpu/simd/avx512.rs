@@ -247,7 +247,7 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn interpolate(taps: Taps, offsets: *const u32, weights: *const u16, to: *mut u8) {
+    unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
         // As with AVX2: four bytes are gathered, of which two are wanted, and so never from behind
         // the last four of the picture.
         unsafe {

@@ -12,6 +12,7 @@ pub mod avx512;
 pub mod portable;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 /// A computation written in [`Lanes`]; `run` must be `#[inline(always)]`.
@@ -26,15 +27,30 @@ pub trait Kernel {
 /// Values of a rectified picture that [`Lanes::interpolate`] makes at once.
 pub const INTERPOLATED: usize = 16;
 
-/// A picture to be interpolated, of at least four pixels and at most 2^30.
+/// A picture that vector units can gather from: they take four bytes at a time, at offsets of 31 bits.
 #[derive(Clone, Copy)]
-pub struct Taps {
+pub struct Taps<'a> {
     /// Its first pixel; rows are packed.
-    pub pixels: *const u8,
+    pixels: *const u8,
     /// Pixels of a row.
-    pub stride: u32,
+    stride: u32,
     /// Number of its pixels.
-    pub len: u32,
+    len: u32,
+    picture: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Taps<'a> {
+    /// Most pixels. The offset of the pixel below any of them then fits 32 bits, and what is left of it
+    /// when it is held to the last four pixels fits 31: no gather goes astray.
+    const LEN_MAX: usize = 1 << 30;
+
+    /// The pixels of a picture with rows of `stride`; `None` where there are fewer than four, or more
+    /// than [`Taps::LEN_MAX`].
+    pub fn of(picture: &'a [u8], stride: usize) -> Option<Self> {
+        let fits = (4..=Self::LEN_MAX).contains(&picture.len()) && stride <= picture.len();
+        let (stride, len) = (u32::try_from(stride).ok()?, u32::try_from(picture.len()).ok()?);
+        fits.then_some(Self { pixels: picture.as_ptr(), stride, len, picture: PhantomData })
+    }
 }
 
 /// A vector of bytes, one lane a candidate disparity; and pairs of vectors of 16-bit sums.
@@ -148,7 +164,7 @@ pub trait Lanes: Copy + 'static {
     /// # Safety
     /// The machine has the instructions; as many offsets and weights are readable and values
     /// writable; every offset lies in the picture or is that of an unseen pixel.
-    unsafe fn interpolate(taps: Taps, offsets: *const u32, weights: *const u16, to: *mut u8);
+    unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8);
 }
 
 /// Which vector instructions to use.

@@ -231,7 +231,7 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn interpolate(taps: Taps, offsets: *const u32, weights: *const u16, to: *mut u8) {
+    unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8) {
         // SAFETY: the caller's promise.
         unsafe {
             let source = std::slice::from_raw_parts(taps.pixels, taps.len as usize);

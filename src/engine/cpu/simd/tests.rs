@@ -1,6 +1,6 @@
 //! Every implementation against plain arithmetic.
 
-use super::{Kernel, Lanes, Simd, SimdChoice};
+use super::{Kernel, Lanes, Simd, SimdChoice, Taps};
 
 /// Compares all operations of `V` with their definitions.
 struct Check;
@@ -130,4 +130,15 @@ fn every_operation_is_what_its_name_says() {
             }
         }
     }
+}
+
+#[test]
+fn only_pictures_that_offsets_can_address_are_gathered_from() {
+    // Zeroed memory that is never touched.
+    let large = vec![0u8; (1 << 30) + 1];
+    assert!(Taps::of(&large, 1 << 15).is_none());
+    assert!(Taps::of(&large[..1 << 30], 1 << 15).is_some());
+    assert!(Taps::of(&large[..3], 1).is_none());
+    assert!(Taps::of(&large[..4], 4).is_some());
+    assert!(Taps::of(&large[..4], 5).is_none());
 }

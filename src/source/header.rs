@@ -1,0 +1,122 @@
+//! What the beginning of a picture says of its size, looked at before the picture is decoded: a few
+//! bytes can promise gigabytes.
+
+use std::fs::{self, File};
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use image::{ImageDecoder, ImageFormat, ImageReader, Limits};
+
+use crate::memory::{Budget, product};
+
+/// No file of a picture is longer: 2^30 pixels of 16 bits in four channels.
+const FILE_MAX: u64 = 8 << 30;
+
+/// The most that a byte of deflated data can become (RFC 1951: 258 bytes of two bits).
+const DEFLATED_MAX: u64 = 1032;
+
+/// What is needed beside the decoded samples for each pixel: intensity and three channels.
+const MORE_A_PIXEL: usize = 4;
+
+/// The content of a picture's file.
+///
+/// # Errors
+/// Where it cannot be read, is no ordinary file, or is longer than any picture.
+pub fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    // Looked at first: opening a FIFO waits for whoever writes to it.
+    ensure!(fs::metadata(path)?.is_file(), "it is no ordinary file");
+    let file = File::open(path)?;
+    let told = file.metadata()?;
+    check_length(told.len())?;
+    let mut content = Vec::new();
+    content.try_reserve_exact(told.len() as usize).context("there is no memory for it")?;
+    // Not more, where the file grows meanwhile.
+    file.take(told.len()).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn check_length(bytes: u64) -> anyhow::Result<()> {
+    ensure!(bytes <= FILE_MAX, "a file of {bytes} bytes is no picture");
+    Budget::of_process().check("reading the file", bytes, "a smaller picture")?;
+    Ok(())
+}
+
+/// Whether the picture in `content` can be decoded within the budget, judging by its header. What is no
+/// PNG, JPEG, PGM or PPM, or has a header that cannot be read, passes: the decoder says it better.
+///
+/// # Errors
+/// A size that the budget does not hold, or that so short a file cannot.
+pub fn check(content: &[u8]) -> anyhow::Result<()> {
+    let reader = ImageReader::new(Cursor::new(content)).with_guessed_format()?;
+    let format = reader.format();
+    if !matches!(format, Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) {
+        return Ok(());
+    }
+    let Ok(decoder) = reader.into_decoder() else { return Ok(()) };
+    let ((width, height), decoded) = (decoder.dimensions(), decoder.total_bytes());
+    let most = (content.len() as u64).saturating_mul(DEFLATED_MAX);
+    // A bit that chooses one of two colours becomes four bytes.
+    if format == Some(ImageFormat::Png) && decoded / 32 > most {
+        bail!("{width}x{height} pixels cannot be in a file of {} bytes", content.len());
+    }
+    let more = product([width as usize, height as usize, MORE_A_PIXEL]);
+    let what = format!("decoding {width}x{height} pixels");
+    Budget::of_process().check(what, decoded.saturating_add(more), "a smaller picture")?;
+    Ok(())
+}
+
+/// What a decoder may allocate.
+pub fn limits() -> Limits {
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(Budget::of_process().left());
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A PNG of 16 bits and four channels with that header and one empty part of data.
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+        let mut chunk = |kind: &[u8; 4], data: &[u8]| {
+            file.extend((data.len() as u32).to_be_bytes());
+            let body = [kind, data].concat();
+            file.extend(&body);
+            file.extend(crc(&body).to_be_bytes());
+        };
+        let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
+        chunk(b"IHDR", &[&size[..], &[16, 6, 0, 0, 0]].concat());
+        chunk(b"IDAT", &[]);
+        chunk(b"IEND", &[]);
+        file
+    }
+
+    fn crc(bytes: &[u8]) -> u32 {
+        !bytes.iter().fold(!0, |crc, &byte| {
+            (0..8).fold(crc ^ u32::from(byte), |crc, _| {
+                (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+            })
+        })
+    }
+
+    #[test]
+    fn a_header_cannot_promise_what_its_file_does_not_hold() {
+        let error = check(&png(16384, 16384)).unwrap_err().to_string();
+        assert!(error.contains("16384x16384 pixels cannot be in a file of 57 bytes"), "{error}");
+        check(&png(64, 48)).unwrap();
+        // As many as there are numbers for.
+        assert!(check(&png(0x7fff_ffff, 0x7fff_ffff)).is_err());
+        assert!(check(b"P5\n1000000 1000000\n255\n1").unwrap_err().to_string().contains("budget"));
+        assert!(check(b"P5\n2 1\n255\n12").is_ok());
+        assert!(check(b"anything else").is_ok() && check(b"").is_ok());
+    }
+
+    #[test]
+    fn what_is_no_file_of_a_picture_is_not_read() {
+        let error = read_file(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("no ordinary file"), "{error}");
+        assert!(check_length(FILE_MAX + 1).is_err());
+    }
+}

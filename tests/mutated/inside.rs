@@ -1,0 +1,196 @@
+//! Damaged files in the hands of the library.
+
+use std::fs;
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use image::{DynamicImage, ImageFormat};
+use stereod::calibration::format::{self, Format, ReadOptions};
+use stereod::control::Switch;
+use stereod::memory::Budget;
+use stereod::settings::{DEFAULT_TOML, Layers};
+use stereod::sink::video::read_recording_tags;
+use stereod::source::gst::{self, GstOptions, StreamSpec};
+use stereod::source::still::{read_colours, read_still};
+
+use super::{VIDEOS, mutate, scene, within_patience, write_video};
+
+/// Memory for what is read here; that it is kept to is what `budget.rs` shows.
+const MIB: u32 = 512;
+
+fn pictures() -> Vec<(&'static str, Vec<u8>)> {
+    let grey = DynamicImage::from(scene(40, 24, 0));
+    let encoded = |picture: &DynamicImage, format| {
+        let mut file = Cursor::new(Vec::new());
+        picture.write_to(&mut file, format).unwrap();
+        file.into_inner()
+    };
+    let deep = DynamicImage::from(grey.to_rgba16());
+    let mut plain = b"P2\n# plain\n6 2\n255\n".to_vec();
+    plain.extend(b"1 2 3 4 5 6\n7 8 9 10 11 255\n");
+    vec![
+        ("png", encoded(&grey, ImageFormat::Png)),
+        ("png", encoded(&deep, ImageFormat::Png)),
+        ("jpg", encoded(&grey, ImageFormat::Jpeg)),
+        ("jpg", encoded(&DynamicImage::from(grey.to_rgb8()), ImageFormat::Jpeg)),
+        ("pgm", encoded(&grey, ImageFormat::Pnm)),
+        ("ppm", encoded(&DynamicImage::from(grey.to_rgb8()), ImageFormat::Pnm)),
+        ("pgm", plain),
+    ]
+}
+
+#[test]
+fn damaged_pictures_are_refused_or_read() {
+    Budget::set_of_process(Some(MIB));
+    let folder = tempfile::tempdir().unwrap();
+    let (mut read, mut refused) = (0, 0);
+    for (kind, (extension, good)) in pictures().into_iter().enumerate() {
+        for seed in 0..60 {
+            let path = folder.path().join(format!("{kind}-{seed}.{extension}"));
+            fs::write(&path, mutate::bytes(&good, seed)).unwrap();
+            let name = path.display().to_string();
+            let outcome = within_patience(name.clone(), move || {
+                read_still(&path).and_then(|grey| Ok((grey, read_colours(&path)?)))
+            });
+            match outcome {
+                Ok((grey, [red, ..])) => {
+                    assert_eq!((grey.width(), grey.height()), (red.width(), red.height()));
+                    read += 1;
+                }
+                Err(error) => {
+                    let said = format!("{error:#}");
+                    assert!(said.contains(&name), "{said}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    // Both ways are walked.
+    assert!(read > 50 && refused > 50, "{read} read, {refused} refused");
+}
+
+/// Plays what there is of two videos: pairs, or a message that names a file.
+fn play(left: &Path, right: &Path) -> Result<u64, String> {
+    let text = |path: &Path| path.display().to_string();
+    let spec = StreamSpec::Two { left: text(left), right: text(right) };
+    let mut source =
+        gst::open(&spec, &GstOptions::default()).map_err(|error| format!("{error:#}"))?;
+    let mut pairs = 0;
+    source
+        .run(&Switch::default(), &mut |_, _| {
+            pairs += 1;
+            // No damage makes six pictures many.
+            if pairs > 1000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .map_err(|error| format!("{error:#}"))?;
+    Ok(pairs)
+}
+
+#[test]
+fn damaged_videos_are_refused_or_played() {
+    Budget::set_of_process(Some(MIB));
+    let folder = tempfile::tempdir().unwrap();
+    let (mut played, mut refused) = (0, 0);
+    for (extension, coding) in VIDEOS {
+        let right = folder.path().join(format!("right.{extension}"));
+        write_video(&right, 3, coding);
+        let whole = folder.path().join(format!("left.{extension}"));
+        write_video(&whole, 0, coding);
+        assert_eq!(play(&whole, &right), Ok(6));
+        let good = fs::read(&whole).unwrap();
+        for seed in 0..14 {
+            let left = folder.path().join(format!("{seed}.{extension}"));
+            fs::write(&left, mutate::bytes(&good, seed)).unwrap();
+            let (name, right) = (left.display().to_string(), right.clone());
+            match within_patience(name.clone(), move || play(&left, &right)) {
+                Ok(pairs) => {
+                    assert!(pairs <= 1000, "{name}: {pairs} pairs");
+                    played += 1;
+                }
+                Err(said) => {
+                    assert!(!said.is_empty());
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(played > 3 && refused > 3, "{played} played, {refused} refused");
+}
+
+#[test]
+fn damaged_recordings_have_tags_or_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.mkv");
+    write_video(&path, 0, VIDEOS[0].1);
+    let good = fs::read(&path).unwrap();
+    for seed in 0..200 {
+        fs::write(&path, mutate::bytes(&good, seed)).unwrap();
+        // It is no recording of ours, whole or damaged.
+        assert!(read_recording_tags(&path).is_err(), "{seed}");
+    }
+}
+
+/// Calibrations of every format that there is a file of, or that is written here.
+fn calibrations() -> Vec<Vec<String>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calibrations");
+    let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let opencv = ["opencv.yml", "opencv.json", "opencv.xml"].map(|name| vec![file(name)]);
+    let yaml = &opencv[0][0];
+    let loaded = format::parse(&[("opencv.yml", yaml)], &ReadOptions::default()).unwrap();
+    let written = [Format::Own, Format::OpenCvYaml, Format::Ros]
+        .map(|format| format::render(&loaded.calibration, &loaded.report, format).unwrap());
+    let two = vec![file("intrinsics.yml"), file("extrinsics.yml")];
+    opencv.into_iter().chain(written).chain([two]).collect()
+}
+
+#[test]
+fn damaged_calibrations_are_refused_or_read() {
+    let (mut read, mut refused) = (0, 0);
+    for (kind, good) in calibrations().into_iter().enumerate() {
+        for seed in 0..120 {
+            let texts: Vec<String> =
+                good.iter().map(|text| mutate::text(text, seed + kind as u64)).collect();
+            let outcome = within_patience(format!("calibration {kind}, seed {seed}"), move || {
+                let names = ["a", "b"].into_iter();
+                let files: Vec<_> = names.zip(texts.iter().map(String::as_str)).collect();
+                let size = Some((640, 480));
+                let options = ReadOptions { size, ..ReadOptions::default() };
+                let loaded = format::parse(&files, &options)?;
+                // What is read can be said.
+                format::render(&loaded.calibration, &loaded.report, Format::Own)?;
+                let _ = loaded.calibration.rectified(None);
+                Ok::<_, stereod::calibration::CalibrationError>(())
+            });
+            match outcome {
+                Ok(()) => read += 1,
+                Err(error) => {
+                    assert!(!error.to_string().contains('\n'), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(read > 50 && refused > 50, "{read} read, {refused} refused");
+}
+
+#[test]
+fn damaged_configurations_are_refused_or_read() {
+    let (mut read, mut refused) = (0, 0);
+    for seed in 0..300 {
+        let text = mutate::text(DEFAULT_TOML, seed);
+        let outcome = within_patience(format!("configuration, seed {seed}"), move || {
+            let mut layers = Layers::new();
+            layers.file_text(Path::new("config.toml"), &text);
+            layers.finish().map(|loaded| loaded.to_toml(true))
+        });
+        match outcome {
+            Ok(_) => read += 1,
+            Err(error) => {
+                assert!(error.mistakes().iter().all(|mistake| mistake.contains("config.toml")));
+                refused += 1;
+            }
+        }
+    }
+    assert!(read > 30 && refused > 30, "{read} read, {refused} refused");
+}

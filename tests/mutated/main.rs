@@ -1,0 +1,141 @@
+//! Files that are not what they seem: thousands of them found the defects that these tests keep out.
+//!
+//! `mutate.rs` damages good files, the same way in every run. `inside.rs` feeds them to the library's
+//! entry points, where many cases take little time; `program.rs` a few to the whole binary under a limit
+//! of its memory. `budget.rs` holds what asks for too much on purpose. Whatever comes in: no panic, no
+//! hang, bounded memory, an exit status of 0, 1 or 2, and nothing destroyed.
+
+mod budget;
+mod inside;
+mod mutate;
+mod program;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use gstreamer as gst;
+use gstreamer::prelude::*;
+
+/// Whatever takes longer hangs: the slowest case takes less than a second where nothing else runs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs a case on a thread of its own; `name` says which one it is where it panics or hangs.
+fn within_patience<T: Send + 'static>(
+    name: String,
+    case: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (done, end) = mpsc::channel();
+    let thread = std::thread::spawn(move || done.send(case()));
+    match end.recv_timeout(PATIENCE) {
+        Ok(value) => value,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{name}: hangs"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            let panic = thread.join().err();
+            let text = panic.as_deref().and_then(|panic| {
+                panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or(panic.downcast_ref::<&str>().map(|&s| s.into()))
+            });
+            panic!("{name}: {}", text.unwrap_or_default())
+        }
+    }
+}
+
+/// What a run of the program said.
+struct Ended {
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Most addresses that the program may take under test: it, its libraries and its threads' stacks take
+/// less than half.
+const ADDRESSES: u64 = 6 << 30;
+
+/// Runs `stereod` in `folder` without a display, under a limit of memory and time.
+fn stereod(folder: &Path, arguments: &[&str]) -> Ended {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    for display in ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
+        command.env_remove(display);
+    }
+    command.args(arguments).current_dir(folder).env("XDG_CONFIG_HOME", "/nonexistent");
+    command.env("MALLOC_ARENA_MAX", "2");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let limit = libc::rlimit { rlim_cur: ADDRESSES, rlim_max: ADDRESSES };
+    // SAFETY: setrlimit may be called between fork and exec.
+    unsafe {
+        command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_AS, &limit) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let child = command.spawn().unwrap();
+    let (id, named) = (child.id() as i32, format!("{arguments:?}"));
+    let (done, end) = mpsc::channel();
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    let output = end.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        // SAFETY: the process is our child and has not been waited for.
+        unsafe { libc::kill(id, libc::SIGKILL) };
+        panic!("{named}: hangs")
+    });
+    let output = output.unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(!stderr.contains("panicked"), "{named}: {stderr}");
+    let status =
+        output.status.code().unwrap_or_else(|| panic!("{named}: {}: {stderr}", output.status));
+    assert!((0..=2).contains(&status), "{named}: {status}: {stderr}");
+    assert!(status == 0 || !stderr.trim().is_empty(), "{named}: {status} without a word");
+    Ended { status, stdout, stderr }
+}
+
+/// A picture with something to match.
+fn scene(width: u32, height: u32, shift: u32) -> image::GrayImage {
+    image::GrayImage::from_fn(width, height, |x, y| {
+        let at = (x + shift).wrapping_mul(2_654_435_761).wrapping_add(y.wrapping_mul(40_503)) >> 7;
+        image::Luma([at as u8])
+    })
+}
+
+/// Writes a short video of an eye by a coding such as "jpegenc ! avimux".
+fn write_video(path: &Path, shift: u32, coding: &str) {
+    gst::init().unwrap();
+    let text = format!(
+        "appsrc name=in format=time caps=video/x-raw,format=GRAY8,width=64,height=32,framerate=30/1 \
+         ! videoconvert ! {coding} ! filesink name=out"
+    );
+    let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
+    pipeline.by_name("out").unwrap().set_property("location", path);
+    let source = pipeline.by_name("in").unwrap().downcast::<gstreamer_app::AppSrc>().unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let period = 1_000_000_000 / 30;
+    for number in 0..6 {
+        let mut buffer = gst::Buffer::from_slice(scene(64, 32, shift + number).into_raw());
+        let about = buffer.get_mut().unwrap();
+        about.set_pts(gst::ClockTime::from_nseconds(u64::from(number) * period));
+        about.set_duration(gst::ClockTime::from_nseconds(period));
+        source.push_buffer(buffer).unwrap();
+    }
+    source.end_of_stream().unwrap();
+    let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+    let message =
+        pipeline.bus().unwrap().timed_pop_filtered(gst::ClockTime::from_seconds(60), &ends);
+    pipeline.set_state(gst::State::Null).unwrap();
+    assert_eq!(message.unwrap().type_(), gst::MessageType::Eos, "{coding}");
+}
+
+/// The containers and codings of the tests: extension and what writes it.
+const VIDEOS: [(&str, &str); 3] = [
+    ("mkv", "avenc_ffv1 ! matroskamux"),
+    ("avi", "jpegenc ! avimux"),
+    ("mp4", "x264enc tune=zerolatency key-int-max=3 ! h264parse ! mp4mux"),
+];
