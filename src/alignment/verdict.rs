@@ -47,7 +47,7 @@ impl fmt::Display for Verdict {
 pub struct Limits {
     /// Row error in pixels (root mean square over the picture) above which the rows are off.
     pub warn_px: f64,
-    /// Whether the pictures were rectified with a calibration here, which decides what the cure is.
+    /// Whether the pictures are or come rectified by a calibration, which decides what the cure is.
     pub calibrated: bool,
 }
 

@@ -89,16 +89,24 @@ fn refuse_inputs(args: &CalibrateArgs, choice: &SourceChoice) -> Result<(), Erro
     Ok(())
 }
 
-/// Whether a stream is numbered pictures, which were taken one by one.
+/// Whether a stream is a picture or numbered ones, which were taken one by one.
 fn are_pictures(choice: &SourceChoice) -> bool {
-    let pattern = |text: &String| {
-        text.contains('%') && !text.contains('!') && !std::path::Path::new(text).exists()
+    let pictures = |text: &String| match std::path::Path::new(text) {
+        file if file.is_file() => is_picture(file),
+        _ => text.contains(['%', '*']) && !text.contains('!'),
     };
     match choice {
         SourceChoice::Demo => false,
-        SourceChoice::Pair { left, .. } => pattern(left),
-        SourceChoice::SideBySide(both) | SourceChoice::TopBottom(both) => pattern(both),
+        SourceChoice::Pair { left, .. } => pictures(left),
+        SourceChoice::SideBySide(both) | SourceChoice::TopBottom(both) => pictures(both),
     }
+}
+
+/// Whether a file is a picture, by its first bytes.
+fn is_picture(file: &std::path::Path) -> bool {
+    let reader = image::ImageReader::open(file).and_then(image::ImageReader::with_guessed_format);
+    // Without a known beginning, the name says what it is.
+    reader.is_ok_and(|reader| reader.format().is_some())
 }
 
 /// Plays the source on a thread of its own while `watch` takes the pairs; live ones that it is too
