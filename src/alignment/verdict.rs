@@ -175,9 +175,14 @@ impl Limits {
             ),
             (Verdict::NotRectified, Some(seen)) => {
                 let what = if self.calibrated { "well " } else { "" };
+                let moment = if self.calibrated {
+                    ""
+                } else {
+                    " (which helps where both eyes show the same moment)"
+                };
                 format!(
                     "the pictures are not {what}rectified: the rows of the two eyes differ by {seen}, \
-                     and bend by {:.1} px; {cure}",
+                     and bend by {:.1} px; {cure}{moment}",
                     seen.curvature_px
                 )
             }

@@ -80,8 +80,9 @@ fn finish(args: &CalibrateArgs, solved: Solved) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Failed(anyhow::anyhow!(
-        "{} is not written, because the calibration is {verdict} (--force writes it all the same)",
-        args.output.display()
+        "{} is not written, because the calibration is bad: {} (--force writes it all the same)",
+        args.output.display(),
+        verdict.faults.join("; ")
     )))
 }
 

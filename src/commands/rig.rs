@@ -106,7 +106,7 @@ impl<'a> Cameras<'a> {
             }
         };
         let range = loaded.disparities.map(|disparities| {
-            format!("; {disparities} disparities hold all that its pictures show")
+            format!("; by its ndisp, {disparities} disparities hold the whole scene")
         });
         tracing::info!("calibration: {file} ({}){}", loaded.format, range.unwrap_or_default());
         for note in &loaded.notes {

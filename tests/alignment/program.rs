@@ -121,7 +121,7 @@ fn wandering_rows_are_told_with_their_range() {
             std::fs::write(clip.path().join(format!("{name}{i:03}.png")), file).unwrap();
         }
     }
-    let more = ["--rate", "10", "-d", "32", "--set", "source.pace=realtime"];
+    let more = ["-d", "32", "--set", "source.picture_rate=10", "--set", "source.pace=realtime"];
     let (statistics, lines) = run(clip.path(), "l%03d.png", "r%03d.png", &more);
     let alignment = &statistics["alignment"];
     assert_eq!(alignment["verdict"], "wandering", "{statistics}");

@@ -95,7 +95,7 @@ fn what_is_bad_is_not_written() {
     let arguments = [&arguments[..], &more].concat();
     let (status, stdout, stderr) = run(folder.path(), &arguments);
     assert_eq!(status, 1, "{stdout}{stderr}");
-    for words in ["o.toml is not written", "pictures of one eye given for both", "--force"] {
+    for words in ["o.toml is not written", "in one place", "give each eye its own", "--force"] {
         assert!(stderr.contains(words), "{words}: {stderr}");
     }
     assert!(!stderr.contains("known to") && !stdout.contains("written to"), "{stdout}{stderr}");

@@ -24,6 +24,9 @@ pub struct Verdict {
     pub quality: Quality,
     /// Sentences: what was found, and what to do.
     pub words: Vec<String>,
+    /// Those of them that make it bad.
+    #[serde(skip)]
+    pub faults: Vec<String>,
 }
 
 impl std::fmt::Display for Verdict {
@@ -95,7 +98,8 @@ impl Verdict {
         if facts.in_one_place() {
             verdict.say(
                 Quality::Bad,
-                "the cameras seem to be in one place: were the pictures of one eye given for both?"
+                "both eyes seem to be in one place, as where the pictures of one are given for both: \
+                 give each eye its own"
                     .to_owned(),
             );
         } else {
@@ -121,6 +125,9 @@ impl Verdict {
 
     fn say(&mut self, quality: Quality, words: String) {
         self.quality = self.quality.min(quality);
+        if quality == Quality::Bad {
+            self.faults.push(words.clone());
+        }
         self.words.push(words);
     }
 
