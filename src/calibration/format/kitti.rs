@@ -316,7 +316,7 @@ P_rect_03: 7.215377e+02 0.000000e+00 6.095593e+02 -3.395242e+02 0.000000e+00 7.2
             (&(left.clone() + &left), "calib.txt:2: `P2` is there twice"),
             (&RAW.replace("S_rect_02: 1.242000e+03", "S_rect_02: -1"), "is no size of a picture"),
             (&text.replace("P3", "P9").replace("P2", "P3").replace("P9", "P2"), "swapped"),
-            (&text.replace("-3.395242e+02", "4.485728e+01"), "baseline is"),
+            (&text.replace("-3.395242e+02", "9.485728e+01"), "swapped"),
         ] {
             let error = read(text, size).unwrap_err();
             assert!(error.contains(words) && !error.contains('\n'), "{words}: {error}");
