@@ -15,6 +15,7 @@ mod corners;
 mod model;
 mod monitor;
 mod planes;
+mod recent;
 mod search;
 mod verdict;
 

@@ -1,11 +1,11 @@
 //! The alignment over time: smoothed, and told when it changes.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::recent::Recent;
 use super::{Limits, Measurement, Verdict};
 
 /// The median of this many measurements goes on, so that a single wrong one is never seen.
@@ -14,8 +14,12 @@ const MEDIAN_OF: usize = 5;
 /// Time constant of the average of these medians.
 const SMOOTHING: Duration = Duration::from_secs(1);
 
-/// A verdict holds once this many measurements in a row have led to it.
+/// A verdict holds once this many measurements in a row have led to it ...
 const PERSISTENT: u32 = 3;
+
+/// ... and the first one, where it is not a good one, once this many have: a camera that has just
+/// begun is often still finding its exposure, and whether the rows wander takes a while to see.
+const SETTLED: u32 = 8;
 
 /// So long after the last measurement nothing is known any more.
 const FORGOTTEN: Duration = Duration::from_secs(10);
@@ -23,12 +27,23 @@ const FORGOTTEN: Duration = Duration::from_secs(10);
 /// A row error this many times as large as that of the last warning is worth another one.
 const GROWN: f64 = 2.0;
 
+/// Rows that agreed and now differ by this many pixels more have been moved.
+const MOVED_PX: f64 = 0.5;
+
 /// Follows the alignment of a pair of cameras.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     limits: Limits,
-    recent: VecDeque<Measurement>,
+    recent: Recent,
     smoothed: Option<Measurement>,
+    /// What `smoothed` weighs: one over the square of its error.
+    weight: f64,
+    /// Whether `smoothed` is made of measurements that can be relied on.
+    reliable: bool,
+    /// Row error when the rows certainly agreed, in pixels: the smallest one.
+    agreed_px: Option<f64>,
+    /// Between which row errors the rows wander now, in pixels, if they do.
+    way: Option<[f64; 2]>,
     /// When the last measurement that saw anything was made.
     seen: Option<Duration>,
     state: State,
@@ -51,6 +66,8 @@ pub struct State {
     pub at_start_px: Option<f64>,
     /// Largest smoothed row error so far, in pixels.
     pub largest_px: f64,
+    /// Between which row errors at the centre the rows have wandered, in pixels, if they have.
+    pub wandered_px: Option<[f64; 2]>,
 }
 
 impl Default for State {
@@ -61,6 +78,7 @@ impl Default for State {
             measured: 0,
             at_start_px: None,
             largest_px: 0.0,
+            wandered_px: None,
         }
     }
 }
@@ -76,6 +94,8 @@ pub struct Summary {
     pub row_error_px: Option<f64>,
     /// Largest smoothed `row_error_px`.
     pub largest_row_error_px: Option<f64>,
+    /// Smallest and largest `shift_px`, where the rows have wandered.
+    pub wandered_px: Option<[f64; 2]>,
     /// See [`Measurement`].
     pub shift_px: Option<f64>,
     /// See [`Measurement`].
@@ -102,6 +122,7 @@ impl State {
             measurements: self.measured,
             row_error_px: of(3, |seen| seen.row_error_px),
             largest_row_error_px: self.measurement.map(|_| (self.largest_px * 1e3).round() / 1e3),
+            wandered_px: self.wandered_px.map(|ends| ends.map(|end| (end * 1e3).round() / 1e3)),
             shift_px: of(3, |seen| seen.shift_px),
             roll_deg: of(4, |seen| seen.roll_deg),
             scale: of(5, |seen| seen.scale),
@@ -130,6 +151,9 @@ impl fmt::Display for Summary {
         {
             write!(f, ", rows differ by {error:.2} px (roll {roll:.2} deg, scale {scale:.4})")?;
         }
+        if let Some([low, high]) = self.wandered_px {
+            write!(f, ", and have wandered from {low:.1} to {high:.1} px")?;
+        }
         Ok(())
     }
 }
@@ -148,8 +172,12 @@ impl Monitor {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            recent: VecDeque::with_capacity(MEDIAN_OF),
+            recent: Recent::default(),
             smoothed: None,
+            weight: 0.0,
+            reliable: false,
+            agreed_px: None,
+            way: None,
             seen: None,
             state: State::default(),
             pending: (Verdict::Unsure, 0),
@@ -170,28 +198,29 @@ impl Monitor {
     /// Takes the measurement of a pair captured at `at`; `None` where the pair held too little.
     /// Returns what is to be told, if anything.
     pub fn feed(&mut self, at: Duration, measurement: Option<Measurement>) -> Option<Event> {
-        match measurement {
-            Some(measurement) => self.smooth(at, measurement),
-            None => {
+        // Once there was better, what cannot be relied on says nothing.
+        match measurement.map(|seen| (seen, self.limits.can_rely_on(&seen))) {
+            Some((seen, reliable)) if reliable || !self.reliable => {
+                if reliable && !self.reliable {
+                    self.forget();
+                }
+                self.reliable = reliable;
+                self.smooth(at, seen);
+            }
+            _ => {
                 let forgotten = |seen: Duration| at.saturating_sub(seen) > FORGOTTEN;
                 if self.seen.is_some_and(forgotten) {
-                    self.recent.clear();
-                    self.smoothed = None;
+                    self.forget();
                 } else if self.seen.is_some() {
                     // A few pictures without texture say nothing against the others.
                     return None;
                 }
             }
         }
-        let mut verdict = self.limits.judge(self.smoothed.as_ref(), self.state.verdict);
-        let was_good = |error: f64| error <= self.limits.warn_px;
-        if verdict == Verdict::NotRectified && self.state.at_start_px.is_some_and(was_good) {
-            // They were rectified when the run began, so the rig has moved, however far.
-            verdict = Verdict::RowsOff;
-        }
+        let verdict = self.judge();
         let count = if self.pending.0 == verdict { self.pending.1 + 1 } else { 1 };
         self.pending = (verdict, count);
-        if count < PERSISTENT { None } else { self.conclude() }
+        if count < self.needed(verdict) { None } else { self.conclude() }
     }
 
     /// Comes to a verdict with what there is, at the end of a run that was too short for one.
@@ -199,60 +228,132 @@ impl Monitor {
         if self.told.is_some() { None } else { self.conclude() }
     }
 
-    fn smooth(&mut self, at: Duration, measurement: Measurement) {
-        if self.recent.len() == MEDIAN_OF {
-            self.recent.pop_front();
+    fn forget(&mut self) {
+        self.recent.clear();
+        self.smoothed = None;
+        self.weight = 0.0;
+        self.reliable = false;
+    }
+
+    /// What the measurements say now.
+    fn judge(&mut self) -> Verdict {
+        let smoothed = self.smoothed.filter(|_| self.reliable);
+        self.way = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));
+        if self.way.is_some() {
+            return Verdict::Wandering;
         }
-        self.recent.push_back(measurement);
-        let middle = median(&self.recent);
+        let verdict = self.limits.judge(smoothed.as_ref(), self.state.verdict);
+        if let (Verdict::Good, Some(seen)) = (verdict, smoothed)
+            && seen.row_error_px + 2.0 * seen.uncertainty_px <= self.limits.warn_px
+        {
+            let least = self.agreed_px.map_or(seen.row_error_px, |px| px.min(seen.row_error_px));
+            self.agreed_px = Some(least);
+        }
+        match verdict {
+            // They agreed in this run, so the rig has moved, however far.
+            Verdict::NotRectified if self.agreed_px.is_some() => Verdict::RowsOff,
+            verdict => verdict,
+        }
+    }
+
+    /// How many measurements in a row it takes to come to a verdict.
+    fn needed(&self, verdict: Verdict) -> u32 {
+        let first = self.told.is_none() && verdict != Verdict::Good;
+        if first { SETTLED } else { PERSISTENT }
+    }
+
+    /// An average over time in which measurements count as much as they know.
+    fn smooth(&mut self, at: Duration, measurement: Measurement) {
+        /// No measurement is as exact as an error below this many pixels would claim.
+        const FLOOR: f64 = 0.05;
+        self.recent.push(measurement);
+        let middle = self.middle(measurement);
         // A stream that begins anew (a looping file) is no reason to stand still.
         let passed = self.seen.map_or(Duration::MAX, |seen| at.abs_diff(seen));
-        let share = 1.0 - (-passed.as_secs_f64() / SMOOTHING.as_secs_f64()).exp();
-        let smoothed = match self.smoothed {
+        self.weight *= (-passed.as_secs_f64() / SMOOTHING.as_secs_f64()).exp();
+        let own = middle.uncertainty_px.max(FLOOR).powi(-2);
+        self.weight += own;
+        let share = own / self.weight;
+        let mut smoothed = match self.smoothed {
             Some(before) => {
                 combine(&[before, middle], |[before, now]| before + share * (now - before))
             }
             None => middle,
         };
+        smoothed.uncertainty_px = self.recent.uncertainty_px();
         self.smoothed = Some(smoothed);
         self.seen = Some(at);
         self.state.measurement = Some(smoothed);
         self.state.measured += 1;
-        self.state.largest_px = self.state.largest_px.max(smoothed.row_error_px);
+        if self.reliable {
+            self.state.largest_px = self.state.largest_px.max(smoothed.row_error_px);
+        }
+    }
+
+    /// The median of the last measurements, kind by kind.
+    fn middle(&self, newest: Measurement) -> Measurement {
+        // As many as a median takes, the newest one standing in where there are fewer yet.
+        let mut filled = [newest; MEDIAN_OF];
+        for (place, measurement) in filled.iter_mut().zip(self.recent.newest(MEDIAN_OF)) {
+            *place = *measurement;
+        }
+        combine(&filled, |mut values| {
+            values.sort_unstable_by(f64::total_cmp);
+            values[MEDIAN_OF / 2]
+        })
     }
 
     fn conclude(&mut self) -> Option<Event> {
-        let verdict = self.pending.0;
-        if self.pending.1 == 0 {
+        let (verdict, count) = self.pending;
+        if count == 0 {
             return None;
         }
-        let first = std::mem::replace(&mut self.state.verdict, verdict) != verdict
-            || self.pending.1 == PERSISTENT && self.told.is_none();
+        let due = self.needed(verdict);
+        let before = std::mem::replace(&mut self.state.verdict, verdict);
+        let first = before != verdict || count == due && self.told.is_none();
         let error = self.smoothed.map_or(0.0, |smoothed| smoothed.row_error_px);
         if verdict == Verdict::Unsure {
             let message = self.limits.describe(verdict, None);
             return first.then_some(Event { verdict, message });
         }
         self.state.at_start_px.get_or_insert(error);
+        // What has grown much since it was told is told again.
+        let size = match self.way {
+            Some([low, high]) => {
+                let [lowest, highest] = self.state.wandered_px.unwrap_or([low, high]);
+                let all = [lowest.min(low), highest.max(high)];
+                self.state.wandered_px = Some(all);
+                all[1] - all[0]
+            }
+            None => error,
+        };
+        let grows = matches!(verdict, Verdict::RowsOff | Verdict::Wandering);
         let again = match self.told {
             // Back from nothing to see: what was told still holds.
-            Some((told, at)) if told == verdict => {
-                verdict == Verdict::RowsOff && error > GROWN * at
-            }
+            Some((told, at)) if told == verdict => grows && size > GROWN * at,
             _ => true,
         };
         if !again {
             return None;
         }
-        let recovered = self.told.is_some() && verdict == Verdict::Good;
-        self.told = Some((verdict, error));
-        let mut message = self.limits.describe(verdict, self.smoothed.as_ref());
-        let start = self.state.at_start_px.unwrap_or(error);
-        if recovered {
-            message = message.replacen("agree within", "agree again, within", 1);
-        } else if verdict.is_alarm() && verdict != Verdict::Swapped && error > start + 0.5 {
-            message += &format!(" (at the start of this run they differed by {start:.1} px)");
-        }
+        let recovered = self.told.is_some_and(|(told, _)| told.is_alarm());
+        self.told = Some((verdict, size));
+        let seen = self.smoothed.as_ref();
+        let message = match (verdict, seen, self.agreed_px) {
+            (Verdict::Wandering, ..) => {
+                self.limits.describe_way(self.state.wandered_px.unwrap_or_default())
+            }
+            (Verdict::RowsOff, Some(seen), Some(agreed))
+                if seen.row_error_px - 2.0 * seen.uncertainty_px > agreed + MOVED_PX =>
+            {
+                self.limits.describe_bump(seen, agreed)
+            }
+            (Verdict::Good, ..) if recovered => {
+                let message = self.limits.describe(verdict, seen);
+                message.replacen("agree within", "agree again, within", 1)
+            }
+            _ => self.limits.describe(verdict, seen),
+        };
         Some(Event { verdict, message })
     }
 }
@@ -278,162 +379,5 @@ fn combine<const N: usize>(all: &[Measurement; N], into: impl Fn([f64; N]) -> f6
     }
 }
 
-fn median(recent: &VecDeque<Measurement>) -> Measurement {
-    // As many as a median takes, the oldest ones standing in where there are fewer yet.
-    let filled: [Measurement; MEDIAN_OF] = std::array::from_fn(|i| recent[i % recent.len()]);
-    combine(&filled, |mut values| {
-        values.sort_unstable_by(f64::total_cmp);
-        values[MEDIAN_OF / 2]
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn measured(row_error_px: f64) -> Measurement {
-        Measurement {
-            width: 752,
-            matches: 200,
-            consistent: 190,
-            row_error_px,
-            uncertainty_px: 0.03,
-            shift_px: row_error_px,
-            roll_deg: 0.0,
-            scale: 1.0,
-            curvature_px: 0.1,
-            curvature_uncertainty_px: 0.05,
-            median_px: row_error_px,
-            spread_px: 0.2,
-            disparity_px: 20.0,
-            below_range: 0.0,
-        }
-    }
-
-    /// A monitor that is fed four times a second.
-    struct Fed {
-        monitor: Monitor,
-        quarters: u32,
-    }
-
-    impl Fed {
-        fn new() -> Self {
-            Self { monitor: Monitor::new(Limits::default()), quarters: 0 }
-        }
-
-        fn feed(&mut self, count: u32, measurement: Option<Measurement>) -> Vec<Event> {
-            let feed = |_| {
-                self.quarters += 1;
-                self.monitor.feed(Duration::from_millis(250) * self.quarters, measurement)
-            };
-            (0..count).filter_map(feed).collect()
-        }
-
-        fn error(&self) -> f64 {
-            self.monitor.state().measurement.unwrap().row_error_px
-        }
-    }
-
-    fn verdicts(events: &[Event]) -> Vec<Verdict> {
-        events.iter().map(|event| event.verdict).collect()
-    }
-
-    #[test]
-    fn a_bump_is_told_once_and_so_is_its_end() {
-        let mut fed = Fed::new();
-        assert_eq!(verdicts(&fed.feed(40, Some(measured(0.2)))), [Verdict::Good]);
-        let events = fed.feed(40, Some(measured(3.2)));
-        assert_eq!(verdicts(&events), [Verdict::RowsOff], "{events:?}");
-        assert!(events[0].message.contains("at the start of this run they differed by 0.2 px"));
-        assert!((fed.error() - 3.2).abs() < 0.01, "{}", fed.error());
-        let events = fed.feed(40, Some(measured(0.3)));
-        assert_eq!(verdicts(&events), [Verdict::Good], "{events:?}");
-        assert!(events[0].message.contains("agree again"), "{events:?}");
-        let state = fed.monitor.state();
-        assert!((state.largest_px - 3.2).abs() < 0.01, "{state:?}");
-        assert_eq!((state.measured, state.at_start_px), (120, Some(0.2)));
-        assert_eq!(fed.monitor.finish(), None);
-    }
-
-    #[test]
-    fn a_bump_is_told_within_two_seconds() {
-        let mut fed = Fed::new();
-        fed.feed(20, Some(measured(0.2)));
-        assert_eq!(verdicts(&fed.feed(8, Some(measured(4.0)))), [Verdict::RowsOff]);
-    }
-
-    #[test]
-    fn single_wrong_measurements_are_never_seen() {
-        let mut fed = Fed::new();
-        fed.feed(10, Some(measured(0.2)));
-        for _ in 0..10 {
-            assert_eq!(fed.feed(2, Some(measured(9.0))), []);
-            assert_eq!(fed.feed(3, Some(measured(0.2))), []);
-            assert!(fed.error() < 0.21);
-        }
-    }
-
-    #[test]
-    fn growing_is_told_again_but_staying_is_not() {
-        let mut fed = Fed::new();
-        assert_eq!(verdicts(&fed.feed(20, Some(measured(1.8)))), [Verdict::RowsOff]);
-        assert_eq!(fed.feed(200, Some(measured(2.2))), []);
-        assert_eq!(verdicts(&fed.feed(20, Some(measured(4.5)))), [Verdict::RowsOff]);
-        assert_eq!(fed.feed(200, Some(measured(4.6))), []);
-    }
-
-    #[test]
-    fn what_was_rectified_has_been_bumped_however_far() {
-        let mut fed = Fed::new();
-        fed.feed(10, Some(measured(0.2)));
-        let events = fed.feed(40, Some(measured(15.0)));
-        assert!(events.iter().all(|event| event.verdict == Verdict::RowsOff), "{events:?}");
-        assert_eq!(fed.monitor.state().verdict, Verdict::RowsOff);
-        let mut fed = Fed::new();
-        assert_eq!(verdicts(&fed.feed(40, Some(measured(15.0)))), [Verdict::NotRectified]);
-    }
-
-    #[test]
-    fn nothing_to_see_is_no_alarm_and_ends_none() {
-        let mut fed = Fed::new();
-        assert_eq!(verdicts(&fed.feed(100, None)), [Verdict::Unsure]);
-        assert_eq!(fed.monitor.state().line(), None);
-        assert_eq!(verdicts(&fed.feed(10, Some(measured(3.0)))), [Verdict::RowsOff]);
-        // A short while says nothing; a long one ends what was known, but the warning holds.
-        assert_eq!(fed.feed(30, None), []);
-        assert_eq!(fed.monitor.state().verdict, Verdict::RowsOff);
-        assert_eq!(verdicts(&fed.feed(30, None)), [Verdict::Unsure]);
-        assert_eq!(fed.monitor.state().verdict, Verdict::Unsure);
-        assert_eq!(fed.feed(20, Some(measured(3.0))), []);
-        assert_eq!(fed.monitor.state().verdict, Verdict::RowsOff);
-        assert_eq!(verdicts(&fed.feed(20, Some(measured(0.2)))), [Verdict::Good]);
-    }
-
-    #[test]
-    fn short_runs_come_to_a_verdict_at_their_end() {
-        let mut monitor = Monitor::new(Limits::default());
-        assert_eq!(monitor.finish(), None);
-        assert_eq!(monitor.feed(Duration::ZERO, Some(measured(3.0))), None);
-        assert_eq!(monitor.state().verdict, Verdict::Unsure);
-        assert_eq!(monitor.finish().unwrap().verdict, Verdict::RowsOff);
-        assert_eq!(monitor.finish(), None);
-        assert_eq!(monitor.state().summary().verdict, Verdict::RowsOff);
-    }
-
-    #[test]
-    fn the_summary_is_rounded_and_empty_without_measurements() {
-        let mut fed = Fed::new();
-        let json = |monitor: &Monitor| serde_json::to_value(monitor.state().summary()).unwrap();
-        let before = json(&fed.monitor);
-        assert_eq!(before["verdict"], "unsure");
-        assert!(before["row_error_px"].is_null() && before["scale"].is_null());
-        fed.feed(5, Some(Measurement { roll_deg: 0.123_456, ..measured(0.123_456) }));
-        let after = json(&fed.monitor);
-        assert_eq!(after["verdict"], "good");
-        assert_eq!(after["measurements"], 5);
-        assert_eq!(after["row_error_px"], 0.123);
-        assert_eq!(after["roll_deg"], 0.1235);
-        let line = fed.monitor.state().line().unwrap();
-        assert_eq!(line, ("rows 0.1 px  roll 0.12 deg".to_owned(), false));
-    }
-}
+mod tests;

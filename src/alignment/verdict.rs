@@ -20,12 +20,15 @@ pub enum Verdict {
     Swapped,
     /// The rows differ as those of rectified pictures never do.
     NotRectified,
+    /// What the rows differ by changes all the time: the eyes do not see the same moment, or a camera
+    /// is loose.
+    Wandering,
 }
 
 impl Verdict {
     /// Whether somebody should do something about it.
     pub fn is_alarm(self) -> bool {
-        matches!(self, Verdict::RowsOff | Verdict::Swapped | Verdict::NotRectified)
+        !matches!(self, Verdict::Unsure | Verdict::Good)
     }
 }
 
@@ -38,6 +41,7 @@ impl fmt::Display for Verdict {
             Verdict::RowsOff => "rows off",
             Verdict::Swapped => "eyes exchanged",
             Verdict::NotRectified => "not rectified",
+            Verdict::Wandering => "rows wander",
         })
     }
 }
@@ -47,7 +51,7 @@ impl fmt::Display for Verdict {
 pub struct Limits {
     /// Row error in pixels (root mean square over the picture) above which the rows are off.
     pub warn_px: f64,
-    /// Whether the pictures were rectified with a calibration here, which decides what the cure is.
+    /// Whether the pictures are or come rectified by a calibration, which decides what the cure is.
     pub calibrated: bool,
 }
 
@@ -60,8 +64,17 @@ impl Default for Limits {
 /// Once the rows are off, this share of the limit is good again.
 const RECOVERED: f64 = 0.8;
 
-/// A measurement of which less is certain says nothing, in pixels.
+/// A measurement of which less is certain says nothing, in pixels ...
 const CERTAIN_PX: f64 = 0.5;
+
+/// ... unless so many times its error still leaves rows that rectified pictures never have.
+const FAR_OFF: f64 = 3.0;
+
+/// An alarm is certain where this many times the measurement's error does not explain it.
+const SURE: f64 = 2.0;
+
+/// From this share of the limit on, rows that agree might agree better.
+const IMPERFECT: f64 = 0.5;
 
 /// Fewer than this share of the points agreeing says nothing.
 const AGREEING: f64 = 0.3;
@@ -77,17 +90,30 @@ const SPREAD: (f64, f64) = (1.5, 0.0025);
 const UNRECTIFIED: f64 = 0.007;
 
 impl Limits {
+    /// Row error that no bump explains, in pixels.
+    fn unrectified_px(&self, width: f64) -> f64 {
+        (UNRECTIFIED * width).max(2.0 * self.warn_px)
+    }
+
+    /// Whether a measurement is good enough to go by: enough points, well spread, that agree.
+    pub(super) fn can_rely_on(&self, seen: &Measurement) -> bool {
+        let certain = seen.uncertainty_px <= CERTAIN_PX
+            || seen.row_error_px - FAR_OFF * seen.uncertainty_px
+                > self.unrectified_px(seen.width as f64);
+        certain && seen.consistent as f64 >= AGREEING * seen.matches as f64
+    }
+
     /// What a measurement says; `before` is what was said last, so that a value on the edge does not
-    /// change it at every measurement.
+    /// change it at every measurement. An alarm is more than the measurement's error explains.
     pub fn judge(&self, measurement: Option<&Measurement>, before: Verdict) -> Verdict {
-        let Some(seen) = measurement else { return Verdict::Unsure };
+        let Some(seen) = measurement.filter(|seen| self.can_rely_on(seen)) else {
+            return Verdict::Unsure;
+        };
         let width = seen.width as f64;
         let of_width = |(pixels, share): (f64, f64)| (share * width).max(pixels);
-        if (seen.consistent as f64) < AGREEING * seen.matches as f64 {
-            return Verdict::Unsure;
-        }
-        if seen.row_error_px > (UNRECTIFIED * width).max(2.0 * self.warn_px)
-            || seen.curvature_px - 2.0 * seen.curvature_uncertainty_px > of_width(BENT)
+        let least_px = seen.row_error_px - SURE * seen.uncertainty_px;
+        if least_px > self.unrectified_px(width)
+            || seen.curvature_px - SURE * seen.curvature_uncertainty_px > of_width(BENT)
             || seen.spread_px > of_width(SPREAD)
         {
             return Verdict::NotRectified;
@@ -98,8 +124,11 @@ impl Limits {
         if seen.below_range > 0.75 {
             return Verdict::Swapped;
         }
-        let share = if before == Verdict::RowsOff { RECOVERED } else { 1.0 };
-        if seen.row_error_px > share * self.warn_px { Verdict::RowsOff } else { Verdict::Good }
+        let off = match before {
+            Verdict::RowsOff => seen.row_error_px > RECOVERED * self.warn_px,
+            _ => least_px > self.warn_px,
+        };
+        if off { Verdict::RowsOff } else { Verdict::Good }
     }
 
     /// What to tell a person about a verdict, with its cure.
@@ -116,19 +145,29 @@ impl Limits {
                     .into()
             }
             (Verdict::Good, Some(seen)) => {
-                format!("the rows of the two eyes agree within {seen}")
+                let better = if seen.row_error_px <= IMPERFECT * self.warn_px {
+                    ""
+                } else if self.calibrated {
+                    "; a new calibration (stereod calibrate) would make it less"
+                } else {
+                    "; a calibration (stereod calibrate) would make it less"
+                };
+                format!("the rows of the two eyes agree within {seen}{better}")
             }
             (Verdict::RowsOff, Some(seen)) => {
-                let unless = if self.calibrated {
-                    String::new()
+                let cure = if self.calibrated {
+                    "the calibration does not fit these pictures well: recalibrate (stereod calibrate)"
+                        .to_owned()
                 } else {
-                    format!("; if the pictures have never been rectified, {cure}")
+                    format!(
+                        "recalibrate (stereod calibrate) or, if the pictures have never been rectified, \
+                         {cure}"
+                    )
                 };
-                format!(
-                    "the rows of the two eyes differ by {seen}: the rig may have been bumped; \
-                     recalibrate (stereod calibrate) or check the mounting{unless}"
-                )
+                format!("the rows of the two eyes differ by {seen}: {cure}")
             }
+            // Without its range, which [`Limits::describe_way`] takes.
+            (Verdict::Wandering, Some(_)) => WANDERING.to_owned(),
             (Verdict::Swapped, Some(seen)) => format!(
                 "left and right seem to be exchanged (the median disparity is {:.1} px): exchange \
                  the two inputs (--swap)",
@@ -136,15 +175,41 @@ impl Limits {
             ),
             (Verdict::NotRectified, Some(seen)) => {
                 let what = if self.calibrated { "well " } else { "" };
+                let moment = if self.calibrated {
+                    ""
+                } else {
+                    " (which helps where both eyes show the same moment)"
+                };
                 format!(
                     "the pictures are not {what}rectified: the rows of the two eyes differ by {seen}, \
-                     and bend by {:.1} px; {cure}",
+                     and bend by {:.1} px; {cure}{moment}",
                     seen.curvature_px
                 )
             }
         }
     }
+
+    /// What to tell a person where rows that agreed within `agreed_px` pixels are off now.
+    pub(super) fn describe_bump(&self, seen: &Measurement, agreed_px: f64) -> String {
+        format!(
+            "the rows of the two eyes differ by {seen}, after {agreed_px:.1} px earlier in this run: the \
+             rig may have been bumped; check the mounting and recalibrate (stereod calibrate)"
+        )
+    }
+
+    /// What to tell a person where the rows wander between these row errors.
+    pub(super) fn describe_way(&self, [low, high]: [f64; 2]) -> String {
+        format!(
+            "the rows of the two eyes wander: they differ by {low:+.1} to {high:+.1} px (positive: the \
+             right picture is lower); {WANDERING}"
+        )
+    }
 }
+
+/// What it means that the rows wander.
+const WANDERING: &str = "no calibration mends that: the eyes do not show the same moment (synchronise \
+                         the cameras, or check that both recordings begin together), or a camera is \
+                         loose";
 
 /// The numbers: "3.2 px (the right picture 3.1 px lower, turned by 0.12 degrees, 1.002 times the size)".
 impl fmt::Display for Measurement {
@@ -219,15 +284,46 @@ mod tests {
     }
 
     #[test]
+    fn no_alarm_is_larger_than_what_is_certain() {
+        let judged = |measurement| Limits::default().judge(Some(&measurement), Verdict::Unsure);
+        let uncertain =
+            |row_error_px, uncertainty_px| Measurement { row_error_px, uncertainty_px, ..well() };
+        assert_eq!(judged(uncertain(1.8, 0.1)), Verdict::RowsOff);
+        assert_eq!(judged(uncertain(1.8, 0.2)), Verdict::Good);
+        assert_eq!(judged(uncertain(5.5, 0.3)), Verdict::RowsOff);
+        assert_eq!(judged(uncertain(5.5, 0.8)), Verdict::Unsure);
+        assert_eq!(judged(uncertain(13.0, 0.8)), Verdict::NotRectified);
+        // A handful of points in a corner of an over-exposed picture, as seen on an OAK-D.
+        let few = Measurement {
+            width: 1280,
+            matches: 25,
+            consistent: 22,
+            curvature_px: 9.0,
+            curvature_uncertainty_px: 2.1,
+            ..uncertain(4.2, 1.03)
+        };
+        assert_eq!(judged(few), Verdict::Unsure);
+    }
+
+    #[test]
     fn messages_name_the_numbers_and_the_cure() {
         let limits = Limits::default();
         let calibrated = Limits { calibrated: true, ..limits };
         let off = Measurement { row_error_px: 3.24, shift_px: 3.1, roll_deg: -0.12, ..well() };
         let text = |limits: Limits, verdict| limits.describe(verdict, Some(&off));
-        for part in ["3.2 px", "3.1 px lower", "0.12 degrees anticlockwise", "1.0001", "mounting"] {
+        for part in
+            ["3.2 px", "3.1 px lower", "0.12 degrees anticlockwise", "1.0001", "recalibrate"]
+        {
             let text = text(limits, Verdict::RowsOff);
             assert!(text.contains(part), "{part}: {text}");
+            // Nobody knows of a bump who has not seen the rows agree.
+            assert!(!text.contains("bumped"), "{text}");
         }
+        let bump = limits.describe_bump(&off, 0.2);
+        assert!(bump.contains("after 0.2 px earlier") && bump.contains("bumped"), "{bump}");
+        let way = limits.describe_way([-20.04, 15.0]);
+        assert!(way.contains("-20.0 to +15.0 px") && way.contains("synchronise"), "{way}");
+        assert!(!way.contains("--calibration"), "{way}");
         assert!(text(limits, Verdict::RowsOff).contains("--calibration FILE"));
         assert!(!text(calibrated, Verdict::RowsOff).contains("--calibration FILE"));
         assert!(text(limits, Verdict::NotRectified).contains("--calibration FILE"));

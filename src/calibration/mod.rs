@@ -50,6 +50,28 @@ pub struct StereoCalibration {
 }
 
 impl StereoCalibration {
+    /// Whether the pictures come rectified: lenses do not bend them, and the rectification leaves every
+    /// pixel where it is.
+    pub fn comes_rectified(&self) -> bool {
+        // Calibrations that were fitted to another size are off by roundings.
+        const SAME: f64 = 1e-6;
+        let Some(rectification) = &self.rectification else { return false };
+        let views = [(&self.left, &rectification.left), (&self.right, &rectification.right)];
+        views.into_iter().all(|(camera, view)| {
+            let p = &view.projection;
+            let pixels = [
+                (camera.focal[0], p[(0, 0)]),
+                (camera.focal[1], p[(1, 1)]),
+                (camera.centre[0], p[(0, 2)]),
+                (camera.centre[1], p[(1, 2)]),
+            ];
+            (camera.width, camera.height) == (rectification.width, rectification.height)
+                && matches!(&camera.lens, Lens::Brown(k) if k.iter().all(|k| *k == 0.0))
+                && view.rotation == Matrix3::identity()
+                && pixels.into_iter().all(|(own, rectified)| (own - rectified).abs() < SAME)
+        })
+    }
+
     /// The same cameras with left and right exchanged. What the file prescribes for the rectification
     /// is for the other order, and so is left out.
     pub fn swapped(self) -> Self {

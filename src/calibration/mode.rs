@@ -27,6 +27,18 @@ pub enum Fit {
     },
 }
 
+impl Fit {
+    /// Whether it is the whole picture in another size.
+    fn is_scaled(self) -> bool {
+        matches!(self, Fit::Scaled { .. })
+    }
+
+    /// Whether it rests on an assumption that the files do not bear out.
+    pub fn is_assumed(self) -> bool {
+        matches!(self, Fit::Cropped { .. })
+    }
+}
+
 /// What was done, as a sentence for people.
 impl fmt::Display for Fit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,8 +51,9 @@ impl fmt::Display for Fit {
             ),
             Fit::Cropped { from, to } => write!(
                 f,
-                "the calibration is for {}x{}; it is assumed that {}x{} shows the middle of that picture",
-                from.0, from.1, to.0, to.1
+                "the calibration is for {}x{}; it is assumed that {}x{} shows the middle of that picture \
+                 (calibrate at {}x{} to be sure)",
+                from.0, from.1, to.0, to.1, to.0, to.1
             ),
         }
     }
@@ -87,15 +100,18 @@ impl StereoCalibration {
     /// The calibration for pictures of another size of the same sensor, and what was done.
     ///
     /// Pictures of the same shape are scaled. Others are taken as the middle of the calibrated picture
-    /// scaled by 1, a whole number or one part of a whole number, as cameras read out and bin their
-    /// sensors: 1280x720 and 640x360 of 1280x800. What else a mode may show is not known.
+    /// scaled by 1 or one part of a whole number, as cameras read out and bin their sensors: 1280x720
+    /// and 640x360 of 1280x800. What else a mode may show is not known: a larger picture of another
+    /// shape may show more than was calibrated, and no mode cuts off nearly half of a picture, as
+    /// one eye's calibration would have to do with both eyes in one picture.
     ///
     /// A rectification is scaled and cut in the same way where its pictures are as large as the
     /// camera's: rows correspond as before. Where it has a size of its own it is left out, to be
     /// computed again.
     ///
     /// # Errors
-    /// Where the size is not that of such a mode; the message names both sizes.
+    /// Where the size is not that of such a mode; the message names both sizes, and what else the
+    /// pictures may be.
     pub fn for_size(
         &self,
         width: usize,
@@ -106,12 +122,7 @@ impl StereoCalibration {
             return Ok((self.clone(), Fit::Exact));
         }
         let Some((mapping, fit)) = mapping(from, to) else {
-            return Err(CalibrationError::new(format!(
-                "the calibration is for pictures of {}x{}, but these are {width}x{height}, which is \
-                 neither the same picture scaled nor its middle; run the cameras at {}x{}, or calibrate \
-                 them at {width}x{height}",
-                from.0, from.1, from.0, from.1
-            )));
+            return Err(CalibrationError::new(refusal(from, to)));
         };
         let fits = |r: &&Rectification| (r.width, r.height) == from;
         let rectification = self.rectification.as_ref().filter(fits).map(|rectification| {
@@ -131,6 +142,36 @@ impl StereoCalibration {
     }
 }
 
+/// Why a calibration does not serve pictures of another size, and the cure.
+fn refusal(from: (usize, usize), to: (usize, usize)) -> String {
+    let what = format!(
+        "the calibration is for pictures of {}x{}, but these are {}x{}",
+        from.0, from.1, to.0, to.1
+    );
+    let (half_width, half_height) = ((to.0 / 2, to.1), (to.0, to.1 / 2));
+    for (half, name, flag) in [
+        (half_width, "a side-by-side picture", "--side-by-side"),
+        (half_height, "a top-bottom picture", "--top-bottom"),
+    ] {
+        if half == from || mapping(from, half).is_some_and(|(_, fit)| fit.is_scaled()) {
+            return format!(
+                "{what}: {name}, which holds both eyes, is the likely reason: use {flag}, so that each \
+                 eye has {}x{}",
+                half.0, half.1
+            );
+        }
+    }
+    format!(
+        "{what}, which is neither the same picture scaled nor its middle as far as can be told; run \
+         the cameras at {}x{}, or calibrate them at {}x{}",
+        from.0, from.1, to.0, to.1
+    )
+}
+
+/// No mode of a camera cuts a picture down to less than this part of its width or height: 16:9 of a
+/// square sensor leaves 0.56 of its rows.
+const LEAST_KEPT: f64 = 0.55;
+
 /// How pixels of one size become those of the other.
 fn mapping(from: (usize, usize), to: (usize, usize)) -> Option<(Mapping, Fit)> {
     if to.0 == 0 || to.1 == 0 {
@@ -143,9 +184,10 @@ fn mapping(from: (usize, usize), to: (usize, usize)) -> Option<(Mapping, Fit)> {
     if same(scale[0]) || same(scale[1]) {
         return Some((Mapping { scale, offset: [0.0; 2] }, Fit::Scaled { from, to }));
     }
-    let scale = scale[0].max(scale[1]);
-    let binning = if scale < 1.0 { 1.0 / scale } else { scale };
-    if (binning - binning.round()).abs() > 1e-9 {
+    let (least, scale) = (scale[0].min(scale[1]), scale[0].max(scale[1]));
+    let binning = 1.0 / scale;
+    let is_binned = binning >= 1.0 && (binning - binning.round()).abs() <= 1e-9;
+    if !is_binned || least < LEAST_KEPT * scale {
         return None;
     }
     let offset = sides.map(|(from, to)| (from * scale - to) / 2.0);

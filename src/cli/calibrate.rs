@@ -100,6 +100,10 @@ pub struct CalibrateArgs {
     #[arg(long)]
     pub keep_all: bool,
 
+    /// Write the calibration even where it is found to be bad
+    #[arg(long, conflicts_with = "print_board")]
+    pub force: bool,
+
     /// The calibration (TOML; `stereod calibration convert` writes other formats), or the board to
     /// print (.pdf or .svg)
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
@@ -210,6 +214,7 @@ mod tests {
             "--print-board --left a --right b",
             "--print-board --left-pictures a --right-pictures b",
             "--print-board --json a",
+            "--print-board --force",
             "--page a4 --left a --right b",
             "--left a --right b --headless --window",
             "--left a --right b --max-pairs 2",

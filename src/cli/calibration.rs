@@ -68,7 +68,7 @@ pub enum CalibrationCommand {
 /// A calibration and what its files do not say.
 #[derive(Clone, Debug, Args)]
 pub struct CalibrationInput {
-    /// One file or two: stereod, OpenCV, ROS, Kalibr, EuRoC or DepthAI, recognised by content
+    /// One file or two: stereod, OpenCV, ROS, Kalibr, EuRoC, DepthAI, KITTI or Middlebury, by content
     #[arg(value_name = "FILE[,FILE]", value_hint = ValueHint::FilePath)]
     pub files: String,
 

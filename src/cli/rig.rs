@@ -8,8 +8,8 @@ use super::FlagLayer;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Cameras")]
 pub struct CalibrationFlags {
-    /// Rectify raw pictures with this calibration, in one file or two (OpenCV, ROS, Kalibr, or
-    /// stereod's own)
+    /// Rectify raw pictures with this calibration, in one file or two (OpenCV, ROS, Kalibr,
+    /// stereod's own ...), or take depth from that of a data set (KITTI, Middlebury)
     #[arg(long, value_name = "FILE[,FILE]", value_hint = ValueHint::FilePath)]
     pub calibration: Option<String>,
 

@@ -15,7 +15,7 @@ use super::{Error, inputs, load, print};
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detector;
 use crate::calibration::format::{self, Format};
-use crate::calibration::solve::{self, Model, Options, SolveError, Solved};
+use crate::calibration::solve::{self, Model, Options, Quality, SolveError, Solved};
 use crate::cli::calibrate::{CalibrateArgs, LensModel, NO_SOURCE, PageSize};
 use crate::settings::Loaded;
 use crate::sink::board::{self, Page};
@@ -25,7 +25,7 @@ use crate::sink::files;
 ///
 /// # Errors
 /// What is wrong with the arguments; what cannot be read or written; that the pairs do not determine
-/// the cameras.
+/// the cameras, or only badly.
 pub fn run(args: CalibrateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let board = board_of(&args)?;
@@ -71,17 +71,32 @@ fn no_calibration(error: SolveError) -> Error {
     Error::Failed(anyhow::Error::new(error).context("no calibration"))
 }
 
-/// Writes what was found, and says how good it is.
+/// Writes what was found, and says how good it is. What is bad is not written unless that is forced:
+/// files that exist stay as they are.
 fn finish(args: &CalibrateArgs, solved: Solved) -> Result<(), Error> {
-    let text = in_own_format(&solved)?;
-    files::write_whole(&args.output, text.as_bytes())?;
+    let verdict = &solved.report.verdict;
+    let written = args.force || verdict.quality != Quality::Bad;
+    if written {
+        let text = in_own_format(&solved)?;
+        files::write_whole(&args.output, text.as_bytes())?;
+    }
     let json = || serde_json::to_string_pretty(&solved.report).context("the report");
     match &args.json {
-        Some(path) if path == Path::new("-") => return print(format!("{}\n", json()?)),
-        Some(path) => files::write_whole(path, format!("{}\n", json()?).as_bytes())?,
-        None => {}
+        Some(path) if path == Path::new("-") => print(format!("{}\n", json()?))?,
+        Some(path) if written => files::write_whole(path, format!("{}\n", json()?).as_bytes())?,
+        _ => {}
     }
-    print(report::in_words(&solved, &args.output))
+    if args.json.as_deref() != Some(Path::new("-")) {
+        print(report::in_words(&solved, written.then_some(&args.output)))?;
+    }
+    if written {
+        return Ok(());
+    }
+    Err(Error::Failed(anyhow::anyhow!(
+        "{} is not written, because the calibration is bad: {} (--force writes it all the same)",
+        args.output.display(),
+        verdict.faults.join("; ")
+    )))
 }
 
 /// The calibration as a file of our own format.

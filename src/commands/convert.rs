@@ -56,7 +56,7 @@ pub fn engine_options(engine: &settings::Engine) -> Options {
     Options { cpu, cuda }
 }
 
-/// Where a good alignment of the eyes ends; `calibrated`: the pictures are rectified here.
+/// Where a good alignment of the eyes ends; `calibrated`: a calibration was given.
 pub fn alignment_limits(settings: &Settings, calibrated: bool) -> alignment::Limits {
     alignment::Limits { warn_px: settings.alignment.warn_px, calibrated }
 }

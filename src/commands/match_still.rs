@@ -73,7 +73,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     if settings.alignment.check {
         let (left, right) = (&matched.pair.left, &matched.pair.right);
         let measurement = measure(left, right, &convert::alignment_options(params.range));
-        let limits = convert::alignment_limits(settings, rig.rectifier.is_some());
+        let limits = convert::alignment_limits(settings, rig.calibrated);
         let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));

@@ -64,7 +64,9 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
 /// The rectifier for pictures of this size.
 fn rectifier(cameras: &Cameras<'_>, size: (usize, usize)) -> Result<Arc<Rectifier>, Error> {
     let Rig { rectifier, .. } = cameras.for_pictures(size)?;
-    rectifier.ok_or_else(|| Error::usage("rectifying needs a calibration file: --calibration FILE"))
+    rectifier.ok_or_else(|| {
+        Error::usage("by this calibration the pictures come rectified: there is nothing to do")
+    })
 }
 
 fn make_folder(folder: &Path) -> anyhow::Result<()> {

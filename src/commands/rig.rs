@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::Error;
-use crate::calibration::format::{self, Loaded, ReadOptions};
-use crate::calibration::{CalibrationError, Fit, Rectifier};
+use crate::calibration::format::{self, Format, Loaded, ReadOptions};
+use crate::calibration::{CalibrationError, Fit, Rectification, Rectifier};
 use crate::frame::StereoGeometry;
 use crate::settings;
 
@@ -25,6 +25,8 @@ pub struct Cameras<'a> {
 pub struct Rig {
     /// What rectifies the pictures, where they come raw.
     pub rectifier: Option<Arc<Rectifier>>,
+    /// Whether a calibration was given, by which the pictures are or come rectified.
+    pub calibrated: bool,
     /// What depth is computed from, where it is known.
     pub geometry: Option<StereoGeometry>,
     /// Width and height in pixels of the pictures that are matched.
@@ -78,7 +80,8 @@ impl<'a> Cameras<'a> {
     ///
     /// # Errors
     /// Where the calibration is for pictures of another shape.
-    pub fn for_pictures(&self, (width, height): (usize, usize)) -> Result<Rig, Error> {
+    pub fn for_pictures(&self, size: (usize, usize)) -> Result<Rig, Error> {
+        let (width, height) = size;
         if self.files.is_empty() {
             let geometry = self.settings.focal_and_baseline().map(|(focal_px, baseline_m)| {
                 // Where the principal point is unknown it is taken to be the middle.
@@ -91,25 +94,43 @@ impl<'a> Cameras<'a> {
                     right_centre_x_px: centre(width),
                 }
             });
-            return Ok(Rig { rectifier: None, geometry, size: (width, height) });
+            return Ok(Rig { rectifier: None, calibrated: false, geometry, size });
         }
         let file = &self.settings.file;
         let loaded = match &self.loaded {
-            Some(loaded) => loaded.clone(),
-            None => {
-                let options = ReadOptions { size: Some((width, height)), ..ReadOptions::default() };
+            // KITTI's file describes raw and rectified pictures, which only their size tells apart.
+            Some(loaded) if loaded.format != Format::Kitti => loaded.clone(),
+            _ => {
+                let options = ReadOptions { size: Some(size), ..ReadOptions::default() };
                 format::read_with(&self.files, &options).map_err(wrong)?
             }
         };
-        tracing::info!("calibration: {file} ({})", loaded.format);
+        let range = loaded.disparities.map(|disparities| {
+            format!("; by its ndisp, {disparities} disparities hold the whole scene")
+        });
+        tracing::info!("calibration: {file} ({}){}", loaded.format, range.unwrap_or_default());
         for note in &loaded.notes {
             tracing::warn!("{note}");
         }
         let (calibration, fit) = loaded.calibration.for_size(width, height).map_err(wrong)?;
-        if fit != Fit::Exact {
-            tracing::info!("{file}: {fit}");
+        match fit {
+            Fit::Exact => {}
+            _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),
+            _ => tracing::info!("{file}: {fit}"),
         }
-        let rectifier = Rectifier::new(&calibration, self.settings.alpha.value())
+        let alpha = self.settings.alpha.value();
+        if alpha.is_none() && calibration.comes_rectified() {
+            let geometry = calibration.rectification.as_ref().map(Rectification::geometry);
+            if let Some(StereoGeometry { focal_px, baseline_m, .. }) = geometry {
+                let baseline = baseline_m * 1e3;
+                tracing::info!(
+                    "the pictures come rectified: focal length {focal_px:.1} px, baseline \
+                     {baseline:.1} mm"
+                );
+            }
+            return Ok(Rig { rectifier: None, calibrated: true, geometry, size });
+        }
+        let rectifier = Rectifier::new(&calibration, alpha)
             .with_context(|| file.clone())
             .map_err(Error::Usage)?;
         let geometry = rectifier.geometry();
@@ -119,7 +140,8 @@ impl<'a> Cameras<'a> {
             geometry.baseline_m * 1e3
         );
         let size = rectifier.size();
-        Ok(Rig { rectifier: Some(Arc::new(rectifier)), geometry: Some(geometry), size })
+        let rectifier = Some(Arc::new(rectifier));
+        Ok(Rig { rectifier, calibrated: true, geometry: Some(geometry), size })
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use gstreamer::glib;
 
-use super::{pictures, v4l2};
+use super::{pictures, still, v4l2};
 use crate::redact::{redact, remember};
 
 /// Where stereo pairs come from.
@@ -98,9 +98,13 @@ impl SourceSpec {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
-    /// Whether it is pictures that were taken one by one.
+    /// Whether it is pictures that were taken one by one, or a single one.
     pub fn are_pictures(&self) -> bool {
-        self.streams().next().is_some_and(|first| matches!(first, StreamSpec::Pictures(_)))
+        self.streams().next().is_some_and(|first| match first {
+            StreamSpec::Pictures(_) => true,
+            StreamSpec::File(path) => still::is_picture(path),
+            StreamSpec::Camera(_) | StreamSpec::Uri(_) | StreamSpec::Fragment(_) => false,
+        })
     }
 }
 

@@ -38,6 +38,13 @@ pub fn read_colours(path: &Path) -> Result<[Image; 3]> {
     Ok([0, 1, 2].map(|number| Image::from_vec(width, height, channel(number))))
 }
 
+/// Whether a file is a picture, by its first bytes or else by its name.
+pub fn is_picture(path: &Path) -> bool {
+    // Opening a FIFO would wait for whoever writes to it.
+    let reader = || ImageReader::open(path).and_then(ImageReader::with_guessed_format);
+    path.is_file() && reader().is_ok_and(|reader| reader.format().is_some())
+}
+
 fn decode(path: &Path) -> Result<DynamicImage> {
     let shown = path.display();
     if path.is_dir() {

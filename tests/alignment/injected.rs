@@ -6,20 +6,20 @@ use super::*;
 
 /// What is done to a right eye, about the picture's centre.
 #[derive(Clone, Copy, Debug)]
-struct Bump {
+pub struct Bump {
     /// Rows further down.
-    shift: f64,
+    pub shift: f64,
     /// Degrees clockwise.
-    roll: f64,
+    pub roll: f64,
     /// Times as large.
-    scale: f64,
+    pub scale: f64,
 }
 
-const NONE: Bump = Bump { shift: 0.0, roll: 0.0, scale: 1.0 };
+pub const NONE: Bump = Bump { shift: 0.0, roll: 0.0, scale: 1.0 };
 
 /// The picture as the bumped eye sees it: every pixel is looked up where it was, bicubic (Keys, IEEE
 /// ASSP 1981, a = -1/2); outside, the nearest pixel.
-fn bumped(image: &Image, bump: Bump) -> Image {
+pub fn bumped(image: &Image, bump: Bump) -> Image {
     let (width, height) = (image.width(), image.height());
     let (cx, cy) = (0.5 * (width - 1) as f64, 0.5 * (height - 1) as f64);
     let (sin, cos) = bump.roll.to_radians().sin_cos();

@@ -2,6 +2,7 @@
 //! never rectified; and what the program says about it.
 
 mod injected;
+mod more;
 mod program;
 mod real;
 #[path = "../test_data/mod.rs"]

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use stereod::alignment::{Event, Monitor};
+use stereod::calibration::{Rectifier, format};
 use stereod::control::Switch;
 use stereod::frame::{Image, StereoPair};
 use stereod::source::demo::{DemoOptions, DemoSource};
@@ -121,6 +122,29 @@ fn rectified_recordings_are_told_to_be_good_once() {
             let (measurement, verdict) = judged(&pair.right, &pair.left, &options());
             assert_eq!(verdict, Verdict::Swapped, "{}: {measurement:?}", pair.sequence);
         }
+    }
+}
+
+/// An OAK-D's pictures, over-exposed at first, with its own calibration, from which it has drifted
+/// since: imperfect, and no alarm at any time.
+#[test]
+fn a_good_but_imperfect_calibration_is_no_alarm() {
+    let Some(folder) = data("oakd_patio") else { return };
+    let rig = format::read(&[folder.join("calib.json")]).unwrap().calibration;
+    let rectifier = Rectifier::new(&rig, None).unwrap();
+    let pairs = frames(&two(&folder), |number| number < 75 || number % 16 == 0);
+    for step in [2, 8] {
+        let mut monitor = Monitor::new(Limits { calibrated: true, ..Limits::default() });
+        let mut events = Vec::new();
+        for pair in pairs.iter().filter(|pair| pair.sequence % step == 0) {
+            let [left, right] = rectifier.rectify_pair(pair);
+            events.extend(monitor.feed(pair.timestamp, measure(&left, &right, &options())));
+        }
+        assert!(events.iter().all(|event| !event.verdict.is_alarm()), "{events:?}");
+        let state = monitor.state();
+        assert_eq!(state.verdict, Verdict::Good, "{state:?}");
+        assert!((1.0..1.5).contains(&state.measurement.unwrap().row_error_px), "{state:?}");
+        assert!(state.largest_px < 1.6, "{state:?}");
     }
 }
 

@@ -1,5 +1,8 @@
 //! Wrong usage says what is right.
 
+use stereod::calibration::board::Board;
+
+use super::scene::{Painter, save, small_eyes, stands};
 use super::*;
 
 #[test]
@@ -71,4 +74,79 @@ fn pictures_without_a_board_say_so() {
     );
     assert_eq!(status, 1);
     assert!(stderr.contains("it is no PNG, JPEG"), "{stderr}");
+}
+
+/// One picture as both eyes: whatever the sums give, it is no calibration, and a good one that is
+/// there already stays.
+#[test]
+fn what_is_bad_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let [left, _] = &small_eyes();
+    let painter = Painter::new(left, &board);
+    for (i, stand) in stands().iter().take(10).enumerate() {
+        save(&painter.paint(stand), &folder.path().join(format!("{i:02}.png")));
+    }
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("o.toml"), "good").unwrap();
+    std::fs::write(at("o.json"), "good").unwrap();
+    let arguments = ["--left-pictures", "??.png", "--right-pictures", "??.png", "-o", "o.toml"];
+    let more = ["--board", "chessboard:8x5", "--square", "0.04", "--json", "o.json"];
+    let arguments = [&arguments[..], &more].concat();
+    let (status, stdout, stderr) = run(folder.path(), &arguments);
+    assert_eq!(status, 1, "{stdout}{stderr}");
+    for words in ["o.toml is not written", "in one place", "give each eye its own", "--force"] {
+        assert!(stderr.contains(words), "{words}: {stderr}");
+    }
+    assert!(!stderr.contains("known to") && !stdout.contains("written to"), "{stdout}{stderr}");
+    for name in ["o.toml", "o.json"] {
+        assert_eq!(std::fs::read_to_string(at(name)).unwrap(), "good");
+    }
+    let (status, stdout, stderr) = run(folder.path(), &[&arguments[..], &["--force"]].concat());
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stdout.contains("written to o.toml") && stdout.contains("bad: "), "{stdout}");
+    assert!(std::fs::read_to_string(at("o.toml")).unwrap().contains("[left]"));
+}
+
+/// Pictures were taken one by one: none of them is "moving", however few there are.
+#[test]
+fn too_few_pairs_say_how_many_are_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
+    let painters = small_eyes().map(|eye| Painter::new(&eye, &board));
+    let [left, right] = painters.each_ref().map(|painter| painter.paint(&stands()[0]));
+    let both = stereod::frame::Image::from_fn(960, 360, |x, y| {
+        if x < 480 { left.row(y)[x] } else { right.row(y)[x - 480] }
+    });
+    for (name, picture) in [("l1.png", &left), ("r1.png", &right), ("both.png", &both)] {
+        save(picture, &folder.path().join(name));
+    }
+    let board = ["--board", "chessboard:8x5", "--square", "0.04", "-o", "o.toml"];
+    for source in [
+        &["--side-by-side", "both.png"][..],
+        &["--left-pictures", "l?.png", "--right-pictures", "r?.png"],
+    ] {
+        let (status, _, stderr) = run(folder.path(), &[source, &board[..]].concat());
+        assert_eq!(status, 1, "{stderr}");
+        assert!(
+            stderr.contains("only 1 of 1 pairs can be used, at least 3 are needed"),
+            "{stderr}"
+        );
+        assert!(
+            stderr.contains("another place and tilt") && !stderr.contains("moving"),
+            "{stderr}"
+        );
+    }
+    // A film of which nothing could be kept counts what it showed.
+    videos::write(
+        &folder.path().join("both.mkv"),
+        &[(both, std::time::Duration::ZERO)],
+        30,
+        "avenc_ffv1 ! matroskamux",
+    );
+    let (status, _, stderr) =
+        run(folder.path(), &[&["--side-by-side", "both.mkv"], &board[..]].concat());
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("only 0 of 1 pairs can be used"), "{stderr}");
+    assert!(stderr.contains("1 with the board just come into view"), "{stderr}");
 }

@@ -113,6 +113,7 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
         translation: motion.1,
         // The file has the rotations of a rectification, but no projections.
         rectification: None,
+        disparities: None,
         sources,
         report: Report::default(),
         notes: Vec::new(),

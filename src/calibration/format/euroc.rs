@@ -47,6 +47,7 @@ pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
         rotation,
         translation,
         rectification: None,
+        disparities: None,
         sources,
         report: Report::default(),
         notes: Vec::new(),

@@ -102,6 +102,7 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
         rotation,
         translation,
         rectification: None,
+        disparities: None,
         sources,
         report: Report::default(),
         notes,

@@ -6,11 +6,14 @@
 mod depthai;
 mod euroc;
 mod kalibr;
+mod kitti;
 mod lens;
+mod middlebury;
 mod opencv;
 mod opencv_names;
 mod opencv_write;
 mod own;
+mod rectified;
 mod ros;
 mod syntax;
 mod tree;
@@ -49,6 +52,10 @@ pub enum Format {
     Euroc,
     /// The calibration that DepthAI devices carry; read only.
     DepthAi,
+    /// calib.txt or calib_cam_to_cam.txt of KITTI; read only.
+    Kitti,
+    /// calib.txt of Middlebury (2014 and later) and ETH3D, of rectified pairs; read only.
+    Middlebury,
 }
 
 impl Format {
@@ -72,13 +79,15 @@ impl fmt::Display for Format {
             Format::Kalibr => "Kalibr camchain",
             Format::Euroc => "EuRoC sensor.yaml",
             Format::DepthAi => "DepthAI JSON",
+            Format::Kitti => "KITTI calib.txt",
+            Format::Middlebury => "Middlebury calib.txt",
         })
     }
 }
 
 const KNOWN: &str = "stereod's own TOML; OpenCV YAML, XML or JSON (K1 D1 K2 D2 R T ..., in one or \
                      two files); ROS camera_info (left.yaml,right.yaml); Kalibr camchain; EuRoC \
-                     sensor.yaml (left,right); DepthAI JSON";
+                     sensor.yaml (left,right); DepthAI JSON; calib.txt of KITTI, Middlebury and ETH3D";
 
 /// How good a calibration is, where the file says so; kept in our own format.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -113,6 +122,8 @@ pub struct Loaded {
     pub calibration: StereoCalibration,
     /// What the files are.
     pub format: Format,
+    /// How many candidate disparities, from 0, hold all of the scene, where the files say so.
+    pub disparities: Option<usize>,
     /// How good it is, where the files say so.
     pub report: Report,
     /// What a person should know about the files, a sentence each.
@@ -127,6 +138,8 @@ struct Draft {
     rotation: Matrix3<f64>,
     translation: Vector3<f64>,
     rectification: Option<Rectification>,
+    /// See [`Loaded::disparities`].
+    disparities: Option<usize>,
     sources: Sources,
     report: Report,
     notes: Vec<String>,
@@ -202,7 +215,8 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, Ca
         draft.sources = draft.sources.swapped();
     }
     draft.notes.extend(check::check(&calibration, &draft.sources)?);
-    Ok(Loaded { calibration, format, report: draft.report, notes: draft.notes })
+    let Draft { disparities, report, notes, .. } = draft;
+    Ok(Loaded { calibration, format, disparities, report, notes })
 }
 
 /// A file that is no more than this many bytes long may be a calibration.
@@ -230,6 +244,8 @@ fn read_text(file: &Path) -> Result<String, CalibrationError> {
 /// A file whose syntax has been read.
 enum Parsed {
     Toml,
+    Kitti,
+    Middlebury,
     Tree(Syntax, Node),
 }
 
@@ -237,6 +253,13 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     let wrong = |what: String| CalibrationError::new(format!("{file}{what}"));
     if text.len() as u64 > SIZE_MAX {
         return Err(wrong(": too large for a calibration".into()));
+    }
+    // Lines of their own kind, which would pass for YAML and TOML.
+    if kitti::is_calibration(text) {
+        return Ok(Parsed::Kitti);
+    }
+    if middlebury::is_calibration(text) {
+        return Ok(Parsed::Middlebury);
     }
     let Some(syntax) = syntax::recognise(text) else {
         return Err(wrong(": the file is empty, so no calibration".into()));
@@ -285,13 +308,17 @@ fn dispatch(
     let mut trees = Vec::new();
     for ((file, text), parsed) in files.iter().zip(parsed) {
         match parsed {
-            Parsed::Toml if files.len() == 1 => return Ok((own::read(file, text)?, Format::Own)),
-            Parsed::Toml => {
+            Parsed::Tree(syntax, node) => trees.push((*syntax, At::root(file, node))),
+            _ if files.len() > 1 => {
                 return Err(CalibrationError::new(format!(
-                    "{file}: stereod's own format holds both eyes in one file; name only this one"
+                    "{file}: this format holds both eyes in one file; name only this one"
                 )));
             }
-            Parsed::Tree(syntax, node) => trees.push((*syntax, At::root(file, node))),
+            Parsed::Toml => return Ok((own::read(file, text)?, Format::Own)),
+            Parsed::Kitti => return Ok((kitti::read(file, text, options)?, Format::Kitti)),
+            Parsed::Middlebury => {
+                return Ok((middlebury::read(file, text, options)?, Format::Middlebury));
+            }
         }
     }
     let mut kinds = Vec::new();
@@ -372,7 +399,7 @@ pub fn render(
         Format::OpenCvXml => Ok(vec![opencv_write::xml(calibration)]),
         Format::OpenCvJson => Ok(vec![opencv_write::json(calibration)]),
         Format::Ros => ros::write(calibration).map(Vec::from),
-        Format::Kalibr | Format::Euroc | Format::DepthAi => {
+        Format::Kalibr | Format::Euroc | Format::DepthAi | Format::Kitti | Format::Middlebury => {
             Err(CalibrationError::new(format!("{format} is only read, not written")))
         }
     }

@@ -100,7 +100,17 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     };
     let (left, right) = (left.camera, right.camera);
     let report = report(&entries)?;
-    Ok(Draft { left, right, rotation, translation, rectification, sources, report, notes })
+    Ok(Draft {
+        left,
+        right,
+        rotation,
+        translation,
+        rectification,
+        disparities: None,
+        sources,
+        report,
+        notes,
+    })
 }
 
 /// What to say where there are not two camera matrices.

@@ -144,6 +144,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
         rotation: matrix3(&parsed.pose.rotation),
         translation: Vector3::from(parsed.pose.translation.0),
         rectification,
+        disparities: None,
         sources: Sources {
             left: format!("{file} ([left])"),
             right: format!("{file} ([right])"),

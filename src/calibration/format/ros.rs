@@ -108,6 +108,7 @@ pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
         rotation,
         translation,
         rectification: Some(rectification),
+        disparities: None,
         sources,
         report: Report::default(),
         notes: Vec::new(),

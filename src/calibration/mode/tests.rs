@@ -107,7 +107,19 @@ fn rounded_halves_are_scaled() {
 
 #[test]
 fn sizes_that_no_mode_has_are_refused_with_both_named() {
-    for (width, height) in [(1000, 700), (1280, 960), (1920, 1080), (0, 0), (640, 0), (800, 480)] {
+    for (width, height) in [
+        (1000, 700),
+        (1280, 960),
+        (1920, 1080),
+        (0, 0),
+        (640, 0),
+        (800, 480),
+        // Larger and of another shape: it may show more than was calibrated.
+        (2560, 1440),
+        // Nearly half of the picture would be missing, which no mode leaves out.
+        (1280, 420),
+        (640, 800),
+    ] {
         let error = calibration().for_size(width, height).unwrap_err().to_string();
         assert!(
             error.contains("1280x800") && error.contains(&format!("{width}x{height}")),
@@ -115,4 +127,20 @@ fn sizes_that_no_mode_has_are_refused_with_both_named() {
         );
         assert!(!error.contains('\n'));
     }
+}
+
+/// A calibration of one eye and a picture that holds both: what is wrong is said, not guessed at.
+#[test]
+fn both_eyes_in_one_picture_are_recognised() {
+    for (size, flag, half) in [
+        ((2560, 800), "--side-by-side", "1280x800"),
+        ((1280, 400), "--side-by-side", "640x400"),
+        ((1280, 1600), "--top-bottom", "1280x800"),
+        ((640, 800), "--top-bottom", "640x400"),
+    ] {
+        let error = calibration().for_size(size.0, size.1).unwrap_err().to_string();
+        assert!(error.contains(flag) && error.contains(half), "{size:?}: {error}");
+    }
+    let error = calibration().for_size(1000, 700).unwrap_err().to_string();
+    assert!(!error.contains("--side-by-side") && error.contains("calibrate them"), "{error}");
 }

@@ -16,7 +16,7 @@ use crate::frame::Eye;
 const STILL: f64 = 0.04;
 
 /// Two sightings of the board further apart in time say nothing about its speed.
-const RECENT: Duration = Duration::from_millis(500);
+pub const RECENT: Duration = Duration::from_millis(500);
 
 /// A pose is new where its corners are on average this part of the picture's width away from those of
 /// every other one.

@@ -21,7 +21,7 @@ use nalgebra::Vector2;
 
 pub use camera::seen_from;
 pub use coverage::{Coverage, Part};
-pub use guide::{Guide, Judgement, Refusal, Wanted, Wish, apart, fit, most_diverse};
+pub use guide::{Guide, Judgement, RECENT, Refusal, Wanted, Wish, apart, fit, most_diverse};
 pub use report::{PairReport, Report, RowError};
 pub use verdict::{Quality, Verdict};
 
@@ -157,7 +157,7 @@ pub enum SolveError {
     /// Too few pairs show the board.
     #[error(
         "only {used} of {all} pairs can be used, at least {FEWEST_PAIRS} are needed and 10 or more \
-         advised{reasons}"
+         advised: take more, each with the board at another place and tilt{reasons}"
     )]
     TooFew {
         /// Usable pairs.

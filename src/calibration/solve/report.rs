@@ -154,21 +154,22 @@ pub(super) fn solved(
         coverage,
         calibration: calibration.clone(),
     };
+    let (nearest_m, farthest_m) = distances(&rig);
     report.verdict = Verdict::of(&Facts {
         report: &report,
         translation: place.translation.into(),
         focal: [0, 1].map(|camera: usize| rig.cameras[camera].focal[0]),
         tilts: &tilts,
-        spread: spread(&rig),
+        nearest_m,
+        spread: farthest_m / nearest_m,
     });
     Solved { calibration, report }
 }
 
-/// The farthest board's distance over the nearest one's.
-fn spread(rig: &Rig) -> f64 {
+/// The distances of the nearest and of the farthest board, in metres.
+fn distances(rig: &Rig) -> (f64, f64) {
     let depths = rig.boards.iter().map(|board| board.translation.z);
-    let (near, far) = depths.fold((f64::INFINITY, 0.0f64), |(n, f), z| (n.min(z), f.max(z)));
-    far / near
+    depths.fold((f64::INFINITY, 0.0f64), |(near, far), z| (near.min(z), far.max(z)))
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -24,6 +24,9 @@ pub struct Verdict {
     pub quality: Quality,
     /// Sentences: what was found, and what to do.
     pub words: Vec<String>,
+    /// Those of them that make it bad.
+    #[serde(skip)]
+    pub faults: Vec<String>,
 }
 
 impl std::fmt::Display for Verdict {
@@ -46,8 +49,23 @@ pub(super) struct Facts<'a> {
     pub focal: [f64; 2],
     /// How each board was tilted, in radians.
     pub tilts: &'a [[f64; 2]],
+    /// The nearest board's distance in metres.
+    pub nearest_m: f64,
     /// The farthest board's distance over the nearest one's.
     pub spread: f64,
+}
+
+impl Facts<'_> {
+    /// The standard deviation of the baseline as a part of it.
+    fn baseline_part(&self) -> f64 {
+        self.report.baseline_sd_m.unwrap_or(f64::NAN) / self.report.baseline_m
+    }
+
+    /// Whether nothing tells the cameras' places apart.
+    fn in_one_place(&self) -> bool {
+        // No sharp pictures tell a baseline that is shorter than that, however sure the sums are.
+        self.baseline_part() > ONE_PLACE.0 || self.report.baseline_m < ONE_PLACE.1 * self.nearest_m
+    }
 }
 
 /// Fewer pairs than this are a gamble, fewer than the second could be more.
@@ -64,6 +82,10 @@ const ROWS_PX: [f64; 2] = [0.6, 0.25];
 /// better than the second could be better.
 const KNOWN: [f64; 2] = [0.03, 0.006];
 
+/// A baseline whose standard deviation is this part of itself, or that is this part of the distance
+/// to the nearest board, may as well be none.
+const ONE_PLACE: (f64, f64) = (0.5, 1e-4);
+
 /// Boards tilted by at least this tell the focal length; radians.
 const TILTED: f64 = 0.26;
 
@@ -73,7 +95,16 @@ const PER_NINTH: usize = 1;
 impl Verdict {
     pub(super) fn of(facts: &Facts) -> Verdict {
         let mut verdict = Verdict::default();
-        verdict.place(facts);
+        if facts.in_one_place() {
+            verdict.say(
+                Quality::Bad,
+                "both eyes seem to be in one place, as where the pictures of one are given for both: \
+                 give each eye its own"
+                    .to_owned(),
+            );
+        } else {
+            verdict.place(facts);
+        }
         verdict.errors(facts);
         verdict.certainty(facts);
         verdict.coverage(facts);
@@ -94,6 +125,9 @@ impl Verdict {
 
     fn say(&mut self, quality: Quality, words: String) {
         self.quality = self.quality.min(quality);
+        if quality == Quality::Bad {
+            self.faults.push(words.clone());
+        }
         self.words.push(words);
     }
 
@@ -152,16 +186,24 @@ impl Verdict {
         let sd = report.focal_sd_px.unwrap_or([f64::NAN; 2]);
         let part = (sd[0] / facts.focal[0]).max(sd[1] / facts.focal[1]);
         let part = if sd.iter().any(|sd| sd.is_nan()) { f64::NAN } else { part };
-        self.graded(part, KNOWN, || {
-            format!(
+        self.graded(part, KNOWN, || match part.is_finite() {
+            true => format!(
                 "the focal length is known to {:.1} % only; tilt the board more, nearer and farther",
                 100.0 * part
-            )
+            ),
+            false => "the focal length cannot be told; tilt the board more, nearer and farther"
+                .to_owned(),
         });
-        let part = report.baseline_sd_m.unwrap_or(f64::NAN) / report.baseline_m;
-        self.graded(part, KNOWN, || {
-            format!("the baseline is known to {:.1} % only; bring the board nearer", 100.0 * part)
-        });
+        let part = facts.baseline_part();
+        if !facts.in_one_place() {
+            self.graded(part, KNOWN, || match part.is_finite() {
+                true => {
+                    let percent = 100.0 * part;
+                    format!("the baseline is known to {percent:.1} % only; bring the board nearer")
+                }
+                false => "the baseline cannot be told; bring the board nearer".to_owned(),
+            });
+        }
         let sides = [(0, "left or right"), (1, "up or down")];
         for (axis, words) in sides {
             if !facts.tilts.iter().any(|tilt| tilt[axis].abs() > TILTED) {

@@ -192,9 +192,15 @@ impl Guided {
                 GuidedState::Failed(error.to_string())
             }
         };
-        // A failure leaves an earlier success as it is.
-        if outcome.is_ok() || self.outcome.is_none() {
-            self.outcome = Some(outcome);
+        // Neither a failure nor a worse result takes the place of an earlier one.
+        let quality = |outcome: &Outcome| outcome.as_ref().ok().map(|s| s.report.verdict.quality);
+        match &self.outcome {
+            Some(before) if quality(before) > quality(&outcome) => {
+                if let GuidedState::Solved { words, .. } = &mut self.state {
+                    words.push("an earlier, better result is kept".to_owned());
+                }
+            }
+            _ => self.outcome = Some(outcome),
         }
         self.show(pair, seen);
     }

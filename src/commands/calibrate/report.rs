@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::calibration::solve::Solved;
 use crate::telemetry::logs;
 
-/// The report as text.
-pub(super) fn in_words(solved: &Solved, output: &Path) -> String {
+/// The report as text; `output` is where the calibration was written.
+pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {
     let (report, calibration) = (&solved.report, &solved.calibration);
     let mut text = String::new();
     let all = report.pairs.len();
@@ -43,7 +43,9 @@ pub(super) fn in_words(solved: &Solved, output: &Path) -> String {
         calibration.right.focal[0],
         sd(report.focal_sd_px.map(|sd| sd[1]), 1),
     );
-    let _ = writeln!(text, "written to {}", output.display());
+    if let Some(output) = output {
+        let _ = writeln!(text, "written to {}", output.display());
+    }
     let _ = writeln!(text, "{}", report.verdict);
     text
 }

@@ -37,8 +37,17 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(args: &CalibrateArgs, board: Board, info: &SourceInfo, stills: bool) -> Self {
+    /// `pictures`: the pairs are pictures that were taken one by one.
+    pub(super) fn new(
+        args: &CalibrateArgs,
+        board: Board,
+        info: &SourceInfo,
+        pictures: bool,
+    ) -> Self {
         let size = (info.width, info.height);
+        // Too slow to tell how fast a board moves: taken one by one as well.
+        let slow = |rate: f64| rate > 0.0 && rate.recip() >= solve::RECENT.as_secs_f64();
+        let stills = pictures || !info.live && info.rate.is_some_and(slow);
         let options = super::options(args);
         Self {
             detector: super::detector(args, board),
@@ -77,7 +86,8 @@ impl Session {
                         "without the board in both eyes"
                     }
                     Refusal::Unfit(_) => "blurred",
-                    Refusal::Moving(..) | Refusal::New => "moving",
+                    Refusal::Moving(..) => "with the board moving",
+                    Refusal::New => "with the board just come into view",
                     Refusal::Known => "like others",
                 };
                 *self.refused.entry(kind).or_default() += 1;
@@ -111,11 +121,17 @@ impl Session {
         }
     }
 
+    /// How many pairs were left out for what, in words.
+    fn left_out(&self) -> Vec<String> {
+        self.refused.iter().map(|(kind, count)| format!("{count} {kind}")).collect()
+    }
+
     pub(super) fn account(&self) {
-        let refused: Vec<String> =
-            self.refused.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let refused = self.left_out();
         let refused = if refused.is_empty() { "none".to_owned() } else { refused.join(", ") };
-        tracing::info!("{} pairs kept; left out: {refused}", self.kept.len());
+        let kept = self.kept.len();
+        let pairs = if kept == 1 { "pair" } else { "pairs" };
+        tracing::info!("{kept} {pairs} kept; left out: {refused}");
         if let (true, Some(reason)) = (self.kept.is_empty(), &self.unseen) {
             tracing::warn!("the board was never seen by both eyes: {reason}");
         }
@@ -128,6 +144,18 @@ impl Session {
         let chosen = most_diverse(&seen, self.most);
         let chosen = chosen.into_iter().map(|pair| self.kept[pair].clone());
         let sightings = chosen.map(|(name, seen)| Sighting { name, seen: Ok(seen) });
-        solve::solve(&board, self.size, self.options, sightings.collect())
+        let solved = solve::solve(&board, self.size, self.options, sightings.collect());
+        solved.map_err(|error| match error {
+            // Those that were never kept count as well: they are why there are too few.
+            SolveError::TooFew { used, reasons, .. } => {
+                let left_out = self.left_out().into_iter().map(|kind| format!("\n  {kind}"));
+                SolveError::TooFew {
+                    used,
+                    all: self.kept.len() + self.refused.values().sum::<usize>(),
+                    reasons: reasons + &left_out.collect::<String>(),
+                }
+            }
+            other => other,
+        })
     }
 }

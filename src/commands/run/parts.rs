@@ -88,7 +88,7 @@ pub fn watch_alignment(
     }
     let shared = alignment::Shared::default();
     let options = convert::alignment_options(loaded.params.range);
-    let limits = convert::alignment_limits(&loaded.settings, rig.rectifier.is_some());
+    let limits = convert::alignment_limits(&loaded.settings, rig.calibrated);
     let sink = AlignmentSink::new(options, limits, shared.clone())?;
     let limits = sink.limits();
     sinks.push(Box::new(sink));

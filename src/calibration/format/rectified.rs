@@ -1,0 +1,80 @@
+//! Calibrations of pictures that come rectified: focal length, principal points and baseline are all
+//! there is to them.
+
+use nalgebra::{Matrix3, Matrix3x4, Vector3};
+
+use super::{Draft, Report};
+use crate::calibration::check::Sources;
+use crate::calibration::{CalibrationError, Camera, Lens, Rectification, RectifiedView};
+
+/// One eye of a rectified pair.
+pub(super) struct Eye {
+    /// Focal lengths in pixels.
+    pub focal: [f64; 2],
+    /// The principal point in pixels.
+    pub centre: [f64; 2],
+}
+
+/// A rectified pair.
+pub(super) struct Pair<'a> {
+    pub file: &'a str,
+    /// What the file calls the left and the right camera.
+    pub keys: [&'a str; 2],
+    /// Width and height of the pictures in pixels.
+    pub size: (usize, usize),
+    pub left: Eye,
+    pub right: Eye,
+    /// How far to the right the right camera stands, in metres.
+    pub baseline_m: f64,
+}
+
+/// That a file does not say how large the pictures are.
+pub(super) fn without_size(file: &str) -> CalibrationError {
+    CalibrationError::without_size(format!(
+        "{file}: the size of the pictures is missing: say --size WIDTHxHEIGHT"
+    ))
+}
+
+/// The calibration of a rectified pair.
+pub(super) fn draft(pair: Pair) -> Draft {
+    let Pair { file, keys, size: (width, height), left, right, baseline_m } = pair;
+    let camera = |eye: &Eye| Camera {
+        width,
+        height,
+        focal: eye.focal,
+        centre: eye.centre,
+        lens: Lens::Brown([0.0; 14]),
+    };
+    let view = |eye: &Eye, shift: f64| {
+        let ([fx, fy], [cx, cy]) = (eye.focal, eye.centre);
+        RectifiedView {
+            rotation: Matrix3::identity(),
+            projection: Matrix3x4::new(fx, 0.0, cx, shift, 0.0, fy, cy, 0.0, 0.0, 0.0, 1.0, 0.0),
+        }
+    };
+    let both = format!("{file} ({}, {})", keys[0], keys[1]);
+    Draft {
+        left: camera(&left),
+        right: camera(&right),
+        rotation: Matrix3::identity(),
+        translation: Vector3::new(-baseline_m, 0.0, 0.0),
+        rectification: Some(Rectification {
+            width,
+            height,
+            left: view(&left, 0.0),
+            right: view(&right, -right.focal[0] * baseline_m),
+        }),
+        disparities: None,
+        sources: Sources {
+            left: format!("{file} ({})", keys[0]),
+            right: format!("{file} ({})", keys[1]),
+            pose: both.clone(),
+            rectification: both,
+            swap: format!(
+                "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the eyes"
+            ),
+        },
+        report: Report::default(),
+        notes: Vec::new(),
+    }
+}
