@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DATA = {"frame", "pool", "control", "backoff", "clock"}
+DATA = {"frame", "pool", "control", "backoff", "clock", "reading", "text", "thread"}
 STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
@@ -20,6 +20,9 @@ MAY_KNOW = {
     "control": set(),
     "backoff": set(),
     "clock": set(),
+    "reading": set(),
+    "text": set(),
+    "thread": set(),
     "frame": {"pool"},
     "pair": DATA,
     "synchronisation": DATA,

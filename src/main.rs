@@ -1,18 +1,27 @@
 //! The `stereod` command.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use stereod::{cli::Cli, commands};
+use stereod::telemetry::stderr;
+use stereod::{cli::Cli, commands, text, thread};
+
+/// Exit status of a program that ended by a mistake of its own, as Rust has it.
+const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
-    match commands::dispatch(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Not eprintln, which panics where standard error has been closed.
-            let _ = writeln!(std::io::stderr(), "error: {error}");
-            ExitCode::from(error.exit_status())
+    stderr::tell_panics();
+    let status = match thread::guarded("stereod", || commands::dispatch(Cli::parse())) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            stderr::tell(&format!("error: {}", text::as_a_list(&error.to_string())));
+            error.exit_status()
         }
-    }
+        Err(broken) => {
+            stderr::tell(&format!("error: {}", text::on_one_line(&broken.to_string())));
+            PANICKED
+        }
+    };
+    stderr::flush();
+    ExitCode::from(status)
 }

@@ -1,6 +1,5 @@
 //! Watching a run: the progress bar on a terminal, the figures in the window.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use crate::pipeline::{Outcome, Running};
 use crate::sink::alignment;
 use crate::sink::window::{Counts, Remote, WindowStats};
 use crate::source::live::LiveState;
-use crate::telemetry::logs;
+use crate::telemetry::{logs, stderr};
 use crate::telemetry::progress::Progress;
 
 /// How often the figures are brought up to date.
@@ -38,9 +37,8 @@ pub struct Watch {
 impl Watch {
     /// A watch over a run of `expected` pairs, where known.
     pub fn new(expected: Option<u64>, quiet: bool, remote: Option<Remote>, engine: String) -> Self {
-        let on_terminal = std::io::stderr().is_terminal() && !quiet;
         let target =
-            if on_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+            if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
         let bar = ProgressBar::with_draw_target(expected, target);
         let template = match expected {
             Some(_) => "{wide_bar} {pos}/{len} pairs, {per_sec}, {eta} left",
