@@ -92,7 +92,8 @@ fn read_pipe(mut file: File, longest: u64) -> io::Result<Vec<u8>> {
         match file.read(&mut part) {
             Ok(0) => return Ok(bytes),
             Ok(length) => bytes.extend(&part[..length]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
         if bytes.len() as u64 > longest {
@@ -140,7 +141,8 @@ fn refused(why: impl Into<String>) -> io::Error {
 }
 
 fn too_long(longest: u64) -> io::Error {
-    let (size, unit) = if longest < 1 << 20 { (longest >> 10, "KiB") } else { (longest >> 20, "MiB") };
+    let (size, unit) =
+        if longest < 1 << 20 { (longest >> 10, "KiB") } else { (longest >> 20, "MiB") };
     io::Error::new(ErrorKind::FileTooLarge, format!("it is longer than {size} {unit}"))
 }
 

@@ -13,6 +13,7 @@ use super::schema::{Schema, join};
 use super::suggest::nearest;
 use super::{Settings, matching};
 use crate::matching::Params;
+use crate::reading;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -112,6 +113,9 @@ impl Default for Layers {
     }
 }
 
+/// No configuration is longer than this many bytes.
+const LONGEST_FILE: u64 = 1 << 20;
+
 /// What the variables of the environment begin with.
 const PREFIX: &str = "STEREOD_";
 
@@ -128,7 +132,7 @@ impl Layers {
 
     /// Lays a configuration file on top.
     pub fn file(&mut self, path: &Path) {
-        match std::fs::read(path) {
+        match reading::read(path, LONGEST_FILE) {
             Ok(bytes) => match std::str::from_utf8(&bytes) {
                 Ok(text) => self.file_text(path, text),
                 Err(error) => {

@@ -1,6 +1,5 @@
 //! Single pictures from files.
 
-use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use image::{DynamicImage, ImageFormat, ImageReader};
 
 use crate::frame::{Image, intensity};
+use crate::reading;
 
 /// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
 ///
@@ -36,12 +36,15 @@ pub fn read_colours(path: &Path) -> Result<[Image; 3]> {
     Ok([0, 1, 2].map(|number| Image::from_vec(width, height, channel(number))))
 }
 
+/// No picture's file is longer than this many bytes.
+const LONGEST: u64 = 1 << 30;
+
 fn decode(path: &Path) -> Result<DynamicImage> {
     let shown = path.display();
     if path.is_dir() {
         bail!("cannot read {shown}: it is a folder; name a picture in it");
     }
-    let content = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let content = reading::read(path, LONGEST).with_context(|| format!("cannot read {shown}"))?;
     if content.is_empty() {
         bail!("cannot read {shown}: the file is empty");
     }

@@ -15,6 +15,7 @@ use super::camera::{self, Camera};
 use super::input::Input;
 use super::pictures::{Pictures, Timing};
 use super::tap::Shared;
+use crate::reading;
 use crate::source::v4l2::{self, Format};
 
 /// Connects whatever turns out to be video with `target`.
@@ -304,10 +305,14 @@ fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> g
     source
 }
 
+/// No picture's file is longer than this many bytes.
+const LONGEST_PICTURE: u64 = 1 << 30;
+
 /// The bytes of a picture's file.
 fn read_picture(path: &Path) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
+    let bytes =
+        reading::read(path, LONGEST_PICTURE).with_context(|| format!("{name} cannot be read"))?;
     ensure!(!bytes.is_empty(), "{name} is empty (0 bytes)");
     // GStreamer's decoder of PGM and PPM fills up a file that is too short with the next one.
     let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
