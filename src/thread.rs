@@ -68,10 +68,14 @@ mod tests {
     #[test]
     fn a_panic_is_heard_of_and_goes_on() {
         let (tell, told) = crossbeam_channel::bounded(1);
-        let thread = spawn("tester", || panic!("of {}", "this"), move |broken| {
-            tell.send(broken).unwrap();
-            panic!("of the one who hears of it");
-        });
+        let thread = spawn(
+            "tester",
+            || panic!("of {}", "this"),
+            move |broken| {
+                tell.send(broken).unwrap();
+                panic!("of the one who hears of it");
+            },
+        );
         let joined: Result<(), _> = joined("the tester", thread.unwrap().join());
         assert_eq!(joined.unwrap_err().said, "of this");
         let told: BrokenDown = told.recv().unwrap();

@@ -177,7 +177,9 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
     let written = loop {
         match told.recv_timeout(Duration::from_millis(50)) {
             Ok(written) => break written,
-            Err(RecvTimeoutError::Disconnected) => break Err(io::Error::other("writing broke down")),
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(io::Error::other("writing broke down"));
+            }
             Err(RecvTimeoutError::Timeout) if signals::interrupted() => {
                 let since = *interrupted_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > READER_PATIENCE {

@@ -47,7 +47,11 @@ pub fn stop_on_signals(
     for signal in [SIGINT, SIGTERM] {
         let in_handler = || -> std::io::Result<()> {
             // In this order: the first signal finds nothing set.
-            flag::register_conditional_shutdown(signal, SIGNAL_STATUS + signal, INTERRUPTED.flag())?;
+            flag::register_conditional_shutdown(
+                signal,
+                SIGNAL_STATUS + signal,
+                INTERRUPTED.flag(),
+            )?;
             flag::register(signal, INTERRUPTED.flag())?;
             flag::register(signal, control.stop.flag()).map(drop)
         };

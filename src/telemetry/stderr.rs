@@ -324,7 +324,10 @@ mod tests {
         outlet.flush();
         let after: Vec<String> = told.try_iter().collect();
         let missing = 1024 - kept.len();
-        assert_eq!(after[0], format!("({missing} lines are missing here: nobody took them in time)\n"));
+        assert_eq!(
+            after[0],
+            format!("({missing} lines are missing here: nobody took them in time)\n")
+        );
         assert_eq!(after[1..], [line(7)]);
     }
 

@@ -2,6 +2,8 @@
 //! go wrong.
 
 mod bad_input;
+#[cfg(target_os = "linux")]
+mod deaf;
 mod end_to_end;
 mod endings;
 mod metrics;
