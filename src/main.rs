@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let status = match thread::guarded("stereod", || commands::dispatch(Cli::parse())) {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => {
-            stderr::tell(&format!("error: {}", text::as_a_list(&error.to_string())));
+            stderr::tell(&format!("error: {}", error.for_terminal()));
             error.exit_status()
         }
         Err(broken) => {

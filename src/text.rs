@@ -12,28 +12,25 @@ fn disguises(c: char) -> bool {
 /// The text on one line, whatever is in it: what could begin another line or command a terminal is
 /// written as an escape (`\n`, `\u{1b}`).
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, |_| false)
-}
-
-/// The same, but lists stay lists: a line may end where the next one is indented by two spaces, so
-/// that none can be taken for a message of its own.
-pub fn as_a_list(text: &str) -> Cow<'_, str> {
-    escaped(text, |rest| rest.starts_with("\n  "))
-}
-
-fn escaped(text: &str, may_stay: impl Fn(&str) -> bool) -> Cow<'_, str> {
     if !text.contains(disguises) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 8);
-    for (at, c) in text.char_indices() {
-        if disguises(c) && !may_stay(&text[at..]) {
+    for c in text.chars() {
+        if disguises(c) {
             plain.extend(c.escape_default());
         } else {
             plain.push(c);
         }
     }
     Cow::Owned(plain)
+}
+
+/// The same, but lists stay lists: a line that is indented by two spaces is shown as a point of one,
+/// so that it cannot be taken for a message of its own.
+pub fn as_a_list(text: &str) -> String {
+    let points: Vec<Cow<'_, str>> = text.split("\n  ").map(on_one_line).collect();
+    points.join("\n  - ")
 }
 
 #[cfg(test)]
@@ -51,7 +48,8 @@ mod tests {
     #[test]
     fn lists_stay_lists_and_nothing_else_does() {
         let list = "2 mistakes:\n  a.toml:1: wrong\n  a.toml:2: wrong";
-        assert_eq!(as_a_list(list), list);
+        assert_eq!(as_a_list(list), "2 mistakes:\n  - a.toml:1: wrong\n  - a.toml:2: wrong");
         assert_eq!(as_a_list("a\nerror: b\n c\u{1b}"), r"a\nerror: b\n c\u{1b}");
+        assert_eq!(as_a_list("a\n   0.1s ERROR b"), "a\n  -  0.1s ERROR b");
     }
 }

@@ -27,6 +27,7 @@ use crate::cli::{Cli, Command, Common, FlagLayer};
 use crate::matching::ParamsError;
 use crate::settings::{self, Layers, Loaded, Places, config_file};
 use crate::telemetry::{logs, stderr};
+use crate::text::as_a_list;
 use crate::thread;
 
 /// Why a command did not do what it was asked to; decides the exit status.
@@ -38,10 +39,30 @@ pub enum Error {
     Failed(anyhow::Error),
 }
 
+/// A text of our own.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Explained(&'static str);
+
 impl Error {
     /// Wrong usage, in words.
     pub fn usage(message: impl fmt::Display) -> Error {
         Error::Usage(anyhow::anyhow!("{message}"))
+    }
+
+    /// Wrong usage, and an explanation of several lines what would be right.
+    pub fn explained(explanation: &'static str) -> Error {
+        Error::Usage(Explained(explanation).into())
+    }
+
+    /// The error as it may be shown whatever names it holds: an explanation in its lines, a list in
+    /// its points, all else on one line.
+    pub fn for_terminal(&self) -> String {
+        let (Error::Usage(error) | Error::Failed(error)) = self;
+        match error.downcast_ref() {
+            Some(Explained(explanation)) => (*explanation).to_owned(),
+            None => as_a_list(&self.to_string()),
+        }
     }
 
     /// The exit status of the process: 1 failed, 2 wrong usage or configuration.

@@ -51,7 +51,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     if args.source.choice().is_none() {
         settings.source.complete().map_err(Error::usage)?;
     }
-    let choice = choice.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    let choice = choice.ok_or_else(|| Error::explained(crate::cli::source::NO_SOURCE))?;
     settings.output.complete().map_err(Error::usage)?;
     parts::check_outputs(&choice, &settings.output).map_err(Error::Usage)?;
     outputs::check_stream(&settings.output)?;

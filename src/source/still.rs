@@ -90,6 +90,8 @@ fn to_intensity(picture: DynamicImage) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
 
     use super::*;

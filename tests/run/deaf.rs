@@ -27,8 +27,8 @@ fn dead_ends() -> Vec<(&'static str, Stdio, Option<PipeReader>)> {
 
 /// A pipe that takes nothing more.
 fn full_pipe() -> (PipeReader, PipeWriter) {
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    let set = |flags| {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let set = |flags: libc::c_int| {
         // SAFETY: the descriptor is open as long as the writer lives.
         assert_eq!(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) }, 0);
     };
@@ -36,7 +36,6 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     let mut fill = writer.try_clone().unwrap();
     while fill.write(&[b'\n'; 512]).is_ok() {}
     set(0);
-    let _ = writer.flush();
     (reader, writer)
 }
 

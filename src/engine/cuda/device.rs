@@ -300,7 +300,7 @@ mod tests {
     fn a_gpu_without_a_driver_is_seen_on_the_bus() {
         let sys = tempfile::tempdir().unwrap();
         assert!(!is_fitted(sys.path()));
-        let mut plug = |slot: &str, vendor: &str, class: &str| {
+        let plug = |slot: &str, vendor: &str, class: &str| {
             let device = sys.path().join("bus/pci/devices").join(slot);
             std::fs::create_dir_all(&device).unwrap();
             std::fs::write(device.join("vendor"), format!("{vendor}\n")).unwrap();
