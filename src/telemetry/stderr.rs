@@ -129,8 +129,10 @@ struct Queue {
     writing: bool,
     /// How many pieces were written or given up so far.
     handled: u64,
-    /// Lines that were dropped and of which nothing has been said yet.
-    lost: u64,
+    /// Lines that there was no room for since the newest of those that wait.
+    refused: u64,
+    /// Lines that could not be written, and of which nothing has been said yet.
+    failed: u64,
     /// Whether there is no thread.
     by_hand: bool,
 }
@@ -139,6 +141,8 @@ struct Piece {
     bytes: Vec<u8>,
     /// Whether it is missed where it is lost.
     counts: bool,
+    /// Lines that there was no room for just before it.
+    refused: u64,
 }
 
 impl Outlet {
@@ -160,11 +164,12 @@ impl Outlet {
     fn put(&self, bytes: Vec<u8>, counts: bool) {
         let mut queue = locked(&self.0.queue);
         if queue.bytes.saturating_add(bytes.len()) > ROOM {
-            queue.lost += u64::from(counts);
+            queue.refused += u64::from(counts);
             return;
         }
         queue.bytes += bytes.len();
-        queue.waiting.push_back(Piece { bytes, counts });
+        let refused = std::mem::take(&mut queue.refused);
+        queue.waiting.push_back(Piece { bytes, counts, refused });
         let by_hand = queue.by_hand;
         drop(queue);
         self.0.news.notify_one();
@@ -197,7 +202,8 @@ impl Shared {
             if let Some(piece) = queue.waiting.pop_front() {
                 queue.bytes -= piece.bytes.len();
                 queue.writing = true;
-                break (piece, std::mem::take(&mut queue.lost));
+                let lost = piece.refused + std::mem::take(&mut queue.failed);
+                break (piece, lost);
             }
             if !wait {
                 return false;
@@ -209,7 +215,7 @@ impl Shared {
         let mut queue = locked(&self.queue);
         queue.writing = false;
         queue.handled += 1;
-        queue.lost += still_lost;
+        queue.failed += still_lost;
         self.done.notify_all();
         true
     }
