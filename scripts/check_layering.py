@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DATA = {"frame", "pool", "control", "backoff", "clock", "memory", "redact"}
+DATA = {"frame", "pool", "control", "backoff", "clock", "memory", "reading", "redact", "text", "thread"}
 STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
@@ -21,7 +21,10 @@ MAY_KNOW = {
     "control": set(),
     "backoff": set(),
     "clock": set(),
+    "reading": set(),
     "redact": set(),
+    "text": set(),
+    "thread": set(),
     "frame": {"pool"},
     "pair": DATA,
     "synchronisation": DATA,

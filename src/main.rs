@@ -1,12 +1,16 @@
 //! The `stereod` command.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use stereod::{cli::Cli, commands, redact::redact};
+use stereod::telemetry::stderr;
+use stereod::{cli::Cli, commands, redact::redact, text, thread};
+
+/// Exit status of a program that ended by a mistake of its own, as Rust has it.
+const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
+    stderr::tell_panics();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -15,16 +19,22 @@ fn main() -> ExitCode {
             if !error.use_stderr() || shown == told {
                 error.exit();
             }
-            // Not eprintln, which panics where standard error has been closed.
-            let _ = write!(std::io::stderr(), "{shown}");
+            stderr::tell(shown.trim_end());
+            stderr::flush();
             return ExitCode::from(2);
         }
     };
-    match commands::dispatch(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {error}");
-            ExitCode::from(error.exit_status())
+    let status = match thread::guarded("stereod", || commands::dispatch(cli)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            stderr::tell(&format!("error: {}", error.for_terminal()));
+            error.exit_status()
         }
-    }
+        Err(broken) => {
+            stderr::tell(&format!("error: {}", text::on_one_line(&broken.to_string())));
+            PANICKED
+        }
+    };
+    stderr::flush();
+    ExitCode::from(status)
 }

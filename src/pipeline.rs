@@ -22,6 +22,8 @@ use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::sink::{Losses, Sink};
 use crate::source::{Source, SourceCounts};
 use crate::telemetry::progress::Progress;
+use crate::text::on_one_line;
+use crate::thread;
 use desk::Desk;
 pub use replacements::{Matcher, Replacements};
 
@@ -143,7 +145,7 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
     for sink in sinks {
         let (results_in, results_out) = link(result_room, when_full);
         let frames = Arc::<AtomicU64>::default();
-        let (name, dropped) = (sink.name().to_owned(), results_in.dropped());
+        let (name, dropped) = (on_one_line(sink.name()).into_owned(), results_in.dropped());
         let losses = Arc::<[AtomicU64; 2]>::default();
         let (counted, lost) = (frames.clone(), losses.clone());
         sink_counters.push(SinkCounters { name, frames: counted, dropped, losses });
@@ -187,12 +189,10 @@ impl Running {
         let mut errors = Vec::new();
         let mut sinks = Vec::new();
         let given_up = self.is_held_up();
-        let (source, source_result) = self
-            .source
-            .join()
-            .unwrap_or_else(|_| (SourceCounts::default(), Err(anyhow!("the source panicked"))));
-        let matcher_result =
-            self.matcher.join().unwrap_or_else(|_| Err(anyhow!("the engine panicked")));
+        let (source, source_result) = thread::joined("the source", self.source.join())
+            .map_or_else(|error| (SourceCounts::default(), Err(error.into())), |done| done);
+        let matcher_result = thread::joined("the engine", self.matcher.join());
+        let matcher_result = matcher_result.map_err(anyhow::Error::from).flatten();
         for (thread, counters) in self.sinks.into_iter().zip(&self.counters.sinks) {
             if given_up && !thread.is_finished() {
                 let counts = counters.now();
@@ -205,12 +205,10 @@ impl Running {
                 sinks.push(counts);
                 continue;
             }
-            match thread.join() {
-                Ok(result) => {
-                    sinks.push(counters.now());
-                    errors.extend(result.err());
-                }
-                Err(_) => errors.push(anyhow!("an output panicked")),
+            sinks.push(counters.now());
+            match thread::joined(&counters.name, thread.join()) {
+                Ok(result) => errors.extend(result.err()),
+                Err(broken) => errors.push(broken.into()),
             }
         }
         errors.extend(matcher_result.err());
@@ -327,8 +325,11 @@ fn consume(
         lost[1].store(failed, Ordering::Relaxed);
     };
     let mut result = Ok(());
+    let name = sink.name().to_owned();
     while let Ok(matched) = results.recv() {
-        result = sink.consume(&matched);
+        // What stands in the files is worth finishing even where a mistake in the program ended it.
+        result = thread::guarded(&name, || sink.consume(&matched))
+            .unwrap_or_else(|broken| Err(broken.into()));
         if result.is_err() {
             break;
         }
@@ -336,7 +337,8 @@ fn consume(
         note_losses(&*sink);
     }
     // What was written before a failure is completed all the same; the first failure is the cause.
-    result = result.and(sink.finish()).with_context(|| sink.name().to_owned());
+    let finished = thread::guarded(&name, || sink.finish());
+    result = result.and(finished.unwrap_or_else(|broken| Err(broken.into()))).context(name);
     note_losses(&*sink);
     stop_on_error(&result, control);
     result
@@ -355,21 +357,9 @@ fn spawn<T: Send + 'static>(
     control: &Control,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> anyhow::Result<JoinHandle<T>> {
-    struct StopOnPanic(Control);
-    impl Drop for StopOnPanic {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                self.0.stop.set(true);
-            }
-        }
-    }
-    let guard = StopOnPanic(control.clone());
-    let thread = std::thread::Builder::new().name(name.to_owned());
-    let body = move || {
-        let _guard = guard;
-        body()
-    };
-    thread.spawn(body).with_context(|| format!("cannot start the {name} thread"))
+    let stop = control.stop.clone();
+    thread::spawn(name, body, move |_| stop.set(true))
+        .with_context(|| format!("cannot start the {name} thread"))
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub fn run(args: CalibrateArgs) -> Result<(), Error> {
         let found = pictures::look_at(&args, &loaded, board)?;
         solve::solve(&board, found.size, options(&args), found.sightings)
     } else {
-        let stream = args.stream().ok_or_else(|| Error::usage(NO_SOURCE))?;
+        let stream = args.stream().ok_or_else(|| Error::explained(NO_SOURCE))?;
         stream::calibrate(&args, &loaded, board, &stream)?
     };
     finish(&args, solved.map_err(no_calibration)?)

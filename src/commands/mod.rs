@@ -19,6 +19,10 @@ mod verify;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use crossbeam_channel::RecvTimeoutError;
 
 use crate::calibration::format::file_list;
 use crate::cli::{Cli, Command, Common, FlagLayer};
@@ -27,7 +31,9 @@ use crate::memory::Budget;
 use crate::redact::redact;
 use crate::settings::{self, Layers, Loaded, Places, config_file};
 use crate::sink::inputs::Inputs;
-use crate::telemetry::logs;
+use crate::telemetry::{logs, stderr};
+use crate::text::as_a_list;
+use crate::thread;
 
 /// Why a command did not do what it was asked to; decides the exit status.
 #[derive(Debug)]
@@ -38,10 +44,30 @@ pub enum Error {
     Failed(anyhow::Error),
 }
 
+/// A text of our own.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Explained(&'static str);
+
 impl Error {
     /// Wrong usage, in words.
     pub fn usage(message: impl fmt::Display) -> Error {
         Error::Usage(anyhow::anyhow!("{message}"))
+    }
+
+    /// Wrong usage, and an explanation of several lines what would be right.
+    pub fn explained(explanation: &'static str) -> Error {
+        Error::Usage(Explained(explanation).into())
+    }
+
+    /// The error as it may be shown whatever names it holds: an explanation in its lines, a list in
+    /// its points, all else on one line.
+    pub fn for_terminal(&self) -> String {
+        let (Error::Usage(error) | Error::Failed(error)) = self;
+        match error.downcast_ref() {
+            Some(Explained(explanation)) => (*explanation).to_owned(),
+            None => as_a_list(&self.to_string()),
+        }
     }
 
     /// The exit status of the process: 1 failed, 2 wrong usage or configuration.
@@ -168,14 +194,43 @@ fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs
     let configuration = loaded.files().iter().cloned();
     Inputs::new(sources.into_iter().chain(calibrations).chain(configuration))
 }
+/// For so long somebody who has asked the program to stop waits for a reader of standard output.
+const READER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Writes to standard output. A reader that has gone away (`| head`) has seen enough: no error.
 ///
 /// # Errors
-/// Where standard output cannot be written, as on a full disk.
+/// Where standard output cannot be written, as on a full disk; where nobody reads it and a signal has
+/// asked to stop.
 pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+    // Both may lead to one place: what was said before stands before.
+    stderr::flush();
+    let text = text.as_ref().to_vec();
+    // A reader that does not read must not keep the program from ending.
+    let (tell, told) = crossbeam_channel::bounded(1);
+    let write = move || {
+        let mut out = io::stdout().lock();
+        let _ = tell.send(out.write_all(&text).and_then(|()| out.flush()));
+    };
+    let writer = thread::spawn("stdout", write, |broken| tracing::error!("{broken}"));
+    writer.context("cannot start the thread that writes to standard output")?;
+    let mut interrupted_since = None;
+    let written = loop {
+        match told.recv_timeout(Duration::from_millis(50)) {
+            Ok(written) => break written,
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(io::Error::other("writing broke down"));
+            }
+            Err(RecvTimeoutError::Timeout) if signals::interrupted() => {
+                let since = *interrupted_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > READER_PATIENCE {
+                    break Err(io::Error::new(ErrorKind::TimedOut, "nobody reads it"));
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    };
+    match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(anyhow::Error::new(error).context("standard output cannot be written").into())
         }

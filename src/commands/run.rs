@@ -34,6 +34,7 @@ use crate::sink::files;
 use crate::sink::window::{Remote, Tuning, Window, WindowSink};
 use crate::source::SourceInfo;
 use crate::telemetry::progress::Progress;
+use crate::thread;
 use observe::Observer;
 use requests::Requests;
 use service::Service;
@@ -53,7 +54,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         settings.source.complete().map_err(Error::usage)?;
     }
     let spec = named.or_else(|| settings.source.spec());
-    let spec = spec.ok_or_else(|| Error::usage(crate::cli::source::NO_SOURCE))?;
+    let spec = spec.ok_or_else(|| Error::explained(crate::cli::source::NO_SOURCE))?;
     settings.output.complete().map_err(Error::usage)?;
     parts::check_outputs(&spec, &loaded).map_err(Error::Usage)?;
     outputs::check_stream(&settings.output)?;
@@ -142,7 +143,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     });
     observer.set_patience(settings.metrics.unhealthy());
     let service = Service::ready(observer.clone());
-    let _metrics = observe::serve(listener, &observer)?;
+    let _metrics = observe::serve(listener, &settings.metrics, &observer)?;
     let tuned = tuning::Parts {
         rig: rig.clone(),
         on_gpu,
@@ -182,13 +183,19 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let (outcome, written) = match window {
         None => report(),
         Some(window) => {
-            let reporter = std::thread::spawn(report);
+            let (stop, to_close) = (control.stop.clone(), remote.clone());
+            let reporter = thread::spawn("reporter", report, move |_| {
+                // Nobody is left who would close the window at the end.
+                stop.set(true);
+                to_close.iter().for_each(Remote::close);
+            });
+            let reporter = reporter.map_err(anyhow::Error::from)?;
             let mut options = parts::window_options(&loaded, &info, &rig);
             let ask = Arc::new(move |wanted| asked.ask_for(wanted));
             options.tuning = Some(Tuning { knobs: knobs::knobs(&loaded), ask });
             let shown = window.run(options, control);
-            let (mut outcome, written) =
-                reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let reported = thread::joined("the report of the run", reporter.join());
+            let (mut outcome, written) = reported.map_err(anyhow::Error::from)?;
             outcome.error = outcome.error.or(shown.err());
             (outcome, written)
         }

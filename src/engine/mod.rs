@@ -4,6 +4,7 @@
 pub mod cpu;
 pub mod cuda;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +116,12 @@ pub fn create(
     match error.downcast_ref::<Unusable>() {
         // Named in vain: nobody wants another device silently.
         Some(Unusable::NoSuchDevice { .. }) => Err(error),
+        // Most machines without a driver have no such GPU either: what is used is told anyway, and
+        // `stereod devices` tells why.
+        Some(Unusable::NoDriver) if !cuda::is_fitted(Path::new("/sys")) => {
+            tracing::debug!("using the CPU: {}", Unusable::NoDriver);
+            on_cpu()
+        }
         Some(reason) if reason.is_absence() => {
             tracing::info!("using the CPU: {reason}");
             on_cpu()

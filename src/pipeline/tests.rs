@@ -245,7 +245,7 @@ fn a_failing_engine_is_the_cause_that_is_named() {
 
 #[test]
 fn a_panicking_sink_stops_the_run() {
-    struct Panics;
+    struct Panics(Arc<AtomicU64>);
     impl Sink for Panics {
         fn name(&self) -> &str {
             "panics"
@@ -254,23 +254,29 @@ fn a_panicking_sink_stops_the_run() {
             panic!("on purpose")
         }
         fn finish(&mut self) -> anyhow::Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }
     }
+    let finished = Arc::<AtomicU64>::default();
     let sound = Keeper::default();
     let plan = Plan {
         geometry: None,
         source: Box::new(numbers(u64::MAX, false)),
         matcher: matcher(delaying(1)),
         replacements: Replacements::default(),
-        sinks: vec![Box::new(Panics), Box::new(sound.clone())],
+        sinks: vec![Box::new(Panics(finished.clone())), Box::new(sound.clone())],
         pair_room: 2,
         result_room: 2,
         limit: None,
         realtime: false,
     };
     let outcome = start(plan, Control::default(), Arc::new(Progress::new())).unwrap().join();
-    assert!(outcome.error.is_some());
+    let error = outcome.error.unwrap().to_string();
+    assert!(error.starts_with("panics"), "{error}");
+    // Every output has its line in the statistics, and even the broken one was finished.
+    assert_eq!(outcome.sinks.len(), 2);
+    assert_eq!(finished.load(Ordering::Relaxed), 1);
     assert_eq!(sound.finished.load(Ordering::Relaxed), 1);
 }
 

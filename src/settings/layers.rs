@@ -13,6 +13,7 @@ use super::schema::{Schema, join};
 use super::suggest::nearest;
 use super::{Settings, matching};
 use crate::matching::Params;
+use crate::reading;
 use crate::redact::{redact, remember};
 
 /// Where a value came from.
@@ -143,7 +144,7 @@ impl Layers {
     /// Lays a configuration file on top.
     pub fn file(&mut self, path: &Path) {
         self.files.push(path.to_owned());
-        match std::fs::read(path) {
+        match reading::read(path, FILE_MAX as u64) {
             Ok(bytes) => match std::str::from_utf8(&bytes) {
                 Ok(text) => self.file_text(path, text),
                 Err(error) => {

@@ -13,13 +13,15 @@ use super::values::Unfit;
 pub struct Metrics {
     /// Where to listen: a port of this machine alone, or an address with a port; empty: nowhere.
     pub listen: String,
+    /// Names by which others may call this machine, beside its own; separated by spaces or commas.
+    pub hosts: String,
     /// So many seconds after the last pair of a live source `/healthz` reports a failure.
     pub unhealthy_s: f64,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        Metrics { listen: String::new(), unhealthy_s: 5.0 }
+        Metrics { listen: String::new(), hosts: String::new(), unhealthy_s: 5.0 }
     }
 }
 
@@ -27,6 +29,12 @@ impl Metrics {
     /// Where to listen. A port alone is one of this machine: who wants others to see it says so.
     pub fn listen(&self) -> Option<SocketAddr> {
         address(&self.listen)
+    }
+
+    /// Names by which others may call this machine, beside its own.
+    pub fn hosts(&self) -> Vec<String> {
+        let names = self.hosts.split([' ', ',']).filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect()
     }
 
     /// Time after the last pair from which on things are not well.
@@ -40,6 +48,11 @@ impl Metrics {
                 "listen",
                 "a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`",
             ));
+        }
+        let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        if !self.hosts().iter().all(|name| name.chars().all(letters)) {
+            let expected = "names without ports, such as `rig.example.org, rig2.example.org`";
+            return Err(Unfit::new("hosts", expected));
         }
         Unfit::within("unhealthy_s", self.unhealthy_s, 0.1..=86_400.0)
     }
@@ -77,6 +90,17 @@ mod tests {
         for wrong in ["x", "70000", "+9100", "-1", "0.0.0.0", "host:80", "::", " 9100"] {
             let metrics = Metrics { listen: wrong.into(), ..Metrics::default() };
             assert_eq!(metrics.check().unwrap_err().key, "listen", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_names() {
+        let of = |hosts: &str| Metrics { hosts: hosts.into(), ..Metrics::default() };
+        assert_eq!(of("").hosts(), Vec::<String>::new());
+        assert_eq!(of("a.example,b  c-1.example").hosts(), ["a.example", "b", "c-1.example"]);
+        assert!(of("a.example, b").check().is_ok());
+        for wrong in ["http://a", "a:80", "*.a"] {
+            assert_eq!(of(wrong).check().unwrap_err().key, "hosts", "{wrong}");
         }
     }
 

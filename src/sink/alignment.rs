@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use crate::alignment::{Event, Limits, Monitor, Options, State, measure};
 use crate::frame::Matched;
 use crate::sink::Sink;
+use crate::thread;
 
 /// Name of the [`AlignmentSink`].
 pub const NAME: &str = "check of the alignment";
@@ -78,9 +79,13 @@ impl AlignmentSink {
         let limits = SharedLimits(Arc::new(Mutex::new(limits)));
         let worker = {
             let (desk, limits) = (desk.clone(), limits.clone());
-            let thread = std::thread::Builder::new().name("alignment".into());
-            thread
-                .spawn(move || desk.work(options, &limits, &shared))
+            let stale = shared.clone();
+            let failed = move |broken| {
+                // The pictures are matched all the same.
+                tracing::error!("the alignment is watched no longer: {broken}");
+                *locked(&stale) = State::default();
+            };
+            thread::spawn("alignment", move || desk.work(options, &limits, &shared), failed)
                 .context("cannot start the thread that checks the alignment")?
         };
         Ok(Self { desk, limits, worker: Some(worker), taken: None })
@@ -94,10 +99,8 @@ impl AlignmentSink {
     fn close(&mut self) {
         locked(&self.desk.waiting).closed = true;
         self.desk.news.notify_one();
-        if self.worker.take().is_some_and(|worker| worker.join().is_err()) {
-            // The pictures are matched all the same.
-            tracing::error!("the check of the alignment failed");
-        }
+        // Where it has panicked that has been told.
+        let _ = self.worker.take().map(JoinHandle::join);
     }
 }
 

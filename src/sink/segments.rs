@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result};
 
 use super::files;
+use crate::reading;
 
 /// Digits of a number at least, zeros in front.
 const DIGITS: usize = 5;
@@ -237,7 +238,7 @@ pub fn is_segment(base: &Path, name: &OsStr) -> bool {
 
 /// Deletes a file unless somebody holds a lock on it: whether it did.
 fn delete_unlocked(path: &Path) -> io::Result<bool> {
-    let file = File::open(path)?;
+    let file = reading::open(path)?;
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
         return Ok(false);
     }

@@ -1,14 +1,15 @@
 //! What the beginning of a picture says of its size, looked at before the picture is decoded: a few
 //! bytes can promise gigabytes.
 
-use std::fs::{self, File};
-use std::io::{Cursor, Read};
+use std::fs;
+use std::io::Cursor;
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use image::{ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use crate::memory::{Budget, product};
+use crate::reading;
 
 /// No file of a picture is longer: 2^30 pixels of 16 bits in four channels.
 const FILE_MAX: u64 = 8 << 30;
@@ -24,16 +25,10 @@ const MORE_A_PIXEL: usize = 4;
 /// # Errors
 /// Where it cannot be read, is no ordinary file, or is longer than any picture.
 pub fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
-    // Looked at first: opening a FIFO waits for whoever writes to it.
-    ensure!(fs::metadata(path)?.is_file(), "it is no ordinary file");
-    let file = File::open(path)?;
-    let told = file.metadata()?;
-    check_length(told.len())?;
-    let mut content = Vec::new();
-    content.try_reserve_exact(told.len() as usize).context("there is no memory for it")?;
-    // Not more, where the file grows meanwhile.
-    file.take(told.len()).read_to_end(&mut content)?;
-    Ok(content)
+    if let Ok(told) = fs::metadata(path) {
+        check_length(told.len())?;
+    }
+    Ok(reading::read(path, FILE_MAX)?)
 }
 
 fn check_length(bytes: u64) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@ use image::{DynamicImage, ImageFormat, ImageReader};
 
 use super::{header, jpeg};
 use crate::frame::{Image, intensity};
+use crate::reading;
 
 /// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
 ///
@@ -40,9 +41,8 @@ pub fn read_colours(path: &Path) -> Result<[Image; 3]> {
 
 /// Whether a file is a picture, by its first bytes or else by its name.
 pub fn is_picture(path: &Path) -> bool {
-    // Opening a FIFO would wait for whoever writes to it.
     let reader = || ImageReader::open(path).and_then(ImageReader::with_guessed_format);
-    path.is_file() && reader().is_ok_and(|reader| reader.format().is_some())
+    !reading::is_irregular(path) && reader().is_ok_and(|reader| reader.format().is_some())
 }
 
 fn decode(path: &Path) -> Result<DynamicImage> {

@@ -1,13 +1,19 @@
 //! Logs to standard error: what is let through, and how it looks.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, OnceLock};
 
 use indicatif::ProgressBar;
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::time;
 
+use super::stderr::Stderr;
 use crate::redact::redact;
+use crate::text::on_one_line;
 
 /// How much more or less than the configured filter the command line asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -98,6 +104,9 @@ pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
         .with_timer(time::uptime())
         .with_target(false)
         .compact()
+        .fmt_fields(debug_fn(write_field).delimited(" "))
+        // Those would be printed in a way that panics.
+        .log_internal_errors(false)
         .with_filter_reloading();
     let handle = logs.reload_handle();
     if logs.try_init().is_ok() {
@@ -107,6 +116,19 @@ pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
         }));
     }
     Ok(())
+}
+
+/// Writes a message, or another part of an event. All of it stays on the event's own line: names of
+/// files may hold anything, and a line that began within one would look like another event.
+fn write_field(line: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = format!("{value:?}");
+    let value = on_one_line(&value);
+    match field.name() {
+        "message" => line.write_str(&value),
+        // Where in a library an event comes from is told by its target, if at all.
+        name if name.starts_with("log.") => Ok(()),
+        name => write!(line, "{name}={value}"),
+    }
 }
 
 /// Puts another filter in force.
@@ -141,7 +163,7 @@ struct AboveBar;
 impl Write for AboveBar {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let shown = redact(&String::from_utf8_lossy(line));
-        let write = || io::stderr().write_all(shown.as_bytes()).map(|()| line.len());
+        let write = || Stderr.write_all(shown.as_bytes()).map(|()| line.len());
         // A copy, so that the lock is not held while the bar redraws itself.
         let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
         match bar {
@@ -151,7 +173,7 @@ impl Write for AboveBar {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Stderr.flush()
     }
 }
 

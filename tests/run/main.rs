@@ -3,6 +3,8 @@
 
 mod bad_input;
 mod damaged;
+#[cfg(target_os = "linux")]
+mod deaf;
 mod end_to_end;
 mod endings;
 mod inputs;

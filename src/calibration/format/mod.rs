@@ -22,7 +22,7 @@ mod tree;
 mod tests;
 
 use std::fmt;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use nalgebra::{Matrix3, Vector3};
@@ -30,6 +30,7 @@ use nalgebra::{Matrix3, Vector3};
 use super::check::{self, Sources};
 use super::error::CalibrationError;
 use super::{Camera, Rectification, StereoCalibration};
+use crate::reading;
 use syntax::Syntax;
 use tree::{At, Node};
 
@@ -228,14 +229,13 @@ fn read_text(file: &Path) -> Result<String, CalibrationError> {
     if file.is_dir() {
         return Err(wrong("a folder; name the calibration file in it".into()));
     }
-    let mut bytes = Vec::new();
-    std::fs::File::open(file)
-        .and_then(|opened| opened.take(SIZE_MAX + 1).read_to_end(&mut bytes))
-        .map_err(|error| wrong(format!("the calibration cannot be read: {error}")))?;
-    if bytes.len() as u64 > SIZE_MAX {
-        let what = format!("too large for a calibration (more than {} MiB)", SIZE_MAX >> 20);
-        return Err(wrong(what + "; name the file with the cameras only"));
-    }
+    let bytes = reading::read(file, SIZE_MAX).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => {
+            let what = format!("too large for a calibration (more than {} MiB)", SIZE_MAX >> 20);
+            wrong(what + "; name the file with the cameras only")
+        }
+        _ => wrong(format!("the calibration cannot be read: {error}")),
+    })?;
     let text = String::from_utf8(bytes)
         .map_err(|_| wrong("not a text, so no calibration; name a file of text".into()))?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))

@@ -15,6 +15,7 @@ use crate::sink::window::{
     GuidedKeys, GuidedRemote, GuidedState, GuidedView, Window, WindowOptions,
 };
 use crate::source::Source;
+use crate::thread;
 
 /// How long a pair that was taken is marked.
 const MARKED: Duration = Duration::from_millis(500);
@@ -52,12 +53,16 @@ pub(super) fn calibrate(
     options.full_screen = loaded.settings.window.full_screen;
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let played = run(source, control, paced, |pairs| guided.watch(&pairs));
+            let played = thread::guarded("the calibration", || {
+                run(source, control, paced, |pairs| guided.watch(&pairs))
+            });
             remote.close();
-            played.map(|()| guided.outcome)
+            played.map_err(anyhow::Error::from)??;
+            Ok::<_, Error>(guided.outcome)
         });
         let shown = window.run_guided(options, keys);
-        let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let outcome =
+            thread::joined("the calibration", worker.join()).map_err(anyhow::Error::from)??;
         shown?;
         outcome.ok_or_else(|| {
             let how = if signals::interrupted() { "stopped" } else { "quit" };

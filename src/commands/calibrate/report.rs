@@ -1,13 +1,12 @@
 //! A calibration's report for people.
 
 use std::fmt::Write;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::calibration::solve::Solved;
-use crate::telemetry::logs;
+use crate::telemetry::{logs, stderr};
 
 /// The report as text; `output` is where the calibration was written.
 pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {
@@ -52,9 +51,7 @@ pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {
 
 /// A bar on standard error, where that is a terminal; without a number of things it is a count.
 pub(super) fn progress_bar(expected: Option<u64>, quiet: bool, things: &str) -> ProgressBar {
-    let on_terminal = std::io::stderr().is_terminal() && !quiet;
-    let target =
-        if on_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
     let bar = ProgressBar::with_draw_target(expected, target);
     let template = match expected {
         Some(_) => format!("{{wide_bar}} {{pos}}/{{len}} {things}, {{eta}} left  {{msg}}"),

@@ -19,6 +19,7 @@ use crate::settings::{Loaded, WindowMode};
 use crate::sink::window::Window;
 use crate::source::Source;
 use crate::source::spec::SourceSpec;
+use crate::thread;
 
 /// Pairs of a recording that are closer in time than this are not looked at: a board that is held
 /// still is seen often enough.
@@ -90,7 +91,7 @@ pub(super) fn run(
             })
         });
         watch(receiver);
-        player.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        thread::joined("the source", player.join()).map_err(anyhow::Error::from).flatten()
     });
     Ok(played?)
 }

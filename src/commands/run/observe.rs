@@ -13,7 +13,9 @@ use crate::sink::vitals::{self, Classes};
 use crate::sink::{Sink, alignment};
 use crate::source::SourceInfo;
 use crate::source::live::{EyeSummary, LiveState};
-use crate::telemetry::metrics::{self, Health, Listener, Reading, Server, State, TIME_CLASSES_US};
+use crate::telemetry::metrics::{
+    self, Health, Hosts, Listener, Reading, Server, State, TIME_CLASSES_US,
+};
 use crate::telemetry::progress::{Distribution, Progress};
 
 /// Longest times of the classes of the eyes' difference in time, in microseconds.
@@ -64,10 +66,11 @@ pub fn listen(metrics: &Metrics) -> anyhow::Result<Option<Listener>> {
 /// Where the thread cannot be started.
 pub fn serve(
     listener: Option<Listener>,
+    metrics: &Metrics,
     observer: &Arc<Observer>,
 ) -> anyhow::Result<Option<Server>> {
     let Some(listener) = listener else { return Ok(None) };
-    let server = Server::start(listener, observer.clone())?;
+    let server = Server::start(listener, Hosts::new(metrics.hosts()), observer.clone())?;
     tracing::info!("metrics on http://{}/metrics", server.address());
     Ok(Some(server))
 }

@@ -8,6 +8,9 @@ use sd_notify::NotifyState;
 
 use super::observe::Observer;
 use crate::telemetry::metrics::State;
+use crate::telemetry::stderr;
+use crate::text::on_one_line;
+use crate::thread;
 
 /// How often the service manager is told what the run does.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
@@ -120,15 +123,33 @@ pub fn reloading(read: impl FnOnce()) {
     if let (true, Ok(now)) = (managed, NotifyState::monotonic_usec_now()) {
         tell(&[NotifyState::Reloading, now]);
     }
-    read();
+    // A manager that reloads in the middle of that must not wait for ever.
+    let read = thread::guarded("reading the configuration", read);
     if managed {
+        // Who waits for the end of it finds in the logs what came of it.
+        stderr::flush();
         tell(&[NotifyState::Ready]);
+    }
+    if let Err(broken) = read {
+        tracing::error!("{broken}; the configuration stays as it was");
     }
 }
 
 /// A manager that does not listen any more is no reason to stop matching.
 fn tell(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
+    // The protocol's fields end where the line does: a file's name must not add fields of its own.
+    let status = states.iter().find_map(|state| match state {
+        NotifyState::Status(status) => Some(on_one_line(status)),
+        _ => None,
+    });
+    fn on_its_line<'a>(state: &NotifyState<'a>, status: Option<&'a str>) -> NotifyState<'a> {
+        match (state, status) {
+            (NotifyState::Status(_), Some(status)) => NotifyState::Status(status),
+            (other, _) => other.clone(),
+        }
+    }
+    let states: Vec<_> = states.iter().map(|s| on_its_line(s, status.as_deref())).collect();
+    if let Err(error) = sd_notify::notify(&states) {
         tracing::debug!("the service manager cannot be told: {error}");
     }
 }

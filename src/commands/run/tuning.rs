@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
@@ -26,9 +26,16 @@ use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
 use crate::sink::window::{Remote, Tuned, Wish};
 use crate::telemetry::logs::{self, Verbosity};
+use crate::thread;
 
 /// So long after the last of several values from the window they are put down in the logs.
 const SETTLED: Duration = Duration::from_secs(1);
+
+/// For so long the end of a run waits for a change that is under way.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// How often to look whether it is done.
+const TICK: Duration = Duration::from_millis(5);
 
 /// The settings in effect. Clones are the same.
 #[derive(Clone)]
@@ -83,17 +90,25 @@ impl Tuner {
         let in_effect = InEffect(Arc::new(Mutex::new(loaded)));
         let bench = Bench { parts, in_effect: in_effect.clone(), configured, told };
         let for_thread = requests.clone();
-        let thread = std::thread::Builder::new().name("tuner".into());
-        let thread =
-            thread.spawn(move || bench.work(&for_thread)).context("cannot start the tuner")?;
-        Ok((Self { requests, thread }, in_effect))
+        let thread = thread::spawn(
+            "tuner",
+            move || bench.work(&for_thread),
+            |broken| tracing::error!("{broken}; the run goes on as it is"),
+        );
+        Ok((Self { requests, thread: thread.context("cannot start the tuner")? }, in_effect))
     }
 
-    /// Ends it, after what it is at.
+    /// Ends it, after what it is at. Where that does not come to an end (a configuration on a network
+    /// disk that is gone), it is left behind.
     pub fn close(self) {
         self.requests.close();
-        if self.thread.join().is_err() {
-            tracing::error!("the tuner failed");
+        let deadline = Instant::now() + CLOSING;
+        while !self.thread.is_finished() {
+            if Instant::now() > deadline {
+                tracing::warn!("what the configuration asks for is held up and was left undone");
+                return;
+            }
+            std::thread::sleep(TICK);
         }
     }
 }
@@ -113,27 +128,40 @@ impl Bench {
         let mut patience = None;
         loop {
             let request = requests.next(patience);
-            patience = None;
-            match request {
-                Request::Reload => service::reloading(|| self.reload()),
-                Request::Reset => {
-                    let reset = self.reset();
-                    self.answer(None, reset);
-                    patience = Some(SETTLED);
-                }
-                Request::Values(number, values) => {
-                    let taken = self.take_values(&values);
-                    self.answer(Some(number), taken);
-                    patience = Some(SETTLED);
-                }
-                Request::Write(path) => {
-                    self.settle();
-                    self.write(&path);
-                }
-                Request::Settle => self.settle(),
-                Request::Close => return self.settle(),
+            if let Request::Close = request {
+                return self.settle();
             }
+            // One that breaks down must not make the next ones unheard.
+            patience =
+                thread::guarded("the change", || self.fulfil(request)).unwrap_or_else(|broken| {
+                    tracing::error!("{broken}; the run goes on as it is");
+                    self.answer(None, Err(broken.into()));
+                    None
+                });
         }
+    }
+
+    /// Does what is asked; after how long without another request it is put down in the logs.
+    fn fulfil(&mut self, request: Request) -> Option<Duration> {
+        match request {
+            Request::Reload => service::reloading(|| self.reload()),
+            Request::Reset => {
+                let reset = self.reset();
+                self.answer(None, reset);
+                return Some(SETTLED);
+            }
+            Request::Values(number, values) => {
+                let taken = self.take_values(&values);
+                self.answer(Some(number), taken);
+                return Some(SETTLED);
+            }
+            Request::Write(path) => {
+                self.settle();
+                self.write(&path);
+            }
+            Request::Settle | Request::Close => self.settle(),
+        }
+        None
     }
 
     fn take_values(&self, values: &[Wish]) -> anyhow::Result<()> {
@@ -206,7 +234,11 @@ impl Bench {
         let read = match (self.parts.read)() {
             Ok(read) => read,
             Err(error) => {
-                tracing::error!("the configuration stays as it was: {error}");
+                let error = error.to_string();
+                // One event a mistake.
+                for line in error.lines() {
+                    tracing::error!("the configuration stays as it was: {}", line.trim_start());
+                }
                 return;
             }
         };

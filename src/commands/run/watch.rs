@@ -1,6 +1,5 @@
 //! Watching a run: the progress bar on a terminal, the figures in the window.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,8 +12,8 @@ use crate::pipeline::{Outcome, Running};
 use crate::sink::alignment;
 use crate::sink::window::{Counts, Remote, WindowStats};
 use crate::source::live::LiveState;
-use crate::telemetry::logs;
 use crate::telemetry::progress::Progress;
+use crate::telemetry::{logs, stderr};
 
 /// How often the figures are brought up to date.
 const TICK: Duration = Duration::from_millis(100);
@@ -38,9 +37,7 @@ pub struct Watch {
 impl Watch {
     /// A watch over a run of `expected` pairs, where known.
     pub fn new(expected: Option<u64>, quiet: bool, remote: Option<Remote>, engine: String) -> Self {
-        let on_terminal = std::io::stderr().is_terminal() && !quiet;
-        let target =
-            if on_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
         let bar = ProgressBar::with_draw_target(expected, target);
         let template = match expected {
             Some(_) => "{wide_bar} {pos}/{len} pairs, {per_sec}, {eta} left",

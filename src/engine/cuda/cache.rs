@@ -10,6 +10,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::reading;
+
 /// First bytes of an entry; the number changes with its layout.
 const MAGIC: &[u8; 16] = b"stereod cubin 1\n";
 
@@ -74,7 +76,7 @@ impl Cache {
     /// The code kept under this key. An entry that is damaged is removed.
     pub fn load(&self, key: &Key) -> Option<Vec<u8>> {
         let path = self.folder.as_ref()?.join(key.file_name());
-        let mut entry = fs::read(&path).ok()?;
+        let mut entry = reading::read(&path, LIMIT).ok()?;
         let whole = entry.len() > HEADER
             && entry[..16] == *MAGIC
             && entry[16..48] == key.0

@@ -2,6 +2,7 @@
 //! cannot.
 
 use std::ffi::{CStr, c_char};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
@@ -46,6 +47,18 @@ impl Unusable {
     pub fn is_absence(&self) -> bool {
         matches!(self, Unusable::NoDriver | Unusable::NoDevice)
     }
+}
+
+/// Whether this machine has an NVIDIA GPU, with a driver or without: whether one is on its PCI bus.
+/// `sys` is where sysfs lies: `/sys`.
+pub fn is_fitted(sys: &Path) -> bool {
+    let devices = std::fs::read_dir(sys.join("bus/pci/devices")).into_iter().flatten().flatten();
+    let says = |folder: &Path, name: &str, begin: &str| {
+        std::fs::read_to_string(folder.join(name)).is_ok_and(|text| text.starts_with(begin))
+    };
+    let mut devices = devices.map(|device| device.path());
+    // Its vendor, and the class of displays and accelerators for graphics.
+    devices.any(|device| says(&device, "vendor", "0x10de") && says(&device, "class", "0x03"))
 }
 
 /// What the kernels are specialised for.
@@ -281,6 +294,23 @@ mod tests {
         let old = Unusable::OldDriver { found: Version { major: 11, minor: 4 } };
         assert!(!old.is_absence());
         assert!(old.to_string().contains("supports CUDA 11.4; 12.0 or newer"), "{old}");
+    }
+
+    #[test]
+    fn a_gpu_without_a_driver_is_seen_on_the_bus() {
+        let sys = tempfile::tempdir().unwrap();
+        assert!(!is_fitted(sys.path()));
+        let plug = |slot: &str, vendor: &str, class: &str| {
+            let device = sys.path().join("bus/pci/devices").join(slot);
+            std::fs::create_dir_all(&device).unwrap();
+            std::fs::write(device.join("vendor"), format!("{vendor}\n")).unwrap();
+            std::fs::write(device.join("class"), format!("{class}\n")).unwrap();
+            is_fitted(sys.path())
+        };
+        // Another maker's GPU, and the sound of one of NVIDIA's.
+        assert!(!plug("0000:00:02.0", "0x8086", "0x030000"));
+        assert!(!plug("0000:01:00.1", "0x10de", "0x040300"));
+        assert!(plug("0000:01:00.0", "0x10de", "0x030200"));
     }
 
     /// Whatever this machine has, asking does not panic and names a reason.

@@ -42,7 +42,7 @@ use anyhow::{Context as _, bail};
 pub use crate::memory::Size;
 pub use cache::Cache;
 pub use compile::compile;
-pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, list};
+pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, is_fitted, list};
 pub use launch::Unit;
 pub use memory::TooLarge;
 pub use nvrtc::{Missing, Nvrtc, Target, Version};

@@ -1,6 +1,5 @@
 //! What a recording says of itself.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -11,6 +10,7 @@ use super::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use super::matroska::id;
 use crate::clock::CaptureClock;
 use crate::frame::{DisparityRange, Eye, StereoGeometry};
+use crate::reading;
 use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::numbers::{DEPTH_SCALE, Quantity};
 
@@ -205,7 +205,7 @@ pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
 
 /// Every tag of a Matroska file.
 fn read_pairs(path: &Path) -> Result<Vec<(String, String)>> {
-    let mut file = BufReader::new(File::open(path)?);
+    let mut file = BufReader::new(reading::open(path)?);
     let mut pairs = Vec::new();
     let mut first = true;
     while let Some((element, size)) = read_header(&mut file)? {

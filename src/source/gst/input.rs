@@ -118,6 +118,12 @@ fn file(path: &Path) -> anyhow::Result<Input> {
             bail!("{name} is empty (0 bytes); was its recording or copy interrupted?");
         }
         std::fs::File::open(path).with_context(|| format!("{name}: cannot be opened"))?;
+    } else {
+        // Opening a pipe waits for whoever writes to it, and nothing could stop that.
+        bail!(
+            "{name} is no regular file; what comes through a pipe is read with a GStreamer pipeline: \
+             --left 'fdsrc fd=0 ! matroskademux ! decodebin'"
+        );
     }
     Ok(Input::File(path.to_owned()))
 }

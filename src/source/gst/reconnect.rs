@@ -20,6 +20,7 @@ use crate::backoff::Backoff;
 use crate::control::Switch;
 use crate::source::live::EyeState;
 use crate::source::{Damage, Unavailable};
+use crate::thread;
 
 /// How long an attempt waits for a picture, at least.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -195,7 +196,7 @@ impl Lasting {
             ..self.options.clone()
         };
         let (who, recipe, mut backoff) = (self.who, self.recipe.clone(), self.backoff);
-        let thread = std::thread::Builder::new().name("reconnect".to_owned()).spawn(move || {
+        let look = move || {
             close_in_time(old);
             while wait_unless(&options.stop, pause) {
                 let opened = Stream::start(&recipe, &options)
@@ -210,7 +211,9 @@ impl Lasting {
                 }
                 pause = backoff.further();
             }
-        })?;
+        };
+        // Who waits for what it finds learns that there is nobody left to find it.
+        let thread = thread::spawn("reconnect", look, |broken| tracing::error!("{broken}"))?;
         Ok(Search { found, cancel, thread })
     }
 
@@ -382,7 +385,8 @@ fn unavailable(input: &Input, error: anyhow::Error) -> anyhow::Error {
 /// Closes a stream. A driver that hangs in it keeps its thread, and the search goes on: the camera
 /// may be back as another device.
 fn close_in_time(old: Stream) {
-    let closing = std::thread::Builder::new().name("closing".to_owned()).spawn(move || drop(old));
+    let failed = |broken| tracing::warn!("a lost stream could not be closed: {broken}");
+    let closing = thread::spawn("closing", move || drop(old), failed);
     let Ok(closing) = closing else { return };
     let deadline = Instant::now() + CLOSING;
     while !closing.is_finished() && Instant::now() < deadline {

@@ -16,8 +16,8 @@ use super::input::Input;
 use super::pictures::{Pictures, Timing};
 use super::reach::{self, Reach};
 use super::tap::Shared;
-use crate::source::{header, still};
 use crate::source::v4l2::{self, Format};
+use crate::source::{header, still};
 
 /// Connects whatever turns out to be video with `target`.
 #[derive(Clone)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::controls::copy_exposure;
 use super::device::Device;
 use crate::control::Switch;
+use crate::thread;
 
 /// How often the leader is looked at: its own control changes little within a few frames.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -48,7 +49,8 @@ impl Following {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("exposure".to_owned()).spawn(follow)?;
+        let failed = |broken| tracing::error!("the cameras' exposure goes apart: {broken}");
+        let thread = thread::spawn("exposure", follow, failed)?;
         Ok(Self { end, thread: Some(thread) })
     }
 }
@@ -57,7 +59,7 @@ impl Drop for Following {
     fn drop(&mut self) {
         self.end.set(true);
         if let Some(thread) = self.thread.take() {
-            // It only panics with nothing left to do for it.
+            // Where it has panicked that has been told.
             let _ = thread.join();
         }
     }

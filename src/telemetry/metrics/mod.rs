@@ -4,6 +4,9 @@
 //! Nothing is counted here: whoever runs the pipeline says how things stand ([`Reading`]) when a
 //! scrape asks, so that metrics cost nothing in between.
 
+mod answers;
+mod connections;
+mod hosts;
 mod process;
 mod server;
 
@@ -18,6 +21,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::progress::Distribution;
+pub use answers::answer;
+pub use hosts::{Hosts, Refusal};
 pub use process::Process;
 pub use server::{Health, Listener, Server, State};
 

@@ -1,35 +1,40 @@
 //! The HTTP server: `/metrics` for Prometheus, `/healthz` for whoever restarts what hangs.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-use super::{Process, Reading, text};
-
-/// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use super::Reading;
+use super::answers::answer;
+use super::connections::{Connections, LastUse};
+use super::hosts::Hosts;
+use crate::thread;
 
 /// Whoever takes longer to send a request is cut off.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 
-/// A connection lasts no longer than this, whatever it does.
-const CONNECTION_TIME: Duration = Duration::from_secs(120);
+/// A connection that nothing is asked over for so long, or that takes the answer so slowly, is closed.
+const IDLE: Duration = Duration::from_secs(15);
 
-/// Connections at once; more wait.
-const CONNECTIONS: usize = 32;
+/// Connections at once; one more takes the place of the one that has been idle for longest.
+const CONNECTIONS: usize = 64;
+
+/// A request without its body has no more bytes than this.
+const LONGEST_REQUEST: usize = 16 << 10;
 
 /// Whether pairs flow, and if not, why not.
 pub type Health = Result<String, String>;
@@ -67,26 +72,27 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to answer.
+    /// Starts to answer those who call it by one of its names.
     ///
     /// # Errors
     /// Where the thread cannot be started.
-    pub fn start(Listener(listener): Listener, state: Arc<dyn State>) -> Result<Self> {
+    pub fn start(
+        Listener(listener): Listener,
+        hosts: Hosts,
+        state: Arc<dyn State>,
+    ) -> Result<Self> {
         let address = listener.local_addr().context("a listening socket")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (end, ended) = oneshot::channel();
         let serve = async move {
             match tokio::net::TcpListener::from_std(listener) {
-                Ok(listener) => {
-                    tokio::spawn(accept(listener, state));
-                    // Either word: that it is over, or that nobody is left to say so.
-                    let _ = ended.await;
-                }
+                // Either word ends it: that it is over, or that nobody is left to say so.
+                Ok(listener) => either(accept(listener, Arc::new(hosts), state), ended).await,
                 Err(error) => tracing::error!("no metrics: {error}"),
             }
         };
-        let thread = std::thread::Builder::new().name("metrics".into());
-        let thread = thread.spawn(move || runtime.block_on(serve));
+        let failed = |broken| tracing::error!("no metrics and no /healthz any more: {broken}");
+        let thread = thread::spawn("metrics", move || runtime.block_on(serve), failed);
         let thread = thread.context("cannot start the metrics thread")?;
         Ok(Self { address, end: Some(end), thread: Some(thread) })
     }
@@ -115,65 +121,55 @@ fn explain(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     anyhow!("cannot listen on {address} for metrics: {cure}")
 }
 
-async fn accept(listener: tokio::net::TcpListener, state: Arc<dyn State>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+async fn accept(listener: tokio::net::TcpListener, hosts: Arc<Hosts>, state: Arc<dyn State>) {
+    let mut connections = Connections::new(CONNECTIONS);
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let last_use = LastUse::now();
+                let serve = serve(stream, last_use.clone(), hosts.clone(), state.clone());
+                connections.add(last_use, tokio::spawn(serve).abort_handle());
+                // What it asks is heard before another one can take its place.
+                tokio::task::yield_now().await;
+            }
             Err(error) => {
-                // Out of files, most likely: there may be some again later.
+                // Out of files, most likely; one of ours may be the one that is missing.
                 tracing::debug!("metrics: {error}");
-                tokio::time::sleep(Duration::from_millis(200)).await;
-                continue;
+                connections.close_idlest();
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
-        };
-        let state = state.clone();
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let answer = answer(&request, &*state);
-                async move { Ok::<_, Infallible>(answer) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(REQUEST_TIME)
-                .serve_connection(TokioIo::new(stream), service);
-            // Clients that hang up in the middle are their own affair.
-            let _ = tokio::time::timeout(CONNECTION_TIME, connection).await;
-            drop(place);
-        });
+        }
     }
 }
 
-fn answer(request: &Request<Incoming>, state: &dyn State) -> Response<Full<Bytes>> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
-    }
-    match request.uri().path() {
-        "/metrics" => match text(state.reading(), Process::now()) {
-            Ok(text) => {
-                let mut response = plain(StatusCode::OK, text);
-                let format = HeaderValue::from_static(OPEN_METRICS);
-                response.headers_mut().insert(CONTENT_TYPE, format);
-                response
-            }
-            Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-        },
-        "/healthz" => match state.health() {
-            Ok(how) => plain(StatusCode::OK, format!("ok: {how}\n")),
-            Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
-        },
-        "/" => plain(StatusCode::OK, "stereod: /metrics, /healthz\n".into()),
-        _ => plain(StatusCode::NOT_FOUND, "there are /metrics and /healthz\n".into()),
-    }
+/// Answers what comes over one connection, until it is closed, idle or too slow.
+async fn serve(
+    stream: tokio::net::TcpStream,
+    last_use: LastUse,
+    hosts: Arc<Hosts>,
+    state: Arc<dyn State>,
+) {
+    let used = last_use.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        used.renew();
+        let answer = answer(&request, &hosts, &*state);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_TIME)
+        .max_buf_size(LONGEST_REQUEST)
+        .serve_connection(TokioIo::new(stream), service);
+    // Clients that hang up in the middle are their own affair.
+    either(connection, last_use.idle_for(IDLE)).await;
 }
 
-fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    let format = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, format);
-    response
+/// Waits until one of two has come to its end, and drops both.
+async fn either(one: impl Future, other: impl Future) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| match (one.as_mut().poll(context), other.as_mut().poll(context)) {
+        (Poll::Pending, Poll::Pending) => Poll::Pending,
+        _ => Poll::Ready(()),
+    })
+    .await;
 }

@@ -75,7 +75,8 @@ impl State for Fixed {
 
 fn start(state: Fixed) -> Server {
     let any_port = "127.0.0.1:0".parse().unwrap();
-    Server::start(Listener::bind(any_port).unwrap(), Arc::new(state)).unwrap()
+    let listener = Listener::bind(any_port).unwrap();
+    Server::start(listener, Hosts::default(), Arc::new(state)).unwrap()
 }
 
 #[test]
@@ -107,6 +108,61 @@ fn clients_that_say_nothing_or_nonsense_do_no_harm() {
     let url = format!("http://{}/metrics", server.address());
     assert_eq!(ureq::get(url).call().unwrap().status(), 200);
     drop(silent);
+}
+
+/// Far more than there is room for, silent ones and ones that have asked and stay open; each of both
+/// kinds alone kept others out for longer than the limit here, which is no measure of speed.
+#[test]
+fn idle_connections_keep_nobody_out() {
+    let server = start(Fixed(Ok("fine".into())));
+    let limit = Some(Duration::from_secs(10));
+    let connect = |asks: bool| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(limit).unwrap();
+        if asks {
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            let mut begin = [0; 12];
+            stream.read_exact(&mut begin).unwrap();
+            assert_eq!(&begin, b"HTTP/1.1 200");
+        }
+        stream
+    };
+    let mut open = Vec::new();
+    for asks in [true, false] {
+        open.extend((0..200).map(|_| connect(asks)));
+        drop(connect(true));
+    }
+    // The one that has been idle for longest made room.
+    let mut rest = Vec::new();
+    let closed = open[0].read_to_end(&mut rest);
+    assert!(
+        closed.is_ok() || closed.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset)
+    );
+}
+
+#[test]
+fn other_names_are_refused() {
+    let server = start(Fixed(Ok("fine".into())));
+    let ask = |request: &str| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let of = |host: &str| {
+        ask(&format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+    };
+    let refused = of("evil.example:9100");
+    assert!(refused.starts_with("HTTP/1.1 421 "), "{refused}");
+    assert!(
+        refused.contains("not known as evil.example; where it is, add that to `hosts`"),
+        "{refused}"
+    );
+    assert!(!refused.contains("stereod_matched"), "{refused}");
+    assert!(of("localhost").starts_with("HTTP/1.1 200 "));
+    let old = ask("GET /healthz HTTP/1.0\r\n\r\n");
+    assert!(old.starts_with("HTTP/1.0 200 "), "{old}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::super::Wake;
 use super::super::snapshot::{self, SnapshotPaths};
 use super::App;
 use crate::sink::cloud;
+use crate::thread;
 
 impl App {
     /// Draws the picture at once; a thread waits for it and writes the files.
@@ -66,7 +67,9 @@ impl App {
             }
             remote.wake(Wake::Saved(saved));
         };
-        match std::thread::Builder::new().name("snapshot".into()).spawn(write) {
+        let remote = self.remote.clone();
+        let failed = move |broken| remote.wake(Wake::Saved(Err(format!("no {what}: {broken}"))));
+        match thread::spawn("snapshot", write, failed) {
             Ok(writer) => self.writers.push(writer),
             Err(error) => self.notify(Err(format!("no {what}: {error}"))),
         }

@@ -1,0 +1,362 @@
+//! Standard error, which must never hold anything up nor break it: it may lead to a full disk, into a
+//! pipe whose reader has gone, or to one who has stopped reading.
+//!
+//! One thread writes; all others only hand over what is to be written. What cannot be written, and
+//! what there is no more room for, is dropped and counted, and the next line that gets through says so.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::panic::PanicHookInfo;
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressDrawTarget;
+
+use crate::text::on_one_line;
+
+/// What waits to be written takes no more bytes than this.
+const ROOM: usize = 256 << 10;
+
+/// How long somebody who waits for standard error waits while nothing is written ...
+const STALLED: Duration = Duration::from_secs(1);
+
+/// ... and altogether.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// How often a terminal that another program has made non-blocking is tried.
+const RETRY: Duration = Duration::from_millis(20);
+
+static OUTLET: LazyLock<Outlet> = LazyLock::new(|| Outlet::start(Raw::new()));
+
+/// Has a line written, without its end, once those before it are; returns at once.
+pub fn tell(line: &str) {
+    OUTLET.put(format!("{line}\n").into_bytes(), true);
+}
+
+/// Waits until everything handed over so far has been written; not for long where nobody reads it.
+pub fn flush() {
+    OUTLET.flush();
+}
+
+/// From now on panics are told like everything else: the usual way panics again where standard error
+/// cannot be written, and waits where nobody reads it.
+pub fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic| tell(&in_words(panic))));
+}
+
+fn in_words(panic: &PanicHookInfo<'_>) -> String {
+    let thread = std::thread::current();
+    let thread = thread.name().unwrap_or("unnamed");
+    let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
+    let said = on_one_line(panic.payload_as_str().unwrap_or("nothing said"));
+    let backtrace = Backtrace::capture();
+    let trace = match backtrace.status() {
+        BacktraceStatus::Captured => format!("\n{backtrace}"),
+        _ => String::new(),
+    };
+    format!("thread '{thread}' panicked{place}: {said}{trace}")
+}
+
+/// Where a progress bar is drawn: standard error where that is a terminal, else nowhere.
+pub fn draw_target() -> ProgressDrawTarget {
+    if !io::stderr().is_terminal() {
+        return ProgressDrawTarget::hidden();
+    }
+    #[cfg(unix)]
+    let term = console::Term::read_write_pair(io::stdin(), Drawing);
+    #[cfg(not(unix))]
+    let term = console::Term::buffered_stderr();
+    // As often as indicatif's own target for standard error.
+    ProgressDrawTarget::term(term, 20)
+}
+
+/// What is logged, on its way to standard error; never fails.
+pub(super) struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        OUTLET.put(line.to_vec(), true);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The strokes of a progress bar, on the same way as the lines that it stands below.
+#[cfg(unix)]
+#[derive(Debug)]
+struct Drawing;
+
+#[cfg(unix)]
+impl Write for Drawing {
+    fn write(&mut self, strokes: &[u8]) -> io::Result<usize> {
+        OUTLET.put(strokes.to_vec(), false);
+        Ok(strokes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+impl std::os::fd::AsRawFd for Drawing {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        libc::STDERR_FILENO
+    }
+}
+
+/// What is written in order by a thread of its own.
+struct Outlet(Arc<Shared>);
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is something to write.
+    news: Condvar,
+    /// Something was written, or given up.
+    done: Condvar,
+    out: Mutex<Box<dyn Write + Send>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Piece>,
+    /// Length of all that waits.
+    bytes: usize,
+    writing: bool,
+    /// How many pieces were written or given up so far.
+    handled: u64,
+    /// Lines that were dropped and of which nothing has been said yet.
+    lost: u64,
+    /// Whether there is no thread.
+    by_hand: bool,
+}
+
+struct Piece {
+    bytes: Vec<u8>,
+    /// Whether it is missed where it is lost.
+    counts: bool,
+}
+
+impl Outlet {
+    fn start(out: impl Write + Send + 'static) -> Self {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            news: Condvar::new(),
+            done: Condvar::new(),
+            out: Mutex::new(Box::new(out)),
+        });
+        let for_thread = shared.clone();
+        // Nothing in it can panic, and nobody is below it who could be told.
+        let writer = move || while for_thread.write_next(true) {};
+        let started = std::thread::Builder::new().name("stderr".to_owned()).spawn(writer);
+        locked(&shared.queue).by_hand = started.is_err();
+        Self(shared)
+    }
+
+    fn put(&self, bytes: Vec<u8>, counts: bool) {
+        let mut queue = locked(&self.0.queue);
+        if queue.bytes.saturating_add(bytes.len()) > ROOM {
+            queue.lost += u64::from(counts);
+            return;
+        }
+        queue.bytes += bytes.len();
+        queue.waiting.push_back(Piece { bytes, counts });
+        let by_hand = queue.by_hand;
+        drop(queue);
+        self.0.news.notify_one();
+        while by_hand && self.0.write_next(false) {}
+    }
+
+    fn flush(&self) {
+        let mut queue = locked(&self.0.queue);
+        let (begun, mut moved) = (Instant::now(), Instant::now());
+        let mut handled = queue.handled;
+        while queue.writing || !queue.waiting.is_empty() {
+            let left = STALLED.saturating_sub(moved.elapsed());
+            if left.is_zero() || begun.elapsed() > LONGEST {
+                return;
+            }
+            let waited = self.0.done.wait_timeout(queue, left);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if handled != queue.handled {
+                (handled, moved) = (queue.handled, Instant::now());
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Writes what has waited longest, waiting for it where `wait`; false where there is nothing.
+    fn write_next(&self, wait: bool) -> bool {
+        let mut queue = locked(&self.queue);
+        let (piece, lost) = loop {
+            if let Some(piece) = queue.waiting.pop_front() {
+                queue.bytes -= piece.bytes.len();
+                queue.writing = true;
+                break (piece, std::mem::take(&mut queue.lost));
+            }
+            if !wait {
+                return false;
+            }
+            queue = self.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(queue);
+        let still_lost = locked(&self.out).write_piece(&piece, lost);
+        let mut queue = locked(&self.queue);
+        queue.writing = false;
+        queue.handled += 1;
+        queue.lost += still_lost;
+        self.done.notify_all();
+        true
+    }
+}
+
+trait WritePiece {
+    fn write_piece(&mut self, piece: &Piece, lost: u64) -> u64;
+}
+
+impl WritePiece for Box<dyn Write + Send> {
+    /// Writes a piece, after a word about those lost before it; how many lines of which nothing is
+    /// known to the reader there are then.
+    fn write_piece(&mut self, piece: &Piece, lost: u64) -> u64 {
+        if lost > 0 {
+            let lines = if lost == 1 { "line is" } else { "lines are" };
+            let notice = format!("({lost} {lines} missing here: nobody took them in time)\n");
+            if self.write_all(notice.as_bytes()).is_err() {
+                return lost + u64::from(piece.counts);
+            }
+        }
+        u64::from(self.write_all(&piece.bytes).is_err() && piece.counts)
+    }
+}
+
+/// The process's standard error itself. Not [`io::stderr`]: whoever is held up by a reader holds its
+/// lock, and every library that prints a word would wait as well.
+struct Raw(Option<std::fs::File>);
+
+impl Raw {
+    fn new() -> Self {
+        #[cfg(unix)]
+        let copy = {
+            use std::os::fd::AsFd;
+            io::stderr().as_fd().try_clone_to_owned().ok().map(std::fs::File::from)
+        };
+        #[cfg(not(unix))]
+        let copy = None;
+        Self(copy)
+    }
+}
+
+impl Write for Raw {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            let written = match &mut self.0 {
+                Some(file) => file.write(bytes),
+                None => io::stderr().write(bytes),
+            };
+            match written {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(RETRY),
+                other => return other,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
+    use super::*;
+
+    /// Takes what it is given as often as it is allowed to, and tells.
+    struct Gate {
+        may: Receiver<bool>,
+        taken: Sender<String>,
+    }
+
+    impl Write for Gate {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if !self.may.recv().unwrap_or(true) {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            let _ = self.taken.send(String::from_utf8_lossy(bytes).into_owned());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn gated() -> (Outlet, Sender<bool>, Receiver<String>) {
+        let ((allow, may), (taken, told)) = (bounded(1000), unbounded());
+        (Outlet::start(Gate { may, taken }), allow, told)
+    }
+
+    #[test]
+    fn a_reader_that_stops_holds_nobody_up_and_learns_what_is_missing() {
+        let (outlet, allow, told) = gated();
+        let line = |number: usize| format!("{number:01023}\n");
+        // Four times as many as there is room for.
+        for number in 0..1024 {
+            outlet.put(line(number).into_bytes(), true);
+        }
+        // Strokes of a bar are not missed.
+        outlet.put(vec![b'-'; ROOM], false);
+        outlet.flush();
+        drop(allow);
+        outlet.flush();
+        let kept: Vec<String> = told.try_iter().collect();
+        assert!((256..=257).contains(&kept.len()), "{}", kept.len());
+        outlet.put(line(7).into_bytes(), true);
+        outlet.flush();
+        let after: Vec<String> = told.try_iter().collect();
+        let missing = 1024 - kept.len();
+        assert_eq!(
+            after[0],
+            format!("({missing} lines are missing here: nobody took them in time)\n")
+        );
+        assert_eq!(after[1..], [line(7)]);
+    }
+
+    #[test]
+    fn what_fails_is_counted_until_there_is_room_again() {
+        let (outlet, allow, told) = gated();
+        for may in [false, false, true, true] {
+            allow.send(may).unwrap();
+        }
+        for line in ["a\n", "b\n"] {
+            outlet.put(line.into(), true);
+            outlet.flush();
+        }
+        // The word about `a` failed, so `b` was not tried.
+        outlet.put("c\n".into(), true);
+        outlet.flush();
+        let told: Vec<String> = told.try_iter().collect();
+        assert_eq!(told, ["(2 lines are missing here: nobody took them in time)\n", "c\n"]);
+    }
+
+    #[test]
+    fn order_is_kept() {
+        let (outlet, allow, told) = gated();
+        drop(allow);
+        for number in 0..100 {
+            outlet.put(number.to_string().into_bytes(), number % 2 == 0);
+        }
+        outlet.flush();
+        let told: Vec<String> = told.try_iter().collect();
+        assert_eq!(told, (0..100).map(|number| number.to_string()).collect::<Vec<_>>());
+    }
+}

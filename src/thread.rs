@@ -1,0 +1,93 @@
+//! Threads with names, whose failures somebody hears of.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread::{Builder, JoinHandle};
+
+/// A mistake in the program that ended a part of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part} broke down by a mistake in the program ({said}); please report it")]
+pub struct BrokenDown {
+    /// What ended: "the tuner".
+    pub part: String,
+    /// What the panic said.
+    pub said: String,
+}
+
+/// Starts a thread of this name. Where it panics, `failed` hears of it at once, on that thread; who
+/// joins it gets the panic as well.
+///
+/// # Errors
+/// Where the system refuses another thread.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+    failed: impl FnOnce(BrokenDown) + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let part = format!("the {name} thread");
+    let work = move || match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done,
+        Err(panic) => {
+            let broken = BrokenDown { part, said: said(&*panic) };
+            // Whoever hears of it must not hide the first panic behind another.
+            let _ = catch_unwind(AssertUnwindSafe(|| failed(broken)));
+            resume_unwind(panic)
+        }
+    };
+    Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// What `work` returns. What it had changed when it panicked is left as it was then.
+///
+/// # Errors
+/// Where it panics; `part` is what is called broken then.
+pub fn guarded<T>(part: &str, work: impl FnOnce() -> T) -> Result<T, BrokenDown> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
+}
+
+/// What a finished thread returned.
+///
+/// # Errors
+/// Where it panicked; `part` is what is called broken then.
+pub fn joined<T>(part: &str, thread: std::thread::Result<T>) -> Result<T, BrokenDown> {
+    thread.map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it said nothing".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_heard_of_and_goes_on() {
+        let (tell, told) = crossbeam_channel::bounded(1);
+        let thread = spawn(
+            "tester",
+            || panic!("of {}", "this"),
+            move |broken| {
+                tell.send(broken).unwrap();
+                panic!("of the one who hears of it");
+            },
+        );
+        let joined: Result<(), _> = joined("the tester", thread.unwrap().join());
+        assert_eq!(joined.unwrap_err().said, "of this");
+        let told: BrokenDown = told.recv().unwrap();
+        assert_eq!((&*told.part, &*told.said), ("the tester thread", "of this"));
+    }
+
+    #[test]
+    fn work_that_panics_is_an_error() {
+        assert_eq!(guarded("it", || 5).unwrap(), 5);
+        let error = guarded("the test", || panic!("so")).map(|()| 5).unwrap_err();
+        assert!(error.to_string().starts_with("the test broke down"), "{error}");
+        let error = guarded("it", || std::panic::panic_any(5)).map(|()| 5).unwrap_err();
+        assert_eq!(error.said, "it said nothing");
+    }
+}

@@ -1,0 +1,262 @@
+//! Nobody hears what the program says (a full disk, a reader that is gone or does not read), and
+//! nobody answers what it asks (pipes without a writer): it works and ends all the same.
+
+use std::fs::{self, File};
+use std::io::{PipeReader, PipeWriter, Write};
+use std::os::fd::AsRawFd;
+use std::process::Child;
+use std::time::Instant;
+
+use super::*;
+
+/// For so long, in seconds, a stop may take; a limit to what hangs, no measure of speed.
+const STOP: u64 = 60;
+
+/// A way to write that fails or is blocked, and what has to be kept open for it.
+fn dead_ends() -> Vec<(&'static str, Stdio, Option<PipeReader>)> {
+    let full_disk = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (gone, to_nobody) = std::io::pipe().unwrap();
+    drop(gone);
+    let (asleep, to_asleep) = full_pipe();
+    vec![
+        ("a full disk", full_disk.into(), None),
+        ("a reader that is gone", to_nobody.into(), None),
+        ("a reader that does not read", to_asleep.into(), Some(asleep)),
+    ]
+}
+
+/// A pipe that takes nothing more.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let set = |flags: libc::c_int| {
+        // SAFETY: the descriptor is open as long as the writer lives.
+        assert_eq!(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) }, 0);
+    };
+    set(libc::O_NONBLOCK);
+    let mut fill = writer.try_clone().unwrap();
+    while fill.write(&[b'\n'; 512]).is_ok() {}
+    set(0);
+    (reader, writer)
+}
+
+/// Exit status, once it is there.
+fn ended(child: &mut Child, what: &str) -> Option<i32> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if begun.elapsed() > Duration::from_secs(STOP) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{what}: it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+const LIVE: &str = "videotestsrc is-live=true pattern=ball ! \
+                    video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
+
+fn configure(folder: &Path, p1: u32) {
+    let text = format!(
+        "[source]\nleft = '{LIVE}'\nright = '{LIVE}'\n[output]\nrecord = 'o.mkv'\n\
+         [matching]\ndisparities = 24\np1 = {p1}\n[log]\nfilter = 'trace'\n"
+    );
+    fs::write(folder.join("rig.toml"), text).unwrap();
+}
+
+#[test]
+fn a_run_that_nobody_hears_is_reloaded_and_stopped_and_finishes_its_files() {
+    for (what, stderr, kept) in dead_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        configure(folder.path(), 20);
+        let arguments = ["run", "--headless", "--config", "rig.toml", "--stats", "s.json"];
+        let mut child = stereod(folder.path(), &arguments)
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        let length = || fs::metadata(folder.path().join("o.mkv")).map_or(0, |file| file.len());
+        wait_until("the recording grows", || length() > 20_000);
+        // The tuner has more than one life.
+        for p1 in [21, 22] {
+            configure(folder.path(), p1);
+            signal(&child, libc::SIGHUP);
+            let before = length();
+            wait_until("the recording grows on", || length() > before + 20_000);
+        }
+        signal(&child, libc::SIGTERM);
+        assert_eq!(ended(&mut child, what), Some(0), "{what}");
+        drop(kept);
+        let statistics = fs::read(folder.path().join("s.json")).unwrap();
+        let statistics: Value = serde_json::from_slice(&statistics).unwrap();
+        assert!(statistics["retuned"].as_u64() >= Some(1), "{what}: {statistics}");
+        let frames = recorded(&folder.path().join("o.mkv")).len();
+        assert_eq!(statistics["recorded"], frames, "{what}");
+        let player = support::Player::open(&folder.path().join("o.mkv"), support::RECORDING);
+        assert!(player.unwrap().duration().is_some(), "{what}: the recording is not finished");
+    }
+}
+
+#[test]
+fn a_command_that_nobody_hears_does_its_work_and_keeps_its_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let pair = demo_pair(0);
+    for (name, image) in [("l.pgm", &pair.left), ("r.pgm", &pair.right)] {
+        let mut file = b"P5\n96 64\n255\n".to_vec();
+        file.extend_from_slice(image.pixels());
+        fs::write(folder.path().join(name), file).unwrap();
+    }
+    let matching = ["match", "l.pgm", "r.pgm", "-d", "24", "-o", "d.png", "-vvv"];
+    let missing = ["match", "l.pgm", "none.pgm", "-d", "24", "-o", "e.png"];
+    let wrong = ["match", "l.pgm", "r.pgm", "-d", "24", "-o", "e.png", "--set", "matching.p1=x"];
+    for (arguments, status) in [(&matching[..], 0), (&missing, 1), (&wrong, 2)] {
+        for (what, stderr, _kept) in dead_ends() {
+            let output = folder.path().join("d.png");
+            let _ = fs::remove_file(&output);
+            let mut child = stereod(folder.path(), arguments)
+                .stdout(Stdio::null())
+                .stderr(stderr)
+                .spawn()
+                .unwrap();
+            assert_eq!(ended(&mut child, what), Some(status), "{what}: {arguments:?}");
+            assert_eq!(output.exists(), status == 0, "{what}: {arguments:?}");
+        }
+    }
+}
+
+/// Neither reads: the messages wait for one, the statistics for the other.
+#[test]
+fn two_signals_are_never_needed_to_end_what_nobody_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    configure(folder.path(), 20);
+    let ((_kept, stderr), (_too, stdout)) = (full_pipe(), full_pipe());
+    let mut child = stereod(folder.path(), &["run", "--headless", "--config", "rig.toml"])
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+        .unwrap();
+    let file = folder.path().join("o.mkv");
+    wait_until("the recording grows", || fs::metadata(&file).is_ok_and(|f| f.len() > 20_000));
+    signal(&child, libc::SIGINT);
+    // The statistics could not be delivered.
+    assert_eq!(ended(&mut child, "nobody reads"), Some(1));
+    assert!(recorded(&file).len() > 3);
+}
+
+fn make_pipe(path: &Path) {
+    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the name ends in a zero and outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+}
+
+#[test]
+fn a_configuration_that_has_become_a_pipe_holds_nothing_up() {
+    let folder = tempfile::tempdir().unwrap();
+    configure(folder.path(), 20);
+    let log = folder.path().join("log");
+    let mut child = stereod(folder.path(), &["run", "--headless", "--config", "rig.toml"])
+        .env("RUST_LOG", "info")
+        .stdout(Stdio::null())
+        .stderr(File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let said = |text: &str| fs::read_to_string(&log).unwrap().contains(text);
+    wait_until("it matches", || said("matching on"));
+    fs::remove_file(folder.path().join("rig.toml")).unwrap();
+    make_pipe(&folder.path().join("rig.toml"));
+    signal(&child, libc::SIGHUP);
+    wait_until("the pipe is given up", || said("did not come to an end within 5 s"));
+    signal(&child, libc::SIGHUP);
+    signal(&child, libc::SIGINT);
+    assert_eq!(ended(&mut child, "the configuration is a pipe"), Some(0));
+    assert!(said("the configuration stays as it was: the configuration file rig.toml"));
+}
+
+/// Whatever is read: a pipe without a writer is an error that names it.
+#[test]
+fn pipes_without_a_writer_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    make_pipe(&folder.path().join("pipe.png"));
+    let pixels = b"P5\n8 8\n255\n0123456701234567012345670123456701234567012345670123456701234567";
+    fs::write(folder.path().join("l.pgm"), pixels).unwrap();
+    let demo = ["run", "--demo", "--demo-size", "96x64", "-d", "16", "--frames", "2"];
+    let cases: [&[&str]; 6] = [
+        &["run", "--demo", "--config", "pipe.png"],
+        &[&demo[..], &["--calibration", "pipe.png"]].concat(),
+        &["match", "l.pgm", "pipe.png", "-d", "16", "-o", "d.png"],
+        &["run", "--left", "pipe.png", "--right", "pipe.png", "-d", "16"],
+        &["calibration", "show", "pipe.png"],
+        &[
+            "calibrate",
+            "--left-pictures",
+            "pipe.png",
+            "--right-pictures",
+            "l.pgm",
+            "-o",
+            "c.json",
+            "--board",
+            "chessboard:9x6",
+            "--square",
+            "0.025",
+        ],
+    ];
+    for arguments in cases {
+        let log = folder.path().join("log");
+        let mut child = stereod(folder.path(), arguments)
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let status = ended(&mut child, &arguments.join(" "));
+        let said = fs::read_to_string(&log).unwrap();
+        assert!(matches!(status, Some(1 | 2)), "{arguments:?}: {status:?} {said}");
+        assert!(
+            said.contains("pipe.png") && said.contains("regular file"),
+            "{arguments:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_name_cannot_forge_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let forged = "x\n   0.1s ERROR forged\u{1b}[2J";
+    let name = format!("{forged}.toml");
+    fs::write(folder.path().join(&name), "").unwrap();
+    let demo = ["run", "--demo", "--demo-size", "96x64", "-d", "16", "--frames", "2", "-v"];
+    let (status, _, stderr) = run(folder.path(), &[&demo[..], &["--config", &name]].concat());
+    assert_eq!(status, 0, "{stderr}");
+    let line = stderr.lines().find(|line| line.contains("configuration file")).unwrap();
+    assert!(line.contains(r"x\n   0.1s ERROR forged\u{1b}[2J.toml"), "{stderr}");
+    // A wrong one is an error, of one line or a list.
+    fs::write(folder.path().join(&name), "[x]\n[y]\n").unwrap();
+    let (status, _, errors) = run(folder.path(), &[&demo[..], &["--config", &name]].concat());
+    assert_eq!(status, 2, "{errors}");
+    for text in [&stderr, &errors] {
+        assert!(!text.contains('\u{1b}'), "{text}");
+        assert!(!text.lines().any(|line| line.trim_start().starts_with("0.1s ERROR")), "{text}");
+    }
+}
+
+/// Whoever has no NVIDIA GPU need not read about it each time.
+#[test]
+fn the_want_of_a_gpu_is_no_news() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, devices, _) = run(folder.path(), &["devices"]);
+    if !devices.contains("there is no NVIDIA driver") {
+        return;
+    }
+    let demo = ["run", "--demo", "--demo-size", "96x64", "-d", "16", "--frames", "2"];
+    let (_, _, stderr) = run(folder.path(), &demo);
+    assert!(stderr.contains("matching on CPU ("), "{stderr}");
+    assert!(!stderr.contains("using the CPU"), "{stderr}");
+    let (_, _, stderr) = run(folder.path(), &[&demo[..], &["-v"]].concat());
+    assert!(stderr.contains("DEBUG using the CPU: there is no NVIDIA driver"), "{stderr}");
+}
