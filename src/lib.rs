@@ -23,6 +23,8 @@ pub mod pair;
 pub mod pipeline;
 pub mod pool;
 pub mod queue;
+pub mod range;
+pub mod sameness;
 pub mod settings;
 pub mod sink;
 pub mod source;
