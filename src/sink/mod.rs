@@ -12,6 +12,7 @@ pub mod lasting;
 pub mod numbers;
 pub mod pictures;
 pub mod png;
+pub mod range;
 pub mod segments;
 pub mod still;
 pub mod video;

@@ -4,13 +4,16 @@ use std::path::Path;
 
 use crate::cli::SourceChoice;
 use crate::commands::convert;
+use crate::commands::ranging::small_matcher;
 use crate::commands::rig::Rig;
 use crate::control::Control;
+use crate::engine::cpu::CpuOptions;
 use crate::pool::Pool;
 use crate::settings::{Loaded, Output};
 use crate::sink::Sink;
 use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
 use crate::sink::files;
+use crate::sink::range::{self, RangeSink};
 use crate::sink::window::WindowOptions;
 use crate::source::demo::DemoSource;
 use crate::source::gst::{self, StreamSpec};
@@ -84,6 +87,16 @@ pub fn watch_alignment(
     let limits = sink.limits();
     sinks.push(Box::new(sink));
     Ok(Some((shared, limits)))
+}
+
+/// Has the range of disparities watched: what is found.
+pub fn watch_range(loaded: &Loaded, sinks: &mut Vec<Box<dyn Sink>>) -> range::Shared {
+    let shared = range::Shared::default();
+    // Beside an engine that may be at work on all cores.
+    let one =
+        CpuOptions { threads: Some(1), ..convert::engine_options(&loaded.settings.engine).cpu };
+    sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), shared.clone())));
+    shared
 }
 
 /// How the window starts.
