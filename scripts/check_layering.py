@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 DATA = {"frame", "pool", "control", "backoff", "clock", "memory", "reading", "redact", "text", "thread"}
-STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment"}
+STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment", "range", "sameness"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
 # What each module of src/ may name besides itself. A new module needs a line here.
@@ -31,6 +31,8 @@ MAY_KNOW = {
     "calibration": DATA,
     "matching": DATA,
     "alignment": DATA,
+    "range": DATA | {"matching"},
+    "sameness": DATA,
     "engine": STAGES,
     "queue": DATA,
     "source": STAGES,

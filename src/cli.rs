@@ -102,7 +102,8 @@ Examples:
   stereod match raw-left.png raw-right.png --calibration rig.toml --depth -o depth.png --cloud cloud.ply
 
 The format follows the name: .png holds 16 bits (disparity * 256, or millimetres of depth; 0 is
-invalid), .pfm floats (pixels, or metres of depth; invalid is +inf), .pgm 8 bits.";
+invalid), .pfm floats (pixels, or metres of depth; invalid is +inf), .pgm 8 bits (disparity * 4 with 33
+to 64 candidates, * 2 with up to 128, * 1 with up to 256; 0 is invalid; the scale stands in its header).";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -264,11 +265,13 @@ pub struct MatchArgs {
     #[command(flatten)]
     pub both: BothArgs,
 
-    /// Disparity map: .png (16 bits), .pfm (float) or .pgm (8 bits)
+    /// Disparity map: .png (16 bits, disparity * 256), .pfm (float, pixels) or .pgm (8 bits, disparity
+    /// times the largest of 16, 8, 4, 2, 1, 1/2 ... at which all candidates fit: 4 for 64 of them)
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
-    /// Coloured picture of the disparity as well
+    /// Coloured picture of the disparity as well; the colours span what there is, unless
+    /// `--set colour.range=fixed` says otherwise
     #[arg(long, alias = "color", value_name = "OUT.png", value_hint = ValueHint::FilePath)]
     pub colour: Option<PathBuf>,
 
@@ -489,7 +492,7 @@ mod tests {
             };
             let loaded = layer.over(crate::settings::Layers::new()).finish().unwrap();
             let settings = &loaded.settings;
-            assert_eq!((settings.matching.disparities, loaded.params.p1), (32, 9));
+            assert_eq!((loaded.params.range.count, loaded.params.p1), (32, 9));
             assert_eq!(settings.engine.threads, 2);
             assert_eq!(settings.engine.device.value(), Some(1));
         }

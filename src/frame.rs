@@ -188,6 +188,21 @@ pub struct StereoPair {
     pub truth: Option<Box<Truth>>,
 }
 
+impl StereoPair {
+    /// Two still pictures, of no stream and at no time.
+    pub fn of_stills(left: Image, right: Image) -> Self {
+        Self {
+            left,
+            right,
+            sequence: 0,
+            timestamp: Duration::ZERO,
+            skew_ns: 0,
+            arrived: Instant::now(),
+            truth: None,
+        }
+    }
+}
+
 /// The true disparity of a synthetic pair, a value per pixel of the left picture.
 #[derive(Clone, Debug)]
 pub struct Truth {
@@ -330,6 +345,11 @@ impl Matched {
     /// From capture (for recordings: from the pictures' arrival) to disparity.
     pub fn latency(&self) -> Duration {
         self.finished.saturating_duration_since(self.pair.arrived)
+    }
+
+    /// From when the engine took the pair to when it handed out the disparity.
+    pub fn engine_time(&self) -> Duration {
+        self.finished.saturating_duration_since(self.submitted)
     }
 }
 

@@ -54,7 +54,7 @@ fn help_names_every_command() {
     for name in ["run", "match", "bench"] {
         let help = prints(&[name, "--help"]);
         for part in
-            ["Usage: stereod ", "--disparities <N>", "--set <SECTION.KEY=VALUE>", "Examples:"]
+            ["Usage: stereod ", "--disparities <N|auto>", "--set <SECTION.KEY=VALUE>", "Examples:"]
         {
             assert!(help.contains(part), "{name}: {part}");
         }

@@ -142,10 +142,9 @@ impl Compute {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Matching")]
 pub struct MatchingFlags {
-    /// Number of candidate disparities, 1 to 1024
-    #[arg(short, long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1024))]
-    pub disparities: Option<u64>,
+    /// Number of candidate disparities, 1 to 1024; `auto`: as many as the first pairs need
+    #[arg(short, long, value_name = "N|auto", value_parser = disparities)]
+    pub disparities: Option<OrAuto<usize>>,
 
     /// Smallest candidate disparity in pixels; may be negative
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
@@ -248,7 +247,11 @@ impl MatchingFlags {
         // Clap has let only the listed numbers through.
         let listed =
             |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<i64>().ok());
-        layer.put_whole(SECTION, "disparities", "--disparities", self.disparities);
+        let disparities = self.disparities.map(|count| match count {
+            OrAuto::Auto => OrAuto::Auto,
+            OrAuto::Value(count) => OrAuto::Value(count as i64),
+        });
+        layer.put_auto(SECTION, "disparities", "--disparities", disparities);
         layer.put_whole(SECTION, "min_disparity", "--min-disparity", self.min_disparity);
         layer.put_name(SECTION, "cost", "--cost", self.cost);
         layer.put(SECTION, "paths", "--paths", listed(&self.paths));
@@ -284,6 +287,16 @@ impl MatchingFlags {
         layer.put_auto(SECTION, "speckle_size", "--speckle-size", self.speckle_size);
         layer.put(SECTION, "speckle_range", "--speckle-range", self.speckle_range);
         layer.put(SECTION, "subpixel", "--subpixel", self.subpixel);
+    }
+}
+
+/// A number of candidate disparities, or `auto`.
+fn disparities(text: &str) -> Result<OrAuto<usize>, String> {
+    match text.parse() {
+        Ok(OrAuto::Value(count)) if !(1..=1024).contains(&count) => {
+            Err("expected `auto` or a number from 1 to 1024".to_owned())
+        }
+        parsed => parsed,
     }
 }
 
@@ -414,6 +427,7 @@ mod tests {
             "--p1 -1",
             "--disparities 0",
             "--disparities 1025",
+            "--disparities all",
             "--paths 6",
             "--median 4",
             "--ad-window 2",

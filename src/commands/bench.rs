@@ -9,13 +9,14 @@ use serde_json::json;
 
 use super::rig::Cameras;
 use super::verify::verify;
-use super::{Error, convert, load, print};
+use super::{Error, convert, load, print, ranging};
 use crate::cli::BenchArgs;
 use crate::engine::{self, Engine};
 use crate::frame::{Matched, StereoPair};
 use crate::matching::Params;
 use crate::memory::Budget;
 use crate::pool::Pool;
+use crate::range::Spare;
 use crate::settings::Matching;
 use crate::source::demo::{DemoOptions, DemoSource};
 
@@ -44,6 +45,10 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     };
     let pictures = Pool::new();
     let scene = DemoSource::new(options)?.with_pool(pictures.clone());
+    let first = loaded.awaits_choice().then(|| scene.pair(0));
+    let small = convert::engine_options(&settings.engine).cpu;
+    let loaded = ranging::with_choice(&loaded, &first, &rig, Spare::None, small)?;
+    let (settings, params) = (&loaded.settings, &loaded.params);
     let choice = convert::engine_choice(settings.engine.kind);
     let options = convert::engine_options(&settings.engine);
     let mut engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
@@ -324,6 +329,7 @@ mod tests {
     use crate::frame::{DisparityMap, Image};
     use crate::matching::match_pair;
     use crate::pool::Pooled;
+    use crate::settings::OrAuto;
 
     /// An engine that computes when it is asked for a result, with up to three pairs waiting.
     struct Device {
@@ -372,7 +378,8 @@ mod tests {
     }
 
     fn device() -> (Device, VecDeque<StereoPair>) {
-        let params = Matching { disparities: 4, ..Matching::default() }.params().unwrap();
+        let params =
+            Matching { disparities: OrAuto::Value(4), ..Matching::default() }.params().unwrap();
         let pair = |number: u64| StereoPair {
             left: Image::from_fn(8, 4, |x, y| (x * 31 + y * 7) as u8),
             right: Image::from_fn(8, 4, |x, y| (x * 31 + y * 7 + 31) as u8),

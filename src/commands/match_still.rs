@@ -7,13 +7,16 @@ use anyhow::Context;
 use super::rig::{Cameras, Rig};
 use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
-use super::{Error, convert, inputs, load, print};
+use super::{Error, convert, inputs, load, print, ranging};
 use crate::alignment::{Verdict, measure};
 use crate::cli::MatchArgs;
 use crate::engine;
 use crate::frame::{Eye, Image, StereoPair};
+use crate::range::{Spare, too_few};
+use crate::sameness::sameness;
+use crate::settings::{Loaded, Origin};
 use crate::sink::cloud;
-use crate::sink::colour::ColourScale;
+use crate::sink::colour::{ColourRange, ColourScale};
 use crate::sink::still::{StillFormat, write_colour_png, write_depth, write_still};
 
 /// Runs the command.
@@ -22,7 +25,7 @@ use crate::sink::still::{StillFormat, write_colour_png, write_depth, write_still
 /// Where a picture cannot be read or written, or their sizes differ.
 pub fn run(args: MatchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
-    let (settings, params) = (&loaded.settings, &loaded.params);
+    let settings = &loaded.settings;
     // What is wrong with the outputs' names is said before any time is spent.
     match settings.output.depth {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
@@ -52,6 +55,14 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
 
     let rig = cameras.for_pictures(size)?;
     let size = rig.size;
+    if let Some(sameness) = sameness(&left, &right) {
+        tracing::warn!("{sameness}");
+    }
+    let given = !loaded.awaits_choice();
+    let raw = pair(left, right);
+    let small = convert::engine_options(&settings.engine).cpu;
+    let loaded = ranging::with_choice(&loaded, [&raw], &rig, Spare::None, small)?;
+    let (settings, params) = (&loaded.settings, &loaded.params);
 
     let choice = convert::engine_choice(settings.engine.kind);
     let mut options = convert::engine_options(&settings.engine);
@@ -59,7 +70,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     options.cuda.in_flight = 1;
     let mut engine = engine::create(choice, params, size, rig.rectifier.as_ref(), &options)?;
     let now = Instant::now();
-    engine.submit(pair(left, right))?;
+    engine.submit(raw)?;
     let matched = engine.collect()?.context("the engine lost the pair")?;
     tracing::info!(
         "matched {}x{} pixels, {} disparities in {:.1} ms on {}",
@@ -77,6 +88,14 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
+        }
+    }
+
+    if given {
+        let (pair, small) = (&matched.pair, ranging::small_matcher(small));
+        let too_few = too_few([&pair.left, &pair.right], params.range, Spare::None, &small)?;
+        if let Some(too_few) = too_few {
+            tracing::warn!("{too_few}");
         }
     }
 
@@ -103,9 +122,10 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         tracing::info!("{}: {points} points", path.display());
     }
     if let Some(path) = &args.colour {
-        let mut scale =
-            ColourScale::new(convert::colour_range(&settings.colour, params.range), params.range);
+        let mut scale = ColourScale::new(colour_range(&loaded), params.range);
         scale.update(&matched.disparity, Duration::ZERO);
+        let (low, high) = scale.limits();
+        tracing::info!("{}: the colours span {low:.1} to {high:.1} px", path.display());
         write_colour_png(
             path,
             &matched.disparity,
@@ -118,14 +138,16 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
 
 /// The only pair there is.
 fn pair(left: Image, right: Image) -> StereoPair {
-    StereoPair {
-        left,
-        right,
-        sequence: 0,
-        timestamp: Duration::ZERO,
-        skew_ns: 0,
-        arrived: Instant::now(),
-        truth: None,
+    StereoPair::of_stills(left, right)
+}
+
+/// Which disparities the colours span: what there is, unless the settings say otherwise. There is no
+/// other picture that the colours should be comparable with.
+fn colour_range(loaded: &Loaded) -> ColourRange {
+    let said = |key| *loaded.origin("colour", key) != Origin::Default;
+    match ["range", "min", "max"].into_iter().any(said) {
+        true => convert::colour_range(&loaded.settings.colour, loaded.params.range),
+        false => ColourRange::ADAPTIVE,
     }
 }
 

@@ -9,6 +9,7 @@ mod convert;
 pub mod devices;
 pub mod man;
 pub mod match_still;
+mod ranging;
 pub mod rectify;
 mod rig;
 pub mod run;

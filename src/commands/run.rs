@@ -2,6 +2,7 @@
 
 mod banners;
 mod changeable;
+mod first_pairs;
 mod knobs;
 mod observe;
 mod outputs;
@@ -14,7 +15,7 @@ mod tuning;
 mod waiting;
 mod watch;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rig::Cameras;
@@ -31,10 +32,12 @@ use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::state_of;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
-use crate::sink::window::{Remote, Tuning, Window, WindowSink};
+use crate::sink::range;
+use crate::sink::window::{Remote, Timing, Tuning, Window, WindowSink};
 use crate::source::SourceInfo;
 use crate::telemetry::progress::Progress;
 use crate::thread;
+use first_pairs::{Chosen, Compared};
 use observe::Observer;
 use requests::Requests;
 use service::Service;
@@ -48,7 +51,7 @@ use watch::Watch;
 /// What is wrong with the settings, or the first thing that failed; files are finished all the same.
 pub fn run(args: RunArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
-    let (settings, params) = (&loaded.settings, &loaded.params);
+    let settings = &loaded.settings;
     let named = args.source.spec();
     if named.is_none() {
         settings.source.complete().map_err(Error::usage)?;
@@ -87,6 +90,13 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     tracing::info!("{}", parts::describe(&info));
     let rig = cameras.for_pictures((info.width, info.height))?;
     let options = convert::engine_options(&settings.engine);
+    let source = Box::new(Compared::new(source));
+    let chosen = first_pairs::choose_range(&loaded, source, &rig, options.cpu, &control.stop)?;
+    let Some(Chosen { loaded, source, dropped: dropped_before }) = chosen else {
+        tracing::info!("stopped before the first pairs were there");
+        return Ok(());
+    };
+    let (settings, params) = (&loaded.settings, &loaded.params);
     let choice = convert::engine_choice(settings.engine.kind);
     let engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
     let _room = room::reserve(&settings.queue, (info.width, info.height), rig.size, engine.depth())
@@ -107,9 +117,18 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
     let (alignment, limits) = parts::watch_alignment(&loaded, &rig, &mut sinks)?.unzip();
+    let too_few = parts::watch_range(&loaded, &mut sinks);
     let vitals = observe::watch_vitals(&settings.metrics, &mut sinks);
+    let realtime = match settings.source.pace {
+        Pace::Auto => watched && !settings.output.any_frames(),
+        Pace::Realtime => true,
+        Pace::Fast => false,
+    };
+    // Else pairs come as fast as they are matched, and what they wait in queues says nothing.
+    let clocked = info.live || realtime;
+    let timing = if clocked { Timing::Latency } else { Timing::Engine };
     if let Some(remote) = &remote {
-        sinks.push(Box::new(WindowSink::new(remote.clone())));
+        sinks.push(Box::new(WindowSink::new(remote.clone(), timing)));
     }
 
     let progress = Arc::new(Progress::new());
@@ -123,15 +142,12 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         pair_room: settings.queue.pairs,
         result_room: settings.queue.results,
         limit: args.source.limit(),
-        realtime: match settings.source.pace {
-            Pace::Auto => watched && !settings.output.any_frames(),
-            Pace::Realtime => true,
-            Pace::Fast => false,
-        },
+        realtime,
     };
     let running = pipeline::start(plan, control.clone(), progress.clone())?;
     let observer = Arc::new(Observer {
         info: info.clone(),
+        clocked,
         engine: engine_name.clone(),
         progress: progress.clone(),
         control: control.clone(),
@@ -168,10 +184,12 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
                 .with_alignment(alignment.clone())
                 .with_live(live.clone(), single)
                 .with_service(service);
-            let outcome = watch.until_finished(running, &progress);
+            let mut outcome = watch.until_finished(running, &progress);
+            outcome.dropped += dropped_before.load(Ordering::Relaxed);
             let settings = in_effect.now().settings;
             let mut statistics =
-                account(&settings, &info, &outcome, &progress, engine_name, &accuracy);
+                account(&settings, (&info, clocked), &outcome, &progress, engine_name, &accuracy);
+            statistics.too_few_disparities = range::found(&too_few);
             statistics.alignment = alignment.as_ref().map(|shared| state_of(shared).summary());
             statistics.live = live.map(|live| live.summary());
             let written = report(&statistics, &settings);
@@ -252,7 +270,7 @@ fn tell_window(remote: Option<&Remote>, outcome: &Outcome, at_end: AtEnd, contro
 /// The account of a finished run.
 fn account(
     settings: &Settings,
-    info: &SourceInfo,
+    source: (&SourceInfo, bool),
     outcome: &Outcome,
     progress: &Progress,
     engine: String,
@@ -264,7 +282,7 @@ fn account(
         "source": settings.source,
     });
     let accuracy = accuracy.lock().unwrap_or_else(PoisonError::into_inner).summary();
-    Statistics::new(info, outcome, progress, engine, that_mattered, accuracy)
+    Statistics::new(source, outcome, progress, engine, that_mattered, accuracy)
 }
 
 /// Statistics for people on standard output, or for programs where they were asked for.

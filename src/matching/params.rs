@@ -257,7 +257,7 @@ pub struct Params {
 }
 
 /// Smallest and largest disparity that a map can hold, in whole pixels: 1/16 px in an `i16`.
-const DISPARITY_LIMITS: (i32, i32) = (-2047, 2046);
+pub const DISPARITY_LIMITS: (i32, i32) = (-2047, 2046);
 
 impl Params {
     /// Whether an engine can compute this.

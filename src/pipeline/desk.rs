@@ -66,7 +66,8 @@ impl Desk<'_> {
     fn hand_out(&self, matcher: &mut Matcher) -> anyhow::Result<bool> {
         let Matcher { engine, candidates } = matcher;
         let Some(matched) = engine.collect()? else { return Ok(false) };
-        self.progress.count_matched(matched.latency(), engine.device_time());
+        let (latency, engine_time) = (matched.latency(), matched.engine_time());
+        self.progress.count_matched(latency, engine_time, engine.device_time());
         let disparity = matched.disparity.of_candidates(*candidates);
         let matched = Arc::new(Matched { disparity, geometry: self.geometry, ..matched });
         for sink in self.fan_out {

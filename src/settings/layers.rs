@@ -11,7 +11,7 @@ use toml::{Spanned, Table, Value};
 
 use super::schema::{Schema, join};
 use super::suggest::nearest;
-use super::{Settings, matching};
+use super::{OrAuto, Settings, matching};
 use crate::matching::Params;
 use crate::reading;
 use crate::redact::{redact, remember};
@@ -39,6 +39,8 @@ pub enum Origin {
     Cost(&'static str),
     /// Changed in the window while it was in effect.
     Window,
+    /// Chosen from the first pairs of a run, because `auto` was said here.
+    Pictures(Box<Origin>),
 }
 
 impl fmt::Display for Origin {
@@ -51,6 +53,7 @@ impl fmt::Display for Origin {
             Origin::Flag(flag) => f.write_str(flag),
             Origin::Cost(name) => write!(f, "default for {name}"),
             Origin::Window => f.write_str("the window"),
+            Origin::Pictures(said) => write!(f, "chosen from the pictures ({said})"),
         }
     }
 }
@@ -81,7 +84,8 @@ impl fmt::Display for Error {
 /// The settings in effect.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The values, checked; nothing of what the cost decides says `auto` any more.
+    /// The values, checked; nothing of what the cost decides says `auto` any more, nor what was
+    /// chosen from the pictures.
     pub settings: Settings,
     /// The parameters of the matcher, checked.
     pub params: Params,
@@ -113,6 +117,8 @@ pub struct Layers {
     mistakes: Vec<String>,
     /// The configuration files that were laid.
     files: Vec<PathBuf>,
+    /// The number of disparities that `auto` has come to.
+    chosen: Option<usize>,
 }
 
 impl Default for Layers {
@@ -138,7 +144,14 @@ impl Layers {
     pub fn new() -> Layers {
         let schema = Schema::new();
         let table = schema.defaults().clone();
-        Layers { schema, table, origins: BTreeMap::new(), mistakes: Vec::new(), files: Vec::new() }
+        Layers {
+            schema,
+            table,
+            origins: BTreeMap::new(),
+            mistakes: Vec::new(),
+            files: Vec::new(),
+            chosen: None,
+        }
     }
 
     /// Lays a configuration file on top.
@@ -338,6 +351,11 @@ impl Layers {
                 "{origin}: wrong value for `{}` in [{section}]: expected {}",
                 unfit.key, unfit.expected
             )]));
+        }
+        if let (OrAuto::Auto, Some(count)) = (settings.matching.disparities, self.chosen) {
+            settings.matching.disparities = OrAuto::Value(count);
+            let said = self.origins.entry(dotted("matching", "disparities")).or_default();
+            *said = Origin::Pictures(Box::new(said.clone()));
         }
         match settings.matching.params() {
             Ok(params) => {

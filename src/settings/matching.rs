@@ -74,8 +74,8 @@ pub enum P2Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Matching {
-    /// Number of candidate disparities.
-    pub disparities: usize,
+    /// Number of candidate disparities; `auto`: chosen from the first pairs.
+    pub disparities: OrAuto<usize>,
     /// Smallest candidate in pixels.
     pub min_disparity: i32,
     /// How well two pixels agree.
@@ -126,7 +126,7 @@ pub struct Matching {
 impl Default for Matching {
     fn default() -> Self {
         Matching {
-            disparities: 64,
+            disparities: OrAuto::Value(STAND_IN),
             min_disparity: 0,
             cost: CostKind::Combined,
             ad_truncation: 32,
@@ -152,6 +152,10 @@ impl Default for Matching {
         }
     }
 }
+
+/// The default number of disparities. It stands in for a number that has not been chosen yet, where one
+/// is needed before there are pictures.
+const STAND_IN: usize = 64;
 
 /// The keys of `[matching]` that say `auto` unless told otherwise.
 pub(super) const SUITED_KEYS: [&str; 6] =
@@ -179,7 +183,7 @@ const SLOPE_MAX: f64 = 255.0;
 const SPECKLE_RANGE_MAX: f64 = 4095.0;
 
 impl Matching {
-    /// The same with the number that suits the cost in place of every `auto`.
+    /// The same with the number that suits the cost in place of every `auto` that the cost decides.
     pub fn resolved(&self) -> Matching {
         let suited = self.cost.suited();
         Matching {
@@ -193,7 +197,8 @@ impl Matching {
         }
     }
 
-    /// The parameters that an engine takes.
+    /// The parameters that an engine takes. Where the number of disparities is not chosen yet, the
+    /// default stands in for it.
     ///
     /// # Errors
     /// The first value that no engine can work with, naming its flag.
@@ -221,7 +226,10 @@ impl Matching {
             },
         };
         let params = Params {
-            range: DisparityRange { min: self.min_disparity, count: self.disparities },
+            range: DisparityRange {
+                min: self.min_disparity,
+                count: self.disparities.value().unwrap_or(STAND_IN),
+            },
             cost,
             paths: Paths::try_from(self.paths)?,
             p1: self.p1.value().unwrap_or(suited.p1),
@@ -248,7 +256,10 @@ impl Matching {
     }
 
     pub(super) fn check(&self) -> Result<(), Unfit> {
-        Unfit::within("disparities", self.disparities, 1..=1024)?;
+        if let OrAuto::Value(count) = self.disparities {
+            Unfit::within("disparities", count, 1..=1024)
+                .map_err(|unfit| Unfit::new(unfit.key, format!("`auto` or {}", unfit.expected)))?;
+        }
         Unfit::within("min_disparity", self.min_disparity, -2047..=2046)?;
         Unfit::within("ad_truncation", self.ad_truncation, 1..=255)?;
         Unfit::one_of("ad_window", self.ad_window, &[1, 3, 5, 7])?;
@@ -458,7 +469,7 @@ mod tests {
     fn single_values_are_checked_with_their_key() {
         let unfit = |matching: Matching| matching.check().unwrap_err().key;
         let base = Matching::default;
-        assert_eq!(unfit(Matching { disparities: 0, ..base() }), "disparities");
+        assert_eq!(unfit(Matching { disparities: OrAuto::Value(0), ..base() }), "disparities");
         assert_eq!(unfit(Matching { min_disparity: -3000, ..base() }), "min_disparity");
         assert_eq!(unfit(Matching { ad_window: 2, ..base() }), "ad_window");
         assert_eq!(unfit(Matching { census_weight: 128, ..base() }), "census_weight");

@@ -81,6 +81,7 @@ whole_numbers! {
     u8: "`auto` or a whole number from 0 to 255",
     u16: "`auto` or a whole number from 0 to 65535",
     u32: "`auto` or a whole number from 0 to 4294967295",
+    usize: "`auto` or a whole number, 0 or more",
 }
 
 /// A whole number, or `off`.

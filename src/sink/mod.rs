@@ -13,6 +13,7 @@ pub mod lasting;
 pub mod numbers;
 pub mod pictures;
 pub mod png;
+pub mod range;
 pub mod segments;
 pub mod still;
 pub mod video;

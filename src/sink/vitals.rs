@@ -81,7 +81,7 @@ impl Sink for VitalsSink {
         let share = valid_share(frame);
         let mut vitals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         vitals.valid_share = Some(share);
-        vitals.engine.count(frame.finished.saturating_duration_since(frame.submitted));
+        vitals.engine.count(frame.engine_time());
         vitals.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
         Ok(())
     }

@@ -25,6 +25,7 @@ pub struct Progress {
     pub source_ended: AtomicBool,
     eyes: [EyeCounts; 2],
     latency: Mutex<Times>,
+    engine_time: Mutex<Times>,
     device_time: Mutex<Times>,
     last_latency_us: AtomicU64,
     started: Instant,
@@ -85,6 +86,7 @@ impl Progress {
             source_ended: AtomicBool::new(false),
             eyes: Default::default(),
             latency: times(),
+            engine_time: times(),
             device_time: times(),
             last_latency_us: AtomicU64::new(0),
             started: Instant::now(),
@@ -112,8 +114,14 @@ impl Progress {
         self.eyes.each_ref().map(|eye| eye.unpaired.load(Ordering::Relaxed))
     }
 
-    /// Counts a matched pair: its latency, and how long a device computed it, if one did.
-    pub fn count_matched(&self, latency: Duration, device_time: Option<Duration>) {
+    /// Counts a matched pair: its latency, how long the engine had it, and how long a device computed
+    /// it, if one did.
+    pub fn count_matched(
+        &self,
+        latency: Duration,
+        engine_time: Duration,
+        device_time: Option<Duration>,
+    ) {
         let us = |time: Duration| (time.as_micros() as u64).clamp(1, LONGEST_US);
         let record = |times: &Mutex<Times>, us| {
             let mut times = locked(times);
@@ -122,6 +130,7 @@ impl Progress {
         };
         self.last_latency_us.store(us(latency), Ordering::Relaxed);
         record(&self.latency, us(latency));
+        record(&self.engine_time, us(engine_time));
         if let Some(time) = device_time {
             record(&self.device_time, us(time));
         }
@@ -154,6 +163,11 @@ impl Progress {
     /// Latency of all pairs so far, in classes up to these times in microseconds.
     pub fn latency_within(&self, bounds_us: &[u64]) -> Distribution {
         locked(&self.latency).within(bounds_us)
+    }
+
+    /// How long the engine had each pair so far, from taking it to its disparity.
+    pub fn engine_time(&self) -> TimesMs {
+        percentiles(&locked(&self.engine_time).histogram)
     }
 
     /// How long a device computed each pair so far, likewise; `None` where none did.
@@ -209,8 +223,11 @@ mod tests {
         assert_eq!(progress.latency(), TimesMs::default());
         assert_eq!(progress.device_time(), None);
         for ms in 1..=100 {
-            progress.count_matched(Duration::from_millis(ms), Some(Duration::from_micros(10 * ms)));
+            let engine = Duration::from_micros(100 * ms);
+            let device = Some(Duration::from_micros(10 * ms));
+            progress.count_matched(Duration::from_millis(ms), engine, device);
         }
+        assert!((progress.engine_time().p50 - 5.0).abs() < 0.01);
         assert!((progress.device_time().unwrap().p50 - 0.5).abs() < 0.002);
         let latency = progress.latency();
         for (measured, expected) in [(latency.p50, 50.0), (latency.p95, 95.0), (latency.p99, 99.0)]

@@ -11,7 +11,8 @@ use stereod::control::Switch;
 use stereod::memory::Budget;
 use stereod::settings::{DEFAULT_TOML, Layers};
 use stereod::sink::video::read_recording_tags;
-use stereod::source::gst::{self, GstOptions, StreamSpec};
+use stereod::source::gst::{self, GstOptions};
+use stereod::source::spec::SourceSpec;
 use stereod::source::still::{read_colours, read_still};
 
 use super::{VIDEOS, mutate, scene, within_patience, write_video};
@@ -72,8 +73,7 @@ fn damaged_pictures_are_refused_or_read() {
 
 /// Plays what there is of two videos: pairs, or a message that names a file.
 fn play(left: &Path, right: &Path) -> Result<u64, String> {
-    let text = |path: &Path| path.display().to_string();
-    let spec = StreamSpec::Two { left: text(left), right: text(right) };
+    let spec = SourceSpec::two(left, right);
     let mut source =
         gst::open(&spec, &GstOptions::default()).map_err(|error| format!("{error:#}"))?;
     let mut pairs = 0;

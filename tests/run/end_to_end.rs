@@ -29,7 +29,7 @@ fn the_demo_scene_comes_out_as_the_reference_says() {
     }
     assert_eq!(statistics["frames"], json!({ "left": 7, "right": 7 }));
     assert_eq!(statistics["unpaired"], json!({ "left": 0, "right": 0 }));
-    assert!(statistics["latency_ms"]["p99"].as_f64().unwrap() > 0.0);
+    assert!(statistics["engine_ms"]["p99"].as_f64().unwrap() > 0.0);
     assert_eq!(statistics["settings"]["matching"]["disparities"], json!(24));
     // Black and white noise would be bad nearly everywhere.
     let bad = statistics["accuracy"]["bad_1_of_valid"].as_f64().unwrap();
@@ -146,7 +146,7 @@ fn without_display_or_output_the_statistics_are_told() {
     let (status, stdout, stderr) = run(folder.path(), &arguments);
     assert_eq!(status, 0, "{stderr}");
     assert!(stderr.contains("headless") && stderr.contains("DISPLAY"), "{stderr}");
-    for part in ["3 pairs of 96x64 pixels", "matched 3", "latency p50", "against the truth"] {
+    for part in ["3 pairs of 96x64 pixels", "matched 3", "engine p50", "against the truth"] {
         assert!(stdout.contains(part), "{part}: {stdout}");
     }
 }

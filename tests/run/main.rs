@@ -9,6 +9,7 @@ mod end_to_end;
 mod endings;
 mod inputs;
 mod metrics;
+mod ranges;
 mod recording;
 #[cfg(target_os = "linux")]
 mod reload;
@@ -35,7 +36,7 @@ use gstreamer::prelude::*;
 use serde_json::Value;
 use stereod::frame::{DisparityMap, INVALID, StereoPair};
 use stereod::matching::{Params, match_pair};
-use stereod::settings::Matching;
+use stereod::settings::{Matching, OrAuto};
 use stereod::sink::encoding::Encoding;
 use stereod::source::demo::{DemoOptions, DemoSource};
 
@@ -84,7 +85,7 @@ fn with_statistics<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 
 /// The default parameters with the tests' number of disparities.
 fn params() -> Params {
-    Matching { disparities: DISPARITIES, ..Matching::default() }.params().unwrap()
+    Matching { disparities: OrAuto::Value(DISPARITIES), ..Matching::default() }.params().unwrap()
 }
 
 /// Pair `number` of the demo scene as `--demo --demo-size 96x64` shows it.

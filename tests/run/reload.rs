@@ -178,7 +178,7 @@ fn a_new_configuration_takes_effect_between_two_pairs() {
     assert_eq!((&matching["cost"], &matching["disparities"]), (&"census".into(), &24.into()));
     assert_eq!((&matching["p1"], &matching["p2"]), (&20.into(), &70.into()));
 
-    let old = Matching { disparities: 24, ..Matching::default() };
+    let old = Matching { disparities: OrAuto::Value(24), ..Matching::default() };
     let new = Matching {
         cost: stereod::settings::CostKind::Census,
         p2: stereod::settings::OrAuto::Value(70),

@@ -22,7 +22,7 @@ use stereod::sink::Sink;
 use stereod::sink::colour::ColourMap;
 use stereod::sink::window::{
     Banner, Counts, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows,
-    Scene, View, Window, WindowOptions, WindowSink, WindowStats, panes,
+    Scene, Timing, View, Window, WindowOptions, WindowSink, WindowStats, panes,
 };
 use window_support::{Child, X};
 
@@ -161,7 +161,7 @@ fn the_other_process() {
 fn show_window() {
     let window = Window::connect().unwrap();
     let remote = window.remote();
-    let mut sink = WindowSink::new(remote.clone());
+    let mut sink = WindowSink::new(remote.clone(), Timing::Latency);
     let control = Control::default();
     let watched = control.clone();
     std::thread::spawn(move || {

@@ -106,6 +106,7 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
 fn full_overlay() -> OverlayContent {
     OverlayContent {
         rates: Rates {
+            timing: Timing::Latency,
             frames_per_second: Some(29.97),
             latency: Some(Duration::from_micros(12_345)),
             latency_p95: Some(Duration::from_micros(15_900)),
@@ -128,7 +129,7 @@ fn full_overlay() -> OverlayContent {
         notice: Some("saved stereod-20260101-000000-000-000012-disparity.png".into()),
         rows: None,
         histograms: Some([
-            Histogram::of_latency((5..90).map(Duration::from_millis)),
+            Histogram::of_times(Timing::Latency, (5..90).map(Duration::from_millis)),
             Histogram::of_skew((-40..50).map(|i| i * 50_000)),
         ]),
         banners: vec![

@@ -93,8 +93,8 @@ const MATCHING: [Row; 23] = [
         "Range",
         "disparities",
         "number",
-        "How many candidate disparities there are. Time grows with it.",
-        number(8.0, 256.0, 8.0),
+        "How many candidate disparities there are; auto: what the first pairs needed.",
+        auto(8.0, 256.0, 8.0),
     ),
     (
         "Smoothness",

@@ -26,6 +26,8 @@ const SKEW_CLASSES_US: [u64; 12] =
 pub struct Observer {
     /// What is read.
     pub info: SourceInfo,
+    /// Whether pairs come at a pace of their own, so that there is a latency.
+    pub clocked: bool,
     /// What matches.
     pub engine: String,
     /// The pipeline's counters.
@@ -98,7 +100,7 @@ impl State for Observer {
             dropped: self.counters.dropped_pairs.load(Ordering::Relaxed),
             matched: progress.matched.load(Ordering::Relaxed),
             outputs: outputs.map(output).collect(),
-            latency: Some(progress.latency_within(&TIME_CLASSES_US)),
+            latency: self.clocked.then(|| progress.latency_within(&TIME_CLASSES_US)),
             engine_time: vitals.as_ref().map(|vitals| distribution(&vitals.engine)),
             device_time: progress.device_time_within(&TIME_CLASSES_US),
             skew: vitals.as_ref().map(|vitals| distribution(&vitals.skew)),

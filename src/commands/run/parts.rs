@@ -3,12 +3,15 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use crate::commands::ranging::small_matcher;
 use crate::commands::rig::Rig;
 use crate::commands::{convert, inputs};
 use crate::control::Control;
+use crate::engine::cpu::CpuOptions;
 use crate::pool::Pool;
 use crate::settings::{Loaded, Stats};
 use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
+use crate::sink::range::{self, RangeSink};
 use crate::sink::window::WindowOptions;
 use crate::sink::{Sink, pictures, segments};
 use crate::source::demo::DemoSource;
@@ -93,6 +96,16 @@ pub fn watch_alignment(
     let limits = sink.limits();
     sinks.push(Box::new(sink));
     Ok(Some((shared, limits)))
+}
+
+/// Has the range of disparities watched: what is found.
+pub fn watch_range(loaded: &Loaded, sinks: &mut Vec<Box<dyn Sink>>) -> range::Shared {
+    let shared = range::Shared::default();
+    // Beside an engine that may be at work on all cores.
+    let one =
+        CpuOptions { threads: Some(1), ..convert::engine_options(&loaded.settings.engine).cpu };
+    sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), shared.clone())));
+    shared
 }
 
 /// How the window starts.

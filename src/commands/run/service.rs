@@ -96,8 +96,12 @@ impl Service {
             return format!("waiting for the first pair of {}", self.observer.info.description);
         };
         let rate = (matched - before) as f64 / (now - then).as_secs_f64();
-        let latency = self.observer.progress.last_latency().as_secs_f64() * 1000.0;
-        format!("{matched} pairs matched, {rate:.1} a second, latency {latency:.1} ms")
+        let mut status = format!("{matched} pairs matched, {rate:.1} a second");
+        if self.observer.clocked {
+            let latency = self.observer.progress.last_latency().as_secs_f64() * 1000.0;
+            status += &format!(", latency {latency:.1} ms");
+        }
+        status
     }
 }
 

@@ -1,5 +1,6 @@
 //! The account of a finished run: one JSON object for programs, a few lines for people.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 
@@ -7,14 +8,19 @@ use serde::Serialize;
 
 use crate::alignment;
 use crate::pipeline::{Outcome, SinkCounts};
+use crate::range::TooFew;
 use crate::redact::redact;
-use crate::sink::{accuracy, alignment as alignment_sink, vitals};
+use crate::sink::{accuracy, alignment as alignment_sink, range as range_sink, vitals};
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::source::{Damage, SourceInfo};
 use crate::telemetry::progress::{Progress, TimesMs};
 
 /// Sinks that write nothing: no outputs to those who run the program.
-pub const INTERNAL_SINKS: [&str; 3] = [accuracy::NAME, alignment_sink::NAME, vitals::NAME];
+pub const INTERNAL_SINKS: [&str; 4] =
+    [accuracy::NAME, alignment_sink::NAME, range_sink::NAME, vitals::NAME];
+
+/// What the names of outputs that write pairs begin with.
+const WRITING: [&str; 4] = ["recording", "preview", "pictures", "stream"];
 
 /// A count for each eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,16 +53,23 @@ pub struct Statistics<A> {
     pub dropped: u64,
     /// Pairs matched.
     pub matched: u64,
-    /// Pairs in the lossless recording.
-    pub recorded: u64,
+    /// Pairs in the lossless recording, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<u64>,
+    /// Pairs that each kind of output wrote: `recording`, `preview`, `pictures`, `stream`.
+    pub written: BTreeMap<&'static str, u64>,
     /// What each output took.
     pub outputs: Vec<SinkCounts>,
     /// From the start to the last file finished.
     pub seconds: f64,
     /// Pairs matched a second.
     pub fps: f64,
-    /// From a pair's capture (recordings: its arrival) to its disparity.
-    pub latency_ms: TimesMs,
+    /// From a pair's capture (recordings played at their own pace: its time) to its disparity.
+    /// Recordings that are matched as fast as can be have none: their pairs wait in queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<TimesMs>,
+    /// From when the engine took a pair to its disparity.
+    pub engine_ms: TimesMs,
     /// How long the GPU computed a pair, copies not counted, where one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_ms: Option<TimesMs>,
@@ -70,6 +83,9 @@ pub struct Statistics<A> {
     /// How far the disparity is from the truth, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<A>,
+    /// That nearer things were seen than the candidate disparities reach, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_few_disparities: Option<TooFew>,
     /// How the rows of the two eyes agree, where that was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<alignment::Summary>,
@@ -82,9 +98,10 @@ pub struct Statistics<A> {
 }
 
 impl<A> Statistics<A> {
-    /// The account of `outcome`. Recordings are the outputs whose name starts with "recording".
+    /// The account of `outcome`. The first word of an output's name says of what kind it is. `clocked`:
+    /// pairs came at a pace of their own, so that there is a latency.
     pub fn new(
-        source: &SourceInfo,
+        (source, clocked): (&SourceInfo, bool),
         outcome: &Outcome,
         progress: &Progress,
         engine: String,
@@ -92,7 +109,13 @@ impl<A> Statistics<A> {
         accuracy: Option<A>,
     ) -> Self {
         let counts = outcome.source;
-        let recordings = outcome.sinks.iter().filter(|sink| sink.name.starts_with("recording"));
+        let mut written = BTreeMap::new();
+        for sink in &outcome.sinks {
+            let kind = sink.name.split(' ').next();
+            if let Some(kind) = WRITING.into_iter().find(|&writing| kind == Some(writing)) {
+                *written.entry(kind).or_default() += sink.frames;
+            }
+        }
         Self {
             source: source.description.clone(),
             width: source.width,
@@ -105,7 +128,8 @@ impl<A> Statistics<A> {
                 .filter(|eyes| !(eyes.left.is_none() && eyes.right.is_none())),
             dropped: outcome.dropped,
             matched: outcome.matched,
-            recorded: recordings.map(|sink| sink.frames).sum(),
+            recorded: written.get("recording").copied(),
+            written,
             outputs: outcome
                 .sinks
                 .iter()
@@ -114,12 +138,14 @@ impl<A> Statistics<A> {
                 .collect(),
             seconds: rounded(outcome.seconds, 1000.0),
             fps: rounded(outcome.matched as f64 / outcome.seconds.max(1e-9), 100.0),
-            latency_ms: progress.latency(),
+            latency_ms: clocked.then(|| progress.latency()),
+            engine_ms: progress.engine_time(),
             gpu_ms: progress.device_time(),
             engine,
             retuned: progress.retuned.load(Ordering::Relaxed),
             settings: without_secrets(settings),
             accuracy,
+            too_few_disparities: None,
             alignment: None,
             live: None,
             error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
@@ -175,13 +201,19 @@ impl<A: fmt::Display> fmt::Display for Statistics<A> {
             "  matched {} in {:.2} s, {:.1} pairs/s, on {}",
             self.matched, self.seconds, self.fps, self.engine
         )?;
-        let TimesMs { p50, p95, p99 } = self.latency_ms;
-        write!(f, "  latency p50 {p50:.1} ms, p95 {p95:.1} ms, p99 {p99:.1} ms")?;
+        let (what, TimesMs { p50, p95, p99 }) = match self.latency_ms {
+            Some(latency) => ("latency", latency),
+            None => ("engine", self.engine_ms),
+        };
+        write!(f, "  {what} p50 {p50:.1} ms, p95 {p95:.1} ms, p99 {p99:.1} ms")?;
         if let Some(TimesMs { p50, p95, p99 }) = self.gpu_ms {
             write!(f, "\n  on the GPU p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms")?;
         }
         if let Some(accuracy) = &self.accuracy {
             write!(f, "\n  against the truth: {accuracy}")?;
+        }
+        if let Some(too_few) = &self.too_few_disparities {
+            write!(f, "\n  {too_few}")?;
         }
         if let Some(alignment) = &self.alignment {
             write!(f, "\n  alignment of the eyes: {alignment}")?;

@@ -173,7 +173,9 @@ impl Bench {
         let now = self.in_effect.now();
         let mut keys = now.differences(&self.configured);
         keys.retain(|(section, key)| {
-            LIVE_SECTIONS.contains(&section.as_str()) && why_fixed(section, key, &now).is_none()
+            LIVE_SECTIONS.contains(&section.as_str())
+                && why_fixed(section, key, &now).is_none()
+                && !waits(section, key, &now, &self.configured)
         });
         self.put_in_effect(now.with_those_of(&self.configured, &keys)?).map(drop)
     }
@@ -243,8 +245,9 @@ impl Bench {
             }
         };
         let differences = now.differences(&read);
-        let (live, fixed): (Vec<_>, Vec<_>) =
-            differences.into_iter().partition(|(s, k)| why_fixed(s, k, &now).is_none());
+        let (live, fixed): (Vec<_>, Vec<_>) = differences
+            .into_iter()
+            .partition(|(s, k)| why_fixed(s, k, &now).is_none() && !waits(s, k, &now, &read));
         let changed = now.with_those_of(&read, &live).map_err(anyhow::Error::from);
         match changed.and_then(|changed| self.put_in_effect(changed)) {
             Ok(changes) if changes.is_empty() => {
@@ -260,7 +263,7 @@ impl Bench {
         self.told = self.in_effect.now();
         self.answer(None, Ok(()));
         for (section, key) in fixed {
-            let why = why_fixed(&section, &key, &now).unwrap_or_default();
+            let why = why_fixed(&section, &key, &now).unwrap_or("auto is chosen at the start");
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             tracing::warn!("needs a restart: [{section}] {key}{why}");
         }
@@ -279,6 +282,9 @@ impl Bench {
     /// Where it cannot; it then goes on as before.
     fn put_in_effect(&self, next: Loaded) -> anyhow::Result<Vec<String>> {
         let now = self.in_effect.now();
+        if next.awaits_choice() {
+            bail!("auto disparities are chosen at the start of a run: give a number");
+        }
         if next.params.range != now.params.range
             && let Some(why) = why_range_fixed(&now.settings.output)
         {
@@ -314,6 +320,13 @@ impl Bench {
         observer.control.step.set(observer.control.pause.is_set());
         Ok(())
     }
+}
+
+/// Whether the value of a key has to wait for the next start: disparities are chosen from the first
+/// pairs.
+fn waits(section: &str, key: &str, now: &Loaded, next: &Loaded) -> bool {
+    let is_auto = || next.laid(section, key).as_str() == Some("auto");
+    (section, key) == ("matching", "disparities") && is_auto() && !now.has_chosen()
 }
 
 /// What is different, for people.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
-use super::{Error, Layers, Loaded, Origin, dotted};
+use super::{Error, Layers, Loaded, OrAuto, Origin, dotted};
 
 impl Loaded {
     /// The value of a key as it was laid: `auto` where that was not said otherwise.
@@ -13,6 +13,24 @@ impl Loaded {
     /// Where there is no such key.
     pub fn laid(&self, section: &str, key: &str) -> &Value {
         self.layers.value(section, key)
+    }
+
+    /// Whether the number of disparities is still to be chosen from the pictures.
+    pub fn awaits_choice(&self) -> bool {
+        self.settings.matching.disparities == OrAuto::Auto
+    }
+
+    /// Whether it was ever chosen, so that `auto` means something.
+    pub fn has_chosen(&self) -> bool {
+        self.layers.chosen.is_some()
+    }
+
+    /// The same, `auto` disparities being this many from now on, whatever else is changed later.
+    ///
+    /// # Errors
+    /// As of [`Layers::finish`].
+    pub fn with_chosen(&self, disparities: usize) -> Result<Loaded, Error> {
+        Layers { chosen: Some(disparities), ..self.layers.clone() }.finish()
     }
 
     /// The same with other values for some keys, written as on the command line, and checked like
@@ -144,6 +162,27 @@ mod tests {
         assert!(error.contains("wrong value 300 for `p1` in [matching]: expected `auto` or"));
         let error = before.with_texts([("matching", "p1", "200")]).unwrap_err().to_string();
         assert!(error.contains("matching.p1: the window"), "{error}");
+    }
+
+    #[test]
+    fn chosen_disparities_stay_chosen_while_auto_is_said() {
+        let before = loaded("[matching]\ndisparities = 'auto'\n");
+        assert!(before.awaits_choice());
+        assert_eq!(before.params.range.count, 64, "the default stands in");
+        assert!(before.to_toml(false).contains("\ndisparities = \"auto\"\n"));
+        let chosen = before.with_chosen(112).unwrap();
+        assert!(!chosen.awaits_choice());
+        assert_eq!(chosen.settings.matching.disparities, OrAuto::Value(112));
+        let origin = chosen.origin("matching", "disparities").to_string();
+        assert_eq!(origin, "chosen from the pictures (rig.toml:2)");
+        assert_eq!(chosen.laid("matching", "disparities"), &Value::from("auto"));
+        assert_eq!(chosen.differences(&before), []);
+        let tuned = chosen.with_texts([("matching", "p1", "9")]).unwrap();
+        assert_eq!((tuned.params.range.count, tuned.params.p1), (112, 9));
+        let given = tuned.with_texts([("matching", "disparities", "48")]).unwrap();
+        assert_eq!(given.params.range.count, 48);
+        let back = given.with_texts([("matching", "disparities", "auto")]).unwrap();
+        assert_eq!(back.params.range.count, 112);
     }
 
     #[test]

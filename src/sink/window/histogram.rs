@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, pos2, vec2};
 
+use super::mailbox::Timing;
 use super::style::{BRIGHT, DIM, PADDING, PANEL, TEXT};
 
 /// Number of bars.
@@ -30,9 +31,9 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Of the latencies of frames.
-    pub fn of_latency(latencies: impl Iterator<Item = Duration>) -> Self {
-        Self::new("latency", latencies.map(|time| time.as_secs_f64() * 1e3).collect(), false)
+    /// Of times of frames.
+    pub fn of_times(timing: Timing, times: impl Iterator<Item = Duration>) -> Self {
+        Self::new(timing.name(), times.map(|time| time.as_secs_f64() * 1e3).collect(), false)
     }
 
     /// Of what the right eyes are later than the left ones, in nanoseconds.
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn bars_and_percentiles_of_known_times() {
-        let histogram = Histogram::of_latency((1..=100).map(Duration::from_millis));
+        let histogram = Histogram::of_times(Timing::Latency, (1..=100).map(Duration::from_millis));
         assert_eq!(histogram.percentiles, Some([50.0, 95.0, 99.0]));
         assert_eq!(histogram.span, (0.0, 100.0));
         assert_eq!(histogram.bars.iter().sum::<u32>(), 100);

@@ -20,10 +20,12 @@ struct Content {
 impl Mailbox {
     /// Puts a frame in, in place of one that was not taken. True where the box was empty, so that
     /// the window has to be woken.
-    pub(crate) fn put(&self, frame: Arc<Matched>) -> bool {
+    pub(crate) fn put(&self, frame: Arc<Matched>, timing: Timing) -> bool {
         let mut content = self.content();
-        content.meter.count(frame.finished, frame.latency());
-        content.meter.remember(frame.finished, frame.latency(), frame.pair.skew_ns);
+        let time = timing.of(&frame);
+        content.meter.timing = timing;
+        content.meter.count(frame.finished, time);
+        content.meter.remember(frame.finished, time, frame.pair.skew_ns);
         let previous = content.newest.replace(frame);
         drop(content);
         // The frame that was skipped is freed here, after the lock.
@@ -40,12 +42,13 @@ impl Mailbox {
         self.content().meter.rates(now)
     }
 
-    /// Latency, and time of the right eye less that of the left one in nanoseconds, of each of the
-    /// last frames.
-    pub(crate) fn recent(&self, now: Instant) -> Vec<(Duration, i64)> {
+    /// What is timed, and of each of the last frames that time, and the time of the right eye less
+    /// that of the left one in nanoseconds.
+    pub(crate) fn recent(&self, now: Instant) -> (Timing, Vec<(Duration, i64)>) {
         let mut content = self.content();
         content.meter.forget_recent(now);
-        content.meter.recent.iter().map(|&(_, latency, skew)| (latency, skew)).collect()
+        let meter = &content.meter;
+        (meter.timing, meter.recent.iter().map(|&(_, time, skew)| (time, skew)).collect())
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
@@ -54,12 +57,42 @@ impl Mailbox {
     }
 }
 
+/// What is timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// From a picture's arrival to its disparity.
+    #[default]
+    Latency,
+    /// From when the engine took a pair to its disparity: for recordings that are matched as fast as
+    /// can be, whose pictures wait in queues.
+    Engine,
+}
+
+impl Timing {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Timing::Latency => "latency",
+            Timing::Engine => "engine",
+        }
+    }
+
+    fn of(self, frame: &Matched) -> Duration {
+        match self {
+            Timing::Latency => frame.latency(),
+            Timing::Engine => frame.engine_time(),
+        }
+    }
+}
+
 /// How fast frames come, and how late.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
+    /// What is timed.
+    pub timing: Timing,
     /// Frames a second over the last second; `None` before there are two in that time.
     pub frames_per_second: Option<f64>,
-    /// From a picture's arrival to its disparity, for the newest frame.
+    /// That time for the newest frame.
     pub latency: Option<Duration>,
     /// The 95th percentile of that over the last frames (at most 256).
     pub latency_p95: Option<Duration>,
@@ -78,6 +111,7 @@ const LATENCIES: usize = 256;
 /// Counts frames.
 #[derive(Default)]
 struct Meter {
+    timing: Timing,
     times: VecDeque<Instant>,
     latencies: VecDeque<Duration>,
     /// When frames came, how late, and how far apart their eyes were.
@@ -128,6 +162,7 @@ impl Meter {
         // Nearest rank: the smallest value that at least 95 % do not exceed.
         let rank = (sorted.len() * 95).div_ceil(100);
         Rates {
+            timing: self.timing,
             frames_per_second,
             latency: self.latencies.back().copied(),
             latency_p95: rank.checked_sub(1).map(|i| sorted[i]),

@@ -34,7 +34,7 @@ use winit::event_loop::{EventLoop, EventLoopProxy};
 
 pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
 pub use histogram::Histogram;
-pub use mailbox::Rates;
+pub use mailbox::{Rates, Timing};
 pub use offscreen::Offscreen;
 pub use overlay::{Banner, Counts, Hover, Legend, OverlayContent};
 pub use rows::Rows;
@@ -240,8 +240,8 @@ pub struct Remote {
 
 impl Remote {
     /// Shows a frame; one that was not shown yet is skipped.
-    pub fn frame(&self, frame: Arc<Matched>) {
-        if self.mailbox.put(frame) {
+    pub fn frame(&self, frame: Arc<Matched>, timing: Timing) {
+        if self.mailbox.put(frame, timing) {
             self.wake(Wake::Frame);
         }
     }
@@ -286,12 +286,13 @@ impl Remote {
 /// skipped.
 pub struct WindowSink {
     remote: Remote,
+    timing: Timing,
 }
 
 impl WindowSink {
-    /// A sink that feeds the window of `remote`.
-    pub fn new(remote: Remote) -> Self {
-        Self { remote }
+    /// A sink that feeds the window of `remote`, which shows this of the frames' times.
+    pub fn new(remote: Remote, timing: Timing) -> Self {
+        Self { remote, timing }
     }
 }
 
@@ -301,7 +302,7 @@ impl Sink for WindowSink {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        self.remote.frame(frame.clone());
+        self.remote.frame(frame.clone(), self.timing);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use egui::text::{LayoutJob, TextFormat};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
 use super::histogram::{self, Histogram};
-use super::mailbox::Rates;
+use super::mailbox::{Rates, Timing};
 use super::rows::Rows;
 use super::scene::Limits;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
@@ -149,11 +149,11 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
     };
     let mut lines = vec![Line::new(rate, BRIGHT)];
     if let Some(latency) = rates.latency {
-        let mut text = format!("latency {}", milliseconds(latency));
+        let mut text = format!("{} {}", rates.timing.name(), milliseconds(latency));
         if let Some(p95) = rates.latency_p95 {
             text += &format!("  p95 {}", milliseconds(p95));
         }
-        if let Some(on_screen) = content.on_screen {
+        if let Some(on_screen) = content.on_screen.filter(|_| rates.timing == Timing::Latency) {
             text += &format!("  screen {}", milliseconds(on_screen));
         }
         lines.push(Line::new(text, BRIGHT));

@@ -9,7 +9,7 @@ use crate::telemetry::progress::Progress;
 fn reading() -> Reading {
     let progress = Progress::new();
     for ms in [2, 20, 30, 3000] {
-        progress.count_matched(Duration::from_millis(ms), None);
+        progress.count_matched(Duration::from_millis(ms), Duration::ZERO, None);
     }
     Reading {
         source: "a \"quoted\" \\ name".into(),

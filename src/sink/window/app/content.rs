@@ -39,9 +39,9 @@ impl App {
             hover: self.hover(),
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
             histograms: self.histograms.then(|| {
-                let recent = self.remote.mailbox.recent(now);
-                let latency = Histogram::of_latency(recent.iter().map(|&(latency, _)| latency));
-                [latency, Histogram::of_skew(recent.iter().map(|&(_, skew)| skew))]
+                let (timing, recent) = self.remote.mailbox.recent(now);
+                let times = Histogram::of_times(timing, recent.iter().map(|&(time, _)| time));
+                [times, Histogram::of_skew(recent.iter().map(|&(_, skew)| skew))]
             }),
             banners: self.stats.as_ref().map(|stats| stats.banners.clone()).unwrap_or_default(),
             paused: self.control.pause.is_set(),

@@ -1,0 +1,64 @@
+//! How many candidate disparities the pictures need, where `auto` was said.
+
+use anyhow::Context;
+
+use super::rig::Rig;
+use crate::engine::Engine;
+use crate::engine::cpu::{CpuEngine, CpuOptions};
+use crate::frame::{DisparityMap, Image, StereoPair};
+use crate::matching::Params;
+use crate::range::{self, Spare};
+use crate::settings::Loaded;
+
+/// Matches small pictures on the CPU, which has done so before a GPU has its kernels compiled.
+pub fn small_matcher(
+    options: CpuOptions,
+) -> impl Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> {
+    move |left, right, params| {
+        let mut engine = CpuEngine::new(params, left.width(), left.height(), options)?;
+        engine.submit(StereoPair::of_stills(left, right))?;
+        Ok(engine.collect()?.context("the engine lost the pair")?.disparity)
+    }
+}
+
+/// The settings with a number in place of `auto` disparities: as many as these pairs need, or the
+/// default where they do not tell. Settings that do not say `auto` stay as they are, and no pair is
+/// looked at.
+///
+/// # Errors
+/// Where the pairs cannot be matched.
+pub fn with_choice<'a>(
+    loaded: &Loaded,
+    pairs: impl IntoIterator<Item = &'a StereoPair>,
+    rig: &Rig,
+    spare: Spare,
+    options: CpuOptions,
+) -> anyhow::Result<Loaded> {
+    if !loaded.awaits_choice() {
+        return Ok(loaded.clone());
+    }
+    let rectified: Vec<[Image; 2]>;
+    let raw: Vec<&StereoPair> = pairs.into_iter().collect();
+    let pairs: Vec<[&Image; 2]> = match &rig.rectifier {
+        None => raw.iter().map(|pair| [&pair.left, &pair.right]).collect(),
+        Some(rectifier) => {
+            rectified = raw.iter().map(|pair| rectifier.rectify_pair(pair)).collect();
+            rectified.iter().map(|[left, right]| [left, right]).collect()
+        }
+    };
+    let (looked_at, min) = (pairs.len(), loaded.params.range.min);
+    let enough = range::enough(pairs, min, spare, &small_matcher(options))?;
+    let count = enough.unwrap_or(loaded.params.range.count);
+    let what = match looked_at {
+        1 => "the pair".to_owned(),
+        pairs => format!("the first {pairs} pairs"),
+    };
+    match enough {
+        Some(_) => tracing::info!("{count} disparities, chosen from {what}"),
+        None => tracing::warn!(
+            "{what} did not tell how many disparities there are (too small, or too little texture in \
+             common): {count} are taken"
+        ),
+    }
+    Ok(loaded.with_chosen(count)?)
+}

@@ -1,0 +1,321 @@
+//! A source whose first pairs are looked at before anything is made of them: what they show decides
+//! how the rest is matched. None of them is lost.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+
+use super::service::Watchdog;
+use crate::commands::ranging;
+use crate::commands::rig::Rig;
+use crate::control::Switch;
+use crate::engine::cpu::CpuOptions;
+use crate::frame::StereoPair;
+use crate::queue::{LinkReceiver, WhenFull, link};
+use crate::range::Spare;
+use crate::sameness::sameness;
+use crate::settings::Loaded;
+use crate::source::live::LiveState;
+use crate::source::{Source, SourceCounts, SourceInfo};
+
+/// So many pairs of a stream are looked at.
+pub const FIRST: usize = 4;
+
+/// Pairs of a live source that wait while the first ones are looked at; older ones are dropped.
+const LIVE_ROOM: usize = 16;
+
+/// How often to look whether to stop while the first pairs are awaited.
+const TICK: Duration = Duration::from_millis(10);
+
+type Item = (StereoPair, SourceCounts);
+
+/// A source at work on a thread of its own, with its first pairs at hand.
+pub struct FirstPairs {
+    info: SourceInfo,
+    live: Option<Arc<LiveState>>,
+    counts: SourceCounts,
+    first: VecDeque<Item>,
+    /// What comes after them; `None` once it has been passed on.
+    rest: Option<LinkReceiver<Item>>,
+    /// Pairs that did not find room while the first ones were looked at.
+    dropped: Arc<AtomicU64>,
+    thread: Option<JoinHandle<(SourceCounts, anyhow::Result<()>)>>,
+}
+
+impl FirstPairs {
+    /// Starts the source and waits for its first pairs: [`FIRST`] of them, or as many as there are
+    /// until it ends or `stop` is set.
+    ///
+    /// # Errors
+    /// Where its thread cannot be started.
+    pub fn await_of(mut source: Box<dyn Source>, stop: &Switch) -> anyhow::Result<Self> {
+        let (info, live) = (source.info().clone(), source.live_state());
+        let (room, when_full) = match info.live {
+            true => (LIVE_ROOM, WhenFull::DropOldest),
+            false => (1, WhenFull::Block),
+        };
+        let (to, rest) = link(room, when_full);
+        let dropped = to.dropped();
+        let thread = {
+            let stop = stop.clone();
+            std::thread::Builder::new().name("first pairs".into()).spawn(move || {
+                let mut emit = |pair, counts| match to.send((pair, counts)) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                };
+                let result = source.run(&stop, &mut emit);
+                (source.counts(), result)
+            })
+        };
+        let thread = thread.context("cannot start the source's thread")?;
+        let mut first = VecDeque::new();
+        let mut watchdog = Watchdog::of_manager();
+        while first.len() < FIRST && !stop.is_set() {
+            match rest.try_recv() {
+                Ok(Some(item)) => first.push_back(item),
+                Ok(None) => {
+                    watchdog.tick(|_| false);
+                    std::thread::sleep(TICK);
+                }
+                Err(_) => break,
+            }
+        }
+        let counts = SourceCounts::default();
+        let (rest, thread) = (Some(rest), Some(thread));
+        Ok(Self { info, live, counts, first, rest, dropped, thread })
+    }
+
+    /// The pairs at hand.
+    pub fn pairs(&self) -> impl Iterator<Item = &StereoPair> {
+        self.first.iter().map(|(pair, _)| pair)
+    }
+}
+
+/// What a run goes on with once its range of disparities is known.
+pub struct Chosen {
+    /// The settings, with a number of disparities.
+    pub loaded: Loaded,
+    /// The source, with the pairs that were looked at still to come.
+    pub source: Box<dyn Source>,
+    /// Pairs of a live source that were dropped meanwhile.
+    pub dropped: Arc<AtomicU64>,
+}
+
+/// Has a number of disparities chosen that is enough for the first pairs, where the settings leave it
+/// to the pictures. `None` where `stop` was set meanwhile.
+///
+/// # Errors
+/// Where the pairs cannot be matched, or the thread cannot be started.
+pub fn choose_range(
+    loaded: &Loaded,
+    source: Box<dyn Source>,
+    rig: &Rig,
+    options: CpuOptions,
+    stop: &Switch,
+) -> anyhow::Result<Option<Chosen>> {
+    if !loaded.awaits_choice() {
+        return Ok(Some(Chosen { loaded: loaded.clone(), source, dropped: Arc::default() }));
+    }
+    let source = FirstPairs::await_of(source, stop)?;
+    if stop.is_set() {
+        return Ok(None);
+    }
+    let loaded = ranging::with_choice(loaded, source.pairs(), rig, Spare::ForLater, options)?;
+    let dropped = source.dropped.clone();
+    Ok(Some(Chosen { loaded, source: Box::new(source), dropped }))
+}
+
+impl Source for FirstPairs {
+    fn info(&self) -> &SourceInfo {
+        &self.info
+    }
+
+    fn run(
+        &mut self,
+        _: &Switch,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
+    ) -> anyhow::Result<()> {
+        let Some(rest) = self.rest.take() else { return Ok(()) };
+        let first = std::mem::take(&mut self.first);
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped > 0 {
+            tracing::info!("{dropped} pairs were dropped while the first ones were looked at");
+        }
+        // The source's own thread looks at the switch, and the link ends with it.
+        for (pair, counts) in first.into_iter().chain(std::iter::from_fn(|| rest.recv().ok())) {
+            self.counts = counts;
+            if emit(pair, counts).is_break() {
+                break;
+            }
+        }
+        // A source that waits for room hears that no more is wanted.
+        drop(rest);
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let (counts, result) = thread.join().map_err(|_| anyhow!("the source panicked"))?;
+        // What it had begun with beyond the last pair that was wanted counts for nothing.
+        if result.is_err() || counts.pairs == self.counts.pairs {
+            self.counts = counts;
+        }
+        result
+    }
+
+    fn counts(&self) -> SourceCounts {
+        self.counts
+    }
+
+    fn live_state(&self) -> Option<Arc<LiveState>> {
+        self.live.clone()
+    }
+}
+
+/// A source whose first pairs are looked at in passing: both eyes may have been given one picture.
+pub struct Compared {
+    source: Box<dyn Source>,
+    /// Pairs that were one picture, as long as all were.
+    same: usize,
+    /// Whether there is nothing more to find out.
+    done: bool,
+}
+
+impl Compared {
+    /// The same source.
+    pub fn new(source: Box<dyn Source>) -> Self {
+        Self { source, same: 0, done: false }
+    }
+}
+
+impl Source for Compared {
+    fn info(&self) -> &SourceInfo {
+        self.source.info()
+    }
+
+    fn run(
+        &mut self,
+        stop: &Switch,
+        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
+    ) -> anyhow::Result<()> {
+        let Self { source, same, done } = self;
+        let mut last = None;
+        let result = source.run(stop, &mut |pair, counts| {
+            if !*done {
+                last = sameness(&pair.left, &pair.right);
+                (*same, *done) = match last {
+                    Some(_) => (*same + 1, *same + 1 == FIRST),
+                    None => (0, true),
+                };
+                if let Some(sameness) = last.filter(|_| *done) {
+                    tracing::warn!("{sameness}");
+                }
+            }
+            emit(pair, counts)
+        });
+        // A stream that was shorter than that.
+        if let Some(sameness) = last.filter(|_| !*done) {
+            tracing::warn!("{sameness}");
+            *done = true;
+        }
+        result
+    }
+
+    fn counts(&self) -> SourceCounts {
+        self.source.counts()
+    }
+
+    fn live_state(&self) -> Option<Arc<LiveState>> {
+        self.source.live_state()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Image;
+    use crate::source::demo::{DemoOptions, DemoSource};
+
+    fn demo(frames: u64) -> Box<dyn Source> {
+        let options =
+            DemoOptions { width: 64, height: 32, frames: Some(frames), ..DemoOptions::default() };
+        Box::new(DemoSource::new(options).unwrap())
+    }
+
+    fn delivered(source: &mut dyn Source, wanted: usize) -> Vec<u64> {
+        let mut seen = Vec::new();
+        let mut emit = |pair: StereoPair, counts: SourceCounts| {
+            seen.push(pair.sequence);
+            assert_eq!(counts.pairs, seen.len() as u64);
+            if seen.len() == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        source.run(&Switch::default(), &mut emit).unwrap();
+        seen
+    }
+
+    #[test]
+    fn the_pairs_that_were_looked_at_come_first_and_none_is_lost() {
+        for frames in [0, 1, 3, 4, 5, 11] {
+            let mut source = FirstPairs::await_of(demo(frames), &Switch::default()).unwrap();
+            assert_eq!(source.pairs().count(), FIRST.min(frames as usize));
+            assert_eq!(delivered(&mut source, usize::MAX), (0..frames).collect::<Vec<_>>());
+            assert_eq!(source.counts().pairs, frames);
+        }
+    }
+
+    #[test]
+    fn whoever_wants_no_more_is_heard() {
+        for wanted in [1, 4, 6] {
+            let mut source = FirstPairs::await_of(demo(1_000_000), &Switch::default()).unwrap();
+            assert_eq!(delivered(&mut source, wanted).len(), wanted);
+            assert_eq!(source.counts().pairs, wanted as u64);
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait() {
+        let stop = Switch::default();
+        stop.set(true);
+        assert_eq!(FirstPairs::await_of(demo(9), &stop).unwrap().pairs().count(), 0);
+    }
+
+    /// Pairs of one picture, but for the given one.
+    struct Twins(SourceInfo, u64, Option<u64>);
+
+    impl Source for Twins {
+        fn info(&self) -> &SourceInfo {
+            &self.0
+        }
+        fn run(
+            &mut self,
+            _: &Switch,
+            emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
+        ) -> anyhow::Result<()> {
+            for number in 0..self.1 {
+                let shift = usize::from(self.2 == Some(number));
+                let picture = |shift| Image::from_fn(8, 8, |x, y| ((x + shift) * 30 + y * 7) as u8);
+                let _ = emit(StereoPair::of_stills(picture(0), picture(shift)), self.counts());
+            }
+            Ok(())
+        }
+        fn counts(&self) -> SourceCounts {
+            SourceCounts::default()
+        }
+    }
+
+    #[test]
+    fn one_picture_in_all_of_the_first_pairs_is_noticed() {
+        let noticed = |pairs, other| {
+            let info = demo(0).info().clone();
+            let mut source = Compared::new(Box::new(Twins(info, pairs, other)));
+            source.run(&Switch::default(), &mut |_, _| ControlFlow::Continue(())).unwrap();
+            (source.same > 0, source.done)
+        };
+        assert_eq!(noticed(2, None), (true, true));
+        assert_eq!(noticed(9, None), (true, true));
+        assert_eq!(noticed(9, Some(6)), (true, true));
+        assert_eq!(noticed(9, Some(3)), (false, true));
+        assert_eq!(noticed(0, None), (false, false));
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether a finished map looks as if the candidates had been too few.
+
+use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
+
+/// Every so many rows are looked at.
+const ROW_STEP: usize = 8;
+
+/// The last candidates: this part of all of them, and no fewer than two.
+const LAST: usize = 32;
+
+/// So many of the valid values at the last candidates are suspicious ...
+const AT_THE_END: f64 = 0.005;
+
+/// ... and so are so many pixels without a value: what is nearer than the candidates reach mostly
+/// fails the checks of the matcher.
+const WITHOUT: f64 = 0.35;
+
+/// Whether nearer things than the candidates reach may be in the picture: many values at the last
+/// candidates, or many pixels without one. Costs next to nothing and is easily raised; a look
+/// ([`super::look`]) tells.
+pub fn is_crowded(map: &DisparityMap, range: DisparityRange) -> bool {
+    let last = (range.count / LAST).max(2) as i32;
+    let end = (range.max() - last + 1) * SUBPIXEL;
+    let (mut all, mut valid, mut at_the_end) = (0, 0, 0);
+    let rows = map.values().chunks_exact(map.width().max(1));
+    for row in rows.skip((ROW_STEP / 2).min(map.height() / 2)).step_by(ROW_STEP) {
+        all += row.len();
+        for &value in row.iter().filter(|&&value| value != INVALID) {
+            valid += 1;
+            at_the_end += u32::from(i32::from(value) >= end);
+        }
+    }
+    let without = 1.0 - f64::from(valid) / all.max(1) as f64;
+    without > WITHOUT || f64::from(at_the_end) > AT_THE_END * f64::from(valid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Pooled;
+
+    fn map(value: impl Fn(usize) -> i16) -> DisparityMap {
+        DisparityMap::new(100, 64, Pooled::unpooled((0..6400).map(|i| value(i % 100)).collect()))
+    }
+
+    #[test]
+    fn values_at_the_end_and_missing_ones_are_suspicious() {
+        let range = DisparityRange { min: -4, count: 64 };
+        assert!(!is_crowded(&map(|x| (x as i16 - 90) / 2 * 16), range), "-4 and far below 57");
+        assert!(is_crowded(&map(|x| if x < 2 { 58 * 16 } else { 80 }), range));
+        assert!(!is_crowded(&map(|x| if x < 2 { 57 * 16 } else { 80 }), range));
+        assert!(is_crowded(&map(|x| if x < 40 { INVALID } else { 80 }), range));
+        assert!(!is_crowded(&map(|x| if x < 30 { INVALID } else { 80 }), range));
+    }
+}

@@ -1,0 +1,211 @@
+//! A look at a pair over many more disparities than are matched, in small pictures.
+
+use super::reduced::reduced;
+use super::{MOST, SmallMatcher};
+use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::matching::params::DISPARITY_LIMITS;
+use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle};
+
+/// The pictures are made smaller until they are no wider than this.
+const WIDTH: usize = 320;
+
+/// Smaller pictures tell too little.
+const SMALLEST: (usize, usize) = (64, 32);
+
+/// The pictures tell nothing where fewer of their points have a disparity: in the darkness, overexposed,
+/// or where their rows do not agree. Good pictures have three times as many.
+const FEWEST: f64 = 0.15;
+
+/// Half the side of the windows in which both eyes have to show the same.
+const HALF: usize = 3;
+
+/// What both eyes show correlates at least as well; squared.
+const SIMILAR: f64 = 0.8 * 0.8;
+
+/// Windows whose grey levels vary less (standard deviation) are flat, and matched with anything.
+const FLAT: f64 = 2.0;
+
+/// Every so many rows are counted, and columns.
+const STEP: usize = 2;
+
+/// A range is too short where the disparity of more points than this lies beyond it. Pictures with
+/// a range that suits them stay below 0.2 %, and those with half of it are above 1.5 %
+/// (docs/accuracy.md).
+const TOO_MANY: f64 = 0.01;
+
+/// What a look at a pair has found: how many points have which disparity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    /// Pixels of the pictures that one step of the counts spans.
+    factor: usize,
+    /// The smallest disparity that was looked for, in pixels of the pictures.
+    min: i32,
+    /// Points by disparity, in steps from `min`.
+    counts: Vec<u32>,
+    /// All points that have a disparity.
+    valid: u32,
+}
+
+/// Looks for all disparities from `min` to half the width of the (rectified) pictures and beyond.
+/// Only points count that both eyes agree on, that are no speckles and have texture. `None` where the pictures tell
+/// too little: they are small, or have next to no texture in common.
+///
+/// # Errors
+/// Those of `matcher`.
+///
+/// # Panics
+/// Where the pictures differ in size.
+pub fn look(
+    [left, right]: [&Image; 2],
+    min: i32,
+    matcher: &SmallMatcher,
+) -> anyhow::Result<Option<Look>> {
+    let (width, height) = (left.width(), left.height());
+    if width < SMALLEST.0 || height < SMALLEST.1 {
+        return Ok(None);
+    }
+    let factor = width.div_ceil(WIDTH).min(height / SMALLEST.1);
+    let end = (min + (width / 2) as i32).min(DISPARITY_LIMITS.1);
+    look_through([left, right], (min, end), factor, matcher)
+}
+
+/// Looks once more in pictures of twice the size for disparities up to a quarter more than `end`;
+/// `None` where the first look was at the pictures themselves.
+///
+/// # Errors
+/// Those of `matcher`.
+pub(super) fn closer(
+    pair: [&Image; 2],
+    min: i32,
+    end: i32,
+    factor: usize,
+    matcher: &SmallMatcher,
+) -> anyhow::Result<Option<Look>> {
+    match factor {
+        1 => Ok(None),
+        _ => look_through(
+            pair,
+            (min, (end + (end - min) / 4).min(DISPARITY_LIMITS.1)),
+            factor.div_ceil(2),
+            matcher,
+        ),
+    }
+}
+
+fn look_through(
+    [left, right]: [&Image; 2],
+    (min, end): (i32, i32),
+    factor: usize,
+    matcher: &SmallMatcher,
+) -> anyhow::Result<Option<Look>> {
+    let small = || [left, right].map(|image| reduced(image, factor));
+    let [left, right] = small();
+    let (width, height) = (left.width(), left.height());
+    let low = min.div_euclid(factor as i32);
+    let steps = (end.div_euclid(factor as i32) - low + 1).max(1) as usize;
+    let range = DisparityRange { min: low, count: steps.min(MOST / factor) };
+    let map = matcher(left, right, &params(range, width * height))?;
+    let [left, right] = small();
+    let mut counts = vec![0; range.count];
+    let mut points = 0u32;
+    for (y, row) in map.values().chunks_exact(width).enumerate().step_by(STEP) {
+        for (x, &value) in row.iter().enumerate().step_by(STEP) {
+            points += 1;
+            if value == INVALID {
+                continue;
+            }
+            // To the nearest whole step.
+            let disparity = (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
+            if show_the_same(&left, &right, (x, y), disparity) {
+                counts[((disparity - low).max(0) as usize).min(range.count - 1)] += 1;
+            }
+        }
+    }
+    let valid = counts.iter().sum();
+    let tells = f64::from(valid) >= FEWEST * f64::from(points);
+    Ok(tells.then_some(Look { factor, min: low * factor as i32, counts, valid }))
+}
+
+/// Whether both eyes show the same texture around a point: the smoothness of a map carries disparities
+/// into what is flat, and pictures whose rows do not agree match by chance.
+fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
+    let inside = |at: i64, size: usize| {
+        let half = HALF as i64;
+        (at >= half && at + half < size as i64).then(|| (at - half) as usize)
+    };
+    let first = inside(x as i64, left.width());
+    let other = inside(x as i64 - i64::from(disparity), left.width());
+    let (Some(first), Some(other), Some(top)) = (first, other, inside(y as i64, left.height()))
+    else {
+        return false;
+    };
+    let side = 2 * HALF + 1;
+    let [mut l, mut r, mut ll, mut rr, mut lr] = [0u32; 5];
+    for y in top..top + side {
+        let pairs = left.row(y)[first..][..side].iter().zip(&right.row(y)[other..][..side]);
+        for (a, b) in pairs.map(|(&a, &b)| (u32::from(a), u32::from(b))) {
+            (l, r, ll, rr, lr) = (l + a, r + b, ll + a * a, rr + b * b, lr + a * b);
+        }
+    }
+    let count = (side * side) as f64;
+    let [l, r, ll, rr, lr] = [l, r, ll, rr, lr].map(|sum| f64::from(sum) / count);
+    let (left, right, both) = (ll - l * l, rr - r * r, lr - l * r);
+    left > FLAT * FLAT && both > 0.0 && both * both > SIMILAR * left * right
+}
+
+/// The default cost with stricter checks: better few points than wrong ones.
+fn params(range: DisparityRange, points: usize) -> Params {
+    Params {
+        range,
+        cost: Cost::Combined {
+            census_weight: 14,
+            gradient_weight: 11,
+            intensity_weight: 8,
+            gradient_truncation: 5,
+            intensity_truncation: 6,
+        },
+        paths: Paths::Four,
+        p1: 30,
+        p2: 100,
+        p2_mode: P2Mode::Linear { min: 16, slope_16: 48 },
+        uniqueness: 10,
+        subpixel: true,
+        left_right: Some(1),
+        median: Median::Three,
+        speckle: Some(Speckle { size: (points / 1000).max(8) as u32, range_16: 24 }),
+    }
+}
+
+impl Look {
+    /// How much smaller the pictures were.
+    pub(super) fn factor(&self) -> usize {
+        self.factor
+    }
+
+    /// Share of the points with a disparity whose disparity is beyond the range, where that is more
+    /// than a few.
+    pub fn short(&self, range: DisparityRange) -> Option<f64> {
+        let share = self.beyond(range.max());
+        (share > TOO_MANY).then_some(share)
+    }
+
+    /// Share of the points with a disparity whose disparity is certainly larger than `limit` pixels.
+    fn beyond(&self, limit: i32) -> f64 {
+        // A step holds what lies up to half a step beside it.
+        let first = |step: usize| self.min + (step * self.factor) as i32 - (self.factor / 2) as i32;
+        let beyond = self.counts.iter().enumerate().filter(|(step, _)| first(*step) > limit);
+        f64::from(beyond.map(|(_, count)| count).sum::<u32>()) / f64::from(self.valid.max(1))
+    }
+
+    /// The smallest disparity in pixels that at most this share of the points reaches or exceeds.
+    pub(super) fn all_but(&self, share: f64) -> i32 {
+        let allowed = (f64::from(self.valid) * share) as u32;
+        let mut seen = 0;
+        let last = self.counts.iter().rposition(|&count| {
+            seen += count;
+            seen > allowed
+        });
+        let half = self.factor.div_ceil(2) as i32;
+        self.min + last.map_or(0, |step| (step * self.factor) as i32 + half)
+    }
+}

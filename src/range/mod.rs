@@ -1,0 +1,206 @@
+//! How many candidate disparities pictures need, found out by looking at them.
+//!
+//! With too few candidates the nearest things get wrong disparities or none, and the map does not say
+//! so. [`look`] matches a pair in small pictures over half the picture's width, far more than is
+//! matched otherwise, at a small part of the cost: what both eyes agree on there says which disparities
+//! there are. [`too_few`] compares that with the candidates in use, [`enough`] names a number that
+//! would do, and [`is_crowded`] tells from a finished map alone whether a look is worth its time.
+
+mod crowd;
+mod look;
+mod reduced;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::frame::{DisparityMap, DisparityRange, Image};
+use crate::matching::Params;
+use crate::matching::params::DISPARITY_LIMITS;
+
+pub use crowd::is_crowded;
+pub use look::{Look, look};
+
+/// Matches two small pictures: an engine, or [`crate::matching::match_pair`].
+pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
+
+/// Numbers of candidates are multiples of this: engines take their time for whole steps anyway.
+const STEP: usize = 16;
+
+/// The most that an engine takes.
+const MOST: usize = 1024;
+
+/// So many points may have a disparity beyond the candidates that are enough: single wrong matches,
+/// and slivers of what is nearest.
+const LEFT_OUT: f64 = 0.002;
+
+/// What is allowed for beside what the pictures show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spare {
+    /// Nothing: there are no other pictures.
+    None,
+    /// A quarter more and no fewer than 32, for things that come nearer later.
+    ForLater,
+}
+
+/// How many candidates from `min` on are enough for these pairs (left and right pictures, rectified);
+/// a multiple of 16. `None` where the pictures do not tell.
+///
+/// The disparities are taken from a small picture, then checked in one of twice the size.
+///
+/// # Errors
+/// Those of `matcher`.
+pub fn enough<'a>(
+    pairs: impl IntoIterator<Item = [&'a Image; 2]>,
+    min: i32,
+    spare: Spare,
+    matcher: &SmallMatcher,
+) -> anyhow::Result<Option<usize>> {
+    let mut furthest: Option<(i32, [&Image; 2], usize)> = None;
+    for pair in pairs {
+        let Some(look) = look(pair, min, matcher)? else { continue };
+        let end = look.all_but(LEFT_OUT);
+        if furthest.is_none_or(|(before, ..)| end > before) {
+            furthest = Some((end, pair, look.factor()));
+        }
+    }
+    let Some((end, pair, factor)) = furthest else { return Ok(None) };
+    let checked = look::closer(pair, min, end, factor, matcher)?;
+    let end = checked.map_or(end, |closer| end.max(closer.all_but(LEFT_OUT)));
+    let room = (DISPARITY_LIMITS.1 - min + 1).max(1) as usize;
+    Ok(Some(rounded((end - min).max(1) as usize, spare).min(room)))
+}
+
+/// Too few candidates, found out by a look.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TooFew {
+    /// The candidates in use.
+    #[serde(skip)]
+    pub range: DisparityRange,
+    /// Share of the points whose disparity lies beyond them.
+    pub beyond: f64,
+    /// A number that would do.
+    pub enough: usize,
+}
+
+impl fmt::Display for TooFew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { range, beyond, enough } = self;
+        write!(
+            f,
+            "too few disparities: about {:.0} % of what both eyes show is nearer than the {} from {} on \
+             reach, and is wrong or missing; --disparities {enough} would do (--disparities auto \
+             chooses by itself)",
+            (beyond * 100.0).max(1.0),
+            range.count,
+            range.min
+        )
+    }
+}
+
+/// Whether the candidates are too few for a (rectified) pair. `None` where they are not, or the pictures
+/// do not tell.
+///
+/// # Errors
+/// Those of `matcher`.
+pub fn too_few(
+    pair: [&Image; 2],
+    range: DisparityRange,
+    spare: Spare,
+    matcher: &SmallMatcher,
+) -> anyhow::Result<Option<TooFew>> {
+    let short = look(pair, range.min, matcher)?.and_then(|look| look.short(range));
+    let Some(beyond) = short else { return Ok(None) };
+    let enough = enough([pair], range.min, spare, matcher)?;
+    let enough = enough.filter(|&enough| enough > range.count);
+    Ok(enough.map(|enough| TooFew { range, beyond, enough }))
+}
+
+/// A number of candidates that has room for `needed`.
+fn rounded(needed: usize, spare: Spare) -> usize {
+    let with_spare = match spare {
+        Spare::None => needed,
+        Spare::ForLater => (needed + needed.div_ceil(4)).max(2 * STEP),
+    };
+    with_spare.next_multiple_of(STEP).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matching::match_pair;
+
+    fn reference(left: Image, right: Image, params: &Params) -> anyhow::Result<DisparityMap> {
+        Ok(match_pair(&left, &right, params))
+    }
+
+    /// A textured wall, `near` pixels of disparity in its middle third and `far` around it.
+    fn wall(near: usize, far: usize) -> [Image; 2] {
+        let texture = |x: usize, y: usize| {
+            let noise = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
+            (noise.wrapping_mul(0xc2b2_ae35) >> 11) as u8
+        };
+        let (width, height) = (320, 96);
+        let middle = 120..220;
+        let right = Image::from_fn(width, height, |x, y| match middle.contains(&(x + near)) {
+            true => texture(x + near + 1000, y),
+            false => texture(x + far, y),
+        });
+        let left = Image::from_fn(width, height, |x, y| match middle.contains(&x) {
+            true => texture(x + 1000, y),
+            false => texture(x, y),
+        });
+        [left, right]
+    }
+
+    #[test]
+    fn enough_is_what_the_pictures_show_and_not_less() {
+        let [left, right] = wall(52, 10);
+        let of = |min, spare| enough([[&left, &right]], min, spare, &reference).unwrap();
+        assert_eq!(of(0, Spare::None), Some(64));
+        assert_eq!(of(0, Spare::ForLater), Some(80));
+        assert_eq!(of(8, Spare::None), Some(48));
+        assert_eq!(of(-30, Spare::None), Some(96));
+    }
+
+    #[test]
+    fn the_nearest_pair_counts() {
+        let pairs = [wall(20, 3), wall(70, 3), wall(30, 3)];
+        let all = pairs.iter().map(|[left, right]| [left, right]);
+        assert_eq!(enough(all, 0, Spare::None, &reference).unwrap(), Some(80));
+    }
+
+    #[test]
+    fn a_range_that_is_short_is_told_from_one_that_is_not() {
+        let [left, right] = wall(52, 10);
+        let look = look([&left, &right], 0, &reference).unwrap().unwrap();
+        let short = |count| look.short(DisparityRange { min: 0, count });
+        assert!(short(48).is_some_and(|share| share > 0.2), "{look:?}");
+        assert_eq!((short(56), short(64)), (None, None), "{look:?}");
+        let range = DisparityRange { min: 0, count: 48 };
+        let told = too_few([&left, &right], range, Spare::None, &reference).unwrap().unwrap();
+        assert_eq!(told.enough, 64);
+        assert!(told.to_string().contains("--disparities 64 would do"), "{told}");
+        let range = DisparityRange { min: 0, count: 64 };
+        assert_eq!(too_few([&left, &right], range, Spare::None, &reference).unwrap(), None);
+    }
+
+    #[test]
+    fn pictures_that_tell_nothing() {
+        let flat = Image::from_fn(320, 96, |_, _| 90);
+        let small = Image::from_fn(40, 30, |x, y| (x * y) as u8);
+        for image in [&flat, &small] {
+            assert_eq!(enough([[image, image]], 0, Spare::None, &reference).unwrap(), None);
+        }
+        assert_eq!(enough([], 0, Spare::None, &reference).unwrap(), None);
+    }
+
+    #[test]
+    fn numbers_are_whole_steps() {
+        assert_eq!(rounded(1, Spare::None), 16);
+        assert_eq!(rounded(17, Spare::None), 32);
+        assert_eq!(rounded(1, Spare::ForLater), 32);
+        assert_eq!(rounded(72, Spare::ForLater), 96);
+        assert_eq!(rounded(5000, Spare::None), 1024);
+    }
+}

@@ -1,0 +1,81 @@
+//! Watches whether the candidate disparities suffice while pairs flow past.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::Sink;
+use crate::frame::{DisparityMap, DisparityRange, Image, Matched};
+use crate::matching::Params;
+use crate::range::{Spare, TooFew, is_crowded, too_few};
+
+/// Name of the [`RangeSink`].
+pub const NAME: &str = "check of the range";
+
+/// So far apart are looks at the pictures, which take some milliseconds each.
+const STEP: Duration = Duration::from_secs(2);
+
+/// Matches small pictures.
+pub type SmallMatcher = Box<dyn Fn(Image, Image, &Params) -> Result<DisparityMap> + Send>;
+
+/// What was found last, for whoever gives an account of the run.
+pub type Shared = Arc<Mutex<Option<TooFew>>>;
+
+/// What a shared finding is now.
+pub fn found(shared: &Shared) -> Option<TooFew> {
+    *shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at the first pair and later at pairs whose map is suspicious, and warns once where their
+/// disparities lie beyond the candidates; once more where the candidates have changed since.
+pub struct RangeSink {
+    matcher: SmallMatcher,
+    shared: Shared,
+    /// When the last pair was looked at.
+    looked: Option<Instant>,
+    /// The candidates that were warned of.
+    warned: Option<DisparityRange>,
+}
+
+impl RangeSink {
+    /// A sink that keeps `shared` up to date.
+    pub fn new(matcher: SmallMatcher, shared: Shared) -> Self {
+        Self { matcher, shared, looked: None, warned: None }
+    }
+}
+
+impl Sink for RangeSink {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        let Some(range) = frame.disparity.candidates() else { return Ok(()) };
+        let due = self.looked.is_none_or(|then| then.elapsed() >= STEP);
+        let first = self.looked.is_none();
+        if self.warned == Some(range) || !due || !first && !is_crowded(&frame.disparity, range) {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        let pair = [&frame.pair.left, &frame.pair.right];
+        let found = match too_few(pair, range, Spare::ForLater, &self.matcher) {
+            Ok(found) => found,
+            Err(error) => {
+                // The pictures are matched all the same.
+                tracing::debug!("the range of disparities could not be checked: {error:#}");
+                return Ok(());
+            }
+        };
+        if let Some(too_few) = found {
+            self.warned = Some(range);
+            tracing::warn!("{too_few}");
+        }
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
