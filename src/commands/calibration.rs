@@ -76,6 +76,8 @@ fn convert(
     for output in &outputs {
         files::refuse_input(output, inputs.iter().map(PathBuf::as_path)).map_err(Error::Usage)?;
     }
+    files::refuse_same(outputs.iter().map(|output| ("-o", output.as_path())))
+        .map_err(Error::Usage)?;
     let mut calibration = loaded.calibration.clone();
     if format == Format::Ros && calibration.rectification.is_none() {
         // camera_info says how the cameras stand to each other by the rectification alone.

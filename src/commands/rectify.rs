@@ -17,6 +17,7 @@ use crate::engine::cpu::CpuRectifier;
 use crate::frame::{Eye, Image, StereoPair};
 use crate::pool::Pool;
 use crate::settings::Settings;
+use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::png::{encode_grey, encode_rgb};
 use crate::sink::video::{GreyVideo, GreyVideoOptions};
@@ -53,6 +54,8 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     for output in &outputs {
         files::refuse_input(output, inputs.map(Path::new)).map_err(Error::Usage)?;
     }
+    let [left, right] = outputs.each_ref().map(PathBuf::as_path);
+    files::refuse_same([("left", left), ("right", right)]).map_err(Error::Usage)?;
     match extension {
         "png" => stills(&cameras, inputs.map(Path::new), &args.output, &outputs),
         _ => videos(&cameras, &args, settings, &outputs),
@@ -138,6 +141,7 @@ fn videos(
     let engine = convert::engine_options(&settings.engine);
     let mut cpu = CpuRectifier::new(rectifier, engine.cpu)?;
     make_folder(&args.output)?;
+    let _claims = [Claim::on(&outputs[0])?, Claim::on(&outputs[1])?];
     let create = |eye, path: &Path| {
         GreyVideo::create(path, &GreyVideoOptions { eye, width, height, rate: info.rate, geometry })
     };

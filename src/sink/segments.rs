@@ -4,7 +4,7 @@
 //! number that goes on rising when the program is started anew. So names sort by time, and numbers by
 //! age even where the clock of a machine was wrong. Only files named so are ever counted or deleted.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -149,7 +149,7 @@ impl Segments {
     /// Deletes the oldest segment that can be: its bytes; `None` where there is none.
     fn delete_oldest(&mut self) -> Option<u64> {
         while let Some(oldest) = self.finished.pop() {
-            match delete_unlocked(&oldest.path) {
+            match files::delete_unlocked(&oldest.path) {
                 Ok(true) => {
                     tracing::debug!("deleted {} to make room", oldest.path.display());
                     return Some(oldest.bytes);
@@ -190,7 +190,7 @@ impl Segments {
     }
 
     fn folder(&self) -> &Path {
-        folder_of(&self.base)
+        files::folder_of(&self.base)
     }
 
     /// "NAME-" and ".mkv" around what differs between segments.
@@ -214,22 +214,6 @@ impl Segments {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let is_ours = date.len() >= 8 && clock.len() == 6 && number.len() >= DIGITS;
         (is_ours && [date, clock, number].into_iter().all(digits)).then(|| number.parse().ok())?
-    }
-}
-
-/// Deletes a file unless somebody holds a lock on it: whether it did.
-fn delete_unlocked(path: &Path) -> io::Result<bool> {
-    let file = File::open(path)?;
-    if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        return Ok(false);
-    }
-    fs::remove_file(path).map(|()| true)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }
 

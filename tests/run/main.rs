@@ -5,6 +5,7 @@ mod bad_input;
 mod end_to_end;
 mod endings;
 mod metrics;
+mod outputs;
 mod recording;
 #[cfg(target_os = "linux")]
 mod reload;
