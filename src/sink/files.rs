@@ -147,7 +147,7 @@ pub(super) fn inode(_: &Path) -> Option<(u64, u64)> {
 pub enum Target {
     /// An ordinary file, there or not: its path without links.
     File(PathBuf),
-    /// What is written to as it is: a device, a pipe, or a file that is open already (`/dev/stdout`).
+    /// What is written to as it is: a device or a pipe.
     Stream,
 }
 
@@ -170,8 +170,6 @@ pub fn target(path: &Path) -> Result<Target> {
         let folder = fs::canonicalize(folder_of(&at)).map_err(|error| explain(path, &error))?;
         at = folder.join(name);
         match fs::read_link(&at) {
-            // The files that a process has open look like links.
-            Ok(_) if folder.starts_with("/proc") => return Ok(Target::Stream),
             Ok(next) => at = folder.join(next),
             Err(_) => return Ok(Target::File(at)),
         }

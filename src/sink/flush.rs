@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -20,12 +21,13 @@ const EVERY: Duration = Duration::from_secs(1);
 pub struct Flusher {
     due: Instant,
     files: Sender<File>,
+    thread: JoinHandle<()>,
     /// Why the disk has refused what was written.
     failure: Arc<Mutex<Option<io::Error>>>,
 }
 
 impl Flusher {
-    /// Starts its thread, which ends when this is dropped and what it has been given is on the disk.
+    /// Starts its thread. Where this is dropped, the thread ends by itself.
     ///
     /// # Errors
     /// Where the thread cannot be started.
@@ -41,8 +43,8 @@ impl Flusher {
                 }
             }
         };
-        thread.spawn(body).context("cannot start the flush thread")?;
-        Ok(Self { due: Instant::now() + EVERY, files, failure })
+        let thread = thread.spawn(body).context("cannot start the flush thread")?;
+        Ok(Self { due: Instant::now() + EVERY, files, thread, failure })
     }
 
     /// Has the file put on the disk if that was not done for a second; does not wait for it.
@@ -50,9 +52,7 @@ impl Flusher {
     /// # Errors
     /// Where an earlier flush has failed: what was written before is lost.
     pub fn look_after(&mut self, file: &File) -> io::Result<()> {
-        if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Err(error);
-        }
+        told(&self.failure)?;
         // Where the disk is slower, what comes meanwhile is put on it together.
         if Instant::now() >= self.due && self.files.is_empty() {
             self.due = Instant::now() + EVERY;
@@ -66,6 +66,24 @@ impl Flusher {
         // The thread ends after this only.
         let _ = self.files.send(file);
     }
+
+    /// Waits until all that was handed over is on the disk.
+    ///
+    /// # Errors
+    /// Where a flush has failed.
+    pub fn finish(self) -> io::Result<()> {
+        let Self { files, thread, failure, .. } = self;
+        drop(files);
+        if thread.join().is_err() {
+            return Err(io::Error::other("the flush thread panicked"));
+        }
+        told(&failure)
+    }
+}
+
+/// What has failed, once.
+fn told(failure: &Mutex<Option<io::Error>>) -> io::Result<()> {
+    failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -85,6 +103,7 @@ mod tests {
         let error = frames.take(60_000).find_map(Result::err).expect("it cannot be flushed");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
         assert!(begun.elapsed() >= EVERY, "not with every frame");
-        flusher.look_after(&tempfile::tempfile().unwrap()).unwrap();
+        flusher.hand_over(null);
+        assert!(flusher.finish().is_err());
     }
 }

