@@ -177,7 +177,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "OUT.mp4", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub preview: Option<OsString>,
 
-    /// Write numbered 16-bit PNG pictures into a folder
+    /// Write numbered 16-bit PNG pictures into a folder, in place of those of an earlier run
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub pictures: Option<OsString>,
 

@@ -205,8 +205,9 @@ impl Running {
                 sinks.push(counts);
                 continue;
             }
+            let joined = thread::joined(&counters.name, thread.join());
             sinks.push(counters.now());
-            match thread::joined(&counters.name, thread.join()) {
+            match joined {
                 Ok(result) => errors.extend(result.err()),
                 Err(broken) => errors.push(broken.into()),
             }

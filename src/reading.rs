@@ -51,11 +51,6 @@ pub fn open(path: &Path) -> io::Result<File> {
     Err(refused(kind(&about)))
 }
 
-/// Whether it is something that could be waited for in vain: a pipe, a socket, a device.
-pub fn is_irregular(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
-}
-
 fn kind(about: &std::fs::Metadata) -> &'static str {
     #[cfg(unix)]
     {
@@ -180,7 +175,6 @@ mod tests {
         let path = folder.path().join("pipe");
         make_pipe(&path);
         assert!(open(&path).unwrap_err().to_string().contains("a pipe"));
-        assert!(is_irregular(&path) && !is_irregular(folder.path()));
         // Nobody writes.
         assert!(read(&path, 10).unwrap_err().to_string().contains("within 5 s"));
         let to = path.clone();

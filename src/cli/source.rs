@@ -98,19 +98,18 @@ pub struct SourceArgs {
 
 /// One input that holds both eyes, for commands that else take the eyes by position.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Source")]
 pub struct BothArgs {
     /// One input that holds the left eye in its left half, instead of LEFT and RIGHT
-    #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom")]
+    #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom", help_heading = "Source")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub side_by_side: Option<OsString>,
 
     /// One input that holds the left eye in its upper half
-    #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub top_bottom: Option<OsString>,
 
     /// Exchange the eyes: the left input is the right eye
-    #[arg(long)]
+    #[arg(long, help_heading = "Source")]
     pub swap: bool,
 }
 

@@ -46,6 +46,14 @@ pub fn run(args: CalibrateArgs) -> Result<(), Error> {
             args.output.display()
         )));
     }
+    let json = args.json.as_deref().filter(|path| *path != Path::new("-"));
+    let outputs = [("-o", Some(args.output.as_path())), ("--json", json)];
+    let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?)));
+    files::refuse_same(outputs.clone()).map_err(Error::Usage)?;
+    // Who has held up a board for minutes should not learn only then that the result cannot be kept.
+    for (_, output) in outputs {
+        files::check_writable(output)?;
+    }
     let solved = if !args.left_pictures.is_empty() {
         let found = pictures::look_at(&args, &loaded, board)?;
         solve::solve(&board, found.size, options(&args), found.sightings)

@@ -77,6 +77,8 @@ fn convert(
     for output in &outputs {
         inputs.refuse(output).map_err(Error::Usage)?;
     }
+    files::refuse_same(outputs.iter().map(|output| ("-o", output.as_path())))
+        .map_err(Error::Usage)?;
     let mut calibration = loaded.calibration.clone();
     if format == Format::Ros && calibration.rectification.is_none() {
         // camera_info says how the cameras stand to each other by the rectification alone.

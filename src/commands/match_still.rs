@@ -31,6 +31,13 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
         false => StillFormat::of(&args.output).map_err(Error::Usage)?,
     };
+    let outputs = [
+        ("-o", Some(&args.output)),
+        ("--colour", args.colour.as_ref()),
+        ("--cloud", args.cloud.as_ref()),
+    ];
+    let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())));
+    files::refuse_same(outputs).map_err(Error::Usage)?;
     let others = [args.colour.as_ref(), args.cloud.as_ref()];
     let spec = args.spec().ok_or_else(|| Error::usage("give a picture for each eye"))?;
     let stills = Stills::find(&spec, settings.source.swap)?;

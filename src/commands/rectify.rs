@@ -18,6 +18,7 @@ use crate::engine::cpu::CpuRectifier;
 use crate::frame::{Eye, Image, StereoPair};
 use crate::pool::Pool;
 use crate::settings::Settings;
+use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::png::{encode_grey, encode_rgb};
 use crate::sink::video::{GreyVideo, GreyVideoOptions};
@@ -54,6 +55,8 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     for output in &outputs {
         inputs.refuse(output).map_err(Error::Usage)?;
     }
+    let [left, right] = outputs.each_ref().map(PathBuf::as_path);
+    files::refuse_same([("left", left), ("right", right)]).map_err(Error::Usage)?;
     if are_stills {
         let stills = Stills::find(&spec, settings.source.swap)?;
         return write_stills(&cameras, &stills, &args.output, &outputs);
@@ -122,6 +125,7 @@ fn videos(
     let engine = convert::engine_options(&settings.engine);
     let mut cpu = CpuRectifier::new(rectifier, engine.cpu)?;
     make_folder(&args.output)?;
+    let _claims = [Claim::on(&outputs[0])?, Claim::on(&outputs[1])?];
     let create = |eye, path: &Path| {
         GreyVideo::create(path, &GreyVideoOptions { eye, width, height, rate: info.rate, geometry })
     };

@@ -31,7 +31,7 @@ use crate::settings::{AtEnd, Loaded, Origin, Pace, Settings, Stats, WindowMode};
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::state_of;
 use crate::sink::colouring::LiveColouring;
-use crate::sink::files;
+use crate::sink::new_file::NewFile;
 use crate::sink::range;
 use crate::sink::window::{Remote, Timing, Tuning, Window, WindowSink};
 use crate::source::SourceInfo;
@@ -70,6 +70,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let (reload, asked) = (requests.clone(), requests.clone());
     signals::stop_on_signals(&control, remote.clone(), Some(Box::new(move || reload.reload())))?;
     let listener = observe::listen(&settings.metrics)?;
+    let reserved = outputs::reserve(&settings.output)?;
 
     // In this order, so that earlier output is intact where the input cannot be opened.
     let watched = window.is_some() || settings.output.stream().is_some();
@@ -178,6 +179,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         let (engine_name, quiet) = (engine_name.clone(), args.common.quiet);
         let expected = [info.pairs, args.source.limit()].into_iter().flatten().min();
         let at_end = settings.window.at_end;
+        let file = reserved.statistics;
         let (remote, control) = (remote.clone(), control.clone());
         move || {
             let watch = Watch::new(expected, quiet, remote.clone(), engine_name.clone())
@@ -192,7 +194,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
             statistics.too_few_disparities = range::found(&too_few);
             statistics.alignment = alignment.as_ref().map(|shared| state_of(shared).summary());
             statistics.live = live.map(|live| live.summary());
-            let written = report(&statistics, &settings);
+            let written = report(&statistics, &settings, file);
             tell_window(remote.as_ref(), &outcome, at_end, &control);
             (outcome, written)
         }
@@ -286,14 +288,17 @@ fn account(
 }
 
 /// Statistics for people on standard output, or for programs where they were asked for.
-fn report(statistics: &Statistics<AccuracySummary>, settings: &Settings) -> Result<(), Error> {
+fn report(
+    statistics: &Statistics<AccuracySummary>,
+    settings: &Settings,
+    file: Option<NewFile>,
+) -> Result<(), Error> {
     let json = || format!("{}\n", serde_json::to_string(statistics).expect("plain values"));
+    if let Some(file) = file {
+        file.finish_with(json().as_bytes())?;
+    }
     match settings.output.stats() {
         Some(Stats::Stdout) => print(json()),
-        Some(Stats::File(path)) => {
-            files::write_whole(&path, json().as_bytes())?;
-            print(format!("{statistics}\n"))
-        }
-        None => print(format!("{statistics}\n")),
+        _ => print(format!("{statistics}\n")),
     }
 }

@@ -1,32 +1,18 @@
-//! What every output file has in common: clear refusals, and pictures that appear whole or not at
-//! all.
+//! What every output file has in common: clear refusals, what its name leads to, and files that appear
+//! whole or not at all.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
-/// Creates (or empties) the file for an output.
-///
-/// # Errors
-/// Where that is impossible; the message names the path, what is wrong and, where the folder is
-/// missing, what to do.
-pub fn create(path: &Path) -> Result<File> {
-    if path.is_dir() {
-        bail!("cannot write {}: it is a folder; name a file", path.display());
-    }
-    File::create(path).map_err(|error| explain(path, &error))
-}
+use super::new_file::NewFile;
 
 /// The error for an output file that could not be created or written.
 pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::NotFound if !folder.exists() => anyhow::anyhow!(
@@ -87,54 +73,146 @@ pub fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// Writes a whole file: under a temporary name in the same folder first, then renamed. Whoever
-/// looks, and whenever the program is killed, sees the earlier file or the complete new one.
+/// Refuses outputs of one command that are one file, also by other names (links). Each comes with what
+/// it is called by the user: a flag.
 ///
 /// # Errors
-/// Where it could not be written; the temporary file is then removed.
-pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
-    // What is not an ordinary file (a pipe, /dev/stdout) cannot be replaced by a rename.
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        let mut file = create(path)?;
-        return file.write_all(content).map_err(|error| explain(path, &error));
+/// Where two of them are the same file.
+pub fn refuse_same<'a>(outputs: impl IntoIterator<Item = (&'static str, &'a Path)>) -> Result<()> {
+    let mut seen: Vec<(&str, Identity)> = Vec::new();
+    for (flag, path) in outputs {
+        let Some(identity) = Identity::of(path) else { continue };
+        if let Some((other, _)) = seen.iter().find(|(_, known)| *known == identity) {
+            bail!(
+                "{other} and {flag} are the same file, {}, and would destroy each other; name another \
+                 file for one of them",
+                path.display()
+            );
+        }
+        seen.push((flag, identity));
     }
-    // A link is followed: it is its target that is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let unfinished = unfinished_name(&target)?;
-    let written = File::create(&unfinished)
-        .and_then(|mut file| file.write_all(content))
-        .and_then(|()| fs::rename(&unfinished, &target));
-    written.map_err(|error| {
-        // Best effort: the error that matters is the one above.
-        let _ = fs::remove_file(&unfinished);
-        explain(path, &error)
-    })
+    Ok(())
+}
+
+/// What makes two names one file.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    /// Device and number of a file that is there.
+    Inode(u64, u64),
+    /// Path without links of one that is not.
+    Path(PathBuf),
+}
+
+impl Identity {
+    /// `None` for what many may write at once (a device), and for what cannot be written anyway.
+    fn of(path: &Path) -> Option<Self> {
+        let Ok(Target::File(file)) = target(path) else { return None };
+        Some(inode(&file).map_or(Self::Path(file), |(device, number)| Self::Inode(device, number)))
+    }
+}
+
+/// Device and number of the file of this name; of a link itself, not of what it leads to.
+#[cfg(unix)]
+pub(super) fn inode(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    fs::symlink_metadata(path).ok().map(|about| (about.dev(), about.ino()))
+}
+
+/// Files have no numbers that could be asked for on other systems.
+#[cfg(not(unix))]
+pub(super) fn inode(_: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+/// What the name of an output leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An ordinary file, there or not: its path without links.
+    File(PathBuf),
+    /// What is written to as it is: a device or a pipe.
+    Stream,
+}
+
+/// Follows the links of an output's name, also those that lead to a file which is not there yet.
+///
+/// # Errors
+/// Where the name is that of a folder, or its folder does not exist.
+pub fn target(path: &Path) -> Result<Target> {
+    let shown = path.display();
+    if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        bail!("cannot write {shown}: it is a folder; name a file");
+    }
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Ok(Target::Stream);
+    }
+    let mut at = path.to_path_buf();
+    // As many links as Linux follows.
+    for _ in 0..40 {
+        let name = at.file_name().with_context(|| format!("{shown} names no file"))?;
+        let folder = fs::canonicalize(folder_of(&at)).map_err(|error| explain(path, &error))?;
+        at = folder.join(name);
+        match fs::read_link(&at) {
+            Ok(next) => at = folder.join(next),
+            Err(_) => return Ok(Target::File(at)),
+        }
+    }
+    bail!("cannot write {shown}: it is a link that leads nowhere")
+}
+
+/// Writes a whole file: beside its place first, as [`NewFile`] does. Whoever looks, and whenever the
+/// program is killed, sees the earlier file or the complete new one.
+///
+/// # Errors
+/// Where it could not be written; an earlier file is then intact.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
+    NewFile::create(path)?.finish_with(content)
+}
+
+/// Whether an output can be written later: for those that are written at the end of long work.
+///
+/// # Errors
+/// Where it cannot; the message names the path, what is wrong and what to do.
+pub fn check_writable(path: &Path) -> Result<()> {
+    match target(path)? {
+        // A pipe that is opened and closed has ended for its reader.
+        Target::Stream => Ok(()),
+        Target::File(_) => NewFile::create(path).map(drop),
+    }
 }
 
 /// Whether files can be made in the folder that holds `path`.
 ///
 /// # Errors
-/// Where that is impossible; the message is that of [`create`].
+/// Where that is impossible; the message names the path.
 pub fn check_folder_of(path: &Path) -> Result<()> {
-    let probe = unfinished_name(path)?;
-    File::create(&probe).map_err(|error| explain(path, &error))?;
-    // One that cannot be removed is empty and hidden: no reason to refuse to write.
-    let _ = fs::remove_file(&probe);
-    Ok(())
+    let probe =
+        tempfile::Builder::new().prefix(".stereod-").suffix(".part").tempfile_in(folder_of(path));
+    probe.map(drop).map_err(|error| explain(path, &error))
+}
+
+/// The folder that holds `path`.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Deletes a file unless somebody holds a lock on it: whether it did.
+///
+/// # Errors
+/// Where it cannot be opened or deleted.
+pub fn delete_unlocked(path: &Path) -> io::Result<bool> {
+    let file = reading::open(path)?;
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        return Ok(false);
+    }
+    fs::remove_file(path).map(|()| true)
 }
 
 /// Whether it is for want of room that something could not be written.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-/// A name beside `path` that no picture viewer takes for a picture, and that no other thread or
-/// process uses now.
-fn unfinished_name(path: &Path) -> Result<PathBuf> {
-    path.file_name().with_context(|| format!("{} names no file", path.display()))?;
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    Ok(path.with_file_name(format!(".stereod-{}-{count}.part", std::process::id())))
 }
 
 #[cfg(test)]
@@ -156,12 +234,14 @@ mod tests {
     fn missing_folders_and_folders_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let inside = dir.path().join("missing/out.png");
-        let error = create(&inside).unwrap_err().to_string();
-        assert!(error.contains("missing/out.png") && error.contains("mkdir -p"), "{error}");
         let error = write_whole(&inside, b"x").unwrap_err().to_string();
+        assert!(error.contains("missing/out.png") && error.contains("mkdir -p"), "{error}");
+        let error = check_writable(&inside).unwrap_err().to_string();
         assert!(error.contains("mkdir -p"), "{error}");
-        let error = create(dir.path()).unwrap_err().to_string();
-        assert!(error.contains("is a folder"), "{error}");
+        for folder in [dir.path(), &dir.path().join("new/")] {
+            let error = write_whole(folder, b"x").unwrap_err().to_string();
+            assert!(error.contains("is a folder"), "{error}");
+        }
     }
 
     #[test]
@@ -184,6 +264,49 @@ mod tests {
         write_whole(&link, b"new").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_nothing_yet_names_the_file_to_be_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("a"), dir.path().join("b"));
+        std::os::unix::fs::symlink("a", &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        std::os::unix::fs::symlink("round", dir.path().join("round")).unwrap();
+        assert!(write_whole(&dir.path().join("round"), b"x").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_file_under_two_names_is_no_two_outputs() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let refused = |a: &str, b: &str| {
+            let (a, b) = (at(a), at(b));
+            refuse_same([("-o", a.as_path()), ("--colour", b.as_path())]).map_err(|e| e.to_string())
+        };
+        fs::write(at("there"), b"").unwrap();
+        fs::hard_link(at("there"), at("hard")).unwrap();
+        std::os::unix::fs::symlink("there", at("soft")).unwrap();
+        std::os::unix::fs::symlink("new", at("dangling")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", at("nothing")).unwrap();
+        for (a, b) in [
+            ("there", "there"),
+            ("there", "hard"),
+            ("soft", "hard"),
+            ("new", "new"),
+            ("new", "./new"),
+            ("dangling", "new"),
+        ] {
+            let error = refused(a, b).expect_err(a);
+            assert!(error.contains("-o and --colour are the same file"), "{error}");
+        }
+        for (a, b) in [("there", "new"), ("soft", "new"), ("nothing", "nothing")] {
+            refused(a, b).unwrap();
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -3,13 +3,16 @@
 pub mod accuracy;
 pub mod alignment;
 pub mod board;
+pub mod claim;
 pub mod cloud;
 pub mod colour;
 pub mod colouring;
 pub mod encoding;
 pub mod files;
+pub mod flush;
 pub mod inputs;
 pub mod lasting;
+pub mod new_file;
 pub mod numbers;
 pub mod pictures;
 pub mod png;

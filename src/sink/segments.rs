@@ -5,7 +5,7 @@
 //! age even where the clock of a machine was wrong. Only files named so are ever counted or deleted.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -159,7 +159,7 @@ impl Segments {
     /// Deletes the oldest segment that can be: its bytes; `None` where there is none.
     fn delete_oldest(&mut self) -> Option<u64> {
         while let Some(oldest) = self.finished.pop() {
-            match delete_unlocked(&oldest.path) {
+            match files::delete_unlocked(&oldest.path) {
                 Ok(true) => {
                     tracing::debug!("deleted {} to make room", oldest.path.display());
                     return Some(oldest.bytes);
@@ -200,7 +200,7 @@ impl Segments {
     }
 
     fn folder(&self) -> &Path {
-        folder_of(&self.base)
+        files::folder_of(&self.base)
     }
 
     /// "NAME-" and ".mkv" around what differs between segments.
@@ -234,22 +234,6 @@ impl Segments {
 pub fn is_segment(base: &Path, name: &OsStr) -> bool {
     let segments = Segments::named(base, SegmentLimits::default());
     name.to_str().is_some_and(|name| segments.number_of(name).is_some())
-}
-
-/// Deletes a file unless somebody holds a lock on it: whether it did.
-fn delete_unlocked(path: &Path) -> io::Result<bool> {
-    let file = reading::open(path)?;
-    if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        return Ok(false);
-    }
-    fs::remove_file(path).map(|()| true)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 /// Bytes that this user may still write to the file system that holds a folder.

@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
     /// Takes over tables of codes.
     fn tables(&mut self, mut segment: &[u8]) {
         while let Some((&kind, rest)) = segment.split_first() {
-            let Some((counts, rest)) = rest.split_first_chunk() else { return };
+            let Some((counts, rest)) = rest.split_first_chunk::<16>() else { return };
             let length = counts.iter().map(|&count| usize::from(count)).sum();
             let Some((values, rest)) = rest.split_at_checked(length) else { return };
             let tables = if kind >> 4 == 0 { &mut self.dc } else { &mut self.ac };

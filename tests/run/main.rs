@@ -9,6 +9,7 @@ mod end_to_end;
 mod endings;
 mod inputs;
 mod metrics;
+mod outputs;
 mod ranges;
 mod recording;
 #[cfg(target_os = "linux")]

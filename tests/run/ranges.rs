@@ -39,14 +39,14 @@ fn walls(folder: &Path, pairs: usize) -> [&'static str; 2] {
 
 fn match_first(folder: &Path, more: &[&str]) -> String {
     let arguments = ["match", "left00.png", "right00.png"];
-    let (status, _, stderr) = run(folder, &[&arguments, more].concat());
+    let (status, _, stderr) = run(folder, &[&arguments[..], more].concat());
     assert_eq!(status, 0, "{more:?}: {stderr}");
     stderr
 }
 
 fn run_all(folder: &Path, [left, right]: [&str; 2], more: &[&str]) -> (Value, String) {
     let arguments = ["run", "--left", left, "--right", right, "--headless", "--stats", "-"];
-    let (status, stdout, stderr) = run(folder, &[&arguments, more].concat());
+    let (status, stdout, stderr) = run(folder, &[&arguments[..], more].concat());
     assert_eq!(status, 0, "{more:?}: {stderr}");
     (serde_json::from_str(&stdout).unwrap(), stderr)
 }
@@ -151,7 +151,7 @@ fn the_colours_of_match_span_what_there_is() {
     walls(folder.path(), 1);
     let coloured = |more: &[&str]| {
         let arguments = ["-d", "128", "-o", "o.png", "--colour", "c.png", "--colour-map", "grey"];
-        let stderr = match_first(folder.path(), &[&arguments, more].concat());
+        let stderr = match_first(folder.path(), &[&arguments[..], more].concat());
         let picture = image::open(folder.path().join("c.png")).unwrap().into_luma8();
         // Of the near part and of the far one.
         let [near, far] = [170, 280].map(|x| picture.get_pixel(x, 48).0[0]);

@@ -51,8 +51,13 @@ fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     assert_eq!(description["offset"], -5);
     assert_eq!(description["focal_px"], 400.0);
     assert_eq!(description["right_centre_x_px"], 16.0);
+    // Another run's pictures, and what is said of them, take their place with the first one.
+    drop(pictures);
     let unknown = PicturesOptions { geometry: None, ..options };
-    Pictures::create(&folder, &unknown).unwrap();
+    let mut pictures = Pictures::create(&folder, &unknown).unwrap();
+    assert_eq!(fs::read_to_string(folder.join(DESCRIPTION_FILE)).unwrap(), text);
+    pictures.consume(&matched(31, vec![16; 31 * 7], 42, Duration::ZERO)).unwrap();
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
     let text = fs::read_to_string(folder.join(DESCRIPTION_FILE)).unwrap();
     let description: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(description["baseline_m"], serde_json::Value::Null);

@@ -144,6 +144,32 @@ fn no_frame_and_one_frame() {
 }
 
 #[test]
+fn an_earlier_file_is_replaced_with_the_first_fragment() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mp4");
+    std::fs::write(&path, b"earlier").unwrap();
+    for is_finished in [false, true] {
+        let mut preview = Preview::create(&path, &options(64, 48)).unwrap();
+        if is_finished {
+            preview.finish().unwrap();
+        }
+        drop(preview);
+        assert_eq!(std::fs::read(&path).unwrap(), b"earlier");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+    let mut preview = Preview::create(&path, &options(64, 48)).unwrap();
+    for i in 0..400 {
+        let frame = matched(64, thirds(64, 48), i, Duration::from_millis(i * 40));
+        preview.consume(&frame).unwrap();
+    }
+    // What is there can be played while more is written.
+    assert!(!Player::open(&path, DECODE).unwrap().play().is_empty());
+    preview.finish().unwrap();
+    assert_eq!(Player::open(&path, DECODE).unwrap().play().len(), 400);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn wrong_names_and_places_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |path: &Path, words: &str| {

@@ -238,6 +238,34 @@ fn a_recording_without_frames_still_says_what_it_is() {
 }
 
 #[test]
+fn an_earlier_file_is_replaced_with_the_first_frame() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mkv");
+    fs::write(&path, b"earlier").unwrap();
+    for is_finished in [false, true] {
+        let mut recorder = Recorder::create(&path, &options(16, 16, 0, 64)).unwrap();
+        if is_finished {
+            recorder.finish().unwrap();
+        }
+        drop(recorder);
+        assert_eq!(fs::read(&path).unwrap(), b"earlier");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+    let mut recorder = Recorder::create(&path, &options(16, 16, 0, 64)).unwrap();
+    let frames =
+        |sequence| matched(16, vec![0; 256], sequence, Duration::from_millis(sequence * 50));
+    // Some wait in the encoder, which has a thread for every processor.
+    for sequence in 0..500 {
+        recorder.consume(&frames(sequence)).unwrap();
+    }
+    // It can be read while it is written.
+    assert_eq!(read_recording_tags(&path).unwrap().range.count, 64);
+    recorder.finish().unwrap();
+    assert_eq!(Player::open(&path, RECORDING).unwrap().play().len(), 500);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn times_that_do_not_rise_are_spread() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mkv");

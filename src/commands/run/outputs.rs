@@ -9,19 +9,60 @@ use anyhow::{Context, Result};
 use crate::clock::CaptureClock;
 use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
-use crate::settings::{self, Loaded};
+use crate::settings::{self, Loaded, Stats};
 use crate::sink::Sink;
+use crate::sink::claim::Claim;
 use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::files;
 use crate::sink::lasting::{Lasting, Recipe};
+use crate::sink::new_file::NewFile;
 use crate::sink::numbers::Quantity;
-use crate::sink::pictures::{Pictures, PicturesOptions};
+use crate::sink::pictures::{self, Pictures, PicturesOptions};
 use crate::sink::segments::{SegmentLimits, Segments};
 use crate::sink::video::{
     FragmentError, Preview, PreviewOptions, Recorder, RecorderOptions, Stream, StreamOptions,
     check_fragment,
 };
 use crate::source::SourceInfo;
+
+/// What is settled about the outputs before the source is opened.
+pub struct Reserved {
+    /// Where the statistics go, if into a file.
+    pub statistics: Option<NewFile>,
+    /// No other run writes the same files meanwhile.
+    _claims: Vec<Claim>,
+}
+
+/// Finds out before anything is opened whether the files can be written: none of them twice, none that
+/// another run is writing.
+///
+/// # Errors
+/// Where they cannot; wrong usage where they are the same file.
+pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
+    let statistics = match output.stats() {
+        Some(Stats::File(path)) => Some(path),
+        _ => None,
+    };
+    let preview = output.preview();
+    // Segments have names of their own.
+    let record = output.record().filter(|_| output.segmenting().is_none());
+    let description = output.pictures().map(|dir| dir.join(pictures::DESCRIPTION_FILE));
+    let files: [(&'static str, &Option<PathBuf>); 4] = [
+        ("--record", &record),
+        ("--preview", &preview),
+        ("--stats", &statistics),
+        ("--pictures", &description),
+    ];
+    let named = files.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
+    files::refuse_same(named.clone()).map_err(Error::Usage)?;
+    let mut claims = Vec::new();
+    // A folder of pictures is claimed once it is made.
+    for (flag, path) in named.filter(|(flag, _)| *flag != "--pictures") {
+        claims.extend(Claim::on(path).context(flag)?);
+    }
+    let statistics = statistics.as_deref().map(NewFile::create).transpose().context("--stats")?;
+    Ok(Reserved { statistics, _claims: claims })
+}
 
 /// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, where
 /// they have one.
@@ -50,9 +91,14 @@ pub fn open(
             Some(limits) => segmented(&path, limits, &options),
             None => Recorder::create(&path, &options).map(|sink| Box::new(sink) as Box<dyn Sink>),
         };
-        // A single file that was cut short goes on in segments of any length.
-        let limits = limits.unwrap_or_default();
-        add(first.context("--record")?, Box::new(move || segmented(&path, limits, &options)));
+        let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
+        let recipe: Recipe = match limits {
+            // A pipe may have a reader again.
+            None if !is_file => Box::new(move || Ok(Box::new(Recorder::create(&path, &options)?))),
+            // A single file that was cut short goes on in segments of any length.
+            _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &options)),
+        };
+        add(first.context("--record")?, recipe);
     }
     if let Some(path) = settings.output.preview() {
         let Colouring { map: colours, span } = colouring.get();
@@ -135,5 +181,5 @@ fn preview_again(path: PathBuf, options: PreviewOptions, colouring: LiveColourin
 /// that would fill the one below.
 fn pictures_again(dir: &Path, options: &PicturesOptions) -> Result<Box<dyn Sink>> {
     files::check_folder_of(&dir.join("picture"))?;
-    Ok(Box::new(Pictures::create(dir, options)?))
+    Ok(Box::new(Pictures::resume(dir, options)?))
 }

@@ -1,7 +1,7 @@
 //! Where encoded frames go: one Matroska file, or one segment after the other.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,6 +10,8 @@ use anyhow::{Context, Result, bail};
 use super::matroska::{MatroskaWriter, Track};
 use crate::clock::CaptureClock;
 use crate::sink::files;
+use crate::sink::flush::Flusher;
+use crate::sink::new_file::NewFile;
 use crate::sink::segments::Segments;
 
 /// Makes the tags of a file, given the capture time of what is at 0 in it.
@@ -18,7 +20,7 @@ pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Sen
 /// Where a video is to be written.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// This file; an earlier one is replaced.
+    /// This file; an earlier one is replaced with the first frame.
     File(PathBuf),
     /// Files that begin anew when they are full.
     Segments(Segments),
@@ -50,16 +52,18 @@ pub(super) struct Output {
     header: Header,
     /// The capture time at time 0 of the encoder.
     origin: Duration,
-    /// A file that is there from the start, until its first frame brings what the header needs.
-    empty: Option<File>,
+    /// The single file, until its first frame brings what the header needs.
+    empty: Option<NewFile>,
     current: Option<Current>,
+    /// Of a live run: what puts frames on the disk while it goes on.
+    flusher: Option<Flusher>,
     /// Frames in all files.
     written: u64,
 }
 
 struct Current {
     path: PathBuf,
-    writer: MatroskaWriter<File>,
+    writer: MatroskaWriter<NewFile>,
     /// Time of the encoder that is at 0 in this file.
     begin: Duration,
     /// Whether the file is one that can be deleted under the writer.
@@ -73,10 +77,13 @@ impl Output {
     /// Where that is impossible.
     pub(super) fn create(place: Place, header: Header) -> Result<Self> {
         let empty = match &place {
-            Place::File(path) => Some(files::create(path)?),
+            Place::File(path) => Some(NewFile::create(path)?),
             Place::Segments(_) => None,
         };
-        Ok(Self { place, header, origin: Duration::ZERO, empty, current: None, written: 0 })
+        // A recorded source can be matched again.
+        let flusher = header.clock.map(|_| Flusher::start()).transpose()?;
+        let origin = Duration::ZERO;
+        Ok(Self { place, header, origin, empty, current: None, flusher, written: 0 })
     }
 
     /// Sets the capture time at time 0 of the encoder.
@@ -101,13 +108,13 @@ impl Output {
         private: Option<&[u8]>,
     ) -> Result<()> {
         if self.is_full(time, data.len() as u64) {
-            self.complete()?;
+            self.complete(self.flusher.is_some())?;
         }
         if self.current.is_none() {
             self.begin(time, private)?;
         }
         let Some(current) = &mut self.current else { return Ok(()) };
-        if current.has_name && links(current.writer.get_mut()) == 0 {
+        if current.has_name && links(current.writer.get_mut().file()) == 0 {
             bail!("cannot write {}: somebody has deleted it", current.path.display());
         }
         while let Err(error) = current.writer.frame(time - current.begin, data) {
@@ -121,6 +128,8 @@ impl Output {
                 bail!("{}; {kept}", files::explain(&current.path, &error));
             }
         }
+        let kept = current.keep(self.flusher.as_mut());
+        kept.map_err(|error| files::explain(&current.path, &error))?;
         self.written += 1;
         if let Place::Segments(segments) = &mut self.place {
             segments.prune(current.writer.length());
@@ -156,9 +165,12 @@ impl Output {
                 Place::File(path) => {
                     (self.empty.take().context("the file is written by one writer")?, path.clone())
                 }
-                Place::Segments(segments) => segments.open(date.unwrap_or_else(SystemTime::now))?,
+                Place::Segments(segments) => {
+                    let (file, path) = segments.open(date.unwrap_or_else(SystemTime::now))?;
+                    (NewFile::in_place(&path, file), path)
+                }
             };
-            let has_name = links(&file) > 0;
+            let has_name = links(file.file()) > 0;
             let error = match MatroskaWriter::create(file, &track, date, &tags) {
                 Ok(writer) => {
                     self.current = Some(Current { path, writer, begin, has_name });
@@ -176,10 +188,11 @@ impl Output {
         }
     }
 
-    /// Completes the file being written.
-    fn complete(&mut self) -> Result<()> {
+    /// Completes the file being written. It is on the disk then, or on its way there where the next
+    /// one waits.
+    fn complete(&mut self, next_waits: bool) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
-        while let Err(error) = current.writer.finish() {
+        while let Err(error) = current.finish() {
             let made_room = match &mut self.place {
                 Place::Segments(segments) => files::is_full(&error) && segments.make_room(),
                 Place::File(_) => false,
@@ -187,6 +200,26 @@ impl Output {
             if !made_room || current.take_back().is_err() {
                 return Err(files::explain(&current.path, &error));
             }
+        }
+        let Current { path, mut writer, .. } = current;
+        let frames = writer.frames();
+        let file = writer.get_mut();
+        if frames == 0 && file.spares_earlier() {
+            tracing::warn!("no frame came: {} stays as it was", path.display());
+            return Ok(());
+        }
+        let explain = |error: io::Error| files::explain(&path, &error);
+        file.put_in_place().map_err(explain)?;
+        match &self.flusher {
+            Some(flusher) if next_waits => {
+                // It is complete, and may be deleted to make room.
+                let _ = file.file().unlock();
+                flusher.hand_over(file.file().try_clone().map_err(explain)?);
+            }
+            _ if file.seeks() && is_ordinary(file.file()) => {
+                file.file().sync_data().map_err(explain)?;
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -201,29 +234,58 @@ impl Output {
             self.begin(Duration::ZERO, None)?;
         }
         if !after_failure {
-            return self.complete();
+            self.complete(false)?;
+            let flushed = self.flusher.take().map_or(Ok(()), Flusher::finish);
+            return flushed.map_err(|error| files::explain(self.place.path(), &error));
         }
         let Some(mut current) = self.current.take() else { return Ok(()) };
-        if current.writer.frames() == 0 && matches!(self.place, Place::Segments(_)) {
-            let _ = std::fs::remove_file(&current.path);
+        if current.writer.frames() == 0 {
+            // An unfinished file goes by itself, and an earlier one stays.
+            if matches!(self.place, Place::Segments(_)) {
+                let _ = std::fs::remove_file(&current.path);
+            }
             return Ok(());
         }
         // The rest of a frame that did not fit makes room for the index. Best effort: the error
         // that matters is known, and the frames are readable without this.
         let _ = current.take_back();
-        let _ = current.writer.finish();
+        let _ = current.finish();
         Ok(())
     }
 }
 
 impl Current {
+    /// Gives the file its name once a frame is in it, and has it put on the disk from time to time.
+    fn keep(&mut self, flusher: Option<&mut Flusher>) -> io::Result<()> {
+        let file = self.writer.get_mut();
+        file.put_in_place()?;
+        match flusher {
+            Some(flusher) if is_ordinary(file.file()) => flusher.look_after(file.file()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what is known at the end only. A pipe cannot be gone back in, and is read from its
+    /// beginning to its end without that.
+    fn finish(&mut self) -> io::Result<()> {
+        match self.writer.get_mut().seeks() {
+            true => self.writer.finish(),
+            false => self.writer.get_mut().flush(),
+        }
+    }
+
     /// Cuts off what was written of something that did not fit.
     fn take_back(&mut self) -> io::Result<()> {
         let length = self.writer.length();
         let file = self.writer.get_mut();
-        file.set_len(length)?;
+        file.file().set_len(length)?;
         file.seek(SeekFrom::Start(length)).map(drop)
     }
+}
+
+/// Whether a file is one on a disk.
+fn is_ordinary(file: &File) -> bool {
+    file.metadata().is_ok_and(|about| about.is_file())
 }
 
 /// By how many names an ordinary file can be found: none once it was deleted. 0 for others.

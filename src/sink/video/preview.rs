@@ -1,11 +1,14 @@
 //! The preview: disparity in colours, H.264 in MP4, for any player.
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use gstreamer as gst;
+use gstreamer::prelude::*;
 
 use super::feed::{Feed, Flow, Progress};
 use super::{Clock, fraction, frame_duration, require};
@@ -15,6 +18,7 @@ use crate::sink::Sink;
 use crate::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
+use crate::sink::new_file::NewFile;
 
 /// What a preview needs to know before its first frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +45,8 @@ const SMALLEST_SIDE: usize = 16;
 /// Sides of odd length, and those below 16 pixels, are extended by repeating the last column or
 /// row. While it is written the file is a fragmented MP4, a second to a fragment, and plays up to
 /// the last fragment if the program is killed; [`finish`](Sink::finish) makes it an ordinary MP4
-/// with one index, which every player and editor takes.
+/// with one index, which every player and editor takes. An earlier file is replaced with the first
+/// fragment.
 pub struct Preview {
     name: String,
     path: PathBuf,
@@ -52,6 +57,10 @@ pub struct Preview {
     duration: Duration,
     pool: Pool<u8>,
     feed: Feed,
+    /// What the pipeline writes to; closed after it has stopped.
+    file: Arc<Mutex<NewFile>>,
+    /// Frames that it took.
+    taken: u64,
     /// Whether the caller has been told of the failure.
     failed: bool,
 }
@@ -62,11 +71,11 @@ fn padded(side: usize) -> usize {
 }
 
 impl Preview {
-    /// Creates the file (an earlier one is replaced) and starts the encoder.
+    /// Creates the file and starts the encoder.
     ///
     /// # Errors
-    /// Where the name does not end in `.mp4`, the file cannot be created, or GStreamer lacks the
-    /// encoder; the message says what to do.
+    /// Where the name does not end in `.mp4`, the file cannot be created or gone back in, or GStreamer
+    /// lacks the encoder; the message says what to do.
     pub fn create(path: &Path, options: &PreviewOptions) -> Result<Self> {
         if files::extension(path) != "mp4" {
             bail!(
@@ -75,9 +84,15 @@ impl Preview {
             );
         }
         ensure!(options.width > 0 && options.height > 0, "a preview has at least one pixel");
-        require(&["appsrc", "videoconvert", "x264enc", "mp4mux"], "a preview")?;
-        // GStreamer opens the file again; this finds what is wrong with it, and says it better.
-        drop(files::create(path)?);
+        require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
+        let file = NewFile::create(path)?;
+        if !file.seeks() {
+            bail!(
+                "cannot write the preview {}: it is a pipe, and an MP4 file is completed by going back \
+                 in it; name a file, or send live pictures with --stream",
+                path.display()
+            );
+        }
 
         let rate = fraction(options.rate);
         let caps = gst::Caps::builder("video/x-raw")
@@ -87,9 +102,16 @@ impl Preview {
             .field("framerate", rate)
             .field("colorimetry", "sRGB")
             .build();
-        let elements = elements(path, options.rate)?;
+        let elements = elements(&file, options.rate)?;
         let elements: Vec<&gst::Element> = elements.iter().collect();
-        let feed = Feed::start(&caps, &elements, Arc::new(Progress::default()), Flow::File(path))?;
+        let (file, progress) = (Arc::new(Mutex::new(file)), Arc::new(Progress::default()));
+        let writer = elements.last().and_then(|element| element.static_pad("sink"));
+        name_with_first_fragment(
+            &writer.context("a sink has an input")?,
+            file.clone(),
+            progress.clone(),
+        );
+        let feed = Feed::start(&caps, &elements, progress, Flow::File(path))?;
         Ok(Self {
             name: format!("preview {}", path.display()),
             path: path.to_path_buf(),
@@ -100,6 +122,8 @@ impl Preview {
             duration: frame_duration(rate).unwrap_or(Duration::from_millis(40)),
             pool: Pool::new(),
             feed,
+            file,
+            taken: 0,
             colouring: None,
             failed: false,
         })
@@ -119,6 +143,19 @@ impl Preview {
             self.options.span = now.span;
             self.scale = ColourScale::new(now.span, self.options.range);
         }
+    }
+
+    /// Gives a video without a whole fragment its name, too, and puts what was written on the disk.
+    fn complete(&self) -> Result<()> {
+        let mut file = lock(&self.file);
+        if self.taken == 0 && file.spares_earlier() {
+            tracing::warn!("no frame came: {} stays as it was", self.path.display());
+            return Ok(());
+        }
+        let on_disk = file.file().metadata().is_ok_and(|about| about.is_file());
+        let kept = file.put_in_place();
+        let kept = kept.and_then(|()| if on_disk { file.file().sync_data() } else { Ok(()) });
+        kept.map_err(|error| files::explain(&self.path, &error))
     }
 
     fn show(&mut self, frame: &Arc<Matched>) -> Result<()> {
@@ -162,18 +199,45 @@ impl Sink for Preview {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        self.show(frame).inspect_err(|_| self.failed = true)
+        self.show(frame).inspect_err(|_| self.failed = true)?;
+        self.taken += 1;
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        let finished = self.feed.finish();
+        let finished = self.feed.finish().and_then(|()| self.complete());
         // An error that the caller knows already is not told twice.
         if self.failed { Ok(()) } else { finished }
     }
 }
 
+/// The file; who panicked while holding it has left nothing half done.
+fn lock(file: &Mutex<NewFile>) -> MutexGuard<'_, NewFile> {
+    file.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives the file its name once it can be played: when more comes after the header of the first
+/// fragment. `writer` is where the file's content comes in.
+fn name_with_first_fragment(writer: &gst::Pad, file: Arc<Mutex<NewFile>>, progress: Arc<Progress>) {
+    let has_fragment = AtomicBool::new(false);
+    writer.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        // What came before this was written.
+        if has_fragment.load(Ordering::Relaxed) {
+            let mut file = lock(&file);
+            if let Err(error) = file.put_in_place() {
+                progress.fail(format!("{:#}", files::explain(file.path(), &error)));
+            }
+            return gst::PadProbeReturn::Remove;
+        }
+        let data = info.buffer().and_then(|buffer| buffer.map_readable().ok());
+        let is_fragment = data.is_some_and(|data| data.get(4..8) == Some(b"moof"));
+        has_fragment.store(is_fragment, Ordering::Relaxed);
+        gst::PadProbeReturn::Ok
+    });
+}
+
 /// Everything after the source of frames.
-fn elements(path: &Path, rate: Option<f64>) -> Result<[gst::Element; 6]> {
+fn elements(file: &NewFile, rate: Option<f64>) -> Result<[gst::Element; 6]> {
     let make = gst::ElementFactory::make;
     let filter = |caps: gst::Caps| make("capsfilter").property("caps", caps).build();
     // Players handle 4:2:0 only; BT.709 is written into the stream, so that none has to guess.
@@ -199,10 +263,7 @@ fn elements(path: &Path, rate: Option<f64>) -> Result<[gst::Element; 6]> {
         // Meets the usual rates exactly, and any time to 11 microseconds.
         .property("trak-timescale", 90_000u32)
         .build()?;
-    let file = make("filesink")
-        .property("location", path)
-        .property_from_str("buffer-mode", "unbuffered")
-        .property("async", false)
-        .build()?;
+    let file =
+        make("fdsink").property("fd", file.file().as_raw_fd()).property("async", false).build()?;
     Ok([make("videoconvert").build()?, filter(planar)?, encoder, filter(profile)?, muxer, file])
 }

@@ -1,0 +1,214 @@
+//! Who writes an output: one run at a time.
+//!
+//! An output is renamed into its place while it is written, so a lock on it would be one on a file that
+//! others do not find. The lock is a file beside it, `.NAME.stereod-lock`, which is there for as long as
+//! the run. What counts is the lock on it, which the system takes away when a program ends in whatever
+//! way: one that was left behind by a killed run stands in nobody's way.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use super::files::{self, Target};
+use super::new_file::{self, UNFINISHED};
+
+/// The right to write an output, until it is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    lock: File,
+    /// The lock's own file; `None` where it is on the output itself.
+    beside: Option<PathBuf>,
+}
+
+impl Claim {
+    /// Claims the output `path`, and removes what killed runs have left of theirs. `None` for a device
+    /// or pipe, which is not replaced.
+    ///
+    /// # Errors
+    /// Where another run has it, or no file can be made beside it.
+    pub fn on(path: &Path) -> Result<Option<Self>> {
+        let Target::File(target) = files::target(path)? else { return Ok(None) };
+        let name = format!(".{}.stereod-lock", new_file::short_name(&target));
+        let beside = target.with_file_name(name);
+        let lock = loop {
+            let lock = open(&beside).map_err(|error| files::explain(path, &error))?;
+            if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+                bail!(
+                    "cannot write {}: another run of stereod is writing it; name another file, or end \
+                     that run first",
+                    path.display()
+                );
+            }
+            // Whoever had it before may have removed it between the opening and the lock.
+            if is_at(&lock, &beside) {
+                break lock;
+            }
+        };
+        let prefix = new_file::unfinished_prefix(&target);
+        remove_unfinished(files::folder_of(&target), |name| name.starts_with(&prefix));
+        Ok(Some(Self { lock, beside: Some(beside) }))
+    }
+
+    /// Claims a folder that is there, for pictures, and removes what killed runs have left unfinished.
+    ///
+    /// # Errors
+    /// Where another run has it, or it cannot be opened.
+    pub fn on_folder(folder: &Path) -> Result<Self> {
+        let lock = File::open(folder).map_err(|error| files::explain(folder, &error))?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            bail!(
+                "cannot write pictures into {}: another run of stereod is writing there; name another \
+                 folder, or end that run first",
+                folder.display()
+            );
+        }
+        remove_unfinished(folder, |name| name.starts_with('.') && name.contains(".stereod-"));
+        Ok(Self { lock, beside: None })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let Some(beside) = &self.beside else { return };
+        // It is removed while it is locked, so that nobody takes it meanwhile. One that stays does no
+        // harm.
+        if is_at(&self.lock, beside) {
+            let _ = fs::remove_file(beside);
+        }
+    }
+}
+
+/// Opens the file of a lock, or makes it.
+fn open(path: &Path) -> io::Result<File> {
+    loop {
+        // Reading is enough for a lock, and allowed where another user has left it.
+        match new_file::open(OpenOptions::new().read(true), path, false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match File::create_new(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created,
+        }
+    }
+}
+
+/// Whether an open file is the one that has this name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(about) = file.metadata() else { return false };
+    files::inode(path) == Some((about.dev(), about.ino()))
+}
+
+/// Files that are open cannot be removed on other systems.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// Removes the unfinished files of runs that were killed, among those whose name begins right; nobody
+/// has a lock on those.
+fn remove_unfinished(folder: &Path, begins_right: impl Fn(&str) -> bool) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(io::Result::ok) {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !(is_file && begins_right(name) && name.ends_with(UNFINISHED)) {
+            continue;
+        }
+        match files::delete_unlocked(&entry.path()) {
+            Ok(true) => {
+                tracing::debug!("removed {}, which a killed run has left", entry.path().display())
+            }
+            Ok(false) => {}
+            Err(error) => tracing::debug!("cannot remove {}: {error}", entry.path().display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::new_file::NewFile;
+    use super::*;
+
+    #[test]
+    fn an_output_has_one_writer_whatever_it_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.mkv");
+        let claim = Claim::on(&path).unwrap();
+        let refused = |path: &Path| {
+            let error = Claim::on(path).unwrap_err().to_string();
+            assert!(error.contains("another run"), "{error}");
+        };
+        refused(&path);
+        refused(&dir.path().join("./a.mkv"));
+        // The claim outlives the renaming.
+        files::write_whole(&path, b"x").unwrap();
+        refused(&path);
+        let _other = Claim::on(&dir.path().join("b.mkv")).unwrap();
+        drop(claim);
+        drop(Claim::on(&path).unwrap());
+        assert!(!dir.path().join(".a.mkv.stereod-lock").exists());
+        assert!(Claim::on(Path::new("/dev/null")).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_stands_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let left = [".a.mkv.stereod-lock", ".a.mkv.stereod-Ab3xY9.part"];
+        let foreign = [".b.mkv.stereod-Ab3xY9.part", ".a.mkv.stereod-Ab3xY9", "a.mkv.part"];
+        for name in left.iter().chain(&foreign) {
+            fs::write(at(name), b"").unwrap();
+        }
+        // One that is being written stays.
+        let _writing = NewFile::create(&at("a.mkv")).unwrap();
+        drop(Claim::on(&at("a.mkv")).unwrap().unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), foreign.len() + 1);
+        assert!(foreign.iter().all(|name| at(name).exists()));
+    }
+
+    #[test]
+    fn of_many_at_once_one_gets_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = &dir.path().join("a");
+        for _ in 0..50 {
+            let start = &std::sync::Barrier::new(4);
+            let claims: Vec<_> = std::thread::scope(|scope| {
+                let claim = || {
+                    start.wait();
+                    Claim::on(path).ok()
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(claim)).collect();
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(claims.len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_folder_has_one_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(".000007.png.stereod-Ab3xY9.part"), b"").unwrap();
+        let claim = Claim::on_folder(dir.path()).unwrap();
+        let error = Claim::on_folder(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("another run"), "{error}");
+        drop(claim);
+        Claim::on_folder(dir.path()).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_place_of_the_lock_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::os::unix::fs::symlink("victim", at(".a.stereod-lock")).unwrap();
+        assert!(Claim::on(&at("a")).is_err());
+        assert!(!at("victim").exists());
+    }
+}

@@ -1,0 +1,322 @@
+//! A file that takes the place of an earlier one only when there is something in it.
+//!
+//! It is written beside its place, under a name that nobody can guess, and renamed. So an earlier file
+//! stays whole where a run never starts, and a link that somebody has laid is never written through. A
+//! program that is killed before may leave `.NAME.stereod-XXXXXX.part`, which the next one that
+//! [claims](super::claim) the same output removes.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use tempfile::TempPath;
+
+use super::files::{self, Target};
+
+/// How the name of an unfinished file ends.
+pub(super) const UNFINISHED: &str = ".part";
+
+/// A file being written.
+#[derive(Debug)]
+pub struct NewFile {
+    /// The name that the user gave it.
+    path: PathBuf,
+    file: File,
+    /// Until it is in its place; removes the unfinished file when dropped.
+    pending: Option<Pending>,
+    /// Whether it can be gone back in.
+    seeks: bool,
+}
+
+#[derive(Debug)]
+struct Pending {
+    unfinished: TempPath,
+    target: PathBuf,
+    /// Whether there is an earlier file with something in it.
+    replaces: bool,
+}
+
+impl NewFile {
+    /// Begins the output `path`. What is no ordinary file (a device, a pipe that somebody reads) is
+    /// opened as it is.
+    ///
+    /// # Errors
+    /// Where it cannot be written; the message names the path, what is wrong and what to do.
+    pub fn create(path: &Path) -> Result<Self> {
+        match files::target(path)? {
+            Target::File(target) => Self::beside(path, target),
+            Target::Stream => Self::stream(path),
+        }
+    }
+
+    /// The file `path`, just made by the caller, who wants it there from the start.
+    pub fn in_place(path: &Path, file: File) -> Self {
+        Self { path: path.to_path_buf(), file, pending: None, seeks: true }
+    }
+
+    fn beside(path: &Path, target: PathBuf) -> Result<Self> {
+        let explain = |error: &io::Error| files::explain(path, error);
+        // Who may not write to a file may not replace it either, though the folder would allow it.
+        let earlier = match open(OpenOptions::new().write(true), &target, false) {
+            Ok(earlier) => Some(earlier.metadata().map_err(|error| explain(&error))?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(explain(&error)),
+        };
+        let mut name = tempfile::Builder::new();
+        #[cfg(unix)]
+        name.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let unfinished = name
+            .prefix(&unfinished_prefix(&target))
+            .suffix(UNFINISHED)
+            .tempfile_in(files::folder_of(&target));
+        let (file, unfinished) = unfinished.map_err(|error| explain(&error))?.into_parts();
+        // Some file systems know no locks; then nobody else looks for one either.
+        let _ = file.try_lock();
+        if let Some(earlier) = &earlier {
+            take_over(&file, earlier);
+        }
+        let replaces = earlier.is_some_and(|earlier| earlier.len() > 0);
+        let pending = Some(Pending { unfinished, target, replaces });
+        Ok(Self { path: path.to_path_buf(), file, pending, seeks: true })
+    }
+
+    #[cfg(unix)]
+    fn stream(path: &Path) -> Result<Self> {
+        use std::os::unix::fs::FileTypeExt;
+        let shown = path.display();
+        let about = fs::metadata(path).map_err(|error| files::explain(path, &error))?;
+        if about.file_type().is_socket() {
+            bail!("cannot write {shown}: it is a socket; name a file");
+        }
+        let file = open(OpenOptions::new().write(true), path, true);
+        let mut file = file.map_err(|error| match error.raw_os_error() {
+            Some(libc::ENXIO) => anyhow::anyhow!(
+                "cannot write {shown}: it is a pipe that nobody reads; start its reader first"
+            ),
+            _ => files::explain(path, &error),
+        })?;
+        if about.file_type().is_fifo()
+            && matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock))
+        {
+            bail!("cannot write {shown}: another run writes into this pipe; name another one");
+        }
+        wait_for_room(&file).map_err(|error| files::explain(path, &error))?;
+        let seeks = file.stream_position().is_ok();
+        Ok(Self { path: path.to_path_buf(), file, pending: None, seeks })
+    }
+
+    #[cfg(not(unix))]
+    fn stream(path: &Path) -> Result<Self> {
+        let file = OpenOptions::new().write(true).open(path);
+        let file = file.map_err(|error| files::explain(path, &error))?;
+        Ok(Self { path: path.to_path_buf(), file, pending: None, seeks: false })
+    }
+
+    /// The name that the user gave it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether it can be gone back in: not so with pipes.
+    pub fn seeks(&self) -> bool {
+        self.seeks
+    }
+
+    /// Whether an earlier file with something in it is still in its place.
+    pub fn spares_earlier(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.replaces)
+    }
+
+    /// Gives it its name, in place of an earlier file; later calls do nothing. What is in it by then is
+    /// on the disk before an earlier file goes.
+    ///
+    /// # Errors
+    /// Where that is impossible; the new file is then gone, and an earlier one intact.
+    pub fn put_in_place(&mut self) -> io::Result<()> {
+        let Some(Pending { unfinished, target, replaces }) = self.pending.take() else {
+            return Ok(());
+        };
+        if replaces {
+            self.file.sync_data()?;
+        }
+        unfinished.persist(target).map_err(|refused| refused.error)
+    }
+
+    /// Writes all that is to be in it, and gives it its name.
+    ///
+    /// # Errors
+    /// Where that is impossible; the message names the path.
+    pub fn finish_with(mut self, content: &[u8]) -> Result<()> {
+        let written = self.file.write_all(content).and_then(|()| self.put_in_place());
+        written.map_err(|error| files::explain(&self.path, &error))
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for NewFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// How the names of unfinished files begin that are to become `target`.
+pub(super) fn unfinished_prefix(target: &Path) -> String {
+    format!(".{}.stereod-", short_name(target))
+}
+
+/// The name of a file, or what stands for it where names made of it would be too long for a file system.
+pub(super) fn short_name(target: &Path) -> String {
+    let name = target.file_name().unwrap_or_default();
+    if let Some(name) = name.to_str().filter(|name| name.len() < 200) {
+        return name.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Opens what is there, without waiting for the other end of a pipe. A link at the end of the name is
+/// refused unless it is to be followed.
+pub(super) fn open(options: &mut OpenOptions, path: &Path, follow: bool) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        let no_link = if follow { 0 } else { libc::O_NOFOLLOW };
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK | no_link);
+    }
+    options.open(path)
+}
+
+/// Makes writing wait for room again, after an opening that did not wait.
+#[cfg(unix)]
+fn wait_for_room(file: &File) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let descriptor = file.as_raw_fd();
+    // SAFETY: the descriptor is that of an open file, and the calls take no pointers.
+    let set = unsafe {
+        let flags = libc::fcntl(descriptor, libc::F_GETFL);
+        libc::fcntl(descriptor, libc::F_SETFL, flags & !libc::O_NONBLOCK)
+    };
+    if set == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives a file owner and permissions of the one that it will replace, as far as this user may. What
+/// cannot be had is no reason to write nothing.
+fn take_over(file: &File, earlier: &Metadata) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let _ = std::os::unix::fs::fchown(file, Some(earlier.uid()), Some(earlier.gid()));
+    }
+    let _ = file.set_permissions(earlier.permissions());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_earlier_file_stays_until_the_new_one_is_put_in_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, b"earlier").unwrap();
+        let mut file = NewFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert!(file.spares_earlier());
+        assert_eq!(fs::read(&path).unwrap(), b"earlier");
+        drop(file);
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(dir.path())),
+            (b"earlier".to_vec(), vec!["a".into()])
+        );
+
+        let mut file = NewFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        file.put_in_place().unwrap();
+        file.put_in_place().unwrap();
+        assert!(!file.spares_earlier());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        file.write_all(b" and more").unwrap();
+        drop(file);
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(dir.path())),
+            (b"new and more".to_vec(), vec!["a".into()])
+        );
+    }
+
+    #[test]
+    fn unfinished_names_cannot_be_told_beforehand() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let unfinished = || {
+            let file = NewFile::create(&path).unwrap();
+            let name = names(dir.path()).concat();
+            assert!(name.starts_with(".a.stereod-") && name.ends_with(".part"), "{name}");
+            drop(file);
+            name
+        };
+        assert_ne!(unfinished(), unfinished());
+        // Names as long as file systems allow can be written, too.
+        let long = dir.path().join("n".repeat(255));
+        NewFile::create(&long).unwrap().finish_with(b"x").unwrap();
+        assert_eq!(fs::read(long).unwrap(), b"x");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_stay_and_are_those_of_any_new_file_at_first() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let (path, plain) = (dir.path().join("a"), dir.path().join("plain"));
+        fs::write(&plain, b"").unwrap();
+        NewFile::create(&path).unwrap().finish_with(b"x").unwrap();
+        assert_eq!(mode(&path), mode(&plain));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        NewFile::create(&path).unwrap().finish_with(b"y").unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"y".to_vec(), 0o640));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_without_a_reader_is_an_error_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let error = NewFile::create(&pipe).unwrap_err().to_string();
+        assert!(error.contains("pipe that nobody reads"), "{error}");
+
+        let reader = open(OpenOptions::new().read(true), &pipe, true).unwrap();
+        let file = NewFile::create(&pipe).unwrap();
+        assert!(!file.seeks());
+        let error = NewFile::create(&pipe).unwrap_err().to_string();
+        assert!(error.contains("another run"), "{error}");
+        file.finish_with(b"through").unwrap();
+        let read = io::read_to_string(reader).unwrap();
+        assert_eq!(read, "through");
+    }
+}
