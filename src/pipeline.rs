@@ -190,7 +190,7 @@ impl Running {
         let mut sinks = Vec::new();
         let given_up = self.is_held_up();
         let (source, source_result) = thread::joined("the source", self.source.join())
-            .map_or_else(|error| (SourceCounts::default(), Err(error.into())), |done| done);
+            .unwrap_or_else(|error| (SourceCounts::default(), Err(error.into())));
         let matcher_result = thread::joined("the engine", self.matcher.join());
         let matcher_result = matcher_result.map_err(anyhow::Error::from).flatten();
         for (thread, counters) in self.sinks.into_iter().zip(&self.counters.sinks) {

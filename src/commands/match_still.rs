@@ -17,6 +17,7 @@ use crate::sameness::sameness;
 use crate::settings::{Loaded, Origin};
 use crate::sink::cloud;
 use crate::sink::colour::{ColourRange, ColourScale};
+use crate::sink::files;
 use crate::sink::still::{StillFormat, write_colour_png, write_depth, write_still};
 
 /// Runs the command.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 /// What is free for this process just now, in bytes; `None` where the system does not tell.
 pub fn free() -> Option<u64> {
     let files = free_by_files(Path::new("/"));
-    [files, left_of_address_space()].into_iter().flatten().min()
+    // A service may see nothing of /proc but processes (ProcSubset=pid).
+    let system = files.or_else(half_of_all);
+    [system, left_of_address_space()].into_iter().flatten().min()
 }
 
 /// What the files of the system below `root` say: the least of what each of them allows.
@@ -15,6 +17,22 @@ fn free_by_files(root: &Path) -> Option<u64> {
     let available = number_after(&root.join("proc/meminfo"), "MemAvailable:").map(|kib| kib << 10);
     let groups = groups(root).into_iter().filter_map(|group| group.left());
     available.into_iter().chain(groups).min()
+}
+
+/// Half of the memory of the machine. The call does not tell which of the rest the kernel would drop.
+#[cfg(target_os = "linux")]
+#[allow(clippy::useless_conversion, reason = "32 bits on some machines")]
+fn half_of_all() -> Option<u64> {
+    // SAFETY: all-zero bytes are a valid sysinfo, which the call only writes to.
+    let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: `about` outlives the call.
+    let told = unsafe { libc::sysinfo(&mut about) } == 0;
+    told.then(|| u64::from(about.totalram).saturating_mul(u64::from(about.mem_unit)) / 2)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn half_of_all() -> Option<u64> {
+    None
 }
 
 /// A control group's files.
@@ -117,6 +135,8 @@ mod tests {
         assert_eq!(system(&[MEMINFO]), Some(2000 << 10));
         assert_eq!(system(&[]), None);
         assert!(free().is_some_and(|bytes| bytes > 1 << 20));
+        #[cfg(target_os = "linux")]
+        assert!(half_of_all() >= free().map(|bytes| bytes / 4));
     }
 
     #[test]

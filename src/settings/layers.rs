@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -166,10 +167,12 @@ impl Layers {
                 }
             },
             Err(error) => {
-                self.mistakes.push(format!(
-                    "the configuration file {} cannot be read: {error}",
-                    path.display()
-                ));
+                let what = match error.kind() {
+                    ErrorKind::FileTooLarge => "is too large for a configuration",
+                    _ => "cannot be read",
+                };
+                self.mistakes
+                    .push(format!("the configuration file {} {what}: {error}", path.display()));
             }
         }
     }

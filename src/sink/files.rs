@@ -1,7 +1,7 @@
 //! What every output file has in common: clear refusals, what its name leads to, and files that appear
 //! whole or not at all.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 
 use super::new_file::NewFile;
+use crate::reading;
 
 /// The error for an output file that could not be created or written.
 pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {

@@ -1,6 +1,6 @@
 //! What a run reads, so that none of its outputs destroys it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,7 @@ use anyhow::{Result, bail};
 /// The files that a run reads: sources, calibrations, configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    files: Vec<(PathBuf, Identity)>,
-    identities: HashSet<Identity>,
+    files: HashMap<Identity, PathBuf>,
 }
 
 /// What two names of one file have in common, however they are linked.
@@ -24,10 +23,7 @@ impl Inputs {
     /// Those of `paths` that are files; the others cannot be destroyed by being written to.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let known = |path: PathBuf| Some((identity(&path)?, path));
-        let files: Vec<_> =
-            paths.into_iter().filter_map(known).map(|(id, path)| (path, id)).collect();
-        let identities = files.iter().map(|(_, identity)| identity.clone()).collect();
-        Self { files, identities }
+        Self { files: paths.into_iter().filter_map(known).collect() }
     }
 
     /// Refuses an output that is one of them, also by another name: a link of either kind, `./`.
@@ -35,15 +31,10 @@ impl Inputs {
     /// # Errors
     /// Where it is; the message names both and the cure.
     pub fn refuse(&self, output: &Path) -> Result<()> {
-        let Some(identity) = identity(output).filter(|found| self.identities.contains(found))
-        else {
+        let Some(input) = identity(output).and_then(|found| self.files.get(&found)) else {
             return Ok(());
         };
-        let input = self.files.iter().find(|(_, input)| *input == identity);
-        let name = match input {
-            Some((input, _)) if input != output => format!(" ({})", input.display()),
-            _ => String::new(),
-        };
+        let name = if input == output { String::new() } else { format!(" ({})", input.display()) };
         bail!(
             "cannot write {}: it is also an input{name}, and would be destroyed; name another file",
             output.display()
@@ -62,7 +53,7 @@ impl Inputs {
         // A folder that is not there yet, or cannot be read, holds nothing that is known.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let at_risk = is_at_risk(&entry.file_name());
-            if at_risk && identity(&entry.path()).is_some_and(|id| self.identities.contains(&id)) {
+            if at_risk && identity(&entry.path()).is_some_and(|id| self.files.contains_key(&id)) {
                 bail!(
                     "cannot write into {}: it holds {}, which is also an input and would be destroyed; \
                      name another folder",

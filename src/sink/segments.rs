@@ -13,7 +13,6 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result};
 
 use super::files;
-use crate::reading;
 
 /// Digits of a number at least, zeros in front.
 const DIGITS: usize = 5;

@@ -9,7 +9,7 @@ use super::videos::{self, steady};
 use super::*;
 
 fn fragments(left: &str, right: &str) -> SourceSpec {
-    SourceSpec::two(left.to_owned(), right.to_owned())
+    SourceSpec::two(left, right)
 }
 
 fn good(folder: &Path, name: &str, coding: &str) -> PathBuf {

@@ -228,7 +228,7 @@ fn fragments_may_end_raw_encoded_or_in_a_demuxer() {
     let spec = SourceSpec::two(left.to_string(), format!("file://{right}"));
     assert_eq!(played(&spec).pairs, same(0..10));
     let one = "videotestsrc num-buffers=5 ! video/x-raw,width=1,height=1,framerate=20/1";
-    let spec = SourceSpec::two(one.to_owned(), one.to_owned());
+    let spec = SourceSpec::two(one, one);
     let mut pairs = 0;
     opened(&spec)
         .run(&Switch::default(), &mut |pair, _| {

@@ -209,7 +209,7 @@ fn an_eye_that_ends_or_fails_is_opened_again() {
 fn halved_streams_come_back_too() {
     let both = "videotestsrc is-live=true num-buffers=20 ! \
                 video/x-raw,width=128,height=48,framerate=60/1";
-    let spec = SourceSpec::side_by_side(both.to_owned());
+    let spec = SourceSpec::side_by_side(both);
     let (result, counts, times) = during(&spec, &options(), |view| {
         wait_until("it came back", || view.state.eye(Eye::Left).summary().reconnects >= 1);
         view.more();

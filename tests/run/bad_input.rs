@@ -82,7 +82,7 @@ fn wrong_parameters_are_usage_errors() {
     let folder = tempfile::tempdir().unwrap();
     let demo = ["run", "--demo", "--frames", "1"];
     for (flags, words) in [
-        (&["-d", "0"][..], &["--disparities", "1..=1024"][..]),
+        (&["-d", "0"][..], &["--disparities", "from 1 to 1024"][..]),
         (&["--p1", "50", "--p2", "20"], &["P2 is 20", "P1 is 50"]),
         (&["--cost", "ad", "--ad-truncation", "200", "--p2", "80"], &["280", "255", "--p2"]),
         (&["--min-disparity", "3000"], &["min_disparity"]),

@@ -96,10 +96,11 @@ fn flipped_bits_of_a_video_are_told_for_its_eye() {
     };
     let lefts = pictures(|pair| pair.left.pixels().to_vec());
     let rights = pictures(|pair| pair.right.pixels().to_vec());
-    for (name, coding) in [
-        ("ffv1.mkv", "avenc_ffv1 slices=4 slicecrc=1 ! matroskamux"),
-        ("h264.mkv", "videoconvert ! x264enc key-int-max=10 ! matroskamux"),
-        ("mjpeg.mkv", "jpegenc ! matroskamux"),
+    // Most bits of a JPEG picture make another valid one.
+    for (name, coding, least) in [
+        ("ffv1.mkv", "avenc_ffv1 slices=4 slicecrc=1 ! matroskamux", 5),
+        ("h264.mkv", "videoconvert ! x264enc key-int-max=10 ! matroskamux", 5),
+        ("mjpeg.mkv", "jpegenc ! matroskamux", 1),
     ] {
         let [left, right, damaged] = ["l", "r", "damaged"].map(|eye| format!("{eye}_{name}"));
         write_video(&folder.path().join(&left), SIZE, &lefts, coding);
@@ -114,7 +115,7 @@ fn flipped_bits_of_a_video_are_told_for_its_eye() {
             let damage = &seen["damaged"][eye];
             damage["concealed"].as_u64().unwrap() + damage["left_out"].as_u64().unwrap()
         });
-        assert!((5..=40).contains(&ours), "{name}: {stdout}");
+        assert!((least..=40).contains(&ours), "{name}: {stdout}");
         assert_eq!(other, 0, "{name}: {stdout}");
         assert!(stderr.contains(&format!("{damaged}: ")), "{name}: {stderr}");
     }

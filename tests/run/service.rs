@@ -85,7 +85,7 @@ fn the_source_comes_from_the_configuration_and_flags_win() {
 #[test]
 fn systemd_finds_no_mistake_in_the_units() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: systemd-analyze is not installed");
+        eprintln!("skipped: systemd-analyze is not installed");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -36,8 +36,10 @@ pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     pipeline.connect_deep_element_added(move |_, _, element| {
         let Some(pad) = jpeg_input(element) else { return };
         let (shared, has_whole) = (shared.clone(), AtomicBool::new(false));
-        pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
-            let picture = info.buffer().and_then(|buffer| buffer.map_readable().ok());
+        pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+            // A bare sequence of pictures comes in pieces of any length, which the decoder joins.
+            let picture = info.buffer().filter(|_| comes_in_pictures(pad));
+            let picture = picture.and_then(|buffer| buffer.map_readable().ok());
             match picture.map_or(Ok(()), |bytes| jpeg::check(&bytes)) {
                 // All of it is there; some cameras never send an end.
                 Ok(()) | Err(Flaw::NoEnd) => has_whole.store(true, Ordering::Relaxed),
@@ -54,6 +56,12 @@ pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
             gst::PadProbeReturn::Ok
         });
     });
+}
+
+/// Whether each buffer is a picture: whoever cuts a stream into pictures counts time, not bytes.
+fn comes_in_pictures(pad: &gst::Pad) -> bool {
+    pad.sticky_event::<gst::event::Segment>(0)
+        .is_some_and(|event| event.segment().format() == gst::Format::Time)
 }
 
 /// The pad by which JPEG pictures reach `element`, if it decodes them.

@@ -40,7 +40,7 @@ fn watch_pad(pad: &gst::Pad, shared: Arc<Shared>) {
         let Some(gst::EventView::Caps(caps)) = info.event().map(|event| event.view()) else {
             return gst::PadProbeReturn::Ok;
         };
-        let Some((width, height)) = caps.structure().and_then(size) else {
+        let Some((width, height)) = caps.caps().structure(0).and_then(size) else {
             return gst::PadProbeReturn::Ok;
         };
         let Err(refusal) = check(width, height) else { return gst::PadProbeReturn::Ok };

@@ -77,7 +77,7 @@ pub(super) fn walk(
     for unit in 0..units {
         let share = (100 * unit / units) as u8;
         if restart > 0 && unit > 0 && unit.is_multiple_of(restart) {
-            bits.to_marker()?;
+            bits.skip_to_marker()?;
             match bits.marker() {
                 Some(marker) if marker == 0xd0 + ((unit / restart - 1) % 8) as u8 => bits.at += 2,
                 Some(0xd0..=0xd7) => return Err(Flaw::Senseless { share }),
@@ -93,7 +93,7 @@ pub(super) fn walk(
             }
         }
     }
-    bits.to_marker()?;
+    bits.skip_to_marker()?;
     Ok(bits.at)
 }
 
@@ -166,7 +166,7 @@ impl Bits<'_> {
     }
 
     /// Goes on to the next marker, or the end of the data.
-    fn to_marker(&mut self) -> Result<(), Flaw> {
+    fn skip_to_marker(&mut self) -> Result<(), Flaw> {
         let mut surplus = usize::from(self.count / 8);
         (self.held, self.count) = (0, 0);
         while self.at < self.data.len() && self.marker().is_none() {
