@@ -6,22 +6,24 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
     cat <<'END'
-Usage: scripts/setup.sh [--tests] [--rust] [--check]
+Usage: scripts/setup.sh [--tests] [--cameras] [--rust] [--check]
 
 Installs what building and running stereod needs. On Debian and Ubuntu missing packages are installed
 with apt; elsewhere they are named.
 
   --tests   also what the tests need (a virtual display, tools that look at its pictures, and CUDA's
             run-time compiler, unpacked into target/nvrtc: no GPU is needed to compile its kernels)
+  --cameras also what the simulated cameras of the tests need (OpenCV for Python)
   --rust    install or update Rust with rustup where it is missing or too old, without asking
   --check   only say what is missing (exit status 1 if anything is)
 END
 }
 
-tests=no rust=no check=no
+tests=no cameras=no rust=no check=no
 for argument in "$@"; do
     case $argument in
         --tests) tests=yes ;;
+        --cameras) cameras=yes ;;
         --rust) rust=yes ;;
         --check) check=yes ;;
         -h | --help) usage; exit 0 ;;
@@ -39,8 +41,12 @@ packages=(
     gstreamer1.0-plugins-ugly gstreamer1.0-libav
     libvulkan1 mesa-vulkan-drivers
 )
-test_packages=(xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3 python3-pip)
+test_packages=(
+    xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3 python3-pip
+    ca-certificates mount shellcheck systemd
+)
 if [[ $tests == yes ]]; then packages+=("${test_packages[@]}"); fi
+if [[ $cameras == yes ]]; then packages+=(python3 python3-opencv); fi
 
 as_root() {
     if [[ $EUID -eq 0 ]]; then
@@ -100,9 +106,12 @@ setup_other() {
         missing+=("the Vulkan loader, libvulkan.so.1")
     fi
     if [[ $tests == yes ]]; then
-        for tool in Xvfb xdotool import xwd gst-launch-1.0 python3; do
+        for tool in Xvfb xdotool import xwd gst-launch-1.0 python3 shellcheck; do
             command -v "$tool" >/dev/null || missing+=("$tool")
         done
+    fi
+    if [[ $cameras == yes ]] && ! scripts/python.sh cv2 numpy >/dev/null 2>&1; then
+        missing+=("OpenCV for python3")
     fi
     if [[ ${#missing[@]} -eq 0 ]]; then
         say "everything needed is installed"
@@ -116,11 +125,11 @@ Packages on Fedora (x264enc comes from RPM Fusion, https://rpmfusion.org):
   sudo dnf install gcc pkgconf-pkg-config gstreamer1-devel gstreamer1-plugins-base-devel \
       gstreamer1-plugins-base-tools gstreamer1-plugins-good gstreamer1-plugins-bad-free \
       gstreamer1-plugins-ugly gstreamer1-plugin-libav vulkan-loader mesa-vulkan-drivers
-  for the tests also: xorg-x11-server-Xvfb xdotool ImageMagick xwd python3
+  for the tests also: xorg-x11-server-Xvfb xdotool ImageMagick xwd python3 ShellCheck python3-opencv
 Packages on Arch:
   sudo pacman -S --needed base-devel pkgconf gstreamer gst-plugins-base gst-plugins-good \
       gst-plugins-bad gst-plugins-ugly gst-libav vulkan-icd-loader vulkan-swrast
-  for the tests also: xorg-server-xvfb xdotool imagemagick xorg-xwd python
+  for the tests also: xorg-server-xvfb xdotool imagemagick xorg-xwd python shellcheck python-opencv
 END
     } >&2
     return 1
@@ -188,15 +197,16 @@ setup_nvrtc() {
         say "missing: NVRTC $nvrtc_version in $folder (the kernels' test is skipped without it)"
         return
     fi
-    if ! command -v python3 >/dev/null || ! python3 -m pip --version >/dev/null 2>&1; then
+    local python
+    if ! python=$(scripts/python.sh pip zipfile 2>/dev/null); then
         say "NVRTC is not fetched, because python3 has no pip: the kernels' test will be skipped"
         return
     fi
     say "fetching NVRTC $nvrtc_version into $folder (90 MB, once)"
     rm -rf "$folder.new"
-    if python3 -m pip download --quiet --no-deps --only-binary=:all: --dest "$folder.new" \
+    if "$python" -m pip download --quiet --no-deps --only-binary=:all: --dest "$folder.new" \
         "nvidia-cuda-nvrtc==$nvrtc_version" &&
-        python3 -m zipfile -e "$folder.new"/nvidia_cuda_nvrtc-*.whl "$folder.new"; then
+        "$python" -m zipfile -e "$folder.new"/nvidia_cuda_nvrtc-*.whl "$folder.new"; then
         rm -f "$folder.new"/*.whl
         : >"$folder.new/$nvrtc_version"
         rm -rf "$folder"

@@ -9,7 +9,20 @@ if [[ ${1:-} == -h || ${1:-} == --help ]]; then
 fi
 
 started=$SECONDS
-scripts/setup.sh --tests </dev/null || exit 1
+# Cameras in a virtual machine, where its tools and a recording lie beside the checkout.
+shared=../shared
+recording=$shared/data/euroc_v1_01/rectified
+no_cameras=
+if [[ ! -x $shared/camera-vm/run.sh || ! -e $recording/left.mp4 ]]; then
+    no_cameras="$shared/camera-vm or $recording is not here"
+elif [[ $EUID -ne 0 || ! -e /etc/debian_version ]]; then
+    no_cameras="making the virtual machine needs root and Debian"
+elif [[ $# -gt 0 ]]; then
+    no_cameras="only some tests are run"
+fi
+wanted=(--tests)
+if [[ -z $no_cameras ]]; then wanted+=(--cameras); fi
+scripts/setup.sh "${wanted[@]}" </dev/null || exit 1
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 export PATH
 
@@ -46,44 +59,39 @@ check() {
 
 skip() { summary+=("$(printf '%-28s skipped, %s' "$1" "$2")"); }
 
-# All of Cargo's tests, their output kept to count them.
+# Clippy compiles the crate itself, so that the lints and the tests share one build; `cargo clippy` would
+# read all dependencies once more, without building them. Its arguments travel as cargo-clippy hands them on.
+RUSTC_WORKSPACE_WRAPPER=$(command -v clippy-driver) || { echo "test: clippy is missing: rustup component add clippy" >&2; exit 1; }
+export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
+
+# All of Cargo's tests, their output kept to count them. What they print is shown where they fail, and
+# their words on what they skipped in the summary.
 tests() {
-    cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$scratch/tests"
+    if [[ " $* " != *" -- "* ]]; then set -- "$@" --; fi
+    cargo test --locked --no-fail-fast "$@" --show-output 2>&1 | tee "$scratch/tests" |
+        awk '/^successes:$/ { quiet = 1 } /^(test result:|failures:$)/ { quiet = 0 } !quiet'
 }
 
 check "formatting" cargo fmt --check
 check "layers, self-test" python3 scripts/check_layering.py --self-test
 check "layers" python3 scripts/check_layering.py
-if command -v shellcheck >/dev/null; then
-    check "shell scripts" shellcheck scripts/*.sh .ci/run
-else
-    skip "shell scripts" "shellcheck is not installed"
-fi
-check "clippy" cargo clippy --locked --all-targets -- -D warnings
+check "shell scripts" shellcheck scripts/*.sh .ci/run
+check "clippy and build" cargo test --locked --no-run "$@"
 check "tests" tests "$@"
 if [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
 
-# Cameras in a virtual machine, where its tools and a recording lie beside the checkout. The machine's
-# image is made once. It is an emulation: where it was too slow the first time, a second attempt decides.
-shared=../shared
-recording=$shared/data/euroc_v1_01/rectified
+# The machine's image is made once. It is an emulation: where it was too slow the first time, a second
+# attempt decides.
 image=$(realpath -m "${CARGO_TARGET_DIR:-target}/camera-vm")
 simulated_cameras() {
     export IMG=$image BIN=${CARGO_TARGET_DIR:-target}/debug/stereod
     "$shared/camera-vm/build.sh" "$image" || return 1
-    if ! python3 -c 'import cv2, numpy' 2>/dev/null; then
-        apt-get install -y --no-install-recommends python3-opencv >/dev/null || return 1
-    fi
     twice scripts/camera_vm.sh "$shared/camera-vm" "$recording"/{left,right,side_by_side}.mp4 list formats swap &&
         CYCLES=2 twice scripts/faults_vm.sh "$shared/camera-vm" "$recording"/{left,right}.mp4 replug
 }
 twice() { "$@" || { echo "once more:" && "$@"; }; }
-if [[ ! -x $shared/camera-vm/run.sh || ! -e $recording/left.mp4 ]]; then
-    skip "simulated cameras" "$shared/camera-vm or $recording is not here"
-elif [[ $EUID -ne 0 || ! -e /etc/debian_version ]]; then
-    skip "simulated cameras" "making the virtual machine needs root and Debian"
-elif [[ $# -gt 0 ]]; then
-    skip "simulated cameras" "only some tests are run"
+if [[ -n $no_cameras ]]; then
+    skip "simulated cameras" "$no_cameras"
 else
     check "simulated cameras" simulated_cameras
 fi
@@ -96,6 +104,7 @@ count() {
 echo
 echo "== summary"
 printf '%s\n' "${summary[@]}"
+grep -ih '^skipped: ' "$scratch/tests" | sort -u
 echo "tests: $(count passed) passed, $(count failed) failed, $(count ignored) ignored"
 if [[ $failed -gt 0 ]]; then
     echo "FAILED: $failed of ${#summary[@]} checks, after $((SECONDS - started)) s"

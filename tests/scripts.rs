@@ -44,21 +44,33 @@ impl Machine {
             .tool("sudo", &format!("echo sudo >> {log}; exec \"$@\""))
     }
 
-    /// Exit status, everything that was said, and what was called to change the machine.
-    fn set_up(&self, arguments: &[&str]) -> (i32, String, String) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/setup.sh");
+    /// Runs a script of ours: exit status, and everything that was said.
+    fn run(&self, script: &str, arguments: &[&str]) -> (i32, String) {
         let output = Command::new("/bin/bash")
-            .arg(script)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(script))
             .args(arguments)
             .env("PATH", self.folder().join("bin"))
             .env("HOME", self.folder())
+            .env("CARGO_TARGET_DIR", self.folder())
             .env_remove("CARGO_HOME")
             .stdin(Stdio::null())
             .output()
             .unwrap();
         let said = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    }
+
+    /// Exit status, everything that was said, and what was called to change the machine, which has
+    /// CUDA's compiler already.
+    fn set_up(&self, arguments: &[&str]) -> (i32, String, String) {
+        let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/setup.sh");
+        let setup = fs::read_to_string(setup).unwrap();
+        let version = setup.lines().find_map(|line| line.strip_prefix("nvrtc_version="));
+        fs::create_dir_all(self.folder().join("nvrtc")).unwrap();
+        fs::write(self.folder().join("nvrtc").join(version.unwrap()), "").unwrap();
+        let (status, said) = self.run("setup.sh", arguments);
         let log = fs::read_to_string(self.folder().join("log")).unwrap_or_default();
-        (output.status.code().unwrap(), String::from_utf8(said).unwrap(), log)
+        (status, said, log)
     }
 }
 
@@ -131,4 +143,28 @@ fn rust_is_updated_where_that_is_asked_for() {
     let (status, said, log) = machine.set_up(&["--rust"]);
     assert_eq!(status, 0, "{said}");
     assert!(log.contains("rustup toolchain install stable"), "{log}");
+}
+
+/// Packages are installed for the system's Python, which need not be the first on PATH.
+#[test]
+fn the_python_that_has_the_modules_is_called() {
+    if !Path::new("/usr/bin/python3").exists() {
+        return eprintln!("skipped: this system has no /usr/bin/python3");
+    }
+    let poor = Machine::new().tool("python3", "exit 1");
+    assert_eq!(poor.run("python.sh", &["json", "os"]), (0, "/usr/bin/python3\n".into()));
+    let rich = Machine::new().tool("python3", "exit 0");
+    assert_eq!(rich.run("python.sh", &["json"]), (0, "python3\n".into()));
+    let (status, said) = poor.run("python.sh", &["json", "no_such_module"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("json no_such_module") && said.contains("setup.sh --cameras"), "{said}");
+}
+
+#[test]
+fn what_the_simulated_cameras_need_is_installed() {
+    let (status, said, log) = Machine::new().debian("python3-opencv").set_up(&["--cameras"]);
+    assert_eq!(status, 0, "{said}");
+    assert!(log.contains("--no-install-recommends python3-opencv"), "{log}");
+    let (_, said, log) = Machine::new().debian("python3-opencv").set_up(&["--tests"]);
+    assert_eq!(log, "", "{said}");
 }

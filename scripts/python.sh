@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Prints the Python 3 that has the modules which are named: the first on PATH if it has them, else the
+# system's own, for which setup.sh installs packages. Usage: python.sh MODULE...
+set -euo pipefail
+
+imports=$(printf 'import %s\n' "$@")
+for python in python3 /usr/bin/python3; do
+    if command -v "$python" >/dev/null && "$python" -c "$imports" 2>/dev/null; then
+        echo "$python"
+        exit
+    fi
+done
+echo "no python3 here has the modules $*; scripts/setup.sh --cameras installs them on Debian and Ubuntu" >&2
+exit 1
