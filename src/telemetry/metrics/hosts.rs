@@ -130,6 +130,8 @@ fn host_name() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn check(version: Version, uri: &str, hosts: &[&str]) -> Result<(), Refusal> {
@@ -178,6 +180,26 @@ mod tests {
         let refusal = check(Version::HTTP_11, "http://evil.example/metrics", &["localhost"]);
         assert_eq!(refusal, Err(Refusal::NotUs("evil.example".into())));
         assert_eq!(check(Version::HTTP_11, "http://localhost:1/", &["evil.example"]), Ok(()));
+    }
+
+    proptest! {
+        /// A name of somebody else may hold one of ours in any place.
+        #[test]
+        fn no_name_is_ours_for_what_stands_around_it(
+            before in "[a-z0-9.-]{0,12}",
+            after in "[a-z0-9.-]{0,12}",
+            ours in prop::sample::select(vec!["localhost", "rig.example.org", "127.0.0.1"]),
+        ) {
+            let host = format!("{before}{ours}{after}");
+            let known = host.parse::<IpAddr>().is_ok()
+                || ours != "127.0.0.1" && host.strip_suffix('.').unwrap_or(&host) == ours;
+            prop_assert_eq!(check(Version::HTTP_11, "/metrics", &[&host]).is_ok(), known, "{}", host);
+        }
+
+        #[test]
+        fn any_text_is_a_name_or_refused(host in "[ -~]{0,60}") {
+            let _ = check(Version::HTTP_11, "/metrics", &[&host]);
+        }
     }
 
     #[test]

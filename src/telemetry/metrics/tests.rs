@@ -3,6 +3,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::telemetry::progress::Progress;
 
@@ -108,6 +110,30 @@ fn clients_that_say_nothing_or_nonsense_do_no_harm() {
     let url = format!("http://{}/metrics", server.address());
     assert_eq!(ureq::get(url).call().unwrap().status(), 200);
     drop(silent);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever somebody sends is answered with a status, or the connection is closed; the next one
+    /// is served.
+    #[test]
+    fn requests_of_any_bytes_do_no_harm(
+        begin in prop::sample::select(vec!["", "GET ", "GET /metrics HTTP/1.1\r\nHost: ", "POST /"]),
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let server = start(Fixed(Ok("fine".into())));
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(&[begin.as_bytes(), &bytes].concat()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        // A server that closes before it has read all resets the connection.
+        let closed = stream.read_to_end(&mut answer).is_err();
+        prop_assert!(closed || answer.is_empty() || answer.starts_with(b"HTTP/1."), "{:?}", answer);
+        prop_assert!(!answer.windows(15).any(|part| part == b"stereod_matched"));
+        let health = format!("http://{}/healthz", server.address());
+        prop_assert_eq!(ureq::get(health).call().unwrap().status(), 200);
+    }
 }
 
 /// Far more than there is room for, silent ones and ones that have asked and stay open; each of both
