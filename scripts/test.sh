@@ -69,7 +69,8 @@ export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 tests() {
     if [[ " $* " != *" -- "* ]]; then set -- "$@" --; fi
     cargo test --locked --no-fail-fast "$@" --show-output 2>&1 | tee "$scratch/tests" |
-        awk '/^successes:$/ { quiet = 1 } /^(test result:|failures:$)/ { quiet = 0 } !quiet'
+        awk '/^successes:$/ { quiet = 1 } /^(test result:|failures:$)/ { quiet = 0 }
+            !quiet { print; fflush() }'
 }
 
 check "formatting" cargo fmt --check
