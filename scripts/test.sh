@@ -64,6 +64,9 @@ skip() { summary+=("$(printf '%-28s skipped, %s' "$1" "$2")"); }
 RUSTC_WORKSPACE_WRAPPER=$(command -v clippy-driver) || { echo "test: clippy is missing: rustup component add clippy" >&2; exit 1; }
 export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 
+# What is built once gains nothing from being prepared for the next time.
+if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
+
 # All of Cargo's tests, their output kept to count them. What they print is shown where they fail, and
 # their words on what they skipped in the summary.
 tests() {
