@@ -20,10 +20,10 @@ const DEFLATED_MAX: u64 = 1032;
 /// What is needed beside the decoded samples for each pixel: intensity and three channels.
 const MORE_A_PIXEL: usize = 4;
 
-/// The content of a picture's file.
+/// The content of a picture's file, or of a pipe that delivers one in time.
 ///
 /// # Errors
-/// Where it cannot be read, is no ordinary file, or is longer than any picture.
+/// Where it cannot be read, is longer than any picture, or does not fit the budget.
 pub fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     if let Ok(told) = fs::metadata(path) {
         check_length(told.len())?;
