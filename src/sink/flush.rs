@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use crossbeam_channel::{Sender, unbounded};
 
+use crate::thread;
+
 /// How often what was written is put on the disk.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -34,16 +36,16 @@ impl Flusher {
     pub fn start() -> Result<Self> {
         let (files, given) = unbounded::<File>();
         let failure = Arc::<Mutex<Option<io::Error>>>::default();
-        let noted = failure.clone();
-        let thread = std::thread::Builder::new().name("flush".to_owned());
+        let (noted, broken) = (failure.clone(), failure.clone());
         let body = move || {
             for file in given {
                 if let Err(error) = file.sync_data() {
-                    noted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    note(&noted, error);
                 }
             }
         };
-        let thread = thread.spawn(body).context("cannot start the flush thread")?;
+        let thread = thread::spawn("flush", body, move |why| note(&broken, io::Error::other(why)))
+            .context("cannot start the flush thread")?;
         Ok(Self { due: Instant::now() + EVERY, files, thread, failure })
     }
 
@@ -74,11 +76,14 @@ impl Flusher {
     pub fn finish(self) -> io::Result<()> {
         let Self { files, thread, failure, .. } = self;
         drop(files);
-        if thread.join().is_err() {
-            return Err(io::Error::other("the flush thread panicked"));
-        }
+        thread::joined("the flush thread", thread.join()).map_err(io::Error::other)?;
         told(&failure)
     }
+}
+
+/// Keeps the first failure.
+fn note(failure: &Mutex<Option<io::Error>>, error: io::Error) {
+    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
 }
 
 /// What has failed, once.

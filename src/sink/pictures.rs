@@ -161,17 +161,17 @@ fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:06}.png"))
 }
 
+/// The number of a picture with this name, if it is one that is written here.
+fn number_of(name: &OsStr) -> Option<u64> {
+    let number = name.to_str()?.strip_suffix(".png")?.parse().ok()?;
+    (path_of(Path::new(""), number).as_os_str() == name).then_some(number)
+}
+
 /// The files of a folder that are named as its pictures are, in the order of their numbers.
 fn numbered(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(dir).map_err(|error| files::explain(dir, &error))?;
-    let mut numbers: Vec<u64> = entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let number = name.to_str()?.strip_suffix(".png")?.parse().ok()?;
-            (path_of(dir, number).file_name() == Some(&name)).then_some(number)
-        })
-        .collect();
+    let mut numbers: Vec<u64> =
+        entries.filter_map(Result::ok).filter_map(|entry| number_of(&entry.file_name())).collect();
     numbers.sort_unstable();
     Ok(numbers.into_iter().map(|number| path_of(dir, number)).collect())
 }
@@ -186,12 +186,7 @@ fn may_be_ours(path: &Path) -> bool {
 
 /// Whether files of this name are written into a folder of pictures.
 pub fn is_written(name: &OsStr) -> bool {
-    let number = name.to_str().and_then(|name| name.strip_suffix(".png"));
-    let is_number = number.is_some_and(|number| {
-        let digits = number.bytes().all(|byte| byte.is_ascii_digit());
-        digits && (number.len() == 6 || number.len() > 6 && !number.starts_with('0'))
-    });
-    is_number || name == DESCRIPTION_FILE
+    number_of(name).is_some() || name == DESCRIPTION_FILE
 }
 
 impl Sink for Pictures {

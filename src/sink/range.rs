@@ -13,7 +13,7 @@ use crate::range::{Spare, TooFew, is_crowded, too_few};
 /// Name of the [`RangeSink`].
 pub const NAME: &str = "check of the range";
 
-/// So far apart are looks at the pictures, which take some milliseconds each.
+/// So far apart are looks at the maps, and at the pictures, which take some milliseconds each.
 const STEP: Duration = Duration::from_secs(2);
 
 /// Matches small pictures.
@@ -32,7 +32,7 @@ pub fn found(shared: &Shared) -> Option<TooFew> {
 pub struct RangeSink {
     matcher: SmallMatcher,
     shared: Shared,
-    /// When the last pair was looked at.
+    /// When the last map was looked at.
     looked: Option<Instant>,
     /// The candidates that were warned of.
     warned: Option<DisparityRange>,
@@ -54,10 +54,14 @@ impl Sink for RangeSink {
         let Some(range) = frame.disparity.candidates() else { return Ok(()) };
         let due = self.looked.is_none_or(|then| then.elapsed() >= STEP);
         let first = self.looked.is_none();
-        if self.warned == Some(range) || !due || !first && !is_crowded(&frame.disparity, range) {
+        if self.warned == Some(range) || !due {
             return Ok(());
         }
+        // Maps as well are looked at only so often: most have nothing to tell.
         self.looked = Some(Instant::now());
+        if !first && !is_crowded(&frame.disparity, range) {
+            return Ok(());
+        }
         let pair = [&frame.pair.left, &frame.pair.right];
         let found = match too_few(pair, range, Spare::ForLater, &self.matcher) {
             Ok(found) => found,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use super::service::Watchdog;
 use crate::commands::ranging;
@@ -22,6 +22,7 @@ use crate::sameness::sameness;
 use crate::settings::Loaded;
 use crate::source::live::LiveState;
 use crate::source::{Source, SourceCounts, SourceInfo};
+use crate::thread;
 
 /// So many pairs of a stream are looked at.
 pub const FIRST: usize = 4;
@@ -63,14 +64,16 @@ impl FirstPairs {
         let dropped = to.dropped();
         let thread = {
             let stop = stop.clone();
-            std::thread::Builder::new().name("first pairs".into()).spawn(move || {
+            let work = move || {
                 let mut emit = |pair, counts| match to.send((pair, counts)) {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(_) => ControlFlow::Break(()),
                 };
                 let result = source.run(&stop, &mut emit);
                 (source.counts(), result)
-            })
+            };
+            // The link ends with the thread, and whoever runs the pairs joins it.
+            thread::spawn("first pairs", work, |_| ())
         };
         let thread = thread.context("cannot start the source's thread")?;
         let mut first = VecDeque::new();
@@ -156,7 +159,7 @@ impl Source for FirstPairs {
         // A source that waits for room hears that no more is wanted.
         drop(rest);
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        let (counts, result) = thread.join().map_err(|_| anyhow!("the source panicked"))?;
+        let (counts, result) = thread::joined("the source", thread.join())?;
         // What it had begun with beyond the last pair that was wanted counts for nothing.
         if result.is_err() || counts.pairs == self.counts.pairs {
             self.counts = counts;
