@@ -3,8 +3,6 @@
 //!
 //! Neither file says how the cameras stand to each other: that follows from the rectifications.
 
-use std::fmt::Write;
-
 use nalgebra::{Matrix3, Matrix3x4};
 
 use super::lens::{self, Model};
@@ -143,17 +141,18 @@ fn text(name: &str, camera: &Camera, view: &RectifiedView) -> String {
         "image_width: {}\nimage_height: {}\ncamera_name: {name}\n",
         camera.width, camera.height
     );
-    let mut matrix = |key: &str, rows: usize, values: &[f64]| {
+    let matrix = |key: &str, rows: usize, values: &[f64]| {
         let cols = values.len() / rows;
-        let _ =
-            write!(text, "{key}:\n  rows: {rows}\n  cols: {cols}\n  data: [{}]\n", joined(values));
+        format!("{key}:\n  rows: {rows}\n  cols: {cols}\n  data: [{}]\n", joined(values))
     };
     let ([fx, fy], [cx, cy]) = (camera.focal, camera.centre);
-    matrix("camera_matrix", 3, &[fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]);
-    matrix("distortion_coefficients", 1, lens::coefficients(&camera.lens));
+    text += &matrix("camera_matrix", 3, &[fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]);
+    // The model stands before what it explains, as ROS itself writes it: a file without its end must
+    // not pass for one of another lens.
+    text += &format!("distortion_model: {}\n", lens::ros_name(&camera.lens));
+    text += &matrix("distortion_coefficients", 1, lens::coefficients(&camera.lens));
     // nalgebra goes column by column, the file row by row.
-    matrix("rectification_matrix", 3, view.rotation.transpose().as_slice());
-    matrix("projection_matrix", 3, view.projection.transpose().as_slice());
-    let _ = writeln!(text, "distortion_model: {}", lens::ros_name(&camera.lens));
+    text += &matrix("rectification_matrix", 3, view.rotation.transpose().as_slice());
+    text += &matrix("projection_matrix", 3, view.projection.transpose().as_slice());
     text
 }
