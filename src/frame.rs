@@ -223,30 +223,24 @@ pub const SUBPIXEL: i32 = 16;
 pub struct DisparityMap {
     width: usize,
     height: usize,
+    range: DisparityRange,
     values: Pooled<i16>,
-    candidates: Option<DisparityRange>,
 }
 
 impl DisparityMap {
-    /// A map of `width` x `height` values in 1/16 px.
+    /// A map of `width` x `height` values in 1/16 px, made of these candidate disparities.
     ///
     /// # Panics
     /// Where `values` does not hold exactly `width * height` elements.
-    pub fn new(width: usize, height: usize, values: Pooled<i16>) -> Self {
+    pub fn new(width: usize, height: usize, range: DisparityRange, values: Pooled<i16>) -> Self {
         assert_eq!(values.len(), width * height, "values of a {width}x{height} map");
-        Self { width, height, values, candidates: None }
+        Self { width, height, range, values }
     }
 
-    /// The same map, made of these candidate disparities.
-    pub fn of_candidates(mut self, candidates: Option<DisparityRange>) -> Self {
-        self.candidates = candidates;
-        self
-    }
-
-    /// The candidate disparities that it was made of, where that was said. They may change from map
-    /// to map while a run is tuned.
-    pub fn candidates(&self) -> Option<DisparityRange> {
-        self.candidates
+    /// The candidate disparities that it was made of. They may change from map to map while a run is
+    /// tuned.
+    pub fn range(&self) -> DisparityRange {
+        self.range
     }
 
     /// Width in pixels.
@@ -339,9 +333,26 @@ pub struct Matched {
     pub submitted: Instant,
     /// When the engine handed the result out.
     pub finished: Instant,
+    /// How long each stage of the engine took, in the order of the flow. Stages may overlap on an engine
+    /// that is a device of its own.
+    pub stages: Vec<StageTime>,
+    /// How long a device of its own computed, copies not counted; `None` for other engines. Pairs in
+    /// flight beside it count where they shared the device.
+    pub device_time: Option<Duration>,
 }
 
+/// Name and duration of a stage.
+pub type StageTime = (&'static str, Duration);
+
 impl Matched {
+    /// A pair and its disparity, matched in no time by no engine.
+    pub fn new(pair: StereoPair, disparity: DisparityMap) -> Self {
+        let now = Instant::now();
+        let (submitted, finished) = (now, now);
+        let (geometry, stages, device_time) = (None, Vec::new(), None);
+        Self { pair, disparity, geometry, submitted, finished, stages, device_time }
+    }
+
     /// From capture (for recordings: from the pictures' arrival) to disparity.
     pub fn latency(&self) -> Duration {
         self.finished.saturating_duration_since(self.pair.arrived)

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 
 use crate::control::Control;
-use crate::frame::{Matched, StereoGeometry, StereoPair};
+use crate::engine::Engine;
+use crate::frame::{Matched, StereoPair};
 use crate::pace::Pacer;
 use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::sink::{Losses, Sink};
@@ -25,18 +26,16 @@ use crate::telemetry::progress::Progress;
 use crate::text::on_one_line;
 use crate::thread;
 use desk::Desk;
-pub use replacements::{Matcher, Replacements};
+pub use replacements::Replacements;
 
 /// The parts of a run and how they are joined.
 pub struct Plan {
     /// Where pairs come from.
     pub source: Box<dyn Source>,
     /// What matches them.
-    pub matcher: Matcher,
+    pub engine: Box<dyn Engine>,
     /// Where others come from that take its place.
     pub replacements: Replacements,
-    /// What depth is computed from, where it is known.
-    pub geometry: Option<StereoGeometry>,
     /// Where disparity goes; may be empty.
     pub sinks: Vec<Box<dyn Sink>>,
     /// Room of the link between source and engine, in pairs.
@@ -132,7 +131,7 @@ pub struct Outcome {
 /// # Errors
 /// Where a thread cannot be started.
 pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::Result<Running> {
-    let Plan { source, matcher, replacements, geometry, sinks, .. } = plan;
+    let Plan { source, engine, replacements, sinks, .. } = plan;
     let Plan { pair_room, result_room, limit, realtime, .. } = plan;
     let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
     let started = Instant::now();
@@ -157,8 +156,8 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
     let matcher = {
         let (progress, for_matcher) = (progress.clone(), control.clone());
         spawn("matcher", &control, move || {
-            let desk = Desk { geometry, fan_out: &fan_out, progress: &progress };
-            let result = desk.match_pairs(matcher, &replacements, &pairs_out);
+            let desk = Desk { fan_out: &fan_out, progress: &progress };
+            let result = desk.match_pairs(engine, &replacements, &pairs_out);
             stop_on_error(&result, &for_matcher);
             result
         })?

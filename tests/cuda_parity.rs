@@ -4,20 +4,21 @@
 mod parity_support;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use parity_support::{
     CONSTANT, Look, NOISY, POOR, looks, pair, params, pictures, usual, wild_rectifier,
 };
 use proptest::prelude::*;
-use stereod::engine::Engine;
 use stereod::engine::cpu::{CpuEngine, CpuOptions};
 use stereod::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable};
+use stereod::engine::{Engine, PairSpec};
 use stereod::frame::{DisparityMap, DisparityRange, Image};
 use stereod::matching::{Cost, Median, P2Mode, Params, Paths};
 
 /// An engine, or `None` where this machine cannot have one.
 fn engine(params: &Params, size: (usize, usize), options: &CudaOptions) -> Option<CudaEngine> {
-    present(CudaEngine::new(params, size.0, size.1, options))
+    present(CudaEngine::new(params, &PairSpec::rectified(size.0, size.1), options))
 }
 
 fn present(made: anyhow::Result<CudaEngine>) -> Option<CudaEngine> {
@@ -82,10 +83,10 @@ proptest! {
         looks in proptest::collection::vec(looks(), 1..=3),
     ) {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());
-        let rectifier = wild_rectifier(source, size, seed);
+        let rectifier = Arc::new(wild_rectifier(source, size, seed));
         for graphs in [false, true] {
             let options = CudaOptions { graphs, in_flight: 2, ..CudaOptions::default() };
-            let made = CudaEngine::rectifying(&params, &rectifier, &options);
+            let made = CudaEngine::new(&params, &PairSpec::raw(rectifier.clone()), &options);
             let Some(mut engine) = present(made) else { return Ok(()) };
             if let Err(difference) =
                 parity_support::compare_rectified(&mut engine, &params, &rectifier, &looks)
@@ -145,7 +146,9 @@ fn pictures_of_the_usual_sizes() {
         let options = CudaOptions::default();
         let Some(mut engine) = engine(&params, size, &options) else { return };
         // The reference takes seconds for these; the CPU engine is its equal (tests/engine_parity.rs).
-        let mut cpu = CpuEngine::new(&params, size.0, size.1, CpuOptions::default()).unwrap();
+        let mut cpu =
+            CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), CpuOptions::default())
+                .unwrap();
         let looks: Vec<Look> = (1..8).map(|seed| Look { seed, shift: 30, ..NOISY }).collect();
         let mut expected = std::collections::VecDeque::new();
         for look in looks {
@@ -191,11 +194,13 @@ fn what_cannot_be_matched_is_refused_by_name() {
     drop(engine);
 
     let none = CudaOptions { device: Some(9999), ..CudaOptions::default() };
-    let error = CudaEngine::new(&usual(), 30, 20, &none).err().unwrap().to_string();
+    let error =
+        CudaEngine::new(&usual(), &PairSpec::rectified(30, 20), &none).err().unwrap().to_string();
     assert!(error.contains("no CUDA device 9999; this machine has "), "{error}");
     let huge = Params { range: DisparityRange { min: 0, count: 1024 }, ..usual() };
     let many = CudaOptions { in_flight: 100_000, ..CudaOptions::default() };
-    let error = CudaEngine::new(&huge, 4096, 4096, &many).err().unwrap().to_string();
+    let error =
+        CudaEngine::new(&huge, &PairSpec::rectified(4096, 4096), &many).err().unwrap().to_string();
     assert!(error.contains("too little free memory") && error.contains("--engine cpu"), "{error}");
 }
 
@@ -206,8 +211,8 @@ fn maps_outlive_their_engine() {
     let (left, right) = pictures(64, 48, NOISY);
     engine.submit(pair(left, right)).unwrap();
     let matched = engine.collect().unwrap().unwrap();
-    assert!(engine.device_time().is_some());
-    let names: Vec<_> = engine.stage_times().iter().map(|(name, _)| *name).collect();
+    assert!(matched.device_time.is_some());
+    let names: Vec<_> = matched.stages.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["upload", "kernels", "download"]);
     drop(engine);
     let copy = matched.disparity.values().to_vec();
@@ -236,7 +241,8 @@ fn pictures_outlive_the_engine_that_lent_their_memory() {
     let [lent_left, lent_right] = lent;
     second.submit(pair(lent_left, lent_right)).unwrap();
     let matched = second.collect().unwrap().unwrap();
-    let mut cpu = CpuEngine::new(&other, 64, 48, CpuOptions::default()).unwrap();
+    let mut cpu =
+        CpuEngine::new(&other, &PairSpec::rectified(64, 48), CpuOptions::default()).unwrap();
     let expected = on_cpu(&mut cpu, (64, 48), NOISY);
     parity_support::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
     // The pool goes on with what it has.
@@ -253,7 +259,9 @@ fn cuda_soak() {
     let size = (640, 480);
     let params = usual();
     let Some(mut engine) = engine(&params, size, &CudaOptions::default()) else { return };
-    let mut cpu = CpuEngine::new(&params, size.0, size.1, CpuOptions::default()).unwrap();
+    let mut cpu =
+        CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), CpuOptions::default())
+            .unwrap();
     let look = |seed: u64| {
         // Grey levels, shift and noise change with the frame too.
         let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

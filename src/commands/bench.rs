@@ -12,7 +12,7 @@ use super::verify::verify;
 use super::{Error, convert, load, print, ranging};
 use crate::cli::BenchArgs;
 use crate::engine::{self, Engine};
-use crate::frame::{Matched, StereoPair};
+use crate::frame::{Matched, StageTime, StereoPair};
 use crate::matching::Params;
 use crate::memory::Budget;
 use crate::pool::Pool;
@@ -51,7 +51,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let (settings, params) = (&loaded.settings, &loaded.params);
     let choice = convert::engine_choice(settings.engine.kind);
     let options = convert::engine_options(&settings.engine);
-    let mut engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
+    let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
     // Where the sources of a run would put them.
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
@@ -113,14 +113,15 @@ fn measure(
 ) -> anyhow::Result<Measured> {
     engine.set_profiling(true);
     let mut stages: Vec<(&'static str, Vec<Duration>)> = Vec::new();
-    let mut alone = Vec::new();
+    let (mut alone, mut is_device) = (Vec::new(), false);
     for round in 0..WARM_UP + repeat {
-        let time = match_one(engine, pairs)?;
+        let matched = match_one(engine, pairs)?;
         if round < WARM_UP {
             continue;
         }
-        alone.push(time);
-        for (i, &(name, time)) in engine.stage_times().iter().enumerate() {
+        alone.push(matched.time);
+        is_device = matched.device_time.is_some();
+        for (i, (name, time)) in matched.stages.into_iter().enumerate() {
             match stages.get_mut(i) {
                 Some((_, times)) => times.push(time),
                 None => stages.push((name, vec![time])),
@@ -129,14 +130,14 @@ fn measure(
     }
     engine.set_profiling(false);
     let mut kernels = Vec::new();
-    if engine.device_time().is_some() {
+    if is_device {
         // Once more without the marks between the stages, which cost the device a little.
         alone.clear();
         for round in 0..WARM_UP + repeat {
-            let time = match_one(engine, pairs)?;
+            let matched = match_one(engine, pairs)?;
             if round >= WARM_UP {
-                alone.push(time);
-                kernels.extend(engine.device_time());
+                alone.push(matched.time);
+                kernels.extend(matched.device_time);
             }
         }
     }
@@ -152,18 +153,23 @@ fn measure(
     })
 }
 
+/// Times of one pair alone on the engine.
+struct Alone {
+    time: Duration,
+    stages: Vec<StageTime>,
+    device_time: Option<Duration>,
+}
+
 /// Matches the next pair alone and puts it back.
-fn match_one(
-    engine: &mut dyn Engine,
-    pairs: &mut VecDeque<StereoPair>,
-) -> anyhow::Result<Duration> {
+fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyhow::Result<Alone> {
     let pair = pairs.pop_front().context("no pair to match")?;
     let start = Instant::now();
     engine.submit(pair)?;
     let matched = collect(engine)?;
     let time = start.elapsed();
-    pairs.push_back(matched.pair);
-    Ok(time)
+    let Matched { pair, stages, device_time, .. } = matched;
+    pairs.push_back(pair);
+    Ok(Alone { time, stages, device_time })
 }
 
 fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
@@ -358,19 +364,15 @@ mod tests {
             let map = match_pair(&pair.left, &pair.right, &self.params);
             let mut values = map.values().to_vec();
             values[5] ^= i16::from(self.wrong);
-            let disparity = DisparityMap::new(map.width(), map.height(), Pooled::unpooled(values));
-            let now = Instant::now();
-            Ok(Some(Matched { pair, disparity, geometry: None, submitted: now, finished: now }))
-        }
-        fn stage_times(&self) -> &[(&'static str, Duration)] {
+            let values = Pooled::unpooled(values);
+            let disparity = DisparityMap::new(map.width(), map.height(), map.range(), values);
             const MS: Duration = Duration::from_millis(1);
-            match self.profiling {
-                true => &[("up", MS), ("down", MS)],
-                false => &[("kernels", MS)],
-            }
-        }
-        fn device_time(&self) -> Option<Duration> {
-            Some(Duration::from_millis(2))
+            let stages = match self.profiling {
+                true => vec![("up", MS), ("down", MS)],
+                false => vec![("kernels", MS)],
+            };
+            let device_time = Some(2 * MS);
+            Ok(Some(Matched { stages, device_time, ..Matched::new(pair, disparity) }))
         }
         fn set_profiling(&mut self, on: bool) {
             self.profiling = on;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{Error, convert, load, print};
 use crate::cli::{DevicesArgs, FlagLayer};
-use crate::engine::Engine;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
+use crate::engine::{Engine, PairSpec};
 use crate::source::v4l2;
 
 /// A CUDA device and how it is now.
@@ -29,7 +29,7 @@ struct Listed {
 pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let loaded = load(&args.common, FlagLayer::default())?;
     let cpu = convert::engine_options(&loaded.settings.engine).cpu;
-    let cpu = CpuEngine::new(&loaded.params, 1, 1, cpu)?.description();
+    let cpu = CpuEngine::new(&loaded.params, &PairSpec::rectified(1, 1), cpu)?.description();
     let devices = cuda::list().map(|devices| devices.into_iter().map(look_at).collect());
     let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);
     let driver = cuda::driver_version();

@@ -62,7 +62,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let size = (left.width(), left.height());
 
     let rig = cameras.for_pictures(size)?;
-    let size = rig.size;
+    let size = rig.pairs.size;
     if let Some(sameness) = sameness(&left, &right) {
         tracing::warn!("{sameness}");
     }
@@ -76,7 +76,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let mut options = convert::engine_options(&settings.engine);
     // There is only one pair.
     options.cuda.in_flight = 1;
-    let mut engine = engine::create(choice, params, size, rig.rectifier.as_ref(), &options)?;
+    let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
     let now = Instant::now();
     engine.submit(raw)?;
     let matched = engine.collect()?.context("the engine lost the pair")?;
@@ -108,7 +108,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
 
     if args.verify {
-        if let Some(rectifier) = &rig.rectifier {
+        if let Some(rectifier) = &rig.pairs.rectifier {
             let [left, right] = stills.read()?;
             let raw = pair(left, right);
             verify_rectified(&raw, &matched, rectifier)?;
@@ -116,13 +116,13 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         let pixels = verify(&matched, params)?;
         print(format!("identical with the reference ({pixels} pixels)\n"))?;
     }
-    match rig.geometry {
+    match rig.pairs.geometry {
         Some(geometry) if settings.output.depth => {
             write_depth(&args.output, &matched.disparity, params.range, &geometry)?;
         }
         _ => write_still(&args.output, &matched.disparity, params.range)?,
     }
-    if let (Some(path), Some(geometry)) = (&args.cloud, rig.geometry) {
+    if let (Some(path), Some(geometry)) = (&args.cloud, rig.pairs.geometry) {
         let colours = colours_of(&stills, &rig)?;
         let points = cloud::write_cloud(path, &matched.disparity, &geometry, |pixel| {
             [0, 1, 2].map(|channel| colours[channel].pixels()[pixel])
@@ -162,7 +162,7 @@ fn colour_range(loaded: &Loaded) -> ColourRange {
 /// Red, green and blue of the picture as it was matched.
 fn colours_of(stills: &Stills, rig: &Rig) -> anyhow::Result<[Image; 3]> {
     let raw = stills.colours(Eye::Left)?;
-    Ok(match &rig.rectifier {
+    Ok(match &rig.pairs.rectifier {
         None => raw,
         Some(rectifier) => {
             let (map, (width, height)) = (rectifier.map(Eye::Left), rectifier.size());

@@ -3,8 +3,8 @@
 use anyhow::Context;
 
 use super::rig::Rig;
-use crate::engine::Engine;
 use crate::engine::cpu::{CpuEngine, CpuOptions};
+use crate::engine::{Engine, PairSpec};
 use crate::frame::{DisparityMap, Image, StereoPair};
 use crate::matching::Params;
 use crate::range::{self, Spare};
@@ -15,7 +15,8 @@ pub fn small_matcher(
     options: CpuOptions,
 ) -> impl Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> {
     move |left, right, params| {
-        let mut engine = CpuEngine::new(params, left.width(), left.height(), options)?;
+        let mut engine =
+            CpuEngine::new(params, &PairSpec::rectified(left.width(), left.height()), options)?;
         engine.submit(StereoPair::of_stills(left, right))?;
         Ok(engine.collect()?.context("the engine lost the pair")?.disparity)
     }
@@ -39,7 +40,7 @@ pub fn with_choice<'a>(
     }
     let rectified: Vec<[Image; 2]>;
     let raw: Vec<&StereoPair> = pairs.into_iter().collect();
-    let pairs: Vec<[&Image; 2]> = match &rig.rectifier {
+    let pairs: Vec<[&Image; 2]> = match &rig.pairs.rectifier {
         None => raw.iter().map(|pair| [&pair.left, &pair.right]).collect(),
         Some(rectifier) => {
             rectified = raw.iter().map(|pair| rectifier.rectify_pair(pair)).collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::rig::{Cameras, Rig};
+use super::rig::Cameras;
 use super::stills::{Stills, is_still};
 use super::{Error, convert, inputs, load, print, signals};
 use crate::calibration::Rectifier;
@@ -66,7 +66,7 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
 
 /// The rectifier for pictures of this size.
 fn rectifier(cameras: &Cameras<'_>, size: (usize, usize)) -> Result<Arc<Rectifier>, Error> {
-    let Rig { rectifier, .. } = cameras.for_pictures(size)?;
+    let rectifier = cameras.for_pictures(size)?.pairs.rectifier;
     rectifier.ok_or_else(|| {
         Error::usage("by this calibration the pictures come rectified: there is nothing to do")
     })

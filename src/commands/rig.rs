@@ -8,6 +8,7 @@ use anyhow::Context;
 use super::Error;
 use crate::calibration::format::{self, Format, Loaded, ReadOptions};
 use crate::calibration::{CalibrationError, Fit, Rectification, Rectifier};
+use crate::engine::PairSpec;
 use crate::frame::StereoGeometry;
 use crate::settings;
 
@@ -23,14 +24,10 @@ pub struct Cameras<'a> {
 /// The cameras behind the pictures of a run.
 #[derive(Clone, Debug)]
 pub struct Rig {
-    /// What rectifies the pictures, where they come raw.
-    pub rectifier: Option<Arc<Rectifier>>,
+    /// Their pairs, as an engine takes them.
+    pub pairs: PairSpec,
     /// Whether a calibration was given, by which the pictures are or come rectified.
     pub calibrated: bool,
-    /// What depth is computed from, where it is known.
-    pub geometry: Option<StereoGeometry>,
-    /// Width and height in pixels of the pictures that are matched.
-    pub size: (usize, usize),
 }
 
 impl<'a> Cameras<'a> {
@@ -94,7 +91,8 @@ impl<'a> Cameras<'a> {
                     right_centre_x_px: centre(width),
                 }
             });
-            return Ok(Rig { rectifier: None, calibrated: false, geometry, size });
+            let pairs = PairSpec { size, rectifier: None, geometry };
+            return Ok(Rig { pairs, calibrated: false });
         }
         let file = &self.settings.file;
         let loaded = match &self.loaded {
@@ -128,7 +126,8 @@ impl<'a> Cameras<'a> {
                      {baseline:.1} mm"
                 );
             }
-            return Ok(Rig { rectifier: None, calibrated: true, geometry, size });
+            let pairs = PairSpec { size, rectifier: None, geometry };
+            return Ok(Rig { pairs, calibrated: true });
         }
         let rectifier = Rectifier::new(&calibration, alpha)
             .with_context(|| file.clone())
@@ -139,9 +138,7 @@ impl<'a> Cameras<'a> {
             geometry.focal_px,
             geometry.baseline_m * 1e3
         );
-        let size = rectifier.size();
-        let rectifier = Some(Arc::new(rectifier));
-        Ok(Rig { rectifier, calibrated: true, geometry: Some(geometry), size })
+        Ok(Rig { pairs: PairSpec::raw(Arc::new(rectifier)), calibrated: true })
     }
 }
 

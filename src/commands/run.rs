@@ -24,7 +24,7 @@ use crate::cli::RunArgs;
 use crate::clock::CaptureClock;
 use crate::control::Control;
 use crate::engine;
-use crate::pipeline::{self, Matcher, Outcome, Plan, Replacements};
+use crate::pipeline::{self, Outcome, Plan, Replacements};
 use crate::pool::Pool;
 use crate::redact::redact;
 use crate::settings::{AtEnd, Loaded, Origin, Pace, Settings, Stats, WindowMode};
@@ -99,9 +99,10 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     };
     let (settings, params) = (&loaded.settings, &loaded.params);
     let choice = convert::engine_choice(settings.engine.kind);
-    let engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
-    let _room = room::reserve(&settings.queue, (info.width, info.height), rig.size, engine.depth())
-        .map_err(anyhow::Error::from)?;
+    let engine = engine::create(choice, params, &rig.pairs, &options)?;
+    let _room =
+        room::reserve(&settings.queue, (info.width, info.height), rig.pairs.size, engine.depth())
+            .map_err(anyhow::Error::from)?;
     // Only a device of its own has memory that pictures had better lie in.
     let on_gpu = engine.picture_memory().is_some();
     if let Some(memory) = engine.picture_memory() {
@@ -136,9 +137,8 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let replacements = Replacements::default();
     let plan = Plan {
         source,
-        matcher: Matcher { engine, candidates: Some(loaded.params.range) },
+        engine,
         replacements: replacements.clone(),
-        geometry: rig.geometry,
         sinks,
         pair_room: settings.queue.pairs,
         result_room: settings.queue.results,

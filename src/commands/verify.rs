@@ -80,7 +80,14 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named() {
-        let map = |values: [i16; 6]| DisparityMap::new(3, 2, Pooled::unpooled(values.to_vec()));
+        let map = |values: [i16; 6]| {
+            DisparityMap::new(
+                3,
+                2,
+                crate::frame::DisparityRange { min: 0, count: 64 },
+                Pooled::unpooled(values.to_vec()),
+            )
+        };
         let reference = map([0, 16, 32, 48, INVALID, 80]);
         assert_eq!(compare(&reference, &map([0, 16, 32, 48, INVALID, 80])).unwrap(), 6);
         let error = compare(&reference, &map([0, 16, 32, INVALID, 64, 80])).unwrap_err();

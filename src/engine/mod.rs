@@ -6,12 +6,11 @@ pub mod cuda;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 
 use crate::calibration::Rectifier;
-use crate::frame::{Matched, StereoPair};
+use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::matching::Params;
 use crate::memory::product;
 use crate::pool::Memory;
@@ -33,25 +32,15 @@ pub trait Engine: Send {
     /// Where the pair cannot be matched: a size that the engine was not made for, a lost device.
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()>;
 
-    /// The oldest pair in flight with its disparity, waiting for it; `None` where none is in flight.
+    /// The oldest pair in flight with its disparity and all that is known of it, waiting for it; `None`
+    /// where none is in flight.
     ///
     /// # Errors
     /// Where the device failed.
     fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
 
-    /// How long each stage took for the pair collected last, in the order of the flow. Stages may
-    /// overlap on an engine that is a device of its own.
-    fn stage_times(&self) -> &[(&'static str, Duration)];
-
-    /// How long the device computed the pair collected last, copies not counted; `None` for an
-    /// engine that is no device of its own. Pairs in flight beside it count where they shared the
-    /// device.
-    fn device_time(&self) -> Option<Duration> {
-        None
-    }
-
-    /// Whether [`Engine::stage_times`] tells every stage apart from the next pair on, which costs a
-    /// device a little time; engines for which it costs nothing always do.
+    /// Has [`Matched::stages`] tell every stage apart from the next pair on, which costs a device a
+    /// little time; engines for which it costs nothing always do.
     fn set_profiling(&mut self, _on: bool) {}
 
     /// Memory for pictures that saves the engine a copy; `None` where any memory is as good.
@@ -81,32 +70,47 @@ pub struct Options {
     pub cuda: CudaOptions,
 }
 
-/// The engine of this choice for pairs of `width` x `height` pixels, or for the raw pairs of the
-/// rectifier, which then says the size. `params` must have passed [`Params::check`].
+/// The pairs that an engine is made for.
+#[derive(Clone, Debug)]
+pub struct PairSpec {
+    /// Width and height in pixels of the pictures that are matched.
+    pub size: (usize, usize),
+    /// Rectifies pairs that come raw.
+    pub rectifier: Option<Arc<Rectifier>>,
+    /// Turns disparity into depth, where it is known.
+    pub geometry: Option<StereoGeometry>,
+}
+
+impl PairSpec {
+    /// Pairs of `width` x `height` pixels that come rectified, of unknown cameras.
+    pub fn rectified(width: usize, height: usize) -> Self {
+        Self { size: (width, height), rectifier: None, geometry: None }
+    }
+
+    /// Raw pairs of the rectifier's source sizes.
+    pub fn raw(rectifier: Arc<Rectifier>) -> Self {
+        let (size, geometry) = (rectifier.size(), Some(rectifier.geometry()));
+        Self { size, rectifier: Some(rectifier), geometry }
+    }
+}
+
+/// The engine of this choice for such pairs. `params` must have passed [`Params::check`].
 ///
 /// # Errors
 /// Where the wanted engine is not to be had, or not for these parameters.
 pub fn create(
     choice: Choice,
     params: &Params,
-    (width, height): (usize, usize),
-    rectifier: Option<&Arc<Rectifier>>,
+    pairs: &PairSpec,
     options: &Options,
 ) -> anyhow::Result<Box<dyn Engine>> {
     let on_cpu = || -> anyhow::Result<Box<dyn Engine>> {
-        Ok(Box::new(match rectifier {
-            None => CpuEngine::new(params, width, height, options.cpu)?,
-            Some(rectifier) => CpuEngine::rectifying(params, rectifier.clone(), options.cpu)?,
-        }))
+        Ok(Box::new(CpuEngine::new(params, pairs, options.cpu)?))
     };
     if choice == Choice::Cpu {
         return on_cpu();
     }
-    let on_gpu = match rectifier {
-        None => CudaEngine::new(params, width, height, &options.cuda),
-        Some(rectifier) => CudaEngine::rectifying(params, rectifier, &options.cuda),
-    };
-    let error = match on_gpu {
+    let error = match CudaEngine::new(params, pairs, &options.cuda) {
         Ok(engine) => return Ok(Box::new(engine)),
         Err(error) => error,
     };

@@ -51,5 +51,5 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
     if let Some(speckle) = params.speckle {
         speckle::speckles(width, height, &mut values, speckle);
     }
-    DisparityMap::new(width, height, Pooled::unpooled(values))
+    DisparityMap::new(width, height, range, Pooled::unpooled(values))
 }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Matcher, Replacements};
-use crate::frame::{Matched, StereoGeometry, StereoPair};
+use super::Replacements;
+use crate::engine::Engine;
+use crate::frame::{Matched, StereoPair};
 use crate::queue::{LinkReceiver, LinkSender};
 use crate::telemetry::progress::Progress;
 
 /// The matcher's thread.
 pub(super) struct Desk<'a> {
-    /// What depth is computed from, where it is known.
-    pub(super) geometry: Option<StereoGeometry>,
     /// Where disparity goes.
     pub(super) fan_out: &'a [LinkSender<Arc<Matched>>],
     /// Counts what is matched.
@@ -23,7 +22,7 @@ impl Desk<'_> {
     /// pair is waiting.
     pub(super) fn match_pairs(
         &self,
-        mut matcher: Matcher,
+        mut engine: Box<dyn Engine>,
         replacements: &Replacements,
         pairs: &LinkReceiver<StereoPair>,
     ) -> anyhow::Result<()> {
@@ -44,18 +43,18 @@ impl Desk<'_> {
             let waiting = next.is_some();
             if let Some(pair) = next {
                 if let Some(replacement) = replacements.take() {
-                    while self.hand_out(&mut matcher)? {}
+                    while self.hand_out(&mut *engine)? {}
                     in_flight = 0;
-                    matcher = replacement;
+                    engine = replacement;
                     self.progress.retuned.fetch_add(1, Ordering::Relaxed);
                 }
-                matcher.engine.submit(pair)?;
+                engine.submit(pair)?;
                 in_flight += 1;
             }
-            if waiting && in_flight < matcher.engine.depth() {
+            if waiting && in_flight < engine.depth() {
                 continue;
             }
-            if self.hand_out(&mut matcher)? {
+            if self.hand_out(&mut *engine)? {
                 in_flight -= 1;
             }
         }
@@ -63,13 +62,11 @@ impl Desk<'_> {
     }
 
     /// Collects the oldest pair in flight and gives it to every sink; whether there was one.
-    fn hand_out(&self, matcher: &mut Matcher) -> anyhow::Result<bool> {
-        let Matcher { engine, candidates } = matcher;
+    fn hand_out(&self, engine: &mut dyn Engine) -> anyhow::Result<bool> {
         let Some(matched) = engine.collect()? else { return Ok(false) };
         let (latency, engine_time) = (matched.latency(), matched.engine_time());
-        self.progress.count_matched(latency, engine_time, engine.device_time());
-        let disparity = matched.disparity.of_candidates(*candidates);
-        let matched = Arc::new(Matched { disparity, geometry: self.geometry, ..matched });
+        self.progress.count_matched(latency, engine_time, matched.device_time);
+        let matched = Arc::new(matched);
         for sink in self.fan_out {
             // A sink that failed is gone; its own thread says why.
             let _ = sink.send(matched.clone());

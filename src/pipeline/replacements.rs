@@ -3,34 +3,25 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::Engine;
-use crate::frame::DisparityRange;
 
-/// What matches pairs.
-pub struct Matcher {
-    /// The engine.
-    pub engine: Box<dyn Engine>,
-    /// The candidate disparities of its maps, where those who take them are to know.
-    pub candidates: Option<DisparityRange>,
-}
-
-/// The way of another matcher into a running pipeline: it takes the place of the one before between
+/// The way of another engine into a running pipeline: it takes the place of the one before between
 /// two pairs, none of which is lost or overtakes another. Clones are the same way.
 #[derive(Clone, Default)]
-pub struct Replacements(Arc<Mutex<Option<Matcher>>>);
+pub struct Replacements(Arc<Mutex<Option<Box<dyn Engine>>>>);
 
 impl Replacements {
-    /// Has this matcher take over with the next pair; the newest wins.
-    pub fn put(&self, matcher: Matcher) {
+    /// Has this engine take over with the next pair; the newest wins.
+    pub fn put(&self, engine: Box<dyn Engine>) {
         // One that was not begun with is freed here, after the lock.
-        let _unused = self.next().replace(matcher);
+        let _unused = self.next().replace(engine);
     }
 
-    /// The matcher that is to take over, if any.
-    pub(super) fn take(&self) -> Option<Matcher> {
+    /// The engine that is to take over, if any.
+    pub(super) fn take(&self) -> Option<Box<dyn Engine>> {
         self.next().take()
     }
 
-    fn next(&self) -> MutexGuard<'_, Option<Matcher>> {
+    fn next(&self) -> MutexGuard<'_, Option<Box<dyn Engine>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

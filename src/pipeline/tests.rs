@@ -77,8 +77,8 @@ fn delaying(depth: usize) -> Delaying {
     Delaying { depth, held: Default::default(), fails_at: None, nap: Duration::ZERO }
 }
 
-fn matcher(engine: Delaying) -> Matcher {
-    Matcher { engine: Box::new(engine), candidates: None }
+fn boxed(engine: Delaying) -> Box<dyn Engine> {
+    Box::new(engine)
 }
 
 impl Engine for Delaying {
@@ -96,17 +96,9 @@ impl Engine for Delaying {
     }
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
         std::thread::sleep(self.nap);
-        let now = Instant::now();
-        Ok(self.held.pop_front().map(|pair| Matched {
-            pair,
-            disparity: DisparityMap::new(1, 1, Pooled::unpooled(vec![0])),
-            geometry: None,
-            submitted: now,
-            finished: now,
-        }))
-    }
-    fn stage_times(&self) -> &[(&'static str, Duration)] {
-        &[]
+        let disparity = |range| DisparityMap::new(1, 1, range, Pooled::unpooled(vec![0]));
+        let held = self.held.pop_front();
+        Ok(held.map(|pair| Matched::new(pair, disparity(DisparityRange { min: 0, count: 1 }))))
     }
 }
 
@@ -146,9 +138,8 @@ fn run_with(
     progress: &Arc<Progress>,
 ) -> Outcome {
     let plan = Plan {
-        geometry: None,
         source: Box::new(source),
-        matcher: matcher(engine),
+        engine: boxed(engine),
         replacements: Replacements::default(),
         sinks: sinks.iter().map(|s| Box::new(s.clone()) as Box<dyn Sink>).collect(),
         pair_room: 2,
@@ -261,9 +252,8 @@ fn a_panicking_sink_stops_the_run() {
     let finished = Arc::<AtomicU64>::default();
     let sound = Keeper::default();
     let plan = Plan {
-        geometry: None,
         source: Box::new(numbers(u64::MAX, false)),
-        matcher: matcher(delaying(1)),
+        engine: boxed(delaying(1)),
         replacements: Replacements::default(),
         sinks: vec![Box::new(Panics(finished.clone())), Box::new(sound.clone())],
         pair_room: 2,
@@ -286,9 +276,8 @@ fn stopping_matches_what_is_on_the_way() {
     let control = Control::default();
     let progress = Arc::new(Progress::new());
     let plan = Plan {
-        geometry: None,
         source: Box::new(numbers(u64::MAX, false)),
-        matcher: matcher(delaying(3)),
+        engine: boxed(delaying(3)),
         replacements: Replacements::default(),
         sinks: vec![Box::new(sink.clone())],
         pair_room: 4,
@@ -328,19 +317,15 @@ impl Engine for Labelled {
         }
         Ok(matched)
     }
-    fn stage_times(&self) -> &[(&'static str, Duration)] {
-        &[]
-    }
 }
 
-/// A matcher whose maps bear this label, and say that they were made of so many candidates.
-fn labelled(depth: usize, label: i16) -> Matcher {
-    let candidates = Some(DisparityRange { min: 0, count: label as usize });
-    Matcher { engine: Box::new(Labelled(delaying(depth), label)), candidates }
+/// An engine whose maps bear this label.
+fn labelled(depth: usize, label: i16) -> Box<dyn Engine> {
+    Box::new(Labelled(delaying(depth), label))
 }
 
-/// Sequence number, label and number of candidates of a map.
-type Seen = (u64, i16, Option<usize>);
+/// Sequence number and label of a map.
+type Seen = (u64, i16);
 
 /// Puts replacements in while pairs flow past; keeps what it sees of each.
 struct Replacing {
@@ -353,9 +338,8 @@ impl Sink for Replacing {
         "replacing"
     }
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
-        let candidates = frame.disparity.candidates().map(|range| range.count);
         let sequence = frame.pair.sequence;
-        self.seen.lock().unwrap().push((sequence, frame.disparity.values()[0], candidates));
+        self.seen.lock().unwrap().push((sequence, frame.disparity.values()[0]));
         if sequence % 50 == 10 {
             let depth = 1 + sequence as usize / 50 % 3;
             self.replacements.put(labelled(depth, sequence as i16));
@@ -376,9 +360,8 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
     replacements.put(labelled(2, 3));
     let sink = Replacing { replacements: replacements.clone(), seen: Arc::clone(&seen) };
     let plan = Plan {
-        geometry: None,
         source: Box::new(numbers(300, false)),
-        matcher: labelled(3, 1),
+        engine: labelled(3, 1),
         replacements,
         sinks: vec![Box::new(sink)],
         pair_room: 2,
@@ -390,10 +373,9 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
     assert!(outcome.error.is_none());
     let seen = seen.lock().unwrap();
     assert!(seen.iter().map(|&(sequence, ..)| sequence).eq(0..300), "none lost, none overtaken");
-    let mut labels: Vec<_> = seen.iter().map(|&(_, label, count)| (label, count)).collect();
+    let mut labels: Vec<_> = seen.iter().map(|&(_, label)| label).collect();
     labels.dedup();
-    let expected = [3, 10, 60, 110, 160, 210, 260];
-    assert_eq!(labels, expected.map(|label| (label, Some(label as usize))));
+    assert_eq!(labels, [3, 10, 60, 110, 160, 210, 260]);
     assert_eq!(progress.retuned.load(Ordering::Relaxed), 7);
 }
 
@@ -402,9 +384,8 @@ fn a_step_lets_one_pair_pass_while_the_source_is_held() {
     let (control, progress) = (Control::default(), Arc::new(Progress::new()));
     control.pause.set(true);
     let plan = Plan {
-        geometry: None,
         source: Box::new(numbers(u64::MAX, false)),
-        matcher: matcher(delaying(3)),
+        engine: boxed(delaying(3)),
         replacements: Replacements::default(),
         sinks: vec![],
         pair_room: 4,

@@ -39,17 +39,19 @@ mod tests {
     use super::*;
     use crate::pool::Pooled;
 
+    const RANGE: DisparityRange = DisparityRange { min: -4, count: 64 };
+
     fn map(value: impl Fn(usize) -> i16) -> DisparityMap {
-        DisparityMap::new(100, 64, Pooled::unpooled((0..6400).map(|i| value(i % 100)).collect()))
+        let values = (0..6400).map(|i| value(i % 100)).collect();
+        DisparityMap::new(100, 64, RANGE, Pooled::unpooled(values))
     }
 
     #[test]
     fn values_at_the_end_and_missing_ones_are_suspicious() {
-        let range = DisparityRange { min: -4, count: 64 };
-        assert!(!is_crowded(&map(|x| (x as i16 - 90) / 2 * 16), range), "-4 and far below 57");
-        assert!(is_crowded(&map(|x| if x < 2 { 58 * 16 } else { 80 }), range));
-        assert!(!is_crowded(&map(|x| if x < 2 { 57 * 16 } else { 80 }), range));
-        assert!(is_crowded(&map(|x| if x < 40 { INVALID } else { 80 }), range));
-        assert!(!is_crowded(&map(|x| if x < 30 { INVALID } else { 80 }), range));
+        assert!(!is_crowded(&map(|x| (x as i16 - 90) / 2 * 16), RANGE), "-4 and far below 57");
+        assert!(is_crowded(&map(|x| if x < 2 { 58 * 16 } else { 80 }), RANGE));
+        assert!(!is_crowded(&map(|x| if x < 2 { 57 * 16 } else { 80 }), RANGE));
+        assert!(is_crowded(&map(|x| if x < 40 { INVALID } else { 80 }), RANGE));
+        assert!(!is_crowded(&map(|x| if x < 30 { INVALID } else { 80 }), RANGE));
     }
 }

@@ -162,7 +162,10 @@ impl Sink for AccuracySink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::DisparityRange;
     use crate::pool::Pooled;
+
+    const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
 
     fn truth(disparity: &[f32], visible: &[bool]) -> Truth {
         Truth {
@@ -176,6 +179,7 @@ mod tests {
         let map = DisparityMap::new(
             4,
             2,
+            RANGE,
             Pooled::unpooled(vec![160, 168, 176, 177, 300, INVALID, INVALID, 160 + 33]),
         );
         let visible = [true, true, true, true, false, true, false, true];
@@ -200,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_map_without_any_disparity_is_all_bad() {
-        let map = DisparityMap::new(2, 1, Pooled::unpooled(vec![INVALID; 2]));
+        let map = DisparityMap::new(2, 1, RANGE, Pooled::unpooled(vec![INVALID; 2]));
         let mut accuracy = Accuracy::default();
         accuracy.add(&map, &truth(&[3.0, 4.0], &[true, true]));
         let summary = accuracy.summary().unwrap();

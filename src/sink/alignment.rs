@@ -155,7 +155,7 @@ impl Desk {
         let mut monitor = Monitor::new(*locked(&limits.0));
         while let Some(matched) = self.next() {
             let pair = &matched.pair;
-            options.range = matched.disparity.candidates().or(options.range);
+            options.range = Some(matched.disparity.range());
             monitor.set_limits(*locked(&limits.0));
             let started = Instant::now();
             let measurement = measure(&pair.left, &pair.right, &options);

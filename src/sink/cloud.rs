@@ -85,7 +85,12 @@ mod tests {
         };
         // 25 px: 2 m; unknown; at infinity; 12.5 px: 4 m.
         let values = vec![400, INVALID, 0, 200];
-        let map = DisparityMap::new(2, 2, Pooled::unpooled(values));
+        let map = DisparityMap::new(
+            2,
+            2,
+            crate::frame::DisparityRange { min: 0, count: 64 },
+            Pooled::unpooled(values),
+        );
         let image = Image::from_fn(2, 2, |x, y| (100 * y + 10 * x) as u8);
         assert_eq!(write_cloud(&path, &map, &geometry, grey(&image)).unwrap(), 2);
         let file = std::fs::read(&path).unwrap();

@@ -161,10 +161,8 @@ impl ColourScale {
     /// Follows the scene, where the mode is adaptive; `timestamp` is the capture time of the map.
     /// Where the candidate disparities have changed, the scale follows them.
     pub fn update(&mut self, map: &DisparityMap, timestamp: Duration) {
-        if let Some(range) = map.candidates()
-            && range != self.range
-        {
-            *self = Self::new(self.mode, range);
+        if map.range() != self.range {
+            *self = Self::new(self.mode, map.range());
         }
         let ColourRange::Adaptive { seconds } = self.mode else { return };
         let Some((low, high)) = self.percentiles(map) else { return };
@@ -286,7 +284,7 @@ mod tests {
     const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
 
     fn map(width: usize, values: Vec<i16>) -> DisparityMap {
-        DisparityMap::new(width, values.len() / width, Pooled::unpooled(values))
+        DisparityMap::new(width, values.len() / width, RANGE, Pooled::unpooled(values))
     }
 
     fn flat(pixels: i16) -> DisparityMap {
@@ -370,15 +368,13 @@ mod tests {
     #[test]
     fn scales_follow_the_candidates_of_the_maps() {
         let wide = DisparityRange { min: -8, count: 100 };
-        let of = |range| flat(20).of_candidates(Some(range));
+        let of = |range| DisparityMap::new(1, 1, range, Pooled::unpooled(vec![20 * 16]));
         let mut full = ColourScale::new(ColourRange::Full, RANGE);
         full.update(&of(RANGE), seconds(0.0));
         assert_eq!(full.limits(), (0.0, 63.0));
         full.update(&of(wide), seconds(0.1));
         assert_eq!(full.limits(), (-8.0, 91.0));
-        // Maps that do not say so change nothing, and chosen limits stay.
-        full.update(&flat(20), seconds(0.2));
-        assert_eq!(full.limits(), (-8.0, 91.0));
+        // Chosen limits stay.
         let mut fixed = ColourScale::new(ColourRange::Fixed { low: 3.0, high: 9.0 }, RANGE);
         fixed.update(&of(wide), seconds(0.0));
         assert_eq!(fixed.limits(), (3.0, 9.0));

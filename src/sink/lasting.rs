@@ -172,29 +172,18 @@ mod tests {
     use anyhow::bail;
 
     use super::*;
-    use crate::frame::{DisparityMap, Image, StereoPair};
+    use crate::frame::{DisparityMap, DisparityRange, Image, StereoPair};
     use crate::pool::Pooled;
 
     /// The shortest pause before an attempt.
     const PAUSE: Duration = Duration::from_millis(500);
 
     fn frame(sequence: u64) -> Arc<Matched> {
-        let now = Instant::now();
-        Arc::new(Matched {
-            pair: StereoPair {
-                left: Image::from_vec(1, 1, vec![0]),
-                right: Image::from_vec(1, 1, vec![0]),
-                sequence,
-                timestamp: Duration::ZERO,
-                skew_ns: 0,
-                arrived: now,
-                truth: None,
-            },
-            disparity: DisparityMap::new(1, 1, Pooled::unpooled(vec![0])),
-            geometry: None,
-            submitted: now,
-            finished: now,
-        })
+        let eye = || Image::from_vec(1, 1, vec![0]);
+        let pair = StereoPair { sequence, ..StereoPair::of_stills(eye(), eye()) };
+        let range = DisparityRange { min: 0, count: 64 };
+        let disparity = DisparityMap::new(1, 1, range, Pooled::unpooled(vec![0]));
+        Arc::new(Matched::new(pair, disparity))
     }
 
     type Disk = Arc<Mutex<(bool, Vec<u64>)>>;

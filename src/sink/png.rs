@@ -124,7 +124,12 @@ mod tests {
         let numbers = Numbers::new(Quantity::Disparity, range, None).unwrap();
         let values: Vec<i16> =
             (0..35).map(|i| if i % 5 == 0 { INVALID } else { i * 16 - 112 }).collect();
-        let map = DisparityMap::new(7, 5, Pooled::unpooled(values.clone()));
+        let map = DisparityMap::new(
+            7,
+            5,
+            DisparityRange { min: 0, count: 64 },
+            Pooled::unpooled(values.clone()),
+        );
         let mut png = DisparityPng::default();
         // Twice: what the first left in the buffers must not show.
         png.encode(&map, &numbers).unwrap();

@@ -51,7 +51,7 @@ impl Sink for RangeSink {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        let Some(range) = frame.disparity.candidates() else { return Ok(()) };
+        let range = frame.disparity.range();
         let due = self.looked.is_none_or(|then| then.elapsed() >= STEP);
         let first = self.looked.is_none();
         if self.warned == Some(range) || !due {

@@ -190,7 +190,7 @@ mod tests {
 
     fn map() -> DisparityMap {
         // 3 x 2: 0, unknown, 1.5 / 10, 20.0625, 63
-        DisparityMap::new(3, 2, Pooled::unpooled(vec![0, INVALID, 24, 160, 321, 1008]))
+        DisparityMap::new(3, 2, RANGE, Pooled::unpooled(vec![0, INVALID, 24, 160, 321, 1008]))
     }
 
     fn written(name: &str, range: DisparityRange) -> Vec<u8> {

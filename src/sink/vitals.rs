@@ -105,27 +105,19 @@ fn valid_share(frame: &Matched) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
 
     use super::*;
-    use crate::frame::{DisparityMap, Image, StereoPair};
+    use crate::frame::{DisparityMap, DisparityRange, Image, StereoPair};
     use crate::pool::Pooled;
 
     fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Arc<Matched> {
         let (width, height) = (4, values.len() / 4);
-        let now = Instant::now();
-        let pair = StereoPair {
-            left: Image::from_fn(width, height, |_, _| 0),
-            right: Image::from_fn(width, height, |_, _| 0),
-            sequence: 0,
-            timestamp: Duration::ZERO,
-            skew_ns,
-            arrived: now,
-            truth: None,
-        };
-        let disparity = DisparityMap::new(width, height, Pooled::unpooled(values));
-        let finished = now + engine;
-        Arc::new(Matched { pair, disparity, geometry: None, submitted: now, finished })
+        let eye = || Image::from_fn(width, height, |_, _| 0);
+        let pair = StereoPair { skew_ns, ..StereoPair::of_stills(eye(), eye()) };
+        let range = DisparityRange { min: 0, count: 64 };
+        let disparity = DisparityMap::new(width, height, range, Pooled::unpooled(values));
+        let matched = Matched::new(pair, disparity);
+        Arc::new(Matched { finished: matched.submitted + engine, ..matched })
     }
 
     #[test]

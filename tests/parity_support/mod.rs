@@ -161,6 +161,9 @@ pub fn compare_rectified(
                 return Err(format!("the {eye} picture differs: {}", context()));
             }
         }
+        if matched.geometry != Some(rectifier.geometry()) || matched.stages.is_empty() {
+            return Err(format!("the result lacks geometry or times: {}", context()));
+        }
         same(&expected, &matched.disparity).map_err(|e| format!("{e}: {}", context()))?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use gstreamer as gst;
@@ -41,22 +41,11 @@ pub fn random_values(random: &mut Random, count: usize, range: DisparityRange) -
 /// A map with its pair, as an engine hands it out.
 pub fn matched(width: usize, values: Vec<i16>, sequence: u64, timestamp: Duration) -> Arc<Matched> {
     let height = values.len() / width;
-    let now = Instant::now();
-    Arc::new(Matched {
-        pair: StereoPair {
-            left: Image::from_fn(width, height, |_, _| 0),
-            right: Image::from_fn(width, height, |_, _| 0),
-            sequence,
-            timestamp,
-            skew_ns: 0,
-            arrived: now,
-            truth: None,
-        },
-        disparity: DisparityMap::new(width, height, Pooled::unpooled(values)),
-        geometry: None,
-        submitted: now,
-        finished: now,
-    })
+    let eye = || Image::from_fn(width, height, |_, _| 0);
+    let pair = StereoPair { sequence, timestamp, ..StereoPair::of_stills(eye(), eye()) };
+    let range = DisparityRange { min: 0, count: 64 };
+    let disparity = DisparityMap::new(width, height, range, Pooled::unpooled(values));
+    Arc::new(Matched::new(pair, disparity))
 }
 
 /// A decoded frame: its time and its samples, rows tightly packed.

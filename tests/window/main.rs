@@ -10,7 +10,7 @@ mod window_support;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use image::{Rgba, RgbaImage};
 use stereod::control::Control;
@@ -56,22 +56,14 @@ fn frame(sequence: u64) -> Arc<Matched> {
     let values = (0..width * height)
         .map(|i| BLOCKS[i / width / BLOCK][i % width / BLOCK])
         .collect::<Vec<_>>();
-    let now = Instant::now();
-    Arc::new(Matched {
-        pair: StereoPair {
-            left: Image::from_fn(width, height, grey),
-            right: Image::from_fn(width, height, |_, _| 0),
-            sequence,
-            timestamp: Duration::from_millis(sequence * 40),
-            skew_ns: 0,
-            arrived: now,
-            truth: None,
-        },
-        disparity: DisparityMap::new(width, height, Pooled::unpooled(values)),
-        geometry: Some(GEOMETRY),
-        submitted: now,
-        finished: now + Duration::from_millis(7),
-    })
+    let left = Image::from_fn(width, height, grey);
+    let right = Image::from_fn(width, height, |_, _| 0);
+    let timestamp = Duration::from_millis(sequence * 40);
+    let pair = StereoPair { sequence, timestamp, ..StereoPair::of_stills(left, right) };
+    let disparity = DisparityMap::new(width, height, RANGE, Pooled::unpooled(values));
+    let matched = Matched::new(pair, disparity);
+    let finished = matched.submitted + Duration::from_millis(7);
+    Arc::new(Matched { geometry: Some(GEOMETRY), finished, ..matched })
 }
 
 /// The left picture: every block of one grey, so that smoothing changes nothing inside.

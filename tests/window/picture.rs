@@ -33,7 +33,7 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
     let mut all = Arc::into_inner(frame(0)).unwrap();
     all.pair.left = Image::from_fn(width, height, |_, _| 0);
     all.pair.right = Image::from_fn(width, height, |_, _| 0);
-    all.disparity = DisparityMap::new(width, height, Pooled::unpooled(values.clone()));
+    all.disparity = DisparityMap::new(width, height, RANGE, Pooled::unpooled(values.clone()));
     for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
         let limits = Limits { low, high };
         let scene = Scene { view: View::Disparity, colour_map: ColourMap::Turbo, limits, taken: 0 };
@@ -92,7 +92,7 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
     let mut one = Arc::into_inner(frame(0)).unwrap();
     one.pair.left = Image::from_fn(1, 1, |_, _| 200);
     one.pair.right = Image::from_fn(1, 1, |_, _| 100);
-    one.disparity = DisparityMap::new(1, 1, Pooled::unpooled(vec![504]));
+    one.disparity = DisparityMap::new(1, 1, RANGE, Pooled::unpooled(vec![504]));
     let shown = offscreen.render(&one, &scene, (2, 1), None).unwrap();
     assert_eq!(shown.get_pixel(0, 0).0, [200, 200, 200, 255]);
     assert_eq!(*shown.get_pixel(1, 0), colour(ColourMap::Turbo, 504));

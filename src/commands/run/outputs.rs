@@ -77,7 +77,7 @@ pub fn open(
     colouring: &LiveColouring,
 ) -> Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
-    let (rate, (width, height), geometry) = (info.rate, rig.size, rig.geometry);
+    let (rate, (width, height), geometry) = (info.rate, rig.pairs.size, rig.pairs.geometry);
     let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     let mut add = |sink: Box<dyn Sink>, recipe| {

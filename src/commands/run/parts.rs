@@ -112,7 +112,7 @@ pub fn watch_range(loaded: &Loaded, sinks: &mut Vec<Box<dyn Sink>>) -> range::Sh
 pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOptions {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let title = format!("stereod: {}", info.description);
-    let picture = (rig.size.0 as u32, rig.size.1 as u32);
+    let picture = (rig.pairs.size.0 as u32, rig.pairs.size.1 as u32);
     let mut options = WindowOptions::new(title, picture, range);
     options.colour_range = convert::colour_range(&settings.colour, range);
     options.colour_map = convert::colour_map(settings.colour.map);

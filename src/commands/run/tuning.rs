@@ -18,7 +18,7 @@ use super::service;
 use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
 use crate::engine::{self, Choice};
-use crate::pipeline::{Matcher, Replacements};
+use crate::pipeline::Replacements;
 use crate::redact::holds_secret;
 use crate::settings::Loaded;
 use crate::sink::alignment::SharedLimits;
@@ -313,9 +313,8 @@ impl Bench {
         // Who has a GPU would rather keep the parameters than lose it unasked.
         let choice = if *on_gpu { Choice::Cuda } else { Choice::Cpu };
         let options = convert::engine_options(&next.settings.engine);
-        let engine =
-            engine::create(choice, &next.params, rig.size, rig.rectifier.as_ref(), &options)?;
-        replacements.put(Matcher { engine, candidates: Some(next.params.range) });
+        let engine = engine::create(choice, &next.params, &rig.pairs, &options)?;
+        replacements.put(engine);
         // Who has paused to look closely is to see what has changed.
         observer.control.step.set(observer.control.pause.is_set());
         Ok(())

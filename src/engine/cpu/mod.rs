@@ -42,8 +42,8 @@ mod team;
 mod vertical;
 mod winner;
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 
@@ -56,9 +56,8 @@ use self::schedule::{Frame, Output, STAGES};
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
-use crate::calibration::Rectifier;
-use crate::engine::{Engine, check_dimensions, check_size};
-use crate::frame::{DisparityMap, Matched, StereoGeometry, StereoPair};
+use crate::engine::{Engine, PairSpec, check_dimensions, check_size};
+use crate::frame::{DisparityMap, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::Params;
 use crate::memory::{Budget, Estimate, Refused, Reserved};
 use crate::pool::Pool;
@@ -110,9 +109,9 @@ pub struct CpuEngine {
     scratches: Vec<Mutex<Scratch>>,
     pool: Pool<i16>,
     rectify: Option<Rectify>,
-    known: Option<StereoGeometry>,
+    /// What depth is computed from, where it is known.
+    depth_from: Option<StereoGeometry>,
     finished: Option<Matched>,
-    stage_times: Vec<(&'static str, Duration)>,
     _memory: Reserved,
 }
 
@@ -123,18 +122,15 @@ const CURE: &str = "fewer --disparities, a smaller picture";
 const RECTIFY: &str = "rectify";
 
 impl CpuEngine {
-    /// An engine for pairs of `width` x `height` pixels, with all the memory that it will need.
+    /// An engine for such pairs, with all the memory that it will need. Of raw pairs it hands out the
+    /// rectified pictures with their disparity.
     ///
     /// # Errors
     /// Parameters that fail [`Params::check`], an empty picture or one that the memory does not
     /// suffice for ([`CpuEngine::estimate`]), no threads, vector instructions that the machine lacks,
     /// or a system that refuses a thread.
-    pub fn new(
-        params: &Params,
-        width: usize,
-        height: usize,
-        options: CpuOptions,
-    ) -> anyhow::Result<Self> {
+    pub fn new(params: &Params, pairs: &PairSpec, options: CpuOptions) -> anyhow::Result<Self> {
+        let (width, height) = pairs.size;
         // Before any thread is started.
         let needed = Self::estimate(params, width, height, options)?.host;
         let what = format!("matching {width}x{height} at {} disparities", params.range.count);
@@ -156,10 +152,9 @@ impl CpuEngine {
             geometry,
             scratches,
             pool: Pool::new(),
-            rectify: None,
-            known: None,
+            rectify: pairs.rectifier.clone().map(Rectify::new),
+            depth_from: pairs.geometry,
             finished: None,
-            stage_times: STAGES.map(|name| (name, Duration::ZERO)).into(),
             _memory: memory,
         })
     }
@@ -184,24 +179,6 @@ impl CpuEngine {
         Ok(Estimate { host, device: 0 })
     }
 
-    /// An engine that takes raw pairs of the rectifier's source sizes and hands out the rectified
-    /// ones with their disparity.
-    ///
-    /// # Errors
-    /// As [`CpuEngine::new`].
-    pub fn rectifying(
-        params: &Params,
-        rectifier: Arc<Rectifier>,
-        options: CpuOptions,
-    ) -> anyhow::Result<Self> {
-        let (width, height) = rectifier.size();
-        let mut engine = Self::new(params, width, height, options)?;
-        engine.known = Some(rectifier.geometry());
-        engine.rectify = Some(Rectify::new(rectifier));
-        engine.stage_times.insert(0, (RECTIFY, Duration::ZERO));
-        Ok(engine)
-    }
-
     /// Memory that the engine holds, in bytes, without the maps that it hands out.
     pub fn memory_bytes(&self) -> usize {
         let scratches = self.scratches.iter();
@@ -209,8 +186,8 @@ impl CpuEngine {
             + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
     }
 
-    /// The disparity of a pair of the engine's size.
-    fn compute(&mut self, pair: &StereoPair) -> anyhow::Result<DisparityMap> {
+    /// The disparity of a pair of the engine's size, and the time that each stage took.
+    fn compute(&mut self, pair: &StereoPair) -> anyhow::Result<(DisparityMap, Vec<StageTime>)> {
         let (width, height) = (self.geometry.width, self.geometry.height);
         let mut values = self.pool.try_take(width * height)?;
         self.shared.begin_frame();
@@ -232,11 +209,9 @@ impl CpuEngine {
         let simd = self.simd;
         self.team.run(&|thread| frame.work(simd, thread));
         let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-        let stages = self.stage_times.iter_mut().skip(usize::from(self.rectify.is_some()));
-        for (stage, pair) in stages.zip(times.windows(2)) {
-            stage.1 = pair[1] - pair[0];
-        }
-        Ok(DisparityMap::new(width, height, values))
+        let stages = STAGES.into_iter().zip(times.windows(2));
+        let stages = stages.map(|(name, mark)| (name, mark[1] - mark[0])).collect();
+        Ok((DisparityMap::new(width, height, self.params.range, values), stages))
     }
 }
 
@@ -260,26 +235,22 @@ impl Engine for CpuEngine {
             bail!("the CPU engine holds one pair at a time; collect it before the next");
         }
         let submitted = Instant::now();
-        let pair = match &self.rectify {
-            Some(rectify) => {
-                let rectified = rectify.run(&mut self.team, self.simd, pair)?;
-                self.stage_times[0].1 = submitted.elapsed();
-                rectified
-            }
-            None => pair,
-        };
-        let disparity = self.compute(&pair)?;
-        let (geometry, finished) = (self.known, Instant::now());
-        self.finished = Some(Matched { pair, disparity, geometry, submitted, finished });
+        let (mut stages, mut pair) = (Vec::new(), pair);
+        if let Some(rectify) = &self.rectify {
+            pair = rectify.run(&mut self.team, self.simd, pair)?;
+            stages.push((RECTIFY, submitted.elapsed()));
+        }
+        let (disparity, of_matching) = self.compute(&pair)?;
+        stages.extend(of_matching);
+        let (geometry, finished) = (self.depth_from, Instant::now());
+        let device_time = None;
+        self.finished =
+            Some(Matched { pair, disparity, geometry, submitted, finished, stages, device_time });
         Ok(())
     }
 
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
         Ok(self.finished.take())
-    }
-
-    fn stage_times(&self) -> &[(&'static str, Duration)] {
-        &self.stage_times
     }
 }
 
@@ -330,7 +301,7 @@ mod tests {
             for simd in SimdChoice::available() {
                 let options = CpuOptions { threads: Some(threads), simd };
                 let estimate = CpuEngine::estimate(&params, width, height, options).unwrap();
-                let engine = CpuEngine::new(&params, width, height, options).unwrap();
+                let engine = CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap();
                 prop_assert_eq!(estimate, Estimate { host: engine.memory_bytes() as u64, device: 0 });
             }
         }
@@ -352,11 +323,17 @@ mod tests {
         params.range = DisparityRange { min: 0, count: 1024 };
         let options = CpuOptions { threads: Some(64), simd: SimdChoice::Portable };
         // A row of 2^30 pixels: each thread alone wants more than any machine has.
-        let error = CpuEngine::new(&params, 1 << 30, 1, options).err().unwrap().to_string();
+        let error = CpuEngine::new(&params, &PairSpec::rectified(1 << 30, 1), options)
+            .err()
+            .unwrap()
+            .to_string();
         for part in ["matching 1073741824x1 at 1024 disparities needs", "GiB", "memory_mib"] {
             assert!(error.contains(part), "{error}");
         }
-        let error = CpuEngine::new(&params, 1 << 17, 1 << 17, options).err().unwrap().to_string();
+        let error = CpuEngine::new(&params, &PairSpec::rectified(1 << 17, 1 << 17), options)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("1073741824 in all"), "{error}");
         assert!(CpuEngine::estimate(&params, usize::MAX, 1, options).is_err());
     }

@@ -10,6 +10,7 @@ use cudarc::driver::sys;
 
 use super::driver::{Context, DeviceMemory, Event, Function, Result, Stream, check};
 use super::launch::{Arg, BufferId, Lane, Launch, Step};
+use crate::frame::StageTime;
 
 /// The two streams on which frames are computed.
 #[derive(Debug)]
@@ -282,7 +283,7 @@ impl Work {
 
     /// Adds the time of each stage of a profiled frame, or else of all together. Stages of the two
     /// lanes overlap, so they may add up to more than [`Work::time`].
-    pub fn add_times(&self, times: &mut Vec<(&'static str, Duration)>) -> Result<()> {
+    pub fn add_times(&self, times: &mut Vec<StageTime>) -> Result<()> {
         if !self.profiled {
             times.push(("kernels", self.time()?));
             return Ok(());

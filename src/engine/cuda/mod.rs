@@ -35,7 +35,7 @@ mod units;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
@@ -56,9 +56,10 @@ use self::loaded::Loaded;
 use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
-use crate::calibration::Rectifier;
-use crate::engine::{Engine, check_dimensions};
-use crate::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoPair};
+use crate::engine::{Engine, PairSpec, check_dimensions};
+use crate::frame::{
+    DisparityMap, DisparityRange, Eye, Image, Mask, Matched, StereoGeometry, StereoPair,
+};
 use crate::matching::Params;
 use crate::memory::Reserved;
 use crate::pool::Pooled;
@@ -104,47 +105,30 @@ pub struct CudaEngine {
     queue: VecDeque<usize>,
     frames: u32,
     profile: bool,
-    stage_times: Vec<(&'static str, Duration)>,
-    device_time: Option<Duration>,
+    range: DisparityRange,
+    /// What depth is computed from, where it is known.
+    depth_from: Option<StereoGeometry>,
     device_bytes: usize,
     /// What of the budget its pinned memory takes.
     _pinned: Option<Reserved>,
 }
 
 impl CudaEngine {
-    /// An engine for pairs of `width` x `height` pixels, with its kernels compiled and all the memory
-    /// that it will need.
+    /// An engine for such pairs, with its kernels compiled and all the memory that it will need. Of raw
+    /// pairs it hands out the rectified pictures with their disparity.
     ///
     /// # Errors
     /// Parameters that fail [`Params::check`], an empty picture; an [`Unusable`] device or machine;
-    /// [`TooLarge`] for the device's memory; kernels that do not compile; a failure of the device.
-    pub fn new(
-        params: &Params,
-        width: usize,
-        height: usize,
-        options: &CudaOptions,
-    ) -> anyhow::Result<Self> {
-        Self::make(&Job { params, size: (width, height), rectifier: None }, options)
-    }
-
-    /// An engine that rectifies raw pairs before it matches them, and hands out the rectified pictures.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn rectifying(
-        params: &Params,
-        rectifier: &Rectifier,
-        options: &CudaOptions,
-    ) -> anyhow::Result<Self> {
-        let size = rectifier.size();
-        let [left, right] = Eye::BOTH.map(|eye| rectifier.source_size(eye));
-        if left != right {
-            bail!("the calibration's cameras differ in size: {left:?} and {right:?} pixels");
+    /// [`TooLarge`] for the device's memory; a rectifier of cameras that differ in size; kernels that do not compile; a failure of the device.
+    pub fn new(params: &Params, pairs: &PairSpec, options: &CudaOptions) -> anyhow::Result<Self> {
+        let rectifier = pairs.rectifier.as_deref();
+        if let Some(rectifier) = rectifier {
+            let [left, right] = Eye::BOTH.map(|eye| rectifier.source_size(eye));
+            if left != right {
+                bail!("the calibration's cameras differ in size: {left:?} and {right:?} pixels");
+            }
         }
-        Self::make(&Job { params, size, rectifier: Some(rectifier) }, options)
-    }
-
-    fn make(job: &Job, options: &CudaOptions) -> anyhow::Result<Self> {
+        let job = &Job { params, size: pairs.size, rectifier };
         let (width, height) = job.size;
         job.params.check()?;
         check_dimensions(width, height)?;
@@ -184,6 +168,7 @@ impl CudaEngine {
             options.in_flight
         );
         let mut engine = Self::allocate(context, modules, job, &plan, &budget, &device, options)?;
+        engine.depth_from = pairs.geometry;
         engine._pinned = Some(host);
         tracing::debug!("CUDA engine ready after {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
         Ok(engine)
@@ -243,8 +228,8 @@ impl CudaEngine {
             queue: VecDeque::with_capacity(options.in_flight),
             frames: 0,
             profile: false,
-            stage_times: Vec::with_capacity(plan.steps.len() + 2),
-            device_time: None,
+            range: job.params.range,
+            depth_from: None,
             device_bytes: budget.device,
             _pinned: None,
         })
@@ -328,7 +313,7 @@ impl Engine for CudaEngine {
         self.context.make_current()?;
         let slot = &mut self.slots[number];
         slot.wait()?;
-        self.device_time = Some(slot.times(&mut self.stage_times)?);
+        let (stages, device_time) = slot.times()?;
         self.queue.pop_front();
         let mut frame = slot.in_flight.take().context("a slot without a frame was queued")?;
         let values = Pooled::lent(self.maps.lend(frame.output.map));
@@ -343,19 +328,13 @@ impl Engine for CudaEngine {
         }
         Ok(Some(Matched {
             pair: frame.pair,
-            disparity: DisparityMap::new(width, height, values),
-            geometry: None,
+            disparity: DisparityMap::new(width, height, self.range, values),
+            geometry: self.depth_from,
             submitted: frame.submitted,
             finished: Instant::now(),
+            stages,
+            device_time: Some(device_time),
         }))
-    }
-
-    fn stage_times(&self) -> &[(&'static str, Duration)] {
-        &self.stage_times
-    }
-
-    fn device_time(&self) -> Option<Duration> {
-        self.device_time
     }
 
     fn set_profiling(&mut self, on: bool) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
 use super::frames::{Lanes, Work};
 use super::graph::FrameGraph;
-use crate::frame::{Image, StereoPair};
+use crate::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
 /// How long waiting for a frame costs the processor before the thread sleeps: a frame of the usual
@@ -150,13 +150,13 @@ impl Slot {
         self.downloaded.wait()
     }
 
-    /// The times of the frame that [`Slot::wait`] waited for: upload, stages, download.
-    pub fn times(&self, times: &mut Vec<(&'static str, Duration)>) -> Result<Duration> {
-        times.clear();
-        times.push(("upload", self.uploaded.since(&self.upload_begin)?));
-        self.work.add_times(times)?;
+    /// The times of the frame that [`Slot::wait`] waited for: upload, stages and download, and the
+    /// device's from the first kernel to the last.
+    pub fn times(&self) -> Result<(Vec<StageTime>, Duration)> {
+        let mut times = vec![("upload", self.uploaded.since(&self.upload_begin)?)];
+        self.work.add_times(&mut times)?;
         times.push(("download", self.downloaded.since(&self.download_begin)?));
-        self.work.time()
+        Ok((times, self.work.time()?))
     }
 }
 

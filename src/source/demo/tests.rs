@@ -209,7 +209,8 @@ fn the_reference_matcher_finds_the_truth() {
     assert!(summary.bad_1 < 1.5, "{summary:?}");
 
     // A map that is wrong everywhere is seen to be.
-    let wrong = DisparityMap::new(240, 180, Pooled::unpooled(vec![31 * 16; 240 * 180]));
+    let wrong =
+        DisparityMap::new(240, 180, map.range(), Pooled::unpooled(vec![31 * 16; 240 * 180]));
     let mut accuracy = Accuracy::default();
     accuracy.add(&wrong, truth(&pair));
     assert!(accuracy.summary().unwrap().bad_1 > 99.0);

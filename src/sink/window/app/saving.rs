@@ -25,7 +25,7 @@ impl App {
         let folder = &self.options.snapshot_dir;
         let paths = SnapshotPaths::new(folder, SystemTime::now(), frame.pair.sequence);
         let frame = frame.clone();
-        let range = frame.disparity.candidates().unwrap_or(self.options.disparities);
+        let range = frame.disparity.range();
         self.save("snapshot", move || {
             let view = readback.wait(&device)?;
             snapshot::write(&paths, &frame.disparity, range, &view)?;

@@ -123,7 +123,7 @@ impl App {
     pub(super) fn tuned(&mut self, tuned: Tuned) {
         let Colouring { map, span } = tuned.colouring;
         if self.colouring.span != span {
-            let newest = self.frame.as_ref().and_then(|frame| frame.disparity.candidates());
+            let newest = self.frame.as_ref().map(|frame| frame.disparity.range());
             let range = newest.unwrap_or(self.options.disparities);
             self.scale = ColourScale::new(span, range);
             self.colouring.span = span;
