@@ -19,18 +19,15 @@ const GEOMETRY: StereoGeometry = StereoGeometry {
 };
 
 fn params(count: usize, paths: Paths) -> Params {
+    let cost = Cost::Ad { truncation: 32, window: 1 };
     Params {
-        range: DisparityRange { min: 0, count },
-        cost: Cost::Ad { truncation: 32, window: 1 },
         paths,
-        p1: 7,
-        p2: 86,
         p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
         uniqueness: 5,
         subpixel: true,
         left_right: Some(1),
         median: Median::Three,
-        speckle: None,
+        ..Params::bare(DisparityRange { min: 0, count }, cost, (7, 86))
     }
 }
 

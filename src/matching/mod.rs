@@ -2,16 +2,18 @@
 //! reproduce byte for byte.
 //!
 //! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], summed along
-//! several paths ([`aggregate`]), a [`winner`] per pixel, and its refinement ([`refine`],
-//! [`speckle`]). All of it is integer arithmetic, so two engines either agree exactly or one of them is
+//! several paths ([`aggregation`]), a [`winner`] per pixel, its checks ([`uniqueness`],
+//! [`left_right`]) and interpolation ([`subpixel`]), and the [`filter`]s of the map. All of it is integer arithmetic, so two engines either agree exactly or one of them is
 //! wrong. Nothing here is fast; `engine/` is.
 
-pub mod aggregate;
+pub mod aggregation;
 pub mod census;
 pub mod cost;
+pub mod filter;
+pub mod left_right;
 pub mod params;
-pub mod refine;
-pub mod speckle;
+pub mod subpixel;
+pub mod uniqueness;
 pub mod winner;
 
 pub use census::CensusWindow;
@@ -30,26 +32,23 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
     let range = params.range;
 
     let cost = cost::pixel_cost(left, right, params.cost);
-    let sums = aggregate::aggregate(cost.as_ref(), left, params);
+    let sums = aggregation::aggregate(cost.as_ref(), left, params);
 
     let winners = winner::winners(&sums);
     let mut values: Vec<i16> =
         winners.iter().map(|&k| ((range.min + k as i32) * SUBPIXEL) as i16).collect();
     if params.uniqueness > 0 {
-        refine::uniqueness(&sums, &winners, params.uniqueness, &mut values);
+        uniqueness::uniqueness(&sums, &winners, params.uniqueness, &mut values);
     }
     if params.subpixel {
-        refine::subpixel(&sums, &winners, &mut values);
+        subpixel::subpixel(&sums, &winners, &mut values);
     }
     if let Some(limit) = params.left_right {
-        refine::left_right(&sums, &winners, range.min, limit, &mut values);
+        left_right::left_right(&sums, &winners, range.min, limit, &mut values);
     }
-    refine::unseen(left, right, &winners, range.min, &mut values);
-    if let Some(radius) = params.median.radius() {
-        values = refine::median(width, height, &values, radius);
-    }
-    if let Some(speckle) = params.speckle {
-        speckle::speckles(width, height, &mut values, speckle);
+    let matching = filter::Matching { left, right, range, winners: &winners };
+    for filter in params.filters() {
+        filter.apply(&mut values, &matching);
     }
     DisparityMap::new(width, height, range, Pooled::unpooled(values))
 }

@@ -260,6 +260,24 @@ pub struct Params {
 pub const DISPARITY_LIMITS: (i32, i32) = (-2047, 2046);
 
 impl Params {
+    /// The winner along eight paths and nothing more: no sub-pixel interpolation, no checks, no filters,
+    /// and P2 the same everywhere.
+    pub fn bare(range: DisparityRange, cost: Cost, (p1, p2): (u8, u8)) -> Self {
+        Self {
+            range,
+            cost,
+            paths: Paths::Eight,
+            p1,
+            p2,
+            p2_mode: P2Mode::Fixed,
+            uniqueness: 0,
+            subpixel: false,
+            left_right: None,
+            median: Median::Off,
+            speckle: None,
+        }
+    }
+
     /// Whether an engine can compute this.
     ///
     /// # Errors
@@ -367,20 +385,9 @@ mod tests {
     use super::*;
 
     fn with(cost: Cost, p2: u8) -> Result<(), ParamsError> {
-        let params = Params {
-            range: DisparityRange { min: 0, count: 16 },
-            cost,
-            paths: Paths::Eight,
-            p1: 1,
-            p2,
-            p2_mode: P2Mode::Fixed,
-            uniqueness: 0,
-            subpixel: true,
-            left_right: None,
-            median: Median::Off,
-            speckle: Some(Speckle { size: u32::MAX, range_16: u16::MAX }),
-        };
-        params.check()
+        let speckle = Some(Speckle { size: u32::MAX, range_16: u16::MAX });
+        let range = DisparityRange { min: 0, count: 16 };
+        Params { speckle, ..Params::bare(range, cost, (1, p2)) }.check()
     }
 
     fn combined(weights: [u8; 3], truncations: [u8; 2]) -> Cost {

@@ -1,6 +1,6 @@
 //! The candidate with the smallest sum.
 
-use crate::matching::aggregate::Sums;
+use crate::matching::aggregation::Sums;
 
 /// Number of the best candidate of every pixel, row by row: the smallest sum, ties to the smallest
 /// disparity.

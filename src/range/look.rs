@@ -155,24 +155,22 @@ fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity:
 
 /// The default cost with stricter checks: better few points than wrong ones.
 fn params(range: DisparityRange, points: usize) -> Params {
+    let cost = Cost::Combined {
+        census_weight: 14,
+        gradient_weight: 11,
+        intensity_weight: 8,
+        gradient_truncation: 5,
+        intensity_truncation: 6,
+    };
     Params {
-        range,
-        cost: Cost::Combined {
-            census_weight: 14,
-            gradient_weight: 11,
-            intensity_weight: 8,
-            gradient_truncation: 5,
-            intensity_truncation: 6,
-        },
         paths: Paths::Four,
-        p1: 30,
-        p2: 100,
         p2_mode: P2Mode::Linear { min: 16, slope_16: 48 },
         uniqueness: 10,
         subpixel: true,
         left_right: Some(1),
         median: Median::Three,
         speckle: Some(Speckle { size: (points / 1000).max(8) as u32, range_16: 24 }),
+        ..Params::bare(range, cost, (30, 100))
     }
 }
 

@@ -263,17 +263,14 @@ pub fn params() -> impl Strategy<Value = Params> {
             };
             let (uniqueness, subpixel, left_right, median, speckle) = refinement;
             Params {
-                range: DisparityRange { min, count },
-                cost,
                 paths,
-                p1,
-                p2,
                 p2_mode,
                 uniqueness,
                 subpixel,
                 left_right,
                 median,
                 speckle,
+                ..Params::bare(DisparityRange { min, count }, cost, (p1, p2))
             }
         },
     )
@@ -295,18 +292,14 @@ pub const COMBINED: Cost = Cost::Combined {
 
 /// The parameters that single cases vary.
 pub fn usual() -> Params {
+    let cost = Cost::Ad { truncation: 40, window: 1 };
     Params {
-        range: DisparityRange { min: 0, count: 64 },
-        cost: Cost::Ad { truncation: 40, window: 1 },
-        paths: Paths::Eight,
-        p1: 7,
-        p2: 86,
         p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
         uniqueness: 5,
         subpixel: true,
         left_right: Some(1),
         median: Median::Three,
-        speckle: None,
+        ..Params::bare(DisparityRange { min: 0, count: 64 }, cost, (7, 86))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The matching cost as the kernels see it: a vector of candidates on request.
 //!
 //! Lanes beyond the number of candidates must hold 255: they then never win, nor lower a neighbour.
-//! Another cost is another [`Cost`]: on the fly as [`AdCost`], or through a slab of one band of rows
-//! (`slab.rs`) where neighbouring pixels share work or a cost takes too long to be computed for every
+//! Another cost is another [`Cost`]: on the fly as [`AdCost`], or through the costs of one band of rows
+//! (`band_costs.rs`) where neighbouring pixels share work or a cost takes too long to be computed for every
 //! path anew.
 
 use super::simd::Lanes;
@@ -15,7 +15,7 @@ pub trait Cost: Copy + Send + Sync {
     /// The cost along row `y`.
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; the row lies in the picture, and in the slab where there is one.
+    /// As [`Lanes::splat`]; the row lies in the picture, and in the band whose costs are kept.
     unsafe fn row<V: Lanes>(&self, y: usize) -> Self::Row<V>;
 }
 

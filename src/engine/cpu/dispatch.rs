@@ -1,5 +1,6 @@
 //! Which kernels a frame runs through: those for its vectors, its number of candidates and its cost.
 
+use super::band_costs::{BandCost, FillBand, WindowMean};
 use super::buffers::Scratch;
 use super::census::{CensusCost, CombinedCost, Planes};
 use super::cost::{AdCost, Cost};
@@ -7,7 +8,6 @@ use super::features::descriptor_bytes;
 use super::geometry::Geometry;
 use super::schedule::Frame;
 use super::simd::{Lanes, Simd, portable::Portable};
-use super::slab::{FillSlab, SlabCost, WindowMean};
 use crate::matching;
 
 impl Frame<'_> {
@@ -57,9 +57,21 @@ impl Frame<'_> {
                 });
             }
             matching::Cost::Census { window } => match descriptor_bytes(window) {
-                3 => self.slab_stages::<V, _, MAX, EXACT>(thread, scratch, CensusCost::<3>(planes)),
-                4 => self.slab_stages::<V, _, MAX, EXACT>(thread, scratch, CensusCost::<4>(planes)),
-                _ => self.slab_stages::<V, _, MAX, EXACT>(thread, scratch, CensusCost::<8>(planes)),
+                3 => self.band_cost_stages::<V, _, MAX, EXACT>(
+                    thread,
+                    scratch,
+                    CensusCost::<3>(planes),
+                ),
+                4 => self.band_cost_stages::<V, _, MAX, EXACT>(
+                    thread,
+                    scratch,
+                    CensusCost::<4>(planes),
+                ),
+                _ => self.band_cost_stages::<V, _, MAX, EXACT>(
+                    thread,
+                    scratch,
+                    CensusCost::<8>(planes),
+                ),
             },
             matching::Cost::Combined {
                 census_weight,
@@ -73,7 +85,7 @@ impl Frame<'_> {
                     weights: [census_weight, gradient_weight, intensity_weight],
                     truncations: [gradient_truncation, intensity_truncation],
                 };
-                self.slab_stages::<V, _, MAX, EXACT>(thread, scratch, cost);
+                self.band_cost_stages::<V, _, MAX, EXACT>(thread, scratch, cost);
             }
         }
     }
@@ -92,40 +104,40 @@ impl Frame<'_> {
         }
     }
 
-    /// The stages with a cost that is written into the thread's slab, band by band.
-    fn slab_stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+    /// The stages with a cost that is written into the thread's memory, band by band.
+    fn band_cost_stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
         &self,
         thread: usize,
         scratch: &mut Scratch,
         cost: C,
     ) {
         let Geometry { width, depth, .. } = *self.geometry;
-        self.stages::<V, SlabCost, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
-            let slab = scratch.slab.ptr();
-            // SAFETY: the slab is this thread's; the simd was found on this machine; the planes were
+        self.stages::<V, BandCost, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
+            let band_costs = scratch.band_costs.ptr();
+            // SAFETY: the band's costs are this thread's; the simd was found on this machine; the planes were
             // finished before the last barrier.
             unsafe {
-                V::vectorize(FillSlab::<_, MAX, EXACT> {
+                V::vectorize(FillBand::<_, MAX, EXACT> {
                     geometry: self.geometry,
                     cost,
                     rows,
-                    slab,
+                    band_costs,
                 });
             }
-            SlabCost { slab, first: rows.0, width, depth }
+            BandCost { band_costs, first: rows.0, width, depth }
         });
     }
 
-    /// Writes the windowed cost of a band into the thread's slab.
+    /// Writes the windowed cost of a band into the thread's memory.
     fn window_cost<V: Lanes>(
         &self,
         scratch: &mut Scratch,
         rows: (usize, usize),
         truncation: u8,
         radius: usize,
-    ) -> SlabCost {
+    ) -> BandCost {
         let Geometry { width, depth, band_rows, .. } = *self.geometry;
-        // SAFETY: the slab is this thread's; the simd was found on this machine; the mirrored rows
+        // SAFETY: the band's costs are this thread's; the simd was found on this machine; the mirrored rows
         // were finished before the last barrier.
         unsafe {
             V::vectorize(WindowMean {
@@ -135,11 +147,14 @@ impl Frame<'_> {
                 truncation,
                 radius,
                 rows,
-                columns: &mut scratch.slab_columns,
-                window: &mut scratch.slab_window,
-                slab: std::slice::from_raw_parts_mut(scratch.slab.ptr(), band_rows * width * depth),
+                columns: &mut scratch.window_columns,
+                window: &mut scratch.window_sums,
+                band_costs: std::slice::from_raw_parts_mut(
+                    scratch.band_costs.ptr(),
+                    band_rows * width * depth,
+                ),
             });
         }
-        SlabCost { slab: scratch.slab.ptr(), first: rows.0, width, depth }
+        BandCost { band_costs: scratch.band_costs.ptr(), first: rows.0, width, depth }
     }
 }

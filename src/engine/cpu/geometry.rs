@@ -26,7 +26,7 @@ pub struct Geometry {
     pub vertical: usize,
     /// Whether there is an upward sweep.
     pub upward: bool,
-    /// Bytes kept of a candidate of the horizontal paths: 1 where the two excesses fit a byte
+    /// Bytes kept of a candidate of the horizontal paths: 1 where the deltas of both paths fit a byte
     /// together, else 2.
     pub planes: usize,
     /// Rows of a band; the last may have fewer.
@@ -97,7 +97,7 @@ impl Geometry {
     }
 
     /// Slots of one path's vectors within a band: every path that crosses the band has its own.
-    pub fn chain_slots(&self) -> usize {
+    pub fn path_state_slots(&self) -> usize {
         self.width + 2 * self.band_rows
     }
 }
@@ -106,23 +106,12 @@ impl Geometry {
 mod tests {
     use super::*;
     use crate::frame::DisparityRange;
-    use crate::matching::{Cost, Median, P2Mode};
+    use crate::matching::Cost;
 
     #[test]
     fn the_tiles_of_a_band_cover_every_pixel_once() {
-        let params = Params {
-            range: DisparityRange { min: 0, count: 70 },
-            cost: Cost::Ad { truncation: 20, window: 1 },
-            paths: Paths::Eight,
-            p1: 5,
-            p2: 50,
-            p2_mode: P2Mode::Fixed,
-            uniqueness: 0,
-            subpixel: true,
-            left_right: None,
-            median: Median::Off,
-            speckle: None,
-        };
+        let cost = Cost::Ad { truncation: 20, window: 1 };
+        let params = Params::bare(DisparityRange { min: 0, count: 70 }, cost, (5, 50));
         for width in [1, 2, 31, 32, 33, 64, 100] {
             let geometry = Geometry::new(&params, width, 19, 64);
             assert_eq!((geometry.depth, geometry.bands), (128, 3));

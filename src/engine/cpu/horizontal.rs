@@ -1,12 +1,12 @@
 //! The paths to the right and to the left, for a few rows at once.
 //!
 //! A pixel waits for the minimum over the candidates of the pixel before; with several rows
-//! interleaved the machine has other work meanwhile. What is kept is the excess over the cost
-//! ([`excess`]): both paths together in one byte where P2 allows it, else a byte each.
+//! interleaved the machine has other work meanwhile. What is kept is the delta over the cost
+//! ([`path_delta`]): both paths together in one byte where P2 allows it, else a byte each.
 
 use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
-use super::path::excess;
+use super::path::path_delta;
 use super::simd::{Kernel, Lanes};
 use crate::frame::Image;
 
@@ -24,8 +24,8 @@ pub struct Horizontal<'a, C, const MAX: usize, const EXACT: bool, const ROWS: us
     pub p2: &'a [u8; 256],
     /// First row.
     pub y: usize,
-    /// The excesses, [row][x][planes][depth].
-    pub excesses: *mut u8,
+    /// The deltas of both paths, [row][x][planes][depth].
+    pub path_deltas: *mut u8,
 }
 
 impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize> Kernel
@@ -33,7 +33,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize> Kernel
 {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        // SAFETY: the caller owns `ROWS` rows of `excesses`, and the rows lie in the picture; every
+        // SAFETY: the caller owns `ROWS` rows of `path_deltas`, and the rows lie in the picture; every
         // x below stays in the row and every chunk below `chunks`.
         unsafe {
             self.walk::<V, false>();
@@ -72,13 +72,13 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize>
                         least = least.min(vector);
                     }
                     let least = least.least();
-                    let to = self.excesses.add((r * width + x) * pixel);
+                    let to = self.path_deltas.add((r * width + x) * pixel);
                     let cost = costs[r].at(x);
                     let mut below = ones;
                     for c in 0..chunks {
                         let here = before[r][c];
                         let above = if c + 1 < chunks { before[r][c + 1] } else { ones };
-                        let e = excess(below, here, above, least, p1, p2);
+                        let e = path_delta(below, here, above, least, p1, p2);
                         before[r][c] = e.adds(cost.load(c));
                         below = here;
                         let to = to.add(c * V::N);

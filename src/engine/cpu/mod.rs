@@ -6,15 +6,14 @@
 //! 1. *prepare*: what the cost compares (intensities, census descriptors, gradients) is computed once a
 //!    picture (`features.rs`), the right rows mirrored, so that a pixel's candidates lie behind each
 //!    other (`cost.rs`). The cost itself is computed wherever it is needed, or band by band
-//!    (`slab.rs`).
+//!    (`band_costs.rs`).
 //! 2. *checkpoints*: the downward paths, whose vectors are kept only where a band of eight rows
 //!    begins (`vertical.rs`).
 //! 3. *bands*, from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
 //!    ones once more from the checkpoint, the upward ones, and the winner as soon as a pixel's sum
 //!    is complete (`winner.rs`). The sums of a band stay in the cache. Five paths need no upward
 //!    sweep and so no checkpoints, four no diagonals.
-//! 4. *median* (`median.rs`).
-//! 5. *speckles* (`speckle.rs`).
+//! 4. The *filters* of the map, one after the other (`filter/`).
 //!
 //! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads share out the
 //! bands and follow each other as a wavefront (`schedule.rs`, `team.rs`).
@@ -23,21 +22,20 @@
 //! pictures (about W H for `ad`, 12 W H for `combined`), and for each thread about 8 W D bytes of
 //! horizontal paths, 6 W D of path vectors and, unless the cost is `ad` of single pixels, 8 W D of costs.
 
+mod band_costs;
 mod buffers;
 mod census;
 mod cost;
 mod dispatch;
 mod features;
+mod filter;
 mod geometry;
 mod horizontal;
-mod median;
 mod memory;
 mod path;
 mod rectify;
 mod schedule;
 mod simd;
-mod slab;
-mod speckle;
 mod team;
 mod vertical;
 mod winner;
@@ -49,6 +47,7 @@ use anyhow::{Context, bail};
 
 use self::buffers::{Scratch, Shared};
 use self::features::Features;
+use self::filter::Filters;
 use self::geometry::Geometry;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
@@ -107,6 +106,7 @@ pub struct CpuEngine {
     team: Team,
     shared: Shared,
     scratches: Vec<Mutex<Scratch>>,
+    filters: Filters,
     pool: Pool<i16>,
     rectify: Option<Rectify>,
     /// What depth is computed from, where it is known.
@@ -142,15 +142,17 @@ impl CpuEngine {
         let scratches = (0..team.len())
             .map(|_| Ok(Mutex::new(Scratch::new(&geometry, params, &features, lanes)?)))
             .collect::<Result<_, Refused>>()?;
+        let filters = Filters::new(params, pairs.size, team.len())?;
         Ok(Self {
             params: params.clone(),
             simd,
             p2: params.p2_mode.table(params.p1, params.p2),
             team,
-            shared: Shared::new(&geometry, params, &features, lanes)?,
+            shared: Shared::new(&geometry, &features, lanes)?,
             features,
             geometry,
             scratches,
+            filters,
             pool: Pool::new(),
             rectify: pairs.rectifier.clone().map(Rectify::new),
             depth_from: pairs.geometry,
@@ -175,7 +177,9 @@ impl CpuEngine {
         let (simd, threads) = options.hands()?;
         let geometry = Geometry::new(params, width, height, simd.lanes());
         let features = Features::new(params.cost);
-        let host = buffers::bytes_of(&geometry, params, &features, simd.lanes(), threads);
+        let buffers = buffers::bytes_of(&geometry, params, &features, simd.lanes(), threads);
+        let filters = Filters::bytes_of(params, (width, height), threads);
+        let host = buffers.saturating_add(filters);
         Ok(Estimate { host, device: 0 })
     }
 
@@ -183,6 +187,7 @@ impl CpuEngine {
     pub fn memory_bytes(&self) -> usize {
         let scratches = self.scratches.iter();
         self.shared.bytes()
+            + self.filters.bytes()
             + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
     }
 
@@ -191,7 +196,7 @@ impl CpuEngine {
         let (width, height) = (self.geometry.width, self.geometry.height);
         let mut values = self.pool.try_take(width * height)?;
         self.shared.begin_frame();
-        let times = Mutex::new([Instant::now(); STAGES.len() + 1]);
+        let times = Mutex::new(Vec::new());
         let watch = self.team.watch();
         let frame = Frame {
             geometry: &self.geometry,
@@ -202,6 +207,7 @@ impl CpuEngine {
             right: &pair.right,
             shared: &self.shared,
             scratches: &self.scratches,
+            filters: &self.filters,
             watch: &watch,
             output: Output(values.as_mut_ptr()),
             times: &times,
@@ -209,7 +215,8 @@ impl CpuEngine {
         let simd = self.simd;
         self.team.run(&|thread| frame.work(simd, thread));
         let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-        let stages = STAGES.into_iter().zip(times.windows(2));
+        let names = STAGES.into_iter().chain(self.filters.names());
+        let stages = names.zip(times.windows(2));
         let stages = stages.map(|(name, mark)| (name, mark[1] - mark[0])).collect();
         Ok((DisparityMap::new(width, height, self.params.range, values), stages))
     }
@@ -260,7 +267,7 @@ mod tests {
 
     use super::*;
     use crate::frame::DisparityRange;
-    use crate::matching::{CensusWindow, Cost, Median, P2Mode, Paths, Speckle};
+    use crate::matching::{CensusWindow, Cost, Median, Paths, Speckle};
 
     fn params() -> impl Strategy<Value = Params> {
         let cost = prop_oneof![
@@ -274,17 +281,11 @@ mod tests {
         let p2 = prop_oneof![Just(50u8), Just(150)];
         (cost, paths, median, speckle, p2, 1usize..200).prop_map(
             |(cost, paths, median, speckle, p2, count)| Params {
-                range: DisparityRange { min: -3, count },
-                cost,
                 paths,
-                p1: 5,
-                p2,
-                p2_mode: P2Mode::Fixed,
-                uniqueness: 5,
-                subpixel: true,
                 left_right: Some(1),
                 median,
                 speckle,
+                ..Params::bare(DisparityRange { min: -3, count }, cost, (5, p2))
             },
         )
     }

@@ -11,20 +11,19 @@ use std::time::Instant;
 use super::buffers::{Scratch, Shared};
 use super::cost::Cost;
 use super::features::{Destination, Features, PrepareRows};
+use super::filter::{Filters, Pass};
 use super::geometry::Geometry;
 use super::horizontal::Horizontal;
-use super::median::MedianRows;
 use super::simd::Lanes;
-use super::speckle::Filter;
 use super::team::Watch;
 use super::vertical::{ACCUMULATE, CHECKPOINT, FINISH, ONLY, Vertical};
 use crate::frame::Image;
-use crate::matching::{Median, Params};
+use crate::matching::Params;
 
 /// Rows that the horizontal paths walk along together.
 const ROWS_TOGETHER: usize = 4;
-/// Stages of a frame, as [`crate::engine::Engine::stage_times`] names them.
-pub const STAGES: [&str; 5] = ["prepare", "checkpoints", "bands", "median", "speckles"];
+/// Stages of a frame up to the first filter, as [`crate::frame::Matched::stages`] names them.
+pub const STAGES: [&str; 3] = ["cost", "aggregation down", "aggregation up, winner"];
 
 /// The number of the edge where a band begins.
 fn edge_number(geometry: &Geometry, band: usize) -> usize {
@@ -55,8 +54,10 @@ pub struct Frame<'a> {
     pub watch: &'a Watch,
     /// The resulting values, one a pixel.
     pub output: Output,
+    /// What is made of the map.
+    pub filters: &'a Filters,
     /// When the stages began, and when the last one ended; thread 0 writes it.
-    pub times: &'a Mutex<[Instant; STAGES.len() + 1]>,
+    pub times: &'a Mutex<Vec<Instant>>,
 }
 
 /// Where the result goes; every thread writes rows of its own.
@@ -75,14 +76,21 @@ impl Frame<'_> {
     ) {
         let threads = self.scratches.len();
         let geometry = self.geometry;
-        let barrier = |round: usize| {
-            self.wait(round);
-            self.mark(thread, round);
+        let mut round = 0;
+        let mut wait = || {
+            round += 1;
+            self.shared.barrier.wait(self.watch, threads, round);
+        };
+        let mark = || {
+            if thread == 0 {
+                self.times.lock().unwrap_or_else(|e| e.into_inner()).push(Instant::now());
+            }
         };
 
-        self.mark(thread, 0);
+        mark();
         self.prepare::<V>(scratch, thread);
-        barrier(1);
+        wait();
+        mark();
 
         if geometry.upward {
             for band in (thread..geometry.bands - 1).step_by(threads) {
@@ -93,13 +101,14 @@ impl Frame<'_> {
                 }
             }
         }
-        barrier(2);
+        wait();
+        mark();
 
         for number in (thread..geometry.bands).step_by(threads) {
             let band = if geometry.upward { geometry.bands - 1 - number } else { number };
             let cost = cost(scratch, geometry.band(band));
             self.horizontal::<V, C, MAX, EXACT>(scratch, band, cost);
-            scratch.selection.begin_band(geometry.band(band).1);
+            scratch.winner.begin_band(geometry.band(band).1);
             match (geometry.vertical, geometry.upward) {
                 (1, _) => self.both_sweeps::<V, C, MAX, EXACT, 1>(scratch, band, cost),
                 (_, true) => self.both_sweeps::<V, C, MAX, EXACT, 3>(scratch, band, cost),
@@ -107,12 +116,14 @@ impl Frame<'_> {
             }
             self.hand_out(scratch, band);
         }
-        barrier(3);
+        wait();
+        mark();
 
-        self.median::<V>(scratch, thread);
-        barrier(4);
-
-        self.speckles(scratch, thread);
+        let size = (geometry.width, geometry.height);
+        let mut pass = Pass { size, thread, threads, wait: &mut wait };
+        // SAFETY: `hand_out` put the map where the filters expect it, and the barrier has been passed;
+        // the simd was found on this machine.
+        unsafe { self.filters.run::<V>(&mut pass, self.output.0, mark) };
     }
 
     /// This thread's share of what the cost compares.
@@ -139,45 +150,6 @@ impl Frame<'_> {
         }
     }
 
-    /// This thread's share of the removal of speckles.
-    fn speckles(&self, scratch: &mut Scratch, thread: usize) {
-        let speckle = (self.params.speckle, &self.shared.forest, &mut scratch.labels);
-        if let (Some(speckle), Some(forest), Some(labels)) = speckle {
-            let threads = self.scratches.len();
-            let filter =
-                Filter { width: self.geometry.width, speckle, forest, values: self.output.0 };
-            let border = |thread: usize| self.geometry.height * thread / threads;
-            let rows = (border(thread), border(thread + 1));
-            // SAFETY: the map was finished before the barrier; between the barriers every thread has
-            // rows of its own, or the first thread all of them.
-            unsafe {
-                filter.find(rows, labels);
-                self.wait(STAGES.len());
-                if thread == 0 {
-                    for y in (1..threads).map(border).filter(|&y| y > 0) {
-                        filter.join(y, labels);
-                    }
-                }
-                self.wait(STAGES.len() + 1);
-                filter.remove(rows);
-                self.wait(STAGES.len() + 2);
-            }
-        }
-        self.mark(thread, STAGES.len());
-    }
-
-    /// Waits for all threads; `round` counts the barriers of the frame from 1.
-    fn wait(&self, round: usize) {
-        self.shared.barrier.wait(self.watch, self.scratches.len(), round);
-    }
-
-    /// Notes when a stage begins, and the one before ends.
-    fn mark(&self, thread: usize, stage: usize) {
-        if thread == 0 {
-            self.times.lock().unwrap_or_else(|e| e.into_inner())[stage] = Instant::now();
-        }
-    }
-
     /// The horizontal paths of a band.
     fn horizontal<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
         &self,
@@ -189,10 +161,10 @@ impl Frame<'_> {
         let row_bytes = self.geometry.width * self.geometry.planes * self.geometry.depth;
         let mut row = 0;
         while row < rows {
-            // SAFETY: the rows lie in the band, whose excesses are this thread's; the simd was
+            // SAFETY: the rows lie in the band, whose path_deltas are this thread's; the simd was
             // found on this machine.
             unsafe {
-                let excesses = scratch.excesses.ptr().add(row * row_bytes);
+                let path_deltas = scratch.path_deltas.ptr().add(row * row_bytes);
                 if row + ROWS_TOGETHER <= rows {
                     V::vectorize(Horizontal::<_, MAX, EXACT, ROWS_TOGETHER> {
                         geometry: self.geometry,
@@ -201,7 +173,7 @@ impl Frame<'_> {
                         p1: self.params.p1,
                         p2: self.p2,
                         y: first + row,
-                        excesses,
+                        path_deltas,
                     });
                     row += ROWS_TOGETHER;
                 } else {
@@ -212,7 +184,7 @@ impl Frame<'_> {
                         p1: self.params.p1,
                         p2: self.p2,
                         y: first + row,
-                        excesses,
+                        path_deltas,
                     });
                     row += 1;
                 }
@@ -228,7 +200,7 @@ impl Frame<'_> {
         cost: C,
     ) {
         let (_, rows) = self.geometry.band(band);
-        self.begin_chains(scratch, 0);
+        self.begin_path_states(scratch, 0);
         for tile in 0..self.geometry.tiles(rows) {
             let before = band.checked_sub(1).map(|before| &self.shared.progress[0][before]);
             self.await_columns(before, tile);
@@ -246,8 +218,8 @@ impl Frame<'_> {
     ) {
         let (_, rows) = self.geometry.band(band);
         let tiles = self.geometry.tiles(rows);
-        self.begin_chains(scratch, 0);
-        self.begin_chains(scratch, 1);
+        self.begin_path_states(scratch, 0);
+        self.begin_path_states(scratch, 1);
         let mut down = 0;
         for tile in 0..tiles {
             // A tile that goes up leans the other way and so covers parts of two that go down.
@@ -269,7 +241,7 @@ impl Frame<'_> {
         cost: C,
     ) {
         let (_, rows) = self.geometry.band(band);
-        self.begin_chains(scratch, 0);
+        self.begin_path_states(scratch, 0);
         for tile in 0..self.geometry.tiles(rows) {
             let before = band.checked_sub(1).map(|before| &self.shared.progress[1][before]);
             self.await_columns(before, tile);
@@ -279,19 +251,19 @@ impl Frame<'_> {
     }
 
     /// Zeroes the slots of the diagonal paths that begin at the picture's sides within the band.
-    fn begin_chains(&self, scratch: &mut Scratch, sweep: usize) {
+    fn begin_path_states(&self, scratch: &mut Scratch, sweep: usize) {
         let Geometry { width, depth, band_rows, vertical, .. } = *self.geometry;
         if vertical == 1 {
             return;
         }
-        let stride = self.geometry.chain_slots() * depth;
+        let stride = self.geometry.path_state_slots() * depth;
         // SAFETY: the slots are this thread's: those left of column 0 of the paths to the right,
         // and those right of the last column of the paths to the left.
         unsafe {
-            let chains = scratch.chains[sweep].ptr();
-            chains.add(stride).write_bytes(0, band_rows * depth);
+            let path_states = scratch.path_states[sweep].ptr();
+            path_states.add(stride).write_bytes(0, band_rows * depth);
             let right = 2 * stride + (band_rows + width) * depth;
-            chains.add(right).write_bytes(0, band_rows * depth);
+            path_states.add(right).write_bytes(0, band_rows * depth);
         }
     }
 
@@ -340,10 +312,10 @@ impl Frame<'_> {
                 tile,
                 entry,
                 exit,
-                chains: scratch.chains[usize::from(upward)].ptr(),
+                path_states: scratch.path_states[usize::from(upward)].ptr(),
                 ring: scratch.ring.ptr(),
-                horizontal: scratch.excesses.ptr(),
-                selection: &mut scratch.selection,
+                horizontal: scratch.path_deltas.ptr(),
+                winner: &mut scratch.winner,
             });
         }
     }
@@ -366,45 +338,14 @@ impl Frame<'_> {
     fn hand_out(&self, scratch: &mut Scratch, band: usize) {
         let (first, rows) = self.geometry.band(band);
         let width = self.geometry.width;
-        let to = match self.params.median {
-            Median::Off => self.output.0,
-            _ => self.shared.unfiltered.ptr(),
-        };
+        let to = self.filters.input(0, self.output.0);
         for row in 0..rows {
             let seen = [self.left, self.right].map(|eye| eye.seen().map(|m| m.row(first + row)));
-            let values = scratch.selection.finish_row(row, self.params.left_right, seen);
+            let values = scratch.winner.finish_row(row, self.params.left_right, seen);
             // SAFETY: the band's rows of the result are this thread's.
             unsafe {
                 let to = to.add((first + row) * width);
                 std::ptr::copy_nonoverlapping(values.as_ptr(), to, width);
-            }
-        }
-    }
-
-    /// This thread's share of the median.
-    fn median<V: Lanes>(&self, scratch: &mut Scratch, thread: usize) {
-        let Geometry { width, height, .. } = *self.geometry;
-        let threads = self.scratches.len();
-        let rows = (height * thread / threads, height * (thread + 1) / threads);
-        let size = (width, height);
-        let scratch = &mut scratch.median_rows[..];
-        // SAFETY: the values were finished before the barrier; the rows of the result are this
-        // thread's; the simd was found on this machine.
-        unsafe {
-            let shared =
-                || std::slice::from_raw_parts(self.shared.unfiltered.ptr(), width * height);
-            let to = std::slice::from_raw_parts_mut(
-                self.output.0.add(rows.0 * width),
-                (rows.1 - rows.0) * width,
-            );
-            match self.params.median {
-                Median::Off => {}
-                Median::Three => {
-                    V::vectorize(MedianRows::<3, 9> { size, rows, from: shared(), to, scratch });
-                }
-                Median::Five => {
-                    V::vectorize(MedianRows::<5, 25> { size, rows, from: shared(), to, scratch });
-                }
             }
         }
     }

@@ -8,9 +8,9 @@
 
 use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
-use super::path::excess;
+use super::path::path_delta;
 use super::simd::{Kernel, Lanes};
-use super::winner::Selection;
+use super::winner::WinnerTakesAll;
 use crate::frame::Image;
 
 /// Only the vectors at the next band's edge.
@@ -50,13 +50,13 @@ pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usi
     /// Where they leave; null where nobody wants to know.
     pub exit: *mut u8,
     /// The slots, [path][slot][depth].
-    pub chains: *mut u8,
+    pub path_states: *mut u8,
     /// Sums of the paths before, in the order of [`Lanes::pair_sum`]: [row][x % ring][depth].
     pub ring: *mut i16,
-    /// Excesses of the horizontal paths, [row][x][planes][depth].
+    /// Deltas of the horizontal paths, [row][x][planes][depth].
     pub horizontal: *const u8,
     /// Picks the winners.
-    pub selection: &'a mut Selection,
+    pub winner: &'a mut WinnerTakesAll,
 }
 
 impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8> Kernel
@@ -86,7 +86,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
         let r = if self.upward { rows - 1 - i } else { i }; // Row within the band.
         let y = band_first + r;
         let y_before = if self.upward { (y + 1).min(height - 1) } else { y.saturating_sub(1) };
-        let slots = self.geometry.chain_slots() * depth;
+        let slots = self.geometry.path_state_slots() * depth;
         let edge = self.geometry.edge_stride();
 
         // SAFETY: the pointers below stay within their blocks: slots reach from -band_rows to
@@ -103,22 +103,22 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
             let mut to = [std::ptr::null_mut::<u8>(); PATHS];
             for p in 0..PATHS {
                 let slot = band_rows as isize - STEPS[p] * i as isize;
-                let chain = self.chains.add(p * slots).offset(slot * depth as isize);
+                let path_state = self.path_states.add(p * slots).offset(slot * depth as isize);
                 from[p] = if i == 0 {
                     self.entry.add(p * edge).offset((1 - STEPS[p]) * depth as isize)
                 } else {
-                    chain
+                    path_state
                 };
                 to[p] = if i + 1 == rows && !self.exit.is_null() {
                     self.exit.add(p * edge + depth)
                 } else {
-                    chain
+                    path_state
                 };
             }
             let horizontal = self.horizontal.add(r * width * planes * depth);
             let sums_row = self.ring.add(r * ring * depth);
             if MODE == FINISH || MODE == ONLY {
-                self.selection.begin_row(r);
+                self.winner.begin_row(r);
             }
 
             for x in first..end {
@@ -152,7 +152,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                         } else {
                             ones
                         };
-                        e[p] = excess(below[p], here[p], above, least[p], p1, p2[p]);
+                        e[p] = path_delta(below[p], here[p], above, least[p], p1, p2[p]);
                         e[p].adds(cost).store(to[p].add(x * depth + c * V::N));
                         below[p] = here[p];
                         here[p] = above;
@@ -188,16 +188,11 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                         V::store_wide(sum[0], sums.add(at));
                         V::store_wide(sum[1], sums.add(at + V::N / 2));
                     } else {
-                        self.selection.put::<V>(
-                            c,
-                            c + 1 == chunks,
-                            V::in_order(sum),
-                            &mut least_sum,
-                        );
+                        self.winner.put::<V>(c, c + 1 == chunks, V::in_order(sum), &mut least_sum);
                     }
                 }
                 if MODE == FINISH || MODE == ONLY {
-                    self.selection.choose::<V>(x, chunks, least_sum);
+                    self.winner.choose::<V>(x, chunks, least_sum);
                 }
             }
         }

@@ -6,18 +6,19 @@
 //! that moves on by one lane a pixel: a column enters at lane 0, is compared at every k in turn, and
 //! leaves at the last lane, finished. Comparing strictly keeps the smallest k of equal sums.
 
+use super::filter::valid_mask;
 use super::geometry::Geometry;
 use super::memory::Block;
 use super::simd::Lanes;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
-use crate::matching::refine::parabola_offset;
+use crate::matching::subpixel::parabola_offset;
 use crate::memory::{Refused, product};
 
 /// What the right view says of a column without candidates.
 pub const NONE: u16 = u16::MAX;
 
-/// Numbers of 16 bits in the parts of a [`Selection`].
+/// Numbers of 16 bits in the parts of a [`WinnerTakesAll`].
 struct Lens {
     candidates: u64,
     vector: u64,
@@ -40,7 +41,7 @@ impl Lens {
 }
 
 /// A thread's memory for picking winners of one band.
-pub struct Selection {
+pub struct WinnerTakesAll {
     count: usize,
     depth: usize,
     width: usize,
@@ -63,11 +64,11 @@ pub struct Selection {
     winners: Block<u16>,
     /// Value of every pixel, [row][x].
     values: Block<i16>,
-    /// Row within the band that [`Selection::choose`] fills.
+    /// Row within the band that [`WinnerTakesAll::choose`] fills.
     row: usize,
 }
 
-impl Selection {
+impl WinnerTakesAll {
     /// Memory for bands of `geometry`, with vectors of `lanes` candidates.
     ///
     /// # Errors
@@ -107,7 +108,7 @@ impl Selection {
         })
     }
 
-    /// [`Selection::bytes`] before there is one.
+    /// [`WinnerTakesAll::bytes`] before there is one.
     pub fn bytes_of(geometry: &Geometry, lanes: usize) -> u64 {
         let Lens { candidates, vector, windows, right, pixels } = Lens::of(geometry, lanes);
         let lens = [candidates, candidates, vector, windows, windows, right, pixels, pixels];
@@ -286,19 +287,7 @@ impl Selection {
             }
             left_right(winners, right, depth, self.min, limit, values);
         }
-        let [left, right] = seen;
-        if let Some(left) = left {
-            for (value, &seen) in values.iter_mut().zip(left) {
-                *value = if seen { *value } else { INVALID };
-            }
-        }
-        if let Some(right) = right {
-            let last = width as i32 - 1;
-            for (x, (value, &winner)) in values.iter_mut().zip(winners).enumerate() {
-                let column = (x as i32 - self.min - i32::from(winner)).clamp(0, last);
-                *value = if right[column as usize] { *value } else { INVALID };
-            }
-        }
+        valid_mask::apply(values, winners, self.min, seen);
         values
     }
 }

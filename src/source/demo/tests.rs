@@ -1,5 +1,5 @@
 use super::*;
-use crate::matching::{Cost, Median, P2Mode, Params, Paths, match_pair};
+use crate::matching::{Cost, Median, P2Mode, Params, match_pair};
 use crate::sink::accuracy::Accuracy;
 use crate::{frame::DisparityMap, pool::Pooled};
 
@@ -189,18 +189,13 @@ fn noise_and_brightness_are_as_asked_for() {
 fn the_reference_matcher_finds_the_truth() {
     let source = DemoSource::new(DemoOptions { noise: 1.0, ..quiet(240, 180, 0, 32) }).unwrap();
     let pair = source.pair(55);
+    let (range, cost) =
+        (DisparityRange { min: 0, count: 32 }, Cost::Ad { truncation: 30, window: 3 });
     let params = Params {
-        range: DisparityRange { min: 0, count: 32 },
-        cost: Cost::Ad { truncation: 30, window: 3 },
-        paths: Paths::Eight,
-        p1: 12,
-        p2: 80,
         p2_mode: P2Mode::Linear { min: 6, slope_16: 40 },
-        uniqueness: 0,
         subpixel: true,
-        left_right: None,
         median: Median::Three,
-        speckle: None,
+        ..Params::bare(range, cost, (12, 80))
     };
     let map = match_pair(&pair.left, &pair.right, &params);
     let mut accuracy = Accuracy::default();

@@ -9,9 +9,9 @@ use crate::frame::Image;
 
 /// A cost that was written down for the rows of a band: [row][x][depth].
 #[derive(Clone, Copy)]
-pub struct SlabCost {
+pub struct BandCost {
     /// First byte of row `first`.
-    pub slab: *const u8,
+    pub band_costs: *const u8,
     /// First row of the band.
     pub first: usize,
     /// Width of the picture.
@@ -20,44 +20,44 @@ pub struct SlabCost {
     pub depth: usize,
 }
 
-// SAFETY: a slab belongs to one thread, which writes it before it makes the cost.
-unsafe impl Send for SlabCost {}
+// SAFETY: a band's costs belong to one thread, which writes it before it makes the cost.
+unsafe impl Send for BandCost {}
 // SAFETY: as above.
-unsafe impl Sync for SlabCost {}
+unsafe impl Sync for BandCost {}
 
-/// See [`SlabCost`].
+/// See [`BandCost`].
 #[derive(Clone, Copy)]
-pub struct SlabRow {
+pub struct BandRow {
     row: *const u8,
     depth: usize,
 }
 
-impl Cost for SlabCost {
-    type Row<V: Lanes> = SlabRow;
+impl Cost for BandCost {
+    type Row<V: Lanes> = BandRow;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> SlabRow {
-        // SAFETY: the row lies in the slab.
-        let row = unsafe { self.slab.add((y - self.first) * self.width * self.depth) };
-        SlabRow { row, depth: self.depth }
+    unsafe fn row<V: Lanes>(&self, y: usize) -> BandRow {
+        // SAFETY: the row lies in the band.
+        let row = unsafe { self.band_costs.add((y - self.first) * self.width * self.depth) };
+        BandRow { row, depth: self.depth }
     }
 }
 
-impl<V: Lanes> RowCost<V> for SlabRow {
-    type Pixel = SlabPixel;
+impl<V: Lanes> RowCost<V> for BandRow {
+    type Pixel = BandPixel;
 
     #[inline(always)]
-    unsafe fn at(&self, x: usize) -> SlabPixel {
-        // SAFETY: the pixel lies in the slab's row.
-        SlabPixel(unsafe { self.row.add(x * self.depth) })
+    unsafe fn at(&self, x: usize) -> BandPixel {
+        // SAFETY: the pixel lies in the band's row.
+        BandPixel(unsafe { self.row.add(x * self.depth) })
     }
 }
 
-/// See [`SlabCost`].
+/// See [`BandCost`].
 #[derive(Clone, Copy)]
-pub struct SlabPixel(*const u8);
+pub struct BandPixel(*const u8);
 
-impl<V: Lanes> PixelCost<V> for SlabPixel {
+impl<V: Lanes> PixelCost<V> for BandPixel {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the pixel has all vectors of the range.
@@ -65,30 +65,30 @@ impl<V: Lanes> PixelCost<V> for SlabPixel {
     }
 }
 
-/// Writes a cost that can be computed on the fly into a slab, for the rows of a band; at most `MAX`
+/// Writes a cost that can be computed on the fly into memory, for the rows of a band; at most `MAX`
 /// vectors a pixel, exactly `MAX` where `EXACT`.
-pub struct FillSlab<'a, C, const MAX: usize, const EXACT: bool> {
+pub struct FillBand<'a, C, const MAX: usize, const EXACT: bool> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// The cost.
     pub cost: C,
     /// First row and number of rows.
     pub rows: (usize, usize),
-    /// The slab.
-    pub slab: *mut u8,
+    /// The costs of the band, [row][x][depth].
+    pub band_costs: *mut u8,
 }
 
-impl<C: Cost, const MAX: usize, const EXACT: bool> Kernel for FillSlab<'_, C, MAX, EXACT> {
+impl<C: Cost, const MAX: usize, const EXACT: bool> Kernel for FillBand<'_, C, MAX, EXACT> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
         let Geometry { width, depth, chunks, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         let (first, rows) = self.rows;
         for row in 0..rows {
-            // SAFETY: the row lies in the picture, and the slab holds it.
+            // SAFETY: the row lies in the picture, and the band has room for it.
             unsafe {
                 let costs = self.cost.row::<V>(first + row);
-                let to = self.slab.add(row * width * depth);
+                let to = self.band_costs.add(row * width * depth);
                 for x in 0..width {
                     let pixel = costs.at(x);
                     for c in 0..chunks {
@@ -101,7 +101,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool> Kernel for FillSlab<'_, C, MA
 }
 
 /// Writes the rounded mean of the truncated absolute difference over a square window, for the rows
-/// of a band, into a slab.
+/// of a band, into memory.
 pub struct WindowMean<'a> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
@@ -119,8 +119,8 @@ pub struct WindowMean<'a> {
     pub columns: &'a mut [u16],
     /// Sums over the window, [depth].
     pub window: &'a mut [u16],
-    /// The slab.
-    pub slab: &'a mut [u8],
+    /// The costs of the band, [row][x][depth].
+    pub band_costs: &'a mut [u8],
 }
 
 impl Kernel for WindowMean<'_> {
@@ -188,7 +188,7 @@ impl WindowMean<'_> {
                     *sum = sum.wrapping_add(enters).wrapping_sub(leaves);
                 }
             }
-            let means = &mut self.slab[(row * width + x) * depth..][..depth];
+            let means = &mut self.band_costs[(row * width + x) * depth..][..depth];
             for (mean, &sum) in means.iter_mut().zip(self.window.iter()) {
                 let rounded = u32::from(sum + (area / 2) as u16);
                 *mean = ((((rounded * factor) >> 16) as u16) >> shift) as u8;

@@ -22,7 +22,12 @@ pub struct Sums {
 impl Sums {
     /// S of pixel (x, y) for every candidate, smallest disparity first.
     pub fn at(&self, x: usize, y: usize) -> &[u16] {
-        &self.values[(y * self.width + x) * self.count..][..self.count]
+        self.of_pixel(y * self.width + x)
+    }
+
+    /// S of pixel number `i`, counted row by row, for every candidate.
+    pub fn of_pixel(&self, i: usize) -> &[u16] {
+        &self.values[i * self.count..][..self.count]
     }
 
     /// Sums from their values, in the order of [`Sums::at`] row by row.
@@ -96,7 +101,7 @@ pub fn path_costs(
 mod tests {
     use super::*;
     use crate::frame::DisparityRange;
-    use crate::matching::params::{Cost, Median, P2Mode, Paths};
+    use crate::matching::params::{Cost, P2Mode, Paths};
 
     /// A cost written down as a table, [y][x][d].
     struct Table(Vec<Vec<Vec<u8>>>);
@@ -107,19 +112,9 @@ mod tests {
     }
 
     fn params(count: usize, paths: Paths, p2_mode: P2Mode) -> Params {
-        Params {
-            range: DisparityRange { min: 0, count },
-            cost: Cost::Ad { truncation: 100, window: 1 },
-            paths,
-            p1: 2,
-            p2: 6,
-            p2_mode,
-            uniqueness: 0,
-            subpixel: false,
-            left_right: None,
-            median: Median::Off,
-            speckle: None,
-        }
+        let cost = Cost::Ad { truncation: 100, window: 1 };
+        let range = DisparityRange { min: 0, count };
+        Params { paths, p2_mode, ..Params::bare(range, cost, (2, 6)) }
     }
 
     #[test]

@@ -5,29 +5,102 @@
 //! = (n - 1) / 2 + z / 2 for odd n: one of the upper half. Rows are copied with invalid values on
 //! either side, so that no column is special.
 
-use super::simd::{Kernel, Lanes};
+use std::sync::Mutex;
+
+use super::Pass;
+use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::INVALID;
+use crate::memory::{Refused, filled, product};
 
 /// Values beyond either end of a copied row: the largest radius, and a vector that hangs over.
 const MARGIN: usize = 64;
 
 /// Number of values that the rows copied for one row need.
-pub fn scratch_len(width: usize, side: usize) -> usize {
-    side * (width + 2 * MARGIN)
+fn scratch_len(width: usize, side: usize) -> u64 {
+    product([side, width.saturating_add(2 * MARGIN)])
+}
+
+/// The median filter with its memory.
+pub struct MedianFilter {
+    /// Pixels from the centre of the window to its edge, 1 or 2.
+    radius: usize,
+    unfiltered: Block<i16>,
+    /// Of each thread [`scratch_len`] values.
+    scratches: Vec<Mutex<Vec<i16>>>,
+}
+
+impl MedianFilter {
+    pub fn new(
+        radius: usize,
+        (width, height): (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let len = scratch_len(width, 2 * radius + 1);
+        let len = usize::try_from(len).map_err(|_| Refused(len))?;
+        let scratches = (0..threads).map(|_| Ok(Mutex::new(filled(len, 0)?)));
+        Ok(Self {
+            radius,
+            unfiltered: Block::new(product([width, height]))?,
+            scratches: scratches.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// [`MedianFilter::bytes`] before there is one.
+    pub fn bytes_of(radius: usize, (width, height): (usize, usize), threads: usize) -> u64 {
+        let scratch = scratch_len(width, 2 * radius + 1).saturating_mul(2);
+        let scratches = scratch.saturating_mul(threads as u64);
+        Block::<i16>::bytes_of(product([width, height])).saturating_add(scratches)
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        let scratch = |scratch: &Mutex<Vec<i16>>| 2 * locked(scratch).len();
+        self.unfiltered.bytes() + self.scratches.iter().map(scratch).sum::<usize>()
+    }
+
+    /// Where the map is to lie, which cannot be filtered in place.
+    pub fn input(&self) -> *mut i16 {
+        self.unfiltered.ptr()
+    }
+
+    /// This thread's share.
+    ///
+    /// # Safety
+    /// The map lies in [`MedianFilter::input`], `map` has room for it, and nobody changes either; the
+    /// simd was found on this machine.
+    pub unsafe fn run<V: Lanes>(&self, pass: &Pass<'_>, map: *mut i16) {
+        let (size @ (width, height), rows) = (pass.size, pass.rows());
+        let scratch = &mut locked(&self.scratches[pass.thread])[..];
+        // SAFETY: the caller's promise; the rows of the result are this thread's.
+        unsafe {
+            let from = std::slice::from_raw_parts(self.unfiltered.ptr(), width * height);
+            let (first, len) = (rows.0 * width, (rows.1 - rows.0) * width);
+            let to = std::slice::from_raw_parts_mut(map.add(first), len);
+            match self.radius {
+                1 => V::vectorize(MedianRows::<3, 9> { size, rows, from, to, scratch }),
+                _ => V::vectorize(MedianRows::<5, 25> { size, rows, from, to, scratch }),
+            }
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Filters the rows `rows.0..rows.1` of a map with windows of `SIDE` x `SIDE` = `AREA` places.
-pub struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
+struct MedianRows<'a, const SIDE: usize, const AREA: usize> {
     /// Width and height of the map.
-    pub size: (usize, usize),
+    size: (usize, usize),
     /// First row, and the row behind the last.
-    pub rows: (usize, usize),
+    rows: (usize, usize),
     /// The whole map.
-    pub from: &'a [i16],
+    from: &'a [i16],
     /// The filtered rows only.
-    pub to: &'a mut [i16],
+    to: &'a mut [i16],
     /// [`scratch_len`] values.
-    pub scratch: &'a mut [i16],
+    scratch: &'a mut [i16],
 }
 
 impl<const SIDE: usize, const AREA: usize> Kernel for MedianRows<'_, SIDE, AREA> {

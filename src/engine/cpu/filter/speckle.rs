@@ -8,13 +8,73 @@
 //!
 //! The result does not depend on which run of a region became its root, only on which are joined.
 
-use super::memory::Block;
+use std::sync::{Mutex, PoisonError};
+
+use super::Pass;
+use crate::engine::cpu::memory::Block;
 use crate::frame::INVALID;
 use crate::matching::Speckle;
 use crate::memory::{Refused, filled, product};
 
+/// The speckle filter with its memory.
+pub struct SpeckleFilter {
+    speckle: Speckle,
+    forest: Forest,
+    /// Of each thread.
+    labels: Vec<Mutex<Labels>>,
+}
+
+impl SpeckleFilter {
+    pub fn new(
+        speckle: Speckle,
+        (width, height): (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let labels = (0..threads).map(|_| Ok(Mutex::new(Labels::new(width)?)));
+        let forest = Forest::new(product([width, height]))?;
+        Ok(Self { speckle, forest, labels: labels.collect::<Result<_, _>>()? })
+    }
+
+    /// [`SpeckleFilter::bytes`] before there is one.
+    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
+        let labels = Labels::bytes_of(width).saturating_mul(threads as u64);
+        Forest::bytes_of(product([width, height])).saturating_add(labels)
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        let labels = self.labels.iter();
+        let labels = labels.map(|l| l.lock().unwrap_or_else(PoisonError::into_inner).bytes());
+        self.forest.bytes() + labels.sum::<usize>()
+    }
+
+    /// This thread's share, in place.
+    ///
+    /// # Safety
+    /// `map` is complete and has the pass's size; all threads make the same pass, and nobody else touches
+    /// the map.
+    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+        let (width, rows) = (pass.size.0, pass.rows());
+        let strips = Strips { width, speckle: self.speckle, forest: &self.forest, values: map };
+        let labels = &mut *self.labels[pass.thread].lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the caller's promise; between two waits every thread has rows of its own, or the first
+        // thread all of them.
+        unsafe {
+            strips.find(rows, labels);
+            (pass.wait)();
+            if pass.thread == 0 {
+                for y in (1..pass.threads).map(|thread| pass.border(thread)).filter(|&y| y > 0) {
+                    strips.join(y, labels);
+                }
+            }
+            (pass.wait)();
+            strips.remove(rows);
+        }
+    }
+}
+
 /// The forest of runs, for all threads.
-pub struct Forest {
+struct Forest {
     /// The parent of the run that begins at a pixel; the run itself for a root.
     parents: Block<u32>,
     /// Pixels of the region whose root begins at a pixel.
@@ -29,24 +89,24 @@ impl Forest {
     ///
     /// # Panics
     /// Where the pixels cannot be numbered in 32 bits: [`crate::engine::PIXELS_MAX`].
-    pub fn new(pixels: u64) -> Result<Self, Refused> {
+    fn new(pixels: u64) -> Result<Self, Refused> {
         assert!(u32::try_from(pixels).is_ok(), "{pixels} pixels cannot be numbered in 32 bits");
         Ok(Self { parents: Block::new(pixels)?, sizes: Block::new(pixels)? })
     }
 
     /// [`Forest::bytes`] before there is one.
-    pub fn bytes_of(pixels: u64) -> u64 {
+    fn bytes_of(pixels: u64) -> u64 {
         Block::<u32>::bytes_of(pixels).saturating_mul(2)
     }
 
     /// Size in bytes.
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.parents.bytes() + self.sizes.bytes()
     }
 }
 
 /// The runs of two neighbouring rows: the run of every pixel. One thread's own.
-pub struct Labels {
+struct Labels {
     above: Vec<u32>,
     here: Vec<u32>,
 }
@@ -56,40 +116,40 @@ impl Labels {
     ///
     /// # Errors
     /// Where there is no memory for it.
-    pub fn new(width: usize) -> Result<Self, Refused> {
+    fn new(width: usize) -> Result<Self, Refused> {
         Ok(Self { above: filled(width, 0)?, here: filled(width, 0)? })
     }
 
     /// [`Labels::bytes`] before there are any.
-    pub fn bytes_of(width: usize) -> u64 {
+    fn bytes_of(width: usize) -> u64 {
         product([2 * size_of::<u32>(), width])
     }
 
     /// Size in bytes.
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         size_of_val(&self.above[..]) + size_of_val(&self.here[..])
     }
 }
 
-/// Removal of speckles from one map.
-pub struct Filter<'a> {
+/// Removal of speckles from one map, strip by strip.
+struct Strips<'a> {
     /// Width of the map.
-    pub width: usize,
+    width: usize,
     /// What is too small.
-    pub speckle: Speckle,
+    speckle: Speckle,
     /// The forest.
-    pub forest: &'a Forest,
+    forest: &'a Forest,
     /// The map, row by row.
-    pub values: *mut i16,
+    values: *mut i16,
 }
 
-impl Filter<'_> {
+impl Strips<'_> {
     /// Step 1, for the rows from `rows.0` up to but not including `rows.1`.
     ///
     /// # Safety
     /// The rows lie in the map, which no thread changes, and their part of the forest is this
     /// thread's.
-    pub unsafe fn find(&self, rows: (usize, usize), labels: &mut Labels) {
+    unsafe fn find(&self, rows: (usize, usize), labels: &mut Labels) {
         for y in rows.0..rows.1 {
             std::mem::swap(&mut labels.above, &mut labels.here);
             // SAFETY: the caller's promise; the row above lies in the strip as well.
@@ -113,7 +173,7 @@ impl Filter<'_> {
     /// # Safety
     /// Both rows lie in the map, which no thread changes; step 1 is done, and the whole forest is
     /// this thread's.
-    pub unsafe fn join(&self, y: usize, labels: &mut Labels) {
+    unsafe fn join(&self, y: usize, labels: &mut Labels) {
         // SAFETY: the caller's promise.
         unsafe {
             let (above, here) = (self.row(y - 1), self.row(y));
@@ -131,7 +191,7 @@ impl Filter<'_> {
     ///
     /// # Safety
     /// The rows are this thread's, and no thread changes the forest.
-    pub unsafe fn remove(&self, rows: (usize, usize)) {
+    unsafe fn remove(&self, rows: (usize, usize)) {
         for y in rows.0..rows.1 {
             // SAFETY: the caller's promise; a run is changed after the next one's beginning was found,
             // and nothing before it is read again.
@@ -253,7 +313,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::matching::speckle::speckles;
+    use crate::matching::filter::speckle::apply as speckles;
 
     /// The three steps, strip after strip, on one thread.
     fn filter(width: usize, values: &mut [i16], speckle: Speckle, strips: usize) {
@@ -266,7 +326,7 @@ mod tests {
         }
         let mut labels = Labels::new(width).unwrap();
         labels.above.fill(7);
-        let filter = Filter { width, speckle, forest: &forest, values: values.as_mut_ptr() };
+        let filter = Strips { width, speckle, forest: &forest, values: values.as_mut_ptr() };
         let border = |strip: usize| height * strip / strips;
         // SAFETY: one thread has everything to itself.
         unsafe {

@@ -6,7 +6,7 @@ use crate::matching::params::Speckle;
 
 /// Invalidates every region of fewer than `speckle.size` pixels. Two valid neighbours (left, right, up
 /// or down) belong to one region where their values differ by no more than `speckle.range_16`.
-pub fn speckles(width: usize, height: usize, values: &mut [i16], speckle: Speckle) {
+pub fn apply(width: usize, height: usize, values: &mut [i16], speckle: Speckle) {
     let mut seen = vec![false; values.len()];
     let mut region = Vec::new();
     for start in 0..values.len() {
@@ -60,7 +60,7 @@ mod tests {
         ];
         let filtered = |size, range_16| {
             let mut values = values;
-            speckles(4, 3, &mut values, Speckle { size, range_16 });
+            apply(4, 3, &mut values, Speckle { size, range_16 });
             values
         };
         assert_eq!(filtered(1, 2), values);
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn the_ends_of_the_range_of_values_do_not_wrap() {
         let mut values = [i16::MAX, i16::MIN + 1, i16::MIN + 1];
-        speckles(3, 1, &mut values, Speckle { size: 2, range_16: u16::MAX - 2 });
+        apply(3, 1, &mut values, Speckle { size: 2, range_16: u16::MAX - 2 });
         assert_eq!(values, [INVALID, i16::MIN + 1, i16::MIN + 1]);
         let mut values = [i16::MAX, i16::MIN + 1, i16::MIN + 1];
-        speckles(3, 1, &mut values, Speckle { size: 3, range_16: u16::MAX - 1 });
+        apply(3, 1, &mut values, Speckle { size: 3, range_16: u16::MAX - 1 });
         assert_eq!(values, [i16::MAX, i16::MIN + 1, i16::MIN + 1]);
     }
 }

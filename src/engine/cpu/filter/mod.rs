@@ -1,0 +1,156 @@
+//! The filters of [`crate::matching::filter`], vectorised and shared out by rows.
+//!
+//! Each has memory of its own, made once. Most change the map where it lies; one that cannot has a
+//! buffer of its own, into which the stage before it writes.
+
+mod median;
+mod speckle;
+pub mod valid_mask;
+
+use self::median::MedianFilter;
+use self::speckle::SpeckleFilter;
+use super::simd::Lanes;
+use crate::matching::Params;
+use crate::matching::filter::Filter;
+use crate::memory::Refused;
+
+/// A map on its way through the filters, as one thread sees it.
+pub struct Pass<'a> {
+    /// Width and height of the map.
+    pub size: (usize, usize),
+    /// Number of this thread.
+    pub thread: usize,
+    /// Number of threads, each of which makes the same pass.
+    pub threads: usize,
+    /// Waits until every thread has come as far.
+    pub wait: &'a mut dyn FnMut(),
+}
+
+impl Pass<'_> {
+    /// This thread's rows: the first, and the one behind the last.
+    fn rows(&self) -> (usize, usize) {
+        (self.border(self.thread), self.border(self.thread + 1))
+    }
+
+    /// The first row of a thread's share.
+    fn border(&self, thread: usize) -> usize {
+        self.size.1 * thread / self.threads
+    }
+}
+
+/// A filter that goes over the finished map.
+enum MapFilter {
+    Median(MedianFilter),
+    Speckle(SpeckleFilter),
+}
+
+impl MapFilter {
+    /// Bytes of the filter's memory for maps of this size and so many threads.
+    fn bytes_of(filter: Filter, size: (usize, usize), threads: usize) -> u64 {
+        match filter {
+            // Applied row by row while rows are finished (`valid_mask.rs`).
+            Filter::ValidMask => 0,
+            Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
+            Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
+        }
+    }
+
+    /// The filter with its memory; `None` for one that is applied before the map is whole.
+    fn new(filter: Filter, size: (usize, usize), threads: usize) -> Result<Option<Self>, Refused> {
+        Ok(match filter {
+            Filter::ValidMask => None,
+            Filter::Median(radius) => Some(Self::Median(MedianFilter::new(radius, size, threads)?)),
+            Filter::Speckle(speckle) => {
+                Some(Self::Speckle(SpeckleFilter::new(speckle, size, threads)?))
+            }
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Median(median) => median.bytes(),
+            Self::Speckle(speckle) => speckle.bytes(),
+        }
+    }
+
+    /// Where the map has to lie for this filter, if not where it leaves it.
+    fn input(&self) -> Option<*mut i16> {
+        match self {
+            Self::Median(median) => Some(median.input()),
+            Self::Speckle(_) => None,
+        }
+    }
+
+    /// This thread's share of the filter, which leaves the map in `map`.
+    ///
+    /// # Safety
+    /// `map` has room for the pass's size, and holds the map unless the filter has an input of its own,
+    /// which then does; all threads make the same pass and nobody else touches either; the simd was
+    /// found on this machine.
+    unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Median(median) => median.run::<V>(pass, map),
+                Self::Speckle(speckle) => speckle.run(pass, map),
+            }
+        }
+    }
+}
+
+/// The filters of an engine that go over the finished map, in order.
+pub struct Filters(Vec<(&'static str, MapFilter)>);
+
+impl Filters {
+    /// The filters that the parameters ask for, for maps of this size and so many threads.
+    ///
+    /// # Errors
+    /// Where there is no memory for them.
+    pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
+        let made = params.filters().filter_map(|filter| {
+            let made = MapFilter::new(filter, size, threads).transpose()?;
+            Some(made.map(|made| (filter.name(), made)))
+        });
+        Ok(Self(made.collect::<Result<_, _>>()?))
+    }
+
+    /// [`Filters::bytes`] before there are any.
+    pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
+        let bytes = params.filters().map(|filter| MapFilter::bytes_of(filter, size, threads));
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|(_, filter)| filter.bytes()).sum()
+    }
+
+    /// Their names, as the account of times has them.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|&(name, _)| name)
+    }
+
+    /// Where the map has to lie before filter number `next`, which the later ones leave in `output`.
+    pub fn input(&self, next: usize, output: *mut i16) -> *mut i16 {
+        self.0[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
+    }
+
+    /// This thread's share of all filters; `mark` is called after each.
+    ///
+    /// # Safety
+    /// The map lies in [`Filters::input`] of number 0, complete for all threads; as
+    /// `MapFilter::run` else.
+    pub unsafe fn run<V: Lanes>(
+        &self,
+        pass: &mut Pass<'_>,
+        output: *mut i16,
+        mut mark: impl FnMut(),
+    ) {
+        for (number, (_, filter)) in self.0.iter().enumerate() {
+            // SAFETY: each filter leaves the map where the next one expects it.
+            unsafe { filter.run::<V>(pass, self.input(number + 1, output)) };
+            (pass.wait)();
+            mark();
+        }
+    }
+}

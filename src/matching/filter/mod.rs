@@ -1,0 +1,67 @@
+//! The filters of a disparity map: what follows the winner and its checks, in order.
+//!
+//! A filter is a file here, its definition; one in `engine/cpu/filter` and one in `kernels` give the
+//! same bytes faster. Values are disparities in 1/16 px, one a pixel, row by row; [`INVALID`] where
+//! there is none.
+//!
+//! [`INVALID`]: crate::frame::INVALID
+
+pub mod median;
+pub mod speckle;
+pub mod valid_mask;
+
+use crate::frame::{DisparityRange, Image};
+use crate::matching::params::{Params, Speckle};
+
+/// A filter with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// Invalidates what a camera has not seen ([`valid_mask`]).
+    ValidMask,
+    /// Median of the square window that reaches so many pixels to either side ([`median`]).
+    Median(usize),
+    /// Invalidates small regions ([`speckle`]).
+    Speckle(Speckle),
+}
+
+/// What a filter may look at besides the map.
+pub struct Matching<'a> {
+    /// Base picture.
+    pub left: &'a Image,
+    /// Match picture, of the same size.
+    pub right: &'a Image,
+    /// Candidate disparities.
+    pub range: DisparityRange,
+    /// Number of the winning candidate of every pixel, row by row.
+    pub winners: &'a [usize],
+}
+
+impl Params {
+    /// The filters that these parameters ask for, in the order in which they are applied.
+    pub fn filters(&self) -> impl Iterator<Item = Filter> + use<> {
+        let median = self.median.radius().map(Filter::Median);
+        let speckle = self.speckle.map(Filter::Speckle);
+        [Some(Filter::ValidMask), median, speckle].into_iter().flatten()
+    }
+}
+
+impl Filter {
+    /// The name, as accounts of times have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Filter::ValidMask => "valid mask",
+            Filter::Median(_) => "median",
+            Filter::Speckle(_) => "speckle",
+        }
+    }
+
+    /// Applies the filter to a map.
+    pub fn apply(self, values: &mut Vec<i16>, of: &Matching<'_>) {
+        let (width, height) = (of.left.width(), of.left.height());
+        match self {
+            Filter::ValidMask => valid_mask::apply(values, of),
+            Filter::Median(radius) => *values = median::apply(width, height, values, radius),
+            Filter::Speckle(speckle) => speckle::apply(width, height, values, speckle),
+        }
+    }
+}
