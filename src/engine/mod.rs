@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 
 use crate::calibration::Rectifier;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
-use crate::matching::Params;
+use crate::matching::{History, Params};
 use crate::memory::product;
 use crate::pool::Memory;
 use cpu::{CpuEngine, CpuOptions};
@@ -42,6 +42,23 @@ pub trait Engine: Send {
     /// Has [`Matched::stages`] tell every stage apart from the next pair on, which costs a device a
     /// little time; engines for which it costs nothing always do.
     fn set_profiling(&mut self, _on: bool) {}
+
+    /// Hands over what the filters remember of the stream so far; this engine begins anew. No pair may be
+    /// in flight.
+    ///
+    /// # Errors
+    /// Where the device failed.
+    fn take_history(&mut self) -> anyhow::Result<History> {
+        Ok(History::default())
+    }
+
+    /// Goes on with a stream of which another engine has matched the pairs so far.
+    ///
+    /// # Errors
+    /// Where the device failed.
+    fn resume(&mut self, _history: History) -> anyhow::Result<()> {
+        Ok(())
+    }
 
     /// Memory for pictures that saves the engine a copy; `None` where any memory is as good.
     fn picture_memory(&self) -> Option<Arc<dyn Memory<u8>>> {

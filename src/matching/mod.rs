@@ -19,14 +19,29 @@ pub mod winner;
 pub use census::CensusWindow;
 pub use params::{Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 
-use crate::frame::{DisparityMap, Image, SUBPIXEL};
+pub use filter::History;
+
+use crate::frame::{DisparityMap, Image, SUBPIXEL, StereoPair};
 use crate::pool::Pooled;
 
-/// The disparity map of one rectified pair.
+/// The disparity map of one rectified pair that belongs to no stream.
 ///
 /// # Panics
 /// Where the two pictures differ in size; `params` must have passed [`Params::check`].
 pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap {
+    match_with(left, right, params, &mut History::default())
+}
+
+/// The disparity map of the next pair of a stream, of whose maps `history` knows.
+///
+/// # Panics
+/// As [`match_pair`].
+pub fn match_next(pair: &StereoPair, params: &Params, history: &mut History) -> DisparityMap {
+    history.advance((pair.left.width(), pair.left.height()), pair.timestamp);
+    match_with(&pair.left, &pair.right, params, history)
+}
+
+fn match_with(left: &Image, right: &Image, params: &Params, history: &mut History) -> DisparityMap {
     assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of the eyes");
     let (width, height) = (left.width(), left.height());
     let range = params.range;
@@ -48,7 +63,11 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
     }
     let matching = filter::Matching { left, right, range, winners: &winners };
     for filter in params.filters() {
-        filter.apply(&mut values, &matching);
+        let mut state = history.states.remove(filter.name()).unwrap_or_default();
+        filter.apply(&mut values, &matching, &mut state);
+        if !state.is_empty() {
+            history.states.insert(filter.name(), state);
+        }
     }
     DisparityMap::new(width, height, range, Pooled::unpooled(values))
 }

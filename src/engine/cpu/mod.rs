@@ -57,7 +57,8 @@ pub use self::simd::SimdChoice;
 use self::team::Team;
 use crate::engine::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Matched, StageTime, StereoGeometry, StereoPair};
-use crate::matching::Params;
+use crate::matching::filter::Continuity;
+use crate::matching::{History, Params};
 use crate::memory::{Budget, Estimate, Refused, Reserved};
 use crate::pool::Pool;
 
@@ -107,6 +108,7 @@ pub struct CpuEngine {
     shared: Shared,
     scratches: Vec<Mutex<Scratch>>,
     filters: Filters,
+    continuity: Continuity,
     pool: Pool<i16>,
     rectify: Option<Rectify>,
     /// What depth is computed from, where it is known.
@@ -153,6 +155,7 @@ impl CpuEngine {
             geometry,
             scratches,
             filters,
+            continuity: Continuity::default(),
             pool: Pool::new(),
             rectify: pairs.rectifier.clone().map(Rectify::new),
             depth_from: pairs.geometry,
@@ -196,6 +199,7 @@ impl CpuEngine {
         let (width, height) = (self.geometry.width, self.geometry.height);
         let mut values = self.pool.try_take(width * height)?;
         self.shared.begin_frame();
+        self.filters.begin_map(self.continuity.goes_on(pair.timestamp));
         let times = Mutex::new(Vec::new());
         let watch = self.team.watch();
         let frame = Frame {
@@ -214,6 +218,7 @@ impl CpuEngine {
         };
         let simd = self.simd;
         self.team.run(&|thread| frame.work(simd, thread));
+        self.filters.end_map();
         let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
         let names = STAGES.into_iter().chain(self.filters.names());
         let stages = names.zip(times.windows(2));
@@ -258,6 +263,20 @@ impl Engine for CpuEngine {
 
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
         Ok(self.finished.take())
+    }
+
+    fn take_history(&mut self) -> anyhow::Result<History> {
+        let size = (self.geometry.width, self.geometry.height);
+        let continuity = std::mem::take(&mut self.continuity);
+        Ok(History { continuity, size, states: self.filters.take_states() })
+    }
+
+    fn resume(&mut self, history: History) -> anyhow::Result<()> {
+        self.continuity = history.continuity;
+        if history.size == (self.geometry.width, self.geometry.height) {
+            self.filters.resume(&history.states);
+        }
+        Ok(())
     }
 }
 

@@ -5,10 +5,16 @@
 //! there is none.
 //!
 //! [`INVALID`]: crate::frame::INVALID
+//!
+//! A filter may keep a [`State`] from map to map of a stream. It begins anew where the stream does
+//! ([`history::Continuity`]), and goes over to the next engine where one takes the place of another.
 
+pub mod history;
 pub mod median;
 pub mod speckle;
 pub mod valid_mask;
+
+pub use history::{Continuity, History, State};
 
 use crate::frame::{DisparityRange, Image};
 use crate::matching::params::{Params, Speckle};
@@ -55,8 +61,16 @@ impl Filter {
         }
     }
 
-    /// Applies the filter to a map.
-    pub fn apply(self, values: &mut Vec<i16>, of: &Matching<'_>) {
+    /// Numbers of the state that the filter keeps of a stream of maps of so many pixels.
+    pub fn state_len(self, _pixels: usize) -> usize {
+        match self {
+            Filter::ValidMask | Filter::Median(_) | Filter::Speckle(_) => 0,
+        }
+    }
+
+    /// Applies the filter to a map. `state` is what it left there at the map before; empty for the first
+    /// one of a stream.
+    pub fn apply(self, values: &mut Vec<i16>, of: &Matching<'_>, _state: &mut State) {
         let (width, height) = (of.left.width(), of.left.height());
         match self {
             Filter::ValidMask => valid_mask::apply(values, of),

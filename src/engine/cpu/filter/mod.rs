@@ -7,11 +7,13 @@ mod median;
 mod speckle;
 pub mod valid_mask;
 
+use std::collections::BTreeMap;
+
 use self::median::MedianFilter;
 use self::speckle::SpeckleFilter;
 use super::simd::Lanes;
 use crate::matching::Params;
-use crate::matching::filter::Filter;
+use crate::matching::filter::{Filter, State};
 use crate::memory::Refused;
 
 /// A map on its way through the filters, as one thread sees it.
@@ -81,6 +83,14 @@ impl MapFilter {
         }
     }
 
+    /// The numbers that it keeps from map to map, where it does, and whether they are of the map before
+    /// in the stream.
+    fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
+        match self {
+            Self::Median(_) | Self::Speckle(_) => None,
+        }
+    }
+
     /// This thread's share of the filter, which leaves the map in `map`.
     ///
     /// # Safety
@@ -128,6 +138,40 @@ impl Filters {
     /// Their names, as the account of times has them.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|&(name, _)| name)
+    }
+
+    /// Prepares for the next map, of a stream that goes on or begins.
+    pub fn begin_map(&mut self, goes_on: bool) {
+        self.states().for_each(|(_, _, known)| *known &= goes_on);
+    }
+
+    /// Takes note that a map has gone through.
+    pub fn end_map(&mut self) {
+        self.states().for_each(|(_, _, known)| *known = true);
+    }
+
+    /// What the filters remember, by their names; they begin anew.
+    pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
+        let states = self.states().filter_map(|(name, numbers, known)| {
+            std::mem::take(known).then(|| (name, numbers.to_vec()))
+        });
+        states.collect()
+    }
+
+    /// Takes over what filters of these names remember of the stream.
+    pub fn resume(&mut self, states: &BTreeMap<&'static str, State>) {
+        for (name, numbers, known) in self.states() {
+            let state = states.get(name).filter(|state| state.len() == numbers.len());
+            *known = state.is_some();
+            state.iter().for_each(|state| numbers.copy_from_slice(state));
+        }
+    }
+
+    fn states(&mut self) -> impl Iterator<Item = (&'static str, &mut [i32], &mut bool)> {
+        self.0.iter_mut().filter_map(|(name, filter)| {
+            let (numbers, known) = filter.state()?;
+            Some((*name, numbers, known))
+        })
     }
 
     /// Where the map has to lie before filter number `next`, which the later ones leave in `output`.
