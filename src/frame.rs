@@ -139,6 +139,11 @@ pub enum Eye {
 impl Eye {
     /// Both, in the order in which pairs of things of the eyes stand.
     pub const BOTH: [Eye; 2] = [Eye::Left, Eye::Right];
+
+    /// The eye's place in such pairs: 0 or 1.
+    pub fn index(self) -> usize {
+        usize::from(self == Eye::Right)
+    }
 }
 
 impl std::fmt::Display for Eye {

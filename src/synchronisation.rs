@@ -13,13 +13,11 @@ use serde::Serialize;
 
 use crate::frame::Eye;
 pub use cadence::{Cadence, Fit};
-use judge::Judge;
+pub use judge::Remark;
+use judge::{Judge, phase};
 
 /// Longest difference that is told apart from longer ones: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
-
-/// Periods that differ by no more than this share are of one rate, so that there is a phase.
-const SAME_RATE: f64 = 0.02;
 
 /// What is known of two cameras from the times of their frames.
 #[derive(Debug)]
@@ -84,15 +82,6 @@ pub struct Summary {
     pub drift_ppm: Option<f64>,
 }
 
-/// What there is to say, once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
-    /// Something is wrong; with what helps.
-    Warning(String),
-    /// It is well again.
-    Well(String),
-}
-
 impl Default for Synchronisation {
     fn default() -> Self {
         Self {
@@ -115,7 +104,7 @@ impl Synchronisation {
 
     /// Notes a frame of `eye` that was captured at `time`.
     pub fn frame(&mut self, eye: Eye, time: Duration) {
-        self.cadences[number(eye)].push(time);
+        self.cadences[eye.index()].push(time);
         self.judge.frame(eye, time);
     }
 
@@ -129,7 +118,7 @@ impl Synchronisation {
 
     /// Notes that `eye` was lost: its clock may be another one when it is back.
     pub fn lost(&mut self, eye: Eye) {
-        self.cadences[number(eye)] = Cadence::default();
+        self.cadences[eye.index()] = Cadence::default();
         self.judge.restart();
     }
 
@@ -186,24 +175,6 @@ impl Synchronisation {
             right_later: rounded(self.right_later as f64 / pairs as f64, 1e3),
         })
     }
-}
-
-/// How much later the right camera ticks than the left one, within half a period, and how fast that
-/// grows, in seconds a second; `None` for different rates, and where a camera keeps no beat.
-fn phase(left: &Fit, right: &Fit) -> Option<(f64, f64)> {
-    let period = (left.period + right.period) / 2.0;
-    let drift = right.period / left.period - 1.0;
-    if drift.abs() > SAME_RATE || !left.is_steady() || !right.is_steady() {
-        return None;
-    }
-    // The left camera's tick that is nearest to the right one's last.
-    let ticks = ((right.last - left.last) / left.period).round();
-    let phase = right.last - (left.last + ticks * left.period);
-    Some((phase - (phase / period).round() * period, drift))
-}
-
-fn number(eye: Eye) -> usize {
-    usize::from(eye == Eye::Right)
 }
 
 /// `value` to one part in `unit`.

@@ -1,10 +1,15 @@
 //! A look at a pair over many more disparities than are matched, in small pictures.
 
 use super::reduced::reduced;
-use super::{MOST, SmallMatcher};
-use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::params::DISPARITY_LIMITS;
 use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle};
+
+/// Matches two small pictures: an engine, or [`crate::matching::match_pair`].
+pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
+
+/// The most that an engine takes.
+pub(super) const MOST: usize = 1024;
 
 /// The pictures are made smaller until they are no wider than this.
 const WIDTH: usize = 320;

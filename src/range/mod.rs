@@ -14,21 +14,15 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::frame::{DisparityMap, DisparityRange, Image};
-use crate::matching::Params;
+use crate::frame::{DisparityRange, Image};
 use crate::matching::params::DISPARITY_LIMITS;
 
 pub use crowd::is_crowded;
-pub use look::{Look, look};
-
-/// Matches two small pictures: an engine, or [`crate::matching::match_pair`].
-pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
+use look::MOST;
+pub use look::{Look, SmallMatcher, look};
 
 /// Numbers of candidates are multiples of this: engines take their time for whole steps anyway.
 const STEP: usize = 16;
-
-/// The most that an engine takes.
-const MOST: usize = 1024;
 
 /// So many points may have a disparity beyond the candidates that are enough: single wrong matches,
 /// and slivers of what is nearest.
@@ -128,7 +122,8 @@ fn rounded(needed: usize, spare: Spare) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matching::match_pair;
+    use crate::frame::DisparityMap;
+    use crate::matching::{Params, match_pair};
 
     fn reference(left: Image, right: Image, params: &Params) -> anyhow::Result<DisparityMap> {
         Ok(match_pair(&left, &right, params))

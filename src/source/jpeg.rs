@@ -8,36 +8,8 @@
 
 mod scan;
 
+pub use self::scan::Flaw;
 use self::scan::{Part, Table};
-
-/// What is wrong with a picture.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
-    /// Everything is there but the marker at the end.
-    #[error("the JPEG picture has no end: it was cut off")]
-    NoEnd,
-    /// It ends within the headers, or has no picture data at all.
-    #[error("the JPEG picture is cut off before its data begins")]
-    NoData,
-    /// It ends before all blocks are there.
-    #[error("the JPEG picture is cut off or damaged: {share} % of its data can be read")]
-    Short {
-        /// How much of the picture is there, in per cent.
-        share: u8,
-    },
-    /// The codes make no sense from some place on.
-    #[error("the JPEG picture is damaged after {share} % of its data")]
-    Senseless {
-        /// How much of the picture is before that place, in per cent.
-        share: u8,
-    },
-    /// There is much more data than the picture needs.
-    #[error("the JPEG picture is damaged: its data does not fit its size")]
-    Surplus,
-}
-
-/// How many bytes may lie between the last block and the next marker: some cameras fill up.
-const FILLING: usize = 64;
 
 /// Looks for what is missing in a JPEG picture; pictures of kinds that cannot be walked pass if they
 /// have their end.

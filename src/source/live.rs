@@ -73,7 +73,7 @@ impl LiveState {
 
     /// The state of one eye.
     pub fn eye(&self, eye: Eye) -> &std::sync::Arc<EyeState> {
-        &self.eyes[usize::from(eye == Eye::Right)]
+        &self.eyes[eye.index()]
     }
 
     /// How the eyes run against each other; do not hold it for long, each pair is noted here.

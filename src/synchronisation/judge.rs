@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Fit, Remark, phase};
+use super::cadence::Fit;
 use crate::frame::Eye;
 
 /// How much of the cameras' time is judged at once, in seconds.
@@ -23,6 +23,18 @@ const FORGET: u32 = 120;
 
 /// Drifts below this, in seconds a second, are within the error of the estimate.
 const NO_DRIFT: f64 = 20e-6;
+
+/// Periods that differ by no more than this share are of one rate, so that there is a phase.
+const SAME_RATE: f64 = 0.02;
+
+/// What there is to say, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// Something is wrong; with what helps.
+    Warning(String),
+    /// It is well again.
+    Well(String),
+}
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +61,7 @@ impl Judge {
     pub(super) fn frame(&mut self, eye: Eye, time: Duration) {
         self.now = time.as_secs_f64();
         self.begun.get_or_insert(self.now);
-        self.frames[super::number(eye)] += 1;
+        self.frames[eye.index()] += 1;
     }
 
     pub(super) fn pair(&mut self, skew_ns: i64) {
@@ -177,4 +189,18 @@ fn wander(left: &Fit, right: &Fit) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// How much later the right camera ticks than the left one, within half a period, and how fast that
+/// grows, in seconds a second; `None` for different rates, and where a camera keeps no beat.
+pub(super) fn phase(left: &Fit, right: &Fit) -> Option<(f64, f64)> {
+    let period = (left.period + right.period) / 2.0;
+    let drift = right.period / left.period - 1.0;
+    if drift.abs() > SAME_RATE || !left.is_steady() || !right.is_steady() {
+        return None;
+    }
+    // The left camera's tick that is nearest to the right one's last.
+    let ticks = ((right.last - left.last) / left.period).round();
+    let phase = right.last - (left.last + ticks * left.period);
+    Some((phase - (phase / period).round() * period, drift))
 }
