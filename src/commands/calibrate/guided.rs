@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::{Error, signals};
-use super::session::{Seen, Session};
-use super::stream::{Outcome, run};
+use super::play::play;
+use super::session::{Outcome, Seen, Session};
 use crate::calibration::solve::{Judgement, Quality, Refusal};
 use crate::control::Control;
 use crate::frame::{DisparityRange, StereoPair};
@@ -54,7 +54,7 @@ pub(super) fn calibrate(
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let played = thread::guarded("the calibration", || {
-                run(source, control, paced, |pairs| guided.watch(&pairs))
+                play(source, control, paced, |pairs| guided.watch(&pairs))
             });
             remote.close();
             played.map_err(anyhow::Error::from)??;

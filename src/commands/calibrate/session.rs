@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use indicatif::ProgressBar;
 
+use super::arguments::{detector, options};
 use super::report::progress_bar;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::{Detection, Detector, NotFound};
@@ -16,6 +17,9 @@ use crate::source::SourceInfo;
 
 /// The board in both eyes, or why it is not seen there.
 pub(super) type Seen = [Result<Detection, NotFound>; 2];
+
+/// A calibration or why there is none, once the stream could be read.
+pub(super) type Outcome = Result<Solved, SolveError>;
 
 /// What has been seen so far.
 pub(super) struct Session {
@@ -48,9 +52,9 @@ impl Session {
         // Too slow to tell how fast a board moves: taken one by one as well.
         let slow = |rate: f64| rate > 0.0 && rate.recip() >= solve::RECENT.as_secs_f64();
         let stills = pictures || !info.live && info.rate.is_some_and(slow);
-        let options = super::options(args);
+        let options = options(args);
         Self {
-            detector: super::detector(args, board),
+            detector: detector(args, board),
             guide: Guide::new(board, size, options.model, stills),
             size,
             options,
@@ -138,7 +142,7 @@ impl Session {
     }
 
     /// Calibrates from what was kept so far.
-    pub(super) fn solve(&self) -> Result<Solved, SolveError> {
+    pub(super) fn solve(&self) -> Outcome {
         let board = *self.detector.board();
         let seen: Vec<_> = self.kept.iter().map(|(_, seen)| seen.clone()).collect();
         let chosen = most_diverse(&seen, self.most);
