@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nalgebra::Vector3;
 
-use super::bouguet::RectifyError;
+use super::error::RectifyError;
 use super::{Camera, RectifiedView};
 use crate::frame::{Image, Mask};
 use crate::memory;

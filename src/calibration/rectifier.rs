@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use super::bouguet::RectifyError;
+use super::error::{LARGER_MAX, RectifyError};
 use super::{Lens, Rectification, RectifyMap, StereoCalibration};
 use crate::frame::{Eye, Image, StereoGeometry, StereoPair};
 use crate::memory::{Budget, Reserved};
-
-/// How many times as long as the camera's a side of a rectified picture may be.
-pub const LARGER_MAX: usize = 4;
 
 /// Turns the pictures of two cameras into a rectified pair.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
+use super::draft::{Draft, ReadOptions, Report};
 use super::lens::{self, Model};
 use super::rectified::{self, Eye, Pair};
-use super::{Draft, ReadOptions, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera, Rectification, RectifiedView};
 

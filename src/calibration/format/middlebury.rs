@@ -1,8 +1,8 @@
 //! calib.txt of the Middlebury stereo data sets from 2014 on (Scharstein et al., GCPR 2014) and of ETH3D's
 //! two-view ones: lines of `key=value`, lengths in millimetres, for pictures that come rectified.
 
+use super::draft::{Draft, ReadOptions};
 use super::rectified::{self, Eye, Pair};
-use super::{Draft, ReadOptions};
 use crate::calibration::CalibrationError;
 
 /// How far two statements of the same distance may be apart, in pixels: digits that were cut off.

@@ -5,13 +5,13 @@
 
 use nalgebra::{Matrix3, Rotation3, Vector3};
 
+use super::draft::{Draft, ReadOptions, Report};
 use super::lens::{self, Model};
 pub(super) use super::opencv_names::is_calibration;
 use super::opencv_names::{
     D, Entries, K, MODEL, P, R, ROTATION, SIDES, TRANSLATION, numbers_of, owned, sided,
 };
 use super::tree::{At, Node, Value};
-use super::{Draft, ReadOptions, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera, Lens, Rectification, RectifiedView};
 

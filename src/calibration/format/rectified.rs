@@ -3,7 +3,7 @@
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
-use super::{Draft, Report};
+use super::draft::{Draft, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera, Lens, Rectification, RectifiedView};
 

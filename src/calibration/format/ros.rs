@@ -5,9 +5,10 @@
 
 use nalgebra::{Matrix3, Matrix3x4};
 
+use super::digits::joined;
+use super::draft::{Draft, Report};
 use super::lens::{self, Model};
 use super::tree::At;
-use super::{Draft, Report, joined};
 use crate::calibration::check::Sources;
 use crate::calibration::{
     CalibrationError, Camera, Rectification, RectifiedView, StereoCalibration,

@@ -3,8 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::camera::seen_from;
+use super::coverage::{Coverage, Part};
+use super::options::{Model, median};
 use super::outliers::{BLURRED, SHARP_PX};
-use super::{Coverage, Model, Part, Reason, median, seen_from, start};
+use super::sighting::Reason;
+use super::start;
 use crate::calibration::Camera;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::{Detection, NotFound};

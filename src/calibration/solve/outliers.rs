@@ -1,7 +1,9 @@
 //! Which pairs fit, and the cameras that these give.
 
+use super::camera;
+use super::options::{FEWEST_PAIRS, Options, SolveError, median};
 use super::rig::{Free, Rig, View};
-use super::{FEWEST_PAIRS, Options, Reason, Sighting, SolveError, camera, median, points};
+use super::sighting::{Reason, Sighting, points};
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detection;
 use crate::frame::Eye;
@@ -136,7 +138,7 @@ fn out_of_the_ordinary(errors: &[f64], far: f64) -> Option<(usize, f64, f64)> {
 }
 
 fn views(board: &Board, sightings: &[Sighting], used: &[usize], eye: Eye) -> Vec<View> {
-    let camera = usize::from(eye == Eye::Right);
+    let camera = eye.index();
     let seen = |pair: usize| sightings[pair].seen.as_ref().ok();
     let views = used.iter().filter_map(|pair| seen(*pair)).enumerate();
     views.map(|(i, seen)| View { camera, board: i, points: points(board, &seen[camera]) }).collect()

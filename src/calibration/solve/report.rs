@@ -7,8 +7,9 @@ use super::coverage::Coverage;
 use super::errors::Compare;
 use super::outliers::{Kept, pair_rms, rms};
 use super::rig::Rig;
+use super::sighting::{Reason, Sighting};
+use super::start;
 use super::verdict::{Facts, Verdict};
-use super::{Reason, Sighting, Solved, start};
 use crate::calibration::board::Board;
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
@@ -84,6 +85,15 @@ impl Report {
     }
 }
 
+/// A calibration and how good it is.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// Both cameras.
+    pub calibration: StereoCalibration,
+    /// How good they are.
+    pub report: Report,
+}
+
 /// Brings everything together.
 pub(super) fn solved(
     board: &Board,
@@ -140,29 +150,38 @@ pub(super) fn solved(
     let uncertainty = rig.uncertainty(&views);
     let uncertainty = uncertainty.as_ref();
     let tilts: Vec<[f64; 2]> = rig.boards.iter().map(start::tilt).collect();
-    let mut report = Report {
-        verdict: Verdict::default(),
-        board: *board,
-        pairs,
-        rms_px: rms(&rig, &views),
-        alone_rms_px,
-        mean_epipolar_error_px: mean(&epipolar),
-        rectified_row_error_px: rows,
-        baseline_m: place.translation.norm(),
-        baseline_sd_m: uncertainty.map(|known| known.distance(&rig, 1)),
-        focal_sd_px: uncertainty.map(|known| [0, 1].map(|camera| known.focal(&rig, camera))),
-        coverage,
-        calibration: calibration.clone(),
-    };
     let (nearest_m, farthest_m) = distances(&rig);
-    report.verdict = Verdict::of(&Facts {
-        report: &report,
+    let (rms_px, baseline_m) = (rms(&rig, &views), place.translation.norm());
+    let baseline_sd_m = uncertainty.map(|known| known.distance(&rig, 1));
+    let focal_sd_px = uncertainty.map(|known| [0, 1].map(|camera| known.focal(&rig, camera)));
+    let verdict = Verdict::of(&Facts {
+        used,
+        rms_px,
+        row_error_px: rows.mean,
+        baseline_m,
+        baseline_sd_m,
+        focal_sd_px,
+        coverage: &coverage,
         translation: place.translation.into(),
         focal: [0, 1].map(|camera: usize| rig.cameras[camera].focal[0]),
         tilts: &tilts,
         nearest_m,
         spread: farthest_m / nearest_m,
     });
+    let report = Report {
+        verdict,
+        board: *board,
+        pairs,
+        rms_px,
+        alone_rms_px,
+        mean_epipolar_error_px: mean(&epipolar),
+        rectified_row_error_px: rows,
+        baseline_m,
+        baseline_sd_m,
+        focal_sd_px,
+        coverage,
+        calibration: calibration.clone(),
+    };
     Solved { calibration, report }
 }
 
@@ -174,15 +193,6 @@ fn distances(rig: &Rig) -> (f64, f64) {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Reason", 2)?;
-        fields.serialize_field("kind", self.kind())?;
-        fields.serialize_field("words", &self.to_string())?;
-        fields.end()
-    }
 }
 
 impl Serialize for Report {

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector, Matrix2xX, Matrix3, SMatrix, Vector2, Vector3};
 
-use super::Model;
+use super::options::Model;
 use super::projection::{MOST, moved, project};
 use crate::calibration::Camera;
 
