@@ -5,25 +5,16 @@ use std::path::PathBuf;
 use anyhow::{anyhow, ensure};
 use gstreamer as gst;
 
-use super::GstOptions;
-use super::input::Input;
-use super::pictures::Pictures;
+use super::input::{Camera, Input};
+use super::options::GstOptions;
 use super::plane::Layout;
 use crate::source::Unavailable;
+use crate::source::pictures::Pictures;
 use crate::source::spec::StreamSpec;
-use crate::source::v4l2::{self, Controls, Format, Offer, Pick, Wish};
+use crate::source::v4l2::{self, Format, Offer, Pick, Wish};
 
 /// The largest picture of an eye that is taken without being asked for, in pixels.
 const LIMIT: (u32, u32) = (1280, 720);
-
-/// A camera and what it is set to.
-#[derive(Clone, Debug)]
-pub(super) struct Camera {
-    /// Its name as it was given.
-    pub(super) name: String,
-    pub(super) pick: Pick,
-    pub(super) controls: Controls,
-}
 
 /// What the streams are read from.
 ///

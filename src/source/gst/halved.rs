@@ -4,10 +4,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::camera;
+use super::options::GstOptions;
 use super::plane::{Layout, Views};
-use super::reconnect::{Lasting, Recipe};
-use super::stream::{Picture, Received};
-use super::{GstOptions, TICK, UNKNOWN_PERIOD, camera, now, own_timing, period_of, verdict};
+use super::reconnect::Lasting;
+use super::stream::{Picture, Received, Recipe};
+use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
+use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, StereoPair};
 use crate::source::live::LiveState;
@@ -26,7 +29,7 @@ pub(super) fn open(
     let [input] = camera::inputs([stream], layout, options)?;
     let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
-    let timing = own_timing(&input, options.picture_rate);
+    let timing = input.own_timing(options.picture_rate);
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
     let eye = state.eye(Eye::Left).clone();

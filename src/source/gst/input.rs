@@ -5,9 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use super::camera::Camera;
-use super::pictures::{self, Pictures};
+use crate::source::pictures::{self, Pictures, Timing};
 use crate::source::spec::StreamSpec;
+use crate::source::v4l2::{Controls, Pick};
+
+/// A camera and what it is set to.
+#[derive(Clone, Debug)]
+pub(super) struct Camera {
+    /// Its name as it was given.
+    pub(super) name: String,
+    pub(super) pick: Pick,
+    pub(super) controls: Controls,
+}
 
 /// Something that can be opened. [`super::camera::inputs`] chooses the modes of the cameras.
 #[derive(Clone, Debug)]
@@ -54,6 +63,14 @@ impl Input {
             Self::Uri(uri) => StreamSpec::Uri(uri.clone()),
             Self::Fragment(fragment) => StreamSpec::Fragment(fragment.clone()),
             Self::Camera(camera) => StreamSpec::Camera(camera.name.clone()),
+        }
+    }
+
+    /// The times of pictures at this rate, where they are in files of their own.
+    pub(super) fn own_timing(&self, rate: f64) -> Option<Timing> {
+        match self {
+            Self::Pictures(pictures) => Some(pictures::timing(&[pictures], rate)),
+            _ => None,
         }
     }
 

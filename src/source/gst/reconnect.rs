@@ -4,21 +4,17 @@
 //! time for either, while the other eye goes on. It is closed at once: a camera that is plugged in
 //! again gets its old device name only when nobody holds the old one.
 
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
-use gstreamer as gst;
 
 use super::input::Input;
-use super::pictures::Timing;
-use super::plane::Layout;
-use super::stream::{CutShort, Received, Stream};
-use super::{GstOptions, Reconnect};
+use super::options::{GstOptions, Reconnect};
+use super::stream::{CutShort, Received, Recipe, Stream};
+use super::times::{TICK, period_of};
 use crate::backoff::Backoff;
 use crate::control::Switch;
-use crate::source::live::EyeState;
 use crate::source::{Damage, Unavailable};
 use crate::thread;
 
@@ -30,16 +26,6 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// How long a stream may be silent by default: this long, and this many frames.
 const SILENCE: (Duration, u32) = (Duration::from_secs(2), 10);
-
-/// How to open a stream, now and again.
-#[derive(Clone)]
-pub(super) struct Recipe {
-    pub(super) input: Input,
-    pub(super) layout: Layout,
-    pub(super) timing: Option<Timing>,
-    pub(super) zero: gst::ClockTime,
-    pub(super) state: Arc<EyeState>,
-}
 
 /// A stream, reopened whenever it is lost where that is wanted.
 pub(super) struct Lasting {
@@ -123,7 +109,7 @@ impl Lasting {
         stream.measure_rate(&self.options.stop);
         (self.size, self.rate) = (stream.view_size(), stream.rate());
         self.again = stream.live() && self.options.reconnect != Reconnect::Off;
-        let frames = self.rate.map_or(Duration::ZERO, super::period_of) * SILENCE.1;
+        let frames = self.rate.map_or(Duration::ZERO, period_of) * SILENCE.1;
         self.silence = self.options.silence.unwrap_or(SILENCE.0.max(frames));
         self.since = Instant::now();
         self.last_picture = self.since;
@@ -402,7 +388,7 @@ fn wait_unless(cancel: &Switch, pause: Duration) -> bool {
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(super::TICK));
+        std::thread::sleep(left.min(TICK));
     }
     false
 }

@@ -17,13 +17,14 @@ use gstreamer::prelude::*;
 
 use super::camera_pools::CameraPools;
 use super::input::Input;
-use super::pictures::Timing;
-use super::plane::Views;
-use super::reconnect::Recipe;
+use super::options::{GstOptions, Reconnect};
+use super::plane::{Layout, Views};
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink, lock};
-use super::wiring;
-use super::{GstOptions, Reconnect, inspect, length, libav, limits};
+use super::times::{TICK, now, period_of};
+use super::{inspect, length, libav, limits, wiring};
 use crate::source::Damage;
+use crate::source::live::EyeState;
+use crate::source::pictures::Timing;
 
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
@@ -39,6 +40,16 @@ const FRESH: Duration = Duration::from_millis(50);
 
 /// How many pictures are looked at to measure a frame rate that is not written down.
 const RATE_SAMPLE: usize = 8;
+
+/// How to open a stream, now and again.
+#[derive(Clone)]
+pub(super) struct Recipe {
+    pub(super) input: Input,
+    pub(super) layout: Layout,
+    pub(super) timing: Option<Timing>,
+    pub(super) zero: gst::ClockTime,
+    pub(super) state: Arc<EyeState>,
+}
 
 /// A picture with its time on the stream's clock.
 pub(super) struct Picture {
@@ -180,7 +191,7 @@ impl Stream {
     pub(super) fn preroll(&mut self, options: &GstOptions) -> anyhow::Result<()> {
         let deadline = Instant::now() + options.patience;
         loop {
-            match self.next(super::TICK) {
+            match self.next(TICK) {
                 Some(Delivered::Picture(picture)) => {
                     self.first.push_back(picture);
                     self.rate = lock(&self.format).rate;
@@ -241,7 +252,7 @@ impl Stream {
     /// would otherwise be as late as the engine took to start.
     pub(super) fn begin(&mut self) {
         if self.live {
-            let period = self.rate.map_or(Duration::ZERO, super::period_of);
+            let period = self.rate.map_or(Duration::ZERO, period_of);
             self.fresh_from = Instant::now().checked_sub((2 * period).max(FRESH));
         }
     }
@@ -353,7 +364,7 @@ impl Stream {
     /// The zero of the times of streams that are opened together. GStreamer's clock and the operating
     /// system's agree in their pace.
     fn zero_of_times(&self) -> Option<Instant> {
-        let since = super::now().checked_sub(self.pipeline.base_time()?)?;
+        let since = now().checked_sub(self.pipeline.base_time()?)?;
         Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
     }
 

@@ -6,17 +6,20 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
+use super::camera;
 use super::input::Input;
+use super::options::GstOptions;
 use super::plane::{Layout, Views};
-use super::reconnect::{Lasting, Recipe};
-use super::stream::{Picture, Received};
-use super::{GstOptions, TICK, camera, now, own_timing, period_of, pictures, verdict};
+use super::reconnect::Lasting;
+use super::stream::{Picture, Received, Recipe};
+use super::times::{TICK, now, period_of};
+use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
 use crate::source::live::LiveState;
 use crate::source::spec::StreamSpec;
-use crate::source::{Source, SourceCounts, SourceInfo, v4l2};
+use crate::source::{Source, SourceCounts, SourceInfo, pictures, v4l2};
 use crate::synchronisation::Remark;
 
 /// Opens a stream for each eye.
@@ -52,7 +55,7 @@ pub(super) fn open(
             common = (options.pair_by != PairBy::Index).then_some(shared as u64);
             [Some(pictures::timing(&[l, r], options.picture_rate)); 2]
         }
-        _ => [&left, &right].map(|input| own_timing(input, options.picture_rate)),
+        _ => [&left, &right].map(|input| input.own_timing(options.picture_rate)),
     };
     let exposure = follow_exposure([&left, &right], options)?;
     let zero = now();
@@ -244,7 +247,7 @@ impl TwoStreams {
                 self.remark();
             } else if let Some(eye) = self.pairer.needs() {
                 // Asking only the eye that is needed keeps the other one's frames where they are.
-                let eye = usize::from(eye == Eye::Right);
+                let eye = eye.index();
                 if !ended[eye] {
                     ended[eye] = self.advance(eye, TICK);
                 }

@@ -11,11 +11,11 @@ use gstreamer::glib;
 use gstreamer::prelude::*;
 use gstreamer_app as gst_app;
 
-use super::camera::{self, Camera};
-use super::input::Input;
-use super::pictures::{Pictures, Timing};
+use super::camera;
+use super::input::{Camera, Input};
 use super::reach::{self, Reach};
 use super::tap::Shared;
+use crate::source::pictures::{Pictures, Timing};
 use crate::source::v4l2::{self, Format};
 use crate::source::{header, still};
 
