@@ -19,6 +19,7 @@ pub mod png;
 pub mod range;
 pub mod segments;
 pub mod still;
+mod target;
 pub mod video;
 pub mod vitals;
 pub mod window;

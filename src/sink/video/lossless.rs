@@ -12,10 +12,11 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_app::{AppSink, AppSinkCallbacks};
 
+use super::elements::require;
 use super::feed::{Feed, Flow, Progress};
 use super::matroska::Track;
 use super::output::{Header, Output, Place, Tags};
-use super::{Clock, fraction, frame_duration, require};
+use super::times::{Clock, fraction, frame_duration};
 use crate::clock::CaptureClock;
 use crate::pool::Pool;
 use crate::sink::files;

@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail, ensure};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::elements::require;
 use super::feed::{Feed, Flow, Progress};
-use super::{Clock, fraction, frame_duration, require};
+use super::times::{Clock, fraction, frame_duration};
 use crate::frame::{DisparityRange, Matched};
 use crate::pool::Pool;
 use crate::sink::Sink;

@@ -7,8 +7,9 @@ use anyhow::{Result, ensure};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::elements::{package_of, require};
 use super::feed::{Feed, Flow, Progress};
-use super::{fraction, package_of, require};
+use super::times::fraction;
 use crate::frame::{DisparityRange, Matched, StereoGeometry};
 use crate::pool::Pool;
 use crate::sink::colour::{ColourScale, colourise};

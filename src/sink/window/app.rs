@@ -17,10 +17,11 @@ use winit::keyboard::ModifiersState;
 use winit::window::{Fullscreen, WindowId};
 
 use super::mailbox::Rates;
+use super::options::WindowOptions;
 use super::panel::Panel;
+use super::remote::{Remote, Wake, WindowStats};
 use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
-use super::{Remote, Wake, WindowOptions, WindowStats};
 use crate::control::Control;
 use crate::frame::Matched;
 use crate::sink::colour::ColourScale;

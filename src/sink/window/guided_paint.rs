@@ -1,14 +1,16 @@
 //! What the window of a guided calibration looks like.
 
+use std::sync::Arc;
+
 use egui::{
     Align2, Color32, ColorImage, FontId, Painter, Pos2, Rect, Stroke, TextureHandle,
     TextureOptions, pos2, vec2,
 };
 
-use super::guided::{GuidedState, GuidedView};
 use super::overlay::{Line, panel};
 use super::style::{BRIGHT, DIM, MARGIN, PANEL};
-use crate::frame::Image;
+use crate::calibration::solve::Coverage;
+use crate::frame::{Image, StereoPair};
 
 /// Height of the words below the pictures, in points.
 const WORDS: f32 = 190.0;
@@ -25,6 +27,51 @@ const FIRST_ROW: [u8; 3] = [255, 70, 60];
 const LAST_ROW: [u8; 3] = [70, 160, 255];
 
 const KEYS: &str = "space take   enter calibrate   q quit";
+
+/// How far the calibration is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GuidedState {
+    /// Pairs are being taken.
+    #[default]
+    Taking,
+    /// The equations are being solved.
+    Solving,
+    /// There is a result: whether it can be used, and what is said of it.
+    Solved {
+        /// Whether it can be used.
+        fit: bool,
+        /// What is said of it.
+        words: Vec<String>,
+    },
+    /// There is none, for this reason.
+    Failed(String),
+}
+
+/// Everything that the window shows.
+#[derive(Clone, Debug)]
+pub struct GuidedView {
+    /// The newest pair.
+    pub pair: Arc<StereoPair>,
+    /// The corners of the board in each eye, where it is found: the corner's column and row on the
+    /// board and its pixel.
+    pub boards: [Vec<(usize, usize, [f64; 2])>; 2],
+    /// Where boards were in the pairs that were taken.
+    pub coverage: [Coverage; 2],
+    /// Whether this pair was taken.
+    pub taken: bool,
+    /// What is wrong with this pair, or what to do.
+    pub message: String,
+    /// What is still missing, a line each.
+    pub missing: Vec<String>,
+    /// Pairs that were taken.
+    pub pairs: usize,
+    /// How far all wishes are fulfilled, 0 to 1.
+    pub progress: f64,
+    /// How far the calibration is.
+    pub state: GuidedState,
+    /// Whether the source has ended.
+    pub ended: bool,
+}
 
 /// Both pictures on the device.
 #[derive(Default)]

@@ -12,10 +12,11 @@ use winit::window::{Fullscreen, Window};
 use super::gpu::Gpu;
 use super::layer::{Beside, Canvas, Overlay};
 use super::offscreen::{self, Readback, Target};
+use super::options::WindowOptions;
 use super::overlay::OverlayContent;
+use super::remote::{Remote, Wake};
 use super::renderer::{Pipelines, Renderer};
 use super::scene::{Scene, window_size};
-use super::{Remote, Wake, WindowOptions};
 use crate::frame::Matched;
 
 /// An open window.
