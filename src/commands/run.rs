@@ -117,7 +117,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
-    let (alignment, limits) = parts::watch_alignment(&loaded, &rig, &mut sinks)?.unzip();
+    let (alignment, limits) = parts::watch_alignment(&loaded, &rig, &mut sinks).unzip();
     let too_few = parts::watch_range(&loaded, &mut sinks);
     let vitals = observe::watch_vitals(&settings.metrics, &mut sinks);
     let realtime = match settings.source.pace {

@@ -49,6 +49,12 @@ pub trait Sink: Send {
     /// What it writes, for people: "recording out.mkv".
     fn name(&self) -> &str;
 
+    /// True where only the newest pair is of interest: the pipeline then never waits for the sink, and
+    /// pairs that it is busy for pass it by.
+    fn newest_only(&self) -> bool {
+        false
+    }
+
     /// Takes one matched pair; frames come in order.
     ///
     /// # Errors
