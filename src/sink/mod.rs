@@ -26,7 +26,23 @@ pub mod window;
 
 use std::sync::Arc;
 
-use crate::frame::Matched;
+use crate::clock::CaptureClock;
+use crate::frame::{DisparityRange, Matched, StereoGeometry};
+
+/// The stream of maps that sinks are given, as it is known before the first one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StreamInfo {
+    /// Width and height of the maps in pixels.
+    pub size: (usize, usize),
+    /// Pairs a second, where known; the frames keep their own times in any case.
+    pub rate: Option<f64>,
+    /// The candidate disparities; they choose the encoding of numbers.
+    pub range: DisparityRange,
+    /// The cameras that depth is computed from, where known.
+    pub geometry: Option<StereoGeometry>,
+    /// The clock of the capture times, where they have one.
+    pub clock: Option<CaptureClock>,
+}
 
 /// Frames that an output took and did not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

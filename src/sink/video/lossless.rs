@@ -50,10 +50,8 @@ impl Sample for u16 {
 /// What a file says before its first frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Description {
-    /// Width of the pictures in pixels.
-    pub(super) width: usize,
-    /// Height of the pictures in pixels.
-    pub(super) height: usize,
+    /// Width and height of the pictures in pixels.
+    pub(super) size: (usize, usize),
     /// Frames a second, where known.
     pub(super) rate: Option<f64>,
     /// What the track holds, for people.
@@ -83,7 +81,7 @@ impl<T: Sample> Lossless<T> {
         clock: Option<CaptureClock>,
         tags: Tags,
     ) -> Result<Self> {
-        let Description { width, height, rate, name } = description;
+        let Description { size: (width, height), rate, name } = description;
         let path = place.path().to_path_buf();
         if files::extension(&path) != "mkv" {
             bail!(
@@ -146,7 +144,7 @@ impl<T: Sample> Lossless<T> {
         origin: Duration,
         mut fill: impl FnMut(usize, &mut [T]),
     ) -> Result<()> {
-        let Description { width, height, .. } = self.description;
+        let (width, height) = self.description.size;
         if self.clock.first.is_none() {
             self.clock.first = Some(origin);
             self.output().set_origin(origin);

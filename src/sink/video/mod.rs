@@ -21,7 +21,7 @@ mod tags;
 mod times;
 
 pub use grey::{GreyVideo, GreyVideoOptions};
-pub use preview::{Preview, PreviewOptions};
-pub use recorder::{Recorder, RecorderOptions};
+pub use preview::Preview;
+pub use recorder::Recorder;
 pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
 pub use tags::{RecordingTags, read_recording_tags};
