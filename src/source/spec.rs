@@ -296,6 +296,17 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
+    fn a_camera_by_another_name_may_be_live_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("left camera");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        assert_eq!(StreamSpec::parse(&link), StreamSpec::Camera(link.display().to_string()));
+        assert!(SourceSpec::side_by_side(&link).may_be_live());
+        assert!(StreamSpec::parse("/dev/v4l/by-id/usb-of-a-camera-index0").may_be_live());
+    }
+
+    #[cfg(unix)]
+    #[test]
     fn names_need_not_be_utf_8() {
         use std::os::unix::ffi::OsStrExt;
         let name = OsStr::from_bytes(b"/tmp/l\xff.mp4");
