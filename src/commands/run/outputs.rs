@@ -13,10 +13,10 @@ use crate::settings::{self, Loaded, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
-use crate::sink::lasting::{Lasting, Recipe};
 use crate::sink::new_file::NewFile;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{self, Pictures};
+use crate::sink::restarting::{Recipe, Restarting};
 use crate::sink::segments::{SegmentLimits, Segments};
 use crate::sink::video::{FragmentError, Preview, Recorder, Stream, StreamOptions, check_fragment};
 use crate::sink::{Sink, StreamInfo};
@@ -80,7 +80,7 @@ pub fn open(
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     let mut add = |sink: Box<dyn Sink>, recipe| {
         // A recorded source is better matched anew, with room for all of it.
-        sinks.push(if info.live { Box::new(Lasting::new(sink, recipe)) } else { sink });
+        sinks.push(if info.live { Box::new(Restarting::new(sink, recipe)) } else { sink });
     };
     if let Some(path) = settings.output.record() {
         let limits = settings.output.segmenting().map(convert::segment_limits);
@@ -122,7 +122,7 @@ pub fn open(
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
                 let name = check_fragment(fragment)?;
-                sinks.push(Box::new(Lasting::awaited(name, recipe, &error)));
+                sinks.push(Box::new(Restarting::awaited(name, recipe, &error)));
             }
             Err(error) => return Err(error.context("--stream")),
         }
