@@ -5,7 +5,7 @@
 
 mod camera;
 mod camera_pools;
-mod halved;
+mod frame_packed;
 mod input;
 mod inspect;
 mod length;
@@ -47,8 +47,8 @@ pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
         SourceSpec::Demo => bail!("the synthetic scene is no stream"),
         SourceSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
         SourceSpec::Two { left, right } => two_streams::open(left, right, options),
-        SourceSpec::SideBySide(stream) => halved::open(stream, Layout::SideBySide, options),
-        SourceSpec::TopBottom(stream) => halved::open(stream, Layout::TopBottom, options),
+        SourceSpec::SideBySide(stream) => frame_packed::open(stream, Layout::SideBySide, options),
+        SourceSpec::TopBottom(stream) => frame_packed::open(stream, Layout::TopBottom, options),
     }
 }
 

@@ -31,7 +31,7 @@ pub struct GstOptions {
     /// Whether the eyes are exchanged: what is called left is the right eye's.
     pub swap: bool,
     /// What is wanted of cameras; the size is that of each eye.
-    pub cameras: v4l2::Wish,
+    pub cameras: v4l2::CameraRequest,
     /// Exposure and the like of cameras.
     pub controls: v4l2::Controls,
     /// The eye whose camera's exposure, gain and white balance both have; `None`: each its own.
@@ -57,7 +57,7 @@ impl Default for GstOptions {
             pair_by: PairBy::Auto,
             tolerance: None,
             swap: false,
-            cameras: v4l2::Wish::default(),
+            cameras: v4l2::CameraRequest::default(),
             controls: v4l2::Controls::default(),
             exposure_from: None,
             picture_rate: 30.0,

@@ -28,7 +28,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 const SILENCE: (Duration, u32) = (Duration::from_secs(2), 10);
 
 /// A stream, reopened whenever it is lost where that is wanted.
-pub(super) struct Lasting {
+pub(super) struct ReconnectingStream {
     /// What it is called in messages: "left camera".
     who: &'static str,
     recipe: Recipe,
@@ -64,7 +64,7 @@ struct Search {
     thread: JoinHandle<()>,
 }
 
-impl Lasting {
+impl ReconnectingStream {
     /// Builds the stream and sets it going.
     ///
     /// # Errors
@@ -266,8 +266,8 @@ impl Lasting {
     }
 
     /// Waits until one of `streams` has something, or `wait` has passed.
-    pub(super) fn wait_any(streams: &[Lasting; 2], wait: Duration) {
-        let up: Vec<&Stream> = streams.iter().filter_map(Lasting::stream).collect();
+    pub(super) fn wait_any(streams: &[ReconnectingStream; 2], wait: Duration) {
+        let up: Vec<&Stream> = streams.iter().filter_map(ReconnectingStream::stream).collect();
         if up.is_empty() {
             std::thread::sleep(wait);
         } else {
@@ -275,7 +275,7 @@ impl Lasting {
         }
     }
 
-    /// From now on pictures are only counted: see [`Lasting::skipped`].
+    /// From now on pictures are only counted: see [`ReconnectingStream::skipped`].
     pub(super) fn count_only(&self) {
         if let Some(stream) = self.stream() {
             stream.count_only();
@@ -342,7 +342,7 @@ impl Lasting {
     }
 }
 
-impl Drop for Lasting {
+impl Drop for ReconnectingStream {
     fn drop(&mut self) {
         self.close();
     }

@@ -2,12 +2,13 @@
 
 use anyhow::bail;
 
-use super::reconnect::Lasting;
+use super::reconnect::ReconnectingStream;
 use super::stream::CutShort;
 
 /// Says, as an error, what ended any of `streams` too early, and warns where one may have been cut.
-pub(super) fn verdict(streams: &[Lasting]) -> anyhow::Result<()> {
-    let mut failures: Vec<String> = streams.iter().filter_map(Lasting::failure).collect();
+pub(super) fn verdict(streams: &[ReconnectingStream]) -> anyhow::Result<()> {
+    let mut failures: Vec<String> =
+        streams.iter().filter_map(ReconnectingStream::failure).collect();
     failures.dedup();
     if !failures.is_empty() {
         bail!(failures.join("; "));
