@@ -16,7 +16,7 @@ const SOURCE_PIXELS: usize = 1 << 30;
 /// How one eye is rectified: bilinear interpolation at fixed-point positions.
 ///
 /// A position is rounded to the nearest 1/256 px; where that lies outside [0, W - 1] x [0, H - 1]
-/// of the source, the pixel is unseen and 0. Else, with the whole parts sx, sy and the fractions fx,
+/// of the source, the pixel is invalid and 0. Else, with the whole parts sx, sy and the fractions fx,
 /// fy in 0..=255 of the position and the source's pixels
 /// a = (sx, sy), b = (sx + 1, sy), c = (sx, sy + 1), d = (sx + 1, sy + 1), its value is
 ///
@@ -37,7 +37,7 @@ pub struct RectifyMap {
 }
 
 impl RectifyMap {
-    /// The offset of an unseen pixel.
+    /// The offset of an invalid pixel: one that the camera does not see.
     pub const UNSEEN: u32 = u32::MAX;
 
     /// The map of an eye to rectified pictures of `size` (width, height), as
@@ -103,8 +103,8 @@ impl RectifyMap {
                 }
             }
         }
-        let seen: Vec<bool> = offsets.iter().map(|&offset| offset != Self::UNSEEN).collect();
-        let mask = seen.contains(&false).then(|| Arc::new(Mask::new(size.0, seen)));
+        let valid: Vec<bool> = offsets.iter().map(|&offset| offset != Self::UNSEEN).collect();
+        let mask = valid.contains(&false).then(|| Arc::new(Mask::new(size.0, valid)));
         Ok(Self { source, width: size.0, offsets, weights, mask })
     }
 
@@ -124,17 +124,17 @@ impl RectifyMap {
     }
 
     /// For every rectified pixel, row by row, sy * source width + sx; [`RectifyMap::UNSEEN`] where
-    /// it is unseen.
+    /// it is invalid.
     pub fn offsets(&self) -> &[u32] {
         &self.offsets
     }
 
-    /// For every rectified pixel, row by row, fx | fy << 8; 0 where it is unseen.
+    /// For every rectified pixel, row by row, fx | fy << 8; 0 where it is invalid.
     pub fn weights(&self) -> &[u16] {
         &self.weights
     }
 
-    /// Which rectified pixels the camera sees; `None`: all of them.
+    /// The valid mask of the rectified pictures; `None`: the camera sees every pixel.
     pub fn mask(&self) -> Option<Arc<Mask>> {
         self.mask.clone()
     }

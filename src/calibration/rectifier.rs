@@ -111,7 +111,7 @@ impl Rectifier {
         self.left.size()
     }
 
-    /// The rectified pictures of both eyes, left and right, which know what their cameras have seen.
+    /// The rectified pictures of both eyes, left and right, with their valid masks.
     ///
     /// # Panics
     /// Where a picture has not its camera's size.
@@ -120,7 +120,7 @@ impl Rectifier {
             let (width, height) = map.size();
             let mut pixels = vec![0; width * height];
             map.apply(from, &mut pixels);
-            Image::from_vec(width, height, pixels).seen_by(map.mask())
+            Image::from_vec(width, height, pixels).with_valid_mask(map.mask())
         })
     }
 }

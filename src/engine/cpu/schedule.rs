@@ -371,7 +371,8 @@ impl Frame<'_> {
             _ => self.shared.unfiltered.ptr(),
         };
         for row in 0..rows {
-            let seen = [self.left, self.right].map(|eye| eye.seen().map(|m| m.row(first + row)));
+            let seen =
+                [self.left, self.right].map(|eye| eye.valid_mask().map(|m| m.row(first + row)));
             let values = scratch.selection.finish_row(row, self.params.left_right, seen);
             // SAFETY: the band's rows of the result are this thread's.
             unsafe {
