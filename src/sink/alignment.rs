@@ -22,10 +22,10 @@ const STEP: Duration = Duration::from_millis(100);
 /// So long after the last one a pair is measured even where the stream's times stand still.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// How things stand, for everybody who wants to show it.
+/// State of the alignment, for everybody who wants to show it.
 pub type Shared = Arc<Mutex<State>>;
 
-/// What is shown of a shared state.
+/// A copy of a shared state.
 pub fn state_of(shared: &Shared) -> State {
     *locked(shared)
 }
@@ -34,7 +34,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the alignment is judged by; may be changed at any time.
+/// Limits by which the alignment is judged; may be changed at any time.
 #[derive(Clone, Debug)]
 pub struct SharedLimits(Arc<Mutex<Limits>>);
 

@@ -1,4 +1,4 @@
-//! What every output file has in common: clear refusals, and files that appear whole or not at all.
+//! Rules of all output files: clear refusals, and files that appear whole or not at all.
 
 use std::fs::{self, TryLockError};
 use std::io;
@@ -73,7 +73,7 @@ pub fn refuse_same<'a>(outputs: impl IntoIterator<Item = (&'static str, &'a Path
     Ok(())
 }
 
-/// What makes two names one file.
+/// Identity of a file, equal for two names of one.
 #[derive(PartialEq, Eq)]
 enum Identity {
     /// Device and number of a file that is there.
@@ -112,7 +112,7 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     NewFile::create(path)?.finish_with(content)
 }
 
-/// Whether an output can be written later: for those that are written at the end of long work.
+/// Checks that an output can be written later: for those that are written at the end of long work.
 ///
 /// # Errors
 /// Where it cannot; the message names the path, what is wrong and what to do.
@@ -124,7 +124,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
     }
 }
 
-/// Whether files can be made in the folder that holds `path`.
+/// Checks that files can be made in the folder that holds `path`.
 ///
 /// # Errors
 /// Where that is impossible; the message names the path.
@@ -146,7 +146,7 @@ pub fn delete_unlocked(path: &Path) -> io::Result<bool> {
     fs::remove_file(path).map(|()| true)
 }
 
-/// Whether it is for want of room that something could not be written.
+/// True where it is for want of room that something could not be written.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

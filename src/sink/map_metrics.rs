@@ -50,7 +50,7 @@ impl Classes {
 pub struct MapMetrics {
     /// From when the engine took a pair to when it handed out the map.
     pub engine: Classes,
-    /// How far apart the capture times of the eyes of a pair lie.
+    /// Difference between the capture times of the eyes of a pair.
     pub skew: Classes,
     /// Share of the pixels of the last map that have a disparity, by every sixteenth row.
     pub valid_share: Option<f64>,

@@ -62,7 +62,7 @@ impl std::ops::AddAssign for Losses {
 
 /// A consumer of matched pairs. Each runs on a thread of its own behind a bounded link.
 pub trait Sink: Send {
-    /// What it writes, for people: "recording out.mkv".
+    /// Name of the output, for people: "recording out.mkv".
     fn name(&self) -> &str;
 
     /// True where only the newest pair is of interest: the pipeline then never waits for the sink, and
@@ -77,7 +77,7 @@ pub trait Sink: Send {
     /// Where it could not be written; the sink is then finished and gets no more frames.
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
 
-    /// What became of frames that it took and did not keep.
+    /// Numbers of frames that it took and did not keep.
     fn losses(&self) -> Losses {
         Losses::default()
     }

@@ -15,7 +15,7 @@ use tempfile::TempPath;
 
 use super::target::{Target, explain, folder_of, target};
 
-/// How the name of an unfinished file ends.
+/// End of the name of an unfinished file.
 pub(super) const UNFINISHED: &str = ".part";
 
 /// A file being written.
@@ -26,7 +26,7 @@ pub struct NewFile {
     file: File,
     /// Until it is in its place; removes the unfinished file when dropped.
     pending: Option<Pending>,
-    /// Whether it can be gone back in.
+    /// True where it can be gone back in.
     seeks: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct NewFile {
 struct Pending {
     unfinished: TempPath,
     target: PathBuf,
-    /// Whether there is an earlier file with something in it.
+    /// True where there is an earlier file with something in it.
     replaces: bool,
 }
 
@@ -124,12 +124,12 @@ impl NewFile {
         &self.file
     }
 
-    /// Whether it can be gone back in: not so with pipes.
+    /// True where it can be gone back in: not so with pipes.
     pub fn seeks(&self) -> bool {
         self.seeks
     }
 
-    /// Whether an earlier file with something in it is still in its place.
+    /// True where an earlier file with something in it is still in its place.
     pub fn spares_earlier(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.replaces)
     }
@@ -175,7 +175,7 @@ impl Seek for NewFile {
     }
 }
 
-/// How the names of unfinished files begin that are to become `target`.
+/// Beginning of the names of unfinished files that are to become `target`.
 pub(super) fn unfinished_prefix(target: &Path) -> String {
     format!(".{}.stereod-", short_name(target))
 }

@@ -18,7 +18,7 @@ use crate::sink::numbers::{DEPTH_SCALE, Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
 use crate::sink::{Sink, StreamInfo};
 
-/// What the folder says of its pictures, in a file beside them.
+/// Name of the file that describes the pictures of a folder, beside them.
 pub const DESCRIPTION_FILE: &str = "disparity.json";
 
 /// Writes each map as `DIR/NNNNNN.png`, disparity in KITTI convention or depth, numbered by the pair's sequence number.
@@ -38,7 +38,7 @@ pub struct Pictures {
     _claim: Claim,
 }
 
-/// What is done with the first picture.
+/// Work that is done with the first picture.
 #[derive(Debug)]
 struct Waiting {
     description: NewFile,
@@ -123,7 +123,7 @@ impl Pictures {
     }
 }
 
-/// What the folder says of its pictures.
+/// Description of the pictures of a folder, as JSON.
 fn describe(stream: &StreamInfo, quantity: Quantity, numbers: &Numbers) -> String {
     let (scale, offset) = match quantity {
         Quantity::Disparity => (numbers.encoding().scale(), numbers.encoding().offset()),
@@ -165,7 +165,8 @@ fn numbered(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(numbers.into_iter().map(|number| path_of(dir, number)).collect())
 }
 
-/// Whether a file looks like a picture that was written here: 16-bit grey, its meaning in a comment.
+/// True where a file looks like a picture that was written here: 16-bit grey, its meaning in a
+/// comment.
 fn may_be_ours(path: &Path) -> bool {
     let mut begin = [0; 48];
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
@@ -173,7 +174,7 @@ fn may_be_ours(path: &Path) -> bool {
         && png::is_disparity(&begin)
 }
 
-/// Whether files of this name are written into a folder of pictures.
+/// True where files of this name are written into a folder of pictures.
 pub fn is_written(name: &OsStr) -> bool {
     number_of(name).is_some() || name == DESCRIPTION_FILE
 }

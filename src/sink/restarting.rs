@@ -27,7 +27,7 @@ pub struct Restarting {
     not_before: Instant,
     /// Set from a failure until the next sink has proved itself.
     outage: Option<Outage>,
-    /// What was not written by sinks that are gone, and while there was none.
+    /// Frames that were not written by sinks that are gone, and while there was none.
     losses: Losses,
     /// Why, at first.
     reason: Option<String>,

@@ -1,4 +1,4 @@
-//! What the name of an output leads to, and why it cannot be written.
+//! Places that names of outputs lead to, and why they cannot be written.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -27,12 +27,12 @@ pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
     }
 }
 
-/// What the name of an output leads to.
+/// Place that the name of an output leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Target {
     /// An ordinary file, there or not: its path without links.
     File(PathBuf),
-    /// What is written to as it is: a device or a pipe.
+    /// Something that is written to as it is: a device or a pipe.
     Stream,
 }
 

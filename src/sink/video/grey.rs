@@ -10,16 +10,16 @@ use super::output::Place;
 use super::tags;
 use crate::frame::{Eye, Image, StereoGeometry};
 
-/// What a video needs to know before its first picture.
+/// Facts that a video needs before its first picture.
 #[derive(Clone, Copy, Debug)]
 pub struct GreyVideoOptions {
-    /// Whose pictures they are.
+    /// Eye whose pictures they are.
     pub eye: Eye,
     /// Width and height in pixels.
     pub size: (usize, usize),
     /// Pictures a second, where known; they keep their own times in any case.
     pub rate: Option<f64>,
-    /// What depth is computed from, where known; it stands in the tags.
+    /// Cameras that depth is computed from, where known; they stand in the tags.
     pub geometry: Option<StereoGeometry>,
 }
 

@@ -47,14 +47,14 @@ impl Sample for u16 {
     }
 }
 
-/// What a file says before its first frame.
+/// Facts that stand in a file before its first frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Description {
     /// Width and height of the pictures in pixels.
     pub(super) size: (usize, usize),
     /// Frames a second, where known.
     pub(super) rate: Option<f64>,
-    /// What the track holds, for people.
+    /// Content of the track, for people.
     pub(super) name: &'static str,
 }
 

@@ -43,11 +43,11 @@ pub struct Preview {
     duration: Duration,
     pool: Pool<u8>,
     feed: Feed,
-    /// What the pipeline writes to; closed after it has stopped.
+    /// File that the pipeline writes to; closed after it has stopped.
     file: Arc<Mutex<NewFile>>,
     /// Frames that it took.
     taken: u64,
-    /// Whether the caller has been told of the failure.
+    /// True where the caller has been told of the failure.
     failed: bool,
 }
 

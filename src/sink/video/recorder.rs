@@ -32,7 +32,7 @@ pub struct Recorder {
     video: Lossless<u16>,
     /// Frames that it took.
     taken: u64,
-    /// Whether the caller has been told of the failure.
+    /// True where the caller has been told of the failure.
     failed: bool,
 }
 

@@ -17,10 +17,10 @@ use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::{Losses, Sink, StreamInfo};
 
-/// How long a receiver may take at the end for what is on the way.
+/// Longest time that a receiver may take at the end for what is on the way.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What is streamed.
+/// Pictures that can be streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum StreamPicture {
     /// The disparity in colours: RGBx.
@@ -34,14 +34,14 @@ pub enum StreamPicture {
     Numbers,
 }
 
-/// What becomes of the maps.
+/// Options of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// What becomes of the raw pictures, as gst-launch-1.0 takes it.
+    /// Elements that take the raw pictures, as gst-launch-1.0 takes them.
     pub fragment: String,
-    /// What is streamed.
+    /// Picture that is streamed.
     pub picture: StreamPicture,
-    /// What the numbers are.
+    /// Quantity of the numbers.
     pub quantity: Quantity,
     /// The colours, which may change.
     pub colouring: LiveColouring,
@@ -76,7 +76,7 @@ pub struct Stream {
     feed: Feed,
     /// Frames for which the fragment had no room.
     busy: u64,
-    /// Whether the caller has been told of the failure.
+    /// True where the caller has been told of the failure.
     failed: bool,
 }
 
@@ -122,7 +122,7 @@ impl Stream {
         })
     }
 
-    /// Whether there was room for the frame.
+    /// Shows a frame; true where there was room for it.
     fn show(&mut self, frame: &Arc<Matched>) -> Result<bool> {
         let (map, left) = (&frame.disparity, &frame.pair.left);
         let (width, height) = self.stream.size;

@@ -25,7 +25,7 @@ pub(super) fn frame_duration(rate: gst::Fraction) -> Option<Duration> {
 /// Turns capture times into the times of a file: from 0, strictly rising.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// What is at 0 in the file; the first frame's time unless said otherwise.
+    /// Capture time that is 0 in the file; the first frame's time unless said otherwise.
     pub(super) first: Option<Duration>,
     last: Option<Duration>,
     /// The step for a frame that is not later than the one before.

@@ -20,7 +20,7 @@ use super::screen::{Drawn, Screen};
 use crate::control::Switch;
 use crate::sink::colour::ColourMap;
 
-/// What the keys of the window ask for.
+/// Switches that the keys of the window set.
 #[derive(Clone, Debug, Default)]
 pub struct GuidedKeys {
     /// Take this pair (space).

@@ -1,4 +1,4 @@
-//! What the window of a guided calibration looks like.
+//! Content and looks of the window of a guided calibration.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const LAST_ROW: [u8; 3] = [70, 160, 255];
 
 const KEYS: &str = "space take   enter calibrate   q quit";
 
-/// How far the calibration is.
+/// State of the calibration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GuidedState {
     /// Pairs are being taken.
@@ -38,9 +38,9 @@ pub enum GuidedState {
     Solving,
     /// There is a result: whether it can be used, and what is said of it.
     Solved {
-        /// Whether it can be used.
+        /// True where it can be used.
         fit: bool,
-        /// What is said of it.
+        /// Remarks on it, a line each.
         words: Vec<String>,
     },
     /// There is none, for this reason.
@@ -57,19 +57,19 @@ pub struct GuidedView {
     pub boards: [Vec<(usize, usize, [f64; 2])>; 2],
     /// Where boards were in the pairs that were taken.
     pub coverage: [Coverage; 2],
-    /// Whether this pair was taken.
+    /// True where this pair was taken.
     pub taken: bool,
-    /// What is wrong with this pair, or what to do.
+    /// Advice: what is wrong with this pair, or what to do.
     pub message: String,
-    /// What is still missing, a line each.
+    /// Wishes that are still open, a line each.
     pub missing: Vec<String>,
     /// Pairs that were taken.
     pub pairs: usize,
-    /// How far all wishes are fulfilled, 0 to 1.
+    /// Fulfilled part of all wishes, 0 to 1.
     pub progress: f64,
-    /// How far the calibration is.
+    /// State of the calibration.
     pub state: GuidedState,
-    /// Whether the source has ended.
+    /// True where the source has ended.
     pub ended: bool,
 }
 
@@ -132,7 +132,7 @@ pub(super) fn paint(painter: &Painter, view: &GuidedView, textures: &Textures) {
     panel(painter, below, Align2::LEFT_BOTTOM, PANEL, keys);
 }
 
-/// How far the calibration is and what is to be done.
+/// Paints how far the calibration is and what is to be done.
 fn status(painter: &Painter, area: Rect, view: &GuidedView) {
     const BAR: f32 = 10.0;
     let bar = Rect::from_min_size(area.min, vec2(area.width() - MARGIN, BAR));
@@ -151,7 +151,7 @@ fn status(painter: &Painter, area: Rect, view: &GuidedView) {
     painter.text(next, Align2::LEFT_TOP, text, FontId::proportional(15.0), BRIGHT);
 }
 
-/// What is still missing, or what came out.
+/// Lines on what is still missing, or what came out.
 fn missing(view: &GuidedView) -> Vec<Line> {
     let lines = |title: &str, colour: Color32, words: &[String]| -> Vec<Line> {
         let rest = words.iter().map(|words| Line::new(words.clone(), BRIGHT));

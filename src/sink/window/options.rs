@@ -1,4 +1,4 @@
-//! What the window shows first, and what it needs to know.
+//! Options of the window: its first view, and facts that it needs.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::tuning::Tuning;
 use crate::frame::DisparityRange;
 use crate::sink::colour::{ColourMap, ColourRange};
 
-/// What the window shows first, and what it needs to know.
+/// Options of the window: its first view, and facts that it needs.
 #[derive(Clone, Debug)]
 pub struct WindowOptions {
     /// Title of the window.
@@ -26,13 +26,13 @@ pub struct WindowOptions {
     pub snapshot_dir: PathBuf,
     /// File for the settings; `None`: one beside the snapshots.
     pub settings_file: Option<PathBuf>,
-    /// How things can be changed, where they can.
+    /// Settings that can be changed from the window, if any.
     pub tuning: Option<Tuning>,
     /// Pictures smaller than this (width, height) are enlarged at the start.
     pub smallest: (u32, u32),
     /// The window is no larger than this (width, height) at the start, nor than the monitor.
     pub largest: (u32, u32),
-    /// Whether it starts on the full screen.
+    /// True where it starts on the full screen.
     pub full_screen: bool,
 }
 

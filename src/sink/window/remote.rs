@@ -9,7 +9,7 @@ use super::overlay::{Banner, Counts};
 use super::tuning::Tuned;
 use crate::frame::Matched;
 
-/// What reaches the event loop from other threads.
+/// Message to the event loop from other threads.
 #[derive(Debug)]
 pub(crate) enum Wake {
     /// The mailbox holds a frame.
@@ -22,7 +22,7 @@ pub(crate) enum Wake {
     Failed(String),
     /// The window is to close.
     Close,
-    /// What can be changed was, or not.
+    /// Settings were changed, or not.
     Tuned(Box<Tuned>),
     /// A snapshot was written, or not.
     Saved(Result<String, String>),
@@ -33,11 +33,11 @@ pub(crate) enum Wake {
 /// Figures from the pipeline for the overlay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowStats {
-    /// What computes, in a few words.
+    /// Name of the engine, in a few words.
     pub engine: String,
-    /// What was counted so far.
+    /// Counts so far.
     pub counts: Counts,
-    /// How the eyes are aligned, in a few words, and whether that is an alarm.
+    /// Alignment of the eyes, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
     /// Troubles that there are just now, and such as are just over.
     pub banners: Vec<Banner>,
