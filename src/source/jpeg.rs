@@ -1,5 +1,5 @@
-//! Whether a JPEG picture (ITU-T T.81) is whole. Decoders fill up what is missing with grey and go on
-//! after what they cannot read, without a word; so its data is walked once more, without being
+//! Checks that a JPEG picture (ITU-T T.81) is whole. Decoders fill up what is missing with grey and
+//! go on after what they cannot read, without a word; so its data is walked once more, without being
 //! decoded.
 //!
 //! Of a sequential picture (almost every one) each code of each block is read, so that a picture that
@@ -34,12 +34,12 @@ struct Walk<'a> {
     seen: Vec<u8>,
 }
 
-/// What a frame header says.
+/// Content of a frame header.
 struct Frame {
     width: usize,
     height: usize,
     components: Vec<Component>,
-    /// Whether its scans can be walked: sequential, Huffman codes.
+    /// True where its scans can be walked: sequential, Huffman codes.
     sequential: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
         Some(rest[at + 1])
     }
 
-    /// What the segment holds whose length stands here.
+    /// Content of the segment whose length stands here.
     fn segment(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
         let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));
@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Whether everything was there before the end.
+    /// Checks that everything was there before the end.
     fn end(&self) -> Result<(), Flaw> {
         let Some(frame) = &self.frame else { return Err(Flaw::NoData) };
         let seen = frame.components.iter().filter(|c| self.seen.contains(&c.id)).count();

@@ -16,7 +16,7 @@ use crate::source::v4l2::{self, CameraRequest, Format, Offer, Pick};
 /// The largest picture of an eye that is taken without being asked for, in pixels.
 const LIMIT: (u32, u32) = (1280, 720);
 
-/// What the streams are read from.
+/// Inputs that the streams are read from.
 ///
 /// # Errors
 /// Where there is no such thing, or a camera cannot be used; they name it and the cure.
@@ -72,7 +72,7 @@ fn camera_of(spec: &StreamSpec) -> Option<&str> {
     }
 }
 
-/// What to say of a name that may be another camera's after a restart.
+/// Remark on a name that may be another camera's after a restart.
 fn unstable_name(name: &str, by_path: Option<PathBuf>) -> Option<String> {
     let port = by_path?;
     name.starts_with("/dev/video").then(|| {

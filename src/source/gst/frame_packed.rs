@@ -55,7 +55,7 @@ struct FramePackedStream {
     info: SourceInfo,
     stream: ReconnectingStream,
     state: Arc<LiveState>,
-    /// Whether the views are exchanged.
+    /// True where the views are exchanged.
     swap: bool,
     pairs: u64,
     last: Option<Duration>,

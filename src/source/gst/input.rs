@@ -1,4 +1,4 @@
-//! What a stream is read from, found and ready to be opened.
+//! Inputs of streams, found and ready to be opened.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl Input {
         }
     }
 
-    /// What it is, for people, in one line; without its secrets.
+    /// Name for people, in one line; without its secrets.
     pub(super) fn name(&self) -> String {
         self.spec().name()
     }
@@ -74,8 +74,8 @@ impl Input {
         }
     }
 
-    /// What may be wrong with a file that does not play, to follow the reason; empty where nothing
-    /// is known.
+    /// Guess at what is wrong with a file that does not play, to follow the reason; empty where
+    /// nothing is known.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::File(path) if lacks_index(path).unwrap_or(false) => {
@@ -86,7 +86,7 @@ impl Input {
     }
 }
 
-/// Whether this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the box that says where its
+/// True where this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the box that says where its
 /// pictures are.
 fn lacks_index(path: &Path) -> std::io::Result<bool> {
     let mut file = std::fs::File::open(path)?;

@@ -1,4 +1,4 @@
-//! How streams are opened and paired.
+//! Options for opening and pairing streams.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ pub enum Reconnect {
     Off,
 }
 
-/// How to open and pair streams.
+/// Options for opening and pairing streams.
 #[derive(Clone, Debug)]
 pub struct GstOptions {
-    /// What makes two pictures a pair.
+    /// Criterion that makes two pictures a pair.
     pub pair_by: PairBy,
     /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
     pub tolerance: Option<Duration>,
-    /// Whether the eyes are exchanged: what is called left is the right eye's.
+    /// True where the eyes are exchanged: what is called left is the right eye's.
     pub swap: bool,
-    /// What is wanted of cameras; the size is that of each eye.
+    /// Request to cameras; the size is that of each eye.
     pub cameras: v4l2::CameraRequest,
     /// Exposure and the like of cameras.
     pub controls: v4l2::Controls,
@@ -38,11 +38,11 @@ pub struct GstOptions {
     pub exposure_from: Option<Eye>,
     /// Pictures a second of picture patterns.
     pub picture_rate: f64,
-    /// How long a stream may take to deliver its first picture.
+    /// Longest time until a stream's first picture.
     pub patience: Duration,
     /// Which streams are opened again.
     pub reconnect: Reconnect,
-    /// How long a live stream may be silent until it counts as lost; `None`: 2 s, or 10 frames where
+    /// Longest silence of a live stream until it counts as lost; `None`: 2 s, or 10 frames where
     /// they are longer.
     pub silence: Option<Duration>,
     /// Where pictures are kept.

@@ -18,24 +18,24 @@ use crate::control::Switch;
 use crate::source::{Damage, Unavailable};
 use crate::thread;
 
-/// How long an attempt waits for a picture, at least.
+/// Shortest time that an attempt waits for a picture.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long to wait for a stream that is being closed, and for an attempt that is under way.
+/// Longest wait for a stream that is being closed, and for an attempt that is under way.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// How long a stream may be silent by default: this long, and this many frames.
+/// Longest silence of a stream by default: this long, and this many frames.
 const SILENCE: (Duration, u32) = (Duration::from_secs(2), 10);
 
 /// A stream, reopened whenever it is lost where that is wanted.
 pub(super) struct ReconnectingStream {
-    /// What it is called in messages: "left camera".
+    /// Name in messages: "left camera".
     who: &'static str,
     recipe: Recipe,
     options: GstOptions,
     size: (usize, usize),
     rate: Option<f64>,
-    /// Whether the stream is reopened where it is lost.
+    /// True where the stream is reopened where it is lost.
     again: bool,
     silence: Duration,
     link: Link,
@@ -238,12 +238,12 @@ impl ReconnectingStream {
         };
     }
 
-    /// Whether it is lost just now.
+    /// True where it is lost just now.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.link, Link::Lost(_))
     }
 
-    /// Whether it has come back since the last call.
+    /// True where it has come back since the last call.
     pub(super) fn take_returned(&mut self) -> bool {
         std::mem::take(&mut self.returned)
     }
@@ -287,7 +287,7 @@ impl ReconnectingStream {
         self.stream().map_or(0, Stream::skipped)
     }
 
-    /// What ended the stream for good before its natural end, naming it.
+    /// Reason why the stream ended for good before its natural end, naming it.
     pub(super) fn failure(&self) -> Option<String> {
         match &self.link {
             Link::Up(stream) => stream.failure(),
@@ -296,17 +296,17 @@ impl ReconnectingStream {
         }
     }
 
-    /// Whether a file ended well but gave far fewer pictures than its length says.
+    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
     pub(super) fn cut_short(&self) -> Option<CutShort> {
         self.stream()?.cut_short()
     }
 
-    /// What is known of damaged pictures; nothing while it is lost.
+    /// Numbers of damaged pictures, as far as known; nothing while it is lost.
     pub(super) fn damage(&self) -> Damage {
         self.stream().map_or_else(Damage::default, Stream::damage)
     }
 
-    /// What it is, for people.
+    /// Name for people.
     pub(super) fn name(&self) -> String {
         self.recipe.input.name()
     }
@@ -321,7 +321,7 @@ impl ReconnectingStream {
         self.rate
     }
 
-    /// Whether pictures come at their own pace.
+    /// True where pictures come at their own pace.
     pub(super) fn live(&self) -> bool {
         self.again || self.stream().is_some_and(Stream::live)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-/// How long to wait for a picture before looking at the stop switch again.
+/// Longest wait for a picture before the stop switch is looked at again.
 pub(super) const TICK: Duration = Duration::from_millis(20);
 
 /// Frame period of a stream that neither states its rate nor has times to measure it by.

@@ -138,7 +138,7 @@ struct TwoStreams {
     streams: [ReconnectingStream; 2],
     pairer: Pairer,
     state: Arc<LiveState>,
-    /// Whether numbers make the pairs, so that no picture may be left out.
+    /// True where numbers make the pairs, so that no picture may be left out.
     by_number: bool,
     done: bool,
     /// At work as long as the streams are.

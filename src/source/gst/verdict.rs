@@ -1,4 +1,4 @@
-//! How streams ended.
+//! Verdict on how streams ended.
 
 use anyhow::bail;
 

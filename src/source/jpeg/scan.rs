@@ -1,6 +1,6 @@
 //! The entropy-coded data of a sequential scan (ITU-T T.81, F.2.2), read code by code.
 
-/// What is wrong with a picture.
+/// Flaw of a picture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Everything is there but the marker at the end.
@@ -12,13 +12,13 @@ pub enum Flaw {
     /// It ends before all blocks are there.
     #[error("the JPEG picture is cut off or damaged: {share} % of its data can be read")]
     Short {
-        /// How much of the picture is there, in per cent.
+        /// Part of the picture that is there, in per cent.
         share: u8,
     },
     /// The codes make no sense from some place on.
     #[error("the JPEG picture is damaged after {share} % of its data")]
     Senseless {
-        /// How much of the picture is before that place, in per cent.
+        /// Part of the picture before that place, in per cent.
         share: u8,
     },
     /// There is much more data than the picture needs.
@@ -26,7 +26,7 @@ pub enum Flaw {
     Surplus,
 }
 
-/// How many bytes may lie between the last block and the next marker: some cameras fill up.
+/// Largest number of bytes between the last block and the next marker: some cameras fill up.
 const FILLING: usize = 64;
 
 /// A table of Huffman codes.

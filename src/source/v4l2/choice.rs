@@ -2,7 +2,7 @@
 
 use super::modes::{Format, Mode, Rate};
 
-/// What is wanted of the cameras; `None` leaves it to the choice.
+/// Request to the cameras; `None` leaves it to the choice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CameraRequest {
     /// Width and height in pixels of the camera's picture.
@@ -32,18 +32,18 @@ impl UsbBus {
     }
 }
 
-/// What one camera offers.
+/// Offer of one camera.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
     /// The camera, for messages.
     pub name: &'a str,
     /// Its modes.
     pub modes: &'a [Mode],
-    /// What it is plugged into, where known.
+    /// USB bus that it is plugged into, where known.
     pub bus: Option<UsbBus>,
 }
 
-/// What a camera is set to.
+/// Mode that a camera is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// Pixel format.
@@ -56,14 +56,14 @@ pub struct Pick {
     pub rate: Rate,
 }
 
-/// What all cameras are set to.
+/// Modes that all cameras are set to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// One for each camera, in their order.
     pub picks: Vec<Pick>,
     /// Why, for the log; empty where nothing was left to choose.
     pub why: String,
-    /// What the user should know, such as that the bus is too slow.
+    /// Warning for the user, such as that the bus is too slow.
     pub warning: Option<String>,
 }
 
@@ -207,7 +207,7 @@ fn common_rates(cameras: &[Offer], formats: &[Format], size: (u32, u32)) -> Vec<
         .collect()
 }
 
-/// What is wrong where the uncompressed pictures of all cameras are more than a bus carries.
+/// Warning where the uncompressed pictures of all cameras are more than a bus carries.
 fn overload(cameras: &[Offer], picks: &[Pick]) -> Option<String> {
     let bytes = |pick: &Pick| {
         let pixels = f64::from(pick.width) * f64::from(pick.height);
