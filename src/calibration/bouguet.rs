@@ -1,4 +1,4 @@
-//! How both cameras must be turned so that their rows correspond, after Bouguet: each half of the
+//! Rotations by which the rows of both cameras correspond, after Bouguet: each takes half of the
 //! rotation between them, then both until their x axes lie along the baseline.
 //!
 //! The numbers are those of cv::stereoRectify and cv::fisheye::stereoRectify with
@@ -94,7 +94,7 @@ impl StereoCalibration {
         Ok(())
     }
 
-    /// What turns either camera.
+    /// Rotation of either camera.
     fn level(&self) -> Result<[Matrix3<f64>; 2], RectifyError> {
         // Files round their numbers: the nearest rotation.
         let svd = self.rotation.svd(true, true);
@@ -230,7 +230,7 @@ fn ray(lens: &Projection, pixel: [f64; 2]) -> [f64; 2] {
         .unwrap_or([f64::NAN; 2])
 }
 
-/// What of the rectified plane a camera sees.
+/// Part of the rectified plane that a camera sees.
 fn bounds(
     camera: &Camera,
     lens: &Projection,

@@ -1,6 +1,6 @@
 //! Why a calibration cannot be used.
 
-/// What is wrong with a calibration, with which file, and what to do about it: one message.
+/// Flaw of a calibration, with its file and what to do about it: one message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CalibrationError {
@@ -19,14 +19,14 @@ impl CalibrationError {
         Self { message: message.into(), lacks_size: true }
     }
 
-    /// Whether all that is missing is the size of the pictures: a caller that knows it may read the
-    /// files again with [`ReadOptions::size`](super::format::ReadOptions::size).
+    /// True where all that is missing is the size of the pictures: a caller that knows it may read
+    /// the files again with [`ReadOptions::size`](super::format::ReadOptions::size).
     pub fn lacks_size(&self) -> bool {
         self.lacks_size
     }
 }
 
-/// How many times as long as the camera's a side of a rectified picture may be.
+/// Largest ratio of a rectified picture's side to the camera's.
 pub const LARGER_MAX: usize = 4;
 
 /// Why a calibration yields no rectification.

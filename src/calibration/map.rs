@@ -13,7 +13,7 @@ use crate::memory;
 /// Largest number of pixels of a picture: vector units count with 31 bits.
 const SOURCE_PIXELS: usize = 1 << 30;
 
-/// How one eye is rectified: bilinear interpolation at fixed-point positions.
+/// Rectification of one eye: bilinear interpolation at fixed-point positions.
 ///
 /// A position is rounded to the nearest 1/256 px; where that lies outside [0, W - 1] x [0, H - 1]
 /// of the source, the pixel is invalid and 0. Else, with the whole parts sx, sy and the fractions fx,
@@ -139,7 +139,7 @@ impl RectifyMap {
         self.mask.clone()
     }
 
-    /// Whether the camera sees anything of the rectified picture.
+    /// True where the camera sees anything of the rectified picture.
     pub fn sees_anything(&self) -> bool {
         self.offsets.iter().any(|&offset| offset != Self::UNSEEN)
     }

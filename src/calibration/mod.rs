@@ -1,4 +1,4 @@
-//! What two cameras are and how they stand to each other, and how their pictures become a rectified
+//! Two cameras, how they stand to each other, and how their pictures become a rectified
 //! pair.
 //!
 //! A [`StereoCalibration`] comes from a file of one of several formats. Rectification turns both

@@ -96,7 +96,7 @@ impl Rectifier {
         }
     }
 
-    /// What depth is computed from.
+    /// Cameras that depth is computed from.
     pub fn geometry(&self) -> StereoGeometry {
         self.geometry
     }

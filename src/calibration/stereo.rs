@@ -23,8 +23,8 @@ pub struct StereoCalibration {
 }
 
 impl StereoCalibration {
-    /// Whether the pictures come rectified: lenses do not bend them, and the rectification leaves every
-    /// pixel where it is.
+    /// True where the pictures come rectified: lenses do not bend them, and the rectification leaves
+    /// every pixel where it is.
     pub fn comes_rectified(&self) -> bool {
         // Calibrations that were fitted to another size are off by roundings.
         const SAME: f64 = 1e-6;
@@ -65,7 +65,7 @@ impl StereoCalibration {
     }
 }
 
-/// How both pictures are turned so that rows correspond.
+/// Rectification: both pictures are turned so that rows correspond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rectification {
     /// Width of the rectified pictures in pixels.
@@ -89,7 +89,7 @@ pub struct RectifiedView {
 }
 
 impl Rectification {
-    /// What depth is computed from.
+    /// Cameras that depth is computed from.
     pub fn geometry(&self) -> StereoGeometry {
         let (left, right) = (&self.left.projection, &self.right.projection);
         StereoGeometry {

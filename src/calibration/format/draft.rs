@@ -5,10 +5,10 @@ use nalgebra::{Matrix3, Vector3};
 use crate::calibration::check::Sources;
 use crate::calibration::{Camera, Rectification};
 
-/// How good a calibration is, where the file says so; kept in our own format.
+/// Quality of a calibration, where the file says it; kept in our own format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Who made it: a program and its version.
+    /// Maker: a program and its version.
     pub made_by: Option<String>,
     /// When it was made, as 2024-05-31.
     pub date: Option<String>,
@@ -20,7 +20,7 @@ pub struct Report {
     pub pairs: Option<usize>,
 }
 
-/// What a reader may be told about files that do not say everything, or not as it should be.
+/// Help for reading files that do not say everything, or not as it should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadOptions {
     /// Width and height of the pictures in pixels where the files do not say it.
@@ -31,7 +31,7 @@ pub struct ReadOptions {
     pub unit_m: Option<f64>,
 }
 
-/// What a format's reader gives, before the checks.
+/// A calibration as a format's reader gives it, before the checks.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) left: Camera,

@@ -36,7 +36,7 @@ pub use draft::{ReadOptions, Report};
 use syntax::Syntax;
 use tree::{At, Node};
 
-/// What a calibration was written by or is to be written as.
+/// Format of a calibration's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Our own: one TOML file with comments.
@@ -62,7 +62,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// How many files hold a calibration that is written in this format.
+    /// Number of files that hold a calibration in this format.
     pub fn files(self) -> usize {
         match self {
             Format::Ros | Format::Euroc => 2,
@@ -97,13 +97,13 @@ const KNOWN: &str = "stereod's own TOML; OpenCV YAML, XML or JSON (K1 D1 K2 D2 R
 pub struct Loaded {
     /// The calibration.
     pub calibration: StereoCalibration,
-    /// What the files are.
+    /// Format of the files.
     pub format: Format,
-    /// How many candidate disparities, from 0, hold all of the scene, where the files say so.
+    /// Number of candidate disparities, from 0, that hold all of the scene, where the files say it.
     pub disparities: Option<usize>,
-    /// How good it is, where the files say so.
+    /// Quality, where the files say it.
     pub report: Report,
-    /// What a person should know about the files, a sentence each.
+    /// Notes on the files for a person, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -234,7 +234,7 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     Ok(Parsed::Tree(syntax, tree.map_err(wrong)?))
 }
 
-/// What a tree describes, by its keys.
+/// Kind of calibration that a tree describes, by its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     OpenCv,

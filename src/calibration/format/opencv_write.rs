@@ -6,7 +6,7 @@ use super::digits::joined;
 use super::lens;
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
-/// What a file holds, in its order.
+/// Item of a file, in its order.
 enum Item {
     /// Whole numbers.
     List(Vec<usize>),

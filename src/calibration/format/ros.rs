@@ -23,7 +23,7 @@ const D: [&str; 3] = ["distortion_coefficients", "D", "d"];
 const R: [&str; 3] = ["rectification_matrix", "R", "r"];
 const P: [&str; 3] = ["projection_matrix", "P", "p"];
 
-/// Whether a file is a camera_info, whole or cut off.
+/// True where a file is a camera_info, whole or cut off.
 pub(super) fn is_camera_info(root: &At) -> bool {
     let has = |keys: &[&str]| root.any(keys).is_some();
     let message = root.any(&["K", "k"]).is_some() && has(&MODEL);

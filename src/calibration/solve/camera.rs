@@ -53,7 +53,7 @@ pub(super) fn solve(views: &[View], size: (usize, usize), model: Model) -> Optio
     plausible(&rig.cameras[0]).then_some(rig)
 }
 
-/// Whether this can be a camera: least squares may run away where the views say too little.
+/// True where this can be a camera: least squares may run away where the views say too little.
 fn plausible(camera: &Camera) -> bool {
     let width = camera.width.max(camera.height) as f64;
     camera.focal.iter().all(|focal| (0.05 * width..100.0 * width).contains(focal))

@@ -1,4 +1,4 @@
-//! How to calibrate, and why it may fail.
+//! Options of a calibration, and its errors.
 
 use crate::frame::Eye;
 
@@ -18,12 +18,12 @@ pub enum Model {
     Fisheye,
 }
 
-/// How to calibrate.
+/// Options of a calibration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The lens.
     pub model: Model,
-    /// Whether pairs that do not fit are used all the same.
+    /// True where pairs that do not fit are used all the same.
     pub keep_all: bool,
 }
 

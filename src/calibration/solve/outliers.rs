@@ -20,7 +20,7 @@ const FAR: f64 = 3.0;
 /// No error below this many pixels is out of the ordinary.
 const NEAR_PX: f64 = 0.5;
 
-/// What fits, and what follows from it.
+/// Pairs that fit, and what follows from them.
 pub(super) struct Kept {
     /// Both cameras and the boards of the pairs that fit, in their order.
     pub rig: Rig,
@@ -105,7 +105,7 @@ pub(super) fn pair_rms(rig: &Rig, views: &[View], pair: usize) -> f64 {
     rms(rig, &[views[pair].clone(), views[count + pair].clone()])
 }
 
-/// How far each pair is off where the cameras stand as most pairs say, its board being free.
+/// Error of each pair where the cameras stand as most pairs say, its board being free.
 fn apart(left: &Rig, right: &Rig, views: &[Vec<View>; 2]) -> Vec<f64> {
     let place = camera::usual_place(left, right);
     let rig = Rig {

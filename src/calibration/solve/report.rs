@@ -1,4 +1,4 @@
-//! What a calibration is worth, in numbers.
+//! Worth of a calibration, in numbers.
 
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
@@ -13,7 +13,7 @@ use super::verdict::{Facts, Verdict};
 use crate::calibration::board::Board;
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
-/// How far rows disagree after rectification, in pixels.
+/// Disagreement of rows after rectification, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RowError {
     /// Mean.
@@ -25,7 +25,7 @@ pub struct RowError {
 /// One pair.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairReport {
-    /// What it is called.
+    /// Name of the pair.
     pub name: String,
     /// Why it is left out, where it is.
     pub left_out: Option<Reason>,
@@ -42,7 +42,7 @@ pub struct PairReport {
     pub blur_px: Option<[f64; 2]>,
 }
 
-/// What a calibration is worth. Serialised, it also holds the cameras (`K1`, `D1`, `R` and so on, as
+/// Worth of a calibration. Serialised, it also holds the cameras (`K1`, `D1`, `R` and so on, as
 /// OpenCV names them).
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -60,7 +60,7 @@ pub struct Report {
     /// Mean over all points of the distances from both epipolar lines in pixels, as OpenCV's
     /// stereo_calib sample computes it.
     pub mean_epipolar_error_px: f64,
-    /// What matching will notice.
+    /// Row error, which matching will notice.
     pub rectified_row_error_px: RowError,
     /// Distance of the cameras in metres.
     pub baseline_m: f64,
@@ -90,7 +90,7 @@ impl Report {
 pub struct Solved {
     /// Both cameras.
     pub calibration: StereoCalibration,
-    /// How good they are.
+    /// Worth of the calibration.
     pub report: Report,
 }
 

@@ -12,7 +12,7 @@ use crate::frame::Eye;
 /// Pictures of one moment.
 #[derive(Clone, Debug)]
 pub struct Sighting {
-    /// What the pair is called in reports.
+    /// Name of the pair in reports.
     pub name: String,
     /// The board in the left and in the right picture, or why the pair cannot be used.
     pub seen: Result<[Detection; 2], Reason>,
@@ -38,7 +38,7 @@ pub enum Reason {
     NotFound {
         /// In which eye; `None` is both.
         eye: Option<Eye>,
-        /// What is seen instead.
+        /// Reason that the detector gives.
         seen: NotFound,
     },
     /// The edges of the squares are much wider than in other pictures.

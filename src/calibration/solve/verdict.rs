@@ -1,10 +1,10 @@
-//! What a calibration is worth, in words, and what would make it better.
+//! Worth of a calibration in words, and what would make it better.
 
 use serde::Serialize;
 
 use super::coverage::Coverage;
 
-/// How good a calibration is.
+/// Quality of a calibration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quality {
@@ -17,7 +17,7 @@ pub enum Quality {
     Good,
 }
 
-/// How good a calibration is and why.
+/// Quality of a calibration and its reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// In one word.
@@ -40,7 +40,7 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// What a verdict is made from.
+/// Facts that a verdict is made from.
 pub(super) struct Facts<'a> {
     /// Number of pairs that were used.
     pub used: usize,
@@ -60,7 +60,7 @@ pub(super) struct Facts<'a> {
     pub translation: [f64; 3],
     /// Focal lengths of both cameras in pixels.
     pub focal: [f64; 2],
-    /// How each board was tilted, in radians.
+    /// Tilts of each board, in radians.
     pub tilts: &'a [[f64; 2]],
     /// The nearest board's distance in metres.
     pub nearest_m: f64,
@@ -74,7 +74,7 @@ impl Facts<'_> {
         self.baseline_sd_m.unwrap_or(f64::NAN) / self.baseline_m
     }
 
-    /// Whether nothing tells the cameras' places apart.
+    /// True where nothing tells the cameras' places apart.
     fn in_one_place(&self) -> bool {
         // No sharp pictures tell a baseline that is shorter than that, however sure the sums are.
         self.baseline_part() > ONE_PLACE.0 || self.baseline_m < ONE_PLACE.1 * self.nearest_m
