@@ -1,6 +1,6 @@
 //! The result of one measurement.
 
-/// How a pair of pictures is aligned.
+/// Alignment of a pair of pictures.
 ///
 /// The row error is a point's row in the right picture less that in the left one. It is described as
 /// `shift + x * sin(roll) + y * (1 - 1 / scale)` with x and y from the centre of the *right* picture

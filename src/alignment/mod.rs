@@ -1,4 +1,4 @@
-//! How well the two eyes are aligned, from the pictures themselves.
+//! Alignment of the two eyes, from the pictures themselves.
 //!
 //! Matching looks for a point of the left picture in the same row of the right one. Where a rig has
 //! been bumped, a calibration does not fit, the eyes are exchanged or the pictures were never
@@ -29,7 +29,7 @@ pub use measurement::Measurement;
 pub use monitor::{Event, Monitor, State, Summary};
 pub use verdict::{Limits, Verdict};
 
-/// What a measurement may take for granted.
+/// Options of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// The candidate disparities, where they are known: the search goes a little beyond them, and as

@@ -97,7 +97,7 @@ impl<'a> Pyramid<'a> {
     }
 }
 
-/// How many pixels of any rectangle the camera has not seen.
+/// Numbers of pixels in any rectangle that the camera has not seen.
 #[derive(Debug)]
 pub(super) struct Unseen {
     width: usize,
@@ -134,7 +134,7 @@ impl Unseen {
         Self { width, height, sums }
     }
 
-    /// Whether the square window around (x, y) lies inside and was seen as a whole.
+    /// True where the square window around (x, y) lies inside and was seen as a whole.
     pub(super) fn all_seen(&self, x: i32, y: i32, half: i32) -> bool {
         let inside = |at: i32, size: usize| at >= half && at + half < size as i32;
         if !inside(x, self.width) || !inside(y, self.height) {
