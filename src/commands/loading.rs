@@ -51,7 +51,7 @@ pub(super) fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> 
     flags.over(layers)
 }
 
-/// What a command reads: its sources, and the calibration and configuration of the settings.
+/// Inputs of a command: its sources, and the calibration and configuration of the settings.
 pub(super) fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
     // Names of files that cannot be understood are refused when they are read.
     let list = Some(&*loaded.settings.calibration.file).filter(|list| !list.is_empty());

@@ -1,4 +1,4 @@
-//! What the program does: one file a command.
+//! Commands of the program: one file each.
 
 pub mod bench;
 pub mod calibrate;

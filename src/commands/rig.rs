@@ -1,4 +1,4 @@
-//! What is known of the two cameras, made from the settings.
+//! The two cameras, as far as the settings tell.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::calibration::{CalibrationError, Fit, Rectification, Rectifier};
 use crate::frame::StereoGeometry;
 use crate::settings;
 
-/// What the settings say of the cameras, before the size of their pictures is known.
+/// Cameras of the settings, before the size of their pictures is known.
 pub struct Cameras<'a> {
     settings: &'a settings::Calibration,
     files: Vec<PathBuf>,
-    /// What the files say; `None` where there are none, or where they do not say how large the
+    /// Calibration of the files; `None` where there are none, or where they do not say how large the
     /// pictures are, so that they are read again when that is known.
     loaded: Option<Loaded>,
 }
@@ -23,11 +23,11 @@ pub struct Cameras<'a> {
 /// The cameras behind the pictures of a run.
 #[derive(Clone, Debug)]
 pub struct Rig {
-    /// What rectifies the pictures, where they come raw.
+    /// Rectifier of the pictures, where they come raw.
     pub rectifier: Option<Arc<Rectifier>>,
-    /// Whether a calibration was given, by which the pictures are or come rectified.
+    /// True where a calibration was given, by which the pictures are or come rectified.
     pub calibrated: bool,
-    /// What depth is computed from, where it is known.
+    /// Cameras that depth is computed from, where known.
     pub geometry: Option<StereoGeometry>,
     /// Width and height in pixels of the pictures that are matched.
     pub size: (usize, usize),
@@ -71,7 +71,7 @@ impl<'a> Cameras<'a> {
         Ok(Self { settings, files, loaded })
     }
 
-    /// Whether depth can be computed.
+    /// True where depth can be computed.
     pub fn are_known(&self) -> bool {
         !self.files.is_empty() || self.settings.focal_and_baseline().is_some()
     }

@@ -17,13 +17,13 @@ use crate::sink::window::{
 use crate::source::Source;
 use crate::thread;
 
-/// How long a pair that was taken is marked.
+/// Time that a pair that was taken is marked.
 const MARKED: Duration = Duration::from_millis(500);
 
-/// How often the keys are looked at while no pair comes.
+/// Time between two looks at the keys while no pair comes.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How many wishes are shown at a time: the first ones are the next ones.
+/// Number of wishes shown at a time: the first ones are the next ones.
 const SHOWN: usize = 7;
 
 /// Shows the source's pairs until the user quits; the window has the calling thread.

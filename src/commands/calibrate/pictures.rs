@@ -17,7 +17,7 @@ use crate::settings::Loaded;
 use crate::source::pictures::{files_of_glob, number_in_name};
 use crate::source::still::read_still;
 
-/// What was found in all pictures.
+/// Findings in all pictures.
 pub(super) struct Found {
     /// Width and height of the pictures.
     pub(super) size: (usize, usize),

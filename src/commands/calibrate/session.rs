@@ -1,4 +1,4 @@
-//! What has been seen of a board so far, and which pairs of it are kept.
+//! Sightings of a board so far, and the pairs of it that are kept.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) type Seen = [Result<Detection, NotFound>; 2];
 /// A calibration or why there is none, once the stream could be read.
 pub(super) type Outcome = Result<Solved, SolveError>;
 
-/// What has been seen so far.
+/// Sightings so far.
 pub(super) struct Session {
     pub(super) detector: Detector,
     pub(super) guide: Guide,
@@ -29,13 +29,13 @@ pub(super) struct Session {
     options: solve::Options,
     pub(super) most: usize,
     pub(super) kept: Vec<(String, [Detection; 2])>,
-    /// How many pairs were refused for what.
+    /// Numbers of pairs that were refused, by reason.
     refused: BTreeMap<&'static str, usize>,
     /// The last reason why the board was not seen by both eyes.
     unseen: Option<Reason>,
     pub(super) bar: ProgressBar,
     pub(super) live: bool,
-    /// Whether somebody holds the board and is told of every pair.
+    /// True where somebody holds the board and is told of every pair.
     pub(super) told: bool,
     pub(super) stills: bool,
 }
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// How many pairs were left out for what, in words.
+    /// Numbers of pairs that were left out, by reason, in words.
     fn left_out(&self) -> Vec<String> {
         self.refused.iter().map(|(kind, count)| format!("{count} {kind}")).collect()
     }

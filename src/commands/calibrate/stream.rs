@@ -22,7 +22,7 @@ use crate::source::spec::SourceSpec;
 /// still is seen often enough.
 const APART: Duration = Duration::from_millis(60);
 
-/// How often a person without a window is told what to do.
+/// Time between two pieces of advice to a person without a window.
 const ADVICE: Duration = Duration::from_secs(3);
 
 /// Calibrates from a stream.
