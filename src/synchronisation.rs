@@ -1,4 +1,4 @@
-//! How two cameras run against each other: each one's period, jitter and clock, their phase, how
+//! Synchronisation of two cameras: each one's period, jitter and clock, their phase, how
 //! their difference wanders, and whether that is worth a warning.
 //!
 //! [`Synchronisation`] is pure: it knows the capture times that it is told, and no clock.
@@ -19,7 +19,7 @@ use judge::{Judge, phase};
 /// Longest difference that is told apart from longer ones: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
 
-/// What is known of two cameras from the times of their frames.
+/// Synchronisation of two cameras, known from the times of their frames.
 #[derive(Debug)]
 pub struct Synchronisation {
     cadences: [Cadence; 2],
@@ -53,14 +53,15 @@ pub struct Differences {
 pub struct Clock {
     /// Frames a second, by the host's clock.
     pub rate_hz: f64,
-    /// How much faster than it claims, in millionths; `None` where it claims nothing.
+    /// Error of the rate that it claims, in millionths, above 0 where it is faster; `None` where it
+    /// claims nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ppm: Option<f64>,
     /// Root mean square of the frames' distance from an even beat, in milliseconds.
     pub jitter_ms: f64,
 }
 
-/// How two cameras run against each other.
+/// Summary of how two cameras run against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The differences of all pairs; `None` before the first.
@@ -72,11 +73,11 @@ pub struct Summary {
     /// The right camera's clock, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right: Option<Clock>,
-    /// How much later the right camera takes its frames than the left one the nearest of its own,
+    /// Delay of the right camera's frames after the nearest of the left one's, in milliseconds,
     /// within half a period; of cameras of one rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase_ms: Option<f64>,
-    /// How fast that grows, in microseconds a second: the right camera's clock is so many millionths
+    /// Growth of that, in microseconds a second: the right camera's clock is so many millionths
     /// slower.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift_ppm: Option<f64>,
@@ -97,7 +98,7 @@ impl Default for Synchronisation {
 }
 
 impl Synchronisation {
-    /// What the cameras claim to send, in frames a second.
+    /// Notes what the cameras claim to send, in frames a second.
     pub fn claim(&mut self, left: Option<f64>, right: Option<f64>) {
         self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
     }
@@ -122,7 +123,7 @@ impl Synchronisation {
         self.judge.restart();
     }
 
-    /// What is new to be said, where pairs may be up to `tolerance` apart.
+    /// Remark on what is new, where pairs may be up to `tolerance` apart.
     pub fn remark(&mut self, tolerance: Duration) -> Option<Remark> {
         if !self.judge.is_due() {
             return None;
@@ -131,7 +132,7 @@ impl Synchronisation {
         self.judge.remark(&left, &right, tolerance)
     }
 
-    /// What was wrong in the last few seconds, in a few words; `None` where nothing was. Unlike
+    /// Trouble of the last few seconds, in a few words; `None` where nothing was. Unlike
     /// [`Synchronisation::remark`] it is there for as long as the trouble is.
     pub fn trouble(&self) -> Option<&str> {
         self.judge.trouble()

@@ -24,7 +24,7 @@ const FEWEST: f64 = 0.15;
 /// Half the side of the windows in which both eyes have to show the same.
 const HALF: usize = 3;
 
-/// What both eyes show correlates at least as well; squared.
+/// Least correlation of what both eyes show; squared.
 const SIMILAR: f64 = 0.8 * 0.8;
 
 /// Windows whose grey levels vary less (standard deviation) are flat, and matched with anything.
@@ -38,7 +38,7 @@ const STEP: usize = 2;
 /// (docs/accuracy.md).
 const TOO_MANY: f64 = 0.01;
 
-/// What a look at a pair has found: how many points have which disparity.
+/// Finding of a look at a pair: how many points have which disparity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     /// Pixels of the pictures that one step of the counts spans.
@@ -131,8 +131,8 @@ fn look_through(
     Ok(tells.then_some(Look { factor, min: low * factor as i32, counts, valid }))
 }
 
-/// Whether both eyes show the same texture around a point: the smoothness of a map carries disparities
-/// into what is flat, and pictures whose rows do not agree match by chance.
+/// True where both eyes show the same texture around a point: the smoothness of a map carries
+/// disparities into what is flat, and pictures whose rows do not agree match by chance.
 fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
     let inside = |at: i64, size: usize| {
         let half = HALF as i64;
@@ -182,7 +182,7 @@ fn params(range: DisparityRange, points: usize) -> Params {
 }
 
 impl Look {
-    /// How much smaller the pictures were.
+    /// Factor by which the pictures were smaller.
     pub(super) fn factor(&self) -> usize {
         self.factor
     }

@@ -1,4 +1,4 @@
-//! How many candidate disparities pictures need, found out by looking at them.
+//! Number of candidate disparities that pictures need, found out by looking at them.
 //!
 //! With too few candidates the nearest things get wrong disparities or none, and the map does not say
 //! so. [`look`] matches a pair in small pictures over half the picture's width, far more than is
@@ -28,7 +28,7 @@ const STEP: usize = 16;
 /// and slivers of what is nearest.
 const LEFT_OUT: f64 = 0.002;
 
-/// What is allowed for beside what the pictures show.
+/// Allowance beside what the pictures show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
     /// Nothing: there are no other pictures.
@@ -37,8 +37,8 @@ pub enum Spare {
     ForLater,
 }
 
-/// How many candidates from `min` on are enough for these pairs (left and right pictures, rectified);
-/// a multiple of 16. `None` where the pictures do not tell.
+/// Number of candidates from `min` on that is enough for these pairs (left and right pictures,
+/// rectified); a multiple of 16. `None` where the pictures do not tell.
 ///
 /// The disparities are taken from a small picture, then checked in one of twice the size.
 ///
@@ -92,7 +92,7 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// Whether the candidates are too few for a (rectified) pair. `None` where they are not, or the pictures
+/// Checks for too few candidates for a (rectified) pair. `None` where they are not, or the pictures
 /// do not tell.
 ///
 /// # Errors

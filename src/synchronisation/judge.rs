@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::cadence::Fit;
 use crate::frame::Eye;
 
-/// How much of the cameras' time is judged at once, in seconds.
+/// Part of the cameras' time that is judged at once, in seconds.
 const WINDOW: f64 = 5.0;
 
 /// Fewer frames of an eye in a window say nothing.
@@ -27,7 +27,7 @@ const NO_DRIFT: f64 = 20e-6;
 /// Periods that differ by no more than this share are of one rate, so that there is a phase.
 const SAME_RATE: f64 = 0.02;
 
-/// What there is to say, once.
+/// Remark that is made once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
     /// Something is wrong; with what helps.
@@ -36,7 +36,7 @@ pub enum Remark {
     Well(String),
 }
 
-/// What is wrong.
+/// Kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Rates,
@@ -53,7 +53,7 @@ pub(super) struct Judge {
     differences: Vec<i64>,
     told: Vec<State>,
     good: u32,
-    /// What was wrong in the last window, in a few words.
+    /// Trouble of the last window, in a few words.
     trouble: Option<String>,
 }
 
@@ -73,12 +73,12 @@ impl Judge {
         *self = Self::default();
     }
 
-    /// Whether a window is full.
+    /// True where a window is full.
     pub(super) fn is_due(&self) -> bool {
         self.begun.is_some_and(|begun| self.now - begun >= WINDOW)
     }
 
-    /// What is wrong just now, in a few words.
+    /// Trouble just now, in a few words.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
@@ -167,7 +167,7 @@ impl Judge {
     }
 }
 
-/// How far apart the cameras tick.
+/// Distance of the cameras' ticks, in words.
 fn apart(left: &Fit, right: &Fit) -> String {
     phase(left, right).map_or_else(
         || "unevenly, or at different rates".to_owned(),
@@ -191,7 +191,7 @@ fn wander(left: &Fit, right: &Fit) -> String {
     }
 }
 
-/// How much later the right camera ticks than the left one, within half a period, and how fast that
+/// Delay of the right camera's ticks after the left one's, within half a period, and how fast that
 /// grows, in seconds a second; `None` for different rates, and where a camera keeps no beat.
 pub(super) fn phase(left: &Fit, right: &Fit) -> Option<(f64, f64)> {
     let period = (left.period + right.period) / 2.0;

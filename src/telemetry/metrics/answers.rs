@@ -1,4 +1,4 @@
-//! What requests are answered with.
+//! Answers to requests.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -13,14 +13,14 @@ use crate::text::on_one_line;
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Whether pairs flow, and if not, why not.
+/// Health of a run: `Ok` where pairs flow, else why not.
 pub type Health = Result<String, String>;
 
 /// Where a server learns how things stand; asked on the server's thread.
 pub trait State: Send + Sync + 'static {
     /// Everything that is measured.
     fn reading(&self) -> Reading;
-    /// Whether pairs flow.
+    /// Health of the run.
     fn health(&self) -> Health;
 }
 

@@ -20,12 +20,12 @@ pub const TIME_CLASSES_US: [u64; 17] = [
     250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
 ];
 
-/// How a run stands.
+/// State of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// What reads: "demo scene", "left.mp4 + right.mp4".
+    /// Name of the source: "demo scene", "left.mp4 + right.mp4".
     pub source: String,
-    /// What matches.
+    /// Name of the engine.
     pub engine: String,
     /// Since the run began, in seconds.
     pub running: f64,
@@ -39,41 +39,41 @@ pub struct Reading {
     pub dropped: u64,
     /// Pairs matched.
     pub matched: u64,
-    /// What each output did.
+    /// Counts of each output.
     pub outputs: Vec<Output>,
     /// From a pair's arrival to its disparity, in seconds.
     pub latency: Option<Distribution>,
     /// From when the engine took a pair to its disparity, in seconds.
     pub engine_time: Option<Distribution>,
-    /// How long a device computed a pair, in seconds.
+    /// Time that a device computed a pair, in seconds.
     pub device_time: Option<Distribution>,
-    /// How far the capture times of the two eyes of a pair lie apart, in seconds.
+    /// Difference of the capture times of the two eyes of a pair, in seconds.
     pub skew: Option<Distribution>,
     /// Share of the pixels of the last map that have a disparity.
     pub valid_share: Option<f64>,
-    /// How the rows of the two eyes agree.
+    /// Agreement of the rows of the two eyes.
     pub alignment: Option<Alignment>,
-    /// What became of the left and of the right camera; nothing for recorded sources.
+    /// Account of the left and of the right camera; nothing for recorded sources.
     pub cameras: Option<[Camera; 2]>,
-    /// Whether pairs flow; see [`Health`].
+    /// True where pairs flow; see [`Health`].
     pub healthy: bool,
 }
 
-/// What became of a camera.
+/// Account of a camera.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Camera {
-    /// Whether it is lost just now.
+    /// True where it is lost just now.
     pub lost: bool,
-    /// How often it was found again.
+    /// Number of times that it was found again.
     pub reconnects: u64,
     /// Frames that arrived damaged, and those that it numbered and that never arrived.
     pub broken: u64,
 }
 
-/// What an output did.
+/// Counts of an output.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// What it writes: "recording out.mkv".
+    /// Name of the output: "recording out.mkv".
     pub name: String,
     /// Maps that it took.
     pub frames: u64,
@@ -83,14 +83,14 @@ pub struct Output {
     pub failed: u64,
 }
 
-/// How the rows of the two eyes agree.
+/// Agreement of the rows of the two eyes.
 #[derive(Clone, Copy, Debug)]
 pub struct Alignment {
     /// Root mean square over the picture of the difference between rows, in pixels.
     pub row_error_px: f64,
     /// Turn of the right eye against the left one, in degrees, clockwise.
     pub roll_deg: f64,
-    /// Whether this is worth a warning.
+    /// True where this is worth a warning.
     pub alarm: bool,
 }
 
