@@ -12,25 +12,25 @@ pub struct Image {
     width: usize,
     height: usize,
     pixels: Pooled<u8>,
-    seen: Option<Arc<Mask>>,
+    valid: Option<Arc<Mask>>,
 }
 
-/// Which pixels of a rectified picture its camera has seen: the others lie outside the sensor, their
-/// values mean nothing, and they are never matched.
+/// The valid mask of a rectified picture: true where a pixel shows something that the camera has seen.
+/// The others lie outside the sensor, their values mean nothing, and they are never matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
     width: usize,
-    seen: Vec<bool>,
+    valid: Vec<bool>,
 }
 
 impl Mask {
     /// The mask of a picture `width` pixels wide, row by row.
     ///
     /// # Panics
-    /// Where `seen` is no whole number of rows.
-    pub fn new(width: usize, seen: Vec<bool>) -> Self {
-        assert!(width > 0 && seen.len().is_multiple_of(width), "rows of {width} pixels");
-        Self { width, seen }
+    /// Where `valid` is no whole number of rows.
+    pub fn new(width: usize, valid: Vec<bool>) -> Self {
+        assert!(width > 0 && valid.len().is_multiple_of(width), "rows of {width} pixels");
+        Self { width, valid }
     }
 
     /// Width in pixels.
@@ -40,17 +40,17 @@ impl Mask {
 
     /// Height in pixels.
     pub fn height(&self) -> usize {
-        self.seen.len() / self.width
+        self.valid.len() / self.width
     }
 
     /// Every pixel, row by row.
     pub fn pixels(&self) -> &[bool] {
-        &self.seen
+        &self.valid
     }
 
     /// The pixels of row `y`.
     pub fn row(&self, y: usize) -> &[bool] {
-        &self.seen[y * self.width..][..self.width]
+        &self.valid[y * self.width..][..self.width]
     }
 }
 
@@ -62,24 +62,24 @@ impl Image {
     pub fn new(width: usize, height: usize, pixels: Pooled<u8>) -> Self {
         assert!(width > 0 && height > 0, "a picture has at least one pixel");
         assert_eq!(pixels.len(), width * height, "pixels of a {width}x{height} picture");
-        Self { width, height, pixels, seen: None }
+        Self { width, height, pixels, valid: None }
     }
 
-    /// The same picture, of which the camera has seen only the pixels of the mask.
+    /// The same picture with a valid mask; `None`: every pixel is valid.
     ///
     /// # Panics
     /// Where the mask has another size.
-    pub fn seen_by(mut self, seen: Option<Arc<Mask>>) -> Self {
-        if let Some(mask) = &seen {
+    pub fn with_valid_mask(mut self, valid: Option<Arc<Mask>>) -> Self {
+        if let Some(mask) = &valid {
             assert_eq!((mask.width(), mask.height()), (self.width, self.height), "size of a mask");
         }
-        self.seen = seen;
+        self.valid = valid;
         self
     }
 
-    /// Which pixels the camera has seen; `None`: all of them.
-    pub fn seen(&self) -> Option<&Mask> {
-        self.seen.as_deref()
+    /// The valid mask; `None`: every pixel is valid.
+    pub fn valid_mask(&self) -> Option<&Mask> {
+        self.valid.as_deref()
     }
 
     /// A picture that belongs to no pool.
@@ -139,6 +139,11 @@ pub enum Eye {
 impl Eye {
     /// Both, in the order in which pairs of things of the eyes stand.
     pub const BOTH: [Eye; 2] = [Eye::Left, Eye::Right];
+
+    /// The eye's place in such pairs: 0 or 1.
+    pub fn index(self) -> usize {
+        usize::from(self == Eye::Right)
+    }
 }
 
 impl std::fmt::Display for Eye {

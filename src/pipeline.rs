@@ -142,7 +142,11 @@ pub fn start(plan: Plan, control: Control, progress: Arc<Progress>) -> anyhow::R
     let mut sink_counters = Vec::new();
     let mut sink_threads = Vec::new();
     for sink in sinks {
-        let (results_in, results_out) = link(result_room, when_full);
+        let (room, when_full) = match sink.newest_only() {
+            true => (1, WhenFull::DropOldest),
+            false => (result_room, when_full),
+        };
+        let (results_in, results_out) = link(room, when_full);
         let frames = Arc::<AtomicU64>::default();
         let (name, dropped) = (on_one_line(sink.name()).into_owned(), results_in.dropped());
         let losses = Arc::<[AtomicU64; 2]>::default();

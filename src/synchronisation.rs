@@ -1,4 +1,4 @@
-//! How two cameras run against each other: each one's period, jitter and clock, their phase, how
+//! Synchronisation of two cameras: each one's period, jitter and clock, their phase, how
 //! their difference wanders, and whether that is worth a warning.
 //!
 //! [`Synchronisation`] is pure: it knows the capture times that it is told, and no clock.
@@ -13,15 +13,13 @@ use serde::Serialize;
 
 use crate::frame::Eye;
 pub use cadence::{Cadence, Fit};
-use judge::Judge;
+pub use judge::Remark;
+use judge::{Judge, phase};
 
 /// Longest difference that is told apart from longer ones: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
 
-/// Periods that differ by no more than this share are of one rate, so that there is a phase.
-const SAME_RATE: f64 = 0.02;
-
-/// What is known of two cameras from the times of their frames.
+/// Synchronisation of two cameras, known from the times of their frames.
 #[derive(Debug)]
 pub struct Synchronisation {
     cadences: [Cadence; 2],
@@ -55,14 +53,15 @@ pub struct Differences {
 pub struct Clock {
     /// Frames a second, by the host's clock.
     pub rate_hz: f64,
-    /// How much faster than it claims, in millionths; `None` where it claims nothing.
+    /// Error of the rate that it claims, in millionths, above 0 where it is faster; `None` where it
+    /// claims nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ppm: Option<f64>,
     /// Root mean square of the frames' distance from an even beat, in milliseconds.
     pub jitter_ms: f64,
 }
 
-/// How two cameras run against each other.
+/// Summary of how two cameras run against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The differences of all pairs; `None` before the first.
@@ -74,23 +73,14 @@ pub struct Summary {
     /// The right camera's clock, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right: Option<Clock>,
-    /// How much later the right camera takes its frames than the left one the nearest of its own,
+    /// Delay of the right camera's frames after the nearest of the left one's, in milliseconds,
     /// within half a period; of cameras of one rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase_ms: Option<f64>,
-    /// How fast that grows, in microseconds a second: the right camera's clock is so many millionths
+    /// Growth of that, in microseconds a second: the right camera's clock is so many millionths
     /// slower.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift_ppm: Option<f64>,
-}
-
-/// What there is to say, once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
-    /// Something is wrong; with what helps.
-    Warning(String),
-    /// It is well again.
-    Well(String),
 }
 
 impl Default for Synchronisation {
@@ -108,14 +98,14 @@ impl Default for Synchronisation {
 }
 
 impl Synchronisation {
-    /// What the cameras claim to send, in frames a second.
+    /// Notes what the cameras claim to send, in frames a second.
     pub fn claim(&mut self, left: Option<f64>, right: Option<f64>) {
         self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
     }
 
     /// Notes a frame of `eye` that was captured at `time`.
     pub fn frame(&mut self, eye: Eye, time: Duration) {
-        self.cadences[number(eye)].push(time);
+        self.cadences[eye.index()].push(time);
         self.judge.frame(eye, time);
     }
 
@@ -129,11 +119,11 @@ impl Synchronisation {
 
     /// Notes that `eye` was lost: its clock may be another one when it is back.
     pub fn lost(&mut self, eye: Eye) {
-        self.cadences[number(eye)] = Cadence::default();
+        self.cadences[eye.index()] = Cadence::default();
         self.judge.restart();
     }
 
-    /// What is new to be said, where pairs may be up to `tolerance` apart.
+    /// Remark on what is new, where pairs may be up to `tolerance` apart.
     pub fn remark(&mut self, tolerance: Duration) -> Option<Remark> {
         if !self.judge.is_due() {
             return None;
@@ -142,7 +132,7 @@ impl Synchronisation {
         self.judge.remark(&left, &right, tolerance)
     }
 
-    /// What was wrong in the last few seconds, in a few words; `None` where nothing was. Unlike
+    /// Trouble of the last few seconds, in a few words; `None` where nothing was. Unlike
     /// [`Synchronisation::remark`] it is there for as long as the trouble is.
     pub fn trouble(&self) -> Option<&str> {
         self.judge.trouble()
@@ -186,24 +176,6 @@ impl Synchronisation {
             right_later: rounded(self.right_later as f64 / pairs as f64, 1e3),
         })
     }
-}
-
-/// How much later the right camera ticks than the left one, within half a period, and how fast that
-/// grows, in seconds a second; `None` for different rates, and where a camera keeps no beat.
-fn phase(left: &Fit, right: &Fit) -> Option<(f64, f64)> {
-    let period = (left.period + right.period) / 2.0;
-    let drift = right.period / left.period - 1.0;
-    if drift.abs() > SAME_RATE || !left.is_steady() || !right.is_steady() {
-        return None;
-    }
-    // The left camera's tick that is nearest to the right one's last.
-    let ticks = ((right.last - left.last) / left.period).round();
-    let phase = right.last - (left.last + ticks * left.period);
-    Some((phase - (phase / period).round() * period, drift))
-}
-
-fn number(eye: Eye) -> usize {
-    usize::from(eye == Eye::Right)
 }
 
 /// `value` to one part in `unit`.

@@ -57,7 +57,7 @@ fn masked(image: Image, seed: u64, share: Option<u8>) -> Image {
         share.is_none_or(|share| random >= u64::from(share))
     };
     let mask = Mask::new(width, (0..width * height).map(seen).collect());
-    image.seen_by(share.map(|_| Arc::new(mask)))
+    image.with_valid_mask(share.map(|_| Arc::new(mask)))
 }
 
 proptest! {
@@ -77,7 +77,7 @@ proptest! {
         };
         let (left, right) = eyes();
         let expected = match_pair(&left, &right, &params);
-        for (i, &seen) in left.seen().iter().flat_map(|mask| mask.pixels().iter().enumerate()) {
+        for (i, &seen) in left.valid_mask().iter().flat_map(|mask| mask.pixels().iter().enumerate()) {
             prop_assert!(seen || expected.values()[i] == stereod::frame::INVALID);
         }
         for simd in SimdChoice::available() {

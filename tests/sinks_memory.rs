@@ -7,15 +7,15 @@
 #[allow(dead_code, reason = "the decoding half is for the other tests")]
 mod support;
 
-use std::path::Path;
 use std::time::Duration;
 
 use stereod::frame::DisparityRange;
-use stereod::sink::Sink;
 use stereod::sink::colour::{ColourMap, ColourRange};
+use stereod::sink::colouring::{Colouring, LiveColouring};
 use stereod::sink::numbers::Quantity;
-use stereod::sink::pictures::{Pictures, PicturesOptions};
-use stereod::sink::video::{Preview, PreviewOptions, Recorder, RecorderOptions};
+use stereod::sink::pictures::Pictures;
+use stereod::sink::video::{Preview, Recorder};
+use stereod::sink::{Sink, StreamInfo};
 use support::{Random, matched, random_values};
 
 const WIDTH: usize = 160;
@@ -50,27 +50,23 @@ fn growth(mut sink: Box<dyn Sink>) -> u64 {
 fn memory_does_not_grow() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name| dir.path().join(name);
-    let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
-    let recorder = |path: &Path| {
-        let quantity = Quantity::Disparity;
-        let options =
-            RecorderOptions { width, height, rate, range, quantity, geometry: None, clock: None };
-        Box::new(Recorder::create(path, &options).unwrap())
+    let stream = StreamInfo {
+        size: (WIDTH, HEIGHT),
+        rate: Some(25.0),
+        range: RANGE,
+        geometry: None,
+        clock: None,
     };
-    let preview = |path: &Path| {
-        let (colours, span) = (ColourMap::Turbo, ColourRange::ADAPTIVE);
-        let options = PreviewOptions { width, height, rate, range, colours, span };
-        Box::new(Preview::create(path, &options).unwrap())
-    };
-    let pictures = |path: &Path| {
-        let quantity = Quantity::Disparity;
-        let options = PicturesOptions { range, quantity, geometry: None };
-        Box::new(Pictures::create(path, &options).unwrap())
-    };
+    let quantity = Quantity::Disparity;
+    let colouring = Colouring { map: ColourMap::Turbo, span: ColourRange::ADAPTIVE };
+    let colouring = LiveColouring::new(colouring);
+    let recorder = Recorder::create(&file("a.mkv"), &stream, quantity).unwrap();
+    let preview = Preview::create(&file("a.mp4"), &stream, colouring).unwrap();
+    let pictures = Pictures::create(&file("pictures"), &stream, quantity).unwrap();
     for (sink, grown) in [
-        ("recorder", growth(recorder(&file("a.mkv")))),
-        ("preview", growth(preview(&file("a.mp4")))),
-        ("pictures", growth(pictures(&file("pictures")))),
+        ("recorder", growth(Box::new(recorder))),
+        ("preview", growth(Box::new(preview))),
+        ("pictures", growth(Box::new(pictures))),
     ] {
         println!("{sink}: {} KiB", grown >> 10);
         // 2000 frames of 38 kB would be 77 MB.

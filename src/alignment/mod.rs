@@ -1,4 +1,4 @@
-//! How well the two eyes are aligned, from the pictures themselves.
+//! Alignment of the two eyes, from the pictures themselves.
 //!
 //! Matching looks for a point of the left picture in the same row of the right one. Where a rig has
 //! been bumped, a calibration does not fit, the eyes are exchanged or the pictures were never
@@ -12,6 +12,7 @@
 //! ```
 
 mod corners;
+mod measurement;
 mod model;
 mod monitor;
 mod planes;
@@ -24,10 +25,11 @@ use model::{Sight, median};
 use planes::{Pyramid, Unseen};
 use search::Searchable;
 
+pub use measurement::Measurement;
 pub use monitor::{Event, Monitor, State, Summary};
 pub use verdict::{Limits, Verdict};
 
-/// What a measurement may take for granted.
+/// Options of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// The candidate disparities, where they are known: the search goes a little beyond them, and as
@@ -42,45 +44,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { range: None, points: 256 }
     }
-}
-
-/// How a pair of pictures is aligned.
-///
-/// The row error is a point's row in the right picture less that in the left one. It is described as
-/// `shift + x * sin(roll) + y * (1 - 1 / scale)` with x and y from the centre of the *right* picture
-/// (a turn of the right eye moves what is there by its place there). The rest is curvature.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measurement {
-    /// Width of the pictures in pixels.
-    pub width: usize,
-    /// Points found in both pictures.
-    pub matches: usize,
-    /// Those that agree on one alignment.
-    pub consistent: usize,
-    /// Root mean square over the picture of the described row error, in pixels.
-    pub row_error_px: f64,
-    /// Expected error of `row_error_px`, as a standard deviation.
-    pub uncertainty_px: f64,
-    /// Row error at the centre, in pixels; positive where the right picture shows things lower.
-    pub shift_px: f64,
-    /// Turn of the right picture's content against the left one's, in degrees, clockwise.
-    pub roll_deg: f64,
-    /// Size of things in the right picture against the left one, measured upright.
-    pub scale: f64,
-    /// Root mean square over the picture of what bends: keystone (x y, y y) and lens distortion.
-    pub curvature_px: f64,
-    /// Expected error of `curvature_px`, as a standard deviation.
-    pub curvature_uncertainty_px: f64,
-    /// Median row error of the consistent points, in pixels.
-    pub median_px: f64,
-    /// Spread of the row errors that the description leaves, in pixels: 1.4826 times the median of
-    /// their amounts, which is the standard deviation of normal errors.
-    pub spread_px: f64,
-    /// Median disparity of the consistent points, in pixels.
-    pub disparity_px: f64,
-    /// Share of the consistent points whose disparity is no candidate because it is too small, by
-    /// more than a pixel.
-    pub below_range: f64,
 }
 
 /// The larger pictures are halved until they are no wider than this for finding corners ...

@@ -1,4 +1,4 @@
-//! How the difference in rows between the eyes depends on the place in the right picture.
+//! Model of how the difference in rows between the eyes depends on the place in the right picture.
 
 use nalgebra::{SMatrix, SVector};
 
@@ -17,7 +17,7 @@ pub(super) struct Sight {
     pub(super) sigma: f64,
 }
 
-/// What a fit of `N` terms says.
+/// Result of a fit of `N` terms.
 #[derive(Clone, Debug)]
 pub(super) struct Fit<const N: usize> {
     pub(super) terms: SVector<f64, N>,

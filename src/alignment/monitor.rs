@@ -36,9 +36,9 @@ pub struct Monitor {
     limits: Limits,
     recent: Recent,
     smoothed: Option<Measurement>,
-    /// What `smoothed` weighs: one over the square of its error.
+    /// Weight of `smoothed`: one over the square of its error.
     weight: f64,
-    /// Whether `smoothed` is made of measurements that can be relied on.
+    /// True where `smoothed` is made of measurements that can be relied on.
     reliable: bool,
     /// Row error when the rows certainly agreed, in pixels: the smallest one.
     agreed_px: Option<f64>,
@@ -47,16 +47,16 @@ pub struct Monitor {
     /// When the last measurement that saw anything was made.
     seen: Option<Duration>,
     state: State,
-    /// What the last measurements led to, and how many of them did in a row.
+    /// Verdict of the last measurements, and the number of those in a row that led to it.
     pending: (Verdict, u32),
     /// The last verdict that was told other than [`Verdict::Unsure`], and its row error.
     told: Option<(Verdict, f64)>,
 }
 
-/// How things stand.
+/// State of the alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
-    /// What is to be thought of it.
+    /// Verdict on it.
     pub verdict: Verdict,
     /// The smoothed measurement; `None` before the first one.
     pub measurement: Option<Measurement>,
@@ -83,10 +83,10 @@ impl Default for State {
     }
 }
 
-/// How the eyes were aligned, for programs and people to read after a run.
+/// Alignment of the eyes, for programs and people to read after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// What is to be thought of it.
+    /// Verdict on it.
     pub verdict: Verdict,
     /// Measurements that saw anything.
     pub measurements: u64,
@@ -163,7 +163,7 @@ impl fmt::Display for Summary {
 pub struct Event {
     /// The verdict now.
     pub verdict: Verdict,
-    /// What to tell a person.
+    /// Message for a person.
     pub message: String,
 }
 
@@ -190,7 +190,7 @@ impl Monitor {
         self.limits = limits;
     }
 
-    /// How things stand.
+    /// State of the alignment.
     pub fn state(&self) -> State {
         self.state
     }
@@ -235,7 +235,7 @@ impl Monitor {
         self.reliable = false;
     }
 
-    /// What the measurements say now.
+    /// Verdict of the measurements now.
     fn judge(&mut self) -> Verdict {
         let smoothed = self.smoothed.filter(|_| self.reliable);
         self.way = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));
@@ -256,7 +256,7 @@ impl Monitor {
         }
     }
 
-    /// How many measurements in a row it takes to come to a verdict.
+    /// Number of measurements in a row that it takes to come to a verdict.
     fn needed(&self, verdict: Verdict) -> u32 {
         let first = self.told.is_none() && verdict != Verdict::Good;
         if first { SETTLED } else { PERSISTENT }

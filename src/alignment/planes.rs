@@ -97,7 +97,7 @@ impl<'a> Pyramid<'a> {
     }
 }
 
-/// How many pixels of any rectangle the camera has not seen.
+/// Numbers of pixels in any rectangle that the camera has not seen.
 #[derive(Debug)]
 pub(super) struct Unseen {
     width: usize,
@@ -112,7 +112,7 @@ impl Unseen {
     pub(super) fn new(image: &Image, level: &Level, halvings: usize) -> Self {
         let (width, height) = (level.width, level.height);
         let mut unseen = vec![false; width * height];
-        if let Some(mask) = image.seen() {
+        if let Some(mask) = image.valid_mask() {
             for (y, row) in unseen.chunks_exact_mut(width).enumerate() {
                 for below in 0..1 << halvings {
                     let below = mask.row((y << halvings) + below).chunks_exact(1 << halvings);
@@ -134,7 +134,7 @@ impl Unseen {
         Self { width, height, sums }
     }
 
-    /// Whether the square window around (x, y) lies inside and was seen as a whole.
+    /// True where the square window around (x, y) lies inside and was seen as a whole.
     pub(super) fn all_seen(&self, x: i32, y: i32, half: i32) -> bool {
         let inside = |at: i32, size: usize| at >= half && at + half < size as i32;
         if !inside(x, self.width) || !inside(y, self.height) {
@@ -218,7 +218,7 @@ mod tests {
 
         let mut seen = vec![true; 20 * 16];
         seen[13 * 20 + 17] = false;
-        let image = image.seen_by(Some(Arc::new(Mask::new(20, seen))));
+        let image = image.with_valid_mask(Some(Arc::new(Mask::new(20, seen))));
         let pyramid = Pyramid::new(&image, 1);
         let unseen = Unseen::new(&image, &pyramid.levels[1], 1);
         assert!(!unseen.all_seen(8, 6, 0));

@@ -58,7 +58,7 @@ impl Recent {
         self.told_px().max(noise) / count.sqrt()
     }
 
-    /// What a measurement typically says of its own error.
+    /// Error that a measurement typically says of itself.
     fn told_px(&self) -> f64 {
         let mut told: Vec<f64> = self.all.iter().map(|seen| seen.uncertainty_px).collect();
         median(&mut told).unwrap_or(0.0)

@@ -216,7 +216,7 @@ pub(super) fn closer(
 pub(super) struct Exact {
     pub(super) dx: f64,
     pub(super) dy: f64,
-    /// What the residual grey levels let expect of the error of `dy`, as a standard deviation.
+    /// Error of `dy` that the residual grey levels let expect, as a standard deviation.
     pub(super) dy_sigma: f64,
 }
 

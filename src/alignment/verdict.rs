@@ -1,4 +1,4 @@
-//! What a measurement means.
+//! Meaning of a measurement.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Measurement;
 
-/// How the eyes stand to each other.
+/// Verdict on how the eyes stand to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -16,17 +16,17 @@ pub enum Verdict {
     Good,
     /// The rows differ by more than they should: shifted, turned or of another scale.
     RowsOff,
-    /// What is nearer lies further right in the right picture: the eyes are exchanged.
+    /// The eyes are exchanged: what is nearer lies further right in the right picture.
     Swapped,
     /// The rows differ as those of rectified pictures never do.
     NotRectified,
-    /// What the rows differ by changes all the time: the eyes do not see the same moment, or a camera
-    /// is loose.
+    /// The difference of the rows changes all the time: the eyes do not see the same moment, or a
+    /// camera is loose.
     Wandering,
 }
 
 impl Verdict {
-    /// Whether somebody should do something about it.
+    /// True where somebody should do something about it.
     pub fn is_alarm(self) -> bool {
         !matches!(self, Verdict::Unsure | Verdict::Good)
     }
@@ -51,7 +51,8 @@ impl fmt::Display for Verdict {
 pub struct Limits {
     /// Row error in pixels (root mean square over the picture) above which the rows are off.
     pub warn_px: f64,
-    /// Whether the pictures are or come rectified by a calibration, which decides what the cure is.
+    /// True where the pictures are or come rectified by a calibration, which decides what the cure
+    /// is.
     pub calibrated: bool,
 }
 
@@ -95,7 +96,7 @@ impl Limits {
         (UNRECTIFIED * width).max(2.0 * self.warn_px)
     }
 
-    /// Whether a measurement is good enough to go by: enough points, well spread, that agree.
+    /// True where a measurement is good enough to go by: enough points, well spread, that agree.
     pub(super) fn can_rely_on(&self, seen: &Measurement) -> bool {
         let certain = seen.uncertainty_px <= CERTAIN_PX
             || seen.row_error_px - FAR_OFF * seen.uncertainty_px
@@ -103,7 +104,7 @@ impl Limits {
         certain && seen.consistent as f64 >= AGREEING * seen.matches as f64
     }
 
-    /// What a measurement says; `before` is what was said last, so that a value on the edge does not
+    /// Verdict on a measurement; `before` is what was said last, so that a value on the edge does not
     /// change it at every measurement. An alarm is more than the measurement's error explains.
     pub fn judge(&self, measurement: Option<&Measurement>, before: Verdict) -> Verdict {
         let Some(seen) = measurement.filter(|seen| self.can_rely_on(seen)) else {
@@ -131,7 +132,7 @@ impl Limits {
         if off { Verdict::RowsOff } else { Verdict::Good }
     }
 
-    /// What to tell a person about a verdict, with its cure.
+    /// Message for a person about a verdict, with its cure.
     pub fn describe(&self, verdict: Verdict, seen: Option<&Measurement>) -> String {
         let cure = if self.calibrated {
             "the calibration does not fit these pictures; check that it is the one of these cameras \
@@ -189,7 +190,7 @@ impl Limits {
         }
     }
 
-    /// What to tell a person where rows that agreed within `agreed_px` pixels are off now.
+    /// Message where rows that agreed within `agreed_px` pixels are off now.
     pub(super) fn describe_bump(&self, seen: &Measurement, agreed_px: f64) -> String {
         format!(
             "the rows of the two eyes differ by {seen}, after {agreed_px:.1} px earlier in this run: the \
@@ -197,7 +198,7 @@ impl Limits {
         )
     }
 
-    /// What to tell a person where the rows wander between these row errors.
+    /// Message where the rows wander between these row errors.
     pub(super) fn describe_way(&self, [low, high]: [f64; 2]) -> String {
         format!(
             "the rows of the two eyes wander: they differ by {low:+.1} to {high:+.1} px (positive: the \
@@ -206,7 +207,7 @@ impl Limits {
     }
 }
 
-/// What it means that the rows wander.
+/// Meaning of rows that wander.
 const WANDERING: &str = "no calibration mends that: the eyes do not show the same moment (synchronise \
                          the cameras, or check that both recordings begin together), or a camera is \
                          loose";

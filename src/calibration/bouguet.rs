@@ -1,4 +1,4 @@
-//! How both cameras must be turned so that their rows correspond, after Bouguet: each half of the
+//! Rotations by which the rows of both cameras correspond, after Bouguet: each takes half of the
 //! rotation between them, then both until their x axes lie along the baseline.
 //!
 //! The numbers are those of cv::stereoRectify and cv::fisheye::stereoRectify with
@@ -8,6 +8,7 @@
 use nalgebra::{Matrix3, Matrix3x4, Rotation3, UnitQuaternion, Vector3};
 
 use super::camera::{Camera, Lens};
+use super::error::RectifyError;
 use super::projection::Projection;
 use super::{Rectification, RectifiedView, StereoCalibration};
 
@@ -15,58 +16,6 @@ use super::{Rectification, RectifiedView, StereoCalibration};
 const GRID: usize = 9;
 /// Fixed-point steps with which OpenCV undistorts here.
 const STEPS: usize = 5;
-
-/// Why a calibration yields no rectification.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum RectifyError {
-    /// Both cameras in one place.
-    #[error(
-        "the calibration puts both cameras in one place (its translation is 0), and so nothing can be \
-         rectified; calibrate the pair anew"
-    )]
-    NoBaseline,
-    /// One camera above the other.
-    #[error(
-        "the calibration puts one camera above the other (translation {0:.4}, {1:.4}, {2:.4} m), but \
-         rows are matched: turn both pictures by 90 degrees and calibrate again"
-    )]
-    Vertical(f64, f64, f64),
-    /// Alpha out of its range.
-    #[error(
-        "alpha is 0 (only pixels that the cameras see) to 1 (everything that they see), not {0}"
-    )]
-    Alpha(f64),
-    /// Numbers that are none.
-    #[error("the calibration's {0} holds no usable numbers: {1}")]
-    Numbers(&'static str, String),
-    /// Pictures too large for the maps.
-    #[error("pictures of {0}x{1} pixels are too large to be rectified")]
-    TooLarge(usize, usize),
-    /// Rectified pictures that are out of all proportion to the cameras' own.
-    #[error(
-        "the calibration asks for rectified pictures of {}x{} pixels of a camera that has {}x{}: more \
-         than {} times as long a side shows nothing more; correct the size of the rectification",
-        .rectified.0, .rectified.1, .camera.0, .camera.1, super::rectifier::LARGER_MAX
-    )]
-    OutOfProportion {
-        /// Width and height of the rectified pictures.
-        rectified: (usize, usize),
-        /// Width and height of the camera's.
-        camera: (usize, usize),
-    },
-    /// More memory than the budget has.
-    #[error(transparent)]
-    TooMuch(#[from] crate::memory::TooMuch),
-    /// Memory that the system refuses.
-    #[error(transparent)]
-    Refused(#[from] crate::memory::Refused),
-    /// A rectification that looks elsewhere.
-    #[error(
-        "the {0} rectified picture would show nothing that the {0} camera sees: the rectification of \
-         the calibration does not belong to its cameras"
-    )]
-    NothingSeen(crate::frame::Eye),
-}
 
 /// The part of a rectified plane that a camera sees, in pixels: borders left, top, right, bottom.
 struct Bounds {
@@ -145,7 +94,7 @@ impl StereoCalibration {
         Ok(())
     }
 
-    /// What turns either camera.
+    /// Rotation of either camera.
     fn level(&self) -> Result<[Matrix3<f64>; 2], RectifyError> {
         // Files round their numbers: the nearest rotation.
         let svd = self.rotation.svd(true, true);
@@ -281,7 +230,7 @@ fn ray(lens: &Projection, pixel: [f64; 2]) -> [f64; 2] {
         .unwrap_or([f64::NAN; 2])
 }
 
-/// What of the rectified plane a camera sees.
+/// Part of the rectified plane that a camera sees.
 fn bounds(
     camera: &Camera,
     lens: &Projection,

@@ -11,11 +11,11 @@ pub struct Camera {
     pub focal: [f64; 2],
     /// The principal point in pixels; (0, 0) is the centre of the first pixel.
     pub centre: [f64; 2],
-    /// How the lens bends rays.
+    /// Model of the lens.
     pub lens: Lens,
 }
 
-/// How a lens distorts, as OpenCV defines it (calib3d, "Detailed Description").
+/// Distortion of a lens, as OpenCV defines it (calib3d, "Detailed Description").
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lens {
     /// Brown-Conrady with OpenCV's extensions, in OpenCV's order: k1 k2 p1 p2 k3 (plumb bob), k4 k5 k6

@@ -1,5 +1,5 @@
-//! Whether a calibration can be true: what no pair of cameras side by side can have is refused with
-//! one message that names the file and the cure; what is only unlikely becomes a note.
+//! Checks that a calibration can be true: what no pair of cameras side by side can have is refused
+//! with one message that names the file and the cure; what is only unlikely becomes a note.
 
 use nalgebra::{Matrix3, Vector3};
 
@@ -13,11 +13,11 @@ pub struct Sources {
     pub left: String,
     /// The right camera.
     pub right: String,
-    /// How the right camera stands to the left one, such as `calib.yml (R, T)`.
+    /// Name of what tells the right camera's place, such as `calib.yml (R, T)`.
     pub pose: String,
     /// The rectification, such as `calib.yml (R1, R2, P1, P2)`.
     pub rectification: String,
-    /// How to exchange the eyes.
+    /// Advice how to exchange the eyes.
     pub swap: String,
 }
 
@@ -46,12 +46,12 @@ fn wrong<T>(source: &str, what: impl std::fmt::Display) -> Result<T> {
     Err(CalibrationError::new(format!("{source}: {what}")))
 }
 
-/// Whether a value is no more than its limit; one that is no number is not.
+/// True where a value is no more than its limit; one that is no number is not.
 fn within(value: f64, limit: f64) -> bool {
     value <= limit
 }
 
-/// How far a matrix may be from a rotation to be one that was written with few digits.
+/// Largest distance from a rotation of a matrix that was written with few digits.
 const FEW_DIGITS: f64 = 2e-3;
 
 /// Below this, a matrix is a rotation as far as numbers go, and stays as it is.
@@ -321,7 +321,8 @@ fn check_rectification(
     contradictions(calibration, rectification, sources)
 }
 
-/// Whether the rectification says the same about the cameras' poses as rotation and translation.
+/// Contradictions, where the rectification does not say the same about the cameras' poses as
+/// rotation and translation.
 fn contradictions(
     calibration: &StereoCalibration,
     rectification: &Rectification,

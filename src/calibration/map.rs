@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nalgebra::Vector3;
 
-use super::bouguet::RectifyError;
+use super::error::RectifyError;
 use super::{Camera, RectifiedView};
 use crate::frame::{Image, Mask};
 use crate::memory;
@@ -13,10 +13,10 @@ use crate::memory;
 /// Largest number of pixels of a picture: vector units count with 31 bits.
 const SOURCE_PIXELS: usize = 1 << 30;
 
-/// How one eye is rectified: bilinear interpolation at fixed-point positions.
+/// Rectification of one eye: bilinear interpolation at fixed-point positions.
 ///
 /// A position is rounded to the nearest 1/256 px; where that lies outside [0, W - 1] x [0, H - 1]
-/// of the source, the pixel is unseen and 0. Else, with the whole parts sx, sy and the fractions fx,
+/// of the source, the pixel is invalid and 0. Else, with the whole parts sx, sy and the fractions fx,
 /// fy in 0..=255 of the position and the source's pixels
 /// a = (sx, sy), b = (sx + 1, sy), c = (sx, sy + 1), d = (sx + 1, sy + 1), its value is
 ///
@@ -37,7 +37,7 @@ pub struct RectifyMap {
 }
 
 impl RectifyMap {
-    /// The offset of an unseen pixel.
+    /// The offset of an invalid pixel: one that the camera does not see.
     pub const UNSEEN: u32 = u32::MAX;
 
     /// The map of an eye to rectified pictures of `size` (width, height), as
@@ -103,8 +103,8 @@ impl RectifyMap {
                 }
             }
         }
-        let seen: Vec<bool> = offsets.iter().map(|&offset| offset != Self::UNSEEN).collect();
-        let mask = seen.contains(&false).then(|| Arc::new(Mask::new(size.0, seen)));
+        let valid: Vec<bool> = offsets.iter().map(|&offset| offset != Self::UNSEEN).collect();
+        let mask = valid.contains(&false).then(|| Arc::new(Mask::new(size.0, valid)));
         Ok(Self { source, width: size.0, offsets, weights, mask })
     }
 
@@ -124,22 +124,22 @@ impl RectifyMap {
     }
 
     /// For every rectified pixel, row by row, sy * source width + sx; [`RectifyMap::UNSEEN`] where
-    /// it is unseen.
+    /// it is invalid.
     pub fn offsets(&self) -> &[u32] {
         &self.offsets
     }
 
-    /// For every rectified pixel, row by row, fx | fy << 8; 0 where it is unseen.
+    /// For every rectified pixel, row by row, fx | fy << 8; 0 where it is invalid.
     pub fn weights(&self) -> &[u16] {
         &self.weights
     }
 
-    /// Which rectified pixels the camera sees; `None`: all of them.
+    /// The valid mask of the rectified pictures; `None`: the camera sees every pixel.
     pub fn mask(&self) -> Option<Arc<Mask>> {
         self.mask.clone()
     }
 
-    /// Whether the camera sees anything of the rectified picture.
+    /// True where the camera sees anything of the rectified picture.
     pub fn sees_anything(&self) -> bool {
         self.offsets.iter().any(|&offset| offset != Self::UNSEEN)
     }

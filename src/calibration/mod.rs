@@ -1,4 +1,4 @@
-//! What two cameras are and how they stand to each other, and how their pictures become a rectified
+//! Two cameras, how they stand to each other, and how their pictures become a rectified
 //! pair.
 //!
 //! A [`StereoCalibration`] comes from a file of one of several formats. Rectification turns both
@@ -18,125 +18,13 @@ mod mode;
 pub mod projection;
 pub mod rectifier;
 pub mod solve;
+mod stereo;
 pub mod summary;
 
-use nalgebra::{Matrix3, Matrix3x4, Vector3};
-
-pub use bouguet::RectifyError;
 pub use camera::{Camera, Lens};
-pub use error::CalibrationError;
+pub use error::{CalibrationError, RectifyError};
 pub use map::RectifyMap;
 pub use mode::Fit;
 pub use projection::Projection;
 pub use rectifier::Rectifier;
-
-use crate::frame::StereoGeometry;
-
-/// Two cameras and where they are. A point x in the left camera's frame (x to the right, y down, z
-/// forward, metres) is `rotation * x + translation` in the right one's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StereoCalibration {
-    /// The left camera.
-    pub left: Camera,
-    /// The right camera.
-    pub right: Camera,
-    /// Rotation from the left camera's frame to the right one's.
-    pub rotation: Matrix3<f64>,
-    /// Where the left camera's centre lies in the right one's frame, in metres; its x is negative
-    /// where the right camera stands to the right.
-    pub translation: Vector3<f64>,
-    /// The rectification that the file prescribes, where it does.
-    pub rectification: Option<Rectification>,
-}
-
-impl StereoCalibration {
-    /// Whether the pictures come rectified: lenses do not bend them, and the rectification leaves every
-    /// pixel where it is.
-    pub fn comes_rectified(&self) -> bool {
-        // Calibrations that were fitted to another size are off by roundings.
-        const SAME: f64 = 1e-6;
-        let Some(rectification) = &self.rectification else { return false };
-        let views = [(&self.left, &rectification.left), (&self.right, &rectification.right)];
-        views.into_iter().all(|(camera, view)| {
-            let p = &view.projection;
-            let pixels = [
-                (camera.focal[0], p[(0, 0)]),
-                (camera.focal[1], p[(1, 1)]),
-                (camera.centre[0], p[(0, 2)]),
-                (camera.centre[1], p[(1, 2)]),
-            ];
-            (camera.width, camera.height) == (rectification.width, rectification.height)
-                && matches!(&camera.lens, Lens::Brown(k) if k.iter().all(|k| *k == 0.0))
-                && view.rotation == Matrix3::identity()
-                && pixels.into_iter().all(|(own, rectified)| (own - rectified).abs() < SAME)
-        })
-    }
-
-    /// The same cameras with left and right exchanged. What the file prescribes for the rectification
-    /// is for the other order, and so is left out.
-    pub fn swapped(self) -> Self {
-        let rotation = self.rotation.transpose();
-        let translation = -rotation * self.translation;
-        Self { left: self.right, right: self.left, rotation, translation, rectification: None }
-    }
-
-    /// The same calibration whose lengths were given in another unit, of so many metres.
-    pub fn in_unit(mut self, metres: f64) -> Self {
-        self.translation *= metres;
-        if let Some(rectification) = &mut self.rectification {
-            for view in [&mut rectification.left, &mut rectification.right] {
-                view.projection.column_mut(3).scale_mut(metres);
-            }
-        }
-        self
-    }
-}
-
-/// How both pictures are turned so that rows correspond.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rectification {
-    /// Width of the rectified pictures in pixels.
-    pub width: usize,
-    /// Height of the rectified pictures in pixels.
-    pub height: usize,
-    /// The left eye.
-    pub left: RectifiedView,
-    /// The right eye.
-    pub right: RectifiedView,
-}
-
-/// One rectified eye.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RectifiedView {
-    /// From the camera's frame to the rectified one (R of OpenCV and ROS).
-    pub rotation: Matrix3<f64>,
-    /// From the rectified frame of the *left* eye to pixels of this eye (P of OpenCV and ROS): the
-    /// right one's entry (0, 3) is -focal * baseline.
-    pub projection: Matrix3x4<f64>,
-}
-
-impl Rectification {
-    /// What depth is computed from.
-    pub fn geometry(&self) -> StereoGeometry {
-        let (left, right) = (&self.left.projection, &self.right.projection);
-        StereoGeometry {
-            focal_px: left[(0, 0)],
-            baseline_m: -right[(0, 3)] / right[(0, 0)],
-            centre_x_px: left[(0, 2)],
-            centre_y_px: left[(1, 2)],
-            right_centre_x_px: right[(0, 2)],
-        }
-    }
-
-    /// Rotation and translation between the cameras, as the rectification implies them: a point x of
-    /// the left camera's frame is `R2^T (R1 x + t)` in the right one's, where t is the right
-    /// projection's fourth column in units of the frame.
-    pub fn pose(&self) -> (Matrix3<f64>, Vector3<f64>) {
-        let p = &self.right.projection;
-        let z = p[(2, 3)];
-        let x = (p[(0, 3)] - p[(0, 2)] * z) / p[(0, 0)];
-        let y = (p[(1, 3)] - p[(1, 2)] * z) / p[(1, 1)];
-        let back = self.right.rotation.transpose();
-        (back * self.left.rotation, back * Vector3::new(x, y, z))
-    }
-}
+pub use stereo::{Rectification, RectifiedView, StereoCalibration};

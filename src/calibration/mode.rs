@@ -6,7 +6,7 @@ use nalgebra::Matrix3x4;
 
 use super::{CalibrationError, Camera, Rectification, StereoCalibration};
 
-/// How a calibration was fitted to a size of pictures.
+/// Way in which a calibration was fitted to a size of pictures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fit {
     /// It is the size of the calibration.
@@ -28,18 +28,18 @@ pub enum Fit {
 }
 
 impl Fit {
-    /// Whether it is the whole picture in another size.
+    /// True where it is the whole picture in another size.
     fn is_scaled(self) -> bool {
         matches!(self, Fit::Scaled { .. })
     }
 
-    /// Whether it rests on an assumption that the files do not bear out.
+    /// True where it rests on an assumption that the files do not bear out.
     pub fn is_assumed(self) -> bool {
         matches!(self, Fit::Cropped { .. })
     }
 }
 
-/// What was done, as a sentence for people.
+/// The change, as a sentence for people.
 impl fmt::Display for Fit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -172,7 +172,7 @@ fn refusal(from: (usize, usize), to: (usize, usize)) -> String {
 /// square sensor leaves 0.56 of its rows.
 const LEAST_KEPT: f64 = 0.55;
 
-/// How pixels of one size become those of the other.
+/// Mapping from pixels of one size to those of the other.
 fn mapping(from: (usize, usize), to: (usize, usize)) -> Option<(Mapping, Fit)> {
     if to.0 == 0 || to.1 == 0 {
         return None;

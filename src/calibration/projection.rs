@@ -7,11 +7,11 @@ use nalgebra::{Matrix3, Vector3};
 
 use super::camera::{Camera, Lens};
 
-/// How far the way back may miss the pixel, in units of the focal length.
+/// Largest error of the way back, in units of the focal length.
 const TOLERANCE: f64 = 1e-10;
 /// Steps of Newton's method after which the way back is given up.
 const STEPS: usize = 50;
-/// How finely a lens is looked through for the angle at which its model folds back, in radians.
+/// Step in which a lens is looked through for the angle at which its model folds back, in radians.
 const FOLD_STEP: f64 = 0.002;
 /// A model folds back where a direction this much further out lies nearer to the centre, ...
 const FOLD_STRETCH: f64 = 1.1;
@@ -27,7 +27,7 @@ pub struct Projection {
     lens: Lens,
     /// The tilted sensor, and back; `None` where it is not tilted.
     tilt: Option<[Matrix3<f64>; 2]>,
-    /// What lies further from the optical axis than this angle is not projected.
+    /// Largest angle from the optical axis that is projected.
     limit: f64,
 }
 
@@ -234,7 +234,7 @@ fn radial(k: &[f64; 14], r2: f64) -> f64 {
     numerator(k, r2) / denominator(k, r2)
 }
 
-/// What tangential distortion and thin prism add.
+/// Shift by tangential distortion and thin prism.
 fn tangential(k: &[f64; 14], x: f64, y: f64) -> [f64; 2] {
     let (p1, p2) = (k[2], k[3]);
     let r2 = x * x + y * y;

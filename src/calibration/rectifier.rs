@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use super::bouguet::RectifyError;
+use super::error::{LARGER_MAX, RectifyError};
 use super::{Lens, Rectification, RectifyMap, StereoCalibration};
 use crate::frame::{Eye, Image, StereoGeometry, StereoPair};
 use crate::memory::{Budget, Reserved};
-
-/// How many times as long as the camera's a side of a rectified picture may be.
-pub const LARGER_MAX: usize = 4;
 
 /// Turns the pictures of two cameras into a rectified pair.
 #[derive(Clone, Debug)]
@@ -99,7 +96,7 @@ impl Rectifier {
         }
     }
 
-    /// What depth is computed from.
+    /// Cameras that depth is computed from.
     pub fn geometry(&self) -> StereoGeometry {
         self.geometry
     }
@@ -114,7 +111,7 @@ impl Rectifier {
         self.left.size()
     }
 
-    /// The rectified pictures of both eyes, left and right, which know what their cameras have seen.
+    /// The rectified pictures of both eyes, left and right, with their valid masks.
     ///
     /// # Panics
     /// Where a picture has not its camera's size.
@@ -123,7 +120,7 @@ impl Rectifier {
             let (width, height) = map.size();
             let mut pixels = vec![0; width * height];
             map.apply(from, &mut pixels);
-            Image::from_vec(width, height, pixels).seen_by(map.mask())
+            Image::from_vec(width, height, pixels).with_valid_mask(map.mask())
         })
     }
 }

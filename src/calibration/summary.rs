@@ -8,7 +8,7 @@ use crate::frame::StereoGeometry;
 /// Disparities whose depth range is told.
 const DISPARITIES: [usize; 2] = [64, 128];
 
-/// What a person wants to know about a calibration.
+/// Summary of a calibration for a person.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Width and height of the pictures in pixels.
@@ -21,13 +21,13 @@ pub struct Summary {
     pub baseline_mm: f64,
     /// The right camera's centre in the left one's frame in millimetres: to the right, down, forward.
     pub position_mm: [f64; 3],
-    /// How the right camera is turned against the left one.
+    /// Turn of the right camera against the left one.
     pub turned: Turned,
     /// The rectified pictures, where the calibration prescribes them.
     pub rectified: Option<RectifiedSummary>,
     /// Which depths a number of disparities covers.
     pub depth: Vec<DepthRange>,
-    /// Whether the depths are estimates, because the rectified focal length is not known.
+    /// True where the depths are estimates, because the rectified focal length is not known.
     pub depth_estimated: bool,
 }
 
@@ -164,8 +164,8 @@ fn field_of_view(camera: &Camera) -> Option<[f64; 2]> {
     Some([span(camera.width, 0)?, span(camera.height, 1)?])
 }
 
-/// How much further out than its greatest distance so far a lens model may be nearer to the centre
-/// without having turned back for good.
+/// Factor by which a lens model may be further out than its greatest distance so far, and nearer to
+/// the centre, without having turned back for good.
 const LEAP: f64 = 1.15;
 
 /// Angle from the optical axis, in radians, of the ray that a lens shows at this distance from the

@@ -224,7 +224,7 @@ fn verify_all(
     Ok(same)
 }
 
-/// What is printed.
+/// Report that is printed.
 struct Report<'a> {
     engine: String,
     size: (usize, usize),

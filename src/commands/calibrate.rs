@@ -1,25 +1,26 @@
 //! `stereod calibrate`: two cameras from pictures of a board; and boards to print.
 
+mod arguments;
 mod guided;
 mod pictures;
+mod play;
 mod report;
 mod session;
 mod stream;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::Context;
 
-use super::{Error, inputs, load, print};
+use super::{Error, load, print};
 use crate::calibration::board::Board;
-use crate::calibration::board::detect::Detector;
 use crate::calibration::format::{self, Format};
-use crate::calibration::solve::{self, Model, Options, Quality, SolveError, Solved};
-use crate::cli::calibrate::{CalibrateArgs, LensModel, NO_SOURCE, PageSize};
-use crate::settings::Loaded;
+use crate::calibration::solve::{self, Quality, SolveError, Solved};
+use crate::cli::calibrate::{CalibrateArgs, NO_SOURCE, PageSize};
 use crate::sink::board::{self, Page};
 use crate::sink::files;
+use arguments::{options, refuse_inputs};
 
 /// Runs the command.
 ///
@@ -62,17 +63,6 @@ pub fn run(args: CalibrateArgs) -> Result<(), Error> {
         stream::calibrate(&args, &loaded, board, &stream)?
     };
     finish(&args, solved.map_err(no_calibration)?)
-}
-
-/// No output may be what is read.
-fn refuse_inputs(
-    args: &CalibrateArgs,
-    loaded: &Loaded,
-    sources: impl IntoIterator<Item = PathBuf>,
-) -> Result<(), Error> {
-    let inputs = inputs(loaded, sources);
-    let outputs = [Some(&args.output), args.json.as_ref()];
-    outputs.into_iter().flatten().try_for_each(|output| inputs.refuse(output)).map_err(Error::Usage)
 }
 
 fn no_calibration(error: SolveError) -> Error {
@@ -130,19 +120,6 @@ fn board_of(args: &CalibrateArgs) -> Result<Board, Error> {
             .map_err(|error| Error::usage(format!("--marker: {error}")))?;
     }
     Board::new(pattern, args.square).map_err(|error| Error::usage(format!("--square: {error}")))
-}
-
-fn options(args: &CalibrateArgs) -> Options {
-    let model = match args.model {
-        LensModel::PlumbBob => Model::PlumbBob,
-        LensModel::Rational => Model::Rational,
-        LensModel::Fisheye => Model::Fisheye,
-    };
-    Options { model, keep_all: args.keep_all }
-}
-
-fn detector(args: &CalibrateArgs, board: Board) -> Detector {
-    Detector::new(board).with_window(args.corner_window.map(usize::from))
 }
 
 fn print_board(board: &Board, args: &CalibrateArgs) -> Result<(), Error> {

@@ -21,7 +21,7 @@ use crate::sink::video::StreamPicture;
 use crate::sink::window::View;
 use crate::source::demo::DemoOptions;
 use crate::source::gst::{GstOptions, Reconnect};
-use crate::source::v4l2::{Controls, Format, PowerLine, Setting, Wish};
+use crate::source::v4l2::{CameraRequest, Controls, Format, PowerLine, Setting};
 
 /// Which engine is wanted.
 pub fn engine_choice(kind: EngineKind) -> Choice {
@@ -126,7 +126,7 @@ pub fn stream_options(settings: &Settings, stop: &Switch, pool: &Pool<u8>) -> Gs
         tolerance: source.tolerance(),
         picture_rate: source.picture_rate,
         swap: source.swap,
-        cameras: camera_wish(source),
+        cameras: camera_request(source),
         controls: controls(&settings.camera),
         exposure_from: match settings.camera.exposure_from {
             ExposureFrom::Each => None,
@@ -146,7 +146,7 @@ pub fn stream_options(settings: &Settings, stop: &Switch, pool: &Pool<u8>) -> Gs
 }
 
 /// What is wanted of cameras.
-fn camera_wish(source: &settings::Source) -> Wish {
+fn camera_request(source: &settings::Source) -> CameraRequest {
     let format = match source.format {
         CameraFormat::Auto => None,
         CameraFormat::Grey => Some(Format::Grey),
@@ -156,7 +156,7 @@ fn camera_wish(source: &settings::Source) -> Wish {
         CameraFormat::Mjpg => Some(Format::Mjpg),
         CameraFormat::H264 => Some(Format::H264),
     };
-    Wish { size: source.size(), rate: source.rate.value(), format }
+    CameraRequest { size: source.size(), rate: source.rate.value(), format }
 }
 
 /// Exposure and the like.

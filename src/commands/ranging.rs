@@ -1,4 +1,4 @@
-//! How many candidate disparities the pictures need, where `auto` was said.
+//! Number of candidate disparities that the pictures need, where `auto` was said.
 
 use anyhow::Context;
 

@@ -120,14 +120,14 @@ fn videos(
     let mut source = gst::open(spec, &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;
-    let (width, height) = rectifier.size();
+    let size = rectifier.size();
     let geometry = Some(rectifier.geometry());
     let engine = convert::engine_options(&settings.engine);
     let mut cpu = CpuRectifier::new(rectifier, engine.cpu)?;
     make_folder(&args.output)?;
     let _claims = [Claim::on(&outputs[0])?, Claim::on(&outputs[1])?];
     let create = |eye, path: &Path| {
-        GreyVideo::create(path, &GreyVideoOptions { eye, width, height, rate: info.rate, geometry })
+        GreyVideo::create(path, &GreyVideoOptions { eye, size, rate: info.rate, geometry })
     };
     let mut eyes = [create(Eye::Left, &outputs[0])?, create(Eye::Right, &outputs[1])?];
 

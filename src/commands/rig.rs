@@ -1,4 +1,4 @@
-//! What is known of the two cameras, made from the settings.
+//! The two cameras, as far as the settings tell.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::engine::PairSpec;
 use crate::frame::StereoGeometry;
 use crate::settings;
 
-/// What the settings say of the cameras, before the size of their pictures is known.
+/// Cameras of the settings, before the size of their pictures is known.
 pub struct Cameras<'a> {
     settings: &'a settings::Calibration,
     files: Vec<PathBuf>,
-    /// What the files say; `None` where there are none, or where they do not say how large the
+    /// Calibration of the files; `None` where there are none, or where they do not say how large the
     /// pictures are, so that they are read again when that is known.
     loaded: Option<Loaded>,
 }
@@ -26,7 +26,7 @@ pub struct Cameras<'a> {
 pub struct Rig {
     /// Their pairs, as an engine takes them.
     pub pairs: PairSpec,
-    /// Whether a calibration was given, by which the pictures are or come rectified.
+    /// True where a calibration was given, by which the pictures are or come rectified.
     pub calibrated: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Cameras<'a> {
         Ok(Self { settings, files, loaded })
     }
 
-    /// Whether depth can be computed.
+    /// True where depth can be computed.
     pub fn are_known(&self) -> bool {
         !self.files.is_empty() || self.settings.focal_and_baseline().is_some()
     }

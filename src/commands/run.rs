@@ -118,9 +118,9 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     if info.has_truth {
         sinks.push(Box::new(AccuracySink::new(accuracy.clone())));
     }
-    let (alignment, limits) = parts::watch_alignment(&loaded, &rig, &mut sinks)?.unzip();
+    let (alignment, limits) = parts::watch_alignment(&loaded, &rig, &mut sinks).unzip();
     let too_few = parts::watch_range(&loaded, &mut sinks);
-    let vitals = observe::watch_vitals(&settings.metrics, &mut sinks);
+    let map_metrics = observe::watch_map_metrics(&settings.metrics, &mut sinks);
     let realtime = match settings.source.pace {
         Pace::Auto => watched && !settings.output.any_frames(),
         Pace::Realtime => true,
@@ -153,7 +153,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         progress: progress.clone(),
         control: control.clone(),
         alignment: alignment.clone(),
-        vitals,
+        map_metrics,
         live: live.clone(),
         counters: running.counters(),
         patience_us: AtomicU64::default(),

@@ -20,12 +20,12 @@ static INTERRUPTED: LazyLock<Switch> = LazyLock::new(Switch::default);
 /// Exit status of a process that a signal ended is 128 plus the signal's number.
 const SIGNAL_STATUS: i32 = 128;
 
-/// Whether a signal has asked to stop.
+/// True where a signal has asked to stop.
 pub fn interrupted() -> bool {
     INTERRUPTED.is_set()
 }
 
-/// What a SIGHUP asks for.
+/// Reaction to a SIGHUP.
 pub type Reload = Box<dyn Fn() + Send>;
 
 /// From now on the first signal sets `control.stop` and closes the window, and the second one exits.
@@ -91,13 +91,13 @@ pub fn stop_on_signals(
     Ok(())
 }
 
-/// Whether the process has a terminal. One that had, and has it no more, was left alone by somebody
-/// who closed it: SIGHUP then means what it always has.
+/// True where the process has a terminal. One that had, and has it no more, was left alone by
+/// somebody who closed it: SIGHUP then means what it always has.
 fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Whether the process was started with this signal ignored.
+/// True where the process was started with this signal ignored.
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction, which the call only writes to.
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };

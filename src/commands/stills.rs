@@ -18,7 +18,7 @@ pub struct Stills {
     swap: bool,
 }
 
-/// How the eyes lie in a file.
+/// Layout of the eyes in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
     Alone,
@@ -114,7 +114,7 @@ impl Stills {
     }
 }
 
-/// Whether a stream is a single picture, by its name.
+/// True where a stream is a single picture, by its name.
 pub fn is_still(stream: &StreamSpec) -> bool {
     let extensions = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm"];
     matches!(stream, StreamSpec::File(path) if extensions.contains(&files::extension(path).as_str()))

@@ -108,11 +108,15 @@ struct Keeper {
     finished: Arc<AtomicU64>,
     fails_at: Option<u64>,
     nap: Duration,
+    newest_only: bool,
 }
 
 impl Sink for Keeper {
     fn name(&self) -> &str {
         "keeper"
+    }
+    fn newest_only(&self) -> bool {
+        self.newest_only
     }
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
         std::thread::sleep(self.nap);
@@ -165,6 +169,19 @@ fn every_pair_of_a_file_reaches_every_sink_in_order() {
         }
         assert!(outcome.sinks.iter().all(|s| s.frames == 200 && s.dropped == 0));
     }
+}
+
+#[test]
+fn a_sink_that_wants_the_newest_only_holds_up_nobody_and_gets_the_last() {
+    let nap = Duration::from_millis(100);
+    let glancing = Keeper { nap, newest_only: true, ..Keeper::default() };
+    let thorough = Keeper::default();
+    let sinks = [glancing.clone(), thorough.clone()];
+    let outcome = run(numbers(200, false), delaying(1), &sinks, None);
+    assert!(outcome.error.is_none());
+    assert_eq!(thorough.seen.lock().unwrap().len(), 200);
+    let seen = glancing.seen.lock().unwrap();
+    assert!(seen.len() < 100 && seen.last() == Some(&199), "{seen:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whether a finished map looks as if the candidates had been too few.
+//! Signs in a finished map that the candidates were too few.
 
 use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
 
@@ -15,7 +15,7 @@ const AT_THE_END: f64 = 0.005;
 /// fails the checks of the matcher.
 const WITHOUT: f64 = 0.35;
 
-/// Whether nearer things than the candidates reach may be in the picture: many values at the last
+/// True where nearer things than the candidates reach may be in the picture: many values at the last
 /// candidates, or many pixels without one. Costs next to nothing and is easily raised; a look
 /// ([`super::look`]) tells.
 pub fn is_crowded(map: &DisparityMap, range: DisparityRange) -> bool {

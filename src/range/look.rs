@@ -1,10 +1,15 @@
 //! A look at a pair over many more disparities than are matched, in small pictures.
 
 use super::reduced::reduced;
-use super::{MOST, SmallMatcher};
-use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::params::DISPARITY_LIMITS;
 use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle};
+
+/// Matches two small pictures: an engine, or [`crate::matching::match_pair`].
+pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
+
+/// The most that an engine takes.
+pub(super) const MOST: usize = 1024;
 
 /// The pictures are made smaller until they are no wider than this.
 const WIDTH: usize = 320;
@@ -19,7 +24,7 @@ const FEWEST: f64 = 0.15;
 /// Half the side of the windows in which both eyes have to show the same.
 const HALF: usize = 3;
 
-/// What both eyes show correlates at least as well; squared.
+/// Least correlation of what both eyes show; squared.
 const SIMILAR: f64 = 0.8 * 0.8;
 
 /// Windows whose grey levels vary less (standard deviation) are flat, and matched with anything.
@@ -33,7 +38,7 @@ const STEP: usize = 2;
 /// (docs/accuracy.md).
 const TOO_MANY: f64 = 0.01;
 
-/// What a look at a pair has found: how many points have which disparity.
+/// Finding of a look at a pair: how many points have which disparity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     /// Pixels of the pictures that one step of the counts spans.
@@ -126,8 +131,8 @@ fn look_through(
     Ok(tells.then_some(Look { factor, min: low * factor as i32, counts, valid }))
 }
 
-/// Whether both eyes show the same texture around a point: the smoothness of a map carries disparities
-/// into what is flat, and pictures whose rows do not agree match by chance.
+/// True where both eyes show the same texture around a point: the smoothness of a map carries
+/// disparities into what is flat, and pictures whose rows do not agree match by chance.
 fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
     let inside = |at: i64, size: usize| {
         let half = HALF as i64;
@@ -175,7 +180,7 @@ fn params(range: DisparityRange, points: usize) -> Params {
 }
 
 impl Look {
-    /// How much smaller the pictures were.
+    /// Factor by which the pictures were smaller.
     pub(super) fn factor(&self) -> usize {
         self.factor
     }

@@ -1,4 +1,4 @@
-//! How many candidate disparities pictures need, found out by looking at them.
+//! Number of candidate disparities that pictures need, found out by looking at them.
 //!
 //! With too few candidates the nearest things get wrong disparities or none, and the map does not say
 //! so. [`look`] matches a pair in small pictures over half the picture's width, far more than is
@@ -14,27 +14,21 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::frame::{DisparityMap, DisparityRange, Image};
-use crate::matching::Params;
+use crate::frame::{DisparityRange, Image};
 use crate::matching::params::DISPARITY_LIMITS;
 
 pub use crowd::is_crowded;
-pub use look::{Look, look};
-
-/// Matches two small pictures: an engine, or [`crate::matching::match_pair`].
-pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
+use look::MOST;
+pub use look::{Look, SmallMatcher, look};
 
 /// Numbers of candidates are multiples of this: engines take their time for whole steps anyway.
 const STEP: usize = 16;
-
-/// The most that an engine takes.
-const MOST: usize = 1024;
 
 /// So many points may have a disparity beyond the candidates that are enough: single wrong matches,
 /// and slivers of what is nearest.
 const LEFT_OUT: f64 = 0.002;
 
-/// What is allowed for beside what the pictures show.
+/// Allowance beside what the pictures show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
     /// Nothing: there are no other pictures.
@@ -43,8 +37,8 @@ pub enum Spare {
     ForLater,
 }
 
-/// How many candidates from `min` on are enough for these pairs (left and right pictures, rectified);
-/// a multiple of 16. `None` where the pictures do not tell.
+/// Number of candidates from `min` on that is enough for these pairs (left and right pictures,
+/// rectified); a multiple of 16. `None` where the pictures do not tell.
 ///
 /// The disparities are taken from a small picture, then checked in one of twice the size.
 ///
@@ -98,7 +92,7 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// Whether the candidates are too few for a (rectified) pair. `None` where they are not, or the pictures
+/// Checks for too few candidates for a (rectified) pair. `None` where they are not, or the pictures
 /// do not tell.
 ///
 /// # Errors
@@ -128,7 +122,8 @@ fn rounded(needed: usize, spare: Spare) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matching::match_pair;
+    use crate::frame::DisparityMap;
+    use crate::matching::{Params, match_pair};
 
     fn reference(left: Image, right: Image, params: &Params) -> anyhow::Result<DisparityMap> {
         Ok(match_pair(&left, &right, params))

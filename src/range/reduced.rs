@@ -23,8 +23,8 @@ pub(super) fn reduced(image: &Image, factor: usize) -> Image {
         }
         pixels.extend(sums.iter().map(|&sum| ((sum + count / 2) / count) as u8));
     }
-    let seen = image.seen().map(|mask| Arc::new(reduced_mask(mask, factor)));
-    Image::from_vec(width, height, pixels).seen_by(seen)
+    let seen = image.valid_mask().map(|mask| Arc::new(reduced_mask(mask, factor)));
+    Image::from_vec(width, height, pixels).with_valid_mask(seen)
 }
 
 fn reduced_mask(mask: &Mask, factor: usize) -> Mask {
@@ -43,12 +43,13 @@ mod tests {
     #[test]
     fn squares_become_their_mean_and_are_seen_where_all_of_them_is() {
         let seen = Mask::new(5, (0..15).map(|i| i != 7).collect());
-        let image = Image::from_fn(5, 3, |x, y| (10 * y + x) as u8).seen_by(Some(Arc::new(seen)));
+        let image =
+            Image::from_fn(5, 3, |x, y| (10 * y + x) as u8).with_valid_mask(Some(Arc::new(seen)));
         let small = reduced(&image, 2);
         assert_eq!((small.width(), small.height()), (2, 1));
         // 0, 1, 10, 11 have the mean 5.5; 2, 3, 12, 13 have 7.5.
         assert_eq!(small.pixels(), [6, 8]);
-        assert_eq!(small.seen().unwrap().pixels(), [true, false]);
+        assert_eq!(small.valid_mask().unwrap().pixels(), [true, false]);
         assert_eq!(reduced(&image, 1).pixels(), image.pixels());
     }
 }

@@ -1,4 +1,4 @@
-//! How right the disparity is, where the truth is known.
+//! Accuracy of the disparity, where the truth is known.
 //!
 //! The figures are those of Scharstein and Szeliski (IJCV 2002, section 5.1): the percentage of
 //! pixels whose disparity is wrong by more than a threshold, over the pixels that both eyes see.

@@ -1,13 +1,12 @@
-//! Watches how the two eyes are aligned while pairs flow past, on a thread of its own.
+//! Watches how the two eyes are aligned while pairs flow past.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::alignment::{Event, Limits, Monitor, Options, State, measure};
-use crate::frame::Matched;
+use crate::alignment::{Event, Limits, Measurement, Monitor, Options, State, measure};
+use crate::frame::{Image, Matched};
 use crate::sink::Sink;
 use crate::thread;
 
@@ -23,10 +22,10 @@ const STEP: Duration = Duration::from_millis(100);
 /// So long after the last one a pair is measured even where the stream's times stand still.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// How things stand, for everybody who wants to show it.
+/// State of the alignment, for everybody who wants to show it.
 pub type Shared = Arc<Mutex<State>>;
 
-/// What is shown of a shared state.
+/// A copy of a shared state.
 pub fn state_of(shared: &Shared) -> State {
     *locked(shared)
 }
@@ -35,7 +34,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the alignment is judged by; may be changed at any time.
+/// Limits by which the alignment is judged; may be changed at any time.
 #[derive(Clone, Debug)]
 pub struct SharedLimits(Arc<Mutex<Limits>>);
 
@@ -46,49 +45,27 @@ impl SharedLimits {
     }
 }
 
-/// Takes a pair a few times a second, measures it and logs what changes. Never makes the pipeline
-/// wait: while one pair is measured, the newest of the others waits and the rest pass.
+/// Measures how two pictures are aligned: [`measure`], and others in tests.
+type Measure = fn(&Image, &Image, &Options) -> Option<Measurement>;
+
+/// Takes the newest pair a few times a second, measures it and logs what changes. Never makes the
+/// pipeline wait.
 pub struct AlignmentSink {
-    desk: Arc<Desk>,
+    options: Options,
     limits: SharedLimits,
-    worker: Option<JoinHandle<()>>,
+    shared: Shared,
+    /// `None` once a measurement has broken down.
+    monitor: Option<Monitor>,
     /// When the last pair was taken, and its time in the stream.
     taken: Option<(Instant, Duration)>,
 }
 
-/// Where the newest pair lies until it is measured.
-#[derive(Default)]
-struct Desk {
-    waiting: Mutex<Waiting>,
-    news: Condvar,
-}
-
-#[derive(Default)]
-struct Waiting {
-    pair: Option<Arc<Matched>>,
-    closed: bool,
-}
-
 impl AlignmentSink {
     /// A sink that keeps `shared` up to date.
-    ///
-    /// # Errors
-    /// Where its thread cannot be started.
-    pub fn new(options: Options, limits: Limits, shared: Shared) -> Result<Self> {
-        let desk = Arc::new(Desk::default());
+    pub fn new(options: Options, limits: Limits, shared: Shared) -> Self {
+        let monitor = Some(Monitor::new(limits));
         let limits = SharedLimits(Arc::new(Mutex::new(limits)));
-        let worker = {
-            let (desk, limits) = (desk.clone(), limits.clone());
-            let stale = shared.clone();
-            let failed = move |broken| {
-                // The pictures are matched all the same.
-                tracing::error!("the alignment is watched no longer: {broken}");
-                *locked(&stale) = State::default();
-            };
-            thread::spawn("alignment", move || desk.work(options, &limits, &shared), failed)
-                .context("cannot start the thread that checks the alignment")?
-        };
-        Ok(Self { desk, limits, worker: Some(worker), taken: None })
+        Self { options, limits, shared, monitor, taken: None }
     }
 
     /// The limits that it goes by, to be changed while it works.
@@ -96,11 +73,44 @@ impl AlignmentSink {
         self.limits.clone()
     }
 
-    fn close(&mut self) {
-        locked(&self.desk.waiting).closed = true;
-        self.desk.news.notify_one();
-        // Where it has panicked that has been told.
-        let _ = self.worker.take().map(JoinHandle::join);
+    /// Measures a pair where it is time to.
+    fn take(&mut self, frame: &Matched, measure: Measure) {
+        let (now, at) = (Instant::now(), frame.pair.timestamp);
+        let due = self.taken.is_none_or(|(taken, then)| {
+            let passed = now.duration_since(taken);
+            passed >= LONGEST || passed >= STEP && at.abs_diff(then) >= STREAM_STEP
+        });
+        if !due {
+            return;
+        }
+        self.taken = Some((now, at));
+        self.options.range = Some(frame.disparity.range());
+        let (limits, options) = (*locked(&self.limits.0), self.options);
+        self.watch(|monitor| {
+            let pair = &frame.pair;
+            monitor.set_limits(limits);
+            let measurement = measure(&pair.left, &pair.right, &options);
+            let ms = now.elapsed().as_secs_f64() * 1e3;
+            tracing::trace!("alignment of pair {}: {measurement:?}, {ms:.1} ms", pair.sequence);
+            monitor.feed(at, measurement)
+        });
+    }
+
+    /// Shares and tells what `work` learns. Where that breaks down, the pictures are matched all the
+    /// same.
+    fn watch(&mut self, work: impl FnOnce(&mut Monitor) -> Option<Event>) {
+        let Some(monitor) = &mut self.monitor else { return };
+        match thread::guarded("the alignment thread", || work(monitor)) {
+            Ok(event) => {
+                *locked(&self.shared) = monitor.state();
+                tell(event);
+            }
+            Err(broken) => {
+                tracing::error!("the alignment is watched no longer: {broken}");
+                *locked(&self.shared) = State::default();
+                self.monitor = None;
+            }
+        }
     }
 }
 
@@ -109,65 +119,18 @@ impl Sink for AlignmentSink {
         NAME
     }
 
+    fn newest_only(&self) -> bool {
+        true
+    }
+
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        let (now, at) = (Instant::now(), frame.pair.timestamp);
-        let due = self.taken.is_none_or(|(taken, then)| {
-            let passed = now.duration_since(taken);
-            passed >= LONGEST || passed >= STEP && at.abs_diff(then) >= STREAM_STEP
-        });
-        if due {
-            self.taken = Some((now, at));
-            locked(&self.desk.waiting).pair = Some(frame.clone());
-            self.desk.news.notify_one();
-        }
+        self.take(frame, measure);
         Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.close();
+        self.watch(Monitor::finish);
         Ok(())
-    }
-}
-
-impl Drop for AlignmentSink {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
-impl Desk {
-    /// The next pair, waiting for it; `None` once there will be no more.
-    fn next(&self) -> Option<Arc<Matched>> {
-        let mut waiting = locked(&self.waiting);
-        loop {
-            if let Some(pair) = waiting.pair.take() {
-                return Some(pair);
-            }
-            if waiting.closed {
-                return None;
-            }
-            waiting = self.news.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// The worker's thread.
-    fn work(&self, mut options: Options, limits: &SharedLimits, shared: &Shared) {
-        let mut monitor = Monitor::new(*locked(&limits.0));
-        while let Some(matched) = self.next() {
-            let pair = &matched.pair;
-            options.range = Some(matched.disparity.range());
-            monitor.set_limits(*locked(&limits.0));
-            let started = Instant::now();
-            let measurement = measure(&pair.left, &pair.right, &options);
-            let ms = started.elapsed().as_secs_f64() * 1e3;
-            tracing::trace!("alignment of pair {}: {measurement:?}, {ms:.1} ms", pair.sequence);
-            let event = monitor.feed(pair.timestamp, measurement);
-            *locked(shared) = monitor.state();
-            tell(event);
-        }
-        let event = monitor.finish();
-        *locked(shared) = monitor.state();
-        tell(event);
     }
 }
 
@@ -176,5 +139,55 @@ fn tell(event: Option<Event>) {
         Some(Event { verdict, message }) if verdict.is_alarm() => tracing::warn!("{message}"),
         Some(Event { message, .. }) => tracing::info!("{message}"),
         None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{DisparityMap, DisparityRange, StereoPair};
+    use crate::pool::Pooled;
+
+    fn matched(sequence: u64) -> Matched {
+        let eye = || Image::from_fn(4, 2, |_, _| 0);
+        let timestamp = Duration::from_secs(sequence);
+        let pair = StereoPair { sequence, timestamp, ..StereoPair::of_stills(eye(), eye()) };
+        let range = DisparityRange { min: 0, count: 64 };
+        Matched::new(pair, DisparityMap::new(4, 2, range, Pooled::unpooled(vec![0; 8])))
+    }
+
+    fn aligned(_: &Image, _: &Image, options: &Options) -> Option<Measurement> {
+        let textured = Image::from_fn(320, 240, |x, y| {
+            let noise = (x / 3).wrapping_mul(0x9e37_79b9) ^ (y / 3).wrapping_mul(0x85eb_ca6b);
+            (noise.wrapping_mul(0xc2b2_ae35) >> 11) as u8
+        });
+        measure(&textured, &textured, options)
+    }
+
+    #[test]
+    fn a_measurement_that_breaks_down_ends_the_watch_and_nothing_else() {
+        let shared = Shared::default();
+        let mut sink = AlignmentSink::new(Options::default(), Limits::default(), shared.clone());
+        sink.take(&matched(0), aligned);
+        assert!(state_of(&shared).measurement.is_some());
+        std::thread::sleep(STEP);
+        sink.take(&matched(1), |_, _, _| panic!("a mistake"));
+        assert_eq!(state_of(&shared).measurement, None);
+        sink.consume(&Arc::new(matched(2))).unwrap();
+        sink.finish().unwrap();
+        assert_eq!(state_of(&shared).measurement, None);
+    }
+
+    #[test]
+    fn pairs_are_measured_a_few_times_a_second() {
+        let mut sink = AlignmentSink::new(Options::default(), Limits::default(), Shared::default());
+        sink.take(&matched(0), |_, _, _| None);
+        let first = sink.taken;
+        sink.take(&matched(1), |_, _, _| panic!("too soon"));
+        assert_eq!(sink.taken, first);
+        std::thread::sleep(STEP);
+        sink.take(&matched(0), |_, _, _| panic!("the same time of the stream"));
+        sink.take(&matched(1), |_, _, _| None);
+        assert_ne!(sink.taken, first);
     }
 }

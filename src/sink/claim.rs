@@ -1,4 +1,4 @@
-//! Who writes an output: one run at a time.
+//! Claims on outputs: one run at a time writes each.
 //!
 //! An output is renamed into its place while it is written, so a lock on it would be one on a file that
 //! others do not find. The lock is a file beside it, `.NAME.stereod-lock`, which is there for as long as
@@ -95,7 +95,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether an open file is the one that has this name.
+/// True where an open file is the one that has this name.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

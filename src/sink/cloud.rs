@@ -10,7 +10,7 @@ use crate::sink::files;
 /// Bytes of a point: three floats and three bytes of colour.
 const POINT_BYTES: usize = 15;
 
-/// Whether a path names a point cloud.
+/// Checks that a path names a point cloud.
 ///
 /// # Errors
 /// For another extension than `.ply`.

@@ -97,8 +97,8 @@ pub enum ColourRange {
         /// Disparity of the last colour, in pixels.
         high: f32,
     },
-    /// What the scene holds: the 2nd and 98th percentile of the valid disparities, followed with a
-    /// time constant, so that colours drift with the scene but never flicker.
+    /// The disparities of the scene: the 2nd and 98th percentile of the valid disparities, followed
+    /// with a time constant, so that colours drift with the scene but never flicker.
     Adaptive {
         /// The time constant in seconds.
         seconds: f32,

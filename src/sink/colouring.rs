@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::colour::{ColourMap, ColourRange};
 
-/// How disparity is coloured.
+/// Colours of disparity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Colouring {
     /// The colours.

@@ -1,4 +1,4 @@
-//! How disparity becomes the 16-bit numbers of pictures and recordings.
+//! Encoding of disparity as the 16-bit numbers of pictures and recordings.
 //!
 //! A stored number is `round((d - offset) * scale)` with d in pixels; 0 stands for "unknown", and a
 //! valid disparity that would become 0 is stored as 1. This is the convention of the KITTI stereo
@@ -62,7 +62,7 @@ impl Encoding {
         self.offset
     }
 
-    /// Whether this is plain KITTI: scale 256, offset 0.
+    /// True where this is plain KITTI: scale 256, offset 0.
     pub fn is_kitti(self) -> bool {
         self.scale == KITTI_SCALE && self.offset == 0
     }

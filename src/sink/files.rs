@@ -1,37 +1,15 @@
-//! What every output file has in common: clear refusals, what its name leads to, and files that appear
-//! whole or not at all.
+//! Rules of all output files: clear refusals, and files that appear whole or not at all.
 
 use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::new_file::NewFile;
+pub use super::target::{Target, explain, folder_of, target};
 use crate::reading;
-
-/// The error for an output file that could not be created or written.
-pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
-    let folder = folder_of(path);
-    let shown = path.display();
-    match error.kind() {
-        io::ErrorKind::NotFound if !folder.exists() => anyhow::anyhow!(
-            "cannot write {shown}: the folder {0} does not exist; `mkdir -p {0}` makes it",
-            folder.display()
-        ),
-        io::ErrorKind::PermissionDenied => anyhow::anyhow!(
-            "cannot write {shown}: no permission; choose a folder in which you may write"
-        ),
-        io::ErrorKind::ReadOnlyFilesystem => {
-            anyhow::anyhow!("cannot write {shown}: it is on a read-only file system")
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => anyhow::anyhow!(
-            "cannot write {shown}: the disk is full; make room or write to another disk"
-        ),
-        _ => anyhow::anyhow!("cannot write {shown}: {error}"),
-    }
-}
 
 /// Year, month and day of a moment, UTC.
 pub fn date(now: SystemTime) -> (u64, u64, u64) {
@@ -95,7 +73,7 @@ pub fn refuse_same<'a>(outputs: impl IntoIterator<Item = (&'static str, &'a Path
     Ok(())
 }
 
-/// What makes two names one file.
+/// Identity of a file, equal for two names of one.
 #[derive(PartialEq, Eq)]
 enum Identity {
     /// Device and number of a file that is there.
@@ -125,41 +103,6 @@ pub(super) fn inode(_: &Path) -> Option<(u64, u64)> {
     None
 }
 
-/// What the name of an output leads to.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Target {
-    /// An ordinary file, there or not: its path without links.
-    File(PathBuf),
-    /// What is written to as it is: a device or a pipe.
-    Stream,
-}
-
-/// Follows the links of an output's name, also those that lead to a file which is not there yet.
-///
-/// # Errors
-/// Where the name is that of a folder, or its folder does not exist.
-pub fn target(path: &Path) -> Result<Target> {
-    let shown = path.display();
-    if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        bail!("cannot write {shown}: it is a folder; name a file");
-    }
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Ok(Target::Stream);
-    }
-    let mut at = path.to_path_buf();
-    // As many links as Linux follows.
-    for _ in 0..40 {
-        let name = at.file_name().with_context(|| format!("{shown} names no file"))?;
-        let folder = fs::canonicalize(folder_of(&at)).map_err(|error| explain(path, &error))?;
-        at = folder.join(name);
-        match fs::read_link(&at) {
-            Ok(next) => at = folder.join(next),
-            Err(_) => return Ok(Target::File(at)),
-        }
-    }
-    bail!("cannot write {shown}: it is a link that leads nowhere")
-}
-
 /// Writes a whole file: beside its place first, as [`NewFile`] does. Whoever looks, and whenever the
 /// program is killed, sees the earlier file or the complete new one.
 ///
@@ -169,7 +112,7 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     NewFile::create(path)?.finish_with(content)
 }
 
-/// Whether an output can be written later: for those that are written at the end of long work.
+/// Checks that an output can be written later: for those that are written at the end of long work.
 ///
 /// # Errors
 /// Where it cannot; the message names the path, what is wrong and what to do.
@@ -181,7 +124,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
     }
 }
 
-/// Whether files can be made in the folder that holds `path`.
+/// Checks that files can be made in the folder that holds `path`.
 ///
 /// # Errors
 /// Where that is impossible; the message names the path.
@@ -189,14 +132,6 @@ pub fn check_folder_of(path: &Path) -> Result<()> {
     let probe =
         tempfile::Builder::new().prefix(".stereod-").suffix(".part").tempfile_in(folder_of(path));
     probe.map(drop).map_err(|error| explain(path, &error))
-}
-
-/// The folder that holds `path`.
-pub fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 /// Deletes a file unless somebody holds a lock on it: whether it did.
@@ -211,7 +146,7 @@ pub fn delete_unlocked(path: &Path) -> io::Result<bool> {
     fs::remove_file(path).map(|()| true)
 }
 
-/// Whether it is for want of room that something could not be written.
+/// True where it is for want of room that something could not be written.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -15,7 +15,7 @@ use crossbeam_channel::{Sender, unbounded};
 
 use crate::thread;
 
-/// How often what was written is put on the disk.
+/// Time between two flushes to the disk.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Puts the files of one output on the disk.
@@ -86,7 +86,7 @@ fn note(failure: &Mutex<Option<io::Error>>, error: io::Error) {
     failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
 }
 
-/// What has failed, once.
+/// The failure, told once.
 fn told(failure: &Mutex<Option<io::Error>>) -> io::Result<()> {
     failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
 }

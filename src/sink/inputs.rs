@@ -1,4 +1,4 @@
-//! What a run reads, so that none of its outputs destroys it.
+//! Inputs of a run, so that none of its outputs destroys them.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ pub struct Inputs {
     files: HashMap<Identity, PathBuf>,
 }
 
-/// What two names of one file have in common, however they are linked.
+/// Device and number of a file: equal for its names, however they are linked.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]
@@ -66,7 +66,7 @@ impl Inputs {
     }
 }
 
-/// What tells a file from all others; `None` where there is none at `path`. Links are followed.
+/// Identity of the file at `path`; `None` where there is none. Links are followed.
 fn identity(path: &Path) -> Option<Identity> {
     let about = fs::metadata(path).ok().filter(Metadata::is_file)?;
     #[cfg(unix)]

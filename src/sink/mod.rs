@@ -11,21 +11,38 @@ pub mod encoding;
 pub mod files;
 pub mod flush;
 pub mod inputs;
-pub mod lasting;
+pub mod map_metrics;
 pub mod new_file;
 pub mod numbers;
 pub mod pictures;
 pub mod png;
 pub mod range;
+pub mod restarting;
 pub mod segments;
 pub mod still;
+mod target;
 pub mod video;
-pub mod vitals;
 pub mod window;
 
 use std::sync::Arc;
 
-use crate::frame::Matched;
+use crate::clock::CaptureClock;
+use crate::frame::{DisparityRange, Matched, StereoGeometry};
+
+/// The stream of maps that sinks are given, as it is known before the first one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StreamInfo {
+    /// Width and height of the maps in pixels.
+    pub size: (usize, usize),
+    /// Pairs a second, where known; the frames keep their own times in any case.
+    pub rate: Option<f64>,
+    /// The candidate disparities; they choose the encoding of numbers.
+    pub range: DisparityRange,
+    /// The cameras that depth is computed from, where known.
+    pub geometry: Option<StereoGeometry>,
+    /// The clock of the capture times, where they have one.
+    pub clock: Option<CaptureClock>,
+}
 
 /// Frames that an output took and did not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +62,14 @@ impl std::ops::AddAssign for Losses {
 
 /// A consumer of matched pairs. Each runs on a thread of its own behind a bounded link.
 pub trait Sink: Send {
-    /// What it writes, for people: "recording out.mkv".
+    /// Name of the output, for people: "recording out.mkv".
     fn name(&self) -> &str;
+
+    /// True where only the newest pair is of interest: the pipeline then never waits for the sink, and
+    /// pairs that it is busy for pass it by.
+    fn newest_only(&self) -> bool {
+        false
+    }
 
     /// Takes one matched pair; frames come in order.
     ///
@@ -54,7 +77,7 @@ pub trait Sink: Send {
     /// Where it could not be written; the sink is then finished and gets no more frames.
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
 
-    /// What became of frames that it took and did not keep.
+    /// Numbers of frames that it took and did not keep.
     fn losses(&self) -> Losses {
         Losses::default()
     }

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use tempfile::TempPath;
 
-use super::files::{self, Target};
+use super::target::{Target, explain, folder_of, target};
 
-/// How the name of an unfinished file ends.
+/// End of the name of an unfinished file.
 pub(super) const UNFINISHED: &str = ".part";
 
 /// A file being written.
@@ -26,7 +26,7 @@ pub struct NewFile {
     file: File,
     /// Until it is in its place; removes the unfinished file when dropped.
     pending: Option<Pending>,
-    /// Whether it can be gone back in.
+    /// True where it can be gone back in.
     seeks: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct NewFile {
 struct Pending {
     unfinished: TempPath,
     target: PathBuf,
-    /// Whether there is an earlier file with something in it.
+    /// True where there is an earlier file with something in it.
     replaces: bool,
 }
 
@@ -45,7 +45,7 @@ impl NewFile {
     /// # Errors
     /// Where it cannot be written; the message names the path, what is wrong and what to do.
     pub fn create(path: &Path) -> Result<Self> {
-        match files::target(path)? {
+        match target(path)? {
             Target::File(target) => Self::beside(path, target),
             Target::Stream => Self::stream(path),
         }
@@ -57,12 +57,12 @@ impl NewFile {
     }
 
     fn beside(path: &Path, target: PathBuf) -> Result<Self> {
-        let explain = |error: &io::Error| files::explain(path, error);
+        let refused = |error: &io::Error| explain(path, error);
         // Who may not write to a file may not replace it either, though the folder would allow it.
         let earlier = match open(OpenOptions::new().write(true), &target, false) {
-            Ok(earlier) => Some(earlier.metadata().map_err(|error| explain(&error))?),
+            Ok(earlier) => Some(earlier.metadata().map_err(|error| refused(&error))?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(explain(&error)),
+            Err(error) => return Err(refused(&error)),
         };
         let mut name = tempfile::Builder::new();
         #[cfg(unix)]
@@ -70,8 +70,8 @@ impl NewFile {
         let unfinished = name
             .prefix(&unfinished_prefix(&target))
             .suffix(UNFINISHED)
-            .tempfile_in(files::folder_of(&target));
-        let (file, unfinished) = unfinished.map_err(|error| explain(&error))?.into_parts();
+            .tempfile_in(folder_of(&target));
+        let (file, unfinished) = unfinished.map_err(|error| refused(&error))?.into_parts();
         // Some file systems know no locks; then nobody else looks for one either.
         let _ = file.try_lock();
         if let Some(earlier) = &earlier {
@@ -86,7 +86,7 @@ impl NewFile {
     fn stream(path: &Path) -> Result<Self> {
         use std::os::unix::fs::FileTypeExt;
         let shown = path.display();
-        let about = fs::metadata(path).map_err(|error| files::explain(path, &error))?;
+        let about = fs::metadata(path).map_err(|error| explain(path, &error))?;
         if about.file_type().is_socket() {
             bail!("cannot write {shown}: it is a socket; name a file");
         }
@@ -95,14 +95,14 @@ impl NewFile {
             Some(libc::ENXIO) => anyhow::anyhow!(
                 "cannot write {shown}: it is a pipe that nobody reads; start its reader first"
             ),
-            _ => files::explain(path, &error),
+            _ => explain(path, &error),
         })?;
         if about.file_type().is_fifo()
             && matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock))
         {
             bail!("cannot write {shown}: another run writes into this pipe; name another one");
         }
-        wait_for_room(&file).map_err(|error| files::explain(path, &error))?;
+        wait_for_room(&file).map_err(|error| explain(path, &error))?;
         let seeks = file.stream_position().is_ok();
         Ok(Self { path: path.to_path_buf(), file, pending: None, seeks })
     }
@@ -110,7 +110,7 @@ impl NewFile {
     #[cfg(not(unix))]
     fn stream(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().write(true).open(path);
-        let file = file.map_err(|error| files::explain(path, &error))?;
+        let file = file.map_err(|error| explain(path, &error))?;
         Ok(Self { path: path.to_path_buf(), file, pending: None, seeks: false })
     }
 
@@ -124,12 +124,12 @@ impl NewFile {
         &self.file
     }
 
-    /// Whether it can be gone back in: not so with pipes.
+    /// True where it can be gone back in: not so with pipes.
     pub fn seeks(&self) -> bool {
         self.seeks
     }
 
-    /// Whether an earlier file with something in it is still in its place.
+    /// True where an earlier file with something in it is still in its place.
     pub fn spares_earlier(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.replaces)
     }
@@ -155,7 +155,7 @@ impl NewFile {
     /// Where that is impossible; the message names the path.
     pub fn finish_with(mut self, content: &[u8]) -> Result<()> {
         let written = self.file.write_all(content).and_then(|()| self.put_in_place());
-        written.map_err(|error| files::explain(&self.path, &error))
+        written.map_err(|error| explain(&self.path, &error))
     }
 }
 
@@ -175,7 +175,7 @@ impl Seek for NewFile {
     }
 }
 
-/// How the names of unfinished files begin that are to become `target`.
+/// Beginning of the names of unfinished files that are to become `target`.
 pub(super) fn unfinished_prefix(target: &Path) -> String {
     format!(".{}.stereod-", short_name(target))
 }

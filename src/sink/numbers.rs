@@ -1,4 +1,4 @@
-//! What the 16-bit numbers of pictures and recordings mean: disparity, or depth.
+//! Meaning of the 16-bit numbers of pictures and recordings: disparity, or depth.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::frame::{DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
 /// Stored units per metre of depth: millimetres.
 pub const DEPTH_SCALE: u32 = 1000;
 
-/// What is stored.
+/// The quantity that is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quantity {
     /// Disparity in the KITTI convention ([`Encoding`]).
@@ -52,7 +52,7 @@ impl Numbers {
         Ok(Self { encoding, depth })
     }
 
-    /// What is stored.
+    /// The quantity that is stored.
     pub fn quantity(&self) -> Quantity {
         if self.depth.is_some() { Quantity::Depth } else { Quantity::Disparity }
     }
@@ -74,7 +74,7 @@ impl Numbers {
         }
     }
 
-    /// How to read the stored numbers, for people and for programs.
+    /// Meaning of the stored numbers, for people and for programs.
     pub fn describe(&self) -> String {
         match self.quantity() {
             Quantity::Depth => format!("depth in metres = value / {DEPTH_SCALE}; 0 = unknown"),

@@ -9,28 +9,17 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use crate::frame::{DisparityRange, Matched, StereoGeometry};
-use crate::sink::Sink;
+use crate::frame::{Matched, StereoGeometry};
 use crate::sink::claim::Claim;
 use crate::sink::encoding::UNKNOWN;
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
 use crate::sink::numbers::{DEPTH_SCALE, Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
+use crate::sink::{Sink, StreamInfo};
 
-/// What the folder says of its pictures, in a file beside them.
+/// Name of the file that describes the pictures of a folder, beside them.
 pub const DESCRIPTION_FILE: &str = "disparity.json";
-
-/// What is known of the disparities besides the maps.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PicturesOptions {
-    /// The candidate disparities; they choose the encoding.
-    pub range: DisparityRange,
-    /// What the pictures hold.
-    pub quantity: Quantity,
-    /// What depth is computed from, where known.
-    pub geometry: Option<StereoGeometry>,
-}
 
 /// Writes each map as `DIR/NNNNNN.png`, disparity in KITTI convention or depth, numbered by the pair's sequence number.
 ///
@@ -49,7 +38,7 @@ pub struct Pictures {
     _claim: Claim,
 }
 
-/// What is done with the first picture.
+/// Work that is done with the first picture.
 #[derive(Debug)]
 struct Waiting {
     description: NewFile,
@@ -64,8 +53,8 @@ impl Pictures {
     /// # Errors
     /// Where the folder cannot be made or written, another run writes there, or there are numbered
     /// pictures that stereod has not written; where the name is that of a file.
-    pub fn create(dir: &Path, options: &PicturesOptions) -> Result<Self> {
-        let mut pictures = Self::resume(dir, options)?;
+    pub fn create(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
+        let mut pictures = Self::resume(dir, stream, quantity)?;
         let earlier = numbered(dir)?;
         let (Some(waiting), Some(first)) = (&mut pictures.waiting, earlier.first()) else {
             return Ok(pictures);
@@ -93,16 +82,16 @@ impl Pictures {
     ///
     /// # Errors
     /// Where the folder cannot be made or written, or another run writes there.
-    pub fn resume(dir: &Path, options: &PicturesOptions) -> Result<Self> {
+    pub fn resume(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         if dir.exists() && !dir.is_dir() {
             bail!("cannot write pictures into {}: it is not a folder", dir.display());
         }
         fs::create_dir_all(dir).map_err(|error| files::explain(dir, &error))?;
         let claim = Claim::on_folder(dir)?;
-        let numbers = Numbers::new(options.quantity, options.range, options.geometry.as_ref())?;
+        let numbers = Numbers::new(quantity, stream.range, stream.geometry.as_ref())?;
         // This also finds out now, and not after the first match, whether the folder can be written.
         let description = NewFile::create(&dir.join(DESCRIPTION_FILE))?;
-        let text = describe(options, &numbers);
+        let text = describe(stream, quantity, &numbers);
         Ok(Self {
             dir: dir.to_path_buf(),
             name: format!("pictures in {}", dir.display()),
@@ -134,20 +123,20 @@ impl Pictures {
     }
 }
 
-/// What the folder says of its pictures.
-fn describe(options: &PicturesOptions, numbers: &Numbers) -> String {
-    let (scale, offset) = match options.quantity {
+/// Description of the pictures of a folder, as JSON.
+fn describe(stream: &StreamInfo, quantity: Quantity, numbers: &Numbers) -> String {
+    let (scale, offset) = match quantity {
         Quantity::Disparity => (numbers.encoding().scale(), numbers.encoding().offset()),
         Quantity::Depth => (DEPTH_SCALE, 0),
     };
-    let of = |value: fn(&StereoGeometry) -> f64| options.geometry.as_ref().map(value);
+    let of = |value: fn(&StereoGeometry) -> f64| stream.geometry.as_ref().map(value);
     let description = json!({
         "scale": scale,
         "offset": offset,
         "unknown": UNKNOWN,
         "meaning": numbers.describe(),
-        "min_disparity": options.range.min,
-        "disparities": options.range.count,
+        "min_disparity": stream.range.min,
+        "disparities": stream.range.count,
         "focal_px": of(|g| g.focal_px),
         "baseline_m": of(|g| g.baseline_m),
         "centre_x_px": of(|g| g.centre_x_px),
@@ -176,7 +165,8 @@ fn numbered(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(numbers.into_iter().map(|number| path_of(dir, number)).collect())
 }
 
-/// Whether a file looks like a picture that was written here: 16-bit grey, its meaning in a comment.
+/// True where a file looks like a picture that was written here: 16-bit grey, its meaning in a
+/// comment.
 fn may_be_ours(path: &Path) -> bool {
     let mut begin = [0; 48];
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
@@ -184,7 +174,7 @@ fn may_be_ours(path: &Path) -> bool {
         && png::is_disparity(&begin)
 }
 
-/// Whether files of this name are written into a folder of pictures.
+/// True where files of this name are written into a folder of pictures.
 pub fn is_written(name: &OsStr) -> bool {
     number_of(name).is_some() || name == DESCRIPTION_FILE
 }

@@ -39,8 +39,8 @@ impl DisparityPng {
     }
 }
 
-/// Whether a file that begins so (48 bytes are enough) may be one of [`DisparityPng`]: 16-bit grey, with
-/// a text chunk `Comment` right after its header.
+/// True where a file that begins so (48 bytes are enough) may be one of [`DisparityPng`]: 16-bit
+/// grey, with a text chunk `Comment` right after its header.
 pub fn is_disparity(begin: &[u8]) -> bool {
     let has = |at: usize, bytes: &[u8]| begin.get(at..at + bytes.len()) == Some(bytes);
     // After the signature: length and name of IHDR, width, height, depth, colour type.

@@ -19,10 +19,10 @@ const STEP: Duration = Duration::from_secs(2);
 /// Matches small pictures.
 pub type SmallMatcher = Box<dyn Fn(Image, Image, &Params) -> Result<DisparityMap> + Send>;
 
-/// What was found last, for whoever gives an account of the run.
+/// The last finding, for whoever gives an account of the run.
 pub type Shared = Arc<Mutex<Option<TooFew>>>;
 
-/// What a shared finding is now.
+/// A copy of a shared finding.
 pub fn found(shared: &Shared) -> Option<TooFew> {
     *shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

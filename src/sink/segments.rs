@@ -57,7 +57,7 @@ pub struct Segments {
     /// The number of the youngest, also where it was deleted.
     last: u64,
     room_asked: Option<Instant>,
-    /// Whether it was said that one cannot be deleted.
+    /// True where it was said that one cannot be deleted.
     complained: bool,
 }
 
@@ -117,7 +117,7 @@ impl Segments {
         }
     }
 
-    /// Whether a segment with `bytes` bytes whose next frame comes `age` after its first one is
+    /// True where a segment with `bytes` bytes whose next frame comes `age` after its first one is
     /// full.
     pub fn is_full(&self, bytes: u64, age: Duration) -> bool {
         let half = self.limits.keep.map(|keep| keep / 2);
@@ -228,8 +228,8 @@ impl Segments {
     }
 }
 
-/// Whether a file of this name, in the folder of the recording `base`, is one of its segments, which
-/// are deleted where room is needed.
+/// True where a file of this name, in the folder of the recording `base`, is one of its segments,
+/// which are deleted where room is needed.
 pub fn is_segment(base: &Path, name: &OsStr) -> bool {
     let segments = Segments::named(base, SegmentLimits::default());
     name.to_str().is_some_and(|name| segments.number_of(name).is_some())

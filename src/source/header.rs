@@ -1,4 +1,4 @@
-//! What the beginning of a picture says of its size, looked at before the picture is decoded: a few
+//! Size of a picture by its beginning, looked at before the picture is decoded: a few
 //! bytes can promise gigabytes.
 
 use std::fs;
@@ -17,7 +17,7 @@ const FILE_MAX: u64 = 8 << 30;
 /// The most that a byte of deflated data can become (RFC 1951: 258 bytes of two bits).
 const DEFLATED_MAX: u64 = 1032;
 
-/// What is needed beside the decoded samples for each pixel: intensity and three channels.
+/// Bytes that each pixel needs beside the decoded samples: intensity and three channels.
 const MORE_A_PIXEL: usize = 4;
 
 /// The content of a picture's file, or of a pipe that delivers one in time.
@@ -37,8 +37,9 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the picture in `content` can be decoded within the budget, judging by its header. What is no
-/// PNG, JPEG, PGM or PPM, or has a header that cannot be read, passes: the decoder says it better.
+/// Checks that the picture in `content` can be decoded within the budget, judging by its header.
+/// What is no PNG, JPEG, PGM or PPM, or has a header that cannot be read, passes: the decoder says
+/// it better.
 ///
 /// # Errors
 /// A size that the budget does not hold, or that so short a file cannot.
@@ -61,7 +62,7 @@ pub fn check(content: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a decoder may allocate.
+/// Limits of what a decoder may allocate.
 pub fn limits() -> Limits {
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(Budget::of_process().left());

@@ -1,5 +1,5 @@
-//! Whether a JPEG picture (ITU-T T.81) is whole. Decoders fill up what is missing with grey and go on
-//! after what they cannot read, without a word; so its data is walked once more, without being
+//! Checks that a JPEG picture (ITU-T T.81) is whole. Decoders fill up what is missing with grey and
+//! go on after what they cannot read, without a word; so its data is walked once more, without being
 //! decoded.
 //!
 //! Of a sequential picture (almost every one) each code of each block is read, so that a picture that
@@ -8,36 +8,8 @@
 
 mod scan;
 
+pub use self::scan::Flaw;
 use self::scan::{Part, Table};
-
-/// What is wrong with a picture.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
-    /// Everything is there but the marker at the end.
-    #[error("the JPEG picture has no end: it was cut off")]
-    NoEnd,
-    /// It ends within the headers, or has no picture data at all.
-    #[error("the JPEG picture is cut off before its data begins")]
-    NoData,
-    /// It ends before all blocks are there.
-    #[error("the JPEG picture is cut off or damaged: {share} % of its data can be read")]
-    Short {
-        /// How much of the picture is there, in per cent.
-        share: u8,
-    },
-    /// The codes make no sense from some place on.
-    #[error("the JPEG picture is damaged after {share} % of its data")]
-    Senseless {
-        /// How much of the picture is before that place, in per cent.
-        share: u8,
-    },
-    /// There is much more data than the picture needs.
-    #[error("the JPEG picture is damaged: its data does not fit its size")]
-    Surplus,
-}
-
-/// How many bytes may lie between the last block and the next marker: some cameras fill up.
-const FILLING: usize = 64;
 
 /// Looks for what is missing in a JPEG picture; pictures of kinds that cannot be walked pass if they
 /// have their end.
@@ -62,12 +34,12 @@ struct Walk<'a> {
     seen: Vec<u8>,
 }
 
-/// What a frame header says.
+/// Content of a frame header.
 struct Frame {
     width: usize,
     height: usize,
     components: Vec<Component>,
-    /// Whether its scans can be walked: sequential, Huffman codes.
+    /// True where its scans can be walked: sequential, Huffman codes.
     sequential: bool,
 }
 
@@ -114,7 +86,7 @@ impl<'a> Walk<'a> {
         Some(rest[at + 1])
     }
 
-    /// What the segment holds whose length stands here.
+    /// Content of the segment whose length stands here.
     fn segment(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
         let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));
@@ -165,7 +137,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Whether everything was there before the end.
+    /// Checks that everything was there before the end.
     fn end(&self) -> Result<(), Flaw> {
         let Some(frame) = &self.frame else { return Err(Flaw::NoData) };
         let seen = frame.components.iter().filter(|c| self.seen.contains(&c.id)).count();

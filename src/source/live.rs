@@ -1,4 +1,4 @@
-//! How the eyes of a live source fare: what any thread may read while the source runs.
+//! State of the eyes of a live source: any thread may read it while the source runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,16 +29,16 @@ pub struct EyeState {
     missed: AtomicU64,
 }
 
-/// What became of one eye's stream.
+/// Account of one eye's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct EyeSummary {
-    /// Whether it is lost just now.
+    /// True where it is lost just now.
     pub lost: bool,
-    /// How often it was lost: unplugged, ended, silent.
+    /// Number of times that it was lost: unplugged, ended, silent.
     pub losses: u64,
-    /// How often it came back.
+    /// Number of times that it came back.
     pub reconnects: u64,
-    /// How long it was away, all times that it came back together.
+    /// Seconds that it was away, all times that it came back together.
     pub away_s: f64,
     /// Frames that arrived damaged and were dropped.
     pub broken: u64,
@@ -48,14 +48,14 @@ pub struct EyeSummary {
     pub missed: u64,
 }
 
-/// What became of a live source.
+/// Account of a live source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LiveSummary {
     /// The left eye, or the stream that holds both.
     pub left: EyeSummary,
     /// The right eye.
     pub right: EyeSummary,
-    /// How the eyes run against each other; `None` where they come in one stream.
+    /// Synchronisation of the eyes; `None` where they come in one stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synchronisation: Option<synchronisation::Summary>,
 }
@@ -73,10 +73,10 @@ impl LiveState {
 
     /// The state of one eye.
     pub fn eye(&self, eye: Eye) -> &std::sync::Arc<EyeState> {
-        &self.eyes[usize::from(eye == Eye::Right)]
+        &self.eyes[eye.index()]
     }
 
-    /// How the eyes run against each other; do not hold it for long, each pair is noted here.
+    /// Synchronisation of the eyes; do not hold it for long, each pair is noted here.
     pub fn synchronisation(&self) -> MutexGuard<'_, Synchronisation> {
         self.synchronisation.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -23,14 +23,14 @@ use crate::frame::StereoPair;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
-    /// What is the matter, naming the source and the cure.
+    /// Message that names the source and the cure.
     pub reason: String,
 }
 
-/// What is known of a source before its first pair.
+/// Facts on a source, known before its first pair.
 #[derive(Clone, Debug)]
 pub struct SourceInfo {
-    /// What it is, for people: "left.mp4 + right.mp4", "demo scene".
+    /// Name for people: "left.mp4 + right.mp4", "demo scene".
     pub description: String,
     /// Width of each eye in pixels.
     pub width: usize,
@@ -38,15 +38,15 @@ pub struct SourceInfo {
     pub height: usize,
     /// Pairs a second as recorded or captured, where known.
     pub rate: Option<f64>,
-    /// How many pairs are to be expected, where known (an estimate from the duration).
+    /// Number of pairs to be expected, where known (an estimate from the duration).
     pub pairs: Option<u64>,
     /// Live sources never wait for the matcher; their oldest pairs are dropped instead.
     pub live: bool,
-    /// Whether pairs carry their true disparity.
+    /// True where pairs carry their true disparity.
     pub has_truth: bool,
 }
 
-/// What a source has delivered so far.
+/// Numbers of what a source has delivered so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounts {
     /// Frames of the left eye.
@@ -65,7 +65,7 @@ pub struct SourceCounts {
     pub damaged_right: Damage,
 }
 
-/// How many frames of an eye are known to be damaged.
+/// Numbers of an eye's frames that are known to be damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// Frames that arrived although the decoder could not read all of them, and concealed the rest.
@@ -75,7 +75,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Whether there is none.
+    /// True where there is none.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -98,7 +98,7 @@ impl std::fmt::Display for Damage {
 
 /// A source that has been opened and knows its size.
 pub trait Source: Send {
-    /// What is known of it.
+    /// Facts on it.
     fn info(&self) -> &SourceInfo;
 
     /// Delivers pairs on the calling thread, each with what has been delivered so far, until the
@@ -113,10 +113,10 @@ pub trait Source: Send {
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()>;
 
-    /// What has been delivered so far.
+    /// Numbers of what has been delivered so far.
     fn counts(&self) -> SourceCounts;
 
-    /// How the eyes of a live source fare, to be read while it runs; `None` for others.
+    /// State of the eyes of a live source, to be read while it runs; `None` for others.
     fn live_state(&self) -> Option<Arc<live::LiveState>> {
         None
     }

@@ -22,8 +22,8 @@ pub(super) struct Pictures {
     pub(super) pattern: String,
     /// Number and path of each picture that exists, in order.
     pub(super) files: Vec<(u64, PathBuf)>,
-    /// Whether the numbers are those that the pattern asks for; else they are what was found in the
-    /// names, or only count.
+    /// True where the numbers are those that the pattern asks for; else they are what was found in
+    /// the names, or only count.
     asked: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Pictures {
 pub(super) struct Timing {
     /// The smallest number of all: time zero.
     first: u64,
-    /// What all distances between numbers are multiples of: one frame period.
+    /// Divisor of all distances between numbers: one frame period.
     step: u64,
     /// Periods a second.
     rate: f64,
@@ -77,12 +77,12 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Whether `path` has a number in its file name, `%d` or `%0Nd`.
+/// True where `path` has a number in its file name, `%d` or `%0Nd`.
 pub(super) fn is_pattern(path: &Path) -> bool {
     split(path).is_some_and(|(_, name)| Name::parse(name).is_some())
 }
 
-/// Whether `path` has `*`, `?` or `[` in it, which stand for any characters.
+/// True where `path` has `*`, `?` or `[` in it, which stand for any characters.
 pub(super) fn is_glob(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
 }
@@ -130,7 +130,7 @@ pub fn number_in_name(path: &Path) -> Option<String> {
     Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
 }
 
-/// Whether a file is a picture, by its name.
+/// True where a file is a picture, by its name.
 pub fn is_picture(path: &Path) -> bool {
     let kind = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     KINDS.contains(&kind.as_str())
@@ -244,7 +244,7 @@ impl Pictures {
     }
 }
 
-/// What to say of the pictures in `folder`, to follow that others are not there.
+/// Remark on the pictures in `folder`, to follow that others are not there.
 fn there(folder: &Path) -> String {
     suggest(folder).map(|there| format!("; pictures that are there: {there}")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a user names as a source of stereo pairs: one grammar for every command, read once.
+//! Names that users give to sources of stereo pairs: one grammar for every command, read once.
 //!
 //! A text is a file or a `file:` URI, numbered pictures (`left/%06d.png`), pictures by a pattern of
 //! their names (`left/*.png`), a camera (`/dev/video0`, or a link to it), a URI, or a fragment of a
@@ -31,7 +31,7 @@ pub enum SourceSpec {
     TopBottom(StreamSpec),
 }
 
-/// What one stream is read from.
+/// Place that one stream is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamSpec {
     /// A file, which need not be there.
@@ -88,17 +88,17 @@ impl SourceSpec {
         self.streams().flat_map(StreamSpec::local_files).collect()
     }
 
-    /// Whether it may be live; that is known only once it is open.
+    /// True where it may be live; that is known only once it is open.
     pub fn may_be_live(&self) -> bool {
         self.streams().any(StreamSpec::may_be_live)
     }
 
-    /// Whether one stream holds both eyes.
+    /// True where one stream holds both eyes.
     pub fn is_one_stream(&self) -> bool {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
-    /// Whether it is pictures that were taken one by one, or a single one.
+    /// True where it is pictures that were taken one by one, or a single one.
     pub fn are_pictures(&self) -> bool {
         self.streams().next().is_some_and(|first| match first {
             StreamSpec::Pictures(_) => true,
@@ -109,7 +109,7 @@ impl SourceSpec {
 }
 
 impl StreamSpec {
-    /// What `text` stands for. Its secrets are remembered, so that they are never shown.
+    /// The stream that `text` stands for. Its secrets are remembered, so that they are never shown.
     pub fn parse(text: impl AsRef<OsStr>) -> Self {
         let text = text.as_ref();
         // Space around a name is a slip, unless something is called so.
@@ -144,7 +144,7 @@ impl StreamSpec {
         Self::File(path.to_owned())
     }
 
-    /// What it is, for people, in one line; without its secrets.
+    /// Name for people, in one line; without its secrets.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) | Self::Pictures(path) => path.display().to_string(),
@@ -178,7 +178,7 @@ impl StreamSpec {
         }
     }
 
-    /// Whether it may be live; that is known only once it is open.
+    /// True where it may be live; that is known only once it is open.
     pub fn may_be_live(&self) -> bool {
         matches!(self, Self::Camera(_) | Self::Uri(_) | Self::Fragment(_))
     }
@@ -292,6 +292,17 @@ mod tests {
         let fragment = StreamSpec::parse("videotestsrc  !\n video/x-raw,width=64 ! ");
         assert_eq!(fragment.name(), "\"videotestsrc ! video/x-raw,width=64\"");
         assert!(fragment.may_be_live() && !file("a.mp4").may_be_live());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_camera_by_another_name_may_be_live_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("left camera");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        assert_eq!(StreamSpec::parse(&link), StreamSpec::Camera(link.display().to_string()));
+        assert!(SourceSpec::side_by_side(&link).may_be_live());
+        assert!(StreamSpec::parse("/dev/v4l/by-id/usb-of-a-camera-index0").may_be_live());
     }
 
     #[cfg(unix)]

@@ -38,7 +38,7 @@ pub fn read_colours(path: &Path) -> Result<[Image; 3]> {
     Ok([0, 1, 2].map(|number| Image::from_vec(width, height, channel(number))))
 }
 
-/// Whether a file is a picture, by its first bytes or else by its name.
+/// True where a file is a picture, by its first bytes or else by its name.
 pub fn is_picture(path: &Path) -> bool {
     // Opening a FIFO would wait for whoever writes to it.
     let reader = || ImageReader::open(path).and_then(ImageReader::with_guessed_format);
@@ -95,7 +95,7 @@ fn decode_whole(content: &[u8], format: ImageFormat) -> Result<DynamicImage> {
     Ok(picture)
 }
 
-/// Whether a PNG picture has its last chunk (ISO/IEC 15948, 11.2.5).
+/// True where a PNG picture has its last chunk (ISO/IEC 15948, 11.2.5).
 fn png_ends(content: &[u8]) -> bool {
     let mut rest = content.get(8..).unwrap_or_default();
     while let Some((&[a, b, c, d, kind @ ..], _)) = rest.split_first_chunk::<8>() {

@@ -23,7 +23,7 @@ pub struct Cadence {
     frames: VecDeque<(f64, f64)>,
     /// The period that missing frames are told by.
     step: Option<f64>,
-    /// How many frames in a row came after a gap, or much too early.
+    /// Number of frames in a row that came after a gap, or much too early.
     odd: usize,
 }
 
@@ -39,8 +39,8 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Whether the frames keep the beat, so that it says anything: an overloaded machine or bus loses
-    /// frames by the dozen.
+    /// True where the frames keep the beat, so that it says anything: an overloaded machine or bus
+    /// loses frames by the dozen.
     pub fn is_steady(&self) -> bool {
         self.jitter < UNEVEN * self.period
     }

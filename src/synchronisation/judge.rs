@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Fit, Remark, phase};
+use super::cadence::Fit;
 use crate::frame::Eye;
 
-/// How much of the cameras' time is judged at once, in seconds.
+/// Part of the cameras' time that is judged at once, in seconds.
 const WINDOW: f64 = 5.0;
 
 /// Fewer frames of an eye in a window say nothing.
@@ -24,7 +24,19 @@ const FORGET: u32 = 120;
 /// Drifts below this, in seconds a second, are within the error of the estimate.
 const NO_DRIFT: f64 = 20e-6;
 
-/// What is wrong.
+/// Periods that differ by no more than this share are of one rate, so that there is a phase.
+const SAME_RATE: f64 = 0.02;
+
+/// Remark that is made once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// Something is wrong; with what helps.
+    Warning(String),
+    /// It is well again.
+    Well(String),
+}
+
+/// Kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Rates,
@@ -41,7 +53,7 @@ pub(super) struct Judge {
     differences: Vec<i64>,
     told: Vec<State>,
     good: u32,
-    /// What was wrong in the last window, in a few words.
+    /// Trouble of the last window, in a few words.
     trouble: Option<String>,
 }
 
@@ -49,7 +61,7 @@ impl Judge {
     pub(super) fn frame(&mut self, eye: Eye, time: Duration) {
         self.now = time.as_secs_f64();
         self.begun.get_or_insert(self.now);
-        self.frames[super::number(eye)] += 1;
+        self.frames[eye.index()] += 1;
     }
 
     pub(super) fn pair(&mut self, skew_ns: i64) {
@@ -61,12 +73,12 @@ impl Judge {
         *self = Self::default();
     }
 
-    /// Whether a window is full.
+    /// True where a window is full.
     pub(super) fn is_due(&self) -> bool {
         self.begun.is_some_and(|begun| self.now - begun >= WINDOW)
     }
 
-    /// What is wrong just now, in a few words.
+    /// Trouble just now, in a few words.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
@@ -155,7 +167,7 @@ impl Judge {
     }
 }
 
-/// How far apart the cameras tick.
+/// Distance of the cameras' ticks, in words.
 fn apart(left: &Fit, right: &Fit) -> String {
     phase(left, right).map_or_else(
         || "unevenly, or at different rates".to_owned(),
@@ -177,4 +189,18 @@ fn wander(left: &Fit, right: &Fit) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// Delay of the right camera's ticks after the left one's, within half a period, and how fast that
+/// grows, in seconds a second; `None` for different rates, and where a camera keeps no beat.
+pub(super) fn phase(left: &Fit, right: &Fit) -> Option<(f64, f64)> {
+    let period = (left.period + right.period) / 2.0;
+    let drift = right.period / left.period - 1.0;
+    if drift.abs() > SAME_RATE || !left.is_steady() || !right.is_steady() {
+        return None;
+    }
+    // The left camera's tick that is nearest to the right one's last.
+    let ticks = ((right.last - left.last) / left.period).round();
+    let phase = right.last - (left.last + ticks * left.period);
+    Some((phase - (phase / period).round() * period, drift))
 }

@@ -15,7 +15,7 @@ use super::stderr::Stderr;
 use crate::redact::redact;
 use crate::text::on_one_line;
 
-/// How much more or less than the configured filter the command line asks for.
+/// Verbosity of the command line, against the configured filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Verbosity {
     /// As configured.
@@ -41,7 +41,7 @@ const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,wini
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Whether `filter` is a list of levels and `module=level`.
+/// Checks that `filter` is a list of levels and `module=level`.
 ///
 /// # Errors
 /// Where it is not. A lone word that is no level is refused too, although [`EnvFilter`] takes it for

@@ -1,4 +1,4 @@
-//! What the running program tells about itself: logs, live counters, metrics.
+//! News that the running program tells about itself: logs, live counters, metrics.
 
 pub mod logs;
 pub mod metrics;

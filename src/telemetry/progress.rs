@@ -19,9 +19,9 @@ pub struct Progress {
     pub unpaired: AtomicU64,
     /// Pairs that have been matched.
     pub matched: AtomicU64,
-    /// How often another engine has taken over.
+    /// Number of times that another engine has taken over.
     pub retuned: AtomicU64,
-    /// Whether the source has ended.
+    /// True once the source has ended.
     pub source_ended: AtomicBool,
     eyes: [EyeCounts; 2],
     latency: Mutex<Times>,
@@ -47,7 +47,7 @@ struct Times {
     sum_us: u64,
 }
 
-/// How many times were how long.
+/// Distribution of times over classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     /// Longest time of each class in seconds, rising, and the times that belong to no shorter one;
@@ -59,7 +59,7 @@ pub struct Distribution {
     pub count: u64,
 }
 
-/// How long something took for the pairs of a run, in milliseconds.
+/// Quantiles of times over the pairs of a run, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimesMs {
     /// For half of the pairs at most this.
@@ -139,13 +139,13 @@ impl Progress {
         self.matched.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How long ago the last pair was matched; before the first one, how long ago the run began.
+    /// Time since the last pair was matched; before the first one, since the run began.
     pub fn since_matched(&self) -> Duration {
         let last = Duration::from_millis(self.last_matched_ms.load(Ordering::Relaxed));
         self.started.elapsed().saturating_sub(last)
     }
 
-    /// How long ago the run began.
+    /// Time since the run began.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -165,18 +165,18 @@ impl Progress {
         locked(&self.latency).within(bounds_us)
     }
 
-    /// How long the engine had each pair so far, from taking it to its disparity.
+    /// Times for which the engine had each pair so far, from taking it to its disparity.
     pub fn engine_time(&self) -> TimesMs {
         percentiles(&locked(&self.engine_time).histogram)
     }
 
-    /// How long a device computed each pair so far, likewise; `None` where none did.
+    /// Times for which a device computed each pair so far, likewise; `None` where none did.
     pub fn device_time_within(&self, bounds_us: &[u64]) -> Option<Distribution> {
         let times = locked(&self.device_time);
         (!times.histogram.is_empty()).then(|| times.within(bounds_us))
     }
 
-    /// How long a device computed each pair so far; `None` where none did.
+    /// Times for which a device computed each pair so far; `None` where none did.
     pub fn device_time(&self) -> Option<TimesMs> {
         let times = locked(&self.device_time);
         (!times.histogram.is_empty()).then(|| percentiles(&times.histogram))

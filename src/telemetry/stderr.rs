@@ -15,16 +15,16 @@ use indicatif::ProgressDrawTarget;
 
 use crate::text::on_one_line;
 
-/// What waits to be written takes no more bytes than this.
+/// Largest number of bytes that wait to be written.
 const ROOM: usize = 256 << 10;
 
-/// How long somebody who waits for standard error waits while nothing is written ...
+/// Longest wait for standard error while nothing is written ...
 const STALLED: Duration = Duration::from_secs(1);
 
 /// ... and altogether.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// How often a terminal that another program has made non-blocking is tried.
+/// Time between two attempts at a terminal that another program has made non-blocking.
 const RETRY: Duration = Duration::from_millis(20);
 
 static OUTLET: LazyLock<Outlet> = LazyLock::new(|| Outlet::start(Raw::new()));
@@ -71,7 +71,7 @@ pub fn draw_target() -> ProgressDrawTarget {
     ProgressDrawTarget::term(term, 20)
 }
 
-/// What is logged, on its way to standard error; never fails.
+/// Writer of what is logged, to standard error; never fails.
 pub(super) struct Stderr;
 
 impl Write for Stderr {
@@ -109,7 +109,7 @@ impl std::os::fd::AsRawFd for Drawing {
     }
 }
 
-/// What is written in order by a thread of its own.
+/// Outlet whose pieces a thread of its own writes in order.
 struct Outlet(Arc<Shared>);
 
 struct Shared {
@@ -127,19 +127,19 @@ struct Queue {
     /// Length of all that waits.
     bytes: usize,
     writing: bool,
-    /// How many pieces were written or given up so far.
+    /// Number of pieces that were written or given up so far.
     handled: u64,
     /// Lines that there was no room for since the newest of those that wait.
     refused: u64,
     /// Lines that could not be written, and of which nothing has been said yet.
     failed: u64,
-    /// Whether there is no thread.
+    /// True where there is no thread.
     by_hand: bool,
 }
 
 struct Piece {
     bytes: Vec<u8>,
-    /// Whether it is missed where it is lost.
+    /// True where it is missed where it is lost.
     counts: bool,
     /// Lines that there was no room for just before it.
     refused: u64,

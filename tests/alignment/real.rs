@@ -277,8 +277,8 @@ fn what_no_camera_has_seen_is_left_out() {
     };
     let mask = stereod::frame::Mask::new(752, (0..752 * 480).map(|i| i % 752 >= 250).collect());
     let mask = Some(std::sync::Arc::new(mask));
-    let left = barred(&pair.left, 0).seen_by(mask.clone());
-    let right = barred(&pair.right, 6).seen_by(mask);
+    let left = barred(&pair.left, 0).with_valid_mask(mask.clone());
+    let right = barred(&pair.right, 6).with_valid_mask(mask);
     let (measurement, verdict) = judged(&left, &right, &pair.options());
     let seen = measurement.unwrap();
     assert_eq!(verdict, Verdict::Good, "{seen:?}");

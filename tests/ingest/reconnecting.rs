@@ -206,7 +206,7 @@ fn an_eye_that_ends_or_fails_is_opened_again() {
 }
 
 #[test]
-fn halved_streams_come_back_too() {
+fn frame_packed_streams_come_back_too() {
     let both = "videotestsrc is-live=true num-buffers=20 ! \
                 video/x-raw,width=128,height=48,framerate=60/1";
     let spec = SourceSpec::side_by_side(both);

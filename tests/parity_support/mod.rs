@@ -157,7 +157,7 @@ pub fn compare_rectified(
         for (eye, expected, got) in
             [(Eye::Left, &left, &matched.pair.left), (Eye::Right, &right, &matched.pair.right)]
         {
-            if expected.pixels() != got.pixels() || expected.seen() != got.seen() {
+            if expected.pixels() != got.pixels() || expected.valid_mask() != got.valid_mask() {
                 return Err(format!("the {eye} picture differs: {}", context()));
             }
         }

@@ -87,8 +87,7 @@ impl Bench {
     /// Raw videos of both eyes, without loss.
     fn write_videos(&self, pairs: &[(Duration, Duration)]) {
         for eye in [Eye::Left, Eye::Right] {
-            let (width, height) = SIZE;
-            let options = GreyVideoOptions { eye, width, height, rate: Some(20.0), geometry: None };
+            let options = GreyVideoOptions { eye, size: SIZE, rate: Some(20.0), geometry: None };
             let mut video = GreyVideo::create(&self.path(&format!("{eye}.mkv")), &options).unwrap();
             for (number, &(left, right)) in pairs.iter().enumerate() {
                 let time = if eye == Eye::Left { left } else { right };

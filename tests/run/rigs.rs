@@ -31,7 +31,7 @@ fn write_rig(folder: &Path) -> Rectifier {
 /// Depth in millimetres of pair `number`, raw, by the plain definitions.
 fn depth(rectifier: &Rectifier, number: u64) -> Vec<u16> {
     let [left, right] = rectifier.rectify_pair(&demo_pair(number));
-    assert!(left.seen().is_some(), "the corners are unseen");
+    assert!(left.valid_mask().is_some(), "the corners are unseen");
     let map = match_pair(&left, &right, &params());
     let geometry = rectifier.geometry();
     let mut stored = vec![0; map.values().len()];

@@ -6,14 +6,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use stereod::frame::DisparityRange;
-use stereod::sink::Sink;
 use stereod::sink::colour::{ColourMap, ColourRange};
+use stereod::sink::colouring::{Colouring, LiveColouring};
 use stereod::sink::encoding::Encoding;
 use stereod::sink::numbers::Quantity;
-use stereod::sink::pictures::{Pictures, PicturesOptions};
-use stereod::sink::video::{
-    Preview, PreviewOptions, Recorder, RecorderOptions, read_recording_tags,
-};
+use stereod::sink::pictures::Pictures;
+use stereod::sink::video::{Preview, Recorder, read_recording_tags};
+use stereod::sink::{Sink, StreamInfo};
 
 use crate::support::{Player, RECORDING, Random, matched, random_values};
 
@@ -34,17 +33,20 @@ fn values(i: u64) -> Vec<i16> {
 fn child_that_writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(CHILD) else { return };
     let dir = Path::new(&dir);
-    let (width, height, rate, range) = (WIDTH, HEIGHT, Some(25.0), RANGE);
+    let stream = StreamInfo {
+        size: (WIDTH, HEIGHT),
+        rate: Some(25.0),
+        range: RANGE,
+        geometry: None,
+        clock: None,
+    };
     let quantity = Quantity::Disparity;
-    let recorder =
-        RecorderOptions { width, height, rate, range, quantity, geometry: None, clock: None };
-    let (colours, span) = (ColourMap::Viridis, ColourRange::ADAPTIVE);
-    let preview = PreviewOptions { width, height, rate, range, colours, span };
-    let pictures = PicturesOptions { range, quantity, geometry: None };
+    let colouring = Colouring { map: ColourMap::Viridis, span: ColourRange::ADAPTIVE };
+    let colouring = LiveColouring::new(colouring);
     let mut sinks: [Box<dyn Sink>; 3] = [
-        Box::new(Recorder::create(&dir.join("a.mkv"), &recorder).unwrap()),
-        Box::new(Preview::create(&dir.join("a.mp4"), &preview).unwrap()),
-        Box::new(Pictures::create(&dir.join("pictures"), &pictures).unwrap()),
+        Box::new(Recorder::create(&dir.join("a.mkv"), &stream, quantity).unwrap()),
+        Box::new(Preview::create(&dir.join("a.mp4"), &stream, colouring).unwrap()),
+        Box::new(Pictures::create(&dir.join("pictures"), &stream, quantity).unwrap()),
     ];
     for i in 0.. {
         for sink in &mut sinks {

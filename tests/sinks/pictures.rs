@@ -4,14 +4,14 @@ use std::fs;
 use std::time::Duration;
 
 use stereod::frame::{DisparityRange, StereoGeometry};
-use stereod::sink::Sink;
 use stereod::sink::encoding::Encoding;
 use stereod::sink::numbers::Quantity;
-use stereod::sink::pictures::{DESCRIPTION_FILE, Pictures, PicturesOptions};
+use stereod::sink::pictures::{DESCRIPTION_FILE, Pictures};
+use stereod::sink::{Sink, StreamInfo};
 
 use crate::support::{Random, matched, random_values};
 
-fn options(min: i32, count: usize) -> PicturesOptions {
+fn stream(min: i32, count: usize) -> StreamInfo {
     let range = DisparityRange { min, count };
     let geometry = StereoGeometry {
         focal_px: 400.0,
@@ -20,19 +20,19 @@ fn options(min: i32, count: usize) -> PicturesOptions {
         centre_y_px: 3.5,
         right_centre_x_px: 16.0,
     };
-    PicturesOptions { range, quantity: Quantity::Disparity, geometry: Some(geometry) }
+    StreamInfo { size: (31, 7), rate: None, range, geometry: Some(geometry), clock: None }
 }
 
 #[test]
 fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("made/with/parents");
-    let options = options(-5, 90);
-    let mut pictures = Pictures::create(&folder, &options).unwrap();
+    let stream = stream(-5, 90);
+    let mut pictures = Pictures::create(&folder, &stream, Quantity::Disparity).unwrap();
     let mut random = Random(3);
-    let encoding = Encoding::for_range(options.range);
+    let encoding = Encoding::for_range(stream.range);
     for sequence in [0, 1, 42, 1_234_567] {
-        let values = random_values(&mut random, 31 * 7, options.range);
+        let values = random_values(&mut random, 31 * 7, stream.range);
         pictures.consume(&matched(31, values.clone(), sequence, Duration::ZERO)).unwrap();
         let path = folder.join(format!("{sequence:06}.png"));
         let image::DynamicImage::ImageLuma16(picture) = image::open(path).unwrap() else {
@@ -53,8 +53,8 @@ fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     assert_eq!(description["right_centre_x_px"], 16.0);
     // Another run's pictures, and what is said of them, take their place with the first one.
     drop(pictures);
-    let unknown = PicturesOptions { geometry: None, ..options };
-    let mut pictures = Pictures::create(&folder, &unknown).unwrap();
+    let unknown = StreamInfo { geometry: None, ..stream };
+    let mut pictures = Pictures::create(&folder, &unknown, Quantity::Disparity).unwrap();
     assert_eq!(fs::read_to_string(folder.join(DESCRIPTION_FILE)).unwrap(), text);
     pictures.consume(&matched(31, vec![16; 31 * 7], 42, Duration::ZERO)).unwrap();
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
@@ -68,8 +68,11 @@ fn wrong_places_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, b"").unwrap();
-    let error = Pictures::create(&file, &options(0, 64)).unwrap_err().to_string();
+    let error =
+        Pictures::create(&file, &stream(0, 64), Quantity::Disparity).unwrap_err().to_string();
     assert!(error.contains("is not a folder"), "{error}");
-    let error = Pictures::create(&file.join("below"), &options(0, 64)).unwrap_err().to_string();
+    let error = Pictures::create(&file.join("below"), &stream(0, 64), Quantity::Disparity)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("file/below"), "{error}");
 }

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use gstreamer::prelude::*;
 use stereod::frame::{DisparityRange, INVALID};
-use stereod::sink::Sink;
-use stereod::sink::colour::{ColourMap, ColourRange};
-use stereod::sink::video::{Preview, PreviewOptions};
+use stereod::sink::colour::ColourMap;
+use stereod::sink::colouring::LiveColouring;
+use stereod::sink::video::Preview;
+use stereod::sink::{Sink, StreamInfo};
 
 use crate::support::{Player, matched};
 
 const DECODE: &str = "qtdemux ! h264parse name=parse ! avdec_h264 name=decoder \
                       ! videoconvert ! video/x-raw,format=RGB";
 
-fn options(width: usize, height: usize) -> PreviewOptions {
-    PreviewOptions {
-        width,
-        height,
+fn stream(width: usize, height: usize) -> StreamInfo {
+    StreamInfo {
+        size: (width, height),
         rate: Some(25.0),
         range: DisparityRange { min: 0, count: 64 },
-        colours: ColourMap::Turbo,
-        span: ColourRange::Full,
+        geometry: None,
+        clock: None,
     }
 }
 
@@ -36,12 +36,13 @@ fn thirds(width: usize, height: usize) -> Vec<i16> {
         .collect()
 }
 
-fn write(path: &Path, options: &PreviewOptions, times: &[u64]) {
-    let mut preview = Preview::create(path, options).unwrap();
+fn write(path: &Path, stream: &StreamInfo, times: &[u64]) {
+    let mut preview = Preview::create(path, stream, LiveColouring::default()).unwrap();
     for (sequence, &time) in times.iter().enumerate() {
-        let values = thirds(options.width, options.height);
+        let (width, height) = stream.size;
+        let values = thirds(width, height);
         let time = Duration::from_millis(time);
-        preview.consume(&matched(options.width, values, sequence as u64, time)).unwrap();
+        preview.consume(&matched(width, values, sequence as u64, time)).unwrap();
     }
     preview.finish().unwrap();
 }
@@ -51,9 +52,9 @@ fn colours_size_profile_and_times() {
     let dir = tempfile::tempdir().unwrap();
     for (width, height) in [(192, 108), (191, 107), (33, 17), (3, 5), (1, 1)] {
         let path = dir.path().join(format!("{width}x{height}.mp4"));
-        let options = options(width, height);
+        let stream = stream(width, height);
         let times: Vec<u64> = (0..30).map(|i| 5000 + i * 40).collect();
-        write(&path, &options, &times);
+        write(&path, &stream, &times);
 
         let player = Player::open(&path, DECODE).unwrap();
         let caps_of = |element: &str| {
@@ -98,10 +99,10 @@ fn colours_size_profile_and_times() {
 fn variable_frame_rate_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mp4");
-    let mut options = options(64, 48);
-    options.rate = None;
+    let mut stream = stream(64, 48);
+    stream.rate = None;
     let times = [0, 33, 100, 450, 460, 2000, 2100];
-    write(&path, &options, &times);
+    write(&path, &stream, &times);
     let shown: Vec<u64> = Player::open(&path, DECODE)
         .unwrap()
         .play()
@@ -115,7 +116,7 @@ fn variable_frame_rate_is_kept() {
 fn a_finished_file_is_no_longer_fragmented() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mp4");
-    write(&path, &options(64, 48), &(0..100).map(|i| i * 40).collect::<Vec<_>>());
+    write(&path, &stream(64, 48), &(0..100).map(|i| i * 40).collect::<Vec<_>>());
     let file = std::fs::read(&path).unwrap();
     // The boxes at the top of the file.
     let mut boxes = Vec::new();
@@ -134,13 +135,13 @@ fn a_finished_file_is_no_longer_fragmented() {
 fn no_frame_and_one_frame() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("one.mp4");
-    let mut variable = options(64, 48);
+    let mut variable = stream(64, 48);
     variable.rate = None;
-    for options in [options(64, 48), variable] {
-        write(&path, &options, &[0]);
+    for stream in [stream(64, 48), variable] {
+        write(&path, &stream, &[0]);
         assert_eq!(Player::open(&path, DECODE).unwrap().play().len(), 1);
     }
-    write(&dir.path().join("none.mp4"), &options(64, 48), &[]);
+    write(&dir.path().join("none.mp4"), &stream(64, 48), &[]);
 }
 
 #[test]
@@ -149,7 +150,8 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
     let path = dir.path().join("a.mp4");
     std::fs::write(&path, b"earlier").unwrap();
     for is_finished in [false, true] {
-        let mut preview = Preview::create(&path, &options(64, 48)).unwrap();
+        let mut preview =
+            Preview::create(&path, &stream(64, 48), LiveColouring::default()).unwrap();
         if is_finished {
             preview.finish().unwrap();
         }
@@ -157,7 +159,7 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
         assert_eq!(std::fs::read(&path).unwrap(), b"earlier");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
-    let mut preview = Preview::create(&path, &options(64, 48)).unwrap();
+    let mut preview = Preview::create(&path, &stream(64, 48), LiveColouring::default()).unwrap();
     for i in 0..400 {
         let frame = matched(64, thirds(64, 48), i, Duration::from_millis(i * 40));
         preview.consume(&frame).unwrap();
@@ -173,7 +175,10 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
 fn wrong_names_and_places_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |path: &Path, words: &str| {
-        let error = Preview::create(path, &options(8, 8)).err().unwrap().to_string();
+        let error = Preview::create(path, &stream(8, 8), LiveColouring::default())
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains(&*path.to_string_lossy()) && error.contains(words), "{error}");
     };
     refused(&dir.path().join("a.mkv"), "name it .mp4");
@@ -186,7 +191,7 @@ fn a_full_disk_is_an_error_and_not_a_hang() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("full.mp4");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-    let mut preview = match Preview::create(&path, &options(64, 48)) {
+    let mut preview = match Preview::create(&path, &stream(64, 48), LiveColouring::default()) {
         Ok(preview) => preview,
         Err(error) => panic!("{error:#}"),
     };

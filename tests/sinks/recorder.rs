@@ -8,10 +8,10 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use stereod::clock::CaptureClock;
 use stereod::frame::{DisparityRange, INVALID, StereoGeometry};
-use stereod::sink::Sink;
 use stereod::sink::encoding::Encoding;
 use stereod::sink::numbers::Quantity;
-use stereod::sink::video::{Recorder, RecorderOptions, RecordingTags, read_recording_tags};
+use stereod::sink::video::{Recorder, RecordingTags, read_recording_tags};
+use stereod::sink::{Sink, StreamInfo};
 
 use crate::support::{Player, RECORDING, Random, matched, random_values};
 
@@ -28,12 +28,8 @@ const GEOMETRY: StereoGeometry = StereoGeometry {
 fn depth_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("depth.mkv");
-    let options = RecorderOptions {
-        quantity: Quantity::Depth,
-        geometry: Some(GEOMETRY),
-        ..options(4, 4, 0, 64)
-    };
-    let mut recorder = Recorder::create(&path, &options).unwrap();
+    let stream = StreamInfo { geometry: Some(GEOMETRY), ..stream(4, 4, 0, 64) };
+    let mut recorder = Recorder::create(&path, &stream, Quantity::Depth).unwrap();
     let mut values = vec![INVALID; 16];
     values[..5].copy_from_slice(&[16 * 20, 16 * 20 + 8, 16 * 63, 1, 0]);
     recorder.consume(&matched(4, values, 0, Duration::ZERO)).unwrap();
@@ -44,36 +40,38 @@ fn depth_comes_back() {
     let frames = Player::open(&path, RECORDING).unwrap().play();
     assert_eq!(frames[0].numbers()[..6], [2395, 2337, 760, 0, 0, 0]);
 
-    let nothing_known = RecorderOptions { geometry: None, ..options };
-    let error = Recorder::create(&path, &nothing_known).map(|_| ()).unwrap_err().to_string();
+    let nothing_known = StreamInfo { geometry: None, ..stream };
+    let error = Recorder::create(&path, &nothing_known, Quantity::Depth)
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("--calibration"), "{error}");
 }
 
-fn options(width: usize, height: usize, min: i32, count: usize) -> RecorderOptions {
-    RecorderOptions {
-        width,
-        height,
+fn stream(width: usize, height: usize, min: i32, count: usize) -> StreamInfo {
+    StreamInfo {
+        size: (width, height),
         rate: Some(20.0),
         range: DisparityRange { min, count },
-        quantity: Quantity::Disparity,
         geometry: None,
         clock: None,
     }
 }
 
 /// Records `frames` random maps at irregular times from 1 h on, and gives their numbers and times.
-fn record(path: &Path, options: &RecorderOptions, frames: u64) -> Vec<(Duration, Vec<u16>)> {
-    let mut random = Random(7 + options.width as u64);
-    let mut recorder = Recorder::create(path, options).unwrap();
-    let encoding = Encoding::for_range(options.range);
+fn record(path: &Path, stream: &StreamInfo, frames: u64) -> Vec<(Duration, Vec<u16>)> {
+    let (width, height) = stream.size;
+    let mut random = Random(7 + width as u64);
+    let mut recorder = Recorder::create(path, stream, Quantity::Disparity).unwrap();
+    let encoding = Encoding::for_range(stream.range);
     let mut time = Duration::from_secs(3600);
     let mut written = Vec::new();
     for sequence in 0..frames {
-        let values = random_values(&mut random, options.width * options.height, options.range);
+        let values = random_values(&mut random, width * height, stream.range);
         let mut numbers = vec![0; values.len()];
         encoding.encode(&values, &mut numbers);
         written.push((time - Duration::from_secs(3600), numbers));
-        recorder.consume(&matched(options.width, values, sequence, time)).unwrap();
+        recorder.consume(&matched(width, values, sequence, time)).unwrap();
         time += Duration::from_micros(20_000 + random.below(60_000));
     }
     recorder.finish().unwrap();
@@ -109,7 +107,7 @@ fn every_number_and_time_comes_back() {
         (1, 1, 0, 1),
     ] {
         let path = dir.path().join(format!("{width}x{height}.mkv"));
-        let written = record(&path, &options(width, height, min, count), 12);
+        let written = record(&path, &stream(width, height, min, count), 12);
         let player = Player::open(&path, RECORDING).unwrap();
         let decoded = player.play();
         assert_eq!(player.messages().0, None);
@@ -132,7 +130,7 @@ fn every_number_and_time_comes_back() {
 fn a_finished_file_has_duration_and_seeks() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mkv");
-    let written = record(&path, &options(64, 48, 0, 64), 200);
+    let written = record(&path, &stream(64, 48, 0, 64), 200);
     let player = Player::open(&path, RECORDING).unwrap();
     let (last, _) = written.last().unwrap();
     assert_eq!(player.duration(), Some(*last + Duration::from_millis(50)));
@@ -153,13 +151,13 @@ fn a_finished_file_has_duration_and_seeks() {
 fn tags_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mkv");
-    let mut options = options(20, 10, -8, 72);
-    options.geometry = Some(GEOMETRY);
-    record(&path, &options, 3);
+    let mut stream = stream(20, 10, -8, 72);
+    stream.geometry = Some(GEOMETRY);
+    record(&path, &stream, 3);
     let expected = RecordingTags {
         quantity: Quantity::Disparity,
-        encoding: Encoding::for_range(options.range),
-        range: options.range,
+        encoding: Encoding::for_range(stream.range),
+        range: stream.range,
         geometry: Some(GEOMETRY),
         first_timestamp: Duration::from_secs(3600),
         utc_offset_ns: None,
@@ -195,8 +193,8 @@ fn capture_times_can_be_told_to_the_microsecond() {
         zero: Duration::from_nanos(7_000_000_000_123),
         utc_offset_ns: 1_795_256_100_000_000_456,
     };
-    let options = RecorderOptions { clock: Some(clock), ..options(20, 10, 0, 64) };
-    let written = record(&path, &options, 5);
+    let stream = StreamInfo { clock: Some(clock), ..stream(20, 10, 0, 64) };
+    let written = record(&path, &stream, 5);
     let tags = read_recording_tags(&path).unwrap();
     assert_eq!(tags.first_timestamp, Duration::from_nanos(10_600_000_000_123));
     assert_eq!(tags.utc_offset_ns, Some(1_795_256_100_000_000_456));
@@ -233,7 +231,7 @@ fn other_files_have_no_tags() {
 fn a_recording_without_frames_still_says_what_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mkv");
-    record(&path, &options(20, 10, 0, 64), 0);
+    record(&path, &stream(20, 10, 0, 64), 0);
     assert_eq!(read_recording_tags(&path).unwrap().range.count, 64);
 }
 
@@ -243,7 +241,8 @@ fn an_earlier_file_is_replaced_with_the_first_frame() {
     let path = dir.path().join("a.mkv");
     fs::write(&path, b"earlier").unwrap();
     for is_finished in [false, true] {
-        let mut recorder = Recorder::create(&path, &options(16, 16, 0, 64)).unwrap();
+        let mut recorder =
+            Recorder::create(&path, &stream(16, 16, 0, 64), Quantity::Disparity).unwrap();
         if is_finished {
             recorder.finish().unwrap();
         }
@@ -251,7 +250,8 @@ fn an_earlier_file_is_replaced_with_the_first_frame() {
         assert_eq!(fs::read(&path).unwrap(), b"earlier");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
-    let mut recorder = Recorder::create(&path, &options(16, 16, 0, 64)).unwrap();
+    let mut recorder =
+        Recorder::create(&path, &stream(16, 16, 0, 64), Quantity::Disparity).unwrap();
     let frames =
         |sequence| matched(16, vec![0; 256], sequence, Duration::from_millis(sequence * 50));
     // Some wait in the encoder, which has a thread for every processor.
@@ -269,7 +269,7 @@ fn an_earlier_file_is_replaced_with_the_first_frame() {
 fn times_that_do_not_rise_are_spread() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mkv");
-    let mut recorder = Recorder::create(&path, &options(4, 4, 0, 64)).unwrap();
+    let mut recorder = Recorder::create(&path, &stream(4, 4, 0, 64), Quantity::Disparity).unwrap();
     for sequence in 0..5 {
         recorder.consume(&matched(4, vec![0; 16], sequence, Duration::ZERO)).unwrap();
     }
@@ -287,7 +287,10 @@ fn times_that_do_not_rise_are_spread() {
 fn wrong_names_and_places_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |path: &Path, words: &str| {
-        let error = Recorder::create(path, &options(8, 8, 0, 64)).err().unwrap().to_string();
+        let error = Recorder::create(path, &stream(8, 8, 0, 64), Quantity::Disparity)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains(&*path.to_string_lossy()) && error.contains(words), "{error}");
     };
     refused(&dir.path().join("a.avi"), "name it .mkv");
@@ -312,7 +315,7 @@ fn wrong_names_and_places_are_refused() {
 fn a_change_of_size_ends_the_recording_cleanly() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mkv");
-    let mut recorder = Recorder::create(&path, &options(8, 8, 0, 64)).unwrap();
+    let mut recorder = Recorder::create(&path, &stream(8, 8, 0, 64), Quantity::Disparity).unwrap();
     recorder.consume(&matched(8, vec![16; 64], 0, Duration::ZERO)).unwrap();
     let error = recorder.consume(&matched(8, vec![16; 72], 1, Duration::from_secs(1))).unwrap_err();
     assert!(error.to_string().contains("from 8x8 to 8x9"), "{error}");
@@ -326,7 +329,8 @@ fn a_full_disk_is_an_error_and_not_a_hang() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("full.mkv");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-    let mut recorder = Recorder::create(&path, &options(64, 48, 0, 64)).unwrap();
+    let mut recorder =
+        Recorder::create(&path, &stream(64, 48, 0, 64), Quantity::Disparity).unwrap();
     let error = (0..1000)
         .find_map(|i| {
             let frame = matched(64, vec![16; 64 * 48], i, Duration::from_millis(i * 20));
@@ -339,7 +343,8 @@ fn a_full_disk_is_an_error_and_not_a_hang() {
     recorder.finish().unwrap();
 
     // Where the failure shows only at the end, the end reports it.
-    let mut recorder = Recorder::create(&path, &options(64, 48, 0, 64)).unwrap();
+    let mut recorder =
+        Recorder::create(&path, &stream(64, 48, 0, 64), Quantity::Disparity).unwrap();
     let consumed = recorder.consume(&matched(64, vec![16; 64 * 48], 0, Duration::ZERO));
     assert!(consumed.is_err() || recorder.finish().is_err());
 }

@@ -260,8 +260,8 @@ impl Detector {
         }
     }
 
-    /// How far from an edge of a square there is nothing but black on one side and white on the
-    /// other, as a part of the square's side.
+    /// Distance from an edge of a square in which there is nothing but black on one side and white
+    /// on the other, as a part of the square's side.
     fn free_part(&self) -> f64 {
         match self.board.pattern {
             Pattern::Chessboard { .. } => 0.4,

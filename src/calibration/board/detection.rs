@@ -1,4 +1,4 @@
-//! What is found of a board in a picture.
+//! Boards as they are found in pictures.
 
 use super::grid;
 

@@ -52,7 +52,7 @@ pub(super) fn orders(
     Ok(if dark.is_empty() { orders } else { dark })
 }
 
-/// Whether columns to the right and rows down make a left-handed picture: most small squares turn
+/// True where columns to the right and rows down make a left-handed picture: most small squares turn
 /// the wrong way.
 fn mirrored(corners: &[GridCorner]) -> bool {
     let at: HashMap<_, _> = corners.iter().map(|&(u, v, at)| ((u, v), at)).collect();
@@ -89,8 +89,8 @@ fn windows(corners: &[GridCorner], columns: usize, rows: usize) -> Vec<Vec<[f64;
     found
 }
 
-/// Whether the square before the first corner, and those that must have its colour, are darker than
-/// the others. Squares inside the board are asked: what is around a board is not known.
+/// True where the square before the first corner, and those that must have its colour, are darker
+/// than the others. Squares inside the board are asked: what is around a board is not known.
 fn first_is_black(image: &Image, order: &[[f64; 2]], columns: usize) -> bool {
     let (mut same, mut other) = ((0.0, 0), (0.0, 0));
     let rows = order.len() / columns;

@@ -21,7 +21,7 @@ const MARKER_RATIO: f64 = 0.75;
 /// larger ones, so that the choice changes no board.
 const DICTIONARIES: [&str; 4] = ["DICT_4X4_50", "DICT_4X4_100", "DICT_4X4_250", "DICT_4X4_1000"];
 
-/// What is printed on a board.
+/// Pattern that is printed on a board.
 #[derive(Clone, Copy, Debug)]
 pub enum Pattern {
     /// Black and white squares, of which the top left one is black.
@@ -48,7 +48,7 @@ pub enum Pattern {
 /// A board of a known size.
 #[derive(Clone, Copy, Debug)]
 pub struct Board {
-    /// What is printed on it.
+    /// Pattern that is printed on it.
     pub pattern: Pattern,
     /// Side of a square in metres.
     pub square_m: f64,

@@ -80,7 +80,7 @@ pub(super) fn refine(image: &Image, start: [f64; 2], half: usize) -> Option<[f64
     Some([corner.x, corner.y])
 }
 
-/// How wide the edge between two corners is, in pixels: the contrast over the steepest slope across
+/// Width of the edge between two corners in pixels: the contrast over the steepest slope across
 /// its middle, looked at as far as `free` times its length to either side. `None` where it lies
 /// outside the picture or shows no edge.
 ///

@@ -3,10 +3,10 @@
 
 use nalgebra::{Matrix3, Vector3};
 
+use super::draft::{Draft, Report};
 use super::kalibr::Motion;
 use super::lens::{self, Model};
 use super::tree::At;
-use super::{Draft, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera};
 

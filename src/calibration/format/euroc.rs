@@ -1,10 +1,10 @@
 //! sensor.yaml of the EuRoC data sets (Burri et al., IJRR 2016): a YAML file for each camera, with its
 //! pose in the body's frame.
 
+use super::draft::{Draft, Report};
 use super::kalibr::between;
 use super::lens;
 use super::tree::At;
-use super::{Draft, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera};
 

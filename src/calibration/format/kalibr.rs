@@ -3,9 +3,9 @@
 
 use nalgebra::{Matrix3, Vector3};
 
+use super::draft::{Draft, Report};
 use super::lens;
 use super::tree::At;
-use super::{Draft, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera};
 

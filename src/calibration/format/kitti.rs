@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
+use super::draft::{Draft, ReadOptions, Report};
 use super::lens::{self, Model};
 use super::rectified::{self, Eye, Pair};
-use super::{Draft, ReadOptions, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera, Rectification, RectifiedView};
 
@@ -25,7 +25,7 @@ const PAIRS: [[&str; 2]; 5] = [
 /// The lines of a file.
 struct Lines<'a> {
     file: &'a str,
-    /// What stands behind each key, and in which line.
+    /// Text behind each key, and its line.
     values: HashMap<&'a str, (usize, &'a str)>,
 }
 
@@ -40,7 +40,7 @@ fn is_row(value: &str) -> bool {
     words.peek().is_some() && words.all(|word| word.parse::<f64>().is_ok())
 }
 
-/// Whether a text has a projection the way KITTI writes it.
+/// True where a text has a projection the way KITTI writes it.
 pub(super) fn is_calibration(text: &str) -> bool {
     text.lines().filter_map(split).any(|(key, value)| {
         PAIRS.as_flattened().contains(&key) && is_row(value) && value.contains(char::is_whitespace)

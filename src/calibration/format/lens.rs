@@ -28,7 +28,7 @@ pub(super) fn model(name: &str) -> Option<Model> {
     })
 }
 
-/// What to say about a name that stands for no model.
+/// Message about a name that stands for no model.
 pub(super) fn unknown_model(name: &str) -> String {
     format!(
         "the lens model {name:?} is not supported; supported: plumb_bob (radtan), \

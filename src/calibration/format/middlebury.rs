@@ -1,11 +1,11 @@
 //! calib.txt of the Middlebury stereo data sets from 2014 on (Scharstein et al., GCPR 2014) and of ETH3D's
 //! two-view ones: lines of `key=value`, lengths in millimetres, for pictures that come rectified.
 
+use super::draft::{Draft, ReadOptions};
 use super::rectified::{self, Eye, Pair};
-use super::{Draft, ReadOptions};
 use crate::calibration::CalibrationError;
 
-/// How far two statements of the same distance may be apart, in pixels: digits that were cut off.
+/// Largest difference of two statements of the same distance, in pixels: digits that were cut off.
 const DIGITS_PX: f64 = 0.1;
 
 /// Metres in the files' unit.
@@ -20,7 +20,7 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     })
 }
 
-/// Whether a text has a camera the way Middlebury writes it: `cam0=[f 0 cx; 0 f cy; 0 0 1]`.
+/// True where a text has a camera the way Middlebury writes it: `cam0=[f 0 cx; 0 f cy; 0 0 1]`.
 pub(super) fn is_calibration(text: &str) -> bool {
     entries(text).any(|(_, key, value)| {
         matches!(key, "cam0" | "cam1") && value.starts_with('[') && !value.contains(',')

@@ -4,6 +4,8 @@
 //! and one [`Format`].
 
 mod depthai;
+mod digits;
+mod draft;
 mod euroc;
 mod kalibr;
 mod kitti;
@@ -25,16 +27,16 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use nalgebra::{Matrix3, Vector3};
-
-use super::check::{self, Sources};
+use super::check;
 use super::error::CalibrationError;
-use super::{Camera, Rectification, StereoCalibration};
+use super::stereo::StereoCalibration;
 use crate::reading;
+use draft::Draft;
+pub use draft::{ReadOptions, Report};
 use syntax::Syntax;
 use tree::{At, Node};
 
-/// What a calibration was written by or is to be written as.
+/// Format of a calibration's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Our own: one TOML file with comments.
@@ -60,7 +62,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// How many files hold a calibration that is written in this format.
+    /// Number of files that hold a calibration in this format.
     pub fn files(self) -> usize {
         match self {
             Format::Ros | Format::Euroc => 2,
@@ -90,60 +92,19 @@ const KNOWN: &str = "stereod's own TOML; OpenCV YAML, XML or JSON (K1 D1 K2 D2 R
                      two files); ROS camera_info (left.yaml,right.yaml); Kalibr camchain; EuRoC \
                      sensor.yaml (left,right); DepthAI JSON; calib.txt of KITTI, Middlebury and ETH3D";
 
-/// How good a calibration is, where the file says so; kept in our own format.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
-    /// Who made it: a program and its version.
-    pub made_by: Option<String>,
-    /// When it was made, as 2024-05-31.
-    pub date: Option<String>,
-    /// Root mean square reprojection error over both eyes, in pixels.
-    pub rms_px: Option<f64>,
-    /// Mean distance of matching points from their epipolar line, in pixels.
-    pub epipolar_error_px: Option<f64>,
-    /// Number of picture pairs that it was computed from.
-    pub pairs: Option<usize>,
-}
-
-/// What a reader may be told about files that do not say everything, or not as it should be.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ReadOptions {
-    /// Width and height of the pictures in pixels where the files do not say it.
-    pub size: Option<(usize, usize)>,
-    /// Exchange the eyes: what the files call left is the right camera.
-    pub swap: bool,
-    /// Metres in one unit of the files' translations, where that is not a metre: 0.001 for mm.
-    pub unit_m: Option<f64>,
-}
-
 /// A calibration that was read and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The calibration.
     pub calibration: StereoCalibration,
-    /// What the files are.
+    /// Format of the files.
     pub format: Format,
-    /// How many candidate disparities, from 0, hold all of the scene, where the files say so.
+    /// Number of candidate disparities, from 0, that hold all of the scene, where the files say it.
     pub disparities: Option<usize>,
-    /// How good it is, where the files say so.
+    /// Quality, where the files say it.
     pub report: Report,
-    /// What a person should know about the files, a sentence each.
+    /// Notes on the files for a person, a sentence each.
     pub notes: Vec<String>,
-}
-
-/// What a format's reader gives, before the checks.
-#[derive(Debug)]
-struct Draft {
-    left: Camera,
-    right: Camera,
-    rotation: Matrix3<f64>,
-    translation: Vector3<f64>,
-    rectification: Option<Rectification>,
-    /// See [`Loaded::disparities`].
-    disparities: Option<usize>,
-    sources: Sources,
-    report: Report,
-    notes: Vec<String>,
 }
 
 /// The files that an argument `FILE[,FILE]` names. A name with a comma in it is taken whole where
@@ -273,7 +234,7 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     Ok(Parsed::Tree(syntax, tree.map_err(wrong)?))
 }
 
-/// What a tree describes, by its keys.
+/// Kind of calibration that a tree describes, by its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     OpenCv,
@@ -366,21 +327,6 @@ fn dispatch(
             _ => "a calibration is one file or two".into(),
         })),
     }
-}
-
-/// A number with all its digits. There is always a point in it: some readers of YAML take `1e-7` for a
-/// text.
-fn digits(value: f64) -> String {
-    let text = format!("{value:?}");
-    match text.split_once('e') {
-        Some((mantissa, exponent)) if !mantissa.contains('.') => format!("{mantissa}.0e{exponent}"),
-        _ => text,
-    }
-}
-
-/// Numbers with commas between them.
-fn joined(values: &[f64]) -> String {
-    values.iter().map(|value| digits(*value)).collect::<Vec<_>>().join(", ")
 }
 
 /// The texts of the files that hold a calibration in this format: as many as [`Format::files`], left

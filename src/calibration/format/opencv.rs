@@ -1,17 +1,17 @@
-//! What OpenCV's stereoCalibrate and stereoRectify give, as YAML, XML or JSON, in one file or two
+//! Results of OpenCV's stereoCalibrate and stereoRectify as YAML, XML or JSON, in one file or two
 //! (intrinsics and extrinsics). OpenCV prescribes no names, so those that are in use are known:
 //! K1 D1, M1 D1 (OpenCV's sample stereo_calib), cameraMatrix1 distCoeffs1, camera_matrix_left, LEFT.K,
 //! and the like.
 
 use nalgebra::{Matrix3, Rotation3, Vector3};
 
+use super::draft::{Draft, ReadOptions, Report};
 use super::lens::{self, Model};
 pub(super) use super::opencv_names::is_calibration;
 use super::opencv_names::{
     D, Entries, K, MODEL, P, R, ROTATION, SIDES, TRANSLATION, numbers_of, owned, sided,
 };
 use super::tree::{At, Node, Value};
-use super::{Draft, ReadOptions, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera, Lens, Rectification, RectifiedView};
 
@@ -113,7 +113,7 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     })
 }
 
-/// What to say where there are not two camera matrices.
+/// Message where there are not two camera matrices.
 fn without_cameras(roots: &[At], entries: &Entries, files: &str) -> String {
     let keys = roots.iter().map(At::keys).collect::<Vec<_>>().join(", ");
     let mono = entries.list.iter().any(|(name, at)| name == "cameramatrix" && at.is_matrix());
@@ -299,7 +299,7 @@ fn pose(
     }
 }
 
-/// What the files say about how good they are.
+/// Quality of the calibration, as the files say it.
 fn report(entries: &Entries) -> Result<Report> {
     let number = |names: &[&str]| -> Option<f64> {
         let found = entries.find(&owned(names), Node::is_number).ok()??;

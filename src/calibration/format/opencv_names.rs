@@ -91,8 +91,8 @@ pub(super) const TRANSLATION: &[(&str, f64)] = &[
     ("translationmm", 0.001),
 ];
 
-/// How left and right are told apart; counting from 0 comes before counting from 1, where K1 is the
-/// right eye.
+/// Pairs of names that tell left from right; counting from 0 comes before counting from 1, where K1
+/// is the right eye.
 pub(super) const SIDES: [[&[&str]; 2]; 4] = [
     [&["left", "l"], &["right", "r"]],
     [&["0", "cam0", "camera0"], &["1", "cam1", "camera1"]],
@@ -193,7 +193,7 @@ pub(super) fn sided(bases: &[&str], sides: &[&str]) -> Vec<String> {
     bases.iter().flat_map(|base| sides.iter().flat_map(move |side| both(base, side))).collect()
 }
 
-/// Whether a file has anything that a calibration of OpenCV has.
+/// True where a file has anything that a calibration of OpenCV has.
 pub(super) fn is_calibration(root: &At) -> bool {
     let entries = Entries::of(std::slice::from_ref(root));
     let mut names = owned(&["cameramatrix"]);

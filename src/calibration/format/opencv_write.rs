@@ -2,10 +2,11 @@
 
 use nalgebra::{Matrix3x4, Matrix4};
 
-use super::{joined, lens};
+use super::digits::joined;
+use super::lens;
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
-/// What a file holds, in its order.
+/// Item of a file, in its order.
 enum Item {
     /// Whole numbers.
     List(Vec<usize>),

@@ -4,8 +4,9 @@ use nalgebra::{Matrix3, Matrix3x4, Vector3};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use super::digits::{digits, joined};
+use super::draft::{Draft, Report};
 use super::lens;
-use super::{Draft, Report, digits, joined};
 use crate::calibration::check::Sources;
 use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,

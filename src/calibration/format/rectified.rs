@@ -3,7 +3,7 @@
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
-use super::{Draft, Report};
+use super::draft::{Draft, Report};
 use crate::calibration::check::Sources;
 use crate::calibration::{CalibrationError, Camera, Lens, Rectification, RectifiedView};
 
@@ -18,13 +18,13 @@ pub(super) struct Eye {
 /// A rectified pair.
 pub(super) struct Pair<'a> {
     pub file: &'a str,
-    /// What the file calls the left and the right camera.
+    /// Names of the left and the right camera in the file.
     pub keys: [&'a str; 2],
     /// Width and height of the pictures in pixels.
     pub size: (usize, usize),
     pub left: Eye,
     pub right: Eye,
-    /// How far to the right the right camera stands, in metres.
+    /// Distance of the right camera to the right, in metres.
     pub baseline_m: f64,
 }
 

@@ -5,9 +5,10 @@
 
 use nalgebra::{Matrix3, Matrix3x4};
 
+use super::digits::joined;
+use super::draft::{Draft, Report};
 use super::lens::{self, Model};
 use super::tree::At;
-use super::{Draft, Report, joined};
 use crate::calibration::check::Sources;
 use crate::calibration::{
     CalibrationError, Camera, Rectification, RectifiedView, StereoCalibration,
@@ -22,7 +23,7 @@ const D: [&str; 3] = ["distortion_coefficients", "D", "d"];
 const R: [&str; 3] = ["rectification_matrix", "R", "r"];
 const P: [&str; 3] = ["projection_matrix", "P", "p"];
 
-/// Whether a file is a camera_info, whole or cut off.
+/// True where a file is a camera_info, whole or cut off.
 pub(super) fn is_camera_info(root: &At) -> bool {
     let has = |keys: &[&str]| root.any(keys).is_some();
     let message = root.any(&["K", "k"]).is_some() && has(&MODEL);

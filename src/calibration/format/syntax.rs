@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 use super::tree::{DEPTH_MAX, Node, Value, number};
 
-/// How a text is written.
+/// Syntax of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Yaml,
@@ -16,7 +16,7 @@ pub(super) enum Syntax {
     Toml,
 }
 
-/// How a text is written, judging by its first line that is no comment.
+/// The syntax of a text, judging by its first line that is no comment.
 pub(super) fn recognise(text: &str) -> Option<Syntax> {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;
@@ -75,7 +75,7 @@ const ATTRIBUTES_MAX: usize = 4096;
 /// Too many values.
 const TOO_MANY: &str = "far too many values for a calibration";
 
-/// What is open while YAML is read.
+/// State while YAML is read.
 #[derive(Default)]
 struct Loader {
     open: Vec<(Node, usize, Option<String>)>,
@@ -156,7 +156,7 @@ impl Loader {
     }
 }
 
-/// Whether a map may have this key too.
+/// Checks that a map may have this key too.
 fn check_key(entries: &[(String, Node)], key: &str) -> Result<(), String> {
     if entries.iter().any(|(name, _)| name == key) {
         return Err(format!("`{key}` is there twice"));
@@ -296,7 +296,7 @@ fn element(element: roxmltree::Node, ends: &[usize], depth: usize) -> Result<Nod
     Ok(Node::new(Some(line), value))
 }
 
-/// What stands between two tags.
+/// Text between two tags.
 fn words(line: usize, text: &str) -> Node {
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.len() > 1 && words.iter().all(|word| number(word).is_some()) {

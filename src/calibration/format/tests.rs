@@ -2,6 +2,8 @@
 
 mod round_trips;
 
+use nalgebra::Vector3;
+
 use super::*;
 use crate::calibration::Lens;
 

@@ -1,5 +1,6 @@
-//! What YAML, JSON and XML have in common: numbers and texts in lists and maps, each with the line it
-//! stands on, and how they are asked for so that a mistake names the file, the line and the key.
+//! The tree that YAML, JSON and XML have in common: numbers and texts in lists and maps, each with
+//! the line it stands on, and how they are asked for so that a mistake names the file, the line and
+//! the key.
 
 use nalgebra::{Matrix3, Matrix3x4, Matrix4, Vector3};
 
@@ -30,7 +31,7 @@ impl Node {
         Self { line, value }
     }
 
-    /// What an unquoted word stands for.
+    /// The value that an unquoted word stands for.
     pub fn of_word(line: Option<usize>, word: &str) -> Self {
         let value = match word {
             "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -52,7 +53,7 @@ impl Node {
         }
     }
 
-    /// Whether there are numbers in rows and columns here, or in a row.
+    /// True where there are numbers in rows and columns here, or in a row.
     pub fn is_matrix(&self) -> bool {
         match &self.value {
             Value::List(_) => true,
@@ -61,12 +62,12 @@ impl Node {
         }
     }
 
-    /// Whether it is a number.
+    /// True where it is a number.
     pub fn is_number(&self) -> bool {
         matches!(self.value, Value::Number(_))
     }
 
-    /// What kind of value it is, for messages.
+    /// Kind of value, for messages.
     fn kind(&self) -> String {
         match &self.value {
             Value::Null => "nothing".into(),

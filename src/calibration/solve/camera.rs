@@ -2,8 +2,10 @@
 
 use nalgebra::Vector3;
 
+use super::options::{FEWEST_PAIRS, Model, median};
 use super::rig::{Free, Pose, Rig, View, rotation, rotation_vector};
-use super::{FEWEST_PAIRS, Model, median, start};
+use super::sighting::points;
+use super::start;
 use crate::calibration::Camera;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detection;
@@ -51,7 +53,7 @@ pub(super) fn solve(views: &[View], size: (usize, usize), model: Model) -> Optio
     plausible(&rig.cameras[0]).then_some(rig)
 }
 
-/// Whether this can be a camera: least squares may run away where the views say too little.
+/// True where this can be a camera: least squares may run away where the views say too little.
 fn plausible(camera: &Camera) -> bool {
     let width = camera.width.max(camera.height) as f64;
     camera.focal.iter().all(|focal| (0.05 * width..100.0 * width).contains(focal))
@@ -117,6 +119,6 @@ pub fn seen_from(
     board: &Board,
     seen: &Detection,
 ) -> Option<(nalgebra::Matrix3<f64>, Vector3<f64>)> {
-    let pose = start::pose(camera, &super::points(board, seen))?;
+    let pose = start::pose(camera, &points(board, seen))?;
     Some((pose.rotation, pose.translation))
 }

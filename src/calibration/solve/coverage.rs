@@ -10,7 +10,7 @@ const FINE: (usize, usize) = (8, 6);
 /// Corners in a ninth of the picture that make a picture count there.
 const CORNERS: usize = 2;
 
-/// How often the corners of boards were seen in each part of a picture.
+/// Numbers of corners of boards seen in each part of a picture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     /// Corners in each cell of a grid of 8 columns and 6 rows, row by row.

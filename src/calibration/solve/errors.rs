@@ -1,4 +1,4 @@
-//! How far two calibrated eyes disagree about the points they have seen.
+//! Disagreement of two calibrated eyes about the points they have seen.
 
 use nalgebra::{Matrix3, Vector3};
 

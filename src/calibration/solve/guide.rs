@@ -3,8 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::camera::seen_from;
+use super::coverage::{Coverage, Part};
+use super::options::{Model, median};
 use super::outliers::{BLURRED, SHARP_PX};
-use super::{Coverage, Model, Part, Reason, median, seen_from, start};
+use super::sighting::Reason;
+use super::start;
 use crate::calibration::Camera;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::{Detection, NotFound};
@@ -22,7 +26,7 @@ pub const RECENT: Duration = Duration::from_millis(500);
 /// every other one.
 const NEW: f64 = 0.025;
 
-/// How much more a change of the board's shape counts than a move: a tilt of 30 degrees moves the
+/// Weight of a change of the board's shape against a move: a tilt of 30 degrees moves the
 /// corners of a board that fills a third of the picture by 1 % of its width.
 const SHAPE: f64 = 2.5;
 
@@ -32,16 +36,16 @@ const TILTED: f64 = 0.3;
 /// Parts of the picture's width that the board spans near and far.
 const SPANS: [f64; 2] = [0.45, 0.32];
 
-/// How many pairs each wish needs.
+/// Number of pairs that each wish needs.
 const EACH: usize = 3;
 
-/// How many pairs are wanted in all.
+/// Number of pairs that are wanted in all.
 const IN_ALL: usize = 15;
 
-/// How many recent widths of edges make the usual one.
+/// Number of recent widths of edges that make the usual one.
 const WIDTHS: usize = 64;
 
-/// What is still missing.
+/// Wish that is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// The board in this part of one eye's picture.
@@ -82,11 +86,11 @@ impl fmt::Display for Wish {
 /// A wish and how far it is fulfilled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What is wanted.
+    /// Wish for pairs.
     pub wish: Wish,
-    /// How many pairs there are.
+    /// Number of pairs that there are.
     pub have: usize,
-    /// How many there should be.
+    /// Number of pairs that there should be.
     pub need: usize,
 }
 
@@ -116,7 +120,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What is to be done with a pair.
+/// Judgement on a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
     /// Keep it: it is sharp, still and new.
@@ -130,7 +134,7 @@ pub enum Judgement {
 pub struct Guide {
     board: Board,
     size: (usize, usize),
-    /// Whether a board may move between pairs: pictures that were taken one by one.
+    /// True where a board may move between pairs: pictures that were taken one by one.
     stills: bool,
     cameras: [Camera; 2],
     kept: Vec<[Detection; 2]>,
@@ -223,14 +227,14 @@ impl Guide {
         &self.coverage
     }
 
-    /// What is still missing; empty where nothing is.
+    /// Wishes that are still open.
     pub fn missing(&self) -> Vec<Wanted> {
         let mut wishes = self.wishes();
         wishes.retain(|wanted| wanted.have < wanted.need);
         wishes
     }
 
-    /// How far all wishes are fulfilled, 0 to 1.
+    /// Fulfilled part of all wishes, 0 to 1.
     pub fn progress(&self) -> f64 {
         let (mut have, mut need) = (0, 0);
         for wanted in self.wishes() {
@@ -302,7 +306,7 @@ pub fn fit(seen: &[Result<Detection, NotFound>; 2]) -> Result<[Detection; 2], Re
     }
 }
 
-/// How fast the corners move, in pixels a second, in the eye where they are faster.
+/// Speed of the corners in pixels a second, in the eye where they are faster.
 fn speed(
     last: Option<&(Duration, [Detection; 2])>,
     time: Duration,
@@ -315,7 +319,7 @@ fn speed(
     Some(far / passed.as_secs_f64())
 }
 
-/// How different two pairs are, in pixels: how far apart their corners are on average, or how much the
+/// Difference of two pairs in pixels: how far apart their corners are on average, or how much the
 /// board has changed its shape (by a tilt), in the eye where that is more. `None` where they share no
 /// corner.
 pub fn apart(a: &[Detection; 2], b: &[Detection; 2]) -> Option<f64> {

@@ -1,7 +1,9 @@
 //! Which pairs fit, and the cameras that these give.
 
+use super::camera;
+use super::options::{FEWEST_PAIRS, Options, SolveError, median};
 use super::rig::{Free, Rig, View};
-use super::{FEWEST_PAIRS, Options, Reason, Sighting, SolveError, camera, median, points};
+use super::sighting::{Reason, Sighting, points};
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detection;
 use crate::frame::Eye;
@@ -18,7 +20,7 @@ const FAR: f64 = 3.0;
 /// No error below this many pixels is out of the ordinary.
 const NEAR_PX: f64 = 0.5;
 
-/// What fits, and what follows from it.
+/// Pairs that fit, and what follows from them.
 pub(super) struct Kept {
     /// Both cameras and the boards of the pairs that fit, in their order.
     pub rig: Rig,
@@ -103,7 +105,7 @@ pub(super) fn pair_rms(rig: &Rig, views: &[View], pair: usize) -> f64 {
     rms(rig, &[views[pair].clone(), views[count + pair].clone()])
 }
 
-/// How far each pair is off where the cameras stand as most pairs say, its board being free.
+/// Error of each pair where the cameras stand as most pairs say, its board being free.
 fn apart(left: &Rig, right: &Rig, views: &[Vec<View>; 2]) -> Vec<f64> {
     let place = camera::usual_place(left, right);
     let rig = Rig {
@@ -136,7 +138,7 @@ fn out_of_the_ordinary(errors: &[f64], far: f64) -> Option<(usize, f64, f64)> {
 }
 
 fn views(board: &Board, sightings: &[Sighting], used: &[usize], eye: Eye) -> Vec<View> {
-    let camera = usize::from(eye == Eye::Right);
+    let camera = eye.index();
     let seen = |pair: usize| sightings[pair].seen.as_ref().ok();
     let views = used.iter().filter_map(|pair| seen(*pair)).enumerate();
     views.map(|(i, seen)| View { camera, board: i, points: points(board, &seen[camera]) }).collect()

@@ -3,7 +3,7 @@
 
 use nalgebra::{Matrix2, Matrix2x3, SMatrix, Vector2, Vector3};
 
-use super::Model;
+use super::options::Model;
 use crate::calibration::{Camera, Lens};
 
 /// Most parameters of a camera: two focal lengths, the principal point, eight of the lens.

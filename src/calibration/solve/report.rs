@@ -1,4 +1,4 @@
-//! What a calibration is worth, in numbers.
+//! Worth of a calibration, in numbers.
 
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
@@ -7,12 +7,13 @@ use super::coverage::Coverage;
 use super::errors::Compare;
 use super::outliers::{Kept, pair_rms, rms};
 use super::rig::Rig;
+use super::sighting::{Reason, Sighting};
+use super::start;
 use super::verdict::{Facts, Verdict};
-use super::{Reason, Sighting, Solved, start};
 use crate::calibration::board::Board;
 use crate::calibration::{Camera, Lens, StereoCalibration};
 
-/// How far rows disagree after rectification, in pixels.
+/// Disagreement of rows after rectification, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RowError {
     /// Mean.
@@ -24,7 +25,7 @@ pub struct RowError {
 /// One pair.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairReport {
-    /// What it is called.
+    /// Name of the pair.
     pub name: String,
     /// Why it is left out, where it is.
     pub left_out: Option<Reason>,
@@ -41,7 +42,7 @@ pub struct PairReport {
     pub blur_px: Option<[f64; 2]>,
 }
 
-/// What a calibration is worth. Serialised, it also holds the cameras (`K1`, `D1`, `R` and so on, as
+/// Worth of a calibration. Serialised, it also holds the cameras (`K1`, `D1`, `R` and so on, as
 /// OpenCV names them).
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -59,7 +60,7 @@ pub struct Report {
     /// Mean over all points of the distances from both epipolar lines in pixels, as OpenCV's
     /// stereo_calib sample computes it.
     pub mean_epipolar_error_px: f64,
-    /// What matching will notice.
+    /// Row error, which matching will notice.
     pub rectified_row_error_px: RowError,
     /// Distance of the cameras in metres.
     pub baseline_m: f64,
@@ -82,6 +83,15 @@ impl Report {
     pub fn left_out(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.pairs.iter().filter_map(|pair| Some((pair.name.as_str(), pair.left_out.as_ref()?)))
     }
+}
+
+/// A calibration and how good it is.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// Both cameras.
+    pub calibration: StereoCalibration,
+    /// Worth of the calibration.
+    pub report: Report,
 }
 
 /// Brings everything together.
@@ -140,29 +150,38 @@ pub(super) fn solved(
     let uncertainty = rig.uncertainty(&views);
     let uncertainty = uncertainty.as_ref();
     let tilts: Vec<[f64; 2]> = rig.boards.iter().map(start::tilt).collect();
-    let mut report = Report {
-        verdict: Verdict::default(),
-        board: *board,
-        pairs,
-        rms_px: rms(&rig, &views),
-        alone_rms_px,
-        mean_epipolar_error_px: mean(&epipolar),
-        rectified_row_error_px: rows,
-        baseline_m: place.translation.norm(),
-        baseline_sd_m: uncertainty.map(|known| known.distance(&rig, 1)),
-        focal_sd_px: uncertainty.map(|known| [0, 1].map(|camera| known.focal(&rig, camera))),
-        coverage,
-        calibration: calibration.clone(),
-    };
     let (nearest_m, farthest_m) = distances(&rig);
-    report.verdict = Verdict::of(&Facts {
-        report: &report,
+    let (rms_px, baseline_m) = (rms(&rig, &views), place.translation.norm());
+    let baseline_sd_m = uncertainty.map(|known| known.distance(&rig, 1));
+    let focal_sd_px = uncertainty.map(|known| [0, 1].map(|camera| known.focal(&rig, camera)));
+    let verdict = Verdict::of(&Facts {
+        used,
+        rms_px,
+        row_error_px: rows.mean,
+        baseline_m,
+        baseline_sd_m,
+        focal_sd_px,
+        coverage: &coverage,
         translation: place.translation.into(),
         focal: [0, 1].map(|camera: usize| rig.cameras[camera].focal[0]),
         tilts: &tilts,
         nearest_m,
         spread: farthest_m / nearest_m,
     });
+    let report = Report {
+        verdict,
+        board: *board,
+        pairs,
+        rms_px,
+        alone_rms_px,
+        mean_epipolar_error_px: mean(&epipolar),
+        rectified_row_error_px: rows,
+        baseline_m,
+        baseline_sd_m,
+        focal_sd_px,
+        coverage,
+        calibration: calibration.clone(),
+    };
     Solved { calibration, report }
 }
 
@@ -174,15 +193,6 @@ fn distances(rig: &Rig) -> (f64, f64) {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Reason", 2)?;
-        fields.serialize_field("kind", self.kind())?;
-        fields.serialize_field("words", &self.to_string())?;
-        fields.end()
-    }
 }
 
 impl Serialize for Report {

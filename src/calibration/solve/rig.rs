@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector, Matrix2xX, Matrix3, SMatrix, Vector2, Vector3};
 
-use super::Model;
+use super::options::Model;
 use super::projection::{MOST, moved, project};
 use crate::calibration::Camera;
 
@@ -67,7 +67,7 @@ pub(super) struct Rig {
     pub boards: Vec<Pose>,
 }
 
-/// What a camera has seen of a board.
+/// View of a board by a camera.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub camera: usize,
@@ -76,7 +76,7 @@ pub(super) struct View {
     pub points: Vec<(Vector3<f64>, Vector2<f64>)>,
 }
 
-/// How exactly the parameters of a rig are known: the covariance of all of them, in the order of
+/// Uncertainty of the parameters of a rig: the covariance of all of them, in the order of
 /// [`Rig::layout`].
 #[derive(Clone, Debug)]
 pub(super) struct Uncertainty {
@@ -291,7 +291,7 @@ impl Rig {
         None
     }
 
-    /// How exactly the parameters are known, if the residuals are what is random; `None` where the
+    /// Uncertainty of the parameters, if the residuals are what is random; `None` where the
     /// views do not determine them.
     pub(super) fn uncertainty(&self, views: &[View]) -> Option<Uncertainty> {
         let normal = self.normal(views, Free::All)?;

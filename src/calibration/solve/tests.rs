@@ -6,8 +6,9 @@ use super::projection::project;
 use super::rig::{Pose, rotation};
 use super::*;
 use crate::calibration::board::Pattern;
-use crate::calibration::board::detect::BoardCorner;
-use crate::calibration::{Camera, Lens};
+use crate::calibration::board::detect::{BoardCorner, Detection, NotFound};
+use crate::calibration::{Camera, Lens, StereoCalibration};
+use crate::frame::Eye;
 
 fn brown(coefficients: &[f64]) -> Lens {
     let mut all = [0.0; 14];

@@ -1,10 +1,10 @@
-//! What a calibration is worth, in words, and what would make it better.
+//! Worth of a calibration in words, and what would make it better.
 
 use serde::Serialize;
 
-use super::report::Report;
+use super::coverage::Coverage;
 
-/// How good a calibration is.
+/// Quality of a calibration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quality {
@@ -17,7 +17,7 @@ pub enum Quality {
     Good,
 }
 
-/// How good a calibration is and why.
+/// Quality of a calibration and its reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// In one word.
@@ -40,14 +40,27 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// What a verdict is made from.
+/// Facts that a verdict is made from.
 pub(super) struct Facts<'a> {
-    pub report: &'a Report,
+    /// Number of pairs that were used.
+    pub used: usize,
+    /// Root mean square of the reprojection error of both eyes in pixels.
+    pub rms_px: f64,
+    /// Mean difference of the rows after rectification in pixels; NaN where they cannot be compared.
+    pub row_error_px: f64,
+    /// Distance of the cameras in metres.
+    pub baseline_m: f64,
+    /// Its standard deviation, where it can be told.
+    pub baseline_sd_m: Option<f64>,
+    /// Standard deviations of the focal lengths in pixels.
+    pub focal_sd_px: Option<[f64; 2]>,
+    /// Where the board was in each picture.
+    pub coverage: &'a [Coverage; 2],
     /// Where the left camera's centre lies in the right one's frame, in metres.
     pub translation: [f64; 3],
     /// Focal lengths of both cameras in pixels.
     pub focal: [f64; 2],
-    /// How each board was tilted, in radians.
+    /// Tilts of each board, in radians.
     pub tilts: &'a [[f64; 2]],
     /// The nearest board's distance in metres.
     pub nearest_m: f64,
@@ -58,13 +71,13 @@ pub(super) struct Facts<'a> {
 impl Facts<'_> {
     /// The standard deviation of the baseline as a part of it.
     fn baseline_part(&self) -> f64 {
-        self.report.baseline_sd_m.unwrap_or(f64::NAN) / self.report.baseline_m
+        self.baseline_sd_m.unwrap_or(f64::NAN) / self.baseline_m
     }
 
-    /// Whether nothing tells the cameras' places apart.
+    /// True where nothing tells the cameras' places apart.
     fn in_one_place(&self) -> bool {
         // No sharp pictures tell a baseline that is shorter than that, however sure the sums are.
-        self.baseline_part() > ONE_PLACE.0 || self.report.baseline_m < ONE_PLACE.1 * self.nearest_m
+        self.baseline_part() > ONE_PLACE.0 || self.baseline_m < ONE_PLACE.1 * self.nearest_m
     }
 }
 
@@ -109,15 +122,14 @@ impl Verdict {
         verdict.certainty(facts);
         verdict.coverage(facts);
         if verdict.words.is_empty() {
-            let report = facts.report;
             verdict.words.push(format!(
                 "rows agree within {:.2} px on average, the baseline is known to {:.2} mm, and {} \
                  pairs cover {:.0} % of the left and {:.0} % of the right picture",
-                report.rectified_row_error_px.mean,
-                1e3 * report.baseline_sd_m.unwrap_or_default(),
-                report.used(),
-                100.0 * report.coverage[0].area(),
-                100.0 * report.coverage[1].area()
+                facts.row_error_px,
+                1e3 * facts.baseline_sd_m.unwrap_or_default(),
+                facts.used,
+                100.0 * facts.coverage[0].area(),
+                100.0 * facts.coverage[1].area()
             ));
         }
         verdict
@@ -159,31 +171,29 @@ impl Verdict {
     }
 
     fn errors(&mut self, facts: &Facts) {
-        let report = facts.report;
-        self.graded(report.rms_px, RMS_PX, || {
+        self.graded(facts.rms_px, RMS_PX, || {
             format!(
                 "the corners are off by {:.2} px (RMS): is the board flat and the square's size \
                  right, or does the lens need another --model?",
-                report.rms_px
+                facts.rms_px
             )
         });
         // Rows that cannot be compared are told with the cameras' place.
-        let rows = report.rectified_row_error_px;
-        let mean = if rows.mean.is_nan() { 0.0 } else { rows.mean };
+        let rows = facts.row_error_px;
+        let mean = if rows.is_nan() { 0.0 } else { rows };
         self.graded(mean, ROWS_PX, || {
-            format!("rows of the two eyes disagree by {:.2} px on average", rows.mean)
+            format!("rows of the two eyes disagree by {rows:.2} px on average")
         });
     }
 
     fn certainty(&mut self, facts: &Facts) {
-        let report = facts.report;
-        let used = report.used();
+        let used = facts.used;
         if used < PAIRS[1] {
             let quality = if used < PAIRS[0] { Quality::Bad } else { Quality::Usable };
             let more = PAIRS[1] - used;
             self.say(quality, format!("only {used} pairs were used; take {more} more or better"));
         }
-        let sd = report.focal_sd_px.unwrap_or([f64::NAN; 2]);
+        let sd = facts.focal_sd_px.unwrap_or([f64::NAN; 2]);
         let part = (sd[0] / facts.focal[0]).max(sd[1] / facts.focal[1]);
         let part = if sd.iter().any(|sd| sd.is_nan()) { f64::NAN } else { part };
         self.graded(part, KNOWN, || match part.is_finite() {
@@ -218,7 +228,7 @@ impl Verdict {
     }
 
     fn coverage(&mut self, facts: &Facts) {
-        for (eye, coverage) in ["left", "right"].into_iter().zip(&facts.report.coverage) {
+        for (eye, coverage) in ["left", "right"].into_iter().zip(facts.coverage) {
             for part in coverage.missing(PER_NINTH) {
                 let words = format!(
                     "the board was never in {part} of the {eye} picture; take 3 pairs with it there"

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::{Error, signals};
-use super::session::{Seen, Session};
-use super::stream::{Outcome, run};
+use super::play::play;
+use super::session::{Outcome, Seen, Session};
 use crate::calibration::solve::{Judgement, Quality, Refusal};
 use crate::control::Control;
 use crate::frame::{DisparityRange, StereoPair};
@@ -17,13 +17,13 @@ use crate::sink::window::{
 use crate::source::Source;
 use crate::thread;
 
-/// How long a pair that was taken is marked.
+/// Time that a pair that was taken is marked.
 const MARKED: Duration = Duration::from_millis(500);
 
-/// How often the keys are looked at while no pair comes.
+/// Time between two looks at the keys while no pair comes.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How many wishes are shown at a time: the first ones are the next ones.
+/// Number of wishes shown at a time: the first ones are the next ones.
 const SHOWN: usize = 7;
 
 /// Shows the source's pairs until the user quits; the window has the calling thread.
@@ -54,7 +54,7 @@ pub(super) fn calibrate(
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let played = thread::guarded("the calibration", || {
-                run(source, control, paced, |pairs| guided.watch(&pairs))
+                play(source, control, paced, |pairs| guided.watch(&pairs))
             });
             remote.close();
             played.map_err(anyhow::Error::from)??;

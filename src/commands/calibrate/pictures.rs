@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use indicatif::ProgressBar;
 
 use super::super::Error;
+use super::arguments::{detector, refuse_inputs};
 use super::report::progress_bar;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detector;
@@ -16,7 +17,7 @@ use crate::settings::Loaded;
 use crate::source::pictures::{files_of_glob, number_in_name};
 use crate::source::still::read_still;
 
-/// What was found in all pictures.
+/// Findings in all pictures.
 pub(super) struct Found {
     /// Width and height of the pictures.
     pub(super) size: (usize, usize),
@@ -36,9 +37,9 @@ pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Re
         expand(&args.left_pictures, "--left-pictures")?,
         expand(&args.right_pictures, "--right-pictures")?,
     ];
-    super::refuse_inputs(args, loaded, eyes.iter().flatten().cloned())?;
+    refuse_inputs(args, loaded, eyes.iter().flatten().cloned())?;
     let pairs = pair_up(eyes)?;
-    let detector = super::detector(args, board);
+    let detector = detector(args, board);
     let bar = progress_bar(Some(pairs.len() as u64), args.common.quiet, "pairs");
     let seen: Vec<_> = pairs.iter().map(|files| look_at_pair(&detector, files, &bar)).collect();
     bar.finish_and_clear();

@@ -1,9 +1,10 @@
-//! What has been seen of a board so far, and which pairs of it are kept.
+//! Sightings of a board so far, and the pairs of it that are kept.
 
 use std::collections::BTreeMap;
 
 use indicatif::ProgressBar;
 
+use super::arguments::{detector, options};
 use super::report::progress_bar;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::{Detection, Detector, NotFound};
@@ -17,7 +18,10 @@ use crate::source::SourceInfo;
 /// The board in both eyes, or why it is not seen there.
 pub(super) type Seen = [Result<Detection, NotFound>; 2];
 
-/// What has been seen so far.
+/// A calibration or why there is none, once the stream could be read.
+pub(super) type Outcome = Result<Solved, SolveError>;
+
+/// Sightings so far.
 pub(super) struct Session {
     pub(super) detector: Detector,
     pub(super) guide: Guide,
@@ -25,13 +29,13 @@ pub(super) struct Session {
     options: solve::Options,
     pub(super) most: usize,
     pub(super) kept: Vec<(String, [Detection; 2])>,
-    /// How many pairs were refused for what.
+    /// Numbers of pairs that were refused, by reason.
     refused: BTreeMap<&'static str, usize>,
     /// The last reason why the board was not seen by both eyes.
     unseen: Option<Reason>,
     pub(super) bar: ProgressBar,
     pub(super) live: bool,
-    /// Whether somebody holds the board and is told of every pair.
+    /// True where somebody holds the board and is told of every pair.
     pub(super) told: bool,
     pub(super) stills: bool,
 }
@@ -48,9 +52,9 @@ impl Session {
         // Too slow to tell how fast a board moves: taken one by one as well.
         let slow = |rate: f64| rate > 0.0 && rate.recip() >= solve::RECENT.as_secs_f64();
         let stills = pictures || !info.live && info.rate.is_some_and(slow);
-        let options = super::options(args);
+        let options = options(args);
         Self {
-            detector: super::detector(args, board),
+            detector: detector(args, board),
             guide: Guide::new(board, size, options.model, stills),
             size,
             options,
@@ -121,7 +125,7 @@ impl Session {
         }
     }
 
-    /// How many pairs were left out for what, in words.
+    /// Numbers of pairs that were left out, by reason, in words.
     fn left_out(&self) -> Vec<String> {
         self.refused.iter().map(|(kind, count)| format!("{count} {kind}")).collect()
     }
@@ -138,7 +142,7 @@ impl Session {
     }
 
     /// Calibrates from what was kept so far.
-    pub(super) fn solve(&self) -> Result<Solved, SolveError> {
+    pub(super) fn solve(&self) -> Outcome {
         let board = *self.detector.board();
         let seen: Vec<_> = self.kept.iter().map(|(_, seen)| seen.clone()).collect();
         let chosen = most_diverse(&seen, self.most);

@@ -1,35 +1,29 @@
 //! Pairs from a recording or from cameras: those that are sharp, still and new are kept.
 
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use super::super::run::parts;
 use super::super::{Error, signals};
+use super::arguments::refuse_inputs;
 use super::guided;
-use super::session::Session;
+use super::play::play;
+use super::session::{Outcome, Session};
 use crate::calibration::board::Board;
-use crate::calibration::solve::{SolveError, Solved};
 use crate::cli::calibrate::CalibrateArgs;
 use crate::control::Control;
 use crate::frame::StereoPair;
-use crate::pace::Pacer;
 use crate::pool::Pool;
-use crate::queue::{LinkReceiver, WhenFull, link};
+use crate::queue::LinkReceiver;
 use crate::settings::{Loaded, WindowMode};
 use crate::sink::window::Window;
-use crate::source::Source;
 use crate::source::spec::SourceSpec;
-use crate::thread;
 
 /// Pairs of a recording that are closer in time than this are not looked at: a board that is held
 /// still is seen often enough.
 const APART: Duration = Duration::from_millis(60);
 
-/// How often a person without a window is told what to do.
+/// Time between two pieces of advice to a person without a window.
 const ADVICE: Duration = Duration::from_secs(3);
-
-/// A calibration or why there is none, once the stream could be read.
-pub(super) type Outcome = Result<Solved, SolveError>;
 
 /// Calibrates from a stream.
 ///
@@ -41,7 +35,7 @@ pub(super) fn calibrate(
     board: Board,
     spec: &SourceSpec,
 ) -> Result<Outcome, Error> {
-    super::refuse_inputs(args, loaded, spec.local_files())?;
+    refuse_inputs(args, loaded, spec.local_files())?;
     let control = Control::default();
     let wanted = match loaded.settings.window.mode {
         // Nobody holds a board before a recording. What is live is known only once it is open, and
@@ -60,40 +54,10 @@ pub(super) fn calibrate(
         Some(window) => guided::calibrate(window, source, session, loaded, &control),
         None => {
             let advise = info.live.then_some(ADVICE);
-            run(source, &control, false, |pairs| watch(&mut session, &pairs, advise, &control))?;
+            play(source, &control, false, |pairs| watch(&mut session, &pairs, advise, &control))?;
             Ok(session.solve())
         }
     }
-}
-
-/// Plays the source on a thread of its own while `watch` takes the pairs; live ones that it is too
-/// slow for are dropped. Recorded ones are played as fast as they were recorded where `paced`.
-pub(super) fn run(
-    mut source: Box<dyn Source>,
-    control: &Control,
-    paced: bool,
-    watch: impl FnOnce(LinkReceiver<StereoPair>),
-) -> Result<(), Error> {
-    let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
-    let (sender, receiver) = link(2, when_full);
-    let stop = &control.stop;
-    let played = std::thread::scope(|scope| {
-        let player = scope.spawn(move || {
-            let mut pacer = paced.then(Pacer::new);
-            source.run(stop, &mut |pair, _| {
-                if let Some(pacer) = &mut pacer {
-                    pacer.wait(pair.timestamp, stop);
-                }
-                match sender.send(pair) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(_) => ControlFlow::Break(()),
-                }
-            })
-        });
-        watch(receiver);
-        thread::joined("the source", player.join()).map_err(anyhow::Error::from).flatten()
-    });
-    Ok(played?)
 }
 
 /// Looks at all pairs; at live ones until nothing is missing.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::source::v4l2::{Camera, Mode, code_text};
 
-/// What to do where there is none.
+/// Advice where there is none.
 const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); in a container, hand \
                     it through (--device /dev/video0, and /dev/v4l, /run/udev for its stable name)";
 

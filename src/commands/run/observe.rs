@@ -9,7 +9,7 @@ use crate::control::Control;
 use crate::frame::Eye;
 use crate::pipeline::Counters;
 use crate::settings::Metrics;
-use crate::sink::vitals::{self, Classes};
+use crate::sink::map_metrics::{self, Classes};
 use crate::sink::{Sink, alignment};
 use crate::source::SourceInfo;
 use crate::source::live::{EyeSummary, LiveState};
@@ -37,7 +37,7 @@ pub struct Observer {
     /// How the eyes are aligned, where that is watched.
     pub alignment: Option<alignment::Shared>,
     /// Figures of the maps, where they are kept.
-    pub vitals: Option<vitals::Shared>,
+    pub map_metrics: Option<map_metrics::Shared>,
     /// How the cameras fare, where the source is live.
     pub live: Option<Arc<LiveState>>,
     /// What links and outputs count.
@@ -47,9 +47,12 @@ pub struct Observer {
 }
 
 /// Has the figures of the maps kept where they are to be published.
-pub fn watch_vitals(metrics: &Metrics, sinks: &mut Vec<Box<dyn Sink>>) -> Option<vitals::Shared> {
+pub fn watch_map_metrics(
+    metrics: &Metrics,
+    sinks: &mut Vec<Box<dyn Sink>>,
+) -> Option<map_metrics::Shared> {
     metrics.listen()?;
-    let (sink, shared) = vitals::VitalsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
+    let (sink, shared) = map_metrics::MapMetricsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
     sinks.push(Box::new(sink));
     Some(shared)
 }
@@ -80,8 +83,8 @@ pub fn serve(
 impl State for Observer {
     fn reading(&self) -> Reading {
         let progress = &self.progress;
-        let vitals = self.vitals.as_ref();
-        let vitals = vitals.map(|v| v.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let maps = self.map_metrics.as_ref();
+        let maps = maps.map(|v| v.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let outputs = self.counters.sinks.iter().map(|sink| sink.now());
         let outputs = outputs.filter(|sink| !INTERNAL_SINKS.contains(&&*sink.name));
         let output = |sink: crate::pipeline::SinkCounts| metrics::Output {
@@ -101,10 +104,10 @@ impl State for Observer {
             matched: progress.matched.load(Ordering::Relaxed),
             outputs: outputs.map(output).collect(),
             latency: self.clocked.then(|| progress.latency_within(&TIME_CLASSES_US)),
-            engine_time: vitals.as_ref().map(|vitals| distribution(&vitals.engine)),
+            engine_time: maps.as_ref().map(|maps| distribution(&maps.engine)),
             device_time: progress.device_time_within(&TIME_CLASSES_US),
-            skew: vitals.as_ref().map(|vitals| distribution(&vitals.skew)),
-            valid_share: vitals.and_then(|vitals| vitals.valid_share),
+            skew: maps.as_ref().map(|maps| distribution(&maps.skew)),
+            valid_share: maps.and_then(|maps| maps.valid_share),
             alignment: self.alignment.as_ref().and_then(seen_alignment),
             cameras: self.live.as_ref().map(|live| {
                 [Eye::Left, Eye::Right].map(|eye| {

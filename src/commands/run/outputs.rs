@@ -10,19 +10,16 @@ use crate::clock::CaptureClock;
 use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
 use crate::settings::{self, Loaded, Stats};
-use crate::sink::Sink;
 use crate::sink::claim::Claim;
-use crate::sink::colouring::{Colouring, LiveColouring};
+use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
-use crate::sink::lasting::{Lasting, Recipe};
 use crate::sink::new_file::NewFile;
 use crate::sink::numbers::Quantity;
-use crate::sink::pictures::{self, Pictures, PicturesOptions};
+use crate::sink::pictures::{self, Pictures};
+use crate::sink::restarting::{Recipe, Restarting};
 use crate::sink::segments::{SegmentLimits, Segments};
-use crate::sink::video::{
-    FragmentError, Preview, PreviewOptions, Recorder, RecorderOptions, Stream, StreamOptions,
-    check_fragment,
-};
+use crate::sink::video::{FragmentError, Preview, Recorder, Stream, StreamOptions, check_fragment};
+use crate::sink::{Sink, StreamInfo};
 use crate::source::SourceInfo;
 
 /// What is settled about the outputs before the source is opened.
@@ -77,61 +74,60 @@ pub fn open(
     colouring: &LiveColouring,
 ) -> Result<Vec<Box<dyn Sink>>> {
     let (settings, range) = (&loaded.settings, loaded.params.range);
-    let (rate, (width, height), geometry) = (info.rate, rig.pairs.size, rig.pairs.geometry);
+    let stream = StreamInfo {
+        size: rig.pairs.size,
+        rate: info.rate,
+        range,
+        geometry: rig.pairs.geometry,
+        clock,
+    };
     let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     let mut add = |sink: Box<dyn Sink>, recipe| {
         // A recorded source is better matched anew, with room for all of it.
-        sinks.push(if info.live { Box::new(Lasting::new(sink, recipe)) } else { sink });
+        sinks.push(if info.live { Box::new(Restarting::new(sink, recipe)) } else { sink });
     };
     if let Some(path) = settings.output.record() {
-        let options = RecorderOptions { width, height, rate, range, quantity, geometry, clock };
         let limits = settings.output.segmenting().map(convert::segment_limits);
         let first = match limits {
-            Some(limits) => segmented(&path, limits, &options),
-            None => Recorder::create(&path, &options).map(|sink| Box::new(sink) as Box<dyn Sink>),
+            Some(limits) => segmented(&path, limits, &stream, quantity),
+            None => Recorder::create(&path, &stream, quantity)
+                .map(|sink| Box::new(sink) as Box<dyn Sink>),
         };
         let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
         let recipe: Recipe = match limits {
             // A pipe may have a reader again.
-            None if !is_file => Box::new(move || Ok(Box::new(Recorder::create(&path, &options)?))),
+            None if !is_file => {
+                Box::new(move || Ok(Box::new(Recorder::create(&path, &stream, quantity)?)))
+            }
             // A single file that was cut short goes on in segments of any length.
-            _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &options)),
+            _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &stream, quantity)),
         };
         add(first.context("--record")?, recipe);
     }
     if let Some(path) = settings.output.preview() {
-        let Colouring { map: colours, span } = colouring.get();
-        let options = PreviewOptions { width, height, rate, range, colours, span };
-        let first = Preview::create(&path, &options).context("--preview")?;
-        let first = first.following(colouring.clone());
-        add(Box::new(first), preview_again(path, options, colouring.clone()));
+        let first = Preview::create(&path, &stream, colouring.clone()).context("--preview")?;
+        add(Box::new(first), preview_again(path, stream, colouring.clone()));
     }
     if let Some(dir) = settings.output.pictures() {
-        let options = PicturesOptions { range, quantity, geometry };
-        let first = Pictures::create(&dir, &options).context("--pictures")?;
-        add(Box::new(first), Box::new(move || pictures_again(&dir, &options)));
+        let first = Pictures::create(&dir, &stream, quantity).context("--pictures")?;
+        add(Box::new(first), Box::new(move || pictures_again(&dir, &stream, quantity)));
     }
     if let Some(fragment) = settings.output.stream() {
         let options = StreamOptions {
             fragment: fragment.to_owned(),
             picture: convert::stream_picture(settings.output.stream_view),
-            width,
-            height,
-            rate,
-            range,
             quantity,
-            geometry,
             colouring: colouring.clone(),
         };
-        let first = Stream::start(&options);
-        let recipe: Recipe = Box::new(move || Ok(Box::new(Stream::start(&options)?)));
+        let first = Stream::start(&stream, &options);
+        let recipe: Recipe = Box::new(move || Ok(Box::new(Stream::start(&stream, &options)?)));
         match first {
             Ok(first) => add(Box::new(first), recipe),
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
                 let name = check_fragment(fragment)?;
-                sinks.push(Box::new(Lasting::awaited(name, recipe, &error)));
+                sinks.push(Box::new(Restarting::awaited(name, recipe, &error)));
             }
             Err(error) => return Err(error.context("--stream")),
         }
@@ -154,13 +150,14 @@ pub fn check_stream(output: &settings::Output) -> Result<(), Error> {
 fn segmented(
     path: &Path,
     limits: SegmentLimits,
-    options: &RecorderOptions,
+    stream: &StreamInfo,
+    quantity: Quantity,
 ) -> Result<Box<dyn Sink>> {
-    Ok(Box::new(Recorder::segmented(Segments::new(path, limits)?, options)?))
+    Ok(Box::new(Recorder::segmented(Segments::new(path, limits)?, stream, quantity)?))
 }
 
 /// Goes on with a preview in a file named as segments are.
-fn preview_again(path: PathBuf, options: PreviewOptions, colouring: LiveColouring) -> Recipe {
+fn preview_again(path: PathBuf, stream: StreamInfo, colouring: LiveColouring) -> Recipe {
     let mut last: Option<PathBuf> = None;
     Box::new(move || {
         // The attempt before may have left a file that nothing could be written to.
@@ -172,14 +169,13 @@ fn preview_again(path: PathBuf, options: PreviewOptions, colouring: LiveColourin
         let mut names = Segments::new(&path, SegmentLimits::default())?;
         let (_, next) = names.open(SystemTime::now())?;
         last = Some(next.clone());
-        let preview = Preview::create(&next, &options)?;
-        Ok(Box::new(preview.following(colouring.clone())))
+        Ok(Box::new(Preview::create(&next, &stream, colouring.clone())?))
     })
 }
 
 /// Goes on in a folder of pictures. One that is gone is not made again: where a disk was taken out,
 /// that would fill the one below.
-fn pictures_again(dir: &Path, options: &PicturesOptions) -> Result<Box<dyn Sink>> {
+fn pictures_again(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Box<dyn Sink>> {
     files::check_folder_of(&dir.join("picture"))?;
-    Ok(Box::new(Pictures::resume(dir, options)?))
+    Ok(Box::new(Pictures::resume(dir, stream, quantity)?))
 }

@@ -85,17 +85,17 @@ pub fn watch_alignment(
     loaded: &Loaded,
     rig: &Rig,
     sinks: &mut Vec<Box<dyn Sink>>,
-) -> anyhow::Result<Option<(alignment::Shared, SharedLimits)>> {
+) -> Option<(alignment::Shared, SharedLimits)> {
     if !loaded.settings.alignment.check {
-        return Ok(None);
+        return None;
     }
     let shared = alignment::Shared::default();
     let options = convert::alignment_options(loaded.params.range);
     let limits = convert::alignment_limits(&loaded.settings, rig.calibrated);
-    let sink = AlignmentSink::new(options, limits, shared.clone())?;
+    let sink = AlignmentSink::new(options, limits, shared.clone());
     let limits = sink.limits();
     sinks.push(Box::new(sink));
-    Ok(Some((shared, limits)))
+    Some((shared, limits))
 }
 
 /// Has the range of disparities watched: what is found.

@@ -10,14 +10,14 @@ use crate::alignment;
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::range::TooFew;
 use crate::redact::redact;
-use crate::sink::{accuracy, alignment as alignment_sink, range as range_sink, vitals};
+use crate::sink::{accuracy, alignment as alignment_sink, map_metrics, range as range_sink};
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::source::{Damage, SourceInfo};
 use crate::telemetry::progress::{Progress, TimesMs};
 
 /// Sinks that write nothing: no outputs to those who run the program.
 pub const INTERNAL_SINKS: [&str; 4] =
-    [accuracy::NAME, alignment_sink::NAME, range_sink::NAME, vitals::NAME];
+    [accuracy::NAME, alignment_sink::NAME, range_sink::NAME, map_metrics::NAME];
 
 /// What the names of outputs that write pairs begin with.
 const WRITING: [&str; 4] = ["recording", "preview", "pictures", "stream"];

@@ -66,8 +66,9 @@ impl Rectify {
                 unsafe { apply(simd, map, from, pixels, to.0) };
             }
         });
-        let rectified =
-            |pixels, eye| Image::new(width, height, pixels).seen_by(self.rectifier.map(eye).mask());
+        let rectified = |pixels, eye| {
+            Image::new(width, height, pixels).with_valid_mask(self.rectifier.map(eye).mask())
+        };
         Ok(StereoPair {
             left: rectified(left, Eye::Left),
             right: rectified(right, Eye::Right),
@@ -263,8 +264,8 @@ mod tests {
                 let got = rectify.run(&mut team, simd, pair()).unwrap();
                 prop_assert_eq!(got.left.pixels(), expected_left.pixels(), "{:?}", choice);
                 prop_assert_eq!(got.right.pixels(), expected_right.pixels(), "{:?}", choice);
-                prop_assert_eq!(got.left.seen(), expected_left.seen());
-                prop_assert_eq!(got.right.seen(), expected_right.seen());
+                prop_assert_eq!(got.left.valid_mask(), expected_left.valid_mask());
+                prop_assert_eq!(got.right.valid_mask(), expected_right.valid_mask());
                 prop_assert_eq!((got.sequence, got.skew_ns), (3, -5));
             }
         }

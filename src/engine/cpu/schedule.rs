@@ -340,7 +340,8 @@ impl Frame<'_> {
         let width = self.geometry.width;
         let to = self.filters.input(0, self.output.0);
         for row in 0..rows {
-            let seen = [self.left, self.right].map(|eye| eye.seen().map(|m| m.row(first + row)));
+            let seen =
+                [self.left, self.right].map(|eye| eye.valid_mask().map(|m| m.row(first + row)));
             let values = scratch.winner.finish_row(row, self.params.left_right, seen);
             // SAFETY: the band's rows of the result are this thread's.
             unsafe {

@@ -321,7 +321,7 @@ impl Engine for CudaEngine {
         if let (Some(pool), Some([left, right])) = (&self.rectified, frame.output.rectified) {
             let picture = |memory, seen: &Option<Arc<Mask>>| {
                 let pixels = Pooled::lent(pool.lend(memory));
-                Image::new(width, height, pixels).seen_by(seen.clone())
+                Image::new(width, height, pixels).with_valid_mask(seen.clone())
             };
             frame.pair.left = picture(left, &self.seen[0]);
             frame.pair.right = picture(right, &self.seen[1]);

@@ -11,7 +11,8 @@ pub fn apply(values: &mut [i16], of: &Matching<'_>) {
         let (x, row) = (i % width, i - i % width);
         let match_x = x as i64 - i64::from(of.range.min) - of.winners[i] as i64;
         let match_at = row + clamped(match_x, width);
-        let seen = |image: &Image, at: usize| image.seen().is_none_or(|mask| mask.pixels()[at]);
+        let seen =
+            |image: &Image, at: usize| image.valid_mask().is_none_or(|mask| mask.pixels()[at]);
         if !seen(of.left, i) || !seen(of.right, match_at) {
             *value = INVALID;
         }
@@ -29,7 +30,7 @@ mod tests {
     fn pixels_outside_a_sensor_have_no_disparity() {
         let masked = |seen: [bool; 6]| {
             let mask = Arc::new(Mask::new(3, seen.into()));
-            Image::from_vec(3, 2, vec![0; 6]).seen_by(Some(mask))
+            Image::from_vec(3, 2, vec![0; 6]).with_valid_mask(Some(mask))
         };
         let left = masked([true, true, false, true, true, true]);
         let right = masked([false, true, true, true, false, true]);

@@ -15,8 +15,8 @@ use crate::pool::Pooled;
 /// Frames that wait for the encoder; the next one waits outside.
 const QUEUE: usize = 4;
 
-/// How long a live pipeline may take to make room for a frame: longer than any encoder needs, and
-/// short enough for the results that wait behind it when the run is to end.
+/// Longest time that a live pipeline may take to make room for a frame: longer than any encoder
+/// needs, and short enough for the results that wait behind it when the run is to end.
 const LIVE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A pooled buffer as GStreamer takes it; its memory returns to the pool when the encoder lets go.
@@ -28,7 +28,7 @@ impl<T: bytemuck::Pod> AsMut<[u8]> for Bytes<T> {
     }
 }
 
-/// What the feeding thread and the pipeline's own threads tell each other.
+/// News between the feeding thread and the pipeline's own threads.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     state: Mutex<State>,
@@ -96,7 +96,7 @@ impl Progress {
     }
 }
 
-/// What a pipeline is for.
+/// Purpose of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flow<'a> {
     /// It writes this file, at its own pace.

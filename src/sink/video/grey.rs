@@ -10,18 +10,16 @@ use super::output::Place;
 use super::tags;
 use crate::frame::{Eye, Image, StereoGeometry};
 
-/// What a video needs to know before its first picture.
+/// Facts that a video needs before its first picture.
 #[derive(Clone, Copy, Debug)]
 pub struct GreyVideoOptions {
-    /// Whose pictures they are.
+    /// Eye whose pictures they are.
     pub eye: Eye,
-    /// Width in pixels.
-    pub width: usize,
-    /// Height in pixels.
-    pub height: usize,
+    /// Width and height in pixels.
+    pub size: (usize, usize),
     /// Pictures a second, where known; they keep their own times in any case.
     pub rate: Option<f64>,
-    /// What depth is computed from, where known; it stands in the tags.
+    /// Cameras that depth is computed from, where known; they stand in the tags.
     pub geometry: Option<StereoGeometry>,
 }
 
@@ -40,16 +38,16 @@ impl GreyVideo {
     /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
     /// encoder; the message says what to do.
     pub fn create(path: &Path, options: &GreyVideoOptions) -> Result<Self> {
-        let GreyVideoOptions { eye, width, height, rate, geometry } = *options;
+        let GreyVideoOptions { eye, size, rate, geometry } = *options;
         let name = match eye {
             Eye::Left => "left",
             Eye::Right => "right",
         };
         let tags = move |origin| tags::of_rectified(eye, geometry.as_ref(), origin);
-        let description = Description { width, height, rate, name };
+        let description = Description { size, rate, name };
         let video =
             Lossless::create(Place::File(path.to_path_buf()), description, None, Box::new(tags))?;
-        Ok(Self { path: path.to_path_buf(), size: (width, height), video })
+        Ok(Self { path: path.to_path_buf(), size, video })
     }
 
     /// Adds a picture captured at `time`. The `origin` of the first picture is at 0 in the file: both

@@ -12,10 +12,11 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_app::{AppSink, AppSinkCallbacks};
 
+use super::elements::require;
 use super::feed::{Feed, Flow, Progress};
 use super::matroska::Track;
 use super::output::{Header, Output, Place, Tags};
-use super::{Clock, fraction, frame_duration, require};
+use super::times::{Clock, fraction, frame_duration};
 use crate::clock::CaptureClock;
 use crate::pool::Pool;
 use crate::sink::files;
@@ -46,16 +47,14 @@ impl Sample for u16 {
     }
 }
 
-/// What a file says before its first frame.
+/// Facts that stand in a file before its first frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Description {
-    /// Width of the pictures in pixels.
-    pub(super) width: usize,
-    /// Height of the pictures in pixels.
-    pub(super) height: usize,
+    /// Width and height of the pictures in pixels.
+    pub(super) size: (usize, usize),
     /// Frames a second, where known.
     pub(super) rate: Option<f64>,
-    /// What the track holds, for people.
+    /// Content of the track, for people.
     pub(super) name: &'static str,
 }
 
@@ -82,7 +81,7 @@ impl<T: Sample> Lossless<T> {
         clock: Option<CaptureClock>,
         tags: Tags,
     ) -> Result<Self> {
-        let Description { width, height, rate, name } = description;
+        let Description { size: (width, height), rate, name } = description;
         let path = place.path().to_path_buf();
         if files::extension(&path) != "mkv" {
             bail!(
@@ -145,7 +144,7 @@ impl<T: Sample> Lossless<T> {
         origin: Duration,
         mut fill: impl FnMut(usize, &mut [T]),
     ) -> Result<()> {
-        let Description { width, height, .. } = self.description;
+        let (width, height) = self.description.size;
         if self.clock.first.is_none() {
             self.clock.first = Some(origin);
             self.output().set_origin(origin);

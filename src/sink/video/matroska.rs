@@ -50,7 +50,7 @@ const SEEK_HEAD_ROOM: usize = 120;
 /// on.
 const INDEX_INTERVAL: u64 = 500_000;
 
-/// What the file says of its track.
+/// Description of the track in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Track<'a> {
     /// Width in pixels.
@@ -63,11 +63,11 @@ pub(super) struct Track<'a> {
     pub(super) crop_bottom: u64,
     /// Matroska's name of the codec.
     pub(super) codec: &'a str,
-    /// What the decoder needs before the first frame.
+    /// Data that the decoder needs before the first frame.
     pub(super) codec_private: Option<&'a [u8]>,
     /// Time between frames, where the rate is known.
     pub(super) frame_duration: Option<Duration>,
-    /// What the track holds, for people.
+    /// Content of the track, for people.
     pub(super) name: &'a str,
 }
 

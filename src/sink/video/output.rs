@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// What every file says before its first frame.
+/// Header that every file has before its first frame.
 pub(super) struct Header {
     /// The track, but for what only the encoder knows.
     pub(super) track: Track<'static>,
@@ -66,7 +66,7 @@ struct Current {
     writer: MatroskaWriter<NewFile>,
     /// Time of the encoder that is at 0 in this file.
     begin: Duration,
-    /// Whether the file is one that can be deleted under the writer.
+    /// True where the file is one that can be deleted under the writer.
     has_name: bool,
 }
 
@@ -137,7 +137,7 @@ impl Output {
         Ok(())
     }
 
-    /// Whether the next frame begins a new segment.
+    /// True where the next frame begins a new segment.
     fn is_full(&self, time: Duration, bytes: u64) -> bool {
         match (&self.place, &self.current) {
             (Place::Segments(segments), Some(current)) if current.writer.frames() > 0 => {
@@ -283,7 +283,7 @@ impl Current {
     }
 }
 
-/// Whether a file is one on a disk.
+/// True where a file is one on a disk.
 fn is_ordinary(file: &File) -> bool {
     file.metadata().is_ok_and(|about| about.is_file())
 }

@@ -10,32 +10,16 @@ use anyhow::{Context, Result, bail, ensure};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::elements::require;
 use super::feed::{Feed, Flow, Progress};
-use super::{Clock, fraction, frame_duration, require};
-use crate::frame::{DisparityRange, Matched};
+use super::times::{Clock, fraction, frame_duration};
+use crate::frame::Matched;
 use crate::pool::Pool;
-use crate::sink::Sink;
-use crate::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
-use crate::sink::colouring::LiveColouring;
+use crate::sink::colour::{ColourScale, colourise};
+use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
-
-/// What a preview needs to know before its first frame.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PreviewOptions {
-    /// Width of the maps in pixels.
-    pub width: usize,
-    /// Height of the maps in pixels.
-    pub height: usize,
-    /// Pairs a second, where known; the frames keep their own times in any case.
-    pub rate: Option<f64>,
-    /// The candidate disparities.
-    pub range: DisparityRange,
-    /// The colours.
-    pub colours: ColourMap,
-    /// Which disparities span the colours.
-    pub span: ColourRange,
-}
+use crate::sink::{Sink, StreamInfo};
 
 /// The encoder takes no smaller pictures.
 const SMALLEST_SIDE: usize = 16;
@@ -50,18 +34,20 @@ const SMALLEST_SIDE: usize = 16;
 pub struct Preview {
     name: String,
     path: PathBuf,
-    options: PreviewOptions,
+    stream: StreamInfo,
+    colouring: LiveColouring,
+    /// The colours of the frame before.
+    colours: Colouring,
     scale: ColourScale,
-    colouring: Option<LiveColouring>,
     clock: Clock,
     duration: Duration,
     pool: Pool<u8>,
     feed: Feed,
-    /// What the pipeline writes to; closed after it has stopped.
+    /// File that the pipeline writes to; closed after it has stopped.
     file: Arc<Mutex<NewFile>>,
     /// Frames that it took.
     taken: u64,
-    /// Whether the caller has been told of the failure.
+    /// True where the caller has been told of the failure.
     failed: bool,
 }
 
@@ -71,19 +57,20 @@ fn padded(side: usize) -> usize {
 }
 
 impl Preview {
-    /// Creates the file and starts the encoder.
+    /// Creates the file and starts the encoder; the colours follow `colouring`.
     ///
     /// # Errors
     /// Where the name does not end in `.mp4`, the file cannot be created or gone back in, or GStreamer
     /// lacks the encoder; the message says what to do.
-    pub fn create(path: &Path, options: &PreviewOptions) -> Result<Self> {
+    pub fn create(path: &Path, stream: &StreamInfo, colouring: LiveColouring) -> Result<Self> {
         if files::extension(path) != "mp4" {
             bail!(
                 "cannot write the preview {}: previews are MP4 files; name it .mp4",
                 path.display()
             );
         }
-        ensure!(options.width > 0 && options.height > 0, "a preview has at least one pixel");
+        let (width, height) = stream.size;
+        ensure!(width > 0 && height > 0, "a preview has at least one pixel");
         require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
         let file = NewFile::create(path)?;
         if !file.seeks() {
@@ -94,15 +81,15 @@ impl Preview {
             );
         }
 
-        let rate = fraction(options.rate);
+        let rate = fraction(stream.rate);
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", "RGBx")
-            .field("width", i32::try_from(padded(options.width))?)
-            .field("height", i32::try_from(padded(options.height))?)
+            .field("width", i32::try_from(padded(width))?)
+            .field("height", i32::try_from(padded(height))?)
             .field("framerate", rate)
             .field("colorimetry", "sRGB")
             .build();
-        let elements = elements(&file, options.rate)?;
+        let elements = elements(&file, stream.rate)?;
         let elements: Vec<&gst::Element> = elements.iter().collect();
         let (file, progress) = (Arc::new(Mutex::new(file)), Arc::new(Progress::default()));
         let writer = elements.last().and_then(|element| element.static_pad("sink"));
@@ -112,37 +99,23 @@ impl Preview {
             progress.clone(),
         );
         let feed = Feed::start(&caps, &elements, progress, Flow::File(path))?;
+        let colours = colouring.get();
         Ok(Self {
             name: format!("preview {}", path.display()),
             path: path.to_path_buf(),
-            options: *options,
-            scale: ColourScale::new(options.span, options.range),
-            clock: Clock::new(options.rate),
+            stream: *stream,
+            scale: ColourScale::new(colours.span, stream.range),
+            colouring,
+            colours,
+            clock: Clock::new(stream.rate),
             // Without one, players would not show the last frame.
             duration: frame_duration(rate).unwrap_or(Duration::from_millis(40)),
             pool: Pool::new(),
             feed,
             file,
             taken: 0,
-            colouring: None,
             failed: false,
         })
-    }
-
-    /// The same, whose colours change with these.
-    pub fn following(mut self, colouring: LiveColouring) -> Self {
-        self.colouring = Some(colouring);
-        self
-    }
-
-    /// Takes note of colours that have changed.
-    fn follow(&mut self) {
-        let Some(now) = self.colouring.as_ref().map(LiveColouring::get) else { return };
-        self.options.colours = now.map;
-        if self.options.span != now.span {
-            self.options.span = now.span;
-            self.scale = ColourScale::new(now.span, self.options.range);
-        }
     }
 
     /// Gives a video without a whole fragment its name, too, and puts what was written on the disk.
@@ -160,7 +133,7 @@ impl Preview {
 
     fn show(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let map = &frame.disparity;
-        let (width, height) = (self.options.width, self.options.height);
+        let (width, height) = self.stream.size;
         ensure!(
             (map.width(), map.height()) == (width, height),
             "cannot write the preview {}: the size changed from {width}x{height} to {}x{}",
@@ -168,11 +141,14 @@ impl Preview {
             map.width(),
             map.height()
         );
-        self.follow();
+        let before = std::mem::replace(&mut self.colours, self.colouring.get());
+        if before.span != self.colours.span {
+            self.scale = ColourScale::new(self.colours.span, self.stream.range);
+        }
         self.scale.update(map, frame.pair.timestamp);
         let stride = padded(width) * 4;
         let mut picture = self.pool.take(stride * padded(height));
-        colourise::<4>(map, self.options.colours, &self.scale, &mut picture, stride);
+        colourise::<4>(map, self.colours.map, &self.scale, &mut picture, stride);
         repeat_edges(&mut picture, width, height, stride);
         let time = self.clock.time(frame.pair.timestamp);
         self.feed.push(picture, time, Some(self.duration))

@@ -8,31 +8,11 @@ use anyhow::{Result, ensure};
 use super::RecordingTags;
 use super::lossless::{Description, Lossless};
 use super::output::Place;
-use crate::clock::CaptureClock;
-use crate::frame::{DisparityRange, Matched, StereoGeometry};
+use crate::frame::Matched;
 use crate::sink::encoding::Encoding;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::segments::Segments;
-use crate::sink::{Losses, Sink};
-
-/// What a recording needs to know before its first frame.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RecorderOptions {
-    /// Width of the maps in pixels.
-    pub width: usize,
-    /// Height of the maps in pixels.
-    pub height: usize,
-    /// Pairs a second, where known; the frames keep their own times in any case.
-    pub rate: Option<f64>,
-    /// The candidate disparities; they choose the encoding.
-    pub range: DisparityRange,
-    /// What is recorded.
-    pub quantity: Quantity,
-    /// What depth is computed from, where known.
-    pub geometry: Option<StereoGeometry>,
-    /// The clock of the capture times, where they have one.
-    pub clock: Option<CaptureClock>,
-}
+use crate::sink::{Losses, Sink, StreamInfo};
 
 /// Records disparity bit-exactly, or depth: [`Numbers`] as 16-bit grey video, FFV1 version 3
 /// (RFC 9043) in Matroska, every frame decodable alone.
@@ -52,7 +32,7 @@ pub struct Recorder {
     video: Lossless<u16>,
     /// Frames that it took.
     taken: u64,
-    /// Whether the caller has been told of the failure.
+    /// True where the caller has been told of the failure.
     failed: bool,
 }
 
@@ -62,8 +42,8 @@ impl Recorder {
     /// # Errors
     /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
     /// encoder; the message says what to do.
-    pub fn create(path: &Path, options: &RecorderOptions) -> Result<Self> {
-        Self::start(Place::File(path.to_path_buf()), options)
+    pub fn create(path: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
+        Self::start(Place::File(path.to_path_buf()), stream, quantity)
     }
 
     /// Starts the encoder; the frames go into one segment after the other, each a whole file of its
@@ -71,12 +51,12 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub fn segmented(segments: Segments, options: &RecorderOptions) -> Result<Self> {
-        Self::start(Place::Segments(segments), options)
+    pub fn segmented(segments: Segments, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
+        Self::start(Place::Segments(segments), stream, quantity)
     }
 
-    fn start(place: Place, options: &RecorderOptions) -> Result<Self> {
-        let RecorderOptions { width, height, rate, range, quantity, geometry, clock } = *options;
+    fn start(place: Place, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
+        let StreamInfo { size, rate, range, geometry, clock } = *stream;
         let path = place.path().to_path_buf();
         let numbers = Numbers::new(quantity, range, geometry.as_ref())?;
         let name = match quantity {
@@ -90,11 +70,11 @@ impl Recorder {
             RecordingTags { quantity, encoding, range, geometry, first_timestamp, utc_offset_ns }
                 .to_pairs()
         };
-        let description = Description { width, height, rate, name };
+        let description = Description { size, rate, name };
         Ok(Self {
             name: format!("recording {}", path.display()),
             path,
-            size: (width, height),
+            size,
             numbers,
             video: Lossless::create(place, description, clock, Box::new(tags))?,
             taken: 0,

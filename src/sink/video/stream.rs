@@ -7,19 +7,20 @@ use anyhow::{Result, ensure};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::elements::{package_of, require};
 use super::feed::{Feed, Flow, Progress};
-use super::{fraction, package_of, require};
-use crate::frame::{DisparityRange, Matched, StereoGeometry};
+use super::times::fraction;
+use crate::frame::Matched;
 use crate::pool::Pool;
 use crate::sink::colour::{ColourScale, colourise};
 use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::numbers::{Numbers, Quantity};
-use crate::sink::{Losses, Sink};
+use crate::sink::{Losses, Sink, StreamInfo};
 
-/// How long a receiver may take at the end for what is on the way.
+/// Longest time that a receiver may take at the end for what is on the way.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What is streamed.
+/// Pictures that can be streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum StreamPicture {
     /// The disparity in colours: RGBx.
@@ -33,25 +34,15 @@ pub enum StreamPicture {
     Numbers,
 }
 
-/// What a stream needs to know before its first frame.
+/// Options of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// What becomes of the raw pictures, as gst-launch-1.0 takes it.
+    /// Elements that take the raw pictures, as gst-launch-1.0 takes them.
     pub fragment: String,
-    /// What is streamed.
+    /// Picture that is streamed.
     pub picture: StreamPicture,
-    /// Width of the maps in pixels.
-    pub width: usize,
-    /// Height of the maps in pixels.
-    pub height: usize,
-    /// Pairs a second, where known.
-    pub rate: Option<f64>,
-    /// The candidate disparities.
-    pub range: DisparityRange,
-    /// What the numbers are.
+    /// Quantity of the numbers.
     pub quantity: Quantity,
-    /// What depth is computed from, where known.
-    pub geometry: Option<StereoGeometry>,
     /// The colours, which may change.
     pub colouring: LiveColouring,
 }
@@ -74,6 +65,7 @@ pub enum FragmentError {
 /// that goes away with an error fails it.
 pub struct Stream {
     name: String,
+    stream: StreamInfo,
     options: StreamOptions,
     /// The colours of the frame before.
     colouring: Colouring,
@@ -84,7 +76,7 @@ pub struct Stream {
     feed: Feed,
     /// Frames for which the fragment had no room.
     busy: u64,
-    /// Whether the caller has been told of the failure.
+    /// True where the caller has been told of the failure.
     failed: bool,
 }
 
@@ -93,22 +85,23 @@ impl Stream {
     ///
     /// # Errors
     /// Where it cannot be built or does not start; the message says why.
-    pub fn start(options: &StreamOptions) -> Result<Self> {
+    pub fn start(stream: &StreamInfo, options: &StreamOptions) -> Result<Self> {
         require(&["appsrc"], "a stream")?;
         let fragment = parse(&options.fragment)?;
-        let numbers = Numbers::new(options.quantity, options.range, options.geometry.as_ref())?;
+        let numbers = Numbers::new(options.quantity, stream.range, stream.geometry.as_ref())?;
+        let (width, height) = stream.size;
         let name = name_of(&fragment);
         let (format, width) = match options.picture {
-            StreamPicture::Disparity => ("RGBx", options.width),
-            StreamPicture::Left => ("GRAY8", options.width),
-            StreamPicture::SideBySide => ("RGBx", 2 * options.width),
-            StreamPicture::Numbers => ("GRAY16_LE", options.width),
+            StreamPicture::Disparity => ("RGBx", width),
+            StreamPicture::Left => ("GRAY8", width),
+            StreamPicture::SideBySide => ("RGBx", 2 * width),
+            StreamPicture::Numbers => ("GRAY16_LE", width),
         };
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", format)
             .field("width", i32::try_from(width)?)
-            .field("height", i32::try_from(options.height)?)
-            .field("framerate", fraction(options.rate))
+            .field("height", i32::try_from(height)?)
+            .field("framerate", fraction(stream.rate))
             .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
             .build();
         let progress = Arc::new(Progress::default());
@@ -116,9 +109,10 @@ impl Stream {
         let colouring = options.colouring.get();
         Ok(Self {
             name,
+            stream: *stream,
             options: options.clone(),
             colouring,
-            scale: ColourScale::new(colouring.span, options.range),
+            scale: ColourScale::new(colouring.span, stream.range),
             numbers,
             bytes: Pool::new(),
             words: Pool::new(),
@@ -128,10 +122,10 @@ impl Stream {
         })
     }
 
-    /// Whether there was room for the frame.
+    /// Shows a frame; true where there was room for it.
     fn show(&mut self, frame: &Arc<Matched>) -> Result<bool> {
         let (map, left) = (&frame.disparity, &frame.pair.left);
-        let (width, height) = (self.options.width, self.options.height);
+        let (width, height) = self.stream.size;
         ensure!(
             (map.width(), map.height()) == (width, height),
             "the size changed from {width}x{height} to {}x{}",
@@ -140,7 +134,7 @@ impl Stream {
         );
         let before = std::mem::replace(&mut self.colouring, self.options.colouring.get());
         if before.span != self.colouring.span {
-            self.scale = ColourScale::new(self.colouring.span, self.options.range);
+            self.scale = ColourScale::new(self.colouring.span, self.stream.range);
         }
         self.scale.update(map, frame.pair.timestamp);
         let colours = self.colouring.map;

@@ -1,4 +1,4 @@
-//! What a recording says of itself.
+//! Tags by which a recording describes itself.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::sink::numbers::{DEPTH_SCALE, Quantity};
 /// The tags of a recording: what is needed to turn its numbers into disparity and depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecordingTags {
-    /// What the stored numbers are.
+    /// Quantity of the stored numbers.
     pub quantity: Quantity,
     /// Scale and offset of stored disparity.
     pub encoding: Encoding,
     /// The candidate disparities.
     pub range: DisparityRange,
-    /// What depth is computed from, where known.
+    /// Cameras that depth is computed from, where known.
     pub geometry: Option<StereoGeometry>,
     /// Capture time of the first frame, which is at 0 in the file: of CLOCK_MONOTONIC where the
     /// source was live, else the source's own.

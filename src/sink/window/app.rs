@@ -17,23 +17,24 @@ use winit::keyboard::ModifiersState;
 use winit::window::{Fullscreen, WindowId};
 
 use super::mailbox::Rates;
+use super::options::WindowOptions;
 use super::panel::Panel;
+use super::remote::{Remote, Wake, WindowStats};
 use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
-use super::{Remote, Wake, WindowOptions, WindowStats};
 use crate::control::Control;
 use crate::frame::Matched;
 use crate::sink::colour::ColourScale;
 use crate::sink::colouring::Colouring;
 use keys::Action;
 
-/// How often the figures are looked at while no frame comes.
+/// Time between two looks at the figures while no frame comes.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// How soon drawing is tried again where it did not work.
+/// Time until drawing is tried again where it did not work.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// How long a notice stays.
+/// Time that a notice stays.
 const NOTICE: Duration = Duration::from_secs(4);
 
 /// A message for a few seconds.

@@ -12,7 +12,7 @@ pub(crate) struct Gpu {
     pub(crate) device: wgpu::Device,
     /// Its queue.
     pub(crate) queue: wgpu::Queue,
-    /// What the device reported first when it failed.
+    /// First report of the device when it failed.
     failure: Arc<OnceLock<String>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn instance(display: Option<winit::event_loop::OwnedDisplayHandle>) -
 const DRIVERS: &str =
     "install a Vulkan or OpenGL driver (mesa-vulkan-drivers holds one that needs no GPU)";
 
-/// Whether there is any adapter.
+/// Checks that there is any adapter.
 ///
 /// # Errors
 /// Where there is none, naming the cure.
@@ -106,7 +106,7 @@ impl Gpu {
         Ok(Self { adapter, device, queue, failure })
     }
 
-    /// Whether the device still works.
+    /// Checks that the device still works.
     ///
     /// # Errors
     /// What it reported first when it failed.

@@ -12,16 +12,15 @@ use winit::event_loop::{ActiveEventLoop, ControlFlow};
 use winit::keyboard::{Key, NamedKey};
 use winit::window::WindowId;
 
-use super::guided_paint::{Textures, paint};
+use super::guided_paint::{GuidedView, Textures, paint};
+use super::options::WindowOptions;
+use super::remote::{Remote, Wake};
 use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
-use super::{Remote, Wake, WindowOptions};
-use crate::calibration::solve::Coverage;
 use crate::control::Switch;
-use crate::frame::StereoPair;
 use crate::sink::colour::ColourMap;
 
-/// What the keys of the window ask for.
+/// Switches that the keys of the window set.
 #[derive(Clone, Debug, Default)]
 pub struct GuidedKeys {
     /// Take this pair (space).
@@ -30,51 +29,6 @@ pub struct GuidedKeys {
     pub solve: Switch,
     /// End (q).
     pub quit: Switch,
-}
-
-/// How far the calibration is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum GuidedState {
-    /// Pairs are being taken.
-    #[default]
-    Taking,
-    /// The equations are being solved.
-    Solving,
-    /// There is a result: whether it can be used, and what is said of it.
-    Solved {
-        /// Whether it can be used.
-        fit: bool,
-        /// What is said of it.
-        words: Vec<String>,
-    },
-    /// There is none, for this reason.
-    Failed(String),
-}
-
-/// Everything that the window shows.
-#[derive(Clone, Debug)]
-pub struct GuidedView {
-    /// The newest pair.
-    pub pair: Arc<StereoPair>,
-    /// The corners of the board in each eye, where it is found: the corner's column and row on the
-    /// board and its pixel.
-    pub boards: [Vec<(usize, usize, [f64; 2])>; 2],
-    /// Where boards were in the pairs that were taken.
-    pub coverage: [Coverage; 2],
-    /// Whether this pair was taken.
-    pub taken: bool,
-    /// What is wrong with this pair, or what to do.
-    pub message: String,
-    /// What is still missing, a line each.
-    pub missing: Vec<String>,
-    /// Pairs that were taken.
-    pub pairs: usize,
-    /// How far all wishes are fulfilled, 0 to 1.
-    pub progress: f64,
-    /// How far the calibration is.
-    pub state: GuidedState,
-    /// Whether the source has ended.
-    pub ended: bool,
 }
 
 /// The newest view, until the window takes it.

@@ -1,14 +1,16 @@
-//! What the window of a guided calibration looks like.
+//! Content and looks of the window of a guided calibration.
+
+use std::sync::Arc;
 
 use egui::{
     Align2, Color32, ColorImage, FontId, Painter, Pos2, Rect, Stroke, TextureHandle,
     TextureOptions, pos2, vec2,
 };
 
-use super::guided::{GuidedState, GuidedView};
 use super::overlay::{Line, panel};
 use super::style::{BRIGHT, DIM, MARGIN, PANEL};
-use crate::frame::Image;
+use crate::calibration::solve::Coverage;
+use crate::frame::{Image, StereoPair};
 
 /// Height of the words below the pictures, in points.
 const WORDS: f32 = 190.0;
@@ -25,6 +27,51 @@ const FIRST_ROW: [u8; 3] = [255, 70, 60];
 const LAST_ROW: [u8; 3] = [70, 160, 255];
 
 const KEYS: &str = "space take   enter calibrate   q quit";
+
+/// State of the calibration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GuidedState {
+    /// Pairs are being taken.
+    #[default]
+    Taking,
+    /// The equations are being solved.
+    Solving,
+    /// There is a result: whether it can be used, and what is said of it.
+    Solved {
+        /// True where it can be used.
+        fit: bool,
+        /// Remarks on it, a line each.
+        words: Vec<String>,
+    },
+    /// There is none, for this reason.
+    Failed(String),
+}
+
+/// Everything that the window shows.
+#[derive(Clone, Debug)]
+pub struct GuidedView {
+    /// The newest pair.
+    pub pair: Arc<StereoPair>,
+    /// The corners of the board in each eye, where it is found: the corner's column and row on the
+    /// board and its pixel.
+    pub boards: [Vec<(usize, usize, [f64; 2])>; 2],
+    /// Where boards were in the pairs that were taken.
+    pub coverage: [Coverage; 2],
+    /// True where this pair was taken.
+    pub taken: bool,
+    /// Advice: what is wrong with this pair, or what to do.
+    pub message: String,
+    /// Wishes that are still open, a line each.
+    pub missing: Vec<String>,
+    /// Pairs that were taken.
+    pub pairs: usize,
+    /// Fulfilled part of all wishes, 0 to 1.
+    pub progress: f64,
+    /// State of the calibration.
+    pub state: GuidedState,
+    /// True where the source has ended.
+    pub ended: bool,
+}
 
 /// Both pictures on the device.
 #[derive(Default)]
@@ -85,7 +132,7 @@ pub(super) fn paint(painter: &Painter, view: &GuidedView, textures: &Textures) {
     panel(painter, below, Align2::LEFT_BOTTOM, PANEL, keys);
 }
 
-/// How far the calibration is and what is to be done.
+/// Paints how far the calibration is and what is to be done.
 fn status(painter: &Painter, area: Rect, view: &GuidedView) {
     const BAR: f32 = 10.0;
     let bar = Rect::from_min_size(area.min, vec2(area.width() - MARGIN, BAR));
@@ -104,7 +151,7 @@ fn status(painter: &Painter, area: Rect, view: &GuidedView) {
     painter.text(next, Align2::LEFT_TOP, text, FontId::proportional(15.0), BRIGHT);
 }
 
-/// What is still missing, or what came out.
+/// Lines on what is still missing, or what came out.
 fn missing(view: &GuidedView) -> Vec<Line> {
     let lines = |title: &str, colour: Color32, words: &[String]| -> Vec<Line> {
         let rest = words.iter().map(|words| Line::new(words.clone(), BRIGHT));

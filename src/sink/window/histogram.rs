@@ -16,10 +16,10 @@ const HEIGHT: f32 = 44.0;
 
 const BAR: Color32 = Color32::from_rgb(90, 170, 255);
 
-/// How often which times were seen.
+/// Histogram of times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// What they are times of.
+    /// Name of what is timed.
     pub title: &'static str,
     /// First and last time of the bars, in milliseconds; the outer bars also hold what lies beyond.
     pub span: (f64, f64),

@@ -1,4 +1,4 @@
-//! What egui lays out over the picture, on its way to the device.
+//! The layer that egui lays out over the picture, on its way to the device.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use egui_wgpu::ScreenDescriptor;
 
 use super::overlay::{OverlayContent, paint};
 
-/// What is drawn on.
+/// Target of drawing.
 pub(crate) struct Canvas<'a> {
     /// The device.
     pub(crate) device: &'a wgpu::Device,
     /// Its queue.
     pub(crate) queue: &'a wgpu::Queue,
-    /// What goes to the device next.
+    /// Commands that go to the device next.
     pub(crate) encoder: &'a mut wgpu::CommandEncoder,
     /// Width and height in pixels.
     pub(crate) size: (u32, u32),
@@ -22,14 +22,14 @@ pub(crate) struct Canvas<'a> {
     pub(crate) scale: f32,
 }
 
-/// What came of laying out a panel.
+/// Result of laying out a panel.
 #[derive(Default)]
 pub(crate) struct Beside {
     /// Pixels at the right edge that it takes.
     pub(crate) taken: u32,
     /// When it wants to be laid out again.
     pub(crate) again_in: Option<Duration>,
-    /// What it asks of the desktop.
+    /// Requests to the desktop.
     pub(crate) platform: egui::PlatformOutput,
 }
 
@@ -124,7 +124,7 @@ impl Overlay {
         output
     }
 
-    /// What lays out, for whoever brings it input.
+    /// The context that lays out, for whoever brings it input.
     pub(crate) fn context(&self) -> &egui::Context {
         &self.context
     }

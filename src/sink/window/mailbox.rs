@@ -42,8 +42,8 @@ impl Mailbox {
         self.content().meter.rates(now)
     }
 
-    /// What is timed, and of each of the last frames that time, and the time of the right eye less
-    /// that of the left one in nanoseconds.
+    /// The interval that is timed, and of each of the last frames that time, and the time of the
+    /// right eye less that of the left one in nanoseconds.
     pub(crate) fn recent(&self, now: Instant) -> (Timing, Vec<(Duration, i64)>) {
         let mut content = self.content();
         content.meter.forget_recent(now);
@@ -57,7 +57,7 @@ impl Mailbox {
     }
 }
 
-/// What is timed.
+/// Interval that is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
     /// From a picture's arrival to its disparity.
@@ -85,10 +85,10 @@ impl Timing {
     }
 }
 
-/// How fast frames come, and how late.
+/// Rates and latencies of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// What is timed.
+    /// Interval that is timed.
     pub timing: Timing,
     /// Frames a second over the last second; `None` before there are two in that time.
     pub frames_per_second: Option<f64>,

@@ -14,8 +14,10 @@ mod histogram;
 mod layer;
 mod mailbox;
 mod offscreen;
+mod options;
 mod overlay;
 mod panel;
+mod remote;
 mod renderer;
 mod rows;
 mod scene;
@@ -25,110 +27,29 @@ mod style;
 mod tuning;
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use winit::application::ApplicationHandler;
-use winit::event_loop::{EventLoop, EventLoopProxy};
+use winit::event_loop::EventLoop;
 
-pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
+pub use guided::{GuidedKeys, GuidedRemote};
+pub use guided_paint::{GuidedState, GuidedView};
 pub use histogram::Histogram;
 pub use mailbox::{Rates, Timing};
 pub use offscreen::Offscreen;
+pub use options::WindowOptions;
 pub use overlay::{Banner, Counts, Hover, Legend, OverlayContent};
+pub use remote::{Remote, WindowStats};
 pub use rows::Rows;
 pub use scene::{Content, Limits, Pane, Scene, View, panes, window_size};
 pub use tuning::{Ask, Knob, KnobKind, Tuned, Tuning, Wish};
 
 use crate::control::Control;
-use crate::frame::{DisparityRange, Matched};
+use crate::frame::Matched;
 use crate::sink::Sink;
-use crate::sink::colour::{ColourMap, ColourRange};
 use mailbox::Mailbox;
-
-/// What the window shows first, and what it needs to know.
-#[derive(Clone, Debug)]
-pub struct WindowOptions {
-    /// Title of the window.
-    pub title: String,
-    /// Width and height of the pictures that will come.
-    pub picture: (u32, u32),
-    /// The colours at the start.
-    pub colour_map: ColourMap,
-    /// The candidate disparities.
-    pub disparities: DisparityRange,
-    /// Which disparities span the colours.
-    pub colour_range: ColourRange,
-    /// The view at the start.
-    pub view: View,
-    /// Folder of the snapshots.
-    pub snapshot_dir: PathBuf,
-    /// File for the settings; `None`: one beside the snapshots.
-    pub settings_file: Option<PathBuf>,
-    /// How things can be changed, where they can.
-    pub tuning: Option<Tuning>,
-    /// Pictures smaller than this (width, height) are enlarged at the start.
-    pub smallest: (u32, u32),
-    /// The window is no larger than this (width, height) at the start, nor than the monitor.
-    pub largest: (u32, u32),
-    /// Whether it starts on the full screen.
-    pub full_screen: bool,
-}
-
-impl WindowOptions {
-    /// The usual window for pictures of this size with these candidate disparities.
-    pub fn new(title: impl Into<String>, picture: (u32, u32), disparities: DisparityRange) -> Self {
-        Self {
-            title: title.into(),
-            picture,
-            colour_map: ColourMap::Turbo,
-            disparities,
-            colour_range: ColourRange::Full,
-            view: View::Disparity,
-            snapshot_dir: PathBuf::from("."),
-            settings_file: None,
-            tuning: None,
-            smallest: (640, 360),
-            largest: (1600, 1000),
-            full_screen: false,
-        }
-    }
-}
-
-/// What reaches the event loop from other threads.
-#[derive(Debug)]
-pub(crate) enum Wake {
-    /// The mailbox holds a frame.
-    Frame,
-    /// New figures.
-    Stats(WindowStats),
-    /// The stream has ended; the last picture stays until the user quits.
-    Ended,
-    /// Something went wrong; the last picture stays with the message.
-    Failed(String),
-    /// The window is to close.
-    Close,
-    /// What can be changed was, or not.
-    Tuned(Box<Tuned>),
-    /// A snapshot was written, or not.
-    Saved(Result<String, String>),
-    /// The graphics device failed.
-    Graphics,
-}
-
-/// Figures from the pipeline for the overlay.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WindowStats {
-    /// What computes, in a few words.
-    pub engine: String,
-    /// What was counted so far.
-    pub counts: Counts,
-    /// How the eyes are aligned, in a few words, and whether that is an alarm.
-    pub alignment: Option<(String, bool)>,
-    /// Troubles that there are just now, and such as are just over.
-    pub banners: Vec<Banner>,
-}
+use remote::Wake;
 
 /// A display on which a window can be opened. There can be one in a process.
 pub struct Window {
@@ -228,58 +149,6 @@ fn libraries_present() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Reaches the window from any thread; never waits for it. What is sent after the window was
-/// closed is ignored.
-#[derive(Clone)]
-pub struct Remote {
-    mailbox: Mailbox,
-    proxy: EventLoopProxy<Wake>,
-}
-
-impl Remote {
-    /// Shows a frame; one that was not shown yet is skipped.
-    pub fn frame(&self, frame: Arc<Matched>, timing: Timing) {
-        if self.mailbox.put(frame, timing) {
-            self.wake(Wake::Frame);
-        }
-    }
-
-    /// Shows new figures.
-    pub fn stats(&self, stats: WindowStats) {
-        self.wake(Wake::Stats(stats));
-    }
-
-    /// Answers what the window has asked for, or says that something was changed.
-    pub fn tuned(&self, tuned: Tuned) {
-        self.wake(Wake::Tuned(Box::new(tuned)));
-    }
-
-    /// Says that a file was written, or why not.
-    pub fn saved(&self, message: Result<String, String>) {
-        self.wake(Wake::Saved(message));
-    }
-
-    /// Says that the stream has ended; the last picture stays until the user quits.
-    pub fn ended(&self) {
-        self.wake(Wake::Ended);
-    }
-
-    /// Says what went wrong; the last picture stays until the user quits.
-    pub fn failed(&self, message: impl Into<String>) {
-        self.wake(Wake::Failed(message.into()));
-    }
-
-    /// Closes the window.
-    pub fn close(&self) {
-        self.wake(Wake::Close);
-    }
-
-    fn wake(&self, wake: Wake) {
-        // An error says that the event loop has ended: nobody looks any more.
-        let _ = self.proxy.send_event(wake);
-    }
 }
 
 /// Shows matched pairs in the window. Never blocks: frames that the display is too slow for are

@@ -37,7 +37,7 @@ impl Offscreen {
         Ok(Self { gpu, renderer, pipelines, overlay })
     }
 
-    /// What draws, for people: "llvmpipe (LLVM 15.0.6, 256 bits), vulkan".
+    /// Name of the device that draws, for people: "llvmpipe (LLVM 15.0.6, 256 bits), vulkan".
     pub fn description(&self) -> String {
         let info = self.gpu.adapter.get_info();
         format!("{}, {}", info.name, info.backend)
@@ -107,7 +107,7 @@ impl Target {
         Ok(Self { texture })
     }
 
-    /// What to draw into.
+    /// Texture to draw into.
     pub(crate) fn view(&self) -> wgpu::TextureView {
         self.texture.create_view(&Default::default())
     }

@@ -18,17 +18,17 @@ use crate::sink::colour::ColourMap;
 /// Everything that the overlay says.
 #[derive(Clone, Debug, Default)]
 pub struct OverlayContent {
-    /// How fast frames come, and how late.
+    /// Rates and latencies of frames.
     pub rates: Rates,
     /// From a picture's arrival to the screen, for the newest frame.
     pub on_screen: Option<Duration>,
     /// Width and height of the picture.
     pub picture: Option<(u32, u32)>,
-    /// What computes.
+    /// Name of the engine.
     pub engine: String,
     /// Pairs matched so far, dropped unmatched, and frames that found no partner.
     pub counts: Option<Counts>,
-    /// How the eyes are aligned, in a few words, and whether that is an alarm.
+    /// Alignment of the eyes, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
     /// The colours' legend, where disparity is shown.
     pub legend: Option<Legend>,
@@ -38,21 +38,21 @@ pub struct OverlayContent {
     pub rows: Option<Rows>,
     /// Latency, and the difference in time of the eyes, of the last frames.
     pub histograms: Option<[Histogram; 2]>,
-    /// What holds just now: troubles, and that they are over.
+    /// Banners that hold just now: troubles, and that they are over.
     pub banners: Vec<Banner>,
-    /// Whether the source is held.
+    /// True where the source is held.
     pub paused: bool,
-    /// Whether the stream has ended.
+    /// True where the stream has ended.
     pub ended: bool,
-    /// What went wrong.
+    /// Message on what went wrong.
     pub error: Option<String>,
     /// Good news for a few seconds.
     pub notice: Option<String>,
-    /// Whether the keys are explained.
+    /// True where the keys are explained.
     pub help: bool,
 }
 
-/// How many there were.
+/// Numbers of frames and pairs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pairs from the source.
@@ -63,7 +63,7 @@ pub struct Counts {
     pub unpaired: u64,
 }
 
-/// What the colours mean.
+/// Legend of the colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legend {
     /// The colours.
@@ -88,9 +88,9 @@ pub struct Hover {
 /// Something that holds for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Banner {
-    /// What it is.
+    /// Words of the banner.
     pub text: String,
-    /// Whether it is a trouble, or the end of one.
+    /// True where it is a trouble, or the end of one.
     pub trouble: bool,
 }
 

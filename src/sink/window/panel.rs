@@ -13,7 +13,7 @@ const WIDTH: f32 = 304.0;
 /// Width of the names of knobs, in points.
 const LABEL: f32 = 96.0;
 
-/// What a person has turned, and what has become of it.
+/// Panel of knobs: what a person has turned, and what has become of it.
 #[derive(Default)]
 pub(crate) struct Panel {
     pub(crate) open: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Panel {
     problem: Option<String>,
 }
 
-/// What was clicked or turned in the panel.
+/// Clicks and turns in the panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clicks {
     turned: bool,
@@ -38,7 +38,7 @@ impl Panel {
         Self { knobs, ..Self::default() }
     }
 
-    /// Whether there is anything to turn.
+    /// True where there is anything to turn.
     pub(crate) fn is_empty(&self) -> bool {
         self.knobs.is_empty()
     }
@@ -58,7 +58,7 @@ impl Panel {
         self.problem = tuned.problem;
     }
 
-    /// Whether more was asked for after this request.
+    /// True where more was asked for after this request.
     pub(crate) fn is_overtaken(&self, number: u64) -> bool {
         number < self.sent
     }
@@ -148,7 +148,7 @@ impl Panel {
 }
 
 impl Clicks {
-    /// What was done in either of two passes.
+    /// Clicks of either of two passes.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             turned: self.turned | other.turned,

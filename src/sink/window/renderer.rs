@@ -348,7 +348,7 @@ fn layout(device: &wgpu::Device, bindings: &[wgpu::BindingType]) -> wgpu::BindGr
     })
 }
 
-/// What bindings 0, 1, ... are.
+/// Bind group of bindings 0, 1, ....
 fn group<const N: usize>(
     device: &wgpu::Device,
     layout: &wgpu::BindGroupLayout,

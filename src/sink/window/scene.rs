@@ -1,4 +1,4 @@
-//! What is shown and where: the view, and the panes it puts on a target, independent of any
+//! Scene that is shown: the view, and the panes it puts on a target, independent of any
 //! graphics device.
 
 use crate::frame::SUBPIXEL;
@@ -27,12 +27,12 @@ impl View {
         }
     }
 
-    /// Whether it shows disparity.
+    /// True where it shows disparity.
     pub fn has_disparity(self) -> bool {
         self.contents().contains(&Content::Disparity)
     }
 
-    /// What it shows, from left to right.
+    /// Contents of its panes, from left to right.
     fn contents(self) -> &'static [Content] {
         match self {
             View::Left => &[Content::Left],
@@ -80,7 +80,7 @@ impl Limits {
     }
 }
 
-/// What a pane holds.
+/// Content of a pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The left picture.
@@ -105,7 +105,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// What of a target of `size` pixels there is for pictures.
+    /// Part of a target of `size` pixels that there is for pictures.
     pub fn room(&self, size: (u32, u32)) -> (u32, u32) {
         (size.0.saturating_sub(self.taken), size.1)
     }
@@ -114,7 +114,7 @@ impl Scene {
 /// A rectangle of the target that shows one whole picture; in pixels, always inside the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pane {
-    /// What it shows.
+    /// Content that it shows.
     pub content: Content,
     /// Left edge.
     pub x: u32,

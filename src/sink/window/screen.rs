@@ -12,10 +12,11 @@ use winit::window::{Fullscreen, Window};
 use super::gpu::Gpu;
 use super::layer::{Beside, Canvas, Overlay};
 use super::offscreen::{self, Readback, Target};
+use super::options::WindowOptions;
 use super::overlay::OverlayContent;
+use super::remote::{Remote, Wake};
 use super::renderer::{Pipelines, Renderer};
 use super::scene::{Scene, window_size};
-use super::{Remote, Wake, WindowOptions};
 use crate::frame::Matched;
 
 /// An open window.
@@ -30,14 +31,14 @@ pub(crate) struct Screen {
     /// For snapshots; made when the first is asked for.
     snapshot_pipelines: Option<Pipelines>,
     overlay: Overlay,
-    /// What a person does, for the panel.
+    /// Input of a person, for the panel.
     input: egui_winit::State,
     opened: Instant,
     size: (u32, u32),
     pub(crate) window: Arc<Window>,
 }
 
-/// How drawing went.
+/// Outcome of drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drawn {
     /// It is on its way to the screen.
@@ -104,7 +105,7 @@ impl Screen {
         })
     }
 
-    /// Whether the graphics device still works.
+    /// Checks that the graphics device still works.
     ///
     /// # Errors
     /// What it reported when it failed.
@@ -183,7 +184,8 @@ impl Screen {
         self.input.handle_platform_output(&self.window, Default::default());
     }
 
-    /// Whether somebody writes into a field, and whether anything has the keyboard.
+    /// Focus of the panel: whether somebody writes into a field, and whether anything has the
+    /// keyboard.
     pub(crate) fn panel_focus(&self) -> (bool, bool) {
         let context = self.overlay.context();
         (context.text_edit_focused(), context.egui_wants_keyboard_input())

@@ -16,7 +16,7 @@ use crate::sink::{files, png};
 pub(crate) struct SnapshotPaths {
     /// The disparity, 16 bit.
     pub(crate) disparity: PathBuf,
-    /// What the window shows, without the overlay.
+    /// Picture that the window shows, without the overlay.
     pub(crate) view: PathBuf,
 }
 

@@ -1,5 +1,5 @@
-//! What can be changed from the window while pairs flow: the window shows knobs and asks for values;
-//! it does not know what they do.
+//! Settings that can be changed from the window while pairs flow: the window shows knobs and asks
+//! for values; it does not know what they do.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,21 +14,21 @@ pub struct Knob {
     pub name: (&'static str, &'static str),
     /// Heading that it stands below.
     pub group: &'static str,
-    /// What it is called.
+    /// Name for people.
     pub label: &'static str,
-    /// What it does, in a sentence.
+    /// Effect, in a sentence.
     pub hint: &'static str,
-    /// What it takes.
+    /// Kind of its values.
     pub kind: KnobKind,
-    /// What it is set to, as it would be written in a file, without quotation marks.
+    /// Value that it is set to, as it would be written in a file, without quotation marks.
     pub value: String,
-    /// What that comes to, where it is a word such as `auto`.
+    /// Meaning of the value, where it is a word such as `auto`.
     pub means: Option<String>,
     /// Why it cannot be changed in this run.
     pub locked: Option<String>,
 }
 
-/// What a knob takes.
+/// Kind of the values that a knob takes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KnobKind {
     /// A number.
@@ -51,7 +51,7 @@ pub enum KnobKind {
 /// Section, key and value of a setting.
 pub type Wish = (&'static str, &'static str, String);
 
-/// What the window asks for.
+/// Request of the window.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
     /// These values; whatever was asked for before and not begun with is void.
@@ -67,7 +67,7 @@ pub enum Ask {
     Write(PathBuf),
 }
 
-/// How things can be changed.
+/// Knobs, and the way in which they change something.
 #[derive(Clone)]
 pub struct Tuning {
     /// The knobs at the start.
@@ -82,7 +82,7 @@ impl fmt::Debug for Tuning {
     }
 }
 
-/// What has become of a request, or of a change that came from elsewhere.
+/// Answer to a request, or news of a change that came from elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
     /// The request, where it was one for values.

@@ -1,4 +1,4 @@
-//! What the surfaces of the demo scene look like.
+//! Looks of the surfaces of the demo scene.
 //!
 //! The brightness of a point is a function of the point alone (its place, and how large a pixel of
 //! the left eye is there), never of the eye that looks at it, so the pictures of both eyes agree to
@@ -12,7 +12,7 @@ use crate::source::demo::texture::{Texture, log2_estimate};
 /// Tiles and bricks are numbered from here, so that truncation to an integer is rounding down.
 const FAR: f32 = 65536.0;
 
-/// How a plane wears the texture: u and v of a scene point P, in texels, are U . P and V . P.
+/// Texture of a plane: u and v of a scene point P, in texels, are U . P and V . P.
 #[derive(Clone, Copy)]
 struct Cloth {
     u: Vec3,

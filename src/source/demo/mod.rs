@@ -38,7 +38,7 @@ const PIXELS_PER_THREAD: usize = 64 * 1024;
 /// More threads than this are left to the matcher.
 const THREADS_MAX: usize = 4;
 
-/// What the scene looks like.
+/// Options of the scene.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DemoOptions {
     /// Width of each eye in pixels.

@@ -14,7 +14,7 @@ const FOCAL: f32 = 0.9;
 /// more than this many pixels of disparity.
 const HIDDEN_PX: f32 = 0.05;
 
-/// How the right eye differs, and the noise of both.
+/// Differences of the right eye, and the noise of both.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sensor {
     pub right_gain: f32,

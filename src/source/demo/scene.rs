@@ -8,7 +8,7 @@
 /// A vector or point (x, y, z).
 pub(super) type Vec3 = [f32; 3];
 
-/// What a ray hits.
+/// Surface that a ray hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Surface {
@@ -23,7 +23,7 @@ pub(super) enum Surface {
 /// Number of [`Surface`]s that are planes; they come first.
 pub(super) const PLANES: usize = 5;
 
-/// How many rays of a row are cast together.
+/// Number of rays of a row that are cast together.
 pub(super) const BLOCK: usize = 64;
 
 /// Where the rays of a block hit.
@@ -208,7 +208,7 @@ pub(super) struct RowView<'a> {
 }
 
 impl RowView<'_> {
-    /// What the rays (p, q, 1) hit first.
+    /// The first hits of the rays (p, q, 1).
     #[inline(always)]
     pub(super) fn cast(&self, p: &[f32; BLOCK]) -> Hits {
         let view = self.view;

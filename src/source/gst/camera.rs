@@ -5,27 +5,18 @@ use std::path::PathBuf;
 use anyhow::{anyhow, ensure};
 use gstreamer as gst;
 
-use super::GstOptions;
-use super::input::Input;
-use super::pictures::Pictures;
+use super::input::{Camera, Input};
+use super::options::GstOptions;
 use super::plane::Layout;
 use crate::source::Unavailable;
+use crate::source::pictures::Pictures;
 use crate::source::spec::StreamSpec;
-use crate::source::v4l2::{self, Controls, Format, Offer, Pick, Wish};
+use crate::source::v4l2::{self, CameraRequest, Format, Offer, Pick};
 
 /// The largest picture of an eye that is taken without being asked for, in pixels.
 const LIMIT: (u32, u32) = (1280, 720);
 
-/// A camera and what it is set to.
-#[derive(Clone, Debug)]
-pub(super) struct Camera {
-    /// Its name as it was given.
-    pub(super) name: String,
-    pub(super) pick: Pick,
-    pub(super) controls: Controls,
-}
-
-/// What the streams are read from.
+/// Inputs that the streams are read from.
 ///
 /// # Errors
 /// Where there is no such thing, or a camera cannot be used; they name it and the cure.
@@ -34,7 +25,7 @@ pub(super) fn inputs<const N: usize>(
     layout: Layout,
     options: &GstOptions,
 ) -> anyhow::Result<[Input; N]> {
-    let wish = &options.cameras;
+    let request = &options.cameras;
     let mut cameras = Vec::new();
     for name in specs.into_iter().filter_map(camera_of) {
         let opened = v4l2::open(name)
@@ -50,13 +41,13 @@ pub(super) fn inputs<const N: usize>(
             "{left} and {right} are one camera; `stereod devices` lists all of them"
         );
     }
-    if cameras.is_empty() && *wish != Wish::default() {
+    if cameras.is_empty() && *request != CameraRequest::default() {
         tracing::warn!(
             "size, rate and format are for cameras; {} stays as it is",
             specs.map(StreamSpec::name).join(" and ")
         );
     }
-    let mut picks = choose(&cameras, layout, wish)?.into_iter().peekable();
+    let mut picks = choose(&cameras, layout, request)?.into_iter().peekable();
     let mut inputs = Vec::with_capacity(N);
     for spec in specs {
         let camera = camera_of(spec).zip(picks.next_if(|_| camera_of(spec).is_some()));
@@ -81,7 +72,7 @@ fn camera_of(spec: &StreamSpec) -> Option<&str> {
     }
 }
 
-/// What to say of a name that may be another camera's after a restart.
+/// Remark on a name that may be another camera's after a restart.
 fn unstable_name(name: &str, by_path: Option<PathBuf>) -> Option<String> {
     let port = by_path?;
     name.starts_with("/dev/video").then(|| {
@@ -96,7 +87,7 @@ fn unstable_name(name: &str, by_path: Option<PathBuf>) -> Option<String> {
 fn choose(
     cameras: &[(&str, v4l2::Opened)],
     layout: Layout,
-    wish: &Wish,
+    request: &CameraRequest,
 ) -> anyhow::Result<Vec<Pick>> {
     if cameras.is_empty() {
         return Ok(Vec::new());
@@ -110,8 +101,8 @@ fn choose(
         Layout::SideBySide => (width.saturating_mul(2), height),
         Layout::TopBottom => (width, height.saturating_mul(2)),
     };
-    let wish = Wish { size: wish.size.map(both), ..wish.clone() };
-    let choice = v4l2::choose(&offers, &wish, both(LIMIT)).map_err(anyhow::Error::msg)?;
+    let request = CameraRequest { size: request.size.map(both), ..request.clone() };
+    let choice = v4l2::choose(&offers, &request, both(LIMIT)).map_err(anyhow::Error::msg)?;
     for (offer, pick) in offers.iter().zip(&choice.picks) {
         let why = if choice.why.is_empty() { String::new() } else { format!(" ({})", choice.why) };
         tracing::info!(

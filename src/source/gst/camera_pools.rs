@@ -1,4 +1,4 @@
-//! What GStreamer leaves behind of a closed camera, and its removal.
+//! Buffer pools that GStreamer leaves behind of a closed camera, and their removal.
 //!
 //! `v4l2src` forgets one reference to its buffer pool whenever it stops where the driver lets
 //! buffers be orphaned (seen with GStreamer 1.22.0: the pool found by `gst_v4l2_object_stop` is not
@@ -51,8 +51,8 @@ impl Drop for CameraPools {
     }
 }
 
-/// Whether nobody but the caller can reach a pool, whose pipeline is gone, although somebody's reference
-/// to it is left.
+/// True where nobody but the caller can reach a pool, whose pipeline is gone, although somebody's
+/// reference to it is left.
 ///
 /// A number of references alone does not say whose they are: each buffer that is out holds one as well,
 /// wherever the buffer may be. So it is asked for what only GStreamer knows: a pool takes no other

@@ -1,13 +1,22 @@
-//! What a stream is read from, found and ready to be opened.
+//! Inputs of streams, found and ready to be opened.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use super::camera::Camera;
-use super::pictures::{self, Pictures};
+use crate::source::pictures::{self, Pictures, Timing};
 use crate::source::spec::StreamSpec;
+use crate::source::v4l2::{Controls, Pick};
+
+/// A camera and what it is set to.
+#[derive(Clone, Debug)]
+pub(super) struct Camera {
+    /// Its name as it was given.
+    pub(super) name: String,
+    pub(super) pick: Pick,
+    pub(super) controls: Controls,
+}
 
 /// Something that can be opened. [`super::camera::inputs`] chooses the modes of the cameras.
 #[derive(Clone, Debug)]
@@ -37,7 +46,7 @@ impl Input {
         }
     }
 
-    /// What it is, for people, in one line; without its secrets.
+    /// Name for people, in one line; without its secrets.
     pub(super) fn name(&self) -> String {
         self.spec().name()
     }
@@ -57,8 +66,16 @@ impl Input {
         }
     }
 
-    /// What may be wrong with a file that does not play, to follow the reason; empty where nothing
-    /// is known.
+    /// The times of pictures at this rate, where they are in files of their own.
+    pub(super) fn own_timing(&self, rate: f64) -> Option<Timing> {
+        match self {
+            Self::Pictures(pictures) => Some(pictures::timing(&[pictures], rate)),
+            _ => None,
+        }
+    }
+
+    /// Guess at what is wrong with a file that does not play, to follow the reason; empty where
+    /// nothing is known.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::File(path) if lacks_index(path).unwrap_or(false) => {
@@ -69,7 +86,7 @@ impl Input {
     }
 }
 
-/// Whether this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the box that says where its
+/// True where this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the box that says where its
 /// pictures are.
 fn lacks_index(path: &Path) -> std::io::Result<bool> {
     let mut file = std::fs::File::open(path)?;

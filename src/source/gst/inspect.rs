@@ -1,4 +1,4 @@
-//! What is looked at inside a pipeline: damaged JPEG pictures, which decoders would fill up with grey
+//! Probes inside a pipeline, for damaged JPEG pictures, which decoders would fill up with grey
 //! instead of dropping them, and gaps in a camera's own count.
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::tap::Shared;
 use crate::source::jpeg::{self, Flaw};
 use crate::source::live::EyeState;
 
-/// How far from its end, zeros not counted, a JPEG picture's last marker may be: some cameras
-/// write a few bytes of their own behind it.
+/// Largest distance from its end, zeros not counted, of a JPEG picture's last marker may be: some
+/// cameras write a few bytes of their own behind it.
 const TAIL: usize = 64;
 
 /// Watches every element that is ever added to `pipeline`.
@@ -58,7 +58,7 @@ pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     });
 }
 
-/// Whether each buffer is a picture: whoever cuts a stream into pictures counts time, not bytes.
+/// True where each buffer is a picture: whoever cuts a stream into pictures counts time, not bytes.
 fn comes_in_pictures(pad: &gst::Pad) -> bool {
     pad.sticky_event::<gst::event::Segment>(0)
         .is_some_and(|event| event.segment().format() == gst::Format::Time)
@@ -90,7 +90,7 @@ fn drop_cut_pictures(pad: &gst::Pad, state: Arc<EyeState>) {
     });
 }
 
-/// Whether a JPEG picture's end is there.
+/// True where a JPEG picture's end is there.
 fn ends(bytes: &[u8]) -> bool {
     let length = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let tail = &bytes[length.saturating_sub(TAIL)..length];

@@ -1,4 +1,5 @@
-//! Whether a recording's file is as long as it says itself: a copy or download that was cut off is not.
+//! Length of a recording's file against what it says itself: a copy or download that was cut off is
+//! shorter.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -22,7 +22,7 @@ const NUMBERS: u64 = 9_999;
 /// The streams that are listened for.
 static EARS: Mutex<Vec<(u64, Weak<Ear>)>> = Mutex::new(Vec::new());
 
-/// What is heard of one stream's decoders.
+/// Listener to the log of one stream's decoders.
 #[derive(Debug)]
 struct Ear {
     shared: Weak<Shared>,

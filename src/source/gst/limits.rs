@@ -1,4 +1,4 @@
-//! How large the pictures of a stream may be: the size that a container or a decoder names is looked at
+//! Limits on the pictures of a stream: the size that a container or a decoder names is looked at
 //! before any picture is decoded into memory.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What GStreamer says, in words for people.
+//! Messages of GStreamer, in words for people.
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
@@ -8,13 +8,13 @@ pub(super) fn error_text(message: &gst::message::Error) -> String {
     readable(message.error().message(), message.debug().as_deref())
 }
 
-/// Whether it is the error of an element that could not push its data on, which says nothing of
+/// True where it is the error of an element that could not push its data on, which says nothing of
 /// the cause.
 pub(super) fn is_consequence(message: &gst::message::Error) -> bool {
     message.debug().is_some_and(|debug| debug.contains("streaming stopped, reason"))
 }
 
-/// Whether an element sent it that decodes pictures.
+/// True where an element sent it that decodes pictures.
 pub(super) fn is_of_decoder(message: &gst::Message) -> bool {
     let element = message.src().and_then(|source| source.downcast_ref::<gst::Element>());
     let class = element.and_then(|element| element.factory()?.metadata("klass").map(str::to_owned));
@@ -37,7 +37,7 @@ pub(super) fn readable(message: &str, debug: Option<&str>) -> String {
     if details.is_empty() { text.to_owned() } else { format!("{text} ({})", details.join("; ")) }
 }
 
-/// What is missing and what to install, where `message` says that a plug-in is.
+/// Plug-in that is missing and what to install, where `message` says so.
 pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> {
     let structure = message.structure().filter(|s| s.name() == "missing-plugin")?;
     let what = structure.get::<String>("name").ok();
@@ -55,7 +55,7 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     Some(format!("GStreamer has no {what}; install {package}"))
 }
 
-/// Whether the plug-ins package "good" reads this media type.
+/// True where the plug-ins package "good" reads this media type.
 fn in_good(media: &str) -> bool {
     const GOOD: [&str; 9] = [
         "video/x-matroska",

@@ -13,7 +13,7 @@ use gstreamer_video::prelude::*;
 use crate::frame::{Image, intensity};
 use crate::pool::Pool;
 
-/// How the views of the eyes lie in a picture of a stream.
+/// Layout of the eyes' views in a picture of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// One view fills it.
@@ -115,7 +115,7 @@ struct Component<'a> {
     /// Bytes before the first sample of a row, and from one sample to the next.
     offset: usize,
     step: usize,
-    /// How to make 8 bits of a stored word; 16-bit words where `wide`.
+    /// Shift that makes 8 bits of a stored word; 16-bit words where `wide`.
     shift: u32,
     wide: bool,
     little_endian: bool,
@@ -204,7 +204,7 @@ fn copy_area(
     Ok(Image::new(width, height, pixels))
 }
 
-/// Whether [`copy_views`] reads this format; videoconvert turns every other one into one of these.
+/// True where [`copy_views`] reads this format; videoconvert turns every other one into one of these.
 fn readable(format: gst_video::VideoFormat) -> bool {
     let info = gst_video::VideoFormatInfo::from_format(format);
     if info.is_complex() || info.is_tiled() || info.has_palette() {

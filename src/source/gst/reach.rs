@@ -1,4 +1,4 @@
-//! What the content of a stream may make a pipeline open besides itself.
+//! Reach of a stream's content: what it may make a pipeline open besides itself.
 //!
 //! Playlists and manifests (HLS, DASH, SDP and the like) name other addresses and files, which their
 //! demuxers then open. That is wanted of an address that a person has written. It is not wanted of a
@@ -8,7 +8,7 @@
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-/// What may be opened besides what was named.
+/// Things that may be opened besides what was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Nothing.
@@ -36,7 +36,7 @@ const OF_FFMPEG: [&str; 8] =
     ["applehttp", "concat", "dash", "hls", "imf", "rtsp", "sdp", "webm_dash_manifest"];
 
 impl Reach {
-    /// Whether an element may take part.
+    /// True where an element may take part.
     pub(super) fn allows(self, factory: &gst::ElementFactory) -> bool {
         self == Reach::Network || !reaches_out(factory)
     }
@@ -60,7 +60,7 @@ impl Reach {
     }
 }
 
-/// What content may reach that a fragment reads: nothing besides itself where it comes from files, so
+/// Reach of the content that a fragment reads: nothing besides itself where it comes from files, so
 /// that only who writes the demuxer, or an address, gets what playlists name.
 pub(super) fn of_fragment(fragment: &gst::Bin) -> Reach {
     let mut sources = fragment.iterate_sources().into_iter().flatten().peekable();
@@ -70,7 +70,7 @@ pub(super) fn of_fragment(fragment: &gst::Bin) -> Reach {
     if sources.peek().is_some() && sources.all(is_local) { Reach::Itself } else { Reach::Network }
 }
 
-/// Whether only elements that reach out can read this.
+/// True where only elements that reach out can read this.
 fn only_reached_out(caps: &gst::CapsRef) -> bool {
     if caps.is_any() || caps.is_empty() {
         return false;
@@ -84,7 +84,7 @@ fn only_reached_out(caps: &gst::CapsRef) -> bool {
     readers.peek().is_some() && readers.all(|factory| reaches_out(&factory))
 }
 
-/// Whether an element opens what its content names.
+/// True where an element opens what its content names.
 fn reaches_out(factory: &gst::ElementFactory) -> bool {
     let class = class(factory);
     let by_class = ["Adaptive", "Playlist", "Network", "RTSP", "Editing", "Source"];

@@ -4,52 +4,38 @@
 //! time for either, while the other eye goes on. It is closed at once: a camera that is plugged in
 //! again gets its old device name only when nobody holds the old one.
 
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
-use gstreamer as gst;
 
 use super::input::Input;
-use super::pictures::Timing;
-use super::plane::Layout;
-use super::stream::{CutShort, Received, Stream};
-use super::{GstOptions, Reconnect};
+use super::options::{GstOptions, Reconnect};
+use super::stream::{CutShort, Received, Recipe, Stream};
+use super::times::{TICK, period_of};
 use crate::backoff::Backoff;
 use crate::control::Switch;
-use crate::source::live::EyeState;
 use crate::source::{Damage, Unavailable};
 use crate::thread;
 
-/// How long an attempt waits for a picture, at least.
+/// Shortest time that an attempt waits for a picture.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long to wait for a stream that is being closed, and for an attempt that is under way.
+/// Longest wait for a stream that is being closed, and for an attempt that is under way.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// How long a stream may be silent by default: this long, and this many frames.
+/// Longest silence of a stream by default: this long, and this many frames.
 const SILENCE: (Duration, u32) = (Duration::from_secs(2), 10);
 
-/// How to open a stream, now and again.
-#[derive(Clone)]
-pub(super) struct Recipe {
-    pub(super) input: Input,
-    pub(super) layout: Layout,
-    pub(super) timing: Option<Timing>,
-    pub(super) zero: gst::ClockTime,
-    pub(super) state: Arc<EyeState>,
-}
-
 /// A stream, reopened whenever it is lost where that is wanted.
-pub(super) struct Lasting {
-    /// What it is called in messages: "left camera".
+pub(super) struct ReconnectingStream {
+    /// Name in messages: "left camera".
     who: &'static str,
     recipe: Recipe,
     options: GstOptions,
     size: (usize, usize),
     rate: Option<f64>,
-    /// Whether the stream is reopened where it is lost.
+    /// True where the stream is reopened where it is lost.
     again: bool,
     silence: Duration,
     link: Link,
@@ -78,7 +64,7 @@ struct Search {
     thread: JoinHandle<()>,
 }
 
-impl Lasting {
+impl ReconnectingStream {
     /// Builds the stream and sets it going.
     ///
     /// # Errors
@@ -123,7 +109,7 @@ impl Lasting {
         stream.measure_rate(&self.options.stop);
         (self.size, self.rate) = (stream.view_size(), stream.rate());
         self.again = stream.live() && self.options.reconnect != Reconnect::Off;
-        let frames = self.rate.map_or(Duration::ZERO, super::period_of) * SILENCE.1;
+        let frames = self.rate.map_or(Duration::ZERO, period_of) * SILENCE.1;
         self.silence = self.options.silence.unwrap_or(SILENCE.0.max(frames));
         self.since = Instant::now();
         self.last_picture = self.since;
@@ -252,12 +238,12 @@ impl Lasting {
         };
     }
 
-    /// Whether it is lost just now.
+    /// True where it is lost just now.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.link, Link::Lost(_))
     }
 
-    /// Whether it has come back since the last call.
+    /// True where it has come back since the last call.
     pub(super) fn take_returned(&mut self) -> bool {
         std::mem::take(&mut self.returned)
     }
@@ -280,8 +266,8 @@ impl Lasting {
     }
 
     /// Waits until one of `streams` has something, or `wait` has passed.
-    pub(super) fn wait_any(streams: &[Lasting; 2], wait: Duration) {
-        let up: Vec<&Stream> = streams.iter().filter_map(Lasting::stream).collect();
+    pub(super) fn wait_any(streams: &[ReconnectingStream; 2], wait: Duration) {
+        let up: Vec<&Stream> = streams.iter().filter_map(ReconnectingStream::stream).collect();
         if up.is_empty() {
             std::thread::sleep(wait);
         } else {
@@ -289,7 +275,7 @@ impl Lasting {
         }
     }
 
-    /// From now on pictures are only counted: see [`Lasting::skipped`].
+    /// From now on pictures are only counted: see [`ReconnectingStream::skipped`].
     pub(super) fn count_only(&self) {
         if let Some(stream) = self.stream() {
             stream.count_only();
@@ -301,7 +287,7 @@ impl Lasting {
         self.stream().map_or(0, Stream::skipped)
     }
 
-    /// What ended the stream for good before its natural end, naming it.
+    /// Reason why the stream ended for good before its natural end, naming it.
     pub(super) fn failure(&self) -> Option<String> {
         match &self.link {
             Link::Up(stream) => stream.failure(),
@@ -310,17 +296,17 @@ impl Lasting {
         }
     }
 
-    /// Whether a file ended well but gave far fewer pictures than its length says.
+    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
     pub(super) fn cut_short(&self) -> Option<CutShort> {
         self.stream()?.cut_short()
     }
 
-    /// What is known of damaged pictures; nothing while it is lost.
+    /// Numbers of damaged pictures, as far as known; nothing while it is lost.
     pub(super) fn damage(&self) -> Damage {
         self.stream().map_or_else(Damage::default, Stream::damage)
     }
 
-    /// What it is, for people.
+    /// Name for people.
     pub(super) fn name(&self) -> String {
         self.recipe.input.name()
     }
@@ -335,7 +321,7 @@ impl Lasting {
         self.rate
     }
 
-    /// Whether pictures come at their own pace.
+    /// True where pictures come at their own pace.
     pub(super) fn live(&self) -> bool {
         self.again || self.stream().is_some_and(Stream::live)
     }
@@ -356,7 +342,7 @@ impl Lasting {
     }
 }
 
-impl Drop for Lasting {
+impl Drop for ReconnectingStream {
     fn drop(&mut self) {
         self.close();
     }
@@ -402,7 +388,7 @@ fn wait_unless(cancel: &Switch, pause: Duration) -> bool {
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(super::TICK));
+        std::thread::sleep(left.min(TICK));
     }
     false
 }

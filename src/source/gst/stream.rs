@@ -17,18 +17,19 @@ use gstreamer::prelude::*;
 
 use super::camera_pools::CameraPools;
 use super::input::Input;
-use super::pictures::Timing;
-use super::plane::Views;
-use super::reconnect::Recipe;
+use super::options::{GstOptions, Reconnect};
+use super::plane::{Layout, Views};
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink, lock};
-use super::wiring;
-use super::{GstOptions, Reconnect, inspect, length, libav, limits};
+use super::times::{TICK, now, period_of};
+use super::{inspect, length, libav, limits, wiring};
 use crate::source::Damage;
+use crate::source::live::EyeState;
+use crate::source::pictures::Timing;
 
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
 
-/// How long a stream may be silent before it is looked at whether it has ended.
+/// Longest silence of a stream before it is looked at whether it has ended.
 const GRACE: Duration = Duration::from_millis(1000);
 
 /// A live picture whose time says that it is older than this has a time that says nothing.
@@ -37,8 +38,18 @@ const OLDEST: Duration = Duration::from_secs(10);
 /// A live picture that is as old as this when a run begins is fresh enough.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// How many pictures are looked at to measure a frame rate that is not written down.
+/// Number of pictures by which a frame rate is measured that is not written down.
 const RATE_SAMPLE: usize = 8;
+
+/// Recipe to open a stream, now and again.
+#[derive(Clone)]
+pub(super) struct Recipe {
+    pub(super) input: Input,
+    pub(super) layout: Layout,
+    pub(super) timing: Option<Timing>,
+    pub(super) zero: gst::ClockTime,
+    pub(super) state: Arc<EyeState>,
+}
 
 /// A picture with its time on the stream's clock.
 pub(super) struct Picture {
@@ -48,7 +59,7 @@ pub(super) struct Picture {
     pub(super) arrived: Instant,
 }
 
-/// What came of waiting for a picture.
+/// Result of waiting for a picture.
 pub(super) enum Received {
     Picture(Picture),
     /// Nothing yet.
@@ -63,9 +74,10 @@ pub(super) struct CutShort {
     pub(super) count: u64,
     /// Pictures that were to be expected, where known.
     pub(super) expected: Option<u64>,
-    /// Whether nothing but damage explains it.
+    /// True where nothing but damage explains it.
     pub(super) certain: bool,
-    /// How many bytes there are and should be, where the file itself says that some are missing.
+    /// Numbers of bytes that there are and should be, where the file itself says that some are
+    /// missing.
     pub(super) bytes: Option<(u64, u64)>,
 }
 
@@ -180,7 +192,7 @@ impl Stream {
     pub(super) fn preroll(&mut self, options: &GstOptions) -> anyhow::Result<()> {
         let deadline = Instant::now() + options.patience;
         loop {
-            match self.next(super::TICK) {
+            match self.next(TICK) {
                 Some(Delivered::Picture(picture)) => {
                     self.first.push_back(picture);
                     self.rate = lock(&self.format).rate;
@@ -241,7 +253,7 @@ impl Stream {
     /// would otherwise be as late as the engine took to start.
     pub(super) fn begin(&mut self) {
         if self.live {
-            let period = self.rate.map_or(Duration::ZERO, super::period_of);
+            let period = self.rate.map_or(Duration::ZERO, period_of);
             self.fresh_from = Instant::now().checked_sub((2 * period).max(FRESH));
         }
     }
@@ -292,7 +304,7 @@ impl Stream {
         captured.filter(plausible).unwrap_or(arrived)
     }
 
-    /// What the streaming thread has next.
+    /// The next thing that the streaming thread hands on.
     fn next(&mut self, wait: Duration) -> Option<Delivered> {
         if self.ended {
             return Some(Delivered::End);
@@ -327,7 +339,7 @@ impl Stream {
         }
     }
 
-    /// Whether none of the threads that move a recording's data is running.
+    /// True where none of the threads that move a recording's data is running.
     fn is_idle(&self) -> bool {
         let running = |element: gst::Element| {
             element.pads().iter().any(|pad| pad.task_state() == gst::TaskState::Started)
@@ -340,12 +352,12 @@ impl Stream {
         is_recorded(&self.input)
     }
 
-    /// How long no picture has come that was waited for.
+    /// Time for which no picture has come that was waited for.
     pub(super) fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// What is known of why no picture comes any more.
+    /// Reason why no picture comes any more, where known.
     pub(super) fn reason(&self) -> Option<String> {
         self.shared.failure()
     }
@@ -353,7 +365,7 @@ impl Stream {
     /// The zero of the times of streams that are opened together. GStreamer's clock and the operating
     /// system's agree in their pace.
     fn zero_of_times(&self) -> Option<Instant> {
-        let since = super::now().checked_sub(self.pipeline.base_time()?)?;
+        let since = now().checked_sub(self.pipeline.base_time()?)?;
         Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
     }
 
@@ -421,7 +433,7 @@ impl Stream {
         }
     }
 
-    /// What ended the stream before its natural end or was left out of it, naming it.
+    /// Reason why the stream ended before its natural end, or what was left out of it; names it.
     pub(super) fn failure(&self) -> Option<String> {
         let count = self.taken + self.skipped();
         let (name, error) = (self.name(), self.shared.failure());
@@ -441,7 +453,7 @@ impl Stream {
         Some(format!("{name}: {lost} of {} pictures left out: {reason}", pictures.files.len()))
     }
 
-    /// What is known of damaged pictures.
+    /// Numbers of damaged pictures, as far as known.
     pub(super) fn damage(&self) -> Damage {
         let eye = self.shared.eye().summary();
         let left_out = match &self.input {
@@ -455,7 +467,7 @@ impl Stream {
         Damage { concealed: eye.concealed, left_out }
     }
 
-    /// Whether a file ended well but gave far fewer pictures than its length says.
+    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
     pub(super) fn cut_short(&self) -> Option<CutShort> {
         let count = self.taken + self.skipped();
         if let (Input::File(path), true) = (&self.input, self.ended)
@@ -481,7 +493,7 @@ impl Stream {
         Some(CutShort { count, expected: Some(expected), certain, bytes: None })
     }
 
-    /// What it is, for people.
+    /// Name for people.
     pub(super) fn name(&self) -> String {
         self.input.name()
     }
@@ -501,7 +513,7 @@ impl Stream {
         self.rate = Some(rate);
     }
 
-    /// Whether pictures come at their own pace.
+    /// True where pictures come at their own pace.
     pub(super) fn live(&self) -> bool {
         self.live
     }
@@ -531,7 +543,7 @@ impl Drop for Stream {
     }
 }
 
-/// Whether it is read from a file, and ends with it.
+/// True where it is read from a file, and ends with it.
 fn is_recorded(input: &Input) -> bool {
     matches!(input, Input::File(_) | Input::Pictures(_))
 }

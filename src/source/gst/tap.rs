@@ -17,7 +17,7 @@ use super::plane::{self, Layout, Views};
 use crate::pool::Pool;
 use crate::source::live::EyeState;
 
-/// What the streaming thread hands on.
+/// Things that the streaming thread hands on.
 pub(super) enum Delivered {
     Picture(Raw),
     End,
@@ -41,7 +41,7 @@ pub(super) struct Times {
     pub(super) running: Option<gst::ClockTime>,
 }
 
-/// What GStreamer's threads and the stream's owner both look at.
+/// State that GStreamer's threads and the stream's owner share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// The first error: later ones are its consequences.
@@ -49,7 +49,7 @@ pub(super) struct Shared {
     /// The first error that only says that data stopped flowing; its reason is another one, if any.
     stopped: Mutex<Option<String>>,
     missing: Mutex<Option<String>>,
-    /// What is wrong with the first picture file that was left out.
+    /// Flaw of the first picture file that was left out.
     damage: Mutex<Option<String>>,
     /// Numbers of the picture files that were left out.
     left_out: Mutex<BTreeSet<u64>>,
@@ -58,7 +58,7 @@ pub(super) struct Shared {
     recorded: bool,
     concealed: AtomicBool,
     dropped: AtomicBool,
-    /// What was found that is not video.
+    /// Content that is not video.
     other: Mutex<Option<String>>,
     warned: AtomicBool,
     /// Pictures come at their own pace: damaged ones are left out.
@@ -73,7 +73,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// What is shared by the threads of an eye's stream.
+    /// State for the threads of an eye's stream.
     pub(super) fn of(eye: Arc<EyeState>, name: String, recorded: bool) -> Self {
         Self { eye, name, recorded, ..Self::default() }
     }
@@ -130,7 +130,7 @@ impl Shared {
         }
     }
 
-    /// What is known of damaged frames.
+    /// Counts of damaged frames.
     pub(super) fn eye(&self) -> &EyeState {
         &self.eye
     }
@@ -152,7 +152,7 @@ impl Shared {
         }));
     }
 
-    /// What ended the stream.
+    /// Reason why the stream ended.
     pub(super) fn failure(&self) -> Option<String> {
         lock(&self.error).clone().or_else(|| lock(&self.stopped).clone())
     }
@@ -164,12 +164,12 @@ impl Shared {
         missing.or(damage).or_else(|| self.failure())
     }
 
-    /// Whether the stream holds more than video.
+    /// True where the stream holds more than video.
     pub(super) fn has_other(&self) -> bool {
         lock(&self.other).is_some()
     }
 
-    /// What is wrong with the first picture file that was left out.
+    /// Flaw of the first picture file that was left out.
     pub(super) fn damage(&self) -> Option<String> {
         lock(&self.damage).clone()
     }

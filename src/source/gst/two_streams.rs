@@ -6,17 +6,20 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
+use super::camera;
 use super::input::Input;
+use super::options::GstOptions;
 use super::plane::{Layout, Views};
-use super::reconnect::{Lasting, Recipe};
-use super::stream::{Picture, Received};
-use super::{GstOptions, TICK, camera, now, own_timing, period_of, pictures, verdict};
+use super::reconnect::ReconnectingStream;
+use super::stream::{Picture, Received, Recipe};
+use super::times::{TICK, now, period_of};
+use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
 use crate::source::live::LiveState;
 use crate::source::spec::StreamSpec;
-use crate::source::{Source, SourceCounts, SourceInfo, v4l2};
+use crate::source::{Source, SourceCounts, SourceInfo, pictures, v4l2};
 use crate::synchronisation::Remark;
 
 /// Opens a stream for each eye.
@@ -52,7 +55,7 @@ pub(super) fn open(
             common = (options.pair_by != PairBy::Index).then_some(shared as u64);
             [Some(pictures::timing(&[l, r], options.picture_rate)); 2]
         }
-        _ => [&left, &right].map(|input| own_timing(input, options.picture_rate)),
+        _ => [&left, &right].map(|input| input.own_timing(options.picture_rate)),
     };
     let exposure = follow_exposure([&left, &right], options)?;
     let zero = now();
@@ -62,8 +65,8 @@ pub(super) fn open(
         Recipe { input, layout: Layout::Whole, timing, zero, state }
     };
     let mut streams = [
-        Lasting::start("left camera", recipe(left, Eye::Left, timings[0]), options)?,
-        Lasting::start("right camera", recipe(right, Eye::Right, timings[1]), options)?,
+        ReconnectingStream::start("left camera", recipe(left, Eye::Left, timings[0]), options)?,
+        ReconnectingStream::start("right camera", recipe(right, Eye::Right, timings[1]), options)?,
     ];
     for stream in &mut streams {
         stream.prepare()?;
@@ -121,8 +124,8 @@ fn follow_exposure(
 }
 
 /// The number of pairs that two streams can give: the shorter one's length at the lower rate.
-fn expected_pairs(streams: &[Lasting; 2]) -> Option<u64> {
-    let seconds = |stream: &Lasting| Some(stream.expected()? as f64 / stream.rate()?);
+fn expected_pairs(streams: &[ReconnectingStream; 2]) -> Option<u64> {
+    let seconds = |stream: &ReconnectingStream| Some(stream.expected()? as f64 / stream.rate()?);
     let [left, right] = streams;
     let rate = left.rate()?.min(right.rate()?);
     Some((seconds(left)?.min(seconds(right)?) * rate).round() as u64)
@@ -132,10 +135,10 @@ fn expected_pairs(streams: &[Lasting; 2]) -> Option<u64> {
 struct TwoStreams {
     info: SourceInfo,
     /// Left, right.
-    streams: [Lasting; 2],
+    streams: [ReconnectingStream; 2],
     pairer: Pairer,
     state: Arc<LiveState>,
-    /// Whether numbers make the pairs, so that no picture may be left out.
+    /// True where numbers make the pairs, so that no picture may be left out.
     by_number: bool,
     done: bool,
     /// At work as long as the streams are.
@@ -182,7 +185,7 @@ impl TwoStreams {
     /// Lets no frame wait for an eye that is lost. One that is back goes on with the other's number,
     /// for pairing by number.
     fn follow_losses(&mut self) {
-        let highest = self.streams.iter().map(Lasting::index).max().unwrap_or_default();
+        let highest = self.streams.iter().map(ReconnectingStream::index).max().unwrap_or_default();
         for (eye, stream) in Eye::BOTH.into_iter().zip(&mut self.streams) {
             if stream.is_lost() {
                 self.pairer.abandon(eye);
@@ -236,7 +239,7 @@ impl TwoStreams {
                 }
             }
             if live {
-                Lasting::wait_any(&self.streams, TICK);
+                ReconnectingStream::wait_any(&self.streams, TICK);
                 for (eye, ended) in ended.iter_mut().enumerate() {
                     *ended |= self.advance(eye, Duration::ZERO);
                 }
@@ -244,7 +247,7 @@ impl TwoStreams {
                 self.remark();
             } else if let Some(eye) = self.pairer.needs() {
                 // Asking only the eye that is needed keeps the other one's frames where they are.
-                let eye = usize::from(eye == Eye::Right);
+                let eye = eye.index();
                 if !ended[eye] {
                     ended[eye] = self.advance(eye, TICK);
                 }
@@ -267,11 +270,11 @@ impl Source for TwoStreams {
             return Ok(());
         }
         if !self.by_number {
-            self.streams.iter_mut().for_each(Lasting::begin);
+            self.streams.iter_mut().for_each(ReconnectingStream::begin);
         }
         let finished = self.pair_all(stop, emit);
         let result = if finished { verdict(&self.streams) } else { Ok(()) };
-        self.streams.iter_mut().for_each(Lasting::close);
+        self.streams.iter_mut().for_each(ReconnectingStream::close);
         let counts = self.counts();
         if finished && counts.pairs == 0 && counts.left > 0 && counts.right > 0 {
             tracing::warn!(
@@ -291,7 +294,7 @@ impl Source for TwoStreams {
         );
         // A frame that still waits for its partner counts once that is decided.
         let (left, right) = (pairs + unpaired_left, pairs + unpaired_right);
-        let [damaged_left, damaged_right] = self.streams.each_ref().map(Lasting::damage);
+        let [damaged_left, damaged_right] = self.streams.each_ref().map(ReconnectingStream::damage);
         SourceCounts {
             left,
             right,

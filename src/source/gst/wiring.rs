@@ -11,11 +11,11 @@ use gstreamer::glib;
 use gstreamer::prelude::*;
 use gstreamer_app as gst_app;
 
-use super::camera::{self, Camera};
-use super::input::Input;
-use super::pictures::{Pictures, Timing};
+use super::camera;
+use super::input::{Camera, Input};
 use super::reach::{self, Reach};
 use super::tap::Shared;
+use crate::source::pictures::{Pictures, Timing};
 use crate::source::v4l2::{self, Format};
 use crate::source::{header, still};
 
@@ -25,7 +25,7 @@ struct Wiring {
     pipeline: glib::WeakRef<gst::Pipeline>,
     target: gst::Pad,
     shared: Arc<Shared>,
-    /// What the content may make the pipeline open.
+    /// Things that the content may make the pipeline open.
     reach: Reach,
 }
 
@@ -344,7 +344,7 @@ fn media_type(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a pad with these caps never shows pictures.
+/// True where a pad with these caps never shows pictures.
 fn is_other(caps: &gst::Caps) -> bool {
     const OTHERS: [&str; 5] =
         ["audio/", "text/", "subpicture/", "closedcaption/", "application/x-subtitle"];
@@ -354,7 +354,7 @@ fn is_other(caps: &gst::Caps) -> bool {
         && caps.iter().all(|structure| other(structure.name().as_str()))
 }
 
-/// Whether a pad with these caps can be read without a decoder: raw video, and nothing else that
+/// True where a pad with these caps can be read without a decoder: raw video, and nothing else that
 /// the element might rather deliver, as a camera does with MJPEG.
 fn is_raw_video(caps: &gst::Caps) -> bool {
     let raw = |name: &str| name == "video/x-raw";
@@ -363,7 +363,7 @@ fn is_raw_video(caps: &gst::Caps) -> bool {
         && caps.iter().all(|s| raw(s.name().as_str()) || s.name() == "video/x-bayer")
 }
 
-/// Whether this decoder leaves its pictures on a device while another one could decode them into
+/// True where this decoder leaves its pictures on a device while another one could decode them into
 /// ordinary memory, which is where they are needed.
 fn is_detour(factory: &gst::ElementFactory, caps: &gst::Caps) -> bool {
     let on_device = |factory: &gst::ElementFactory| {

@@ -2,9 +2,9 @@
 
 use super::modes::{Format, Mode, Rate};
 
-/// What is wanted of the cameras; `None` leaves it to the choice.
+/// Request to the cameras; `None` leaves it to the choice.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wish {
+pub struct CameraRequest {
     /// Width and height in pixels of the camera's picture.
     pub size: Option<(u32, u32)>,
     /// Frames a second.
@@ -32,18 +32,18 @@ impl UsbBus {
     }
 }
 
-/// What one camera offers.
+/// Offer of one camera.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
     /// The camera, for messages.
     pub name: &'a str,
     /// Its modes.
     pub modes: &'a [Mode],
-    /// What it is plugged into, where known.
+    /// USB bus that it is plugged into, where known.
     pub bus: Option<UsbBus>,
 }
 
-/// What a camera is set to.
+/// Mode that a camera is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// Pixel format.
@@ -56,14 +56,14 @@ pub struct Pick {
     pub rate: Rate,
 }
 
-/// What all cameras are set to.
+/// Modes that all cameras are set to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// One for each camera, in their order.
     pub picks: Vec<Pick>,
     /// Why, for the log; empty where nothing was left to choose.
     pub why: String,
-    /// What the user should know, such as that the bus is too slow.
+    /// Warning for the user, such as that the bus is too slow.
     pub warning: Option<String>,
 }
 
@@ -81,27 +81,31 @@ const USUAL: f64 = 30.0;
 ///
 /// # Errors
 /// Where a camera does not offer what is wanted, with what it offers.
-pub fn choose(cameras: &[Offer], wish: &Wish, limit: (u32, u32)) -> Result<Choice, String> {
-    let sizes = sizes(cameras, wish, limit);
-    let floors: &[f64] = if wish.rate.is_some() { &[0.0] } else { &[ENOUGH, 0.0] };
+pub fn choose(
+    cameras: &[Offer],
+    request: &CameraRequest,
+    limit: (u32, u32),
+) -> Result<Choice, String> {
+    let sizes = sizes(cameras, request, limit);
+    let floors: &[f64] = if request.rate.is_some() { &[0.0] } else { &[ENOUGH, 0.0] };
     for &floor in floors {
         for &size in &sizes {
-            if let Some(choice) = at_size(cameras, wish, size, floor) {
-                return Ok(choice.explained(cameras.len(), wish, limit, floor));
+            if let Some(choice) = at_size(cameras, request, size, floor) {
+                return Ok(choice.explained(cameras.len(), request, limit, floor));
             }
         }
     }
-    Err(refusal(cameras, wish))
+    Err(refusal(cameras, request))
 }
 
 /// Sizes that all cameras offer in a format that can be read, those to prefer first.
-fn sizes(cameras: &[Offer], wish: &Wish, limit: (u32, u32)) -> Vec<(u32, u32)> {
+fn sizes(cameras: &[Offer], request: &CameraRequest, limit: (u32, u32)) -> Vec<(u32, u32)> {
     let has = |camera: &Offer, size| camera.modes.iter().any(|m| m.size() == size && usable(m));
     let first = cameras.first().map_or(&[][..], |camera| camera.modes);
     let mut sizes: Vec<_> = first
         .iter()
         .map(Mode::size)
-        .filter(|&size| wish.size.is_none_or(|wanted| wanted == size))
+        .filter(|&size| request.size.is_none_or(|wanted| wanted == size))
         .filter(|&size| cameras.iter().all(|camera| has(camera, size)))
         .collect();
     let area = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
@@ -120,8 +124,8 @@ fn usable(mode: &Mode) -> bool {
 }
 
 /// Formats for all cameras, the choice to prefer first: the same for all before different ones.
-fn formats(count: usize, wish: &Wish) -> Vec<Vec<Format>> {
-    if let Some(format) = wish.format {
+fn formats(count: usize, request: &CameraRequest) -> Vec<Vec<Format>> {
+    if let Some(format) = request.format {
         return vec![vec![format; count]];
     }
     let same = Format::ALL.map(|format| vec![format; count]);
@@ -133,13 +137,19 @@ fn formats(count: usize, wish: &Wish) -> Vec<Vec<Format>> {
 }
 
 /// The best at one size with at least `floor` frames a second.
-fn at_size(cameras: &[Offer], wish: &Wish, size: (u32, u32), floor: f64) -> Option<Choice> {
+fn at_size(
+    cameras: &[Offer],
+    request: &CameraRequest,
+    size: (u32, u32),
+    floor: f64,
+) -> Option<Choice> {
     let mut too_much = None;
     let mut best: Option<(f64, Choice)> = None;
-    for formats in formats(cameras.len(), wish) {
+    for formats in formats(cameras.len(), request) {
         for rates in common_rates(cameras, &formats, size) {
             let rate = rates[0].value();
-            if rate < 0.99 * floor || wish.rate.is_some_and(|wanted| !rates[0].is_about(wanted)) {
+            if rate < 0.99 * floor || request.rate.is_some_and(|wanted| !rates[0].is_about(wanted))
+            {
                 continue;
             }
             let picks: Vec<Pick> = formats
@@ -148,7 +158,7 @@ fn at_size(cameras: &[Offer], wish: &Wish, size: (u32, u32), floor: f64) -> Opti
                 .map(|(&format, &rate)| Pick { format, width: size.0, height: size.1, rate })
                 .collect();
             let overload = overload(cameras, &picks);
-            if overload.is_some() && wish.format.is_none() {
+            if overload.is_some() && request.format.is_none() {
                 too_much = too_much.or(overload);
                 continue;
             }
@@ -160,7 +170,7 @@ fn at_size(cameras: &[Offer], wish: &Wish, size: (u32, u32), floor: f64) -> Opti
             }
         }
         // The next format is worse; only where no rate is enough may it still be faster.
-        if best.is_some() && (floor > 0.0 || wish.rate.is_some()) {
+        if best.is_some() && (floor > 0.0 || request.rate.is_some()) {
             break;
         }
     }
@@ -197,7 +207,7 @@ fn common_rates(cameras: &[Offer], formats: &[Format], size: (u32, u32)) -> Vec<
         .collect()
 }
 
-/// What is wrong where the uncompressed pictures of all cameras are more than a bus carries.
+/// Warning where the uncompressed pictures of all cameras are more than a bus carries.
 fn overload(cameras: &[Offer], picks: &[Pick]) -> Option<String> {
     let bytes = |pick: &Pick| {
         let pixels = f64::from(pick.width) * f64::from(pick.height);
@@ -232,11 +242,17 @@ fn overload(cameras: &[Offer], picks: &[Pick]) -> Option<String> {
 
 impl Choice {
     /// Adds why it was made.
-    fn explained(mut self, count: usize, wish: &Wish, limit: (u32, u32), floor: f64) -> Self {
+    fn explained(
+        mut self,
+        count: usize,
+        request: &CameraRequest,
+        limit: (u32, u32),
+        floor: f64,
+    ) -> Self {
         let who = if count > 1 { "both cameras offer" } else { "the camera offers" };
         let pick = self.picks[0];
         let mut why = Vec::new();
-        if wish.size.is_none() {
+        if request.size.is_none() {
             let up_to = format!("up to {}x{}", limit.0, limit.1);
             why.push(match () {
                 () if pick.width > limit.0 || pick.height > limit.1 => {
@@ -248,10 +264,10 @@ impl Choice {
                 () => format!("the largest size {up_to} that {who}"),
             });
         }
-        if wish.rate.is_none() && floor == 0.0 {
+        if request.rate.is_none() && floor == 0.0 {
             why.push(format!("the highest rate there; none is {ENOUGH}/s or more"));
         }
-        if wish.format.is_none() && self.warning.is_none() {
+        if request.format.is_none() && self.warning.is_none() {
             why.push(match pick.format.bytes_per_pixel() {
                 Some(_) => "uncompressed".into(),
                 None => "no uncompressed format is offered at this size and rate".into(),
@@ -263,14 +279,14 @@ impl Choice {
 }
 
 /// Why nothing fits: the first camera that lacks the format, the size or the rate, and what it has.
-fn refusal(cameras: &[Offer], wish: &Wish) -> String {
+fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
     for camera in cameras {
         let name = camera.name;
         let mut left: Vec<&Mode> = camera.modes.iter().filter(|mode| usable(mode)).collect();
         if left.is_empty() {
             return format!("{name} offers no format that can be read ({})", listed(Format::ALL));
         }
-        if let Some(format) = wish.format {
+        if let Some(format) = request.format {
             let all = left.clone();
             left.retain(|mode| mode.format() == Some(format));
             if left.is_empty() {
@@ -280,7 +296,7 @@ fn refusal(cameras: &[Offer], wish: &Wish) -> String {
                 return format!("{name} does not offer {format}; it offers {}", listed(has));
             }
         }
-        if let Some(size) = wish.size {
+        if let Some(size) = request.size {
             let all = left.clone();
             left.retain(|mode| mode.size() == size);
             if left.is_empty() {
@@ -291,7 +307,7 @@ fn refusal(cameras: &[Offer], wish: &Wish) -> String {
                 return format!("{name} does not offer {}x{}; it offers {has}", size.0, size.1);
             }
         }
-        if let Some(rate) = wish.rate {
+        if let Some(rate) = request.rate {
             let mut has: Vec<Rate> = left.iter().flat_map(|mode| mode.rates.clone()).collect();
             if !has.iter().any(|has| has.is_about(rate)) {
                 has.sort_by(|a, b| a.value().total_cmp(&b.value()));

@@ -30,7 +30,7 @@ pub enum PowerLine {
     Auto,
 }
 
-/// What is set on every camera.
+/// Controls that are set on every camera.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Controls {
     /// Exposure time in milliseconds.
@@ -79,7 +79,7 @@ const fn switched(name: &'static str, unit: &'static str, chooser: u32, value: u
     Knob { name, unit, chooser, manual: 0, automatic: &[1], value, scale: 1.0 }
 }
 
-/// What has controls.
+/// Something that has controls.
 trait Panel {
     fn range(&self, id: u32) -> Option<ControlRange>;
     fn get(&self, id: u32) -> Option<i32>;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::modes::{Mode, Rate, rates_within, sizes_within};
 
-/// What a node says of itself.
+/// Identity of a node, as it says itself.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     /// The driver: "uvcvideo".
@@ -20,7 +20,7 @@ pub(super) struct Identity {
     pub(super) card: String,
     /// Where it is, in the driver's words.
     pub(super) bus: String,
-    /// Whether it delivers pictures, rather than metadata, or takes them.
+    /// True where it delivers pictures, rather than metadata, or takes them.
     pub(super) captures: bool,
 }
 
@@ -181,7 +181,7 @@ impl Device {
         }
     }
 
-    /// What it is (VIDIOC_QUERYCAP).
+    /// Its identity (VIDIOC_QUERYCAP).
     pub(super) fn identity(&mut self) -> io::Result<Identity> {
         let mut seen: Capability = zeroed();
         self.call(READ, 0, &mut seen)?;
@@ -255,7 +255,7 @@ impl Device {
         rates
     }
 
-    /// Whether somebody else streams from it: then the format cannot be set (VIDIOC_S_FMT), not
+    /// True where somebody else streams from it: then the format cannot be set (VIDIOC_S_FMT), not
     /// even to what it is.
     pub(super) fn is_busy(&self) -> bool {
         let mut format = WholeFormat { kind: self.buffers, ..zeroed() };
@@ -273,7 +273,7 @@ impl Device {
         (flags & CONTROL_DISABLED == 0).then_some(ControlRange { least, largest, step })
     }
 
-    /// What a control is set to (VIDIOC_G_CTRL).
+    /// Value of a control (VIDIOC_G_CTRL).
     pub(super) fn control(&self, id: u32) -> io::Result<i32> {
         let mut control = ControlValue { id, value: 0 };
         self.call(READ | WRITE, 27, &mut control)?;

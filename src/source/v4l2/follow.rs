@@ -10,10 +10,10 @@ use super::device::Device;
 use crate::control::Switch;
 use crate::thread;
 
-/// How often the leader is looked at: its own control changes little within a few frames.
+/// Time between two looks at the leader: its own control changes little within a few frames.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// How often to look whether to end.
+/// Time between two looks at the end switch.
 const TICK: Duration = Duration::from_millis(20);
 
 /// A thread that has one camera exposed as another; dropping it ends it.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 
-pub use self::choice::{Choice, Offer, Pick, UsbBus, Wish, choose};
+pub use self::choice::{CameraRequest, Choice, Offer, Pick, UsbBus, choose};
 pub use self::controls::{Controls, PowerLine, Setting};
 pub use self::follow::Following;
 pub use self::modes::{Format, Mode, Rate, code_text};
@@ -36,19 +36,19 @@ pub struct Camera {
     pub by_path: Option<PathBuf>,
     /// Its name by make, model and serial number, under /dev/v4l/by-id.
     pub by_id: Option<PathBuf>,
-    /// What it calls itself.
+    /// Name that it calls itself by.
     pub card: String,
     /// The kernel's driver.
     pub driver: String,
     /// Where it is, in the driver's words.
     pub bus: String,
-    /// What is known of it as a USB device.
+    /// Its USB device, where it is one.
     pub usb: Option<UsbDevice>,
-    /// What it offers.
+    /// Modes that it offers.
     pub modes: Vec<Mode>,
-    /// Whether somebody takes pictures from it.
+    /// True where somebody takes pictures from it.
     pub busy: bool,
-    /// Who has it open, as far as may be seen.
+    /// Processes that have it open, as far as may be seen.
     pub users: Vec<User>,
     /// Why it cannot be opened, with the cure.
     pub unusable: Option<String>,
@@ -60,7 +60,7 @@ impl Camera {
         self.by_path.as_deref().unwrap_or(&self.node)
     }
 
-    /// Whether another camera cannot be told from this one but by its port.
+    /// True where another camera cannot be told from this one but by its port.
     pub fn looks_like(&self, other: &Camera) -> bool {
         let make = |camera: &Camera| {
             let usb = camera.usb.as_ref();
@@ -153,7 +153,7 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Whether a path names a camera: a device, or a name that only cameras have.
+/// True where a path names a camera: a device, or a name that only cameras have.
 pub fn is_camera(path: &Path) -> bool {
     let name = path.as_os_str().as_encoded_bytes();
     let named = name.starts_with(b"/dev/video") || name.starts_with(b"/dev/v4l/");
@@ -162,14 +162,14 @@ pub fn is_camera(path: &Path) -> bool {
     (named && !name.contains(&b'!')) || device()
 }
 
-/// What a camera that is about to be used offers.
+/// Offer of a camera that is about to be used.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// Its node.
     pub node: PathBuf,
-    /// What it is plugged into, where known.
+    /// USB bus that it is plugged into, where known.
     pub bus: Option<UsbBus>,
-    /// What it offers.
+    /// Modes that it offers.
     pub modes: Vec<Mode>,
 }
 

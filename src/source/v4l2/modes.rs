@@ -1,4 +1,4 @@
-//! What a camera offers: pixel formats, sizes and rates.
+//! Modes of a camera: pixel formats, sizes and rates.
 
 use std::fmt;
 
@@ -83,7 +83,7 @@ impl Rate {
         f64::from(self.frames) / f64::from(self.seconds)
     }
 
-    /// Whether two rates are one for people: 29.97 is 30.
+    /// True where two rates are one for people: 29.97 is 30.
     pub fn is_about(self, other: f64) -> bool {
         (self.value() - other).abs() <= 0.01 * other
     }

@@ -1,4 +1,4 @@
-//! What the kernel tells of a camera's place on USB, under /sys.
+//! A camera's place on USB, as the kernel tells it under /sys.
 
 use std::path::{Path, PathBuf};
 

@@ -1,17 +1,28 @@
-//! What requests are answered with.
+//! Answers to requests.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::exposition::{Reading, text};
 use super::hosts::{Hosts, Refusal};
-use super::server::State;
-use super::{Process, text};
+use super::process::Process;
 use crate::text::on_one_line;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Health of a run: `Ok` where pairs flow, else why not.
+pub type Health = Result<String, String>;
+
+/// Where a server learns how things stand; asked on the server's thread.
+pub trait State: Send + Sync + 'static {
+    /// Everything that is measured.
+    fn reading(&self) -> Reading;
+    /// Health of the run.
+    fn health(&self) -> Health;
+}
 
 /// The answer to a request, whatever it is.
 pub fn answer<B>(request: &Request<B>, hosts: &Hosts, state: &dyn State) -> Response<Full<Bytes>> {

@@ -56,7 +56,7 @@ impl Hosts {
         Self { configured: names.into_iter().map(|name| plain(&name)).collect() }
     }
 
-    /// Whether a request calls this server by one of its names.
+    /// Checks that a request calls this server by one of its names.
     ///
     /// # Errors
     /// Where it does not.

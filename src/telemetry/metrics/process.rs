@@ -1,6 +1,6 @@
-//! What this process takes of the machine.
+//! Resources that this process takes.
 
-/// What this process takes of the machine.
+/// Resources that this process takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
     /// Memory in RAM, in bytes.

@@ -18,8 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::oneshot;
 
-use super::Reading;
-use super::answers::answer;
+use super::answers::{State, answer};
 use super::connections::{Connections, LastUse};
 use super::hosts::Hosts;
 use crate::thread;
@@ -35,17 +34,6 @@ const CONNECTIONS: usize = 64;
 
 /// A request without its body has no more bytes than this.
 const LONGEST_REQUEST: usize = 16 << 10;
-
-/// Whether pairs flow, and if not, why not.
-pub type Health = Result<String, String>;
-
-/// Where a server learns how things stand; asked on the server's thread.
-pub trait State: Send + Sync + 'static {
-    /// Everything that is measured.
-    fn reading(&self) -> Reading;
-    /// Whether pairs flow.
-    fn health(&self) -> Health;
-}
 
 /// An address that is ours, at which nobody answers yet.
 #[derive(Debug)]

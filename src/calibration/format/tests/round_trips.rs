@@ -1,10 +1,11 @@
 //! Every format reads what it writes; no text makes a reader panic.
 
-use nalgebra::{Matrix3x4, Rotation3};
+use nalgebra::{Matrix3x4, Rotation3, Vector3};
 use proptest::prelude::*;
 
+use super::super::digits::digits;
 use super::*;
-use crate::calibration::{Lens, RectifiedView};
+use crate::calibration::{Camera, Lens, Rectification, RectifiedView};
 
 const WRITTEN: [Format; 5] =
     [Format::Own, Format::OpenCvYaml, Format::OpenCvXml, Format::OpenCvJson, Format::Ros];

@@ -1,4 +1,4 @@
-//! What the overlay says.
+//! Content of the overlay.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::{App, size};
 const READABLE: Duration = Duration::from_millis(250);
 
 impl App {
-    /// What the overlay says now.
+    /// Content of the overlay now.
     pub(super) fn content(&mut self, now: Instant) -> OverlayContent {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
             self.notice = None;

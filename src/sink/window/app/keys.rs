@@ -1,8 +1,8 @@
-//! What the keys mean.
+//! Meaning of the keys.
 
 use winit::keyboard::{Key, ModifiersState, NamedKey};
 
-/// What a key asks for.
+/// Action that a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Pause,
@@ -21,7 +21,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// What a key asks for, if anything.
+    /// The action that a key asks for, if any.
     pub(super) fn of(key: &Key, modifiers: ModifiersState) -> Option<Self> {
         // Shift only makes capitals and the question mark; the others belong to the desktop.
         if !(modifiers - ModifiersState::SHIFT).is_empty() {

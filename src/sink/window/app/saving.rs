@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 
-use super::super::Wake;
+use super::super::remote::Wake;
 use super::super::snapshot::{self, SnapshotPaths};
 use super::App;
 use crate::sink::cloud;

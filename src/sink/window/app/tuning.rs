@@ -34,8 +34,8 @@ impl App {
         }
     }
 
-    /// Whether a key is for the panel alone: somebody writes into a field, or works with the keyboard
-    /// what is selected. Escape closes the panel.
+    /// True where a key is for the panel alone: somebody writes into a field, or works with the
+    /// keyboard what is selected. Escape closes the panel.
     pub(super) fn panel_takes(&mut self, key: &Key) -> bool {
         let Some(screen) = &self.screen else { return false };
         let (writes, focused) = screen.panel_focus();

@@ -16,7 +16,7 @@ use crate::frame::Matched;
 pub type Recipe = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
 
 /// An output that is made anew after it has failed.
-pub struct Lasting {
+pub struct Restarting {
     name: String,
     sink: Option<Box<dyn Sink>>,
     recipe: Recipe,
@@ -27,7 +27,7 @@ pub struct Lasting {
     not_before: Instant,
     /// Set from a failure until the next sink has proved itself.
     outage: Option<Outage>,
-    /// What was not written by sinks that are gone, and while there was none.
+    /// Frames that were not written by sinks that are gone, and while there was none.
     losses: Losses,
     /// Why, at first.
     reason: Option<String>,
@@ -38,7 +38,7 @@ struct Outage {
     lost_before: u64,
 }
 
-impl Lasting {
+impl Restarting {
     /// The output `sink`, in whose place `recipe` makes another one after it has failed.
     pub fn new(sink: Box<dyn Sink>, recipe: Recipe) -> Self {
         let name = sink.name().to_owned();
@@ -47,9 +47,9 @@ impl Lasting {
 
     /// The output `name`, which `recipe` could not make for now, because of `error`.
     pub fn awaited(name: String, recipe: Recipe, error: &Error) -> Self {
-        let mut lasting = Self::without_sink(name, recipe);
-        lasting.note_lost(error);
-        lasting
+        let mut restarting = Self::without_sink(name, recipe);
+        restarting.note_lost(error);
+        restarting
     }
 
     fn without_sink(name: String, recipe: Recipe) -> Self {
@@ -125,7 +125,7 @@ impl Lasting {
     }
 }
 
-impl Sink for Lasting {
+impl Sink for Restarting {
     fn name(&self) -> &str {
         &self.name
     }
@@ -222,13 +222,13 @@ mod tests {
         }
     }
 
-    fn lasting(disk: &Disk, makes: &Arc<Mutex<u64>>) -> Lasting {
+    fn restarting(disk: &Disk, makes: &Arc<Mutex<u64>>) -> Restarting {
         let slow = {
             let disk = disk.clone();
             move || Box::new(Slow { disk: disk.clone(), on_the_way: None, lost: 0 })
         };
         let (first, makes, disk) = (slow(), makes.clone(), disk.clone());
-        Lasting::new(
+        Restarting::new(
             first,
             Box::new(move || {
                 *makes.lock().unwrap() += 1;
@@ -243,20 +243,20 @@ mod tests {
     #[test]
     fn what_a_failure_costs_is_counted_and_the_rest_is_written() {
         let (disk, makes) = (Disk::default(), Arc::default());
-        let mut lasting = lasting(&disk, &makes);
-        (0..5).for_each(|n| lasting.consume(&frame(n)).unwrap());
+        let mut restarting = restarting(&disk, &makes);
+        (0..5).for_each(|n| restarting.consume(&frame(n)).unwrap());
         disk.lock().unwrap().0 = true;
-        (5..8).for_each(|n| lasting.consume(&frame(n)).unwrap());
+        (5..8).for_each(|n| restarting.consume(&frame(n)).unwrap());
         // The one on the way, the one that failed, and two that came before it is tried again.
-        assert_eq!((lasting.losses().failed, *makes.lock().unwrap()), (4, 0));
+        assert_eq!((restarting.losses().failed, *makes.lock().unwrap()), (4, 0));
         std::thread::sleep(PAUSE * 3);
-        lasting.consume(&frame(8)).unwrap();
-        lasting.consume(&frame(9)).unwrap();
-        assert_eq!((lasting.losses().failed, *makes.lock().unwrap()), (6, 1));
+        restarting.consume(&frame(8)).unwrap();
+        restarting.consume(&frame(9)).unwrap();
+        assert_eq!((restarting.losses().failed, *makes.lock().unwrap()), (6, 1));
         disk.lock().unwrap().0 = false;
         std::thread::sleep(PAUSE * 5);
-        (10..13).for_each(|n| lasting.consume(&frame(n)).unwrap());
-        let error = lasting.finish().unwrap_err().to_string();
+        (10..13).for_each(|n| restarting.consume(&frame(n)).unwrap());
+        let error = restarting.finish().unwrap_err().to_string();
         assert_eq!(error, "6 frames could not be written: the disk is full");
         assert_eq!(disk.lock().unwrap().1, [0, 1, 2, 3, 10, 11, 12]);
         assert_eq!(*makes.lock().unwrap(), 2);
@@ -265,10 +265,10 @@ mod tests {
     #[test]
     fn without_a_failure_nothing_is_different() {
         let (disk, makes) = (Disk::default(), Arc::default());
-        let mut lasting = lasting(&disk, &makes);
-        (0..3).for_each(|n| lasting.consume(&frame(n)).unwrap());
-        lasting.finish().unwrap();
-        assert_eq!((lasting.losses().failed, lasting.name()), (0, "slow"));
+        let mut restarting = restarting(&disk, &makes);
+        (0..3).for_each(|n| restarting.consume(&frame(n)).unwrap());
+        restarting.finish().unwrap();
+        assert_eq!((restarting.losses().failed, restarting.name()), (0, "slow"));
         assert_eq!(disk.lock().unwrap().1, [0, 1, 2]);
     }
 }

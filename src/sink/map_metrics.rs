@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::Sink;
 use crate::frame::{INVALID, Matched};
 
-/// Name of the [`VitalsSink`].
+/// Name of the [`MapMetricsSink`].
 pub const NAME: &str = "figures";
 
 /// Every so many rows are looked at for the share of valid pixels.
@@ -47,42 +47,42 @@ impl Classes {
 
 /// The figures.
 #[derive(Clone, Debug)]
-pub struct Vitals {
+pub struct MapMetrics {
     /// From when the engine took a pair to when it handed out the map.
     pub engine: Classes,
-    /// How far apart the capture times of the eyes of a pair lie.
+    /// Difference between the capture times of the eyes of a pair.
     pub skew: Classes,
     /// Share of the pixels of the last map that have a disparity, by every sixteenth row.
     pub valid_share: Option<f64>,
 }
 
 /// The figures, shared.
-pub type Shared = Arc<Mutex<Vitals>>;
+pub type Shared = Arc<Mutex<MapMetrics>>;
 
 /// Keeps the figures up to date.
 #[derive(Debug)]
-pub struct VitalsSink(Shared);
+pub struct MapMetricsSink(Shared);
 
-impl VitalsSink {
+impl MapMetricsSink {
     /// A sink and its figures, with classes up to these times in microseconds.
     pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> (Self, Shared) {
         let (engine, skew) = (Classes::new(engine_us), Classes::new(skew_us));
-        let shared = Arc::new(Mutex::new(Vitals { engine, skew, valid_share: None }));
+        let shared = Arc::new(Mutex::new(MapMetrics { engine, skew, valid_share: None }));
         (Self(shared.clone()), shared)
     }
 }
 
-impl Sink for VitalsSink {
+impl Sink for MapMetricsSink {
     fn name(&self) -> &str {
         NAME
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let share = valid_share(frame);
-        let mut vitals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        vitals.valid_share = Some(share);
-        vitals.engine.count(frame.engine_time());
-        vitals.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
+        let mut metrics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        metrics.valid_share = Some(share);
+        metrics.engine.count(frame.engine_time());
+        metrics.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
         Ok(())
     }
 
@@ -122,18 +122,18 @@ mod tests {
 
     #[test]
     fn times_fall_into_their_classes() {
-        let (mut sink, vitals) = VitalsSink::new(&[1000, 2000], &[100, 5000]);
+        let (mut sink, metrics) = MapMetricsSink::new(&[1000, 2000], &[100, 5000]);
         let map = || vec![16, INVALID, 16, 16];
         for (skew_ns, us) in [(0, 1000), (-100_001, 1001), (6_000_000, 9000)] {
             sink.consume(&matched(skew_ns, map(), Duration::from_micros(us))).unwrap();
         }
-        let vitals = vitals.lock().unwrap().clone();
+        let metrics = metrics.lock().unwrap().clone();
         let counts = |classes: &Classes| classes.counts().map(|(_, n)| n).collect::<Vec<_>>();
-        assert_eq!(counts(&vitals.engine), [1, 1, 1]);
-        assert_eq!(counts(&vitals.skew), [1, 1, 1]);
-        assert_eq!(vitals.skew.sum(), Duration::from_nanos(6_100_001));
-        assert_eq!(vitals.valid_share, Some(0.75));
-        assert_eq!(vitals.skew.counts().last().unwrap().0, f64::INFINITY);
+        assert_eq!(counts(&metrics.engine), [1, 1, 1]);
+        assert_eq!(counts(&metrics.skew), [1, 1, 1]);
+        assert_eq!(metrics.skew.sum(), Duration::from_nanos(6_100_001));
+        assert_eq!(metrics.valid_share, Some(0.75));
+        assert_eq!(metrics.skew.counts().last().unwrap().0, f64::INFINITY);
     }
 
     #[test]

@@ -1,13 +1,16 @@
-//! One stream that holds both views, side by side or one above the other.
+//! One stream whose frames hold both views (frame packing), side by side or one above the other.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::camera;
+use super::options::GstOptions;
 use super::plane::{Layout, Views};
-use super::reconnect::{Lasting, Recipe};
-use super::stream::{Picture, Received};
-use super::{GstOptions, TICK, UNKNOWN_PERIOD, camera, now, own_timing, period_of, verdict};
+use super::reconnect::ReconnectingStream;
+use super::stream::{Picture, Received, Recipe};
+use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
+use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, StereoPair};
 use crate::source::live::LiveState;
@@ -26,12 +29,12 @@ pub(super) fn open(
     let [input] = camera::inputs([stream], layout, options)?;
     let how = if layout == Layout::SideBySide { "side by side" } else { "top-bottom" };
     let description = format!("{} ({how})", input.short_name());
-    let timing = own_timing(&input, options.picture_rate);
+    let timing = input.own_timing(options.picture_rate);
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
     let eye = state.eye(Eye::Left).clone();
     let recipe = Recipe { input, layout, timing, zero, state: eye };
-    let mut stream = Lasting::start("camera", recipe, options)?;
+    let mut stream = ReconnectingStream::start("camera", recipe, options)?;
     stream.prepare()?;
     let (width, height) = stream.view_size();
     let info = SourceInfo {
@@ -44,22 +47,22 @@ pub(super) fn open(
         has_truth: false,
     };
     let swap = options.swap;
-    Ok(Box::new(HalvedStream { info, stream, state, swap, pairs: 0, last: None, done: false }))
+    Ok(Box::new(FramePackedStream { info, stream, state, swap, pairs: 0, last: None, done: false }))
 }
 
 /// One stream that holds both views.
-struct HalvedStream {
+struct FramePackedStream {
     info: SourceInfo,
-    stream: Lasting,
+    stream: ReconnectingStream,
     state: Arc<LiveState>,
-    /// Whether the views are exchanged.
+    /// True where the views are exchanged.
     swap: bool,
     pairs: u64,
     last: Option<Duration>,
     done: bool,
 }
 
-impl HalvedStream {
+impl FramePackedStream {
     /// The picture's own time, or one period after the last where it has none that is later.
     fn time(&mut self, own: Option<Duration>) -> Duration {
         let period = self.info.rate.map_or(UNKNOWN_PERIOD, period_of);
@@ -73,7 +76,7 @@ impl HalvedStream {
     }
 }
 
-impl Source for HalvedStream {
+impl Source for FramePackedStream {
     fn info(&self) -> &SourceInfo {
         &self.info
     }

@@ -1,0 +1,16 @@
+//! Numbers as files of calibrations hold them.
+
+/// A number with all its digits. There is always a point in it: some readers of YAML take `1e-7` for a
+/// text.
+pub(super) fn digits(value: f64) -> String {
+    let text = format!("{value:?}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) if !mantissa.contains('.') => format!("{mantissa}.0e{exponent}"),
+        _ => text,
+    }
+}
+
+/// Numbers with commas between them.
+pub(super) fn joined(values: &[f64]) -> String {
+    values.iter().map(|value| digits(*value)).collect::<Vec<_>>().join(", ")
+}

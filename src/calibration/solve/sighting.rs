@@ -1,0 +1,130 @@
+//! The board as pairs show it, and why pairs are left out.
+
+use std::fmt;
+
+use nalgebra::{Vector2, Vector3};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use crate::calibration::board::Board;
+use crate::calibration::board::detect::{Detection, NotFound};
+use crate::frame::Eye;
+
+/// Pictures of one moment.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    /// Name of the pair in reports.
+    pub name: String,
+    /// The board in the left and in the right picture, or why the pair cannot be used.
+    pub seen: Result<[Detection; 2], Reason>,
+}
+
+/// Why a pair is left out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// A picture cannot be read.
+    Unreadable(String),
+    /// One eye has no picture of this name or number.
+    Alone(Eye),
+    /// The pictures have another size than most.
+    Size {
+        /// Which eye.
+        eye: Eye,
+        /// Its width and height.
+        size: (usize, usize),
+        /// That of the others.
+        usual: (usize, usize),
+    },
+    /// The board is not found in one eye, or in both.
+    NotFound {
+        /// In which eye; `None` is both.
+        eye: Option<Eye>,
+        /// Reason that the detector gives.
+        seen: NotFound,
+    },
+    /// The edges of the squares are much wider than in other pictures.
+    Blurred {
+        /// Which eye.
+        eye: Eye,
+        /// Width of an edge in pixels.
+        width_px: f64,
+        /// Width up to which pictures are used.
+        limit_px: f64,
+    },
+    /// The corners do not fit one camera: the board is bent, or the corners are not the board's.
+    Misfit {
+        /// Which eye.
+        eye: Eye,
+        /// Root mean square of the reprojection error in pixels.
+        rms_px: f64,
+        /// That of most pairs.
+        usual_px: f64,
+    },
+    /// Each eye fits, but not both together: the board has moved in between.
+    Moved {
+        /// Root mean square of the reprojection error in pixels.
+        rms_px: f64,
+        /// That of most pairs.
+        usual_px: f64,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(words) => f.write_str(words),
+            Self::Alone(eye) => write!(f, "only the {eye} eye has this picture"),
+            Self::Size { eye, size, usual } => write!(
+                f,
+                "the {eye} picture has {}x{} pixels, most have {}x{}",
+                size.0, size.1, usual.0, usual.1
+            ),
+            Self::NotFound { eye: Some(eye), seen } => write!(f, "in the {eye} eye {seen}"),
+            Self::NotFound { eye: None, seen } => write!(f, "in both eyes {seen}"),
+            Self::Blurred { eye, width_px, limit_px } => write!(
+                f,
+                "the {eye} picture is blurred: edges are {width_px:.1} px wide, up to \
+                 {limit_px:.1} are sharp"
+            ),
+            Self::Misfit { eye, rms_px, usual_px } => write!(
+                f,
+                "the corners in the {eye} eye do not fit (RMS {rms_px:.2} px, usual \
+                 {usual_px:.2}): is the board bent or partly hidden?"
+            ),
+            Self::Moved { rms_px, usual_px } => write!(
+                f,
+                "the eyes do not see the board in the same place (RMS {rms_px:.2} px, usual \
+                 {usual_px:.2}): it moved, or the pictures are not of one moment"
+            ),
+        }
+    }
+}
+
+impl Reason {
+    /// The kind in one word, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "unreadable",
+            Self::Alone(_) => "alone",
+            Self::Size { .. } => "size",
+            Self::NotFound { .. } => "not-found",
+            Self::Blurred { .. } => "blurred",
+            Self::Misfit { .. } => "misfit",
+            Self::Moved { .. } => "moved",
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Reason", 2)?;
+        fields.serialize_field("kind", self.kind())?;
+        fields.serialize_field("words", &self.to_string())?;
+        fields.end()
+    }
+}
+
+/// The points of the board and where they are seen.
+pub(super) fn points(board: &Board, seen: &Detection) -> Vec<(Vector3<f64>, Vector2<f64>)> {
+    let corners = seen.corners.iter();
+    corners.map(|corner| (board.point(corner.id), Vector2::from(corner.pixel))).collect()
+}

@@ -1,0 +1,34 @@
+//! Parts of the arguments that pictures and streams share.
+
+use std::path::PathBuf;
+
+use super::super::{Error, inputs};
+use crate::calibration::board::Board;
+use crate::calibration::board::detect::Detector;
+use crate::calibration::solve::{Model, Options};
+use crate::cli::calibrate::{CalibrateArgs, LensModel};
+use crate::settings::Loaded;
+
+/// No output may be what is read.
+pub(super) fn refuse_inputs(
+    args: &CalibrateArgs,
+    loaded: &Loaded,
+    sources: impl IntoIterator<Item = PathBuf>,
+) -> Result<(), Error> {
+    let inputs = inputs(loaded, sources);
+    let outputs = [Some(&args.output), args.json.as_ref()];
+    outputs.into_iter().flatten().try_for_each(|output| inputs.refuse(output)).map_err(Error::Usage)
+}
+
+pub(super) fn options(args: &CalibrateArgs) -> Options {
+    let model = match args.model {
+        LensModel::PlumbBob => Model::PlumbBob,
+        LensModel::Rational => Model::Rational,
+        LensModel::Fisheye => Model::Fisheye,
+    };
+    Options { model, keep_all: args.keep_all }
+}
+
+pub(super) fn detector(args: &CalibrateArgs, board: Board) -> Detector {
+    Detector::new(board).with_window(args.corner_window.map(usize::from))
+}

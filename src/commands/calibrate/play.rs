@@ -1,0 +1,41 @@
+//! A source that is played while somebody looks at its pairs.
+
+use std::ops::ControlFlow;
+
+use super::super::Error;
+use crate::control::Control;
+use crate::frame::StereoPair;
+use crate::pace::Pacer;
+use crate::queue::{LinkReceiver, WhenFull, link};
+use crate::source::Source;
+use crate::thread;
+
+/// Plays the source on a thread of its own while `watch` takes the pairs; live ones that it is too
+/// slow for are dropped. Recorded ones are played as fast as they were recorded where `paced`.
+pub(super) fn play(
+    mut source: Box<dyn Source>,
+    control: &Control,
+    paced: bool,
+    watch: impl FnOnce(LinkReceiver<StereoPair>),
+) -> Result<(), Error> {
+    let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
+    let (sender, receiver) = link(2, when_full);
+    let stop = &control.stop;
+    let played = std::thread::scope(|scope| {
+        let player = scope.spawn(move || {
+            let mut pacer = paced.then(Pacer::new);
+            source.run(stop, &mut |pair, _| {
+                if let Some(pacer) = &mut pacer {
+                    pacer.wait(pair.timestamp, stop);
+                }
+                match sender.send(pair) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            })
+        });
+        watch(receiver);
+        thread::joined("the source", player.join()).map_err(anyhow::Error::from).flatten()
+    });
+    Ok(played?)
+}

@@ -1,0 +1,125 @@
+//! Failures of commands, and the exit status that they give.
+
+use std::fmt;
+
+use crate::matching::ParamsError;
+use crate::redact::redact;
+use crate::settings;
+use crate::telemetry::logs;
+use crate::text::as_a_list;
+
+/// Why a command did not do what it was asked to; decides the exit status.
+#[derive(Debug)]
+pub enum Error {
+    /// Wrong usage or configuration: nothing was begun.
+    Usage(anyhow::Error),
+    /// Something failed.
+    Failed(anyhow::Error),
+}
+
+/// A text of our own.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Explained(&'static str);
+
+impl Error {
+    /// Wrong usage, in words.
+    pub fn usage(message: impl fmt::Display) -> Error {
+        Error::Usage(anyhow::anyhow!("{message}"))
+    }
+
+    /// Wrong usage, and an explanation of several lines what would be right.
+    pub fn explained(explanation: &'static str) -> Error {
+        Error::Usage(Explained(explanation).into())
+    }
+
+    /// The error as it may be shown whatever names it holds: an explanation in its lines, a list in
+    /// its points, all else on one line.
+    pub fn for_terminal(&self) -> String {
+        let (Error::Usage(error) | Error::Failed(error)) = self;
+        match error.downcast_ref() {
+            Some(Explained(explanation)) => (*explanation).to_owned(),
+            None => as_a_list(&self.to_string()),
+        }
+    }
+
+    /// The exit status of the process: 1 failed, 2 wrong usage or configuration.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Error::Failed(_) => 1,
+            Error::Usage(_) => 2,
+        }
+    }
+}
+
+/// The error with its causes on one line; a cause that the text before it already tells is left out.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Error::Usage(error) | Error::Failed(error)) = self;
+        let mut text = String::new();
+        for cause in error.chain() {
+            let cause = cause.to_string();
+            let cause = cause.trim_end();
+            if text.contains(cause) {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(cause);
+        }
+        // Libraries quote what they were given.
+        f.write_str(&redact(&text))
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<anyhow::Error> for Error {
+    fn from(error: anyhow::Error) -> Self {
+        Error::Failed(error)
+    }
+}
+
+impl From<settings::Error> for Error {
+    fn from(error: settings::Error) -> Self {
+        Error::Usage(error.into())
+    }
+}
+
+impl From<ParamsError> for Error {
+    fn from(error: ParamsError) -> Self {
+        Error::Usage(error.into())
+    }
+}
+
+impl From<logs::FilterError> for Error {
+    fn from(error: logs::FilterError) -> Self {
+        Error::Usage(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn the_root_cause_is_named_once() {
+        let failed = |error: anyhow::Error| Error::from(error).to_string();
+        let cause = || anyhow!("no such file");
+        assert_eq!(failed(cause()), "no such file");
+        assert_eq!(failed(cause().context("a.mkv")), "a.mkv: no such file");
+        assert_eq!(failed(cause().context("a.mkv: no such file")), "a.mkv: no such file");
+        let deep: anyhow::Result<()> = Err(cause()).context("opening").context("recording a.mkv");
+        assert_eq!(failed(deep.unwrap_err()), "recording a.mkv: opening: no such file");
+    }
+
+    #[test]
+    fn statuses() {
+        assert_eq!(Error::from(anyhow!("x")).exit_status(), 1);
+        assert_eq!(Error::usage("x").exit_status(), 2);
+        assert_eq!(Error::from(ParamsError::Paths(6)).exit_status(), 2);
+    }
+}

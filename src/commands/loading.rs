@@ -1,0 +1,61 @@
+//! Settings and inputs of a command, as its arguments say.
+
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use crate::calibration::format::file_list;
+use crate::cli::{Common, FlagLayer};
+use crate::memory::Budget;
+use crate::settings::{Layers, Loaded, Places, config_file};
+use crate::sink::inputs::Inputs;
+use crate::telemetry::logs;
+
+/// The settings in effect (file, environment, `--set`, flags); starts logging as they say.
+///
+/// # Errors
+/// Every mistake in any of them.
+pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
+    let (file, loaded) = read(common, flags)?;
+    Budget::set_of_process(loaded.settings.engine.memory_mib.value());
+    logs::init(&loaded.settings.log.filter, common.verbosity())?;
+    if let Some(file) = file {
+        tracing::debug!("configuration file {}", file.display());
+    } else if let Some(file) = Places::of_this_process().forbidden() {
+        tracing::info!(
+            "{} may not be read by this user and is passed over: it is for the service and its group",
+            file.display()
+        );
+    }
+    Ok(loaded)
+}
+
+/// The settings as they are laid down just now, and the file among them.
+///
+/// # Errors
+/// Every mistake in any of them.
+pub(super) fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loaded), Error> {
+    let file = config_file(common.config.as_deref(), &Places::of_this_process());
+    let loaded = layers(file.as_deref(), common, flags).finish()?;
+    Ok((file, loaded))
+}
+
+pub(super) fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers {
+    let mut layers = Layers::new();
+    if let Some(file) = file {
+        layers.file(file);
+    }
+    layers.environment(std::env::vars_os());
+    for argument in &common.assignments {
+        layers.assignment(argument);
+    }
+    flags.over(layers)
+}
+
+/// Inputs of a command: its sources, and the calibration and configuration of the settings.
+pub(super) fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
+    // Names of files that cannot be understood are refused when they are read.
+    let list = Some(&*loaded.settings.calibration.file).filter(|list| !list.is_empty());
+    let calibrations = list.and_then(|list| file_list(list).ok()).unwrap_or_default();
+    let configuration = loaded.files().iter().cloned();
+    Inputs::new(sources.into_iter().chain(calibrations).chain(configuration))
+}

@@ -1,0 +1,56 @@
+//! Writing to standard output.
+
+use std::io::{self, ErrorKind, Write};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use crossbeam_channel::RecvTimeoutError;
+
+use super::error::Error;
+use super::signals;
+use crate::telemetry::stderr;
+use crate::thread;
+
+/// For so long somebody who has asked the program to stop waits for a reader of standard output.
+const READER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Writes to standard output. A reader that has gone away (`| head`) has seen enough: no error.
+///
+/// # Errors
+/// Where standard output cannot be written, as on a full disk; where nobody reads it and a signal has
+/// asked to stop.
+pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
+    // Both may lead to one place: what was said before stands before.
+    stderr::flush();
+    let text = text.as_ref().to_vec();
+    // A reader that does not read must not keep the program from ending.
+    let (tell, told) = crossbeam_channel::bounded(1);
+    let write = move || {
+        let mut out = io::stdout().lock();
+        let _ = tell.send(out.write_all(&text).and_then(|()| out.flush()));
+    };
+    let writer = thread::spawn("stdout", write, |broken| tracing::error!("{broken}"));
+    writer.context("cannot start the thread that writes to standard output")?;
+    let mut interrupted_since = None;
+    let written = loop {
+        match told.recv_timeout(Duration::from_millis(50)) {
+            Ok(written) => break written,
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(io::Error::other("writing broke down"));
+            }
+            Err(RecvTimeoutError::Timeout) if signals::interrupted() => {
+                let since = *interrupted_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > READER_PATIENCE {
+                    break Err(io::Error::new(ErrorKind::TimedOut, "nobody reads it"));
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    };
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("standard output cannot be written").into())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,91 @@
+//! Frame rates and times of video files.
+
+use std::time::Duration;
+
+use gstreamer as gst;
+
+/// Frames a second as the fraction that GStreamer wants; 0/1 says "variable".
+pub(super) fn fraction(rate: Option<f64>) -> gst::Fraction {
+    let usable = rate.filter(|rate| rate.is_finite() && (0.001..=10_000.0).contains(rate));
+    let Some(rate) = usable else { return gst::Fraction::new(0, 1) };
+    // 30000/1001 and its kind, and whole rates, are met exactly; others to a thousandth.
+    let ntsc = (rate * 1.001).round();
+    if (rate - rate.round()).abs() > 1e-6 && (ntsc / 1.001 - rate).abs() < 1e-3 && ntsc >= 1.0 {
+        return gst::Fraction::new(ntsc as i32 * 1000, 1001);
+    }
+    gst::Fraction::new((rate * 1000.0).round() as i32, 1000)
+}
+
+/// The time between two frames; `None` where the rate is variable.
+pub(super) fn frame_duration(rate: gst::Fraction) -> Option<Duration> {
+    let (frames, seconds) = (rate.numer(), rate.denom());
+    (frames > 0).then(|| Duration::from_secs_f64(f64::from(seconds) / f64::from(frames)))
+}
+
+/// Turns capture times into the times of a file: from 0, strictly rising.
+#[derive(Debug)]
+pub(super) struct Clock {
+    /// Capture time that is 0 in the file; the first frame's time unless said otherwise.
+    pub(super) first: Option<Duration>,
+    last: Option<Duration>,
+    /// The step for a frame that is not later than the one before.
+    step: Duration,
+}
+
+impl Clock {
+    /// The smallest step between two frames of a file.
+    const RESOLUTION: Duration = Duration::from_millis(1);
+
+    /// A clock for frames that come at this rate, where known.
+    pub(super) fn new(rate: Option<f64>) -> Self {
+        let step = rate.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
+        let step = step.unwrap_or(Self::RESOLUTION).max(Self::RESOLUTION);
+        Self { first: None, last: None, step }
+    }
+
+    /// The file's time for a frame captured at `timestamp`. A frame that is not later than the one
+    /// before it (a source without usable times, a clock that jumped back) follows it one frame
+    /// later.
+    pub(super) fn time(&mut self, timestamp: Duration) -> Duration {
+        let time = timestamp.saturating_sub(*self.first.get_or_insert(timestamp));
+        let time = match self.last {
+            Some(last) if time <= last => last + self.step,
+            _ => time,
+        };
+        self.last = Some(time);
+        time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_become_fractions() {
+        let parts = |rate| {
+            let fraction = fraction(rate);
+            (fraction.numer(), fraction.denom())
+        };
+        assert_eq!(parts(Some(20.0)), (20, 1));
+        assert_eq!(parts(Some(30000.0 / 1001.0)), (30000, 1001));
+        assert_eq!(parts(Some(12.5)), (25, 2));
+        assert_eq!(parts(None), (0, 1));
+        for odd in [0.0, -3.0, f64::NAN, f64::INFINITY, 1e9] {
+            assert_eq!(parts(Some(odd)), (0, 1));
+        }
+    }
+
+    #[test]
+    fn times_start_at_zero_and_always_rise() {
+        let ms = Duration::from_millis;
+        let mut clock = Clock::new(Some(20.0));
+        let times: Vec<Duration> =
+            [1000, 1050, 1051, 1051, 900, 1200].map(|t| clock.time(ms(t))).to_vec();
+        assert_eq!(times, [0, 50, 51, 101, 151, 200].map(ms));
+        let mut clock = Clock::new(None);
+        assert_eq!([7, 7, 7].map(|t| clock.time(ms(t))), [0, 1, 2].map(ms));
+        let mut clock = Clock { first: Some(ms(5)), ..Clock::new(None) };
+        assert_eq!([8, 3, 20].map(|t| clock.time(ms(t))), [3, 4, 15].map(ms));
+    }
+}

@@ -1,0 +1,71 @@
+//! Options for opening and pairing streams.
+
+use std::time::Duration;
+
+use crate::control::Switch;
+use crate::frame::Eye;
+use crate::pair::PairBy;
+use crate::pool::Pool;
+use crate::source::v4l2;
+
+/// Which streams are opened again where they end, fail or fall silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reconnect {
+    /// Live ones.
+    #[default]
+    Auto,
+    /// Every URI and fragment; those that do not say that they are live are taken as live, with
+    /// the times of arrival.
+    On,
+    /// None: the source ends with the first.
+    Off,
+}
+
+/// Options for opening and pairing streams.
+#[derive(Clone, Debug)]
+pub struct GstOptions {
+    /// Criterion that makes two pictures a pair.
+    pub pair_by: PairBy,
+    /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
+    pub tolerance: Option<Duration>,
+    /// True where the eyes are exchanged: what is called left is the right eye's.
+    pub swap: bool,
+    /// Request to cameras; the size is that of each eye.
+    pub cameras: v4l2::CameraRequest,
+    /// Exposure and the like of cameras.
+    pub controls: v4l2::Controls,
+    /// The eye whose camera's exposure, gain and white balance both have; `None`: each its own.
+    pub exposure_from: Option<Eye>,
+    /// Pictures a second of picture patterns.
+    pub picture_rate: f64,
+    /// Longest time until a stream's first picture.
+    pub patience: Duration,
+    /// Which streams are opened again.
+    pub reconnect: Reconnect,
+    /// Longest silence of a live stream until it counts as lost; `None`: 2 s, or 10 frames where
+    /// they are longer.
+    pub silence: Option<Duration>,
+    /// Where pictures are kept.
+    pub pool: Pool<u8>,
+    /// Ends the wait for the first picture.
+    pub stop: Switch,
+}
+
+impl Default for GstOptions {
+    fn default() -> Self {
+        Self {
+            pair_by: PairBy::Auto,
+            tolerance: None,
+            swap: false,
+            cameras: v4l2::CameraRequest::default(),
+            controls: v4l2::Controls::default(),
+            exposure_from: None,
+            picture_rate: 30.0,
+            patience: Duration::from_secs(15),
+            reconnect: Reconnect::Auto,
+            silence: None,
+            pool: Pool::new(),
+            stop: Switch::default(),
+        }
+    }
+}

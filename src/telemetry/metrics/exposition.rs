@@ -1,0 +1,268 @@
+//! A reading in the OpenMetrics text format.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::process::Process;
+use crate::telemetry::progress::Distribution;
+
+/// Longest times of the classes of the histograms, in microseconds: 1 ms to 10 s, and the frame
+/// periods of 60, 30, 25, 20 and 15 pairs a second, which are the limits that matter.
+pub const TIME_CLASSES_US: [u64; 17] = [
+    1_000, 2_500, 5_000, 7_500, 10_000, 16_667, 25_000, 33_333, 40_000, 50_000, 66_667, 100_000,
+    250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
+];
+
+/// State of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Name of the source: "demo scene", "left.mp4 + right.mp4".
+    pub source: String,
+    /// Name of the engine.
+    pub engine: String,
+    /// Since the run began, in seconds.
+    pub running: f64,
+    /// Frames of the left and of the right eye.
+    pub frames: [u64; 2],
+    /// Those of them that found no partner.
+    pub unpaired: [u64; 2],
+    /// Pairs that the source has delivered.
+    pub pairs: u64,
+    /// Pairs dropped because the engine was busy.
+    pub dropped: u64,
+    /// Pairs matched.
+    pub matched: u64,
+    /// Counts of each output.
+    pub outputs: Vec<Output>,
+    /// From a pair's arrival to its disparity, in seconds.
+    pub latency: Option<Distribution>,
+    /// From when the engine took a pair to its disparity, in seconds.
+    pub engine_time: Option<Distribution>,
+    /// Time that a device computed a pair, in seconds.
+    pub device_time: Option<Distribution>,
+    /// Difference of the capture times of the two eyes of a pair, in seconds.
+    pub skew: Option<Distribution>,
+    /// Share of the pixels of the last map that have a disparity.
+    pub valid_share: Option<f64>,
+    /// Agreement of the rows of the two eyes.
+    pub alignment: Option<Alignment>,
+    /// Account of the left and of the right camera; nothing for recorded sources.
+    pub cameras: Option<[Camera; 2]>,
+    /// True where pairs flow; see [`Health`].
+    pub healthy: bool,
+}
+
+/// Account of a camera.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Camera {
+    /// True where it is lost just now.
+    pub lost: bool,
+    /// Number of times that it was found again.
+    pub reconnects: u64,
+    /// Frames that arrived damaged, and those that it numbered and that never arrived.
+    pub broken: u64,
+}
+
+/// Counts of an output.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Name of the output: "recording out.mkv".
+    pub name: String,
+    /// Maps that it took.
+    pub frames: u64,
+    /// Maps that it was too slow for.
+    pub dropped: u64,
+    /// Maps that it could not write.
+    pub failed: u64,
+}
+
+/// Agreement of the rows of the two eyes.
+#[derive(Clone, Copy, Debug)]
+pub struct Alignment {
+    /// Root mean square over the picture of the difference between rows, in pixels.
+    pub row_error_px: f64,
+    /// Turn of the right eye against the left one, in degrees, clockwise.
+    pub roll_deg: f64,
+    /// True where this is worth a warning.
+    pub alarm: bool,
+}
+
+/// A reading and the process in the text format.
+///
+/// # Errors
+/// Never as long as there is memory; the format's library cannot say so.
+pub fn text(reading: Reading, process: Option<Process>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Told { reading, process }));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[derive(Debug)]
+struct Told {
+    reading: Reading,
+    process: Option<Process>,
+}
+
+impl Collector for Told {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let mut page = Page(encoder);
+        page.run(&self.reading)?;
+        page.pictures(&self.reading)?;
+        match &self.process {
+            Some(process) => page.process(process),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A label: name and value.
+type Label<'a> = (&'static str, &'a str);
+
+/// One metric after the other.
+struct Page<'a>(DescriptorEncoder<'a>);
+
+impl Page<'_> {
+    fn run(&mut self, reading: &Reading) -> fmt::Result {
+        let version = env!("CARGO_PKG_VERSION");
+        let build =
+            [("version", version), ("source", &reading.source), ("engine", &reading.engine)];
+        self.0
+            .encode_descriptor("stereod_build", "What runs", None, MetricType::Info)?
+            .encode_info(&build)?;
+        self.gauge("stereod_running", "Since the run began", Unit::Seconds, reading.running)?;
+        self.gauge("stereod_healthy", "1 where pairs flow", plain(), reading.healthy.into())?;
+
+        let eyes =
+            |counts: [u64; 2]| [([("eye", "left")], counts[0]), ([("eye", "right")], counts[1])];
+        self.counters("stereod_frames", "Frames of an eye", eyes(reading.frames))?;
+        self.counter("stereod_pairs", "Pairs that the source delivered", reading.pairs)?;
+        self.counter("stereod_matched", "Pairs matched", reading.matched)?;
+        self.counters(
+            "stereod_unpaired_frames",
+            "Frames of an eye without a partner",
+            eyes(reading.unpaired),
+        )?;
+        self.counter(
+            "stereod_dropped_pairs",
+            "Pairs dropped because the engine was busy",
+            reading.dropped,
+        )?;
+        let of_outputs = |count: fn(&Output) -> u64| {
+            reading.outputs.iter().map(move |output| ([("output", &*output.name)], count(output)))
+        };
+        self.counters(
+            "stereod_output_frames",
+            "Maps taken by an output",
+            of_outputs(|o| o.frames),
+        )?;
+        let dropped = reading.outputs.iter().flat_map(|output| {
+            let of = |cause| [("output", &*output.name), ("cause", cause)];
+            [(of("busy"), output.dropped), (of("failed"), output.failed)]
+        });
+        self.counters(
+            "stereod_output_dropped_frames",
+            "Maps that an output was too busy for, and those that it failed to write",
+            dropped,
+        )?;
+        let Some(cameras) = reading.cameras else { return Ok(()) };
+        let help = "How often a camera was lost and found again";
+        self.counters("stereod_reconnects", help, eyes(cameras.map(|camera| camera.reconnects)))?;
+        let help = "Frames of a camera that arrived damaged or never";
+        self.counters("stereod_broken_frames", help, eyes(cameras.map(|camera| camera.broken)))?;
+        let lost = cameras.iter().filter(|camera| camera.lost).count();
+        self.gauge("stereod_lost_cameras", "Cameras that are lost just now", plain(), lost as f64)
+    }
+
+    fn pictures(&mut self, reading: &Reading) -> fmt::Result {
+        for (name, help, times) in [
+            (
+                "stereod_latency_seconds",
+                "From a pair's capture (recordings: its arrival) to its disparity",
+                &reading.latency,
+            ),
+            (
+                "stereod_engine_seconds",
+                "From the engine's taking a pair to its map",
+                &reading.engine_time,
+            ),
+            ("stereod_device_seconds", "How long a device computed a pair", &reading.device_time),
+            ("stereod_skew_seconds", "Capture times of the eyes of a pair apart", &reading.skew),
+        ] {
+            let Some(times) = times else { continue };
+            // Without a unit beside the one in the name: not every reader takes one here.
+            self.0
+                .encode_descriptor(name, help, None, MetricType::Histogram)?
+                .encode_histogram::<NoLabelSet>(times.sum, times.count, &times.classes, None)?;
+        }
+        if let Some(share) = reading.valid_share {
+            let help = "Share of the pixels of the last map that have a disparity";
+            self.gauge("stereod_valid", help, Unit::Other("ratio".into()), share)?;
+        }
+        let Some(alignment) = reading.alignment else { return Ok(()) };
+        let pixels = || Unit::Other("pixels".into());
+        let help = "Difference between the rows of the eyes, root mean square";
+        self.gauge("stereod_row_error", help, pixels(), alignment.row_error_px)?;
+        let degrees = Unit::Other("degrees".into());
+        let help = "Turn of the right eye against the left one, clockwise";
+        self.gauge("stereod_roll", help, degrees, alignment.roll_deg)?;
+        let help = "1 where the alignment of the eyes is worth a warning";
+        self.gauge("stereod_misaligned", help, plain(), f64::from(u8::from(alignment.alarm)))
+    }
+
+    /// Under the names that every client of Prometheus uses.
+    fn process(&mut self, process: &Process) -> fmt::Result {
+        let help = "Memory of this process in RAM";
+        self.gauge("process_resident_memory", help, Unit::Bytes, process.resident_bytes as f64)?;
+        let help = "Open files of this process";
+        self.gauge("process_open_fds", help, plain(), process.open_files as f64)?;
+        self.gauge("process_threads", "Threads of this process", plain(), process.threads as f64)?;
+        let counter = ConstCounter::new(process.cpu_seconds);
+        let (unit, kind) = (Unit::Seconds, counter.metric_type());
+        let help = "Time on processors, user and system";
+        counter.encode(self.0.encode_descriptor("process_cpu", help, Some(&unit), kind)?)
+    }
+
+    fn gauge(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: impl Into<Option<Unit>>,
+        value: f64,
+    ) -> fmt::Result {
+        let (gauge, unit) = (ConstGauge::new(value), unit.into());
+        let kind = gauge.metric_type();
+        gauge.encode(self.0.encode_descriptor(name, help, unit.as_ref(), kind)?)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let counter = ConstCounter::new(value);
+        counter.encode(self.0.encode_descriptor(name, help, None, counter.metric_type())?)
+    }
+
+    fn counters<'a, const LABELS: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = ([Label<'a>; LABELS], u64)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in values {
+            ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// No unit.
+fn plain() -> Option<Unit> {
+    None
+}
