@@ -1,0 +1,103 @@
+//! What is found in pairs while they flow past, by sinks that write nothing.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::alignment::State;
+use crate::commands::convert;
+use crate::commands::ranging::small_matcher;
+use crate::commands::rig::Rig;
+use crate::engine::cpu::CpuOptions;
+use crate::range::TooFew;
+use crate::settings::Loaded;
+use crate::sink::Sink;
+use crate::sink::accuracy::{self, Accuracy, AccuracySink, AccuracySummary};
+use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
+use crate::sink::range::{self, RangeSink};
+use crate::sink::vitals::{self, Vitals, VitalsSink};
+use crate::source::SourceInfo;
+use crate::telemetry::metrics::TIME_CLASSES_US;
+
+/// Sinks that write nothing: no outputs to those who run the program.
+pub const INTERNAL_SINKS: [&str; 4] = [accuracy::NAME, alignment::NAME, range::NAME, vitals::NAME];
+
+/// Longest times of the classes of the eyes' difference in time, in microseconds.
+const SKEW_CLASSES_US: [u64; 12] =
+    [10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 16_667, 33_333, 100_000];
+
+/// What is found, up to date while the pairs flow.
+pub struct Findings {
+    accuracy: Arc<Mutex<Accuracy>>,
+    /// How it stands, and by what it is judged.
+    alignment: Option<(alignment::Shared, SharedLimits)>,
+    too_few: range::Shared,
+    vitals: Option<vitals::Shared>,
+}
+
+impl Findings {
+    /// Adds the sinks that find out what the settings want to know.
+    ///
+    /// # Errors
+    /// Where a thread of theirs cannot be started.
+    pub fn watch(
+        loaded: &Loaded,
+        info: &SourceInfo,
+        rig: &Rig,
+        sinks: &mut Vec<Box<dyn Sink>>,
+    ) -> anyhow::Result<Self> {
+        let (settings, range) = (&loaded.settings, loaded.params.range);
+        let accuracy = Arc::default();
+        if info.has_truth {
+            sinks.push(Box::new(AccuracySink::new(Arc::clone(&accuracy))));
+        }
+        let mut alignment = None;
+        if settings.alignment.check {
+            let shared = alignment::Shared::default();
+            let options = convert::alignment_options(range);
+            let limits = convert::alignment_limits(settings, rig.calibrated);
+            let sink = AlignmentSink::new(options, limits, shared.clone())?;
+            alignment = Some((shared, sink.limits()));
+            sinks.push(Box::new(sink));
+        }
+        let too_few = range::Shared::default();
+        // Beside an engine that may be at work on all cores.
+        let one = CpuOptions { threads: Some(1), ..convert::engine_options(&settings.engine).cpu };
+        sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), too_few.clone())));
+        let vitals = settings.metrics.listen().map(|_| {
+            let (sink, shared) = VitalsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
+            sinks.push(Box::new(sink));
+            shared
+        });
+        Ok(Self { accuracy, alignment, too_few, vitals })
+    }
+
+    /// How right disparity was so far; `None` where no truth is known.
+    pub fn accuracy(&self) -> Option<AccuracySummary> {
+        locked(&self.accuracy).summary()
+    }
+
+    /// How the eyes are aligned just now, where that is watched.
+    pub fn alignment(&self) -> Option<State> {
+        self.alignment.as_ref().map(|(shared, _)| alignment::state_of(shared))
+    }
+
+    /// Warns of a row error above this many pixels from now on, where the alignment is watched.
+    pub fn warn_above(&self, warn_px: f64) {
+        if let Some((_, limits)) = &self.alignment {
+            limits.warn_above(warn_px);
+        }
+    }
+
+    /// How the candidate disparities fall short, if they do.
+    pub fn too_few(&self) -> Option<TooFew> {
+        range::found(&self.too_few)
+    }
+
+    /// Figures of the maps so far, where they are published.
+    pub fn vitals(&self) -> Option<Vitals> {
+        self.vitals.as_ref().map(|shared| locked(shared).clone())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,8 @@
+//! What is settled and opened before the first pair flows.
+
+pub mod engine;
+pub mod first_pairs;
+pub mod outputs;
+pub mod source;
+mod waiting;
+pub mod window;
