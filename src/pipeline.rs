@@ -55,16 +55,12 @@ pub struct PipelineConfig {
 ///
 /// # Errors
 /// Where a thread cannot be started.
-pub fn start(
-    config: PipelineConfig,
-    control: &Control,
-    progress: &Arc<Progress>,
-) -> anyhow::Result<Running> {
+pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Running> {
     let PipelineConfig { source, engine, swap, sinks, limit, realtime, .. } = config;
     let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };
-    let started = Instant::now();
+    let (started, progress) = (Instant::now(), Arc::new(Progress::new()));
 
-    let (pairs_in, pairs_out) = link(config.pair_room, when_full);
+    let (pairs_in, pairs) = link(config.pair_room, when_full);
     let dropped_pairs = pairs_in.dropped();
     let mut fan_out = Vec::new();
     let mut sink_counters = Vec::new();
@@ -79,13 +75,9 @@ pub fn start(
         let body = move |control: &Control| consume(sink, &results_out, &counters, control);
         sink_threads.push(spawn("sink", control, body)?);
     }
-    let mut match_loop = MatchLoop {
-        engine,
-        swap,
-        pairs: pairs_out,
-        fan_out,
-        progress: progress.clone(),
-        in_flight: 0,
+    let mut match_loop = {
+        let progress = progress.clone();
+        MatchLoop { engine, swap, pairs, fan_out, progress, in_flight: 0 }
     };
     let matcher = spawn("matcher", control, move |control| {
         let result = match_loop.run();
@@ -101,7 +93,7 @@ pub fn start(
         matcher,
         sinks: sink_threads,
         counters: Counters { dropped_pairs, sinks: sink_counters },
-        progress: progress.clone(),
+        progress,
         started,
         patience: (when_full == WhenFull::DropOldest).then_some(PATIENCE),
         at_the_end: Mutex::default(),

@@ -19,7 +19,8 @@ pub struct Running {
     pub(super) sinks: Vec<JoinHandle<anyhow::Result<()>>>,
     /// What is counted, for whoever looks at it meanwhile.
     pub counters: Counters,
-    pub(super) progress: Arc<Progress>,
+    /// How far it is.
+    pub progress: Arc<Progress>,
     pub(super) started: Instant,
     /// For how long outputs may do nothing at the end; `None`: they are waited for.
     pub(super) patience: Option<Duration>,

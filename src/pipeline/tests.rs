@@ -130,16 +130,10 @@ impl Sink for Keeper {
 }
 
 fn run(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Outcome {
-    run_with(source, engine, sinks, limit, &Arc::new(Progress::new()))
+    start_with(source, engine, sinks, limit).join()
 }
 
-fn run_with(
-    source: Numbers,
-    engine: Delaying,
-    sinks: &[Keeper],
-    limit: Option<u64>,
-    progress: &Arc<Progress>,
-) -> Outcome {
+fn start_with(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Running {
     let config = PipelineConfig {
         source: Box::new(source),
         engine: boxed(engine),
@@ -150,7 +144,7 @@ fn run_with(
         limit,
         realtime: false,
     };
-    start(config, &Control::default(), progress).unwrap().join()
+    start(config, &Control::default()).unwrap()
 }
 
 #[test]
@@ -184,11 +178,13 @@ fn a_live_source_does_not_wait_and_every_loss_is_counted() {
 
 #[test]
 fn a_slow_engine_is_given_the_newest_live_pairs() {
-    let (keeper, progress) = (Keeper::default(), Arc::new(Progress::new()));
+    let keeper = Keeper::default();
     let engine = Delaying { nap: Duration::from_millis(20), ..delaying(1) };
     // At least 200 ms of pairs, which the engine would take 40 s for.
     let sinks = std::slice::from_ref(&keeper);
-    let outcome = run_with(numbers(2000, true), engine, sinks, None, &progress);
+    let running = start_with(numbers(2000, true), engine, sinks, None);
+    let progress = running.progress.clone();
+    let outcome = running.join();
     assert_eq!(outcome.matched + outcome.dropped, 2000);
     assert!(outcome.dropped > 1000, "{}", outcome.dropped);
     assert_eq!(keeper.seen.lock().unwrap().last(), Some(&1999), "the newest pair wins");
@@ -264,7 +260,7 @@ fn a_panicking_sink_stops_the_run() {
         limit: None,
         realtime: false,
     };
-    let outcome = start(config, &Control::default(), &Arc::new(Progress::new())).unwrap().join();
+    let outcome = start(config, &Control::default()).unwrap().join();
     let error = outcome.error.unwrap().to_string();
     assert!(error.starts_with("panics"), "{error}");
     // Every output has its line in the statistics, and even the broken one was finished.
@@ -277,7 +273,6 @@ fn a_panicking_sink_stops_the_run() {
 fn stopping_matches_what_is_on_the_way() {
     let sink = Keeper { nap: Duration::from_millis(1), ..Keeper::default() };
     let control = Control::default();
-    let progress = Arc::new(Progress::new());
     let config = PipelineConfig {
         source: Box::new(numbers(u64::MAX, false)),
         engine: boxed(delaying(3)),
@@ -288,7 +283,8 @@ fn stopping_matches_what_is_on_the_way() {
         limit: None,
         realtime: false,
     };
-    let running = start(config, &control, &progress).unwrap();
+    let running = start(config, &control).unwrap();
+    let progress = running.progress.clone();
     while progress.matched.load(Ordering::Relaxed) < 20 {
         std::thread::yield_now();
     }
@@ -356,7 +352,7 @@ impl Sink for Replacing {
 
 #[test]
 fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
-    let (swap, progress) = (EngineSwap::default(), Arc::new(Progress::new()));
+    let swap = EngineSwap::default();
     let seen = Arc::default();
     // The newest wins: the first of the two is never begun with.
     swap.put(labelled(1, 2));
@@ -372,7 +368,9 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
         limit: None,
         realtime: false,
     };
-    let outcome = start(config, &Control::default(), &progress).unwrap().join();
+    let running = start(config, &Control::default()).unwrap();
+    let progress = running.progress.clone();
+    let outcome = running.join();
     assert!(outcome.error.is_none());
     let seen = seen.lock().unwrap();
     assert!(seen.iter().map(|&(sequence, ..)| sequence).eq(0..300), "none lost, none overtaken");
@@ -384,7 +382,7 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
 
 #[test]
 fn a_step_lets_one_pair_pass_while_the_source_is_held() {
-    let (control, progress) = (Control::default(), Arc::new(Progress::new()));
+    let control = Control::default();
     control.pause.set(true);
     let config = PipelineConfig {
         source: Box::new(numbers(u64::MAX, false)),
@@ -396,7 +394,8 @@ fn a_step_lets_one_pair_pass_while_the_source_is_held() {
         limit: None,
         realtime: false,
     };
-    let running = start(config, &control, &progress).unwrap();
+    let running = start(config, &control).unwrap();
+    let progress = running.progress.clone();
     let matched = || progress.matched.load(Ordering::Relaxed);
     for expected in 1..=3 {
         // The source has come to its next pair, and holds it.

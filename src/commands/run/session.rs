@@ -25,7 +25,6 @@ use crate::settings::Pace;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::window::{Remote, Timing, Tuning, Window, WindowSink};
 use crate::telemetry::metrics::Listener;
-use crate::telemetry::progress::Progress;
 use crate::thread;
 
 /// A run whose pairs flow.
@@ -86,7 +85,7 @@ impl Session {
         }
 
         // Start: pairs flow from here on.
-        let (swap, progress) = (EngineSwap::default(), Arc::new(Progress::new()));
+        let swap = EngineSwap::default();
         // Only a device of its own has memory that pictures had better lie in.
         let (description, on_gpu) = (engine.description(), engine.picture_memory().is_some());
         let config = PipelineConfig {
@@ -99,7 +98,7 @@ impl Session {
             limit: args.source.limit(),
             realtime,
         };
-        let running = pipeline::start(config, &control, &progress)?;
+        let running = pipeline::start(config, &control)?;
         let handles = Arc::new(Handles {
             args,
             in_effect: Mutex::new(loaded),
@@ -116,7 +115,7 @@ impl Session {
             swap,
             colouring,
             findings,
-            progress,
+            progress: running.progress.clone(),
             counters: running.counters.clone(),
             dropped_before,
         });

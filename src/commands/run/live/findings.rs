@@ -1,13 +1,12 @@
 //! What is found in pairs while they flow past, by sinks that write nothing.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::alignment::State;
 use crate::commands::convert;
 use crate::commands::ranging::small_matcher;
 use crate::commands::rig::Rig;
 use crate::engine::cpu::CpuOptions;
-use crate::range::TooFew;
 use crate::settings::Loaded;
 use crate::sink::Sink;
 use crate::sink::accuracy::{self, Accuracy, AccuracySink, AccuracySummary};
@@ -29,7 +28,8 @@ pub struct Findings {
     accuracy: Arc<Mutex<Accuracy>>,
     /// How it stands, and by what it is judged.
     alignment: Option<(alignment::Shared, SharedLimits)>,
-    too_few: range::Shared,
+    /// How the candidate disparities fall short.
+    pub too_few: range::Shared,
     vitals: Option<vitals::Shared>,
 }
 
@@ -72,7 +72,7 @@ impl Findings {
 
     /// How right disparity was so far; `None` where no truth is known.
     pub fn accuracy(&self) -> Option<AccuracySummary> {
-        locked(&self.accuracy).summary()
+        self.accuracy.lock().unwrap_or_else(PoisonError::into_inner).summary()
     }
 
     /// How the eyes are aligned just now, where that is watched.
@@ -87,17 +87,9 @@ impl Findings {
         }
     }
 
-    /// How the candidate disparities fall short, if they do.
-    pub fn too_few(&self) -> Option<TooFew> {
-        range::found(&self.too_few)
-    }
-
     /// Figures of the maps so far, where they are published.
     pub fn vitals(&self) -> Option<Vitals> {
-        self.vitals.as_ref().map(|shared| locked(shared).clone())
+        let shared = self.vitals.as_ref()?;
+        Some(shared.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,6 +14,7 @@ use crate::range::TooFew;
 use crate::redact::redact;
 use crate::settings::Settings;
 use crate::sink::accuracy::AccuracySummary;
+use crate::sink::range;
 use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
@@ -143,7 +144,7 @@ impl Statistics {
             retuned: progress.retuned.load(Ordering::Relaxed),
             settings: without_secrets(that_mattered),
             accuracy: findings.accuracy(),
-            too_few_disparities: findings.too_few(),
+            too_few_disparities: range::found(&findings.too_few),
             alignment: findings.alignment().map(|state| state.summary()),
             live: handles.live.as_ref().map(|live| live.summary()),
             error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
