@@ -33,13 +33,13 @@ pub use running::{Counters, Outcome, Running, SinkCounters, SinkCounts};
 
 /// The parts of a run and how they are joined.
 pub struct PipelineConfig {
-    /// Where pairs come from.
+    /// The source of pairs.
     pub source: Box<dyn Source>,
-    /// What matches them.
+    /// The engine that matches them.
     pub engine: Box<dyn Engine>,
-    /// Where others come from that take its place.
+    /// The slot for others that take its place.
     pub swap: EngineSwap,
-    /// Where disparity goes; may be empty.
+    /// The outputs of disparity; may be empty.
     pub sinks: Vec<Box<dyn Sink>>,
     /// Room of the link between source and engine, in pairs.
     pub pair_room: usize,

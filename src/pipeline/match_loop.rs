@@ -13,10 +13,10 @@ use crate::telemetry::progress::Progress;
 /// waiting.
 pub(super) struct MatchLoop {
     pub(super) engine: Box<dyn Engine>,
-    /// Where another engine comes from that takes its place.
+    /// The slot for another engine that takes its place.
     pub(super) swap: EngineSwap,
     pub(super) pairs: LinkReceiver<StereoPair>,
-    /// Where disparity goes.
+    /// The links to the sinks.
     pub(super) fan_out: Vec<LinkSender<Arc<Matched>>>,
     /// Counts what is matched.
     pub(super) progress: Arc<Progress>,

@@ -1,4 +1,4 @@
-//! A pipeline at work, what it counts, and how it went.
+//! A pipeline at work, its counts and its outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,9 +17,9 @@ pub struct Running {
     pub(super) source: JoinHandle<(SourceCounts, anyhow::Result<()>)>,
     pub(super) matcher: JoinHandle<anyhow::Result<()>>,
     pub(super) sinks: Vec<JoinHandle<anyhow::Result<()>>>,
-    /// What is counted, for whoever looks at it meanwhile.
+    /// Counters of links and sinks.
     pub counters: Counters,
-    /// How far it is.
+    /// Counters of pairs and times.
     pub progress: Arc<Progress>,
     pub(super) started: Instant,
     /// For how long outputs may do nothing at the end; `None`: they are waited for.
@@ -70,7 +70,7 @@ impl SinkCounters {
     }
 }
 
-/// What a sink has done.
+/// Counts of a sink at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SinkCounts {
     /// Its name.
@@ -83,7 +83,7 @@ pub struct SinkCounts {
     pub failed: u64,
 }
 
-/// How a run went.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// What the source delivered.

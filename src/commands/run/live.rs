@@ -1,4 +1,4 @@
-//! What is looked at and changed while pairs flow.
+//! A run while pairs flow: who looks at it, and what changes it.
 
 pub mod findings;
 pub mod handles;

@@ -1,4 +1,4 @@
-//! What is settled and opened before the first pair flows.
+//! Checks and parts of a run before the first pair flows.
 
 pub mod engine;
 pub mod first_pairs;

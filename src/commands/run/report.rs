@@ -1,4 +1,4 @@
-//! What people and programs are told of a run: while it goes on, and at its end.
+//! Reports of a run to people and programs: while it goes on, and at its end.
 
 mod banners;
 mod statistics;
@@ -30,7 +30,7 @@ pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Re
     }
 }
 
-/// What the window does once the pipeline has ended.
+/// Has the window show how the pipeline ended, or close.
 pub fn tell_window(handles: &Handles, outcome: &Outcome) {
     let Some(remote) = &handles.remote else { return };
     let at_end = handles.loaded().settings.window.at_end;

@@ -150,7 +150,7 @@ impl Session {
     }
 }
 
-/// What a run came to, and whether that could be told.
+/// The outcome of a run, and whether it could be reported.
 type Reported = (Outcome, Result<(), Error>);
 
 /// Shows the run in its window on this thread, while another one watches and reports.

@@ -1,4 +1,4 @@
-//! What is found in pairs while they flow past, by sinks that write nothing.
+//! Findings about pairs that flow past, by sinks that write nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,12 +23,12 @@ pub const INTERNAL_SINKS: [&str; 4] = [accuracy::NAME, alignment::NAME, range::N
 const SKEW_CLASSES_US: [u64; 12] =
     [10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 16_667, 33_333, 100_000];
 
-/// What is found, up to date while the pairs flow.
+/// Findings that are up to date while pairs flow.
 pub struct Findings {
     accuracy: Arc<Mutex<Accuracy>>,
-    /// How it stands, and by what it is judged.
+    /// The state of the alignment, and the limits by which it is judged.
     alignment: Option<(alignment::Shared, SharedLimits)>,
-    /// How the candidate disparities fall short.
+    /// The range that would do, where the candidate disparities fall short.
     pub too_few: range::Shared,
     vitals: Option<vitals::Shared>,
 }
@@ -70,12 +70,12 @@ impl Findings {
         Ok(Self { accuracy, alignment, too_few, vitals })
     }
 
-    /// How right disparity was so far; `None` where no truth is known.
+    /// Errors against the truth so far; `None` where it is not known.
     pub fn accuracy(&self) -> Option<AccuracySummary> {
         self.accuracy.lock().unwrap_or_else(PoisonError::into_inner).summary()
     }
 
-    /// How the eyes are aligned just now, where that is watched.
+    /// The alignment of the eyes just now, where it is watched.
     pub fn alignment(&self) -> Option<State> {
         self.alignment.as_ref().map(|(shared, _)| alignment::state_of(shared))
     }

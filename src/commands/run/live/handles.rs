@@ -1,4 +1,4 @@
-//! What the outside may look at and change while pairs flow.
+//! Handles on a run, through which others look at it and change it while pairs flow.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,41 +16,41 @@ use crate::source::SourceInfo;
 use crate::source::live::LiveState;
 use crate::telemetry::progress::Progress;
 
-/// What the window, the terminal, the metrics, the service manager, the tuner and the statistics share.
+/// A run as window, terminal, metrics, service manager, tuner and statistics share it.
 pub struct Handles {
     /// The command line.
     pub args: RunArgs,
     /// The settings in effect.
     pub in_effect: Mutex<Loaded>,
-    /// Stops, holds and steps the source.
+    /// Switches that stop, hold and step the source.
     pub control: Control,
-    /// What the tuner is asked for.
+    /// Requests to the tuner.
     pub requests: Requests,
     /// The window, if there is one.
     pub remote: Option<Remote>,
-    /// What is read.
+    /// The source.
     pub info: SourceInfo,
-    /// How the cameras fare, where the source is live.
+    /// The state of the cameras, where the source is live.
     pub live: Option<Arc<LiveState>>,
-    /// Whether both eyes come in one stream.
+    /// True where both eyes come in one stream.
     pub one_stream: bool,
-    /// Whether pairs come at a pace of their own, so that there is a latency.
+    /// True where pairs come at a pace of their own, so that there is a latency.
     pub clocked: bool,
     /// The cameras.
     pub rig: Rig,
-    /// What matches, in a few words.
+    /// The engine, in a few words.
     pub engine: String,
-    /// Whether that is a GPU.
+    /// True where that is a GPU.
     pub on_gpu: bool,
-    /// Where another engine goes that is to take over.
+    /// The slot for an engine that is to take over.
     pub swap: EngineSwap,
-    /// How disparity is coloured.
+    /// The colours of disparity.
     pub colouring: LiveColouring,
-    /// What is found in the pairs.
+    /// Findings about the pairs.
     pub findings: Findings,
     /// The pipeline's counters.
     pub progress: Arc<Progress>,
-    /// What links and outputs count.
+    /// Counts of links and outputs.
     pub counters: Counters,
     /// Pairs of a live source that were dropped before the pipeline started.
     pub dropped_before: Arc<AtomicU64>,

@@ -1,18 +1,18 @@
-//! What is asked of the tuner: of each kind of request the newest is kept until it is begun with.
+//! Requests to the tuner: of each kind the newest is kept until it is begun with.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::sink::window::Ask;
 
-/// What is asked of the tuner, from any thread. Clones are the same.
+/// Requests to the tuner, from any thread. Clones are the same.
 #[derive(Clone, Default)]
 pub struct Requests(Arc<(Mutex<Waiting>, Condvar)>);
 
-/// What was not begun with yet: of each kind the newest, in the order in which they are done.
+/// Requests that wait: of each kind the newest, in the order in which they are done.
 type Waiting = [Option<Request>; 5];
 
-/// What the tuner is to do.
+/// A request to the tuner.
 pub enum Request {
     /// End.
     Close,

@@ -1,4 +1,4 @@
-//! The window: whether there is one, and how it starts.
+//! The window of a run.
 
 use crate::commands::rig::Rig;
 use crate::commands::{Error, convert};
@@ -23,7 +23,7 @@ pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
     }
 }
 
-/// How the window starts.
+/// The options that the window starts with.
 pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOptions {
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let title = format!("stereod: {}", info.description);
