@@ -2,7 +2,10 @@
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+
+use anyhow::anyhow;
 
 use super::*;
 use crate::control::Switch;
@@ -131,27 +134,21 @@ impl Sink for Keeper {
 }
 
 fn run(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Outcome {
-    run_with(source, engine, sinks, limit, &Arc::new(Progress::new()))
+    start_with(source, engine, sinks, limit).join()
 }
 
-fn run_with(
-    source: Numbers,
-    engine: Delaying,
-    sinks: &[Keeper],
-    limit: Option<u64>,
-    progress: &Arc<Progress>,
-) -> Outcome {
-    let plan = Plan {
+fn start_with(source: Numbers, engine: Delaying, sinks: &[Keeper], limit: Option<u64>) -> Running {
+    let config = PipelineConfig {
         source: Box::new(source),
         engine: boxed(engine),
-        replacements: Replacements::default(),
+        swap: EngineSwap::default(),
         sinks: sinks.iter().map(|s| Box::new(s.clone()) as Box<dyn Sink>).collect(),
         pair_room: 2,
         result_room: 2,
         limit,
         realtime: false,
     };
-    start(plan, Control::default(), progress.clone()).unwrap().join()
+    start(config, &Control::default()).unwrap()
 }
 
 #[test]
@@ -198,11 +195,13 @@ fn a_live_source_does_not_wait_and_every_loss_is_counted() {
 
 #[test]
 fn a_slow_engine_is_given_the_newest_live_pairs() {
-    let (keeper, progress) = (Keeper::default(), Arc::new(Progress::new()));
+    let keeper = Keeper::default();
     let engine = Delaying { nap: Duration::from_millis(20), ..delaying(1) };
     // At least 200 ms of pairs, which the engine would take 40 s for.
     let sinks = std::slice::from_ref(&keeper);
-    let outcome = run_with(numbers(2000, true), engine, sinks, None, &progress);
+    let running = start_with(numbers(2000, true), engine, sinks, None);
+    let progress = running.progress.clone();
+    let outcome = running.join();
     assert_eq!(outcome.matched + outcome.dropped, 2000);
     assert!(outcome.dropped > 1000, "{}", outcome.dropped);
     assert_eq!(keeper.seen.lock().unwrap().last(), Some(&1999), "the newest pair wins");
@@ -268,17 +267,17 @@ fn a_panicking_sink_stops_the_run() {
     }
     let finished = Arc::<AtomicU64>::default();
     let sound = Keeper::default();
-    let plan = Plan {
+    let config = PipelineConfig {
         source: Box::new(numbers(u64::MAX, false)),
         engine: boxed(delaying(1)),
-        replacements: Replacements::default(),
+        swap: EngineSwap::default(),
         sinks: vec![Box::new(Panics(finished.clone())), Box::new(sound.clone())],
         pair_room: 2,
         result_room: 2,
         limit: None,
         realtime: false,
     };
-    let outcome = start(plan, Control::default(), Arc::new(Progress::new())).unwrap().join();
+    let outcome = start(config, &Control::default()).unwrap().join();
     let error = outcome.error.unwrap().to_string();
     assert!(error.starts_with("panics"), "{error}");
     // Every output has its line in the statistics, and even the broken one was finished.
@@ -291,18 +290,18 @@ fn a_panicking_sink_stops_the_run() {
 fn stopping_matches_what_is_on_the_way() {
     let sink = Keeper { nap: Duration::from_millis(1), ..Keeper::default() };
     let control = Control::default();
-    let progress = Arc::new(Progress::new());
-    let plan = Plan {
+    let config = PipelineConfig {
         source: Box::new(numbers(u64::MAX, false)),
         engine: boxed(delaying(3)),
-        replacements: Replacements::default(),
+        swap: EngineSwap::default(),
         sinks: vec![Box::new(sink.clone())],
         pair_room: 4,
         result_room: 4,
         limit: None,
         realtime: false,
     };
-    let running = start(plan, control.clone(), progress.clone()).unwrap();
+    let running = start(config, &control).unwrap();
+    let progress = running.progress.clone();
     while progress.matched.load(Ordering::Relaxed) < 20 {
         std::thread::yield_now();
     }
@@ -344,9 +343,9 @@ fn labelled(depth: usize, label: i16) -> Box<dyn Engine> {
 /// Sequence number and label of a map.
 type Seen = (u64, i16);
 
-/// Puts replacements in while pairs flow past; keeps what it sees of each.
+/// Puts other engines in while pairs flow past; keeps what it sees of each.
 struct Replacing {
-    replacements: Replacements,
+    swap: EngineSwap,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
@@ -359,7 +358,7 @@ impl Sink for Replacing {
         self.seen.lock().unwrap().push((sequence, frame.disparity.values()[0]));
         if sequence % 50 == 10 {
             let depth = 1 + sequence as usize / 50 % 3;
-            self.replacements.put(labelled(depth, sequence as i16));
+            self.swap.put(labelled(depth, sequence as i16));
         }
         Ok(())
     }
@@ -370,23 +369,25 @@ impl Sink for Replacing {
 
 #[test]
 fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
-    let (replacements, progress) = (Replacements::default(), Arc::new(Progress::new()));
+    let swap = EngineSwap::default();
     let seen = Arc::default();
     // The newest wins: the first of the two is never begun with.
-    replacements.put(labelled(1, 2));
-    replacements.put(labelled(2, 3));
-    let sink = Replacing { replacements: replacements.clone(), seen: Arc::clone(&seen) };
-    let plan = Plan {
+    swap.put(labelled(1, 2));
+    swap.put(labelled(2, 3));
+    let sink = Replacing { swap: swap.clone(), seen: Arc::clone(&seen) };
+    let config = PipelineConfig {
         source: Box::new(numbers(300, false)),
         engine: labelled(3, 1),
-        replacements,
+        swap,
         sinks: vec![Box::new(sink)],
         pair_room: 2,
         result_room: 2,
         limit: None,
         realtime: false,
     };
-    let outcome = start(plan, Control::default(), progress.clone()).unwrap().join();
+    let running = start(config, &Control::default()).unwrap();
+    let progress = running.progress.clone();
+    let outcome = running.join();
     assert!(outcome.error.is_none());
     let seen = seen.lock().unwrap();
     assert!(seen.iter().map(|&(sequence, ..)| sequence).eq(0..300), "none lost, none overtaken");
@@ -398,19 +399,20 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
 
 #[test]
 fn a_step_lets_one_pair_pass_while_the_source_is_held() {
-    let (control, progress) = (Control::default(), Arc::new(Progress::new()));
+    let control = Control::default();
     control.pause.set(true);
-    let plan = Plan {
+    let config = PipelineConfig {
         source: Box::new(numbers(u64::MAX, false)),
         engine: boxed(delaying(3)),
-        replacements: Replacements::default(),
+        swap: EngineSwap::default(),
         sinks: vec![],
         pair_room: 4,
         result_room: 4,
         limit: None,
         realtime: false,
     };
-    let running = start(plan, control.clone(), progress.clone()).unwrap();
+    let running = start(config, &control).unwrap();
+    let progress = running.progress.clone();
     let matched = || progress.matched.load(Ordering::Relaxed);
     for expected in 1..=3 {
         // The source has come to its next pair, and holds it.

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::run::parts;
+use super::super::run::open::source::{describe, open_source};
+use super::super::run::open::window::connect_window;
 use super::super::{Error, signals};
 use super::arguments::refuse_inputs;
 use super::guided;
@@ -43,11 +44,11 @@ pub(super) fn calibrate(
         _ if !args.window && !spec.may_be_live() => WindowMode::Off,
         mode => mode,
     };
-    let window = super::super::run::connect_window(wanted)?;
+    let window = connect_window(wanted)?;
     signals::stop_on_signals(&control, window.as_ref().map(Window::remote), None)?;
-    let source = parts::open_source(spec, loaded, false, &Pool::new(), &control)?;
+    let source = open_source(spec, loaded, false, &Pool::new(), &control)?;
     let info = source.info().clone();
-    tracing::info!("{}", parts::describe(&info));
+    tracing::info!("{}", describe(&info));
     let mut session = Session::new(args, board, &info, spec.are_pictures());
     // A file may have been given as a pipeline fragment.
     match window.filter(|_| info.live || args.window) {

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::Engine;
 
-/// The way of another engine into a running pipeline: it takes the place of the one before between
-/// two pairs, none of which is lost or overtakes another. Clones are the same way.
+/// The slot through which another engine comes into a running pipeline: it takes the place of the one
+/// before between two pairs, none of which is lost or overtakes another. Clones are the same slot.
 #[derive(Clone, Default)]
-pub struct Replacements(Arc<Mutex<Option<Box<dyn Engine>>>>);
+pub struct EngineSwap(Arc<Mutex<Option<Box<dyn Engine>>>>);
 
-impl Replacements {
+impl EngineSwap {
     /// Has this engine take over with the next pair; the newest wins.
     pub fn put(&self, engine: Box<dyn Engine>) {
         // One that was not begun with is freed here, after the lock.

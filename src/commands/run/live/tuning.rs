@@ -4,28 +4,25 @@
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use super::changeable::{LIVE_SECTIONS, why_fixed, why_range_fixed};
-use super::knobs::knobs;
-use super::observe::Observer;
-use super::requests::{Request, Requests};
+use super::handles::Handles;
+use super::requests::Request;
 use super::service;
-use crate::commands::rig::Rig;
-use crate::commands::{Error, convert};
+use crate::cli::RunArgs;
+use crate::commands::run::changeable::{LIVE_SECTIONS, why_fixed, why_range_fixed};
+use crate::commands::run::knobs::knobs;
+use crate::commands::{Error, convert, read};
 use crate::engine::{self, Choice};
-use crate::pipeline::Replacements;
 use crate::redact::holds_secret;
 use crate::settings::Loaded;
-use crate::sink::alignment::SharedLimits;
-use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
-use crate::sink::window::{Remote, Tuned, Wish};
-use crate::telemetry::logs::{self, Verbosity};
+use crate::sink::window::{Ask, Tuned, Wish};
+use crate::telemetry::logs;
 use crate::thread;
 
 /// So long after the last of several values from the window they are put down in the logs.
@@ -37,71 +34,33 @@ const CLOSING: Duration = Duration::from_secs(10);
 /// How often to look whether it is done.
 const TICK: Duration = Duration::from_millis(5);
 
-/// The settings in effect. Clones are the same.
-#[derive(Clone)]
-pub struct InEffect(Arc<Mutex<Loaded>>);
-
-impl InEffect {
-    /// The settings at this moment.
-    pub fn now(&self) -> Loaded {
-        locked(&self.0).clone()
-    }
-}
-
-/// Everything that can be changed in a run, and what is needed for it.
-pub struct Parts {
-    /// What is matched.
-    pub rig: Rig,
-    /// Whether the engine at work is a GPU.
-    pub on_gpu: bool,
-    /// Where engines go.
-    pub replacements: Replacements,
-    /// How disparity is coloured.
-    pub colouring: LiveColouring,
-    /// What the alignment is judged by, where it is watched.
-    pub limits: Option<SharedLimits>,
-    /// Who watches the run.
-    pub observer: Arc<Observer>,
-    /// The window, if there is one.
-    pub remote: Option<Remote>,
-    /// What the command line says of the logs.
-    pub verbosity: Verbosity,
-    /// Reads the layers of the settings again.
-    pub read: Box<dyn Fn() -> Result<Loaded, Error> + Send>,
-}
-
 /// The thread that changes the run.
 pub struct Tuner {
-    requests: Requests,
+    handles: Arc<Handles>,
     thread: JoinHandle<()>,
 }
 
 impl Tuner {
-    /// Does what is asked from now on, and what was asked before; with the settings in effect.
+    /// Does what is asked from now on, and what was asked before.
     ///
     /// # Errors
     /// Where its thread cannot be started.
-    pub fn start(
-        loaded: Loaded,
-        parts: Parts,
-        requests: Requests,
-    ) -> anyhow::Result<(Self, InEffect)> {
-        let (configured, told) = (loaded.clone(), loaded.clone());
-        let in_effect = InEffect(Arc::new(Mutex::new(loaded)));
-        let bench = Bench { parts, in_effect: in_effect.clone(), configured, told };
-        let for_thread = requests.clone();
+    pub fn start(handles: &Arc<Handles>) -> anyhow::Result<Self> {
+        let loaded = handles.loaded();
+        let handles = handles.clone();
+        let worker = Worker { handles: handles.clone(), configured: loaded.clone(), told: loaded };
         let thread = thread::spawn(
             "tuner",
-            move || bench.work(&for_thread),
+            move || worker.work(),
             |broken| tracing::error!("{broken}; the run goes on as it is"),
         );
-        Ok((Self { requests, thread: thread.context("cannot start the tuner")? }, in_effect))
+        Ok(Self { handles, thread: thread.context("cannot start the tuner")? })
     }
 
     /// Ends it, after what it is at. Where that does not come to an end (a configuration on a network
     /// disk that is gone), it is left behind.
     pub fn close(self) {
-        self.requests.close();
+        self.handles.requests.ask(Request::Close);
         let deadline = Instant::now() + CLOSING;
         while !self.thread.is_finished() {
             if Instant::now() > deadline {
@@ -114,21 +73,20 @@ impl Tuner {
 }
 
 /// The tuner's thread.
-struct Bench {
-    parts: Parts,
-    in_effect: InEffect,
+struct Worker {
+    handles: Arc<Handles>,
     /// What the configuration says.
     configured: Loaded,
     /// What was last told in the logs.
     told: Loaded,
 }
 
-impl Bench {
-    fn work(mut self, requests: &Requests) {
+impl Worker {
+    fn work(mut self) {
         let mut patience = None;
         loop {
-            let request = requests.next(patience);
-            if let Request::Close = request {
+            let request = self.handles.requests.next(patience);
+            if let Some(Request::Close) = request {
                 return self.settle();
             }
             // One that breaks down must not make the next ones unheard.
@@ -141,36 +99,36 @@ impl Bench {
         }
     }
 
-    /// Does what is asked; after how long without another request it is put down in the logs.
-    fn fulfil(&mut self, request: Request) -> Option<Duration> {
+    /// Does what is asked, if anything; after how long without another request it is put down in the logs.
+    fn fulfil(&mut self, request: Option<Request>) -> Option<Duration> {
         match request {
-            Request::Reload => service::reloading(|| self.reload()),
-            Request::Reset => {
+            Some(Request::Reload) => service::reloading(|| self.reload()),
+            Some(Request::Window(Ask::Reset)) => {
                 let reset = self.reset();
                 self.answer(None, reset);
                 return Some(SETTLED);
             }
-            Request::Values(number, values) => {
+            Some(Request::Window(Ask::Values { number, values })) => {
                 let taken = self.take_values(&values);
                 self.answer(Some(number), taken);
                 return Some(SETTLED);
             }
-            Request::Write(path) => {
+            Some(Request::Window(Ask::Write(path))) => {
                 self.settle();
                 self.write(&path);
             }
-            Request::Settle | Request::Close => self.settle(),
+            Some(Request::Close) | None => self.settle(),
         }
         None
     }
 
     fn take_values(&self, values: &[Wish]) -> anyhow::Result<()> {
         let texts = values.iter().map(|(section, key, text)| (*section, *key, text.as_str()));
-        self.put_in_effect(self.in_effect.now().with_texts(texts)?).map(drop)
+        self.put_in_effect(self.handles.loaded().with_texts(texts)?).map(drop)
     }
 
     fn reset(&self) -> anyhow::Result<()> {
-        let now = self.in_effect.now();
+        let now = self.handles.loaded();
         let mut keys = now.differences(&self.configured);
         keys.retain(|(section, key)| {
             LIVE_SECTIONS.contains(&section.as_str())
@@ -182,15 +140,15 @@ impl Bench {
 
     /// Tells the window what is in effect, and why it is not what was wanted, if so.
     fn answer(&self, number: Option<u64>, done: anyhow::Result<()>) {
-        let Some(remote) = &self.parts.remote else { return };
+        let Some(remote) = &self.handles.remote else { return };
         let problem = done.err().map(|error| format!("{error:#}"));
-        let (knobs, colouring) = (knobs(&self.in_effect.now()), self.parts.colouring.get());
+        let (knobs, colouring) = (knobs(&self.handles.loaded()), self.handles.colouring.get());
         remote.tuned(Tuned { number, knobs, colouring, problem });
     }
 
     /// Puts down in the logs what was changed in the window.
     fn settle(&mut self) {
-        let now = self.in_effect.now();
+        let now = self.handles.loaded();
         let changes = changes(&self.told, &now);
         if !changes.is_empty() {
             tracing::info!("tuned in the window: {}", changes.join(", "));
@@ -206,7 +164,7 @@ impl Bench {
              # stereod run --config {}\n{}",
             env!("CARGO_PKG_VERSION"),
             path.display().to_string().replace(['\n', '\r'], " "),
-            self.in_effect.now().to_file(&LIVE_SECTIONS)
+            self.handles.loaded().to_file(&LIVE_SECTIONS)
         );
         let instead = if existed { " in place of the one before" } else { "" };
         let mut written = files::write_whole(path, text.as_bytes());
@@ -224,7 +182,7 @@ impl Bench {
             Ok(text) => tracing::info!("{text}"),
             Err(text) => tracing::error!("{text}"),
         }
-        if let Some(remote) = &self.parts.remote {
+        if let Some(remote) = &self.handles.remote {
             remote.saved(told);
         }
     }
@@ -232,8 +190,8 @@ impl Bench {
     /// Reads the configuration again and puts in effect what can be; says what.
     fn reload(&mut self) {
         self.settle();
-        let now = self.in_effect.now();
-        let read = match (self.parts.read)() {
+        let now = self.handles.loaded();
+        let read = match read_again(&self.handles.args) {
             Ok(read) => read,
             Err(error) => {
                 let error = error.to_string();
@@ -260,7 +218,7 @@ impl Bench {
             }
         }
         self.configured = read;
-        self.told = self.in_effect.now();
+        self.told = self.handles.loaded();
         self.answer(None, Ok(()));
         for (section, key) in fixed {
             let why = why_fixed(&section, &key, &now).unwrap_or("auto is chosen at the start");
@@ -268,9 +226,9 @@ impl Bench {
             tracing::warn!("needs a restart: [{section}] {key}{why}");
         }
         // Last, so that nothing of this goes unsaid.
-        let filter = self.in_effect.now().settings.log.filter;
+        let filter = self.handles.loaded().settings.log.filter;
         if filter != now.settings.log.filter
-            && let Err(error) = logs::refilter(&filter, self.parts.verbosity)
+            && let Err(error) = logs::refilter(&filter, self.handles.args.common.verbosity())
         {
             tracing::error!("{error}");
         }
@@ -281,7 +239,7 @@ impl Bench {
     /// # Errors
     /// Where it cannot; it then goes on as before.
     fn put_in_effect(&self, next: Loaded) -> anyhow::Result<Vec<String>> {
-        let now = self.in_effect.now();
+        let now = self.handles.loaded();
         if next.awaits_choice() {
             bail!("auto disparities are chosen at the start of a run: give a number");
         }
@@ -293,32 +251,37 @@ impl Bench {
         if next.params != now.params {
             self.replace_engine(&next)?;
         }
-        let Parts { colouring, limits, observer, .. } = &self.parts;
         let settings = &next.settings;
-        colouring.set(convert::colouring(&settings.colour, next.params.range));
-        if let Some(limits) = limits {
-            limits.warn_above(settings.alignment.warn_px);
-        }
-        observer.set_patience(settings.metrics.unhealthy());
+        self.handles.colouring.set(convert::colouring(&settings.colour, next.params.range));
+        self.handles.findings.warn_above(settings.alignment.warn_px);
         let changes = changes(&now, &next);
-        *locked(&self.in_effect.0) = next;
+        *self.handles.in_effect.lock().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(changes)
     }
 
     fn replace_engine(&self, next: &Loaded) -> anyhow::Result<()> {
-        let Parts { rig, on_gpu, replacements, observer, .. } = &self.parts;
-        if observer.progress.source_ended.load(Ordering::Relaxed) {
+        let Handles { rig, on_gpu, swap, progress, control, .. } = &*self.handles;
+        if progress.source_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
         // Who has a GPU would rather keep the parameters than lose it unasked.
         let choice = if *on_gpu { Choice::Cuda } else { Choice::Cpu };
         let options = convert::engine_options(&next.settings.engine);
         let engine = engine::create(choice, &next.params, &rig.pairs, &options)?;
-        replacements.put(engine);
+        swap.put(engine);
         // Who has paused to look closely is to see what has changed.
-        observer.control.step.set(observer.control.pause.is_set());
+        control.step.set(control.pause.is_set());
         Ok(())
     }
+}
+
+/// Reads the settings as they were read at the start.
+fn read_again(args: &RunArgs) -> Result<Loaded, Error> {
+    let (_, loaded) = read(&args.common, args.flags())?;
+    if args.source.spec().is_none() {
+        loaded.settings.source.complete().map_err(Error::usage)?;
+    }
+    Ok(loaded)
 }
 
 /// Whether the value of a key has to wait for the next start: disparities are chosen from the first
@@ -335,8 +298,4 @@ fn changes(before: &Loaded, after: &Loaded) -> Vec<String> {
         format!("[{section}] {key} = {value} (was {was})")
     };
     before.differences(after).into_iter().map(change).collect()
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
 //! The outputs of a run, made from the settings. Those of a live run last: one that fails is made anew
 //! beside what it has written.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -8,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::clock::CaptureClock;
 use crate::commands::rig::Rig;
-use crate::commands::{Error, convert};
+use crate::commands::{Error, convert, inputs};
 use crate::settings::{self, Loaded, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::colouring::LiveColouring;
@@ -17,10 +18,11 @@ use crate::sink::new_file::NewFile;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{self, Pictures};
 use crate::sink::restarting::{Recipe, Restarting};
-use crate::sink::segments::{SegmentLimits, Segments};
+use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::video::{FragmentError, Preview, Recorder, Stream, StreamOptions, check_fragment};
 use crate::sink::{Sink, StreamInfo};
 use crate::source::SourceInfo;
+use crate::source::spec::{SourceSpec, files_of_fragment};
 
 /// What is settled about the outputs before the source is opened.
 pub struct Reserved {
@@ -135,16 +137,44 @@ pub fn open(
     Ok(sinks)
 }
 
-/// Looks at the fragment of a stream before anything is opened.
+/// Checks what is asked of the outputs before anything is opened: it goes together, none of them harms
+/// what the run reads, the fragment of a stream can be built.
 ///
 /// # Errors
-/// Where it cannot be built: wrong usage, unless this machine only lacks an element.
-pub fn check_stream(output: &settings::Output) -> Result<(), Error> {
+/// Where it is wrong usage; where this machine lacks an element for the stream.
+pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
+    let output = &loaded.settings.output;
+    output.complete().map_err(Error::usage)?;
+    spare_inputs(spec, loaded).map_err(Error::Usage)?;
     let Some(fragment) = output.stream() else { return Ok(()) };
     check_fragment(fragment).map(drop).map_err(|error| match error {
         FragmentError::Wrong(_) => Error::usage(format!("--stream: {error}")),
         FragmentError::Missing(_) => anyhow::Error::new(error).context("--stream").into(),
     })
+}
+
+/// No output may be, hold or lead to what the run reads, nor delete it.
+fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
+    let inputs = inputs(loaded, spec.local_files());
+    let output = &loaded.settings.output;
+    let stats = match output.stats() {
+        Some(Stats::File(path)) => Some(path),
+        Some(Stats::Stdout) | None => None,
+    };
+    let files = [output.record(), output.preview(), stats, loaded.settings.window.settings()];
+    let streamed = output.stream().map(files_of_fragment).unwrap_or_default();
+    for path in files.into_iter().flatten().chain(streamed) {
+        inputs.refuse(&path)?;
+    }
+    if let Some(folder) = output.pictures() {
+        inputs.refuse_folder(&folder, pictures::is_written)?;
+    }
+    if let Some(base) = output.record().filter(|_| output.segmenting().is_some()) {
+        let folder = base.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let is_segment = |name: &OsStr| segments::is_segment(&base, name);
+        inputs.refuse_folder(folder.unwrap_or(Path::new(".")), is_segment)?;
+    }
+    Ok(())
 }
 
 fn segmented(

@@ -1,97 +1,43 @@
 //! A run as those see it who only look: Prometheus, a health check, the service manager.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::statistics::INTERNAL_SINKS;
-use crate::control::Control;
+use super::findings::INTERNAL_SINKS;
+use super::handles::Handles;
+use crate::alignment;
 use crate::frame::Eye;
-use crate::pipeline::Counters;
-use crate::settings::Metrics;
-use crate::sink::map_metrics::{self, Classes};
-use crate::sink::{Sink, alignment};
-use crate::source::SourceInfo;
-use crate::source::live::{EyeSummary, LiveState};
+use crate::pipeline::SinkCounts;
+use crate::sink::map_metrics::Classes;
+use crate::source::live::EyeSummary;
 use crate::telemetry::metrics::{
     self, Health, Hosts, Listener, Reading, Server, State, TIME_CLASSES_US,
 };
-use crate::telemetry::progress::{Distribution, Progress};
-
-/// Longest times of the classes of the eyes' difference in time, in microseconds.
-const SKEW_CLASSES_US: [u64; 12] =
-    [10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 16_667, 33_333, 100_000];
-
-/// Everything that there is to see.
-pub struct Observer {
-    /// What is read.
-    pub info: SourceInfo,
-    /// Whether pairs come at a pace of their own, so that there is a latency.
-    pub clocked: bool,
-    /// What matches.
-    pub engine: String,
-    /// The pipeline's counters.
-    pub progress: Arc<Progress>,
-    /// Whether somebody has asked for a pause or the end.
-    pub control: Control,
-    /// How the eyes are aligned, where that is watched.
-    pub alignment: Option<alignment::Shared>,
-    /// Figures of the maps, where they are kept.
-    pub map_metrics: Option<map_metrics::Shared>,
-    /// How the cameras fare, where the source is live.
-    pub live: Option<Arc<LiveState>>,
-    /// What links and outputs count.
-    pub counters: Counters,
-    /// So many microseconds after the last pair a live run is not well.
-    pub patience_us: AtomicU64,
-}
-
-/// Has the figures of the maps kept where they are to be published.
-pub fn watch_map_metrics(
-    metrics: &Metrics,
-    sinks: &mut Vec<Box<dyn Sink>>,
-) -> Option<map_metrics::Shared> {
-    metrics.listen()?;
-    let (sink, shared) = map_metrics::MapMetricsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
-    sinks.push(Box::new(sink));
-    Some(shared)
-}
-
-/// Takes the address that the settings name, if any.
-///
-/// # Errors
-/// Where it cannot be had.
-pub fn listen(metrics: &Metrics) -> anyhow::Result<Option<Listener>> {
-    metrics.listen().map(Listener::bind).transpose()
-}
+use crate::telemetry::progress::Distribution;
 
 /// Publishes what is seen.
 ///
 /// # Errors
 /// Where the thread cannot be started.
-pub fn serve(
-    listener: Option<Listener>,
-    metrics: &Metrics,
-    observer: &Arc<Observer>,
-) -> anyhow::Result<Option<Server>> {
+pub fn serve(listener: Option<Listener>, handles: &Arc<Handles>) -> anyhow::Result<Option<Server>> {
     let Some(listener) = listener else { return Ok(None) };
-    let server = Server::start(listener, Hosts::new(metrics.hosts()), observer.clone())?;
+    let hosts = Hosts::new(handles.loaded().settings.metrics.hosts());
+    let server = Server::start(listener, hosts, handles.clone())?;
     tracing::info!("metrics on http://{}/metrics", server.address());
     Ok(Some(server))
 }
 
-impl State for Observer {
+impl State for Handles {
     fn reading(&self) -> Reading {
         let progress = &self.progress;
-        let maps = self.map_metrics.as_ref();
-        let maps = maps.map(|v| v.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let maps = self.findings.map_metrics();
         let outputs = self.counters.sinks.iter().map(|sink| sink.now());
         let outputs = outputs.filter(|sink| !INTERNAL_SINKS.contains(&&*sink.name));
-        let output = |sink: crate::pipeline::SinkCounts| metrics::Output {
-            name: sink.name,
-            frames: sink.frames,
-            dropped: sink.dropped,
-            failed: sink.failed,
+        let output = |SinkCounts { name, frames, dropped, failed }| metrics::Output {
+            name,
+            frames,
+            dropped,
+            failed,
         };
         Reading {
             source: self.info.description.clone(),
@@ -108,7 +54,7 @@ impl State for Observer {
             device_time: progress.device_time_within(&TIME_CLASSES_US),
             skew: maps.as_ref().map(|maps| distribution(&maps.skew)),
             valid_share: maps.and_then(|maps| maps.valid_share),
-            alignment: self.alignment.as_ref().and_then(seen_alignment),
+            alignment: self.findings.alignment().and_then(seen_alignment),
             cameras: self.live.as_ref().map(|live| {
                 [Eye::Left, Eye::Right].map(|eye| {
                     let eye = live.eye(eye).summary();
@@ -130,7 +76,7 @@ impl State for Observer {
         if self.progress.source_ended.load(Ordering::Relaxed) {
             return Ok(format!("the source has ended after {matched} pairs"));
         }
-        if !self.info.live || since < self.patience() {
+        if !self.info.live || since < self.loaded().settings.metrics.unhealthy() {
             return Ok(format!("{matched} pairs, the last one {:.1} s ago", since.as_secs_f64()));
         }
         let pairs = self.progress.pairs.load(Ordering::Relaxed);
@@ -150,25 +96,13 @@ impl State for Observer {
     }
 }
 
-impl Observer {
-    /// From now on a live run is not well so long after the last pair.
-    pub fn set_patience(&self, patience: Duration) {
-        self.patience_us.store(patience.as_micros() as u64, Ordering::Relaxed);
-    }
-
-    fn patience(&self) -> Duration {
-        Duration::from_micros(self.patience_us.load(Ordering::Relaxed))
-    }
-}
-
 fn distribution(classes: &Classes) -> Distribution {
     let classes_and_counts: Vec<_> = classes.counts().collect();
     let count = classes_and_counts.iter().map(|(_, count)| count).sum();
     Distribution { classes: classes_and_counts, sum: classes.sum().as_secs_f64(), count }
 }
 
-fn seen_alignment(shared: &alignment::Shared) -> Option<metrics::Alignment> {
-    let state = alignment::state_of(shared);
+fn seen_alignment(state: alignment::State) -> Option<metrics::Alignment> {
     let seen = state.measurement?;
     Some(metrics::Alignment {
         row_error_px: seen.row_error_px,

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::service::{self, Watchdog};
 use crate::backoff::Backoff;
+use crate::commands::run::live::service::{self, Watchdog};
 use crate::control::Switch;
 use crate::redact::redact;
 use crate::source::Unavailable;

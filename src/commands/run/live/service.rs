@@ -1,12 +1,11 @@
 //! A run under a service manager (systemd): ready, alive, what it does, stopping (sd_notify(3)).
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 
-use super::observe::Observer;
+use super::handles::Handles;
 use crate::telemetry::metrics::State;
 use crate::telemetry::stderr;
 use crate::text::on_one_line;
@@ -17,7 +16,6 @@ const STATUS_EVERY: Duration = Duration::from_secs(2);
 
 /// What a service manager is told.
 pub struct Service {
-    observer: Arc<Observer>,
     watchdog: Watchdog,
     told_status: Option<(Instant, u64)>,
     told_stopping: bool,
@@ -60,52 +58,47 @@ impl Watchdog {
 impl Service {
     /// Says that the run is ready: source and outputs are open, the engine waits for pairs. `None`
     /// where no service manager listens.
-    pub fn ready(observer: Arc<Observer>) -> Option<Self> {
+    pub fn ready() -> Option<Self> {
         std::env::var_os("NOTIFY_SOCKET")?;
         tell(&[NotifyState::Ready]);
-        Some(Self {
-            observer,
-            watchdog: Watchdog::of_manager(),
-            told_status: None,
-            told_stopping: false,
-        })
+        Some(Self { watchdog: Watchdog::of_manager(), told_status: None, told_stopping: false })
     }
 
     /// Tells what is due; called many times a second by a thread that waits for the end of the run.
-    pub fn tick(&mut self) {
+    pub fn tick(&mut self, handles: &Handles) {
         let now = Instant::now();
-        if !self.told_stopping && self.observer.is_ending() {
+        if !self.told_stopping && handles.is_ending() {
             self.told_stopping = true;
             tell(&[NotifyState::Stopping, NotifyState::Status("finishing what was begun")]);
         }
-        self.watchdog.tick(|longest| self.observer.is_stuck(longest));
+        self.watchdog.tick(|longest| handles.is_stuck(longest));
         let due = self.told_status.is_none_or(|(told, _)| now - told >= STATUS_EVERY);
         if due && !self.told_stopping {
-            let matched = self.observer.progress.matched.load(Ordering::Relaxed);
-            let status = self.status(now, matched);
+            let matched = handles.progress.matched.load(Ordering::Relaxed);
+            let status = self.status(handles, now, matched);
             self.told_status = Some((now, matched));
             tell(&[NotifyState::Status(&status)]);
         }
     }
 
-    fn status(&self, now: Instant, matched: u64) -> String {
-        if let Err(reason) = self.observer.health() {
+    fn status(&self, handles: &Handles, now: Instant, matched: u64) -> String {
+        if let Err(reason) = handles.health() {
             return reason;
         }
         let Some((then, before)) = self.told_status else {
-            return format!("waiting for the first pair of {}", self.observer.info.description);
+            return format!("waiting for the first pair of {}", handles.info.description);
         };
         let rate = (matched - before) as f64 / (now - then).as_secs_f64();
         let mut status = format!("{matched} pairs matched, {rate:.1} a second");
-        if self.observer.clocked {
-            let latency = self.observer.progress.last_latency().as_secs_f64() * 1000.0;
+        if handles.clocked {
+            let latency = handles.progress.last_latency().as_secs_f64() * 1000.0;
             status += &format!(", latency {latency:.1} ms");
         }
         status
     }
 }
 
-impl Observer {
+impl Handles {
     /// Whether the source has ended or is to end.
     fn is_ending(&self) -> bool {
         self.control.stop.is_set() || self.progress.source_ended.load(Ordering::Relaxed)

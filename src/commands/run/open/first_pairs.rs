@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::service::Watchdog;
-use crate::commands::ranging;
 use crate::commands::rig::Rig;
+use crate::commands::run::live::service::Watchdog;
+use crate::commands::{convert, ranging};
 use crate::control::Switch;
-use crate::engine::cpu::CpuOptions;
 use crate::frame::StereoPair;
 use crate::queue::{LinkReceiver, WhenFull, link};
 use crate::range::Spare;
@@ -106,7 +105,7 @@ pub struct Chosen {
     /// The source, with the pairs that were looked at still to come.
     pub source: Box<dyn Source>,
     /// Pairs of a live source that were dropped meanwhile.
-    pub dropped: Arc<AtomicU64>,
+    pub dropped_before: Arc<AtomicU64>,
 }
 
 /// Has a number of disparities chosen that is enough for the first pairs, where the settings leave it
@@ -118,19 +117,22 @@ pub fn choose_range(
     loaded: &Loaded,
     source: Box<dyn Source>,
     rig: &Rig,
-    options: CpuOptions,
     stop: &Switch,
 ) -> anyhow::Result<Option<Chosen>> {
+    let source: Box<dyn Source> = Box::new(Compared::new(source));
     if !loaded.awaits_choice() {
-        return Ok(Some(Chosen { loaded: loaded.clone(), source, dropped: Arc::default() }));
+        let (loaded, dropped_before) = (loaded.clone(), Arc::default());
+        return Ok(Some(Chosen { loaded, source, dropped_before }));
     }
     let source = FirstPairs::await_of(source, stop)?;
     if stop.is_set() {
+        tracing::info!("stopped before the first pairs were there");
         return Ok(None);
     }
+    let options = convert::engine_options(&loaded.settings.engine).cpu;
     let loaded = ranging::with_choice(loaded, source.pairs(), rig, Spare::ForLater, options)?;
-    let dropped = source.dropped.clone();
-    Ok(Some(Chosen { loaded, source: Box::new(source), dropped }))
+    let dropped_before = source.dropped.clone();
+    Ok(Some(Chosen { loaded, source: Box::new(source), dropped_before }))
 }
 
 impl Source for FirstPairs {

@@ -7,17 +7,17 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 
 use crate::alignment;
+use crate::commands::run::live::findings::INTERNAL_SINKS;
+use crate::commands::run::live::handles::Handles;
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::range::TooFew;
 use crate::redact::redact;
-use crate::sink::{accuracy, alignment as alignment_sink, map_metrics, range as range_sink};
+use crate::settings::Settings;
+use crate::sink::accuracy::AccuracySummary;
+use crate::sink::range;
+use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
-use crate::source::{Damage, SourceInfo};
-use crate::telemetry::progress::{Progress, TimesMs};
-
-/// Sinks that write nothing: no outputs to those who run the program.
-pub const INTERNAL_SINKS: [&str; 4] =
-    [accuracy::NAME, alignment_sink::NAME, range_sink::NAME, map_metrics::NAME];
+use crate::telemetry::progress::TimesMs;
 
 /// What the names of outputs that write pairs begin with.
 const WRITING: [&str; 4] = ["recording", "preview", "pictures", "stream"];
@@ -31,9 +31,9 @@ pub struct BothEyes<T = u64> {
     pub right: T,
 }
 
-/// What a run did. `A` is the account of the accuracy against a known truth.
+/// What a run did.
 #[derive(Clone, Debug, Serialize)]
-pub struct Statistics<A> {
+pub struct Statistics {
     /// What was read.
     pub source: String,
     /// Width of an eye in pixels.
@@ -82,7 +82,7 @@ pub struct Statistics<A> {
     pub settings: serde_json::Value,
     /// How far the disparity is from the truth, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub accuracy: Option<A>,
+    pub accuracy: Option<AccuracySummary>,
     /// That nearer things were seen than the candidate disparities reach, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few_disparities: Option<TooFew>,
@@ -97,18 +97,17 @@ pub struct Statistics<A> {
     pub error: Option<String>,
 }
 
-impl<A> Statistics<A> {
-    /// The account of `outcome`. The first word of an output's name says of what kind it is. `clocked`:
-    /// pairs came at a pace of their own, so that there is a latency.
-    pub fn new(
-        (source, clocked): (&SourceInfo, bool),
-        outcome: &Outcome,
-        progress: &Progress,
-        engine: String,
-        settings: serde_json::Value,
-        accuracy: Option<A>,
-    ) -> Self {
+impl Statistics {
+    /// The account of `outcome`; `settings` are those at the end. The first word of an output's name
+    /// says of what kind it is.
+    pub fn new(handles: &Handles, outcome: &Outcome, settings: &Settings) -> Self {
+        let Handles { info: source, progress, findings, .. } = handles;
         let counts = outcome.source;
+        let that_mattered = serde_json::json!({
+            "matching": settings.matching,
+            "engine": settings.engine,
+            "source": settings.source,
+        });
         let mut written = BTreeMap::new();
         for sink in &outcome.sinks {
             let kind = sink.name.split(' ').next();
@@ -126,7 +125,7 @@ impl<A> Statistics<A> {
             damaged: (!source.live)
                 .then_some(BothEyes { left: counts.damaged_left, right: counts.damaged_right })
                 .filter(|eyes| !(eyes.left.is_none() && eyes.right.is_none())),
-            dropped: outcome.dropped,
+            dropped: outcome.dropped + handles.dropped_before.load(Ordering::Relaxed),
             matched: outcome.matched,
             recorded: written.get("recording").copied(),
             written,
@@ -138,16 +137,16 @@ impl<A> Statistics<A> {
                 .collect(),
             seconds: rounded(outcome.seconds, 1000.0),
             fps: rounded(outcome.matched as f64 / outcome.seconds.max(1e-9), 100.0),
-            latency_ms: clocked.then(|| progress.latency()),
+            latency_ms: handles.clocked.then(|| progress.latency()),
             engine_ms: progress.engine_time(),
             gpu_ms: progress.device_time(),
-            engine,
+            engine: handles.engine.clone(),
             retuned: progress.retuned.load(Ordering::Relaxed),
-            settings: without_secrets(settings),
-            accuracy,
-            too_few_disparities: None,
-            alignment: None,
-            live: None,
+            settings: without_secrets(that_mattered),
+            accuracy: findings.accuracy(),
+            too_few_disparities: range::found(&findings.too_few),
+            alignment: findings.alignment().map(|state| state.summary()),
+            live: handles.live.as_ref().map(|live| live.summary()),
             error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
         }
     }
@@ -175,7 +174,7 @@ fn rounded(value: f64, unit: f64) -> f64 {
     (value * unit).round() / unit
 }
 
-impl<A: fmt::Display> fmt::Display for Statistics<A> {
+impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

@@ -1,10 +1,39 @@
-//! What the pictures and maps of a run may take while they wait between its parts.
+//! The engine of a run, and memory for what waits between its parts.
 
+use crate::commands::convert;
+use crate::commands::rig::Rig;
+use crate::engine::{self, Engine};
 use crate::memory::{Budget, Reserved, TooMuch, product};
-use crate::settings::Queue;
+use crate::pool::Pool;
+use crate::settings::{Loaded, Queue};
+use crate::source::SourceInfo;
 
 /// Pairs in the hands of the source, the pairing and the outputs, beside those that wait.
 const IN_HAND: usize = 8;
+
+/// The engine, which from now on also says where `pictures` lie, and the memory that is reserved for
+/// what waits before and behind it.
+///
+/// # Errors
+/// Where the engine cannot be had, or the memory.
+pub fn open(
+    loaded: &Loaded,
+    info: &SourceInfo,
+    rig: &Rig,
+    pictures: &Pool<u8>,
+) -> anyhow::Result<(Box<dyn Engine>, Reserved)> {
+    let settings = &loaded.settings;
+    let choice = convert::engine_choice(settings.engine.kind);
+    let options = convert::engine_options(&settings.engine);
+    let engine = engine::create(choice, &loaded.params, &rig.pairs, &options)?;
+    let raw = (info.width, info.height);
+    let room = reserve(&settings.queue, raw, rig.pairs.size, engine.depth())?;
+    if let Some(memory) = engine.picture_memory() {
+        pictures.take_from(memory);
+    }
+    tracing::info!("matching on {}", engine.description());
+    Ok((engine, room))
+}
 
 /// Reserves memory for all that may be on its way at once: `queue.pairs` raw pairs of size `raw` before
 /// the engine, which holds `in_flight` of them, and `queue.results` maps of size `matched`, with their
@@ -12,7 +41,7 @@ const IN_HAND: usize = 8;
 ///
 /// # Errors
 /// Where the budget has less left.
-pub fn reserve(
+fn reserve(
     queue: &Queue,
     raw: (usize, usize),
     matched: (usize, usize),

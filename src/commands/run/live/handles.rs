@@ -1,0 +1,64 @@
+//! Handles on a run, through which others look at it and change it while pairs flow.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::findings::Findings;
+use super::requests::Requests;
+use crate::cli::RunArgs;
+use crate::commands::rig::Rig;
+use crate::control::Control;
+use crate::pipeline::{Counters, EngineSwap};
+use crate::settings::Loaded;
+use crate::sink::colouring::LiveColouring;
+use crate::sink::window::Remote;
+use crate::source::SourceInfo;
+use crate::source::live::LiveState;
+use crate::telemetry::progress::Progress;
+
+/// A run as window, terminal, metrics, service manager, tuner and statistics share it.
+pub struct Handles {
+    /// The command line.
+    pub args: RunArgs,
+    /// The settings in effect.
+    pub in_effect: Mutex<Loaded>,
+    /// Switches that stop, hold and step the source.
+    pub control: Control,
+    /// Requests to the tuner.
+    pub requests: Requests,
+    /// The window, if there is one.
+    pub remote: Option<Remote>,
+    /// The source.
+    pub info: SourceInfo,
+    /// The state of the cameras, where the source is live.
+    pub live: Option<Arc<LiveState>>,
+    /// True where both eyes come in one stream.
+    pub one_stream: bool,
+    /// True where pairs come at a pace of their own, so that there is a latency.
+    pub clocked: bool,
+    /// The cameras.
+    pub rig: Rig,
+    /// The engine, in a few words.
+    pub engine: String,
+    /// True where that is a GPU.
+    pub on_gpu: bool,
+    /// The slot for an engine that is to take over.
+    pub swap: EngineSwap,
+    /// The colours of disparity.
+    pub colouring: LiveColouring,
+    /// Findings about the pairs.
+    pub findings: Findings,
+    /// The pipeline's counters.
+    pub progress: Arc<Progress>,
+    /// Counts of links and outputs.
+    pub counters: Counters,
+    /// Pairs of a live source that were dropped before the pipeline started.
+    pub dropped_before: Arc<AtomicU64>,
+}
+
+impl Handles {
+    /// The settings at this moment.
+    pub fn loaded(&self) -> Loaded {
+        self.in_effect.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

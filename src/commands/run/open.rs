@@ -1,0 +1,8 @@
+//! Checks and parts of a run before the first pair flows.
+
+pub mod engine;
+pub mod first_pairs;
+pub mod outputs;
+pub mod source;
+mod waiting;
+pub mod window;

@@ -1,0 +1,76 @@
+//! The source of a run.
+
+use super::waiting::until_there;
+use crate::cli::RunArgs;
+use crate::cli::source::NO_SOURCE;
+use crate::commands::{Error, convert};
+use crate::control::Control;
+use crate::pool::Pool;
+use crate::settings::{self, Loaded, Origin};
+use crate::source::demo::DemoSource;
+use crate::source::gst;
+use crate::source::spec::SourceSpec;
+use crate::source::{Source, SourceInfo};
+
+/// The source that the command line names, else the settings.
+///
+/// # Errors
+/// Where neither does, or what the settings say does not go together.
+pub fn named(args: &RunArgs, settings: &settings::Source) -> Result<SourceSpec, Error> {
+    if let Some(spec) = args.source.spec() {
+        return Ok(spec);
+    }
+    settings.complete().map_err(Error::usage)?;
+    settings.spec().ok_or_else(|| Error::explained(NO_SOURCE))
+}
+
+/// As [`open_source`], once the source is there. `None` where the run was stopped meanwhile.
+pub fn wait_for(
+    spec: &SourceSpec,
+    loaded: &Loaded,
+    endless: bool,
+    pool: &Pool<u8>,
+    control: &Control,
+) -> anyhow::Result<Option<Box<dyn Source>>> {
+    let open = || open_source(spec, loaded, endless, pool, control);
+    let source = until_there(loaded.settings.source.wait(), &control.stop, open)?;
+    match &source {
+        Some(source) => tracing::info!("{}", describe(source.info())),
+        None => tracing::info!("stopped before the source was there"),
+    }
+    Ok(source)
+}
+
+/// Opens the source, which keeps its pictures in the pool; its size is known then. `endless`: a demo
+/// whose length nobody has set goes on for ever.
+pub fn open_source(
+    spec: &SourceSpec,
+    loaded: &Loaded,
+    endless: bool,
+    pool: &Pool<u8>,
+    control: &Control,
+) -> anyhow::Result<Box<dyn Source>> {
+    if *spec == SourceSpec::Demo {
+        let mut options = convert::demo_options(&loaded.settings, loaded.params.range);
+        if endless && *loaded.origin("demo", "frames") == Origin::Default {
+            options.frames = None;
+        }
+        return Ok(Box::new(DemoSource::new(options)?.with_pool(pool.clone())));
+    }
+    let options = convert::stream_options(&loaded.settings, &control.stop, pool);
+    gst::open(spec, &options)
+}
+
+/// One line on a source.
+pub fn describe(info: &SourceInfo) -> String {
+    let mut text = format!("{}: {}x{}", info.description, info.width, info.height);
+    if let Some(rate) = info.rate {
+        text += &format!(", {rate:.4} pairs/s").replace(".0000", "");
+    }
+    match info.pairs {
+        Some(pairs) => text += &format!(", about {pairs} pairs"),
+        None if info.live => text += ", live",
+        None => {}
+    }
+    text
+}

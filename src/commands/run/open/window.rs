@@ -1,0 +1,39 @@
+//! The window of a run.
+
+use crate::commands::rig::Rig;
+use crate::commands::{Error, convert};
+use crate::settings::{Loaded, WindowMode};
+use crate::sink::window::{Window, WindowOptions};
+use crate::source::SourceInfo;
+
+/// A window where there is a display and one is wanted.
+pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
+    if mode == WindowMode::Off {
+        return Ok(None);
+    }
+    match Window::connect() {
+        Ok(window) => Ok(Some(window)),
+        Err(error) if mode == WindowMode::On => {
+            Err(error.context("cannot open a window; use --headless to run without one").into())
+        }
+        Err(error) => {
+            tracing::info!("no window, running headless: {error:#}");
+            Ok(None)
+        }
+    }
+}
+
+/// The options that the window starts with.
+pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOptions {
+    let (settings, range) = (&loaded.settings, loaded.params.range);
+    let title = format!("stereod: {}", info.description);
+    let picture = (rig.pairs.size.0 as u32, rig.pairs.size.1 as u32);
+    let mut options = WindowOptions::new(title, picture, range);
+    options.colour_range = convert::colour_range(&settings.colour, range);
+    options.colour_map = convert::colour_map(settings.colour.map);
+    options.view = convert::view(settings.window.view);
+    options.snapshot_dir = (&settings.window.snapshots).into();
+    options.settings_file = settings.window.settings();
+    options.full_screen = settings.window.full_screen;
+    options
+}

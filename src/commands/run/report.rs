@@ -1,0 +1,45 @@
+//! Reports of a run to people and programs: while it goes on, and at its end.
+
+mod banners;
+mod statistics;
+mod watch;
+
+use super::live::handles::Handles;
+use crate::commands::{Error, print, signals};
+use crate::pipeline::Outcome;
+use crate::redact::redact;
+use crate::settings::{AtEnd, Stats};
+use crate::sink::new_file::NewFile;
+use statistics::Statistics;
+pub use watch::Watch;
+
+/// Statistics for people on standard output, or for programs where they were asked for.
+///
+/// # Errors
+/// Where the statistics cannot be written.
+pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Result<(), Error> {
+    let settings = handles.loaded().settings;
+    let statistics = Statistics::new(handles, outcome, &settings);
+    let json = || format!("{}\n", serde_json::to_string(&statistics).expect("plain values"));
+    if let Some(file) = file {
+        file.finish_with(json().as_bytes())?;
+    }
+    match settings.output.stats() {
+        Some(Stats::Stdout) => print(json()),
+        _ => print(format!("{statistics}\n")),
+    }
+}
+
+/// Has the window show how the pipeline ended, or close.
+pub fn tell_window(handles: &Handles, outcome: &Outcome) {
+    let Some(remote) = &handles.remote else { return };
+    let at_end = handles.loaded().settings.window.at_end;
+    match &outcome.error {
+        _ if signals::interrupted() => remote.close(),
+        // The user has closed it, or is about to.
+        None if handles.control.stop.is_set() => {}
+        Some(error) if at_end == AtEnd::Stay => remote.failed(redact(&format!("{error:#}"))),
+        None if at_end == AtEnd::Stay => remote.ended(),
+        _ => remote.close(),
+    }
+}

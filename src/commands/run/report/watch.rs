@@ -1,0 +1,89 @@
+//! Watching a run: the progress bar on a terminal, the figures in the window.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::banners::Banners;
+use crate::commands::run::live::handles::Handles;
+use crate::commands::run::live::service::Service;
+use crate::pipeline::{Outcome, Running};
+use crate::sink::window::{Counts, WindowStats};
+use crate::telemetry::{logs, stderr};
+
+/// How often the figures are brought up to date.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How often the pipeline is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Shows how far a run is.
+pub struct Watch<'a> {
+    handles: &'a Handles,
+    bar: ProgressBar,
+    service: Option<Service>,
+    banners: Banners,
+}
+
+impl<'a> Watch<'a> {
+    /// A watch over a run, which also tells the service manager.
+    pub fn new(handles: &'a Handles, service: Option<Service>) -> Self {
+        let expected =
+            [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();
+        let quiet = handles.args.common.quiet;
+        let target = if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
+        let bar = ProgressBar::with_draw_target(expected, target);
+        let template = match expected {
+            Some(_) => "{wide_bar} {pos}/{len} pairs, {per_sec}, {eta} left",
+            None => "{spinner} {pos} pairs, {per_sec}, {elapsed}",
+        };
+        bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+        logs::write_above(Some(bar.clone()));
+        Self { handles, bar, service, banners: Banners::default() }
+    }
+
+    /// Waits for the end of the run.
+    pub fn until_finished(mut self, running: Running) -> Outcome {
+        let mut polls = 0;
+        while !running.is_finished() {
+            if polls % (TICK.as_millis() / POLL.as_millis()) == 0 {
+                self.show();
+            }
+            polls += 1;
+            self.service.iter_mut().for_each(|service| service.tick(self.handles));
+            std::thread::sleep(POLL);
+        }
+        // A run may end between two looks; its end is told all the same.
+        self.service.iter_mut().for_each(|service| service.tick(self.handles));
+        self.show();
+        self.bar.finish_and_clear();
+        logs::write_above(None);
+        running.join()
+    }
+
+    fn show(&mut self) {
+        let Handles { progress, remote, .. } = self.handles;
+        let matched = progress.matched.load(Ordering::Relaxed);
+        // An estimate that turns out too small must not make the bar run over.
+        if self.bar.length().is_some_and(|length| matched > length) {
+            self.bar.set_length(matched);
+        }
+        self.bar.set_position(matched);
+        if let Some(remote) = remote {
+            let counts = Counts {
+                pairs: progress.pairs.load(Ordering::Relaxed),
+                dropped: self.handles.counters.dropped_pairs.load(Ordering::Relaxed),
+                unpaired: progress.unpaired.load(Ordering::Relaxed),
+            };
+            let alignment = self.handles.findings.alignment().and_then(|state| state.line());
+            let off = alignment.clone().filter(|(_, alarm)| *alarm).map(|(line, _)| line);
+            // Cameras that are let go at the end are not lost.
+            let ended = progress.source_ended.load(Ordering::Relaxed);
+            let live = self.handles.live.as_deref().filter(|_| !ended);
+            let banners = self.banners.now(Instant::now(), live, off, self.handles.one_stream);
+            let engine = self.handles.engine.clone();
+            remote.stats(WindowStats { engine, counts, alignment, banners });
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A run from its settings to its report.
+
+use std::sync::{Arc, Mutex};
+
+use super::knobs::knobs;
+use super::live::findings::Findings;
+use super::live::handles::Handles;
+use super::live::metrics;
+use super::live::requests::{Request, Requests};
+use super::live::service::Service;
+use super::live::tuning::Tuner;
+use super::open::first_pairs::{Chosen, choose_range};
+use super::open::window::{connect_window, window_options};
+use super::open::{engine, outputs, source};
+use super::report::{Watch, report, tell_window};
+use crate::cli::RunArgs;
+use crate::clock::CaptureClock;
+use crate::commands::rig::Cameras;
+use crate::commands::{Error, convert, load, signals};
+use crate::control::Control;
+use crate::memory;
+use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running};
+use crate::pool::Pool;
+use crate::settings::Pace;
+use crate::sink::colouring::LiveColouring;
+use crate::sink::window::{Remote, Timing, Tuning, Window, WindowSink};
+use crate::telemetry::metrics::Listener;
+use crate::thread;
+
+/// A run whose pairs flow.
+pub struct Session {
+    handles: Arc<Handles>,
+    running: Running,
+    window: Option<Window>,
+    listener: Option<Listener>,
+    files: outputs::Reserved,
+    room: memory::Reserved,
+}
+
+impl Session {
+    /// Opens all that a run consists of, and has the pairs flow. `None` where it was stopped meanwhile.
+    ///
+    /// # Errors
+    /// What is wrong with the settings; what cannot be opened or started.
+    pub fn start(args: RunArgs) -> Result<Option<Self>, Error> {
+        // Prepare: what is wrong with the settings, or taken, is said before anything else is begun.
+        let loaded = load(&args.common, args.flags())?;
+        let spec = source::named(&args, &loaded.settings.source)?;
+        outputs::check(&spec, &loaded)?;
+        let cameras = Cameras::read(&loaded.settings)?;
+        let (control, requests) = (Control::default(), Requests::default());
+        let window = connect_window(loaded.settings.window.mode)?;
+        let hangup = requests.clone();
+        let reload = Box::new(move || hangup.ask(Request::Reload));
+        signals::stop_on_signals(&control, window.as_ref().map(Window::remote), Some(reload))?;
+        let listener = loaded.settings.metrics.listen().map(Listener::bind).transpose()?;
+        let files = outputs::reserve(&loaded.settings.output)?;
+
+        // Open: in this order, so that earlier output is intact where the input cannot be opened.
+        let output = &loaded.settings.output;
+        let watched = (window.is_some() || output.stream().is_some()) && !output.any_frames();
+        let pictures = Pool::new();
+        let source = source::wait_for(&spec, &loaded, watched, &pictures, &control)?;
+        let Some(source) = source else { return Ok(None) };
+        let (info, live) = (source.info().clone(), source.live_state());
+        let rig = cameras.for_pictures((info.width, info.height))?;
+        let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
+        let Some(Chosen { loaded, source, dropped_before }) = chosen else { return Ok(None) };
+        let (engine, room) = engine::open(&loaded, &info, &rig, &pictures)?;
+        let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
+        let (settings, range) = (&loaded.settings, loaded.params.range);
+        let colouring = LiveColouring::new(convert::colouring(&settings.colour, range));
+        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
+        let findings = Findings::watch(&loaded, &info, &rig, &mut sinks);
+        let realtime = match settings.source.pace {
+            Pace::Auto => watched,
+            Pace::Realtime => true,
+            Pace::Fast => false,
+        };
+        // Else pairs come as fast as they are matched, and what they wait in queues says nothing.
+        let clocked = info.live || realtime;
+        if let Some(window) = &window {
+            let timing = if clocked { Timing::Latency } else { Timing::Engine };
+            sinks.push(Box::new(WindowSink::new(window.remote(), timing)));
+        }
+
+        // Start: pairs flow from here on.
+        let swap = EngineSwap::default();
+        // Only a device of its own has memory that pictures had better lie in.
+        let (description, on_gpu) = (engine.description(), engine.picture_memory().is_some());
+        let config = PipelineConfig {
+            source,
+            engine,
+            swap: swap.clone(),
+            sinks,
+            pair_room: settings.queue.pairs,
+            result_room: settings.queue.results,
+            limit: args.source.limit(),
+            realtime,
+        };
+        let running = pipeline::start(config, &control)?;
+        let handles = Arc::new(Handles {
+            args,
+            in_effect: Mutex::new(loaded),
+            control,
+            requests,
+            remote: window.as_ref().map(Window::remote),
+            info,
+            live,
+            one_stream: spec.is_one_stream(),
+            clocked,
+            rig,
+            engine: description,
+            on_gpu,
+            swap,
+            colouring,
+            findings,
+            progress: running.progress.clone(),
+            counters: running.counters.clone(),
+            dropped_before,
+        });
+        Ok(Some(Self { handles, running, window, listener, files, room }))
+    }
+
+    /// Watches until all is matched, and reports. A window stays on this thread.
+    ///
+    /// # Errors
+    /// The first thing that failed.
+    pub fn finish(self) -> Result<(), Error> {
+        let Self { handles, running, window, listener, files, room: _room } = self;
+        let service = Service::ready();
+        let _metrics = metrics::serve(listener, &handles)?;
+        let tuner = Tuner::start(&handles)?;
+        let (shared, statistics) = (handles.clone(), files.statistics);
+        let report = move || {
+            let outcome = Watch::new(&shared, service).until_finished(running);
+            let written = report(&shared, &outcome, statistics);
+            tell_window(&shared, &outcome);
+            (outcome, written)
+        };
+        let (outcome, written) = match window {
+            None => report(),
+            Some(window) => show(window, &handles, report)?,
+        };
+        tuner.close();
+        match outcome.error {
+            Some(error) => Err(error.into()),
+            None => written,
+        }
+    }
+}
+
+/// The outcome of a run, and whether it could be reported.
+type Reported = (Outcome, Result<(), Error>);
+
+/// Shows the run in its window on this thread, while another one watches and reports.
+fn show(
+    window: Window,
+    handles: &Arc<Handles>,
+    report: impl FnOnce() -> Reported + Send + 'static,
+) -> anyhow::Result<Reported> {
+    let (for_failure, for_panel) = (handles.clone(), handles.clone());
+    let reporter = thread::spawn("reporter", report, move |_| {
+        // Nobody is left who would close the window at the end.
+        for_failure.control.stop.set(true);
+        for_failure.remote.iter().for_each(Remote::close);
+    })?;
+    let loaded = handles.loaded();
+    let mut options = window_options(&loaded, &handles.info, &handles.rig);
+    let ask = Arc::new(move |wanted| for_panel.requests.ask(Request::Window(wanted)));
+    options.tuning = Some(Tuning { knobs: knobs(&loaded), ask });
+    let shown = window.run(options, handles.control.clone());
+    let (mut outcome, written) = thread::joined("the report of the run", reporter.join())?;
+    outcome.error = outcome.error.or(shown.err());
+    Ok((outcome, written))
+}

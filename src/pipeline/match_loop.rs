@@ -1,0 +1,73 @@
+//! The matcher's thread: pairs in, disparity out to every sink.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::engine_swap::EngineSwap;
+use crate::engine::Engine;
+use crate::frame::{Matched, StereoPair};
+use crate::queue::{LinkReceiver, LinkSender};
+use crate::telemetry::progress::Progress;
+
+/// Keeps the engine as full as its depth allows, and hands results out as soon as no further pair is
+/// waiting.
+pub(super) struct MatchLoop {
+    pub(super) engine: Box<dyn Engine>,
+    /// The slot for another engine that takes its place.
+    pub(super) swap: EngineSwap,
+    pub(super) pairs: LinkReceiver<StereoPair>,
+    /// The links to the sinks.
+    pub(super) fan_out: Vec<LinkSender<Arc<Matched>>>,
+    /// Counts what is matched.
+    pub(super) progress: Arc<Progress>,
+    /// Pairs that the engine holds.
+    pub(super) in_flight: usize,
+}
+
+impl MatchLoop {
+    /// Matches until the link of pairs has ended and all of them are handed out.
+    pub(super) fn run(&mut self) -> anyhow::Result<()> {
+        let mut open = true;
+        while open || self.in_flight > 0 {
+            let next = match self.in_flight {
+                _ if !open => Ok(None),
+                0 => self.pairs.recv().map(Some),
+                _ => self.pairs.try_recv(),
+            };
+            open &= next.is_ok();
+            if let Ok(Some(pair)) = next {
+                self.swap_engine()?;
+                self.engine.submit(pair)?;
+                self.in_flight += 1;
+                if self.in_flight < self.engine.depth() {
+                    continue;
+                }
+            }
+            self.hand_out()?;
+        }
+        Ok(())
+    }
+
+    /// Where another engine is to take over, it does, once everything in flight was handed out.
+    fn swap_engine(&mut self) -> anyhow::Result<()> {
+        let Some(next) = self.swap.take() else { return Ok(()) };
+        while self.hand_out()? {}
+        self.engine = next;
+        self.progress.retuned.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Collects the oldest pair in flight and gives it to every sink; whether there was one.
+    fn hand_out(&mut self) -> anyhow::Result<bool> {
+        let Some(matched) = self.engine.collect()? else { return Ok(false) };
+        self.in_flight -= 1;
+        let (latency, engine_time) = (matched.latency(), matched.engine_time());
+        self.progress.count_matched(latency, engine_time, matched.device_time);
+        let matched = Arc::new(matched);
+        for sink in &self.fan_out {
+            // A sink that failed is gone; its own thread says why.
+            let _ = sink.send(matched.clone());
+        }
+        Ok(true)
+    }
+}

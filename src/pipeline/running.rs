@@ -1,0 +1,175 @@
+//! A pipeline at work, its counts and its outcome.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+
+use crate::sink::Losses;
+use crate::source::SourceCounts;
+use crate::telemetry::progress::Progress;
+use crate::thread;
+
+/// A pipeline at work.
+pub struct Running {
+    pub(super) source: JoinHandle<(SourceCounts, anyhow::Result<()>)>,
+    pub(super) matcher: JoinHandle<anyhow::Result<()>>,
+    pub(super) sinks: Vec<JoinHandle<anyhow::Result<()>>>,
+    /// Counters of links and sinks.
+    pub counters: Counters,
+    /// Counters of pairs and times.
+    pub progress: Arc<Progress>,
+    pub(super) started: Instant,
+    /// For how long outputs may do nothing at the end; `None`: they are waited for.
+    pub(super) patience: Option<Duration>,
+    /// When an output did something for the last time after all else had ended, and what they had
+    /// done by then.
+    pub(super) at_the_end: Mutex<Option<(Instant, u64)>>,
+}
+
+/// An output of a live run that does nothing for so long when all else has ended is held up by its
+/// disk or its receiver, and left behind. Below the minute that systemd's unit gives the whole stop.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Counts of a pipeline at work, which outlive it.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    /// Pairs dropped because the engine was busy.
+    pub dropped_pairs: Arc<AtomicU64>,
+    /// Of each sink, in the order of the configuration.
+    pub sinks: Vec<SinkCounters>,
+}
+
+/// Counts of a sink at work.
+#[derive(Clone, Debug)]
+pub struct SinkCounters {
+    pub(super) name: String,
+    pub(super) frames: Arc<AtomicU64>,
+    /// By its link.
+    pub(super) dropped: Arc<AtomicU64>,
+    /// That it was too busy for, and that failed.
+    pub(super) losses: Arc<[AtomicU64; 2]>,
+}
+
+impl SinkCounters {
+    /// Adds to the frames that were taken, and notes all that were lost so far.
+    pub(super) fn note(&self, frames: u64, Losses { busy, failed }: Losses) {
+        self.frames.fetch_add(frames, Ordering::Relaxed);
+        self.losses[0].store(busy, Ordering::Relaxed);
+        self.losses[1].store(failed, Ordering::Relaxed);
+    }
+
+    /// The counts as they are now.
+    pub fn now(&self) -> SinkCounts {
+        let [busy, failed] = self.losses.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let frames = self.frames.load(Ordering::Relaxed).saturating_sub(busy + failed);
+        let dropped = self.dropped.load(Ordering::Relaxed) + busy;
+        SinkCounts { name: self.name.clone(), frames, dropped, failed }
+    }
+}
+
+/// Counts of a sink at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SinkCounts {
+    /// Its name.
+    pub name: String,
+    /// Matched pairs that it took and kept.
+    pub frames: u64,
+    /// Matched pairs that it was too slow for.
+    pub dropped: u64,
+    /// Matched pairs that it could not keep: a full disk, a receiver that is gone.
+    pub failed: u64,
+}
+
+/// The outcome of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the source delivered.
+    pub source: SourceCounts,
+    /// Pairs dropped because the engine was busy.
+    pub dropped: u64,
+    /// Pairs matched.
+    pub matched: u64,
+    /// What each sink took.
+    pub sinks: Vec<SinkCounts>,
+    /// From the start to the last file finished, in seconds.
+    pub seconds: f64,
+    /// The first failure, if any; the counts hold all the same.
+    pub error: Option<anyhow::Error>,
+}
+
+impl Running {
+    /// Waits until the source has ended, everything is matched and every file is finished.
+    pub fn join(self) -> Outcome {
+        // The order in which failures are looked at goes against the flow: a part never fails because
+        // of one before it, so the last part that failed holds the cause.
+        let mut errors = Vec::new();
+        let mut sinks = Vec::new();
+        let given_up = self.is_held_up();
+        let (source, source_result) = thread::joined("the source", self.source.join())
+            .unwrap_or_else(|error| (SourceCounts::default(), Err(error.into())));
+        let matcher_result = thread::joined("the engine", self.matcher.join());
+        let matcher_result = matcher_result.map_err(anyhow::Error::from).flatten();
+        for (thread, counters) in self.sinks.into_iter().zip(&self.counters.sinks) {
+            if given_up && !thread.is_finished() {
+                let counts = counters.now();
+                errors.push(anyhow!(
+                    "{}: it is held up, by its disk or by who receives it, and was left unfinished \
+                     after {} frames",
+                    counts.name,
+                    counts.frames
+                ));
+                sinks.push(counts);
+                continue;
+            }
+            let joined = thread::joined(&counters.name, thread.join());
+            sinks.push(counters.now());
+            match joined {
+                Ok(result) => errors.extend(result.err()),
+                Err(broken) => errors.push(broken.into()),
+            }
+        }
+        errors.extend(matcher_result.err());
+        errors.extend(source_result.err());
+        for other in errors.iter().skip(1) {
+            tracing::warn!("also: {other:#}");
+        }
+        Outcome {
+            source,
+            dropped: self.counters.dropped_pairs.load(Ordering::Relaxed),
+            matched: self.progress.matched.load(Ordering::Relaxed),
+            sinks,
+            seconds: self.started.elapsed().as_secs_f64(),
+            error: errors.into_iter().next(),
+        }
+    }
+
+    /// Whether every part has ended, so that [`Running::join`] does not wait. Outputs of a live run
+    /// that are held up count as ended after a while.
+    pub fn is_finished(&self) -> bool {
+        self.source.is_finished()
+            && self.matcher.is_finished()
+            && (self.sinks.iter().all(JoinHandle::is_finished) || self.is_held_up())
+    }
+
+    /// Whether all but outputs has ended, and none of them has done anything for too long.
+    fn is_held_up(&self) -> bool {
+        let Some(patience) = self.patience else { return false };
+        if !self.matcher.is_finished() {
+            return false;
+        }
+        let done = self.counters.sinks.iter().map(|sink| sink.frames.load(Ordering::Relaxed));
+        let ended = self.sinks.iter().filter(|sink| sink.is_finished()).count() as u64;
+        let done = done.sum::<u64>() + ended;
+        let mut last = self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner);
+        match *last {
+            Some((since, before)) if before == done => since.elapsed() >= patience,
+            _ => {
+                *last = Some((Instant::now(), done));
+                false
+            }
+        }
+    }
+}
