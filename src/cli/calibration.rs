@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::flags::{Common, Size};
+use super::flags::Common;
+use crate::settings::Size;
 
 const SHOW_EXAMPLES: &str = "\
 Examples:

@@ -5,7 +5,6 @@ pub mod calibrate;
 pub mod calibration;
 pub mod completions;
 pub mod config;
-mod convert;
 pub mod devices;
 pub mod man;
 pub mod match_still;
@@ -152,7 +151,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Error> {
 /// Every mistake in any of them.
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
-    Budget::set_of_process(loaded.settings.engine.memory_mib.value());
+    Budget::set_of_process(loaded.settings.engine.memory_mib);
     logs::init(&loaded.settings.log.filter, common.verbosity())?;
     if let Some(file) = file {
         tracing::debug!("configuration file {}", file.display());

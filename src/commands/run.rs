@@ -1,7 +1,6 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
 mod banners;
-mod changeable;
 mod first_pairs;
 mod knobs;
 mod observe;
@@ -19,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rig::Cameras;
-use super::{Error, convert, load, print, read, signals};
+use super::{Error, load, print, read, signals};
 use crate::cli::RunArgs;
 use crate::clock::CaptureClock;
 use crate::control::Control;
@@ -90,7 +89,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     let live = source.live_state();
     tracing::info!("{}", parts::describe(&info));
     let rig = cameras.for_pictures((info.width, info.height))?;
-    let options = convert::engine_options(&settings.engine);
+    let options = settings.engine.options();
     let source = Box::new(Compared::new(source));
     let chosen = first_pairs::choose_range(&loaded, source, &rig, options.cpu, &control.stop)?;
     let Some(Chosen { loaded, source, dropped: dropped_before }) = chosen else {
@@ -98,7 +97,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
         return Ok(());
     };
     let (settings, params) = (&loaded.settings, &loaded.params);
-    let choice = convert::engine_choice(settings.engine.kind);
+    let choice = settings.engine.kind;
     let engine = engine::create(choice, params, rig.size, rig.rectifier.as_ref(), &options)?;
     let _room = room::reserve(&settings.queue, (info.width, info.height), rig.size, engine.depth())
         .map_err(anyhow::Error::from)?;
@@ -111,7 +110,7 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
     tracing::info!("matching on {engine_name}");
 
     let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
-    let colouring = LiveColouring::new(convert::colouring(&settings.colour, loaded.params.range));
+    let colouring = LiveColouring::new(settings.colour.colouring(loaded.params.range));
     let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
     let accuracy = Arc::new(Mutex::new(Accuracy::default()));
     if info.has_truth {
@@ -188,13 +187,13 @@ pub fn run(args: RunArgs) -> Result<(), Error> {
                 .with_service(service);
             let mut outcome = watch.until_finished(running, &progress);
             outcome.dropped += dropped_before.load(Ordering::Relaxed);
-            let settings = in_effect.now().settings;
+            let loaded = in_effect.now();
             let mut statistics =
-                account(&settings, (&info, clocked), &outcome, &progress, engine_name, &accuracy);
+                account(&loaded, (&info, clocked), &outcome, &progress, engine_name, &accuracy);
             statistics.too_few_disparities = range::found(&too_few);
             statistics.alignment = alignment.as_ref().map(|shared| state_of(shared).summary());
             statistics.live = live.map(|live| live.summary());
-            let written = report(&statistics, &settings, file);
+            let written = report(&statistics, &loaded.settings, file);
             tell_window(remote.as_ref(), &outcome, at_end, &control);
             (outcome, written)
         }
@@ -271,7 +270,7 @@ fn tell_window(remote: Option<&Remote>, outcome: &Outcome, at_end: AtEnd, contro
 
 /// The account of a finished run.
 fn account(
-    settings: &Settings,
+    loaded: &Loaded,
     source: (&SourceInfo, bool),
     outcome: &Outcome,
     progress: &Progress,
@@ -279,9 +278,9 @@ fn account(
     accuracy: &Mutex<Accuracy>,
 ) -> Statistics<AccuracySummary> {
     let that_mattered = serde_json::json!({
-        "matching": settings.matching,
-        "engine": settings.engine,
-        "source": settings.source,
+        "matching": loaded.values()["matching"],
+        "engine": loaded.values()["engine"],
+        "source": loaded.values()["source"],
     });
     let accuracy = accuracy.lock().unwrap_or_else(PoisonError::into_inner).summary();
     Statistics::new(source, outcome, progress, engine, that_mattered, accuracy)

@@ -3,27 +3,44 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::values::Unfit;
+use super::row::Plain::Real;
+use super::row::{OUTPUT, Row};
 
 /// Figures for Prometheus, over HTTP.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Metrics {
-    /// Where to listen: a port of this machine alone, or an address with a port; empty: nowhere.
     pub listen: String,
-    /// Names by which others may call this machine, beside its own; separated by spaces or commas.
     pub hosts: String,
-    /// So many seconds after the last pair of a live source `/healthz` reports a failure.
     pub unhealthy_s: f64,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Metrics { listen: String::new(), hosts: String::new(), unhealthy_s: 5.0 }
-    }
-}
+pub(super) const ROWS: &[Row] = &[
+    Row::text("listen", "", |text| match address(text) {
+        None if !text.is_empty() => {
+            Err("a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`"
+                .into())
+        }
+        _ => Ok(()),
+    })
+    .flag(
+        OUTPUT,
+        "--metrics",
+        "PORT|ADDRESS:PORT",
+        "Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT",
+    ),
+    Row::text("hosts", "", |text| {
+        let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        match names(text).all(|name| name.chars().all(letters)) {
+            true => Ok(()),
+            false => Err("names without ports, such as `rig.example.org, rig2.example.org`".into()),
+        }
+    }),
+    Row::real("unhealthy_s", Real(5.0), [0.1, 86_400.0]).live(),
+];
 
 impl Metrics {
     /// Where to listen. A port alone is one of this machine: who wants others to see it says so.
@@ -33,29 +50,17 @@ impl Metrics {
 
     /// Names by which others may call this machine, beside its own.
     pub fn hosts(&self) -> Vec<String> {
-        let names = self.hosts.split([' ', ',']).filter(|name| !name.is_empty());
-        names.map(str::to_owned).collect()
+        names(&self.hosts).map(str::to_owned).collect()
     }
 
     /// Time after the last pair from which on things are not well.
     pub fn unhealthy(&self) -> Duration {
         Duration::from_secs_f64(self.unhealthy_s)
     }
+}
 
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        if !self.listen.is_empty() && self.listen().is_none() {
-            return Err(Unfit::new(
-                "listen",
-                "a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`",
-            ));
-        }
-        let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-        if !self.hosts().iter().all(|name| name.chars().all(letters)) {
-            let expected = "names without ports, such as `rig.example.org, rig2.example.org`";
-            return Err(Unfit::new("hosts", expected));
-        }
-        Unfit::within("unhealthy_s", self.unhealthy_s, 0.1..=86_400.0)
-    }
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', ',']).filter(|name| !name.is_empty())
 }
 
 fn address(text: &str) -> Option<SocketAddr> {

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 
 use crate::clock::CaptureClock;
+use crate::commands::Error;
 use crate::commands::rig::Rig;
-use crate::commands::{Error, convert};
 use crate::settings::{self, Loaded, Stats};
 use crate::sink::Sink;
 use crate::sink::claim::Claim;
@@ -86,7 +86,7 @@ pub fn open(
     };
     if let Some(path) = settings.output.record() {
         let options = RecorderOptions { width, height, rate, range, quantity, geometry, clock };
-        let limits = settings.output.segmenting().map(convert::segment_limits);
+        let limits = settings.output.segmenting();
         let first = match limits {
             Some(limits) => segmented(&path, limits, &options),
             None => Recorder::create(&path, &options).map(|sink| Box::new(sink) as Box<dyn Sink>),
@@ -115,7 +115,7 @@ pub fn open(
     if let Some(fragment) = settings.output.stream() {
         let options = StreamOptions {
             fragment: fragment.to_owned(),
-            picture: convert::stream_picture(settings.output.stream_view),
+            picture: settings.output.stream_view,
             width,
             height,
             rate,

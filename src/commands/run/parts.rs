@@ -3,9 +3,10 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use crate::alignment::Options;
+use crate::commands::inputs;
 use crate::commands::ranging::small_matcher;
 use crate::commands::rig::Rig;
-use crate::commands::{convert, inputs};
 use crate::control::Control;
 use crate::engine::cpu::CpuOptions;
 use crate::pool::Pool;
@@ -55,13 +56,13 @@ pub fn open_source(
     control: &Control,
 ) -> anyhow::Result<Box<dyn Source>> {
     if *spec == SourceSpec::Demo {
-        let mut options = convert::demo_options(&loaded.settings, loaded.params.range);
+        let mut options = loaded.settings.demo.options(loaded.params.range);
         if endless_demo {
             options.frames = None;
         }
         return Ok(Box::new(DemoSource::new(options)?.with_pool(pool.clone())));
     }
-    let options = convert::stream_options(&loaded.settings, &control.stop, pool);
+    let options = loaded.settings.stream_options(&control.stop, pool);
     gst::open(spec, &options)
 }
 
@@ -90,8 +91,8 @@ pub fn watch_alignment(
         return Ok(None);
     }
     let shared = alignment::Shared::default();
-    let options = convert::alignment_options(loaded.params.range);
-    let limits = convert::alignment_limits(&loaded.settings, rig.calibrated);
+    let options = Options { range: Some(loaded.params.range), ..Options::default() };
+    let limits = loaded.settings.alignment.limits(rig.calibrated);
     let sink = AlignmentSink::new(options, limits, shared.clone())?;
     let limits = sink.limits();
     sinks.push(Box::new(sink));
@@ -102,8 +103,7 @@ pub fn watch_alignment(
 pub fn watch_range(loaded: &Loaded, sinks: &mut Vec<Box<dyn Sink>>) -> range::Shared {
     let shared = range::Shared::default();
     // Beside an engine that may be at work on all cores.
-    let one =
-        CpuOptions { threads: Some(1), ..convert::engine_options(&loaded.settings.engine).cpu };
+    let one = CpuOptions { threads: Some(1), ..loaded.settings.engine.options().cpu };
     sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), shared.clone())));
     shared
 }
@@ -114,9 +114,9 @@ pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOp
     let title = format!("stereod: {}", info.description);
     let picture = (rig.size.0 as u32, rig.size.1 as u32);
     let mut options = WindowOptions::new(title, picture, range);
-    options.colour_range = convert::colour_range(&settings.colour, range);
-    options.colour_map = convert::colour_map(settings.colour.map);
-    options.view = convert::view(settings.window.view);
+    options.colour_range = settings.colour.span(range);
+    options.colour_map = settings.colour.map;
+    options.view = settings.window.view;
     options.snapshot_dir = (&settings.window.snapshots).into();
     options.settings_file = settings.window.settings();
     options.full_screen = settings.window.full_screen;

@@ -10,17 +10,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use super::changeable::{LIVE_SECTIONS, why_fixed, why_range_fixed};
 use super::knobs::knobs;
 use super::observe::Observer;
 use super::requests::{Request, Requests};
 use super::service;
+use crate::commands::Error;
 use crate::commands::rig::Rig;
-use crate::commands::{Error, convert};
 use crate::engine::{self, Choice};
 use crate::pipeline::{Matcher, Replacements};
 use crate::redact::holds_secret;
-use crate::settings::Loaded;
+use crate::settings::{Loaded, row};
 use crate::sink::alignment::SharedLimits;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
@@ -173,8 +172,8 @@ impl Bench {
         let now = self.in_effect.now();
         let mut keys = now.differences(&self.configured);
         keys.retain(|(section, key)| {
-            LIVE_SECTIONS.contains(&section.as_str())
-                && why_fixed(section, key, &now).is_none()
+            row(section, key).is_some_and(|row| row.panel.is_some())
+                && now.why_fixed(section, key).is_none()
                 && !waits(section, key, &now, &self.configured)
         });
         self.put_in_effect(now.with_those_of(&self.configured, &keys)?).map(drop)
@@ -206,7 +205,7 @@ impl Bench {
              # stereod run --config {}\n{}",
             env!("CARGO_PKG_VERSION"),
             path.display().to_string().replace(['\n', '\r'], " "),
-            self.in_effect.now().to_file(&LIVE_SECTIONS)
+            self.in_effect.now().to_file()
         );
         let instead = if existed { " in place of the one before" } else { "" };
         let mut written = files::write_whole(path, text.as_bytes());
@@ -247,7 +246,7 @@ impl Bench {
         let differences = now.differences(&read);
         let (live, fixed): (Vec<_>, Vec<_>) = differences
             .into_iter()
-            .partition(|(s, k)| why_fixed(s, k, &now).is_none() && !waits(s, k, &now, &read));
+            .partition(|(s, k)| now.why_fixed(s, k).is_none() && !waits(s, k, &now, &read));
         let changed = now.with_those_of(&read, &live).map_err(anyhow::Error::from);
         match changed.and_then(|changed| self.put_in_effect(changed)) {
             Ok(changes) if changes.is_empty() => {
@@ -263,7 +262,7 @@ impl Bench {
         self.told = self.in_effect.now();
         self.answer(None, Ok(()));
         for (section, key) in fixed {
-            let why = why_fixed(&section, &key, &now).unwrap_or("auto is chosen at the start");
+            let why = now.why_fixed(&section, &key).unwrap_or("auto is chosen at the start");
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             tracing::warn!("needs a restart: [{section}] {key}{why}");
         }
@@ -286,7 +285,7 @@ impl Bench {
             bail!("auto disparities are chosen at the start of a run: give a number");
         }
         if next.params.range != now.params.range
-            && let Some(why) = why_range_fixed(&now.settings.output)
+            && let Some(why) = now.settings.output.why_range_fixed()
         {
             bail!("the range of disparities cannot change: {why}");
         }
@@ -295,7 +294,7 @@ impl Bench {
         }
         let Parts { colouring, limits, observer, .. } = &self.parts;
         let settings = &next.settings;
-        colouring.set(convert::colouring(&settings.colour, next.params.range));
+        colouring.set(settings.colour.colouring(next.params.range));
         if let Some(limits) = limits {
             limits.warn_above(settings.alignment.warn_px);
         }
@@ -312,7 +311,7 @@ impl Bench {
         }
         // Who has a GPU would rather keep the parameters than lose it unasked.
         let choice = if *on_gpu { Choice::Cuda } else { Choice::Cpu };
-        let options = convert::engine_options(&next.settings.engine);
+        let options = next.settings.engine.options();
         let engine =
             engine::create(choice, &next.params, rig.size, rig.rectifier.as_ref(), &options)?;
         replacements.put(Matcher { engine, candidates: Some(next.params.range) });

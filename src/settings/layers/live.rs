@@ -1,10 +1,11 @@
 //! Settings that change while they are in effect.
 
-use std::collections::BTreeSet;
-
 use toml::Value;
 
-use super::{Error, Layers, Loaded, OrAuto, Origin, dotted};
+use super::super::print::default_lines;
+use super::super::row::Live;
+use super::super::schema;
+use super::{Error, Layers, Loaded, Origin, dotted};
 
 impl Loaded {
     /// The value of a key as it was laid: `auto` where that was not said otherwise.
@@ -12,12 +13,12 @@ impl Loaded {
     /// # Panics
     /// Where there is no such key.
     pub fn laid(&self, section: &str, key: &str) -> &Value {
-        self.layers.value(section, key)
+        &self.layers.table[section][key]
     }
 
     /// Whether the number of disparities is still to be chosen from the pictures.
     pub fn awaits_choice(&self) -> bool {
-        self.settings.matching.disparities == OrAuto::Auto
+        self.settings.matching.disparities.is_none()
     }
 
     /// Whether it was ever chosen, so that `auto` means something.
@@ -44,7 +45,7 @@ impl Loaded {
     ) -> Result<Loaded, Error> {
         let mut layers = self.layers.clone();
         for (section, key, text) in changes {
-            let value = self.layers.schema.value_of_text(section, key, text);
+            let value = schema::value_of_text(section, key, text);
             // What stays as it is keeps its origin.
             if !value.is_ok_and(|value| same(&value, self.laid(section, key))) {
                 layers.put_text(section, key, text, Origin::Window);
@@ -72,37 +73,36 @@ impl Loaded {
 
     /// The section and key of every value that was laid differently.
     pub fn differences(&self, other: &Loaded) -> Vec<(String, String)> {
-        let all = self.layers.schema.all();
+        let all = schema::all();
         let differing = all.filter(|(s, k)| !same(self.laid(s, k), other.laid(s, k)));
         differing.map(|(section, key)| (section.to_owned(), key.to_owned())).collect()
     }
 
+    /// Why a key cannot change in this run: `None` where it can, empty where it never can.
+    pub fn why_fixed(&self, section: &str, key: &str) -> Option<&'static str> {
+        match schema::row(section, key).map(|row| row.live) {
+            Some(Live::Always) => None,
+            Some(Live::UnlessRecorded) => self.settings.output.why_range_fixed(),
+            Some(Live::Fixed) | None => Some(""),
+        }
+    }
+
     /// A configuration file that gives these settings where the environment and the flags are the
-    /// same: what the file in effect says, and of the `tuned` sections all that is not the default.
-    pub fn to_file(&self, tuned: &[&str]) -> String {
-        let defaults = self.layers.schema.defaults();
-        let wanted: BTreeSet<String> = self
-            .layers
-            .schema
-            .all()
-            .filter(|(section, key)| !same(self.laid(section, key), &defaults[*section][*key]))
-            .filter(|(section, key)| {
-                let origin = self.layers.origin(section, key);
-                tuned.contains(section) || matches!(origin, Origin::File { .. })
-            })
-            .map(|(section, key)| dotted(section, key))
-            .collect();
+    /// same: what the file in effect says, and all that can be tuned in the window and is not the
+    /// default.
+    pub fn to_file(&self) -> String {
+        let wanted = |section: &str, key: &str| {
+            let said = !same(self.laid(section, key), &schema::defaults()[section][key]);
+            let tuned = schema::row(section, key).is_some_and(|row| row.panel.is_some());
+            said && (tuned || matches!(self.origin(section, key), Origin::File { .. }))
+        };
         let mut text = String::new();
-        let mut section = "";
         let mut begun = "";
-        for line in crate::settings::DEFAULT_TOML.lines() {
-            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-                section = name;
-            }
-            let key = line.split_once(" = ").map(|(key, _)| key).filter(|k| !k.starts_with('#'));
-            let Some(key) = key.filter(|key| wanted.contains(&dotted(section, key))) else {
+        for (section, key) in default_lines().filter_map(|(section, key, _)| Some((section, key?)))
+        {
+            if !wanted(section, key) {
                 continue;
-            };
+            }
             if begun != section {
                 text += &format!("\n[{section}]\n");
                 begun = section;
@@ -114,10 +114,6 @@ impl Loaded {
 }
 
 impl Layers {
-    fn value(&self, section: &str, key: &str) -> &Value {
-        &self.table[section][key]
-    }
-
     fn origin(&self, section: &str, key: &str) -> Origin {
         self.origins.get(&dotted(section, key)).cloned().unwrap_or_default()
     }

@@ -20,7 +20,8 @@ use crate::sink::{Losses, Sink};
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// What is streamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum StreamPicture {
     /// The disparity in colours: RGBx.
     #[default]

@@ -29,7 +29,7 @@ pub struct Knob {
 }
 
 /// What a knob takes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KnobKind {
     /// A number.
     Number {

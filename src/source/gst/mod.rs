@@ -44,7 +44,8 @@ const TICK: Duration = Duration::from_millis(20);
 const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
 /// Which streams are opened again where they end, fail or fall silent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reconnect {
     /// Live ones.
     #[default]

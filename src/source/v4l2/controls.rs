@@ -1,9 +1,12 @@
 //! Exposure, gain and their like, set on a camera before it delivers pictures.
 
+use serde::Deserialize;
+
 use super::device::{ControlRange, Device};
 
 /// What a control is set to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Setting {
     /// As it is.
     #[default]
@@ -11,11 +14,13 @@ pub enum Setting {
     /// The camera chooses.
     Auto,
     /// This value.
+    #[serde(untagged)]
     Value(f64),
 }
 
 /// What the camera does about lamps that flicker with the mains.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PowerLine {
     /// As it is.
     #[default]
@@ -23,15 +28,17 @@ pub enum PowerLine {
     /// Nothing.
     Off,
     /// Mains of 50 Hz.
+    #[serde(rename = "50")]
     Hz50,
     /// Mains of 60 Hz.
+    #[serde(rename = "60")]
     Hz60,
     /// The camera finds out.
     Auto,
 }
 
 /// What is set on every camera.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Controls {
     /// Exposure time in milliseconds.
     pub exposure_ms: Setting,

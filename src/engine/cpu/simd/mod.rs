@@ -168,7 +168,8 @@ pub trait Lanes: Copy + 'static {
 }
 
 /// Which vector instructions to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SimdChoice {
     /// The best that the machine has.
     #[default]

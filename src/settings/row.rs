@@ -1,0 +1,286 @@
+//! One row a key: what it takes, its default, its flag, whether it can change in a run, and its knob
+//! in the window. What the key is for stands in `config/default.toml`.
+
+use clap::Arg;
+
+use super::Settings;
+use crate::sink::window::KnobKind;
+
+/// A key of a section.
+#[derive(Clone, Copy)]
+pub struct Row {
+    /// The name within the section.
+    pub key: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// The value where nothing else is said.
+    pub default: Plain,
+    /// Words that stand in place of a number.
+    pub words: &'static [&'static str],
+    /// The word that means that there is no value: the field is then `None`.
+    pub none: Option<&'static str>,
+    /// What `auto` comes to for each cost, in the order of [`CostKind`](super::CostKind).
+    pub by_cost: Option<[f64; 3]>,
+    /// What the number counts, for messages.
+    pub unit: Option<&'static str>,
+    /// The flag that sets it.
+    pub flag: Option<Flag>,
+    /// What `--help` says of each name that the key takes.
+    pub about: &'static [&'static str],
+    /// A second spelling of a name for the flag, and the name.
+    pub alias: Option<[&'static str; 2]>,
+    /// What else there is to the flag.
+    pub arg: fn(Arg) -> Arg,
+    /// Whether it can change in a run.
+    pub live: Live,
+    /// How it is tuned in the window.
+    pub panel: Option<Panel>,
+    /// What the knob offers, where that is not just what the key takes.
+    pub offers: Option<KnobKind>,
+    /// Whether the knob stands at the end of its group.
+    pub last: bool,
+    /// Whether it means something beside the other settings.
+    pub used: fn(&Settings) -> bool,
+}
+
+/// A plain value.
+#[derive(Clone, Copy)]
+pub enum Plain {
+    /// `true` or `false`.
+    Switch(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Real(f64),
+    /// A text or a word.
+    Text(&'static str),
+}
+
+/// What a key takes, besides the words of its row.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// `true` or `false`.
+    Switch,
+    /// A whole number of a type, from the first to the last.
+    Whole(Integer, [i64; 2]),
+    /// One of these whole numbers.
+    OneOf(Integer, &'static [&'static str]),
+    /// A number from the first to the last.
+    Real([f64; 2]),
+    /// One of these names.
+    Names(&'static [&'static str]),
+    /// A text that passes the check, which else says what is expected.
+    Text(fn(&str) -> Result<(), String>),
+    /// The name of a file or folder, which need not be text.
+    Path,
+}
+
+/// The type of a whole number.
+#[derive(Clone, Copy, PartialEq)]
+#[allow(missing_docs)] // They are Rust's.
+pub enum Integer {
+    U8,
+    U16,
+    U32,
+    U64,
+    I32,
+}
+
+impl Integer {
+    /// The largest number of the type that a file can hold.
+    pub fn largest(self) -> i64 {
+        match self {
+            Integer::U8 => u8::MAX.into(),
+            Integer::U16 => u16::MAX.into(),
+            Integer::U32 => u32::MAX.into(),
+            Integer::U64 => i64::MAX,
+            Integer::I32 => i32::MAX.into(),
+        }
+    }
+
+    /// The smallest.
+    pub fn smallest(self) -> i64 {
+        if self == Integer::I32 { i32::MIN.into() } else { 0 }
+    }
+}
+
+/// Whether a value can change in a run.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Live {
+    /// It never can.
+    Fixed,
+    /// It can.
+    Always,
+    /// It can unless an output says once for all frames what the range of disparities is.
+    UnlessRecorded,
+}
+
+/// The commands' groups of flags.
+pub type Group = u8;
+/// Cameras, of `run`.
+pub const CAMERAS: Group = 0;
+/// How frames become pairs.
+pub const PAIRING: Group = 1;
+/// Where results go.
+pub const OUTPUT: Group = 2;
+/// How raw pictures are rectified.
+pub const CALIBRATION: Group = 3;
+/// What a recording holds.
+pub const QUANTITY: Group = 4;
+/// What is known of pictures that come rectified.
+pub const RECTIFIED: Group = 5;
+/// What is computed.
+pub const MATCHING: Group = 6;
+/// What computes.
+pub const ENGINE: Group = 7;
+
+/// A flag.
+#[derive(Clone, Copy)]
+pub struct Flag {
+    /// Which commands have it.
+    pub group: Group,
+    /// How it is written, such as `--p1`.
+    pub name: &'static str,
+    /// What its value is called; empty for a switch, which is `true` where it is given.
+    pub value: &'static str,
+    /// What `--help` says of it.
+    pub help: &'static str,
+}
+
+/// A knob in the window.
+#[derive(Clone, Copy)]
+pub struct Panel {
+    /// Heading that it stands below.
+    pub group: &'static str,
+    /// What it is called.
+    pub label: &'static str,
+    /// What it does, in a sentence.
+    pub hint: &'static str,
+}
+
+/// The default of a key where a word stands for what the program chooses.
+pub const AUTO: Plain = Plain::Text("auto");
+
+impl Row {
+    /// A key of this kind.
+    pub const fn new(key: &'static str, default: Plain, kind: Kind) -> Row {
+        Row {
+            key,
+            kind,
+            default,
+            words: &[],
+            none: None,
+            by_cost: None,
+            unit: None,
+            flag: None,
+            about: &[],
+            alias: None,
+            arg: |arg| arg,
+            live: Live::Fixed,
+            panel: None,
+            offers: None,
+            last: false,
+            used: |_| true,
+        }
+    }
+
+    /// A whole number from the first to the last of `range`.
+    pub const fn whole(key: &'static str, default: Plain, of: Integer, range: [i64; 2]) -> Row {
+        Row::new(key, default, Kind::Whole(of, range))
+    }
+
+    /// A number from the first to the last of `range`.
+    pub const fn real(key: &'static str, default: Plain, range: [f64; 2]) -> Row {
+        Row::new(key, default, Kind::Real(range))
+    }
+
+    /// One of some names.
+    pub const fn names(
+        key: &'static str,
+        default: &'static str,
+        names: &'static [&'static str],
+    ) -> Row {
+        Row::new(key, Plain::Text(default), Kind::Names(names))
+    }
+
+    /// A text that passes the check, which else says what is expected.
+    pub const fn text(
+        key: &'static str,
+        default: &'static str,
+        check: fn(&str) -> Result<(), String>,
+    ) -> Row {
+        Row::new(key, Plain::Text(default), Kind::Text(check))
+    }
+
+    /// The name of a file or folder; empty unless it is said.
+    pub const fn path(key: &'static str) -> Row {
+        Row::new(key, Plain::Text(""), Kind::Path)
+    }
+
+    /// The word may stand in place of a number, and means that there is none.
+    pub const fn or(self, word: &'static [&'static str; 1]) -> Row {
+        Row { words: word, none: Some(word[0]), ..self }
+    }
+
+    /// `auto` may stand in place of a number, and is this number for each cost.
+    pub const fn follows_cost(self, by_cost: [f64; 3]) -> Row {
+        Row { words: &["auto"], by_cost: Some(by_cost), ..self }
+    }
+
+    /// What the number counts.
+    pub const fn unit(self, unit: &'static str) -> Row {
+        Row { unit: Some(unit), ..self }
+    }
+
+    /// The flag that sets it; `value` is what its value is called.
+    pub const fn flag(
+        self,
+        group: Group,
+        name: &'static str,
+        value: &'static str,
+        help: &'static str,
+    ) -> Row {
+        Row { flag: Some(Flag { group, name, value, help }), ..self }
+    }
+
+    /// What each of the names means.
+    pub const fn about(self, about: &'static [&'static str]) -> Row {
+        Row { about, ..self }
+    }
+
+    /// What else there is to the flag.
+    pub const fn arg(self, arg: fn(Arg) -> Arg) -> Row {
+        Row { arg, ..self }
+    }
+
+    /// It can change in a run.
+    pub const fn live(self) -> Row {
+        Row { live: Live::Always, ..self }
+    }
+
+    /// It can change in a run, and is tuned in the window.
+    pub const fn knob(self, group: &'static str, label: &'static str, hint: &'static str) -> Row {
+        Row { live: Live::Always, panel: Some(Panel { group, label, hint }), ..self }
+    }
+
+    /// The knob is a slider over these numbers; others can be typed.
+    pub const fn slider(self, low: f64, high: f64, step: f64) -> Row {
+        let word = if self.words.is_empty() { None } else { Some(self.words[0]) };
+        Row { offers: Some(KnobKind::Number { low, high, step, word }), ..self }
+    }
+
+    /// The knob offers these.
+    pub const fn offers(self, texts: &'static [&'static str]) -> Row {
+        Row { offers: Some(KnobKind::Choice(texts)), ..self }
+    }
+
+    /// It means something in such settings only.
+    pub const fn used(self, used: fn(&Settings) -> bool) -> Row {
+        Row { used, ..self }
+    }
+}
+
+/// Any text will do.
+pub fn any(_: &str) -> Result<(), String> {
+    Ok(())
+}
