@@ -154,6 +154,21 @@ fn number_or_word(row: &Row, text: &str) -> Result<Value, String> {
     Ok(number)
 }
 
+/// A name, what it stands for, and what `--help` says of it.
+pub type Named<T> = (&'static str, T, &'static str);
+
+/// What reads one of some names of something that is no setting.
+pub fn named<T>(names: &'static [Named<T>]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let listed = names.iter().map(|(name, _, help)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(listed).map(|given| {
+        let meant = names.iter().find(|(name, ..)| *name == given);
+        meant.expect("no other name is let through").1
+    })
+}
+
 /// Flags that every command with settings takes.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Configuration and logs")]
@@ -191,7 +206,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::matching::{Cost, Median, P2Mode, Paths, Speckle};
+    use crate::matching::{CensusWindow, Cost, Median, P2Mode, Paths, Speckle};
     use crate::settings::Settings;
     use crate::settings::row::MATCHING;
 

@@ -15,10 +15,10 @@ use super::{Error, inputs, load, print};
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detector;
 use crate::calibration::format::{self, Format};
-use crate::calibration::solve::{self, Model, Options, Quality, SolveError, Solved};
-use crate::cli::calibrate::{CalibrateArgs, LensModel, NO_SOURCE, PageSize};
+use crate::calibration::solve::{self, Options, Quality, SolveError, Solved};
+use crate::cli::calibrate::{CalibrateArgs, NO_SOURCE};
 use crate::settings::Loaded;
-use crate::sink::board::{self, Page};
+use crate::sink::board;
 use crate::sink::files;
 
 /// Runs the command.
@@ -133,12 +133,7 @@ fn board_of(args: &CalibrateArgs) -> Result<Board, Error> {
 }
 
 fn options(args: &CalibrateArgs) -> Options {
-    let model = match args.model {
-        LensModel::PlumbBob => Model::PlumbBob,
-        LensModel::Rational => Model::Rational,
-        LensModel::Fisheye => Model::Fisheye,
-    };
-    Options { model, keep_all: args.keep_all }
+    Options { model: args.model, keep_all: args.keep_all }
 }
 
 fn detector(args: &CalibrateArgs, board: Board) -> Detector {
@@ -146,14 +141,7 @@ fn detector(args: &CalibrateArgs, board: Board) -> Detector {
 }
 
 fn print_board(board: &Board, args: &CalibrateArgs) -> Result<(), Error> {
-    let page = match args.page {
-        PageSize::Auto => None,
-        PageSize::A4 => Some(Page::A4),
-        PageSize::A3 => Some(Page::A3),
-        PageSize::Letter => Some(Page::Letter),
-        PageSize::Board => Some(Page::Board),
-    };
-    let sheet = board::Sheet::new(board, page).map_err(Error::usage)?;
+    let sheet = board::Sheet::new(board, args.page).map_err(Error::usage)?;
     let content = match files::extension(&args.output).as_str() {
         "svg" => board::svg(&sheet).into_bytes(),
         "pdf" => board::pdf(&sheet),

@@ -66,3 +66,17 @@ impl Calibration {
         (self.focal_px > 0.0 && self.baseline_m > 0.0).then_some((self.focal_px, self.baseline_m))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::test_support::{refused, settings};
+
+    #[test]
+    fn depth_needs_both_numbers() {
+        let mut calibration = settings(&["calibration.focal_px=400"]).calibration;
+        assert_eq!(calibration.focal_and_baseline(), None);
+        calibration.baseline_m = 0.1;
+        assert_eq!(calibration.focal_and_baseline(), Some((400.0, 0.1)));
+        assert!(refused("calibration", "alpha", 1.5));
+    }
+}

@@ -31,3 +31,32 @@ pub(super) const ROWS: &[Row] = &[
     Row::names("power_line", "keep", &["keep", "off", "50", "60", "auto"]),
     Row { none: Some("each"), ..Row::names("exposure_from", "each", &["each", "left", "right"]) },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::test_support::{refused, settings};
+    use crate::source::v4l2::{PowerLine, Setting};
+
+    #[test]
+    fn controls_are_words_or_numbers() {
+        let told = ["exposure_ms=8", "gain=auto", "focus=1.5", "power_line=50"];
+        let camera =
+            settings(&told.map(|told| format!("camera.{told}")).each_ref().map(|t| &**t)).camera;
+        let controls = Controls {
+            exposure_ms: Setting::Value(8.0),
+            gain: Setting::Auto,
+            white_balance: Setting::Keep,
+            focus: Setting::Value(1.5),
+            power_line: PowerLine::Hz50,
+        };
+        assert_eq!(camera, Camera { controls, exposure_from: None });
+        assert!(refused("camera", "gain", "much") && refused("camera", "gain", true));
+        assert!(refused("camera", "power_line", "55"));
+        for wrong in [-1.0, f64::NAN, 1e10] {
+            assert!(refused("camera", "gain", wrong), "{wrong}");
+        }
+        let of_left = settings(&["camera.exposure_from=left"]).camera;
+        assert_eq!(of_left.exposure_from, Some(Eye::Left));
+    }
+}

@@ -91,3 +91,18 @@ impl Colour {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::test_support::refused;
+
+    #[test]
+    fn range_must_span_something() {
+        let colour =
+            |min, max| Colour { min: Some(min), max: Some(max), ..Settings::default().colour };
+        assert!(colour(0.0, 1.0).check().is_ok());
+        assert_eq!(colour(3.0, 3.0).check().unwrap_err().key, "max");
+        assert!(refused("colour", "min", f64::NAN));
+    }
+}

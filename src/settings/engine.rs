@@ -1,6 +1,7 @@
 //! `[engine]`: what computes.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
 use clap::value_parser;
@@ -68,7 +69,26 @@ pub(super) const ROWS: &[Row] = &[
         }),
 ];
 
+/// Where compiled kernels are kept.
+#[derive(Debug, PartialEq)]
+enum KernelCache {
+    /// In the user's cache folder.
+    OfUser,
+    /// Nowhere.
+    Off,
+    /// In this folder.
+    Folder(PathBuf),
+}
+
 impl Engine {
+    fn kernel_cache(&self) -> KernelCache {
+        match self.kernel_cache.as_str() {
+            "auto" => KernelCache::OfUser,
+            "off" => KernelCache::Off,
+            folder => KernelCache::Folder(folder.into()),
+        }
+    }
+
     /// How the engines are to work.
     pub fn options(&self) -> Options {
         let cpu = CpuOptions {
@@ -79,12 +99,32 @@ impl Engine {
             device: self.device.map(usize::from),
             in_flight: self.in_flight,
             graphs: self.graphs,
-            cache: match self.kernel_cache.as_str() {
-                "auto" => Cache::of_user(),
-                "off" => Cache::off(),
-                folder => Cache::new(folder.into()),
+            cache: match self.kernel_cache() {
+                KernelCache::OfUser => Cache::of_user(),
+                KernelCache::Off => Cache::off(),
+                KernelCache::Folder(folder) => Cache::new(folder),
             },
         };
         Options { cpu, cuda }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::test_support::{refused, settings};
+
+    #[test]
+    fn kernels_are_kept_where_that_is_wanted() {
+        let kept =
+            |text: &str| settings(&[&format!("engine.kernel_cache={text}")]).engine.kernel_cache();
+        assert_eq!(settings(&[]).engine.kernel_cache(), KernelCache::OfUser);
+        assert_eq!(kept("off"), KernelCache::Off);
+        assert_eq!(kept("/var/k"), KernelCache::Folder("/var/k".into()));
+        assert!(refused("engine", "kernel_cache", ""));
+        for mib in [0, MEMORY_MIB_MAX + 1] {
+            assert!(refused("engine", "memory_mib", mib));
+        }
+        assert!(refused("engine", "in_flight", 0));
     }
 }

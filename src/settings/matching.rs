@@ -471,11 +471,13 @@ const COMBINED_KEYS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::test_support::{refused, settings};
+    use crate::settings::{Layers, row};
 
-    const COSTS: [CostKind; 3] = [CostKind::Combined, CostKind::Census, CostKind::Ad];
+    const COSTS: [&str; 3] = ["combined", "census", "ad"];
 
-    fn of_cost(cost: CostKind) -> Matching {
-        Matching { cost, ..Matching::default() }
+    fn of_cost(cost: &str) -> Matching {
+        settings(&[&format!("matching.cost={cost}")]).matching
     }
 
     #[test]
@@ -493,46 +495,41 @@ mod tests {
 
     #[test]
     fn every_cost_has_defaults_of_its_own() {
-        let params = of_cost(CostKind::Ad).params().unwrap();
+        let params = of_cost("ad").params().unwrap();
         assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
         assert_eq!((params.p1, params.p2), (12, 80));
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 3, slope_16: 32 });
         assert_eq!((params.median, params.speckle), (Median::Five, None));
-        let params = of_cost(CostKind::Census).params().unwrap();
+        let params = of_cost("census").params().unwrap();
         assert_eq!(params.cost, Cost::Census { window: CensusWindow::Symmetric9x7 });
         for cost in COSTS {
-            let name = cost.to_possible_value().unwrap();
-            assert_eq!(name.get_name(), cost.name());
-            assert_eq!(of_cost(cost).params().unwrap().cost.name(), cost.name());
+            assert_eq!(of_cost(cost).params().unwrap().cost.name(), cost);
         }
     }
 
     #[test]
     fn resolved_says_what_is_computed_and_what_was_given_wins() {
         for cost in COSTS {
-            let matching = of_cost(cost);
-            let resolved = matching.resolved();
-            assert_eq!(resolved.params(), matching.params());
-            assert_eq!(resolved.resolved(), resolved);
-            let table = toml::Table::try_from(resolved).unwrap();
-            let before = toml::Table::try_from(matching).unwrap();
-            for (key, value) in table {
-                assert_ne!(value, toml::Value::from("auto"), "{key}");
-                let auto = before[&key] == toml::Value::from("auto");
-                assert_eq!(auto, SUITED_KEYS.contains(&&*key), "{key}");
+            let mut layers = Layers::new();
+            layers.assignment(&format!("matching.cost={cost}"));
+            let loaded = layers.clone().finish().unwrap();
+            for (key, value) in loaded.values()["matching"].as_table().unwrap() {
+                assert_ne!(*value, Value::from("auto"), "{key}");
+                let auto = *loaded.laid("matching", key) == Value::from("auto");
+                assert_eq!(auto, row("matching", key).unwrap().by_cost.is_some(), "{key}");
             }
-            let given = Matching {
-                p1: OrAuto::Value(5),
-                p2: OrAuto::Value(51),
-                p2_min: OrAuto::Value(7),
-                p2_slope: OrAuto::Value(0.5),
-                median: OrAuto::Value(0),
-                speckle_size: OrAuto::Value(9),
-                speckle_range: 0.75,
-                ..of_cost(cost)
-            };
-            assert_eq!(given.resolved(), given);
-            let params = given.params().unwrap();
+            for given in [
+                "p1=5",
+                "p2=51",
+                "p2_min=7",
+                "p2_slope=0.5",
+                "median=0",
+                "speckle_size=9",
+                "speckle_range=0.75",
+            ] {
+                layers.assignment(&format!("matching.{given}"));
+            }
+            let params = layers.finish().unwrap().params;
             assert_eq!((params.p1, params.p2), (5, 51));
             assert_eq!(params.p2_mode, P2Mode::Linear { min: 7, slope_16: 8 });
             assert_eq!(params.median, Median::Off);
@@ -543,8 +540,8 @@ mod tests {
     #[test]
     fn slope_becomes_the_nearest_sixteenth() {
         for (slope, sixteenths) in [(0.0, 0), (0.03, 0), (0.04, 1), (2.6, 42), (255.0, 4080)] {
-            let matching = Matching { p2_slope: OrAuto::Value(slope), ..Matching::default() };
-            assert!(matching.check().is_ok());
+            let matching = Matching { p2_slope: slope, ..Matching::default() };
+            assert!(!refused("matching", "p2_slope", slope));
             let P2Mode::Linear { slope_16, .. } = matching.params().unwrap().p2_mode else {
                 panic!("the default mode is linear");
             };
@@ -557,9 +554,9 @@ mod tests {
         let matching = Matching {
             cost: CostKind::Ad,
             p2_mode: P2Kind::Fixed,
-            left_right: OrOff::Off,
-            median: OrAuto::Value(0),
-            speckle_size: OrAuto::Value(0),
+            left_right: None,
+            median: 0,
+            speckle_size: 0,
             subpixel: false,
             uniqueness: 0,
             paths: 5,
@@ -578,7 +575,7 @@ mod tests {
         assert_eq!(params.range.min, -9);
 
         let window = CensusWindow::Plain { width: 7, height: 3 };
-        let census = Matching { census_window: window, ..of_cost(CostKind::Census) };
+        let census = Matching { census_window: window, ..of_cost("census") };
         assert_eq!(census.params().unwrap().cost, Cost::Census { window });
         let combined = Matching {
             census_weight: 1,
@@ -606,13 +603,13 @@ mod tests {
             let error = matching.params().unwrap_err();
             (error.to_string(), keys_of(&error, matching.cost))
         };
-        let (order, named) = keys(Matching { p1: OrAuto::Value(190), ..Matching::default() });
+        let (order, named) = keys(Matching { p1: 190, ..Matching::default() });
         assert!(order.contains("--p1, --p2"), "{order}");
         assert_eq!(named, ["cost", "p1", "p2"]);
-        let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost(CostKind::Ad) });
+        let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost("ad") });
         assert!(sum.contains("--p2 or --ad-truncation"), "{sum}");
         assert_eq!(named, ["p2", "ad_truncation"]);
-        let (sum, named) = keys(Matching { p2: OrAuto::Value(230), ..of_cost(CostKind::Census) });
+        let (sum, named) = keys(Matching { p2: 230, ..of_cost("census") });
         assert!(sum.contains("(31) and P2 (230)") && sum.contains("--census-window"), "{sum}");
         assert_eq!(named, ["p2", "census_window"]);
         let (sum, named) = keys(Matching { census_weight: 127, ..Matching::default() });
@@ -625,18 +622,20 @@ mod tests {
 
     #[test]
     fn single_values_are_checked_with_their_key() {
-        let unfit = |matching: Matching| matching.check().unwrap_err().key;
-        let base = Matching::default;
-        assert_eq!(unfit(Matching { disparities: OrAuto::Value(0), ..base() }), "disparities");
-        assert_eq!(unfit(Matching { min_disparity: -3000, ..base() }), "min_disparity");
-        assert_eq!(unfit(Matching { ad_window: 2, ..base() }), "ad_window");
-        assert_eq!(unfit(Matching { census_weight: 128, ..base() }), "census_weight");
-        assert_eq!(unfit(Matching { gradient_weight: 128, ..base() }), "gradient_weight");
-        assert_eq!(unfit(Matching { intensity_weight: 128, ..base() }), "intensity_weight");
-        assert_eq!(unfit(Matching { p2_slope: OrAuto::Value(-1.0), ..base() }), "p2_slope");
-        assert_eq!(unfit(Matching { median: OrAuto::Value(4), ..base() }), "median");
-        assert_eq!(unfit(Matching { uniqueness: 100, ..base() }), "uniqueness");
-        assert_eq!(unfit(Matching { speckle_range: -0.5, ..base() }), "speckle_range");
-        assert_eq!(unfit(Matching { speckle_range: f64::NAN, ..base() }), "speckle_range");
+        for (key, value) in [
+            ("disparities", 0),
+            ("min_disparity", -3000),
+            ("ad_window", 2),
+            ("census_weight", 128),
+            ("gradient_weight", 128),
+            ("intensity_weight", 128),
+            ("p2_slope", -1),
+            ("median", 4),
+            ("uniqueness", 100),
+        ] {
+            assert!(refused("matching", key, value), "{key}");
+        }
+        assert!(refused("matching", "speckle_range", -0.5));
+        assert!(refused("matching", "speckle_range", f64::NAN));
     }
 }

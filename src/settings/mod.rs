@@ -87,6 +87,22 @@ impl Settings {
     }
 }
 
+/// The settings that are so much different from the defaults; whether a key refuses a value.
+#[cfg(test)]
+mod test_support {
+    use super::*;
+
+    pub(crate) fn settings(assignments: &[&str]) -> Settings {
+        let mut layers = Layers::new();
+        assignments.iter().for_each(|argument| layers.assignment(argument));
+        layers.finish().unwrap().settings
+    }
+
+    pub(crate) fn refused(section: &str, key: &str, value: impl Into<toml::Value>) -> bool {
+        row(section, key).unwrap().check(&value.into()).is_err()
+    }
+}
+
 /// A value that does not fit the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Unfit {

@@ -246,29 +246,35 @@ fn path(text: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
+    use crate::settings::test_support::refused;
+
+    fn none() -> Output {
+        Settings::default().output
+    }
 
     #[test]
     fn empty_is_no_output() {
-        let output = Output { preview: "a.mp4".into(), stats: "-".into(), ..Output::default() };
+        let output = Output { preview: "a.mp4".into(), stats: "-".into(), ..none() };
         assert_eq!((output.record(), output.pictures()), (None, None));
         assert_eq!(output.preview(), Some("a.mp4".into()));
         assert_eq!(output.stats(), Some(Stats::Stdout));
         assert!(output.any_frames());
-        assert!(!Output { stats: "s.json".into(), ..Output::default() }.any_frames());
+        assert!(!Output { stats: "s.json".into(), ..none() }.any_frames());
     }
 
     #[test]
     fn times_and_sizes_are_texts_with_units() {
-        assert_eq!(Output::default().segmenting(), None);
+        assert_eq!(none().segmenting(), None);
         let output = Output {
             record: "a.mkv".into(),
             segment: "1h 30min".into(),
             segment_size: "2GB".into(),
             keep: "1.5 TB".into(),
             keep_free: "500MiB".into(),
-            ..Output::default()
+            ..none()
         };
-        output.check().unwrap();
+        assert!(!refused("output", "segment", "1h 30min") && !refused("output", "keep", "1.5 TB"));
         output.complete().unwrap();
         let expected = SegmentLimits {
             length: Some(Duration::from_secs(5400)),
@@ -279,28 +285,26 @@ mod tests {
         assert_eq!(output.segmenting(), Some(expected));
 
         for wrong in ["10", "min", "-1min", "0s", "10ms", "1.5 fortnights", "ten"] {
-            let output = Output { segment: wrong.into(), ..Output::default() };
-            assert_eq!(output.check().unwrap_err().key, "segment", "{wrong}");
+            assert!(refused("output", "segment", wrong), "{wrong}");
         }
         for wrong in ["2", "GB", "-1GB", "0", "two GB", "99999999999TB", "nan", "infGB"] {
-            let output = Output { keep: wrong.into(), ..Output::default() };
-            assert_eq!(output.check().unwrap_err().key, "keep", "{wrong}");
+            assert!(refused("output", "keep", wrong), "{wrong}");
         }
     }
 
     #[test]
     fn what_contradicts_itself_is_refused_with_the_cure() {
-        let output = |record: &str, size: &str, keep: &str| Output {
+        let told = |record: &str, size: &str, keep: &str| Output {
             record: record.into(),
             segment_size: size.into(),
             keep: keep.into(),
-            ..Output::default()
+            ..none()
         };
-        output("a.mkv", "1GB", "2GB").complete().unwrap();
+        told("a.mkv", "1GB", "2GB").complete().unwrap();
         for (wrong, cure) in [
-            (output("", "1GB", ""), "--record"),
-            (output("a.mkv", "", "2GB"), "--segment 10min"),
-            (output("a.mkv", "1.1GB", "2GB"), "at least twice"),
+            (told("", "1GB", ""), "--record"),
+            (told("a.mkv", "", "2GB"), "--segment 10min"),
+            (told("a.mkv", "1.1GB", "2GB"), "at least twice"),
         ] {
             assert!(wrong.complete().unwrap_err().contains(cure), "{cure}");
         }
@@ -308,9 +312,9 @@ mod tests {
 
     #[test]
     fn outputs_do_not_share_a_file() {
-        let output = Output { record: "a".into(), preview: "a".into(), ..Output::default() };
+        let output = Output { record: "a".into(), preview: "a".into(), ..none() };
         assert_eq!(output.check().unwrap_err().key, "preview");
-        let output = Output { record: "a".into(), stats: "a".into(), ..Output::default() };
+        let output = Output { record: "a".into(), stats: "a".into(), ..none() };
         assert_eq!(output.check().unwrap_err().key, "stats");
     }
 }

@@ -247,13 +247,13 @@ mod tests {
              calibration, camera, colour, demo, engine, log, matching, metrics, output, queue, \
              source, window"
         );
-        let key = check_key("matching", "disparites").unwrap_err();
+        let key = check_key("matching", "disparites").err().unwrap();
         assert!(key.starts_with(
             "unknown key `disparites` in [matching]; did you mean `disparities`? keys: ad_truncation, "
         ));
-        let other = check_key("engine", "median").unwrap_err();
+        let other = check_key("engine", "median").err().unwrap();
         assert!(other.contains("in [engine]; did you mean [matching]? keys: device, "), "{other}");
-        let strange = check_key("log", "resolution").unwrap_err();
+        let strange = check_key("log", "resolution").err().unwrap();
         assert_eq!(strange, "unknown key `resolution` in [log]; keys: filter");
     }
 

@@ -188,12 +188,17 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::test_support::{refused, settings};
+
+    fn options(assignments: &[&str]) -> GstOptions {
+        settings(assignments).stream_options(&Stop::default(), &Pool::new())
+    }
 
     #[test]
     fn tolerance_is_a_time() {
-        let source = Source { tolerance_ms: OrAuto::Value(2.5), ..Source::default() };
-        assert_eq!(source.tolerance(), Some(Duration::from_micros(2500)));
-        assert_eq!(Source::default().tolerance(), None);
+        let options = options(&["source.tolerance_ms=2.5"]);
+        assert_eq!(options.tolerance, Some(Duration::from_micros(2500)));
+        assert_eq!(self::options(&[]).tolerance, None);
     }
 
     #[test]
@@ -203,7 +208,7 @@ mod tests {
             right: right.into(),
             side_by_side: both.into(),
             top_bottom: stacked.into(),
-            ..Source::default()
+            ..Settings::default().source
         };
         for good in [source("", "", "", ""), source("a", "b", "", ""), source("", "", "c", "")] {
             assert!(good.check().is_ok() && good.complete().is_ok());
@@ -216,34 +221,30 @@ mod tests {
 
     #[test]
     fn sizes_and_rates_of_cameras() {
-        let of = |size: &str| Source { size: size.into(), ..Source::default() };
-        assert_eq!(of("1280x720").size(), Some((1280, 720)));
-        assert_eq!(of("auto").size(), None);
-        assert_eq!(of("auto").check(), Ok(()));
+        assert_eq!(options(&["source.size=1280x720"]).cameras.size, Some((1280, 720)));
+        assert_eq!(options(&[]).cameras.size, None);
+        assert!(!refused("source", "size", "auto"));
         for wrong in ["1280", "0x720", "1280x", "x", "axb", "1280x720x3", ""] {
-            assert_eq!(of(wrong).check().unwrap_err().key, "size", "{wrong}");
+            assert!(refused("source", "size", wrong), "{wrong}");
         }
         for rate in [0.0, -1.0, f64::NAN] {
-            let source = Source { rate: OrAuto::Value(rate), ..Source::default() };
-            assert_eq!(source.check().unwrap_err().key, "rate");
+            assert!(refused("source", "rate", rate));
         }
     }
 
     #[test]
     fn silence_is_a_time_within_reason() {
-        let source = |seconds| Source { silence_s: OrAuto::Value(seconds), ..Source::default() };
-        assert_eq!(source(0.5).silence(), Some(Duration::from_millis(500)));
-        assert_eq!(source(0.5).check(), Ok(()));
+        let options = options(&["source.silence_s=0.5"]);
+        assert_eq!(options.silence, Some(Duration::from_millis(500)));
         for seconds in [0.0, -1.0, 1e9, f64::NAN] {
-            assert_eq!(source(seconds).check().unwrap_err().key, "silence_s");
+            assert!(refused("source", "silence_s", seconds));
         }
     }
 
     #[test]
     fn no_negative_or_unending_tolerance() {
         for ms in [-1.0, f64::NAN, f64::INFINITY] {
-            let source = Source { tolerance_ms: OrAuto::Value(ms), ..Source::default() };
-            assert_eq!(source.check().unwrap_err().key, "tolerance_ms");
+            assert!(refused("source", "tolerance_ms", ms));
         }
     }
 }

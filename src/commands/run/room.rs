@@ -32,10 +32,11 @@ pub fn reserve(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
 
     #[test]
     fn long_queues_of_large_pictures_are_refused() {
-        drop(reserve(&Queue::default(), (640, 480), (640, 480), 1).unwrap());
+        drop(reserve(&Settings::default().queue, (640, 480), (640, 480), 1).unwrap());
         let queue = Queue { pairs: 1024, results: 1024 };
         let error = reserve(&queue, (32768, 32768), (32768, 32768), 16).unwrap_err().to_string();
         assert!(error.contains("1024 pairs and 1024 results of 32768x32768 needs"), "{error}");

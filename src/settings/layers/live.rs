@@ -130,7 +130,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::settings::OrAuto;
+    use crate::settings::Settings;
 
     fn loaded(text: &str) -> Loaded {
         let mut layers = Layers::new();
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(after.origin("matching", "p1").to_string(), "default for ad");
         assert_eq!(after.laid("matching", "p1"), &Value::from("auto"));
         let back = after.with_texts([("matching", "p2", "auto")]).unwrap();
-        assert_eq!(back.settings.matching.p2, OrAuto::Value(80));
+        assert_eq!(back.settings.matching.p2, 80);
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
         assert!(before.to_toml(false).contains("\ndisparities = \"auto\"\n"));
         let chosen = before.with_chosen(112).unwrap();
         assert!(!chosen.awaits_choice());
-        assert_eq!(chosen.settings.matching.disparities, OrAuto::Value(112));
+        assert_eq!(chosen.settings.matching.disparities, Some(112));
         let origin = chosen.origin("matching", "disparities").to_string();
         assert_eq!(origin, "chosen from the pictures (rig.toml:2)");
         assert_eq!(chosen.laid("matching", "disparities"), &Value::from("auto"));
@@ -210,7 +210,7 @@ mod tests {
                 ("colour", "map", "grey"),
             ])
             .unwrap();
-        let text = tuned.to_file(&["matching", "colour"]);
+        let text = tuned.to_file();
         assert_eq!(
             text,
             "\n[source]\nleft = 'l \"1\".mkv'\nright = \"r.mkv\"\n\n[matching]\npaths = 4\n\
@@ -220,6 +220,6 @@ mod tests {
         assert_eq!(again.settings.matching, tuned.settings.matching);
         assert_eq!(again.settings.colour, tuned.settings.colour);
         assert_eq!(again.settings.source, tuned.settings.source);
-        assert_eq!(again.settings.output, Default::default());
+        assert_eq!(again.settings.output, Settings::default().output);
     }
 }
