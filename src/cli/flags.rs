@@ -63,7 +63,7 @@ impl<const G: Group> SettingFlags<G> {
 impl<const G: Group> Args for SettingFlags<G> {
     fn augment_args(command: Command) -> Command {
         command.args(Self::all().map(|(_, row, flag)| {
-            let arg = Arg::new(id(flag)).long(id(flag)).help(flag.help);
+            let arg = Arg::new(id(flag)).long(id(flag)).help(row.help);
             (row.arg)(match flag.value {
                 "" => arg.action(ArgAction::SetTrue),
                 value => arg.value_name(value).value_parser(parser_of(row)),

@@ -21,42 +21,30 @@ pub struct Calibration {
 
 pub(super) const ROWS: &[Row] = &[
     Row::text("file", "", any)
-        .flag(
-            CALIBRATION,
-            "--calibration",
-            "FILE[,FILE]",
-            "Rectify raw pictures with this calibration, in one file or two (OpenCV, ROS, Kalibr, \
-             stereod's own ...), or take depth from that of a data set (KITTI, Middlebury)",
+        .flag(CALIBRATION, "--calibration", "FILE[,FILE]")
+        .help(
+            "Rectify raw pictures with this calibration, in one file or two (OpenCV, ROS, \
+             Kalibr, stereod's own ...), or take depth from that of a data set (KITTI, Middlebury)",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::real("alpha", AUTO, [0.0, 1.0])
         .or(&["auto"])
-        .flag(
-            CALIBRATION,
-            "--alpha",
-            "0..1",
-            "How much of the raw pictures the rectified ones show: 0 nothing but what is seen \
-             everywhere, 1 everything [default: as the file says, or 0]",
+        .flag(CALIBRATION, "--alpha", "0..1")
+        .help(
+            "How much of the raw pictures the rectified ones show: 0 nothing but what is \
+             seen everywhere, 1 everything [default: as the file says, or 0]",
         )
         .arg(|arg| {
             let number = |text: &str| text.parse::<f64>().map(Value::from);
             arg.requires("calibration").value_parser(number)
         }),
     Row::real("focal_px", Real(0.0), [0.0, 1e6])
-        .flag(
-            RECTIFIED,
-            "--focal",
-            "PX",
-            "Focal length of pictures that come rectified, in pixels, for depth",
-        )
+        .flag(RECTIFIED, "--focal", "PX")
+        .help("Focal length of pictures that come rectified, in pixels, for depth")
         .arg(|arg| arg.conflicts_with("calibration")),
     Row::real("baseline_m", Real(0.0), [0.0, 1e6])
-        .flag(
-            RECTIFIED,
-            "--baseline",
-            "METRES",
-            "Distance between the cameras of pictures that come rectified, in metres, for depth",
-        )
+        .flag(RECTIFIED, "--baseline", "METRES")
+        .help("Distance between the cameras of pictures that come rectified, in metres, for depth")
         .arg(|arg| arg.conflicts_with("calibration")),
 ];
 

@@ -33,20 +33,20 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         alias: Some(["gray", "grey"]),
         ..Row::names("map", "turbo", &["turbo", "viridis", "grey"])
-            .flag(OUTPUT, "--colour-map", "MAP", "Colours of the window and the preview")
+            .flag(OUTPUT, "--colour-map", "MAP")
+            .help("Colours of the window and the preview")
             .about(&[
                 "Blue over green to red, Google's Turbo",
                 "Violet over green to yellow, even in brightness",
                 "Black to white",
             ])
             .arg(|arg| arg.alias("color-map"))
-            .knob("Colours", "map", "The colours of the disparity.")
+            .knob("Colours", "map")
+            .hint("The colours of the disparity.")
     },
-    Row::names("range", "fixed", &["fixed", "adaptive"]).knob(
-        "Colours",
-        "span",
-        "fixed: from first to last; adaptive: what is seen, followed slowly.",
-    ),
+    Row::names("range", "fixed", &["fixed", "adaptive"])
+        .knob("Colours", "span")
+        .hint("fixed: from first to last; adaptive: what is seen, followed slowly."),
     limit("min", "first", "Disparity of the first colour; auto: the smallest candidate."),
     limit("max", "last", "Disparity of the last colour; auto: the largest candidate."),
 ];
@@ -55,7 +55,8 @@ const fn limit(key: &'static str, label: &'static str, hint: &'static str) -> Ro
     Row::real(key, AUTO, [-2048.0, 2048.0])
         .or(&["auto"])
         .unit("pixels")
-        .knob("Colours", label, hint)
+        .knob("Colours", label)
+        .hint(hint)
         .slider(-64.0, 256.0, 1.0)
         .used(is_fixed)
 }

@@ -35,18 +35,17 @@ const MEMORY_MIB_MAX: i64 = 16 << 20;
 
 pub(super) const ROWS: &[Row] = &[
     Row::names("kind", "auto", &["auto", "cuda", "cpu"])
-        .flag(ENGINE, "--engine", "ENGINE", "What computes")
+        .flag(ENGINE, "--engine", "ENGINE")
+        .help("What computes")
         .about(&["CUDA where there is one, else the CPU", "An NVIDIA GPU, or an error", "The CPU"]),
-    Row::whole("threads", Whole(0), U64, [0, 1024]).flag(
-        ENGINE,
-        "--threads",
-        "N",
-        "Threads of the CPU engine; 0 is one a core",
-    ),
+    Row::whole("threads", Whole(0), U64, [0, 1024])
+        .flag(ENGINE, "--threads", "N")
+        .help("Threads of the CPU engine; 0 is one a core"),
     Row::names("simd", "auto", &["auto", "avx512", "avx2", "portable"]),
     Row::whole("device", AUTO, U16, [0, u16::MAX as i64])
         .or(&["auto"])
-        .flag(ENGINE, "--device", "N", "CUDA device to use, as `stereod devices` numbers them")
+        .flag(ENGINE, "--device", "N")
+        .help("CUDA device to use, as `stereod devices` numbers them")
         .arg(|arg| arg.value_parser(value_parser!(u16).map(|n| Value::from(i64::from(n))))),
     Row::whole("in_flight", Whole(3), U64, [1, 16]),
     Row::new("graphs", Switch(false), Kind::Switch),
@@ -57,12 +56,8 @@ pub(super) const ROWS: &[Row] = &[
     Row::whole("memory_mib", AUTO, U32, [1, MEMORY_MIB_MAX])
         .or(&["auto"])
         .unit("MiB")
-        .flag(
-            ENGINE,
-            "--memory",
-            "MIB",
-            "Most memory that is taken, in MiB, instead of half of what is free",
-        )
+        .flag(ENGINE, "--memory", "MIB")
+        .help("Most memory that is taken, in MiB, instead of half of what is free")
         .arg(|arg| {
             let mib = value_parser!(u64).range(1..=MEMORY_MIB_MAX as u64);
             arg.value_parser(mib.map(|n| Value::from(n as i64)))

@@ -8,7 +8,7 @@ use toml::Value;
 use super::Settings;
 use super::row::Integer::{I32, U8, U16, U32, U64};
 use super::row::Plain::{Real, Switch, Whole};
-use super::row::{AUTO, Kind, Live, MATCHING, Row};
+use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::params::{SLOPE_UNIT, WEIGHT_MAX};
@@ -76,269 +76,205 @@ const STAND_IN: i64 = 64;
 /// What suits each cost, in the order of [`CostKind`], stands with the keys that follow it;
 /// docs/accuracy.md says how it was found.
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        last: true,
-        live: Live::UnlessRecorded,
-        ..Row::whole("disparities", Whole(STAND_IN), U64, [1, 1024])
-            .or(&["auto"])
-            .unit("a number")
-            .flag(
-                MATCHING,
-                "--disparities",
-                "N|auto",
-                "Number of candidate disparities, 1 to 1024; `auto`: as many as the first pairs need",
-            )
-            .arg(|arg| arg.short('d'))
-            .knob(
-                "Range",
-                "number",
-                "How many candidate disparities there are; auto: what the first pairs needed.",
-            )
-            .slider(8.0, 256.0, 8.0)
-    },
-    Row {
-        live: Live::UnlessRecorded,
-        ..Row::whole("min_disparity", Whole(0), I32, [-2047, 2046])
-            .flag(
-                MATCHING,
-                "--min-disparity",
-                "PX",
-                "Smallest candidate disparity in pixels; may be negative",
-            )
-            .arg(|arg| {
-                let any = value_parser!(i32).map(Value::from);
-                arg.allow_negative_numbers(true).value_parser(any)
-            })
-            .knob("Range", "smallest", "The smallest candidate disparity, in pixels.")
-            .slider(-64.0, 128.0, 1.0)
-    },
+    Row::whole("disparities", Whole(STAND_IN), U64, [1, 1024])
+        .or(&["auto"])
+        .unit("a number")
+        .flag(MATCHING, "--disparities", "N|auto")
+        .help("Number of candidate disparities, 1 to 1024; `auto`: as many as the first pairs need")
+        .arg(|arg| arg.short('d'))
+        .knob("Range", "number")
+        .hint("How many candidate disparities there are; auto: what the first pairs needed.")
+        .slider(8.0, 256.0, 8.0)
+        .last()
+        .unless_recorded(),
+    Row::whole("min_disparity", Whole(0), I32, [-2047, 2046])
+        .flag(MATCHING, "--min-disparity", "PX")
+        .help("Smallest candidate disparity in pixels; may be negative")
+        .arg(|arg| {
+            let any = value_parser!(i32).map(Value::from);
+            arg.allow_negative_numbers(true).value_parser(any)
+        })
+        .knob("Range", "smallest")
+        .hint("The smallest candidate disparity, in pixels.")
+        .slider(-64.0, 128.0, 1.0)
+        .unless_recorded(),
     Row::names("cost", "combined", &["combined", "census", "ad"])
-        .flag(MATCHING, "--cost", "COST", "How well two pixels agree")
+        .flag(MATCHING, "--cost", "COST")
+        .help("How well two pixels agree")
         .about(&[
             "Census, gradient and intensity together",
             "Hamming distance of census descriptors, which take no notice of exposure",
             "Absolute difference of intensities, cut off at `ad_truncation`",
         ])
-        .knob("Cost", "cost", "How well two pixels agree. What is auto follows it."),
-    Row {
-        last: true,
-        ..Row::new("paths", Whole(8), Kind::OneOf(U32, &["4", "5", "8"]))
-            .flag(MATCHING, "--paths", "N", "Directions along which costs are summed")
-            .knob("Smoothness", "paths", "Directions along which costs are summed.")
-    },
+        .knob("Cost", "cost")
+        .hint("How well two pixels agree. What is auto follows it."),
+    Row::new("paths", Whole(8), Kind::OneOf(U32, &["4", "5", "8"]))
+        .flag(MATCHING, "--paths", "N")
+        .help("Directions along which costs are summed")
+        .knob("Smoothness", "paths")
+        .hint("Directions along which costs are summed.")
+        .last(),
     Row::whole("p1", AUTO, U8, BYTE)
         .follows_cost([30.0, 20.0, 12.0])
-        .flag(
-            MATCHING,
-            "--p1",
-            "COST|auto",
-            "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: what suits \
-             the cost",
+        .flag(MATCHING, "--p1", "COST|auto")
+        .help(
+            "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
+             what suits the cost",
         )
-        .knob(
-            "Smoothness",
-            "P1",
-            "Penalty for a step of one pixel between neighbours: slanted surfaces.",
-        )
+        .knob("Smoothness", "P1")
+        .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
         .follows_cost([100.0, 60.0, 80.0])
-        .flag(MATCHING, "--p2", "COST|auto", "Penalty for a larger step, P1 to 255")
-        .knob("Smoothness", "P2", "Penalty for a larger step: edges of objects.")
+        .flag(MATCHING, "--p2", "COST|auto")
+        .help("Penalty for a larger step, P1 to 255")
+        .knob("Smoothness", "P2")
+        .hint("Penalty for a larger step: edges of objects.")
         .slider(0.0, 255.0, 1.0),
     Row::names("p2_mode", "linear", &["fixed", "inverse-gradient", "linear"])
-        .flag(MATCHING, "--p2-mode", "MODE", "How P2 depends on the step in brightness")
+        .flag(MATCHING, "--p2-mode", "MODE")
+        .help("How P2 depends on the step in brightness")
         .about(&[
             "P2 everywhere",
             "P2 divided by the step in brightness, at least P1",
             "P2 less `p2_slope` for every grey level of the step, at least `p2_min`",
         ])
-        .knob("Smoothness", "P2 by picture", "How P2 follows the steps in brightness.")
+        .knob("Smoothness", "P2 by picture")
+        .hint("How P2 follows the steps in brightness.")
         .offers(&["linear", "inverse-gradient", "fixed"]),
     Row::whole("p2_min", AUTO, U8, BYTE)
         .follows_cost([16.0, 15.0, 3.0])
-        .flag(MATCHING, "--p2-min", "COST|auto", "Smallest P2 of the mode `linear`")
-        .knob("Smoothness", "P2 at least", "The smallest P2.")
+        .flag(MATCHING, "--p2-min", "COST|auto")
+        .help("Smallest P2 of the mode `linear`")
+        .knob("Smoothness", "P2 at least")
+        .hint("The smallest P2.")
         .slider(0.0, 255.0, 1.0)
         .used(is_linear),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
         .follows_cost([3.0, 1.75, 2.0])
-        .flag(
-            MATCHING,
-            "--p2-slope",
-            "COST|auto",
-            "What P2 loses for every grey level of step in the mode `linear`, 0 to 255",
-        )
-        .knob(
-            "Smoothness",
-            "P2 slope",
-            "What P2 loses for every grey level of the step in brightness.",
-        )
+        .flag(MATCHING, "--p2-slope", "COST|auto")
+        .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
+        .knob("Smoothness", "P2 slope")
+        .hint("What P2 loses for every grey level of the step in brightness.")
         .slider(0.0, 16.0, 0.25)
         .used(is_linear),
     Row::whole("ad_truncation", Whole(32), U8, [1, 255])
-        .flag(
-            MATCHING,
-            "--ad-truncation",
-            "LEVELS",
-            "Cost `ad`: differences larger than this many grey levels count as this much, 1 to 255",
+        .flag(MATCHING, "--ad-truncation", "LEVELS")
+        .help(
+            "Cost `ad`: differences larger than this many grey levels count as this much, 1 \
+             to 255",
         )
-        .knob("Cost", "up to", "Larger differences count as this many grey levels.")
+        .knob("Cost", "up to")
+        .hint("Larger differences count as this many grey levels.")
         .slider(1.0, 128.0, 1.0)
         .used(is_ad),
     Row::new("ad_window", Whole(3), Kind::OneOf(U8, &["1", "3", "5", "7"]))
-        .flag(
-            MATCHING,
-            "--ad-window",
-            "PX",
-            "Cost `ad`: side of the window over which the difference is averaged, in pixels",
-        )
-        .knob("Cost", "window", "Side of the square over which the difference is averaged.")
+        .flag(MATCHING, "--ad-window", "PX")
+        .help("Cost `ad`: side of the window over which the difference is averaged, in pixels")
+        .knob("Cost", "window")
+        .hint("Side of the square over which the difference is averaged.")
         .used(is_ad),
     Row::text("census_window", "9x7-symmetric", window)
-        .flag(
-            MATCHING,
-            "--census-window",
-            "WINDOW",
-            "Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels",
-        )
+        .flag(MATCHING, "--census-window", "WINDOW")
+        .help("Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels")
         .arg(|arg| {
-            let parsed = |text: &str| text.parse::<CensusWindow>();
-            arg.value_parser(move |text: &str| parsed(text).map(|window| Value::from(window.to_string())))
+            let spelled = |window: CensusWindow| Value::from(window.to_string());
+            arg.value_parser(move |text: &str| text.parse().map(spelled))
         })
-        .knob("Cost", "window", "What is compared with what.")
+        .knob("Cost", "window")
+        .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .used(|settings| settings.matching.cost == CostKind::Census),
     Row::whole("census_weight", Whole(14), U8, WEIGHT)
-        .flag(
-            MATCHING,
-            "--census-weight",
-            "SIXTEENTHS",
-            "Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127",
-        )
-        .knob("Cost", "census", "What each of the 24 bits of a 5x5 census counts, in sixteenths.")
+        .flag(MATCHING, "--census-weight", "SIXTEENTHS")
+        .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
+        .knob("Cost", "census")
+        .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .used(is_combined),
     Row::whole("gradient_weight", Whole(11), U8, WEIGHT)
-        .flag(
-            MATCHING,
-            "--gradient-weight",
-            "SIXTEENTHS",
-            "Cost `combined`: sixteenths that a grey level of difference in gradient counts, 0 to 127",
+        .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
+        .help(
+            "Cost `combined`: sixteenths that a grey level of difference in gradient counts, \
+             0 to 127",
         )
-        .knob(
-            "Cost",
-            "gradient",
-            "What a grey level of difference in gradient counts, in sixteenths.",
-        )
+        .knob("Cost", "gradient")
+        .hint("What a grey level of difference in gradient counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .used(is_combined),
     Row::whole("intensity_weight", Whole(8), U8, WEIGHT)
-        .flag(
-            MATCHING,
-            "--intensity-weight",
-            "SIXTEENTHS",
-            "Cost `combined`: sixteenths that a grey level of difference in intensity counts, 0 to 127",
+        .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
+        .help(
+            "Cost `combined`: sixteenths that a grey level of difference in intensity \
+             counts, 0 to 127",
         )
-        .knob(
-            "Cost",
-            "intensity",
-            "What a grey level of difference in intensity counts, in sixteenths.",
-        )
+        .knob("Cost", "intensity")
+        .hint("What a grey level of difference in intensity counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .used(is_combined),
     Row::whole("gradient_truncation", Whole(5), U8, BYTE)
-        .flag(
-            MATCHING,
-            "--gradient-truncation",
-            "LEVELS",
-            "Cost `combined`: larger differences in gradient count as this many grey levels, 0 to 255",
+        .flag(MATCHING, "--gradient-truncation", "LEVELS")
+        .help(
+            "Cost `combined`: larger differences in gradient count as this many grey levels, \
+             0 to 255",
         )
-        .knob(
-            "Cost",
-            "gradient up to",
-            "Larger differences in gradient count as this many grey levels.",
-        )
+        .knob("Cost", "gradient up to")
+        .hint("Larger differences in gradient count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
         .used(is_combined),
     Row::whole("intensity_truncation", Whole(6), U8, BYTE)
-        .flag(
-            MATCHING,
-            "--intensity-truncation",
-            "LEVELS",
-            "Cost `combined`: larger differences in intensity count as this many grey levels, 0 to 255",
+        .flag(MATCHING, "--intensity-truncation", "LEVELS")
+        .help(
+            "Cost `combined`: larger differences in intensity count as this many grey \
+             levels, 0 to 255",
         )
-        .knob(
-            "Cost",
-            "intensity up to",
-            "Larger differences in intensity count as this many grey levels.",
-        )
+        .knob("Cost", "intensity up to")
+        .hint("Larger differences in intensity count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
         .used(is_combined),
     Row::whole("uniqueness", Whole(8), U8, [0, 99])
-        .flag(
-            MATCHING,
-            "--uniqueness",
-            "PERCENT",
-            "Invalidate pixels where another disparity is this close, in percent; 0 is off",
-        )
-        .knob(
-            "Checks",
-            "uniqueness",
-            "Invalid where another disparity is nearly as good, within this many percent.",
-        )
+        .flag(MATCHING, "--uniqueness", "PERCENT")
+        .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
+        .knob("Checks", "uniqueness")
+        .hint("Invalid where another disparity is nearly as good, within this many percent.")
         .slider(0.0, 50.0, 1.0),
     Row::whole("left_right", Whole(1), U16, [0, u16::MAX as i64])
         .or(&["off"])
-        .flag(
-            MATCHING,
-            "--left-right",
-            "PX|off",
-            "Invalidate pixels whose disparities seen from either eye differ by more pixels, or `off`",
+        .flag(MATCHING, "--left-right", "PX|off")
+        .help(
+            "Invalidate pixels whose disparities seen from either eye differ by more pixels, \
+             or `off`",
         )
-        .knob(
-            "Checks",
-            "left-right",
-            "Invalid where the eyes' disparities differ by more than this many pixels.",
-        )
+        .knob("Checks", "left-right")
+        .hint("Invalid where the eyes' disparities differ by more than this many pixels.")
         .slider(0.0, 8.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
         .follows_cost([3.0, 3.0, 5.0])
-        .flag(MATCHING, "--median", "PX", "Side of the median filter's window in pixels; 0 is off")
-        .knob("Filters", "median", "Side of the median filter's window; 0: off.")
+        .flag(MATCHING, "--median", "PX")
+        .help("Side of the median filter's window in pixels; 0 is off")
+        .knob("Filters", "median")
+        .hint("Side of the median filter's window; 0: off.")
         .offers(&["auto", "0", "3", "5"]),
     Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
         .follows_cost([80.0, 80.0, 0.0])
-        .flag(
-            MATCHING,
-            "--speckle-size",
-            "PIXELS|auto",
-            "Invalidate connected regions of fewer pixels; 0 is off",
-        )
-        .knob(
-            "Filters",
-            "speckles below",
-            "Connected regions of fewer pixels are invalid; 0: none.",
-        )
+        .flag(MATCHING, "--speckle-size", "PIXELS|auto")
+        .help("Invalidate connected regions of fewer pixels; 0 is off")
+        .knob("Filters", "speckles below")
+        .hint("Connected regions of fewer pixels are invalid; 0: none.")
         .slider(0.0, 1000.0, 10.0),
     // No two disparities of a map differ by more.
     Row::real("speckle_range", Real(2.0), [0.0, 4095.0])
-        .flag(
-            MATCHING,
-            "--speckle-range",
-            "PX",
-            "Largest difference in disparity between neighbours of a region",
-        )
-        .knob(
-            "Filters",
-            "connected within",
-            "Neighbours of a region differ by no more than this many pixels.",
-        )
+        .flag(MATCHING, "--speckle-range", "PX")
+        .help("Largest difference in disparity between neighbours of a region")
+        .knob("Filters", "connected within")
+        .hint("Neighbours of a region differ by no more than this many pixels.")
         .slider(0.0, 16.0, 0.25),
     Row::new("subpixel", Switch(true), Kind::Switch)
-        .flag(MATCHING, "--subpixel", "BOOL", "Sixteenths of a pixel instead of whole ones")
-        .knob("Checks", "subpixel", "Sixteenths of a pixel instead of whole pixels."),
+        .flag(MATCHING, "--subpixel", "BOOL")
+        .help("Sixteenths of a pixel instead of whole ones")
+        .knob("Checks", "subpixel")
+        .hint("Sixteenths of a pixel instead of whole pixels."),
 ];
 
 /// All numbers of a byte.

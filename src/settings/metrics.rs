@@ -26,12 +26,8 @@ pub(super) const ROWS: &[Row] = &[
         }
         _ => Ok(()),
     })
-    .flag(
-        OUTPUT,
-        "--metrics",
-        "PORT|ADDRESS:PORT",
-        "Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT",
-    ),
+    .flag(OUTPUT, "--metrics", "PORT|ADDRESS:PORT")
+    .help("Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT"),
     Row::text("hosts", "", |text| {
         let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
         match names(text).all(|name| name.chars().all(letters)) {

@@ -33,61 +33,44 @@ pub struct Output {
 
 pub(super) const ROWS: &[Row] = &[
     Row::path("record")
-        .flag(
-            OUTPUT,
-            "--record",
-            "OUT.mkv",
-            "Record the disparity without loss (FFV1, 16 bits, Matroska)",
-        )
+        .flag(OUTPUT, "--record", "OUT.mkv")
+        .help("Record the disparity without loss (FFV1, 16 bits, Matroska)")
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::text("segment", "", |text| match duration(text) {
         None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),
         _ => Ok(()),
     })
-    .flag(
-        OUTPUT,
-        "--segment",
-        "TIME",
-        "Begin a new file of the recording after so long, such as 10min",
+    .flag(OUTPUT, "--segment", "TIME")
+    .help("Begin a new file of the recording after so long, such as 10min"),
+    Row::text("segment_size", "", size)
+        .flag(OUTPUT, "--segment-size", "SIZE")
+        .help("Begin a new file of the recording before it is larger, such as 2GB"),
+    Row::text("keep", "", size).flag(OUTPUT, "--keep", "SIZE").help(
+        "Delete the oldest files of the recording where all together are larger, such as \
+             20GB",
     ),
-    Row::text("segment_size", "", size).flag(
-        OUTPUT,
-        "--segment-size",
-        "SIZE",
-        "Begin a new file of the recording before it is larger, such as 2GB",
-    ),
-    Row::text("keep", "", size).flag(
-        OUTPUT,
-        "--keep",
-        "SIZE",
-        "Delete the oldest files of the recording where all together are larger, such as 20GB",
-    ),
-    Row::text("keep_free", "", size).flag(
-        OUTPUT,
-        "--keep-free",
-        "SIZE",
-        "Delete the oldest files of the recording where less is free on the disk, such as 5GB",
+    Row::text("keep_free", "", size).flag(OUTPUT, "--keep-free", "SIZE").help(
+        "Delete the oldest files of the recording where less is free on the disk, such \
+             as 5GB",
     ),
     Row::path("preview")
-        .flag(OUTPUT, "--preview", "OUT.mp4", "Record a coloured video to look at (H.264, MP4)")
+        .flag(OUTPUT, "--preview", "OUT.mp4")
+        .help("Record a coloured video to look at (H.264, MP4)")
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::path("pictures")
-        .flag(
-            OUTPUT,
-            "--pictures",
-            "DIR",
-            "Write numbered 16-bit PNG pictures into a folder, in place of those of an earlier run",
+        .flag(OUTPUT, "--pictures", "DIR")
+        .help(
+            "Write numbered 16-bit PNG pictures into a folder, in place of those of an \
+             earlier run",
         )
         .arg(|arg| arg.value_hint(ValueHint::DirPath)),
-    Row::text("stream", "", any).flag(
-        OUTPUT,
-        "--stream",
-        "FRAGMENT",
+    Row::text("stream", "", any).flag(OUTPUT, "--stream", "FRAGMENT").help(
         "Send pictures live through a fragment of a GStreamer pipeline, such as \
-         'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
+             'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
     ),
     Row::names("stream_view", "disparity", &["disparity", "left", "side-by-side", "numbers"])
-        .flag(OUTPUT, "--stream-view", "VIEW", "What is streamed")
+        .flag(OUTPUT, "--stream-view", "VIEW")
+        .help("What is streamed")
         .about(&[
             "The disparity in colours",
             "The left picture",
@@ -95,19 +78,12 @@ pub(super) const ROWS: &[Row] = &[
             "The 16-bit numbers of a recording",
         ]),
     Row::path("stats")
-        .flag(
-            OUTPUT,
-            "--stats",
-            "FILE|-",
-            "Write statistics at the end, one JSON object; `-` is standard output",
-        )
+        .flag(OUTPUT, "--stats", "FILE|-")
+        .help("Write statistics at the end, one JSON object; `-` is standard output")
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
-    Row::new("depth", Switch(false), Kind::Switch).flag(
-        QUANTITY,
-        "--depth",
-        "",
-        "Write depth in millimetres instead of disparity",
-    ),
+    Row::new("depth", Switch(false), Kind::Switch)
+        .flag(QUANTITY, "--depth", "")
+        .help("Write depth in millimetres instead of disparity"),
 ];
 
 /// Where the statistics go.

@@ -25,6 +25,8 @@ pub struct Row {
     pub unit: Option<&'static str>,
     /// The flag that sets it.
     pub flag: Option<Flag>,
+    /// What `--help` says of it.
+    pub help: &'static str,
     /// What `--help` says of each name that the key takes.
     pub about: &'static [&'static str],
     /// A second spelling of a name for the flag, and the name.
@@ -35,6 +37,8 @@ pub struct Row {
     pub live: Live,
     /// How it is tuned in the window.
     pub panel: Option<Panel>,
+    /// What it does, in a sentence.
+    pub hint: &'static str,
     /// What the knob offers, where that is not just what the key takes.
     pub offers: Option<KnobKind>,
     /// Whether the knob stands at the end of its group.
@@ -143,8 +147,6 @@ pub struct Flag {
     pub name: &'static str,
     /// What its value is called; empty for a switch, which is `true` where it is given.
     pub value: &'static str,
-    /// What `--help` says of it.
-    pub help: &'static str,
 }
 
 /// A knob in the window.
@@ -154,8 +156,6 @@ pub struct Panel {
     pub group: &'static str,
     /// What it is called.
     pub label: &'static str,
-    /// What it does, in a sentence.
-    pub hint: &'static str,
 }
 
 /// The default of a key where a word stands for what the program chooses.
@@ -173,11 +173,13 @@ impl Row {
             by_cost: None,
             unit: None,
             flag: None,
+            help: "",
             about: &[],
             alias: None,
             arg: |arg| arg,
             live: Live::Fixed,
             panel: None,
+            hint: "",
             offers: None,
             last: false,
             used: |_| true,
@@ -233,14 +235,13 @@ impl Row {
     }
 
     /// The flag that sets it; `value` is what its value is called.
-    pub const fn flag(
-        self,
-        group: Group,
-        name: &'static str,
-        value: &'static str,
-        help: &'static str,
-    ) -> Row {
-        Row { flag: Some(Flag { group, name, value, help }), ..self }
+    pub const fn flag(self, group: Group, name: &'static str, value: &'static str) -> Row {
+        Row { flag: Some(Flag { group, name, value }), ..self }
+    }
+
+    /// What `--help` says of the flag.
+    pub const fn help(self, help: &'static str) -> Row {
+        Row { help, ..self }
     }
 
     /// What each of the names means.
@@ -258,9 +259,24 @@ impl Row {
         Row { live: Live::Always, ..self }
     }
 
-    /// It can change in a run, and is tuned in the window.
-    pub const fn knob(self, group: &'static str, label: &'static str, hint: &'static str) -> Row {
-        Row { live: Live::Always, panel: Some(Panel { group, label, hint }), ..self }
+    /// It can change in a run unless an output says once for all frames what the range is.
+    pub const fn unless_recorded(self) -> Row {
+        Row { live: Live::UnlessRecorded, ..self }
+    }
+
+    /// It can change in a run, and is tuned in the window below the heading `group`.
+    pub const fn knob(self, group: &'static str, label: &'static str) -> Row {
+        Row { live: Live::Always, panel: Some(Panel { group, label }), ..self }
+    }
+
+    /// What the knob does, in a sentence.
+    pub const fn hint(self, hint: &'static str) -> Row {
+        Row { hint, ..self }
+    }
+
+    /// The knob stands at the end of its group.
+    pub const fn last(self) -> Row {
+        Row { last: true, ..self }
     }
 
     /// The knob is a slider over these numbers; others can be typed.

@@ -60,23 +60,21 @@ pub(super) const ROWS: &[Row] = &[
     Row::real("tolerance_ms", AUTO, [0.0, 60_000.0])
         .or(&["auto"])
         .unit("milliseconds")
-        .flag(
-            PAIRING,
-            "--tolerance",
-            "MS",
-            "Largest difference in time between the eyes of a pair, in milliseconds, or `auto`",
-        )
+        .flag(PAIRING, "--tolerance", "MS")
+        .help("Largest difference in time between the eyes of a pair, in milliseconds, or `auto`")
         .arg(|arg| arg.conflicts_with("demo")),
     Row::names("pace", "auto", &["auto", "realtime", "fast"]),
     Row::real("picture_rate", Real(30.0), [0.01, 1000.0]),
     Row::new("swap", Switch(false), Kind::Switch)
-        .flag(CAMERAS, "--swap", "", "Exchange the eyes: the left input is the right eye")
+        .flag(CAMERAS, "--swap", "")
+        .help("Exchange the eyes: the left input is the right eye")
         .arg(|arg| arg.conflicts_with("demo")),
     Row::text("size", "auto", |text| match camera_size(text) {
         None if text != "auto" => Err("`auto` or a width and height such as `1280x720`".into()),
         _ => Ok(()),
     })
-    .flag(CAMERAS, "--size", "WxH", "Width and height of each eye of cameras in pixels")
+    .flag(CAMERAS, "--size", "WxH")
+    .help("Width and height of each eye of cameras in pixels")
     .arg(|arg| {
         let size = |text: &str| text.parse::<Size>().map(|size| Value::from(size.to_string()));
         arg.conflicts_with("demo").value_parser(size)
@@ -84,12 +82,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::real("rate", AUTO, [0.1, 1000.0])
         .or(&["auto"])
         .unit("frames a second")
-        .flag(CAMERAS, "--rate", "N", "Frames a second of cameras, or `auto`")
+        .flag(CAMERAS, "--rate", "N")
+        .help("Frames a second of cameras, or `auto`")
         .arg(|arg| arg.conflicts_with("demo")),
     Row {
         none: Some("auto"),
         ..Row::names("format", "auto", &["auto", "grey", "nv12", "yuyv", "uyvy", "mjpg", "h264"])
-            .flag(CAMERAS, "--format", "FORMAT", "Pixel format of cameras")
+            .flag(CAMERAS, "--format", "FORMAT")
+            .help("Pixel format of cameras")
             .about(&[
                 "What suits the size, the rate and the bus",
                 "8-bit intensity",

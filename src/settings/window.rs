@@ -54,12 +54,10 @@ pub(super) const ROWS: &[Row] = &[
         _ => Ok(()),
     }),
     Row::path("settings")
-        .flag(
-            OUTPUT,
-            "--window-settings",
-            "FILE.toml",
-            "File for the settings that were tuned in the window (key w); without it, a new one each \
-             time",
+        .flag(OUTPUT, "--window-settings", "FILE.toml")
+        .help(
+            "File for the settings that were tuned in the window (key w); without it, a new \
+             one each time",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath).conflicts_with("headless")),
     Row::names("at_end", "stay", &["stay", "close"]),

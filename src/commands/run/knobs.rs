@@ -21,7 +21,7 @@ pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
 }
 
 fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob {
-    let Panel { group, label, hint } = panel;
+    let (Panel { group, label }, hint) = (panel, row.hint);
     let name = (section, row.key);
     let kind = row.offers.unwrap_or(match row.kind {
         Kind::Names(choices) | Kind::OneOf(_, choices) => KnobKind::Choice(choices),
