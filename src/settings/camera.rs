@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::row::{Plain, Row};
 use crate::frame::Eye;
-use crate::source::v4l2::Controls;
+use crate::source::v4l2::{Controls, KNOBS};
 
 /// How the cameras of both eyes are set.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -16,21 +16,23 @@ pub struct Camera {
     pub exposure_from: Option<Eye>,
 }
 
-const fn control(key: &'static str, largest: f64) -> Row {
-    Row {
-        words: &["keep", "auto"],
-        ..Row::real(key, Plain::Text("keep"), [0.0, largest]).unit("a number")
+/// What a camera can also choose by itself, and the rest.
+pub(super) const ROWS: &[Row] = &{
+    let mut rows = [POWER_LINE; KNOBS.len() + 2];
+    let mut at = 0;
+    while at < KNOBS.len() {
+        let number = Row::real(KNOBS[at].key, Plain::Text("keep"), [0.0, KNOBS[at].largest]);
+        rows[at] = Row { words: &["keep", "auto"], ..number.unit("a number") };
+        at += 1;
     }
-}
+    rows[at] = EXPOSURE_FROM;
+    rows
+};
 
-pub(super) const ROWS: &[Row] = &[
-    control("exposure_ms", 100_000.0),
-    control("gain", 1e9),
-    control("white_balance", 100_000.0),
-    control("focus", 1e9),
-    Row::names("power_line", "keep", &["keep", "off", "50", "60", "auto"]),
-    Row { none: Some("each"), ..Row::names("exposure_from", "each", &["each", "left", "right"]) },
-];
+const POWER_LINE: Row = Row::names("power_line", "keep", &["keep", "off", "50", "60", "auto"]);
+
+const EXPOSURE_FROM: Row =
+    Row { none: Some("each"), ..Row::names("exposure_from", "each", &["each", "left", "right"]) };
 
 #[cfg(test)]
 mod tests {
