@@ -309,9 +309,7 @@ impl Layers {
     }
 
     fn put_text(&mut self, section: &str, key: &str, text: &str, origin: Origin) {
-        let value =
-            schema::check_key(section, key).and_then(|_| schema::value_of_text(section, key, text));
-        match value {
+        match schema::value_of_text(section, key, text) {
             Ok(value) => self.put(section, key, value, origin),
             Err(misfit) => self.mistakes.push(format!("{origin}: {misfit}")),
         }

@@ -1,49 +1,49 @@
-//! One row a key: what it takes, its default, its flag, whether it can change in a run, and its knob
-//! in the window. What the key is for stands in `config/default.toml`.
+//! Rows of the table of settings, one a key: its kind and default, its flag, whether it can change in a
+//! run, and its knob in the window. Comments on the keys stand in `config/default.toml`.
 
 use clap::Arg;
 
 use super::Settings;
 use crate::sink::window::KnobKind;
 
-/// A key of a section.
+/// A key of a section. What it sets is the field of the same name in the section's struct.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// The name within the section.
+    /// Name within the section.
     pub key: &'static str,
-    /// What it takes.
+    /// Kind of its value.
     pub kind: Kind,
-    /// The value where nothing else is said.
+    /// Value where nothing else is said.
     pub default: Plain,
     /// Words that stand in place of a number.
     pub words: &'static [&'static str],
-    /// The word that means that there is no value: the field is then `None`.
+    /// Word for no value at all: the field is then `None`.
     pub none: Option<&'static str>,
-    /// What `auto` comes to for each cost, in the order of [`CostKind`](super::CostKind).
+    /// Numbers that `auto` comes to for each cost, in the order of [`CostKind`](super::CostKind).
     pub by_cost: Option<[f64; 3]>,
-    /// What the number counts, for messages.
+    /// Unit of the number, for messages.
     pub unit: Option<&'static str>,
-    /// The flag that sets it.
+    /// Flag that sets it.
     pub flag: Option<Flag>,
-    /// What `--help` says of it.
+    /// Line of `--help` on the flag.
     pub help: &'static str,
-    /// What `--help` says of each name that the key takes.
+    /// Lines of `--help` on the names that the key takes, in their order.
     pub about: &'static [&'static str],
     /// A second spelling of a name for the flag, and the name.
     pub alias: Option<[&'static str; 2]>,
-    /// What else there is to the flag.
+    /// Adds to the flag what the rest of the row does not say.
     pub arg: fn(Arg) -> Arg,
     /// Whether it can change in a run.
     pub live: Live,
-    /// How it is tuned in the window.
+    /// Knob in the window.
     pub panel: Option<Panel>,
-    /// What it does, in a sentence.
+    /// Sentence on what the knob does.
     pub hint: &'static str,
-    /// What the knob offers, where that is not just what the key takes.
+    /// Values that the knob offers, where they are not just those that the key takes.
     pub offers: Option<KnobKind>,
     /// Whether the knob stands at the end of its group.
     pub last: bool,
-    /// Whether it means something beside the other settings.
+    /// Says whether the key means something beside the other settings.
     pub used: fn(&Settings) -> bool,
 }
 
@@ -60,7 +60,7 @@ pub enum Plain {
     Text(&'static str),
 }
 
-/// What a key takes, besides the words of its row.
+/// Kind of value that a key takes, besides the words of its row.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// `true` or `false`.
@@ -108,18 +108,18 @@ impl Integer {
     }
 }
 
-/// Whether a value can change in a run.
+/// Times at which a value can change.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Live {
-    /// It never can.
+    /// Before a run only.
     Fixed,
-    /// It can.
+    /// In a run, too.
     Always,
-    /// It can unless an output says once for all frames what the range of disparities is.
+    /// In a run, unless an output says once for all frames what the range of disparities is.
     UnlessRecorded,
 }
 
-/// The commands' groups of flags.
+/// Group of flags that the same commands have.
 pub type Group = u8;
 /// Cameras, of `run`.
 pub const CAMERAS: Group = 0;
@@ -141,11 +141,11 @@ pub const ENGINE: Group = 7;
 /// A flag.
 #[derive(Clone, Copy)]
 pub struct Flag {
-    /// Which commands have it.
+    /// Group that it belongs to.
     pub group: Group,
-    /// How it is written, such as `--p1`.
+    /// Spelling, such as `--p1`.
     pub name: &'static str,
-    /// What its value is called; empty for a switch, which is `true` where it is given.
+    /// Name of its value; empty for a switch, which is `true` where it is given.
     pub value: &'static str,
 }
 
@@ -154,7 +154,7 @@ pub struct Flag {
 pub struct Panel {
     /// Heading that it stands below.
     pub group: &'static str,
-    /// What it is called.
+    /// Name in the panel.
     pub label: &'static str,
 }
 
@@ -219,84 +219,84 @@ impl Row {
         Row::new(key, Plain::Text(""), Kind::Path)
     }
 
-    /// The word may stand in place of a number, and means that there is none.
+    /// Lets a word stand in place of the number; it means that there is none.
     pub const fn or(self, word: &'static [&'static str; 1]) -> Row {
         Row { words: word, none: Some(word[0]), ..self }
     }
 
-    /// `auto` may stand in place of a number, and is this number for each cost.
+    /// Lets `auto` stand in place of the number; it is this one for each cost.
     pub const fn follows_cost(self, by_cost: [f64; 3]) -> Row {
         Row { words: &["auto"], by_cost: Some(by_cost), ..self }
     }
 
-    /// What the number counts.
+    /// Names the unit of the number.
     pub const fn unit(self, unit: &'static str) -> Row {
         Row { unit: Some(unit), ..self }
     }
 
-    /// The flag that sets it; `value` is what its value is called.
+    /// Adds a flag; `value` is what its value is called.
     pub const fn flag(self, group: Group, name: &'static str, value: &'static str) -> Row {
         Row { flag: Some(Flag { group, name, value }), ..self }
     }
 
-    /// What `--help` says of the flag.
+    /// Says in `--help` what the flag does.
     pub const fn help(self, help: &'static str) -> Row {
         Row { help, ..self }
     }
 
-    /// What each of the names means.
+    /// Says in `--help` what each of the names means.
     pub const fn about(self, about: &'static [&'static str]) -> Row {
         Row { about, ..self }
     }
 
-    /// What else there is to the flag.
+    /// Changes the flag as clap can.
     pub const fn arg(self, arg: fn(Arg) -> Arg) -> Row {
         Row { arg, ..self }
     }
 
-    /// It can change in a run.
+    /// Lets it change in a run.
     pub const fn live(self) -> Row {
         Row { live: Live::Always, ..self }
     }
 
-    /// It can change in a run unless an output says once for all frames what the range is.
+    /// Lets it change in a run unless an output says once for all frames what the range is.
     pub const fn unless_recorded(self) -> Row {
         Row { live: Live::UnlessRecorded, ..self }
     }
 
-    /// It can change in a run, and is tuned in the window below the heading `group`.
+    /// Lets it change in a run, by a knob below the heading `group` of the panel.
     pub const fn knob(self, group: &'static str, label: &'static str) -> Row {
         Row { live: Live::Always, panel: Some(Panel { group, label }), ..self }
     }
 
-    /// What the knob does, in a sentence.
+    /// Says what the knob does, in a sentence.
     pub const fn hint(self, hint: &'static str) -> Row {
         Row { hint, ..self }
     }
 
-    /// The knob stands at the end of its group.
+    /// Puts the knob at the end of its group.
     pub const fn last(self) -> Row {
         Row { last: true, ..self }
     }
 
-    /// The knob is a slider over these numbers; others can be typed.
+    /// Makes the knob a slider over these numbers; others can be typed.
     pub const fn slider(self, low: f64, high: f64, step: f64) -> Row {
         let word = if self.words.is_empty() { None } else { Some(self.words[0]) };
         Row { offers: Some(KnobKind::Number { low, high, step, word }), ..self }
     }
 
-    /// The knob offers these.
+    /// Makes the knob offer these.
     pub const fn offers(self, texts: &'static [&'static str]) -> Row {
         Row { offers: Some(KnobKind::Choice(texts)), ..self }
     }
 
-    /// It means something in such settings only.
+    /// Leaves the knob out where the key means nothing.
     pub const fn used(self, used: fn(&Settings) -> bool) -> Row {
         Row { used, ..self }
     }
 }
 
-/// Any text will do.
+/// Takes any text.
 pub fn any(_: &str) -> Result<(), String> {
     Ok(())
 }
