@@ -11,16 +11,18 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
+use toml::Value;
 
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
-pub use flags::{Common, Compute, FlagLayer, MatchingFlags, Size};
+pub use flags::{Common, FlagLayer};
+use flags::{SettingFlags, parser};
 pub use rectify::RectifyArgs;
-pub use rig::{CalibrationFlags, RigFlags};
+pub use rig::RigFlags;
 pub use source::{BothArgs, SourceArgs};
 
-use crate::settings::names::text_of;
-use crate::settings::{ColourMap, StreamView};
+use crate::settings::Size;
+use crate::settings::row::{CALIBRATION, ENGINE, MATCHING, OUTPUT};
 use crate::source::spec::SourceSpec;
 
 /// Dense disparity from two cameras or recorded stereo video, live.
@@ -148,71 +150,21 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Output")]
     pub window: bool,
 
-    /// File for the settings that were tuned in the window (key w); without it, a new one each time
-    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with = "headless", help_heading = "Output")]
-    pub window_settings: Option<OsString>,
-
-    /// Record the disparity without loss (FFV1, 16 bits, Matroska)
-    #[arg(long, value_name = "OUT.mkv", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub record: Option<OsString>,
-
-    /// Begin a new file of the recording after so long, such as 10min
-    #[arg(long, value_name = "TIME", help_heading = "Output")]
-    pub segment: Option<String>,
-
-    /// Begin a new file of the recording before it is larger, such as 2GB
-    #[arg(long, value_name = "SIZE", help_heading = "Output")]
-    pub segment_size: Option<String>,
-
-    /// Delete the oldest files of the recording where all together are larger, such as 20GB
-    #[arg(long, value_name = "SIZE", help_heading = "Output")]
-    pub keep: Option<String>,
-
-    /// Delete the oldest files of the recording where less is free on the disk, such as 5GB
-    #[arg(long, value_name = "SIZE", help_heading = "Output")]
-    pub keep_free: Option<String>,
-
-    /// Record a coloured video to look at (H.264, MP4)
-    #[arg(long, value_name = "OUT.mp4", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub preview: Option<OsString>,
-
-    /// Write numbered 16-bit PNG pictures into a folder, in place of those of an earlier run
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
-    pub pictures: Option<OsString>,
-
-    /// Send pictures live through a fragment of a GStreamer pipeline, such as
-    /// 'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'
-    #[arg(long, value_name = "FRAGMENT", help_heading = "Output")]
-    pub stream: Option<String>,
-
-    /// What is streamed
-    #[arg(long, value_name = "VIEW", help_heading = "Output")]
-    pub stream_view: Option<StreamView>,
-
-    /// Write statistics at the end, one JSON object; `-` is standard output
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub stats: Option<OsString>,
-
-    /// Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT
-    #[arg(long, value_name = "PORT|ADDRESS:PORT", help_heading = "Output")]
-    pub metrics: Option<String>,
-
-    /// Colours of the window and the preview
-    #[arg(long, alias = "color-map", value_name = "MAP", help_heading = "Output")]
-    pub colour_map: Option<ColourMap>,
+    /// Where results go.
+    #[command(flatten, next_help_heading = "Output")]
+    pub outputs: SettingFlags<OUTPUT>,
 
     /// What is known of the cameras.
     #[command(flatten)]
     pub rig: RigFlags,
 
     /// What is computed.
-    #[command(flatten)]
-    pub matching: MatchingFlags,
+    #[command(flatten, next_help_heading = "Matching")]
+    pub matching: SettingFlags<MATCHING>,
 
     /// What computes.
-    #[command(flatten)]
-    pub compute: Compute,
+    #[command(flatten, next_help_heading = "Engine")]
+    pub compute: SettingFlags<ENGINE>,
 
     /// Configuration and logs.
     #[command(flatten)]
@@ -223,26 +175,13 @@ impl RunArgs {
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
-        let name = |file: &Option<OsString>| file.as_deref().map(text_of);
         self.source.lay(&mut layer);
         layer.put("window", "mode", "--headless", self.headless.then_some("off"));
         layer.put("window", "mode", "--window", self.window.then_some("on"));
-        layer.put("window", "settings", "--window-settings", name(&self.window_settings));
-        layer.put("output", "record", "--record", name(&self.record));
-        layer.put("output", "segment", "--segment", self.segment.as_deref());
-        layer.put("output", "segment_size", "--segment-size", self.segment_size.as_deref());
-        layer.put("output", "keep", "--keep", self.keep.as_deref());
-        layer.put("output", "keep_free", "--keep-free", self.keep_free.as_deref());
-        layer.put("output", "preview", "--preview", name(&self.preview));
-        layer.put("output", "pictures", "--pictures", name(&self.pictures));
-        layer.put("output", "stream", "--stream", self.stream.as_deref());
-        layer.put_name("output", "stream_view", "--stream-view", self.stream_view);
-        layer.put("output", "stats", "--stats", name(&self.stats));
-        layer.put("metrics", "listen", "--metrics", self.metrics.as_deref());
-        layer.put_name("colour", "map", "--colour-map", self.colour_map);
+        layer.add(&self.outputs);
         self.rig.lay(&mut layer);
-        self.matching.lay(&mut layer);
-        self.compute.lay(&mut layer);
+        layer.add(&self.matching);
+        layer.add(&self.compute);
         layer
     }
 }
@@ -276,8 +215,8 @@ pub struct MatchArgs {
     pub colour: Option<PathBuf>,
 
     /// Colours of that picture
-    #[arg(long, alias = "color-map", value_name = "MAP")]
-    pub colour_map: Option<ColourMap>,
+    #[arg(long, alias = "color-map", value_name = "MAP", value_parser = parser("colour", "map"))]
+    pub colour_map: Option<Value>,
 
     /// Point cloud in metres as well, coloured by the left picture
     #[arg(long, value_name = "OUT.ply", value_hint = ValueHint::FilePath)]
@@ -292,12 +231,12 @@ pub struct MatchArgs {
     pub rig: RigFlags,
 
     /// What is computed.
-    #[command(flatten)]
-    pub matching: MatchingFlags,
+    #[command(flatten, next_help_heading = "Matching")]
+    pub matching: SettingFlags<MATCHING>,
 
     /// What computes.
-    #[command(flatten)]
-    pub compute: Compute,
+    #[command(flatten, next_help_heading = "Engine")]
+    pub compute: SettingFlags<ENGINE>,
 
     /// Configuration and logs.
     #[command(flatten)]
@@ -314,10 +253,10 @@ impl MatchArgs {
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.both.lay(&mut layer);
-        layer.put_name("colour", "map", "--colour-map", self.colour_map);
+        layer.put("colour", "map", "--colour-map", self.colour_map.clone());
         self.rig.lay(&mut layer);
-        self.matching.lay(&mut layer);
-        self.compute.lay(&mut layer);
+        layer.add(&self.matching);
+        layer.add(&self.compute);
         layer
     }
 }
@@ -343,16 +282,16 @@ pub struct BenchArgs {
     pub verify: bool,
 
     /// Rectify the pictures first, as if they came raw.
-    #[command(flatten)]
-    pub calibration: CalibrationFlags,
+    #[command(flatten, next_help_heading = "Cameras")]
+    pub calibration: SettingFlags<CALIBRATION>,
 
     /// What is computed.
-    #[command(flatten)]
-    pub matching: MatchingFlags,
+    #[command(flatten, next_help_heading = "Matching")]
+    pub matching: SettingFlags<MATCHING>,
 
     /// What computes.
-    #[command(flatten)]
-    pub compute: Compute,
+    #[command(flatten, next_help_heading = "Engine")]
+    pub compute: SettingFlags<ENGINE>,
 
     /// Configuration and logs.
     #[command(flatten)]
@@ -363,9 +302,9 @@ impl BenchArgs {
     /// The flags that stand for settings.
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
-        self.calibration.lay(&mut layer);
-        self.matching.lay(&mut layer);
-        self.compute.lay(&mut layer);
+        layer.add(&self.calibration);
+        layer.add(&self.matching);
+        layer.add(&self.compute);
         layer
     }
 }
@@ -470,7 +409,7 @@ mod tests {
         assert_eq!(settings.output.record, "a.mkv");
         assert_eq!(settings.output.stats, "-");
         assert_eq!(settings.output.preview, "");
-        assert_eq!(settings.colour.map, ColourMap::Grey);
+        assert_eq!(settings.colour.map, crate::sink::colour::ColourMap::Grey);
         assert_eq!(settings.calibration.focal_and_baseline(), Some((435.2, 0.1)));
         assert_eq!(loaded.origin("output", "record").to_string(), "--record");
         assert_eq!(loaded.origin("output", "preview").to_string(), "default");
@@ -494,7 +433,7 @@ mod tests {
             let settings = &loaded.settings;
             assert_eq!((loaded.params.range.count, loaded.params.p1), (32, 9));
             assert_eq!(settings.engine.threads, 2);
-            assert_eq!(settings.engine.device.value(), Some(1));
+            assert_eq!(settings.engine.device, Some(1));
         }
     }
 }

@@ -128,7 +128,8 @@ pub fn intensity(red: u8, green: u8, blue: u8) -> u8 {
 }
 
 /// Which of the two cameras a picture comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Eye {
     /// The base picture.
     Left,

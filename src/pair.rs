@@ -26,7 +26,8 @@ const LOOKAHEAD: usize = 8;
 const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
 /// What makes two frames a pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PairBy {
     /// Capture times where both eyes have them, else frame numbers.
     #[default]

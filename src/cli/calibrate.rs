@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 
-use super::flags::{Common, FlagLayer};
+use super::flags::{Common, FlagLayer, Named, named};
 use crate::calibration::board::Pattern;
+use crate::calibration::solve::Model;
+use crate::sink::board::Page;
 use crate::source::spec::SourceSpec;
 
 /// Examples below the help.
@@ -88,8 +90,8 @@ pub struct CalibrateArgs {
     pub marker: Option<f64>,
 
     /// The lens: five coefficients, eight for wide angles, or a fisheye
-    #[arg(long, value_name = "MODEL", default_value = "plumb-bob")]
-    pub model: LensModel,
+    #[arg(long, value_name = "MODEL", default_value = "plumb-bob", value_parser = named(MODELS))]
+    pub model: Model,
 
     /// Half the window in pixels that corners are refined in (cornerSubPix's winSize); without it,
     /// what fits the squares
@@ -135,7 +137,8 @@ pub struct CalibrateArgs {
     /// The paper
     #[arg(long, value_name = "PAGE", default_value = "auto", help_heading = "Printing")]
     #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom"])]
-    pub page: PageSize,
+    #[arg(value_parser = named(PAPERS))]
+    pub page: Paper,
 
     /// Configuration and logs.
     #[command(flatten)]
@@ -143,30 +146,22 @@ pub struct CalibrateArgs {
 }
 
 /// The lens models that are solved for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LensModel {
-    /// Brown-Conrady with five coefficients
-    PlumbBob,
-    /// With eight, for wide angles
-    Rational,
-    /// Kannala-Brandt with four
-    Fisheye,
-}
+const MODELS: &[Named<Model>] = &[
+    ("plumb-bob", Model::PlumbBob, "Brown-Conrady with five coefficients"),
+    ("rational", Model::Rational, "With eight, for wide angles"),
+    ("fisheye", Model::Fisheye, "Kannala-Brandt with four"),
+];
 
-/// The paper that boards are printed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PageSize {
-    /// The smallest of A4, A3 and the board's own size that the board fits
-    Auto,
-    /// 210 x 297 mm
-    A4,
-    /// 297 x 420 mm
-    A3,
-    /// 8.5 x 11 inches
-    Letter,
-    /// As large as the board with a margin
-    Board,
-}
+/// The paper that boards are printed on; `None`: what suits the board.
+type Paper = Option<Page>;
+
+const PAPERS: &[Named<Paper>] = &[
+    ("auto", None, "The smallest of A4, A3 and the board's own size that the board fits"),
+    ("a4", Some(Page::A4), "210 x 297 mm"),
+    ("a3", Some(Page::A3), "297 x 420 mm"),
+    ("letter", Some(Page::Letter), "8.5 x 11 inches"),
+    ("board", Some(Page::Board), "As large as the board with a margin"),
+];
 
 impl CalibrateArgs {
     /// The stream that was chosen, if any.

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 
-use super::flags::{Common, Size};
+use super::flags::{Common, Named, named};
+use crate::calibration::format::Format;
+use crate::settings::Size;
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -57,8 +59,8 @@ pub enum CalibrationCommand {
         #[arg(short, long, value_name = "OUT[,OUT]", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
         /// Format, where it does not follow from the name of OUT
-        #[arg(long, value_name = "FORMAT")]
-        format: Option<CalibrationFormat>,
+        #[arg(long, value_name = "FORMAT", value_parser = named(FORMATS))]
+        format: Option<Format>,
         /// Configuration and logs.
         #[command(flatten)]
         common: Common,
@@ -77,8 +79,8 @@ pub struct CalibrationInput {
     pub size: Option<Size>,
 
     /// Unit of the files' lengths
-    #[arg(long, value_name = "UNIT")]
-    pub unit: Option<LengthUnit>,
+    #[arg(long, value_name = "UNIT", value_parser = named(UNITS))]
+    pub unit: Option<f64>,
 
     /// Exchange the eyes: what the files call left is the right camera
     #[arg(long)]
@@ -89,28 +91,15 @@ pub struct CalibrationInput {
     pub mode: Option<Size>,
 }
 
-/// A unit of length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LengthUnit {
-    /// Metres
-    M,
-    /// Centimetres
-    Cm,
-    /// Millimetres
-    Mm,
-}
+/// Units of length, in metres.
+const UNITS: &[Named<f64>] =
+    &[("m", 1.0, "Metres"), ("cm", 0.01, "Centimetres"), ("mm", 0.001, "Millimetres")];
 
-/// A format that is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CalibrationFormat {
-    /// stereod's own TOML
-    Stereod,
-    /// OpenCV's FileStorage, YAML
-    OpencvYaml,
-    /// OpenCV's FileStorage, XML
-    OpencvXml,
-    /// OpenCV's FileStorage, JSON
-    OpencvJson,
-    /// camera_info of ROS, a file for each eye
-    Ros,
-}
+/// The formats that are written.
+const FORMATS: &[Named<Format>] = &[
+    ("stereod", Format::Own, "stereod's own TOML"),
+    ("opencv-yaml", Format::OpenCvYaml, "OpenCV's FileStorage, YAML"),
+    ("opencv-xml", Format::OpenCvXml, "OpenCV's FileStorage, XML"),
+    ("opencv-json", Format::OpenCvJson, "OpenCV's FileStorage, JSON"),
+    ("ros", Format::Ros, "camera_info of ROS, a file for each eye"),
+];

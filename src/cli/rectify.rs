@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{BothArgs, CalibrationFlags, Common, FlagLayer};
-use crate::settings::{Engine, OrAuto};
+use toml::Value;
+
+use super::BothArgs;
+use super::flags::{Common, FlagLayer, SettingFlags, parser};
+use crate::settings::row::CALIBRATION;
 use crate::source::spec::SourceSpec;
 
 pub(super) const EXAMPLES: &str = "\
@@ -47,17 +50,16 @@ pub struct RectifyArgs {
     pub frames: Option<u64>,
 
     /// Largest difference in time between the eyes of a pair, in milliseconds, or `auto`
-    #[arg(long, value_name = "MS")]
-    pub tolerance: Option<OrAuto>,
+    #[arg(long, value_name = "MS", value_parser = parser("source", "tolerance_ms"))]
+    pub tolerance: Option<Value>,
 
     /// Threads; 0 is one a core
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=Engine::THREADS_MAX as u64))]
-    pub threads: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = parser("engine", "threads"))]
+    pub threads: Option<Value>,
 
     /// How the pictures are rectified.
-    #[command(flatten)]
-    pub calibration: CalibrationFlags,
+    #[command(flatten, next_help_heading = "Cameras")]
+    pub calibration: SettingFlags<CALIBRATION>,
 
     /// Configuration and logs.
     #[command(flatten)]
@@ -74,9 +76,9 @@ impl RectifyArgs {
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.both.lay(&mut layer);
-        layer.put_auto("source", "tolerance_ms", "--tolerance", self.tolerance);
-        layer.put_whole("engine", "threads", "--threads", self.threads);
-        self.calibration.lay(&mut layer);
+        layer.put("source", "tolerance_ms", "--tolerance", self.tolerance.clone());
+        layer.put("engine", "threads", "--threads", self.threads.clone());
+        layer.add(&self.calibration);
         layer
     }
 }

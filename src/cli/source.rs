@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 
-use super::flags::{FlagLayer, Size};
-use crate::settings::{CameraFormat, OrAuto};
+use super::flags::{FlagLayer, SettingFlags};
+use crate::settings::Size;
+use crate::settings::row::{CAMERAS, PAIRING};
 use crate::source::spec::SourceSpec;
 
 /// What `run` says when it is not told where pairs come from.
@@ -59,30 +60,18 @@ pub struct SourceArgs {
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
     pub top_bottom: Option<OsString>,
 
-    /// Exchange the eyes: the left input is the right eye
-    #[arg(long, conflicts_with = "demo")]
-    pub swap: bool,
-
-    /// Width and height of each eye of cameras in pixels
-    #[arg(long, value_name = "WxH", conflicts_with = "demo")]
-    pub size: Option<Size>,
-
-    /// Frames a second of cameras, or `auto`
-    #[arg(long, value_name = "N", conflicts_with = "demo")]
-    pub rate: Option<OrAuto>,
-
-    /// Pixel format of cameras
-    #[arg(long, value_name = "FORMAT", ignore_case = true, conflicts_with = "demo")]
-    pub format: Option<CameraFormat>,
+    /// What is wanted of cameras.
+    #[command(flatten)]
+    pub cameras: SettingFlags<CAMERAS>,
 
     /// Stop after this many pairs; 0 goes on to the end (the demo scene then has none)
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub frames: Option<u64>,
 
-    /// Largest difference in time between the eyes of a pair, in milliseconds, or `auto`
-    #[arg(long, value_name = "MS", conflicts_with = "demo")]
-    pub tolerance: Option<OrAuto>,
+    /// How frames become pairs.
+    #[command(flatten)]
+    pub pairing: SettingFlags<PAIRING>,
 
     /// Size of each eye of the demo scene in pixels
     #[arg(long, value_name = "WxH", requires = "demo")]
@@ -145,18 +134,14 @@ impl SourceArgs {
 
     /// Adds the flags that stand for settings.
     pub fn lay(&self, layer: &mut FlagLayer) {
-        layer.put("source", "tolerance_ms", "--tolerance", self.tolerance.and_then(OrAuto::value));
-        if self.tolerance == Some(OrAuto::Auto) {
-            layer.put("source", "tolerance_ms", "--tolerance", Some("auto"));
-        }
-        layer.put("source", "swap", "--swap", self.swap.then_some(true));
-        layer.put("source", "size", "--size", self.size.map(|size| size.to_string()));
-        layer.put_auto("source", "rate", "--rate", self.rate);
-        layer.put_name("source", "format", "--format", self.format);
-        layer.put_whole("demo", "width", "--demo-size", self.demo_size.map(|size| size.width));
-        layer.put_whole("demo", "height", "--demo-size", self.demo_size.map(|size| size.height));
-        layer.put_whole("demo", "seed", "--seed", self.seed);
-        layer.put_whole("demo", "frames", "--frames", self.frames.filter(|_| self.demo));
+        layer.add(&self.pairing);
+        layer.add(&self.cameras);
+        let side = |side: fn(Size) -> usize| self.demo_size.map(|size| side(size) as i64);
+        layer.put("demo", "width", "--demo-size", side(|size| size.width));
+        layer.put("demo", "height", "--demo-size", side(|size| size.height));
+        layer.put("demo", "seed", "--seed", self.seed.map(|seed| seed as i64));
+        let frames = self.frames.filter(|_| self.demo).map(|frames| frames as i64);
+        layer.put("demo", "frames", "--frames", frames);
     }
 }
 
@@ -166,6 +151,7 @@ mod tests {
 
     use super::*;
     use crate::settings::Layers;
+    use crate::source::v4l2::Format;
 
     #[derive(Debug, Parser)]
     struct Only {
@@ -230,8 +216,8 @@ mod tests {
         args.unwrap().lay(&mut layer);
         let source = layer.over(Layers::new()).finish().unwrap().settings.source;
         assert!(source.swap);
-        assert_eq!(source.size(), Some((640, 480)));
-        assert_eq!((source.rate, source.format), (OrAuto::Value(15.0), CameraFormat::Mjpg));
+        assert_eq!(source.size, "640x480");
+        assert_eq!((source.rate, source.format), (Some(15.0), Some(Format::Mjpg)));
     }
 
     #[test]
@@ -241,7 +227,7 @@ mod tests {
         args.lay(&mut layer);
         let settings = layer.over(Layers::new()).finish().unwrap().settings;
         assert_eq!(settings.demo.frames, 300);
-        assert_eq!(settings.source.tolerance_ms, OrAuto::Value(4.5));
+        assert_eq!(settings.source.tolerance_ms, Some(4.5));
         assert_eq!(args.limit(), Some(12));
         assert_eq!(parse("--demo --frames 0").unwrap().limit(), None);
     }
@@ -252,6 +238,6 @@ mod tests {
         layers.assignment("source.tolerance_ms=3");
         let mut layer = FlagLayer::default();
         parse("--side-by-side a --tolerance auto").unwrap().lay(&mut layer);
-        assert_eq!(layer.over(layers).finish().unwrap().settings.source.tolerance(), None);
+        assert_eq!(layer.over(layers).finish().unwrap().settings.source.tolerance_ms, None);
     }
 }

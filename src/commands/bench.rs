@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::rig::Cameras;
 use super::verify::verify;
-use super::{Error, convert, load, print, ranging};
+use super::{Error, load, print, ranging};
 use crate::cli::BenchArgs;
 use crate::engine::{self, Engine};
 use crate::frame::{Matched, StageTime, StereoPair};
@@ -17,7 +17,6 @@ use crate::matching::Params;
 use crate::memory::Budget;
 use crate::pool::Pool;
 use crate::range::Spare;
-use crate::settings::Matching;
 use crate::source::demo::{DemoOptions, DemoSource};
 
 /// Different pairs that are matched in turn, so that no cache holds the input.
@@ -38,19 +37,16 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let (settings, params) = (&loaded.settings, &loaded.params);
     let size = (args.size.width, args.size.height);
     let rig = Cameras::read(settings)?.for_pictures(size)?;
-    let options = DemoOptions {
-        width: size.0,
-        height: size.1,
-        ..convert::demo_options(settings, params.range)
-    };
+    let options =
+        DemoOptions { width: size.0, height: size.1, ..settings.demo.options(params.range) };
     let pictures = Pool::new();
     let scene = DemoSource::new(options)?.with_pool(pictures.clone());
     let first = loaded.awaits_choice().then(|| scene.pair(0));
-    let small = convert::engine_options(&settings.engine).cpu;
+    let small = settings.engine.options().cpu;
     let loaded = ranging::with_choice(&loaded, &first, &rig, Spare::None, small)?;
     let (settings, params) = (&loaded.settings, &loaded.params);
-    let choice = convert::engine_choice(settings.engine.kind);
-    let options = convert::engine_options(&settings.engine);
+    let choice = settings.engine.kind;
+    let options = settings.engine.options();
     let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
     // Where the sources of a run would put them.
     if let Some(memory) = engine.picture_memory() {
@@ -76,7 +72,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
         size,
         repeat: args.repeat,
         params,
-        settings: &settings.matching,
+        settings: &loaded.values()["matching"],
         measured,
         verified,
     };
@@ -230,7 +226,7 @@ struct Report<'a> {
     size: (usize, usize),
     repeat: u32,
     params: &'a Params,
-    settings: &'a Matching,
+    settings: &'a toml::Value,
     measured: Measured,
     verified: Option<usize>,
 }
@@ -335,7 +331,7 @@ mod tests {
     use crate::frame::{DisparityMap, Image};
     use crate::matching::match_pair;
     use crate::pool::Pooled;
-    use crate::settings::OrAuto;
+    use crate::settings::Matching;
 
     /// An engine that computes when it is asked for a result, with up to three pairs waiting.
     struct Device {
@@ -380,8 +376,7 @@ mod tests {
     }
 
     fn device() -> (Device, VecDeque<StereoPair>) {
-        let params =
-            Matching { disparities: OrAuto::Value(4), ..Matching::default() }.params().unwrap();
+        let params = Matching { disparities: Some(4), ..Matching::default() }.params().unwrap();
         let pair = |number: u64| StereoPair {
             left: Image::from_fn(8, 4, |x, y| (x * 31 + y * 7) as u8),
             right: Image::from_fn(8, 4, |x, y| (x * 31 + y * 7 + 31) as u8),
@@ -415,7 +410,7 @@ mod tests {
             size: (8, 4),
             repeat: 2,
             params: &device.params,
-            settings: &Matching::default(),
+            settings: &toml::Value::from(0),
             measured,
             verified: Some(128),
         };

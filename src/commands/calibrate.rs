@@ -17,8 +17,8 @@ use super::{Error, load, print};
 use crate::calibration::board::Board;
 use crate::calibration::format::{self, Format};
 use crate::calibration::solve::{self, Quality, SolveError, Solved};
-use crate::cli::calibrate::{CalibrateArgs, NO_SOURCE, PageSize};
-use crate::sink::board::{self, Page};
+use crate::cli::calibrate::{CalibrateArgs, NO_SOURCE};
+use crate::sink::board;
 use crate::sink::files;
 use arguments::{options, refuse_inputs};
 
@@ -123,14 +123,7 @@ fn board_of(args: &CalibrateArgs) -> Result<Board, Error> {
 }
 
 fn print_board(board: &Board, args: &CalibrateArgs) -> Result<(), Error> {
-    let page = match args.page {
-        PageSize::Auto => None,
-        PageSize::A4 => Some(Page::A4),
-        PageSize::A3 => Some(Page::A3),
-        PageSize::Letter => Some(Page::Letter),
-        PageSize::Board => Some(Page::Board),
-    };
-    let sheet = board::Sheet::new(board, page).map_err(Error::usage)?;
+    let sheet = board::Sheet::new(board, args.page).map_err(Error::usage)?;
     let content = match files::extension(&args.output).as_str() {
         "svg" => board::svg(&sheet).into_bytes(),
         "pdf" => board::pdf(&sheet),

@@ -11,9 +11,7 @@ use crate::calibration::CalibrationError;
 use crate::calibration::format::{self, Format, Loaded, ReadOptions, Report};
 use crate::calibration::summary::{CameraSummary, Summary};
 use crate::cli::FlagLayer;
-use crate::cli::calibration::{
-    CalibrationArgs, CalibrationCommand, CalibrationFormat, CalibrationInput, LengthUnit,
-};
+use crate::cli::calibration::{CalibrationArgs, CalibrationCommand, CalibrationInput};
 use crate::sink::files;
 use crate::sink::inputs::Inputs;
 
@@ -52,11 +50,7 @@ fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
     let options = ReadOptions {
         size: input.size.map(|size| (size.width, size.height)),
         swap: input.swap,
-        unit_m: input.unit.map(|unit| match unit {
-            LengthUnit::M => 1.0,
-            LengthUnit::Cm => 0.01,
-            LengthUnit::Mm => 0.001,
-        }),
+        unit_m: input.unit,
     };
     let mut loaded = format::read_with(&files, &options)?;
     if let Some(mode) = input.mode {
@@ -71,7 +65,7 @@ fn convert(
     inputs: &Inputs,
     loaded: &Loaded,
     output: Option<&Path>,
-    format: Option<CalibrationFormat>,
+    format: Option<Format>,
 ) -> Result<(), Error> {
     let (format, outputs) = destination(output, format)?;
     for output in &outputs {
@@ -102,15 +96,8 @@ fn convert(
 /// The format and the files to write; none for standard output.
 fn destination(
     output: Option<&Path>,
-    format: Option<CalibrationFormat>,
+    format: Option<Format>,
 ) -> Result<(Format, Vec<PathBuf>), Error> {
-    let format = format.map(|format| match format {
-        CalibrationFormat::Stereod => Format::Own,
-        CalibrationFormat::OpencvYaml => Format::OpenCvYaml,
-        CalibrationFormat::OpencvXml => Format::OpenCvXml,
-        CalibrationFormat::OpencvJson => Format::OpenCvJson,
-        CalibrationFormat::Ros => Format::Ros,
-    });
     let Some(output) = output else {
         return match format.unwrap_or(Format::Own) {
             Format::Ros => Err(Error::usage(
@@ -289,36 +276,35 @@ fn as_json(files: &str, loaded: &Loaded, summary: &Summary) -> Value {
 mod tests {
     use super::*;
 
-    fn to(output: &str, format: Option<CalibrationFormat>) -> Result<(Format, usize), String> {
+    fn to(output: &str, format: Option<Format>) -> Result<(Format, usize), String> {
         let output = (!output.is_empty()).then(|| Path::new(output));
         destination(output, format).map(|(f, files)| (f, files.len())).map_err(|e| e.to_string())
     }
 
     #[test]
     fn the_format_follows_the_name_or_is_said() {
-        use CalibrationFormat as F;
         for (output, format, due) in [
             ("a.toml", None, (Format::Own, 1)),
             ("a.YML", None, (Format::OpenCvYaml, 1)),
             ("a.yaml", None, (Format::OpenCvYaml, 1)),
             ("a.xml", None, (Format::OpenCvXml, 1)),
             ("a.json", None, (Format::OpenCvJson, 1)),
-            ("a.txt", Some(F::OpencvJson), (Format::OpenCvJson, 1)),
+            ("a.txt", Some(Format::OpenCvJson), (Format::OpenCvJson, 1)),
             ("l.yaml,r.yaml", None, (Format::Ros, 2)),
-            ("out/", Some(F::Ros), (Format::Ros, 2)),
+            ("out/", Some(Format::Ros), (Format::Ros, 2)),
             (".", None, (Format::Ros, 2)),
             ("", None, (Format::Own, 0)),
-            ("", Some(F::OpencvYaml), (Format::OpenCvYaml, 0)),
+            ("", Some(Format::OpenCvYaml), (Format::OpenCvYaml, 0)),
         ] {
             assert_eq!(to(output, format), Ok(due), "{output}");
         }
         for (output, format, words) in [
             ("a.txt", None, "a.txt: the name does not say the format"),
-            ("a.yaml", Some(F::Ros), "two files"),
-            ("", Some(F::Ros), "two files"),
+            ("a.yaml", Some(Format::Ros), "two files"),
+            ("", Some(Format::Ros), "two files"),
             ("a.yaml,a.yaml", None, "two different files"),
             ("a.yaml,", None, "two different files"),
-            ("a.toml,b.toml", Some(F::Stereod), "is one file"),
+            ("a.toml,b.toml", Some(Format::Own), "is one file"),
         ] {
             let error = to(output, format).unwrap_err();
             assert!(error.contains(words), "{output}: {error}");

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{Error, convert, load, print};
+use super::{Error, load, print};
 use crate::cli::{DevicesArgs, FlagLayer};
 use crate::engine::cpu::CpuEngine;
 use crate::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
@@ -28,7 +28,7 @@ struct Listed {
 /// What is wrong with the settings. That there is no GPU is an answer, no error.
 pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let loaded = load(&args.common, FlagLayer::default())?;
-    let cpu = convert::engine_options(&loaded.settings.engine).cpu;
+    let cpu = loaded.settings.engine.options().cpu;
     let cpu = CpuEngine::new(&loaded.params, &PairSpec::rectified(1, 1), cpu)?.description();
     let devices = cuda::list().map(|devices| devices.into_iter().map(look_at).collect());
     let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);

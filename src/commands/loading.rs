@@ -16,7 +16,7 @@ use crate::telemetry::logs;
 /// Every mistake in any of them.
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
-    Budget::set_of_process(loaded.settings.engine.memory_mib.value());
+    Budget::set_of_process(loaded.settings.engine.memory_mib);
     logs::init(&loaded.settings.log.filter, common.verbosity())?;
     if let Some(file) = file {
         tracing::debug!("configuration file {}", file.display());

@@ -7,8 +7,8 @@ use anyhow::Context;
 use super::rig::{Cameras, Rig};
 use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
-use super::{Error, convert, inputs, load, print, ranging};
-use crate::alignment::{Verdict, measure};
+use super::{Error, inputs, load, print, ranging};
+use crate::alignment::{Options, Verdict, measure};
 use crate::cli::MatchArgs;
 use crate::engine;
 use crate::frame::{Eye, Image, StereoPair};
@@ -68,12 +68,12 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
     let given = !loaded.awaits_choice();
     let raw = pair(left, right);
-    let small = convert::engine_options(&settings.engine).cpu;
+    let small = settings.engine.options().cpu;
     let loaded = ranging::with_choice(&loaded, [&raw], &rig, Spare::None, small)?;
     let (settings, params) = (&loaded.settings, &loaded.params);
 
-    let choice = convert::engine_choice(settings.engine.kind);
-    let mut options = convert::engine_options(&settings.engine);
+    let choice = settings.engine.kind;
+    let mut options = settings.engine.options();
     // There is only one pair.
     options.cuda.in_flight = 1;
     let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
@@ -91,8 +91,9 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
 
     if settings.alignment.check {
         let (left, right) = (&matched.pair.left, &matched.pair.right);
-        let measurement = measure(left, right, &convert::alignment_options(params.range));
-        let limits = convert::alignment_limits(settings, rig.calibrated);
+        let measurement =
+            measure(left, right, &Options { range: Some(params.range), ..Options::default() });
+        let limits = settings.alignment.limits(rig.calibrated);
         let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
@@ -134,12 +135,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         scale.update(&matched.disparity, Duration::ZERO);
         let (low, high) = scale.limits();
         tracing::info!("{}: the colours span {low:.1} to {high:.1} px", path.display());
-        write_colour_png(
-            path,
-            &matched.disparity,
-            convert::colour_map(settings.colour.map),
-            &scale,
-        )?;
+        write_colour_png(path, &matched.disparity, settings.colour.map, &scale)?;
     }
     Ok(())
 }
@@ -154,7 +150,7 @@ fn pair(left: Image, right: Image) -> StereoPair {
 fn colour_range(loaded: &Loaded) -> ColourRange {
     let said = |key| *loaded.origin("colour", key) != Origin::Default;
     match ["range", "min", "max"].into_iter().any(said) {
-        true => convert::colour_range(&loaded.settings.colour, loaded.params.range),
+        true => loaded.settings.colour.span(loaded.params.range),
         false => ColourRange::ADAPTIVE,
     }
 }

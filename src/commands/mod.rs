@@ -5,7 +5,6 @@ pub mod calibrate;
 pub mod calibration;
 pub mod completions;
 pub mod config;
-mod convert;
 pub mod devices;
 mod error;
 mod loading;

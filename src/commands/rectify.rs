@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use super::rig::Cameras;
 use super::stills::{Stills, is_still};
-use super::{Error, convert, inputs, load, print, signals};
+use super::{Error, inputs, load, print, signals};
 use crate::calibration::Rectifier;
 use crate::cli::RectifyArgs;
 use crate::control::Control;
@@ -116,13 +116,13 @@ fn videos(
 ) -> Result<(), Error> {
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
-    let options = convert::stream_options(settings, &control.stop, &Pool::new());
+    let options = settings.stream_options(&control.stop, &Pool::new());
     let mut source = gst::open(spec, &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;
     let size = rectifier.size();
     let geometry = Some(rectifier.geometry());
-    let engine = convert::engine_options(&settings.engine);
+    let engine = settings.engine.options();
     let mut cpu = CpuRectifier::new(rectifier, engine.cpu)?;
     make_folder(&args.output)?;
     let _claims = [Claim::on(&outputs[0])?, Claim::on(&outputs[1])?];

@@ -116,7 +116,7 @@ impl<'a> Cameras<'a> {
             _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),
             _ => tracing::info!("{file}: {fit}"),
         }
-        let alpha = self.settings.alpha.value();
+        let alpha = self.settings.alpha;
         if alpha.is_none() && calibration.comes_rectified() {
             let geometry = calibration.rectification.as_ref().map(Rectification::geometry);
             if let Some(StereoGeometry { focal_px, baseline_m, .. }) = geometry {

@@ -1,6 +1,5 @@
 //! `stereod run`: the main job, from two streams to a window and files.
 
-mod changeable;
 mod knobs;
 mod live;
 pub(super) mod open;

@@ -67,7 +67,8 @@ pub trait Engine: Send {
 }
 
 /// Which engine is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Choice {
     /// The fastest that works on this machine.
     #[default]

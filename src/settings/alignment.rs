@@ -1,27 +1,28 @@
 //! `[alignment]`: whether the rows of the two eyes agree.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::values::Unfit;
+use super::row::Plain::{Real, Switch};
+use super::row::{Kind, Row};
+use crate::alignment::Limits;
 
 /// Whether the rows of the two eyes agree.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Alignment {
-    /// Whether it is looked at.
     pub check: bool,
-    /// Row error in pixels above which there is a warning.
     pub warn_px: f64,
 }
 
-impl Default for Alignment {
-    fn default() -> Self {
-        Alignment { check: true, warn_px: 1.5 }
-    }
-}
+pub(super) const ROWS: &[Row] = &[
+    Row::new("check", Switch(true), Kind::Switch),
+    Row::real("warn_px", Real(1.5), [0.1, 100.0]).live(),
+];
 
 impl Alignment {
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        Unfit::within("warn_px", self.warn_px, 0.1..=100.0)
+    /// Where a good alignment of the eyes ends; `calibrated`: a calibration was given.
+    pub fn limits(&self, calibrated: bool) -> Limits {
+        Limits { warn_px: self.warn_px, calibrated }
     }
 }

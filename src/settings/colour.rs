@@ -1,80 +1,109 @@
 //! `[colour]`: how disparity is coloured in the window and in the preview.
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::values::{OrAuto, Unfit};
-
-/// Which colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum ColourMap {
-    /// Blue over green to red, Google's Turbo.
-    #[default]
-    Turbo,
-    /// Violet over green to yellow, even in brightness.
-    Viridis,
-    /// Black to white.
-    #[value(alias = "gray")]
-    Grey,
-}
+use super::row::{AUTO, OUTPUT, Row};
+use super::{Settings, Unfit};
+use crate::frame::DisparityRange;
+use crate::sink::colour::{ColourMap, ColourRange};
+use crate::sink::colouring::Colouring;
 
 /// Which disparities the colours span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RangeMode {
     /// `min` to `max`.
-    #[default]
     Fixed,
     /// What is seen, followed slowly.
     Adaptive,
 }
 
 /// How disparity is coloured in the window and in the preview.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Colour {
-    /// Which colours.
     pub map: ColourMap,
-    /// Which disparities they span.
     pub range: RangeMode,
-    /// Disparity of the first colour in pixels; `auto` is the smallest candidate.
-    pub min: OrAuto,
-    /// Disparity of the last colour in pixels; `auto` is the largest candidate.
-    pub max: OrAuto,
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+}
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        alias: Some(["gray", "grey"]),
+        ..Row::names("map", "turbo", &["turbo", "viridis", "grey"])
+            .flag(OUTPUT, "--colour-map", "MAP")
+            .help("Colours of the window and the preview")
+            .about(&[
+                "Blue over green to red, Google's Turbo",
+                "Violet over green to yellow, even in brightness",
+                "Black to white",
+            ])
+            .arg(|arg| arg.alias("color-map"))
+            .knob("Colours", "map")
+            .hint("The colours of the disparity.")
+    },
+    Row::names("range", "fixed", &["fixed", "adaptive"])
+        .knob("Colours", "span")
+        .hint("fixed: from first to last; adaptive: what is seen, followed slowly."),
+    limit("min", "first", "Disparity of the first colour; auto: the smallest candidate."),
+    limit("max", "last", "Disparity of the last colour; auto: the largest candidate."),
+];
+
+const fn limit(key: &'static str, label: &'static str, hint: &'static str) -> Row {
+    Row::real(key, AUTO, [-2048.0, 2048.0])
+        .or(&["auto"])
+        .unit("pixels")
+        .knob("Colours", label)
+        .hint(hint)
+        .slider(-64.0, 256.0, 1.0)
+        .used(is_fixed)
+}
+
+fn is_fixed(settings: &Settings) -> bool {
+    settings.colour.range == RangeMode::Fixed
 }
 
 impl Colour {
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        for (key, value) in [("min", self.min), ("max", self.max)] {
-            if let OrAuto::Value(pixels) = value
-                && !(-2048.0..=2048.0).contains(&pixels)
-            {
-                return Err(Unfit::new(key, "`auto` or pixels from -2048 to 2048"));
+    /// Which disparities the colours span; a limit that is not set is that of the candidates.
+    pub fn span(&self, range: DisparityRange) -> ColourRange {
+        let limit = |limit: Option<f64>, auto: i32| limit.map_or(auto as f32, |v| v as f32);
+        match (self.range, self.min, self.max) {
+            (RangeMode::Adaptive, ..) => ColourRange::ADAPTIVE,
+            (RangeMode::Fixed, None, None) => ColourRange::Full,
+            (RangeMode::Fixed, min, max) => {
+                ColourRange::Fixed { low: limit(min, range.min), high: limit(max, range.max()) }
             }
         }
-        if let (OrAuto::Value(min), OrAuto::Value(max)) = (self.min, self.max)
-            && max <= min
-        {
-            return Err(Unfit::new("max", format!("more than colour.min, which is {min}")));
+    }
+
+    /// How disparity is coloured.
+    pub fn colouring(&self, range: DisparityRange) -> Colouring {
+        Colouring { map: self.map, span: self.span(range) }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Unfit> {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) if max <= min => {
+                Err(Unfit::new("max", format!("more than colour.min, which is {min}")))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::test_support::refused;
 
     #[test]
     fn range_must_span_something() {
-        let colour = |min, max| Colour {
-            min: OrAuto::Value(min),
-            max: OrAuto::Value(max),
-            ..Colour::default()
-        };
+        let colour =
+            |min, max| Colour { min: Some(min), max: Some(max), ..Settings::default().colour };
         assert!(colour(0.0, 1.0).check().is_ok());
         assert_eq!(colour(3.0, 3.0).check().unwrap_err().key, "max");
-        assert_eq!(colour(f64::NAN, 3.0).check().unwrap_err().key, "min");
+        assert!(refused("colour", "min", f64::NAN));
     }
 }

@@ -1,56 +1,53 @@
 //! `[demo]`: the synthetic scene.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::values::Unfit;
+use super::row::Integer::U64;
+use super::row::Plain::{Real, Whole};
+use super::row::Row;
+use super::size::Size;
+use crate::frame::DisparityRange;
+use crate::source::demo::DemoOptions;
 
 /// The synthetic scene.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Demo {
-    /// Width of each eye in pixels.
     pub width: usize,
-    /// Height of each eye in pixels.
     pub height: usize,
-    /// Number of pairs; 0 is without end.
     pub frames: u64,
-    /// Pairs a second.
     pub rate: f64,
-    /// What the scene is drawn from: the same seed gives the same pictures.
     pub seed: u64,
-    /// Standard deviation of the noise in grey levels.
     pub noise: f64,
-    /// Factor by which the right eye is brighter.
     pub gain: f64,
-    /// Grey levels by which the right eye is brighter.
     pub offset: f64,
 }
 
-impl Default for Demo {
-    fn default() -> Self {
-        Demo {
-            width: 640,
-            height: 480,
-            frames: 300,
-            rate: 30.0,
-            seed: 1,
-            noise: 1.0,
-            gain: 1.0,
-            offset: 0.0,
-        }
-    }
-}
+pub(super) const ROWS: &[Row] = &[
+    Row::whole("width", Whole(640), U64, [1, Size::MAX as i64]),
+    Row::whole("height", Whole(480), U64, [1, Size::MAX as i64]),
+    Row::whole("frames", Whole(300), U64, [0, i64::MAX]),
+    Row::real("rate", Real(30.0), [0.01, 1000.0]),
+    Row::whole("seed", Whole(1), U64, [0, i64::MAX]),
+    Row::real("noise", Real(1.0), [0.0, 255.0]),
+    Row::real("gain", Real(1.0), [0.01, 100.0]),
+    Row::real("offset", Real(0.0), [-255.0, 255.0]),
+];
 
 impl Demo {
-    /// Largest width and height in pixels.
-    pub const SIZE_MAX: usize = 16_384;
-
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        Unfit::within("width", self.width, 1..=Self::SIZE_MAX)?;
-        Unfit::within("height", self.height, 1..=Self::SIZE_MAX)?;
-        Unfit::within("rate", self.rate, 0.01..=1000.0)?;
-        Unfit::within("noise", self.noise, 0.0..=255.0)?;
-        Unfit::within("gain", self.gain, 0.01..=100.0)?;
-        Unfit::within("offset", self.offset, -255.0..=255.0)
+    /// The scene, spanning the candidate disparities.
+    pub fn options(&self, disparities: DisparityRange) -> DemoOptions {
+        DemoOptions {
+            width: self.width,
+            height: self.height,
+            frames: (self.frames > 0).then_some(self.frames),
+            rate: self.rate,
+            seed: self.seed,
+            noise: self.noise as f32,
+            right_gain: self.gain as f32,
+            right_offset: self.offset as f32,
+            disparities,
+        }
     }
 }

@@ -1,80 +1,72 @@
 //! `[engine]`: what computes.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use clap::builder::TypedValueParser;
+use clap::value_parser;
+use serde::Deserialize;
+use toml::Value;
 
-use super::values::{OrAuto, Unfit};
-
-/// What computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum EngineKind {
-    /// CUDA where there is one, else the CPU.
-    #[default]
-    Auto,
-    /// An NVIDIA GPU, or an error.
-    Cuda,
-    /// The CPU.
-    Cpu,
-}
-
-/// Which vector instructions the CPU engine uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Simd {
-    /// The best that this machine has.
-    #[default]
-    Auto,
-    /// AVX-512, or an error.
-    Avx512,
-    /// AVX2, or an error.
-    Avx2,
-    /// None beyond what every machine of this kind has.
-    Portable,
-}
+use super::row::Integer::{U16, U32, U64};
+use super::row::Plain::{Switch, Whole};
+use super::row::{AUTO, ENGINE, Kind, Row};
+use crate::engine::cpu::{CpuOptions, SimdChoice};
+use crate::engine::cuda::{Cache, CudaOptions};
+use crate::engine::{Choice, Options};
 
 /// What computes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Engine {
-    /// What computes.
-    pub kind: EngineKind,
-    /// Threads of the CPU engine; 0 is one a core.
+    pub kind: Choice,
     pub threads: usize,
-    /// Vector instructions of the CPU engine.
-    pub simd: Simd,
-    /// Number of the CUDA device.
-    pub device: OrAuto<u16>,
-    /// Pairs that the CUDA engine works on at once.
+    pub simd: SimdChoice,
+    pub device: Option<u16>,
     pub in_flight: usize,
-    /// Whether a pair's CUDA kernels are launched as one graph.
     pub graphs: bool,
-    /// Folder of compiled kernels, `auto` or `off`.
     pub kernel_cache: String,
-    /// Most memory that is taken for pictures, maps and the engine, in MiB.
-    pub memory_mib: OrAuto<u32>,
+    pub memory_mib: Option<u32>,
 }
 
-impl Default for Engine {
-    fn default() -> Self {
-        Engine {
-            kind: EngineKind::default(),
-            threads: 0,
-            simd: Simd::default(),
-            device: OrAuto::Auto,
-            in_flight: 3,
-            graphs: false,
-            kernel_cache: "auto".into(),
-            memory_mib: OrAuto::Auto,
-        }
-    }
-}
+/// Most memory, in MiB: 16 TiB.
+const MEMORY_MIB_MAX: i64 = 16 << 20;
+
+pub(super) const ROWS: &[Row] = &[
+    Row::names("kind", "auto", &["auto", "cuda", "cpu"])
+        .flag(ENGINE, "--engine", "ENGINE")
+        .help("What computes")
+        .about(&["CUDA where there is one, else the CPU", "An NVIDIA GPU, or an error", "The CPU"]),
+    Row::whole("threads", Whole(0), U64, [0, 1024])
+        .flag(ENGINE, "--threads", "N")
+        .help("Threads of the CPU engine; 0 is one a core"),
+    Row::names("simd", "auto", &["auto", "avx512", "avx2", "portable"]),
+    Row::whole("device", AUTO, U16, [0, u16::MAX as i64])
+        .or(&["auto"])
+        .flag(ENGINE, "--device", "N")
+        .help("CUDA device to use, as `stereod devices` numbers them")
+        .arg(|arg| arg.value_parser(value_parser!(u16).map(|n| Value::from(i64::from(n))))),
+    Row::whole("in_flight", Whole(3), U64, [1, 16]),
+    Row::new("graphs", Switch(false), Kind::Switch),
+    Row::text("kernel_cache", "auto", |text| match text {
+        "" => Err("`auto`, `off` or a folder".into()),
+        _ => Ok(()),
+    }),
+    Row::whole("memory_mib", AUTO, U32, [1, MEMORY_MIB_MAX])
+        .or(&["auto"])
+        .unit("MiB")
+        .flag(ENGINE, "--memory", "MIB")
+        .help("Most memory that is taken, in MiB, instead of half of what is free")
+        .arg(|arg| {
+            let mib = value_parser!(u64).range(1..=MEMORY_MIB_MAX as u64);
+            arg.value_parser(mib.map(|n| Value::from(n as i64)))
+        }),
+];
 
 /// Where compiled kernels are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KernelCache {
+#[derive(Debug, PartialEq)]
+enum KernelCache {
     /// In the user's cache folder.
     OfUser,
     /// Nowhere.
@@ -84,17 +76,7 @@ pub enum KernelCache {
 }
 
 impl Engine {
-    /// Largest number of threads.
-    pub const THREADS_MAX: usize = 1024;
-
-    /// Most pairs that an engine works on at once.
-    pub const IN_FLIGHT_MAX: usize = 16;
-
-    /// Most memory, in MiB: 16 TiB.
-    pub const MEMORY_MIB_MAX: u32 = 16 << 20;
-
-    /// Where compiled kernels are kept.
-    pub fn kernel_cache(&self) -> KernelCache {
+    fn kernel_cache(&self) -> KernelCache {
         match self.kernel_cache.as_str() {
             "auto" => KernelCache::OfUser,
             "off" => KernelCache::Off,
@@ -102,36 +84,42 @@ impl Engine {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        Unfit::within("threads", self.threads, 0..=Self::THREADS_MAX)?;
-        Unfit::within("in_flight", self.in_flight, 1..=Self::IN_FLIGHT_MAX)?;
-        if self.memory_mib.value().is_some_and(|mib| !(1..=Self::MEMORY_MIB_MAX).contains(&mib)) {
-            let expected = format!("`auto` or MiB from 1 to {}", Self::MEMORY_MIB_MAX);
-            return Err(Unfit::new("memory_mib", expected));
-        }
-        if self.kernel_cache.is_empty() {
-            return Err(Unfit::new("kernel_cache", "`auto`, `off` or a folder"));
-        }
-        Ok(())
+    /// How the engines are to work.
+    pub fn options(&self) -> Options {
+        let cpu = CpuOptions {
+            threads: NonZeroUsize::new(self.threads).map(NonZeroUsize::get),
+            simd: self.simd,
+        };
+        let cuda = CudaOptions {
+            device: self.device.map(usize::from),
+            in_flight: self.in_flight,
+            graphs: self.graphs,
+            cache: match self.kernel_cache() {
+                KernelCache::OfUser => Cache::of_user(),
+                KernelCache::Off => Cache::off(),
+                KernelCache::Folder(folder) => Cache::new(folder),
+            },
+        };
+        Options { cpu, cuda }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::test_support::{refused, settings};
 
     #[test]
     fn kernels_are_kept_where_that_is_wanted() {
-        let kept = |text: &str| Engine { kernel_cache: text.into(), ..Engine::default() };
-        assert_eq!(Engine::default().kernel_cache(), KernelCache::OfUser);
-        assert_eq!(kept("off").kernel_cache(), KernelCache::Off);
-        assert_eq!(kept("/var/k").kernel_cache(), KernelCache::Folder("/var/k".into()));
-        assert_eq!(kept("").check().unwrap_err().key, "kernel_cache");
-        for mib in [0, Engine::MEMORY_MIB_MAX + 1] {
-            let engine = Engine { memory_mib: OrAuto::Value(mib), ..Engine::default() };
-            assert_eq!(engine.check().unwrap_err().key, "memory_mib");
+        let kept =
+            |text: &str| settings(&[&format!("engine.kernel_cache={text}")]).engine.kernel_cache();
+        assert_eq!(settings(&[]).engine.kernel_cache(), KernelCache::OfUser);
+        assert_eq!(kept("off"), KernelCache::Off);
+        assert_eq!(kept("/var/k"), KernelCache::Folder("/var/k".into()));
+        assert!(refused("engine", "kernel_cache", ""));
+        for mib in [0, MEMORY_MIB_MAX + 1] {
+            assert!(refused("engine", "memory_mib", mib));
         }
-        let none = Engine { in_flight: 0, ..Engine::default() };
-        assert_eq!(none.check().unwrap_err().key, "in_flight");
+        assert!(refused("engine", "in_flight", 0));
     }
 }

@@ -6,13 +6,13 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use super::schema::{Schema, join};
+use super::row::Kind;
+use super::schema::{self, join};
 use super::suggest::nearest;
-use super::{OrAuto, Settings, matching};
+use super::{Settings, matching};
 use crate::matching::Params;
 use crate::reading;
 use crate::redact::{redact, remember};
@@ -85,11 +85,13 @@ impl fmt::Display for Error {
 /// The settings in effect.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The values, checked; nothing of what the cost decides says `auto` any more, nor what was
-    /// chosen from the pictures.
+    /// The values, checked.
     pub settings: Settings,
     /// The parameters of the matcher, checked.
     pub params: Params,
+    /// The values as a file would say them; nothing of what the cost decides says `auto` any more,
+    /// nor what was chosen from the pictures.
+    values: Table,
     origins: BTreeMap<String, Origin>,
     /// What they were made of.
     layers: Layers,
@@ -102,6 +104,11 @@ impl Loaded {
         self.origins.get(&dotted(section, key)).unwrap_or(&DEFAULT)
     }
 
+    /// The values as a file would say them, section by section.
+    pub fn values(&self) -> &Table {
+        &self.values
+    }
+
     /// The configuration files that were read.
     pub fn files(&self) -> &[PathBuf] {
         &self.layers.files
@@ -112,7 +119,6 @@ impl Loaded {
 /// Mistakes are collected, so that all of them can be told at once.
 #[derive(Clone, Debug)]
 pub struct Layers {
-    schema: Schema,
     table: Table,
     origins: BTreeMap<String, Origin>,
     mistakes: Vec<String>,
@@ -143,11 +149,8 @@ const MISTAKES_MAX: usize = 50;
 impl Layers {
     /// The built-in defaults.
     pub fn new() -> Layers {
-        let schema = Schema::new();
-        let table = schema.defaults().clone();
         Layers {
-            schema,
-            table,
+            table: schema::defaults().clone(),
             origins: BTreeMap::new(),
             mistakes: Vec::new(),
             files: Vec::new(),
@@ -208,10 +211,10 @@ impl Layers {
             }
             let name = section.get_ref().as_ref();
             let Some(keys) = content.get_ref().as_table() else {
-                self.mistakes.push(format!("{}: {}", place(line(section)), self.no_section(name)));
+                self.mistakes.push(format!("{}: {}", place(line(section)), Self::no_section(name)));
                 continue;
             };
-            if let Err(misfit) = self.schema.check_section(name) {
+            if let Err(misfit) = schema::check_section(name) {
                 self.mistakes.push(format!("{}: {misfit}", place(line(section))));
                 continue;
             }
@@ -230,15 +233,15 @@ impl Layers {
     }
 
     /// What to say about `name = ...` where a section should be.
-    fn no_section(&self, name: &str) -> String {
-        if self.schema.check_section(name).is_ok() {
+    fn no_section(name: &str) -> String {
+        if schema::check_section(name).is_ok() {
             return format!("`{name}` is a section: write [{name}] and its keys below");
         }
-        match self.schema.all().find(|(_, key)| *key == name) {
+        match schema::all().find(|(_, key)| *key == name) {
             Some((home, _)) => format!("the key `{name}` belongs below the line [{home}]"),
             None => format!(
                 "unknown key `{name}` outside a section; sections: {}",
-                join(self.schema.sections())
+                join(schema::sections())
             ),
         }
     }
@@ -252,37 +255,31 @@ impl Layers {
             .collect();
         ours.sort();
         for (name, value) in ours {
-            let known = self
-                .schema
-                .all()
-                .find(|(section, key)| variable(section, key) == name)
-                .map(|(section, key)| (section.to_owned(), key.to_owned()));
+            let known = schema::all().find(|(section, key)| variable(section, key) == name);
             let Some((section, key)) = known else {
-                self.mistakes.push(self.no_variable(&name));
+                self.mistakes.push(Self::no_variable(&name));
                 continue;
             };
             match value.into_string() {
-                Ok(text) => self.put_text(&section, &key, &text, Origin::Environment(name)),
+                Ok(text) => self.put_text(section, key, &text, Origin::Environment(name)),
                 Err(_) => self.mistakes.push(format!("{name}: not UTF-8 text")),
             }
         }
     }
 
     /// What to say about a variable that means nothing.
-    fn no_variable(&self, name: &str) -> String {
-        let all: Vec<String> =
-            self.schema.all().map(|(section, key)| variable(section, key)).collect();
+    fn no_variable(name: &str) -> String {
+        let all: Vec<String> = schema::all().map(|(section, key)| variable(section, key)).collect();
         let upper = name.to_uppercase();
         let meant = nearest(&upper, all.iter().map(String::as_str))
             .map(|near| format!(" did you mean {near}?"))
             .unwrap_or_default();
-        let section =
-            self.schema.sections().find(|section| upper.starts_with(&variable(section, "")));
+        let section = schema::sections().find(|section| upper.starts_with(&variable(section, "")));
         let alternatives = match section {
-            Some(section) => format!("keys of [{section}]: {}", join(self.schema.keys(section))),
+            Some(section) => format!("keys of [{section}]: {}", join(schema::keys(section))),
             None => format!(
                 "variables are named STEREOD_SECTION_KEY, with the sections {}",
-                join(self.schema.sections())
+                join(schema::sections())
             ),
         };
         format!("{name}: unknown variable;{meant} {alternatives}")
@@ -297,7 +294,7 @@ impl Layers {
             return;
         };
         let Some((section, key)) = name.trim().split_once('.') else {
-            let homes = self.schema.all().filter(|(_, key)| *key == name.trim());
+            let homes = schema::all().filter(|(_, key)| *key == name.trim());
             let meant: Vec<String> =
                 homes.map(|(section, key)| format!("; did you mean {section}.{key}?")).collect();
             self.mistakes.push(mistake(format!("{form}{}", meant.concat())));
@@ -312,11 +309,7 @@ impl Layers {
     }
 
     fn put_text(&mut self, section: &str, key: &str, text: &str, origin: Origin) {
-        let value = self
-            .schema
-            .check_key(section, key)
-            .and_then(|()| self.schema.value_of_text(section, key, text));
-        match value {
+        match schema::value_of_text(section, key, text) {
             Ok(value) => self.put(section, key, value, origin),
             Err(misfit) => self.mistakes.push(format!("{origin}: {misfit}")),
         }
@@ -324,11 +317,7 @@ impl Layers {
 
     fn put(&mut self, section: &str, key: &str, value: Value, origin: Origin) {
         value.as_str().into_iter().for_each(remember);
-        let fits = self
-            .schema
-            .check_key(section, key)
-            .and_then(|()| self.schema.check_value(section, key, &value));
-        if let Err(misfit) = fits {
+        if let Err(misfit) = schema::check_value(section, key, &value) {
             self.mistakes.push(format!("{origin}: {misfit}"));
             return;
         }
@@ -346,43 +335,60 @@ impl Layers {
             return Err(Error(self.mistakes));
         }
         let layers = self.clone();
-        let mut settings = Settings::deserialize(Value::Table(self.table))
-            .map_err(|error| Error(vec![error.message().to_owned()]))?;
-        if let Err((section, unfit)) = settings.check() {
+        let mut values = self.table;
+        let cost = resolve_cost(&mut values);
+        let checked = schema::typed(values.clone());
+        if let Err((section, unfit)) = checked.check() {
             let origin = self.origins.get(&dotted(section, unfit.key)).cloned().unwrap_or_default();
             return Err(Error(vec![format!(
                 "{origin}: wrong value for `{}` in [{section}]: expected {}",
                 unfit.key, unfit.expected
             )]));
         }
-        if let (OrAuto::Auto, Some(count)) = (settings.matching.disparities, self.chosen) {
-            settings.matching.disparities = OrAuto::Value(count);
+        if let (None, Some(count)) = (checked.matching.disparities, self.chosen) {
+            values["matching"]["disparities"] = Value::Integer(count as i64);
             let said = self.origins.entry(dotted("matching", "disparities")).or_default();
             *said = Origin::Pictures(Box::new(said.clone()));
         }
-        match settings.matching.params() {
-            Ok(params) => {
-                settings.matching = settings.matching.resolved();
-                for key in matching::SUITED_KEYS {
-                    let origin = Origin::Cost(settings.matching.cost.name());
-                    self.origins.entry(dotted("matching", key)).or_insert(origin);
-                }
-                Ok(Loaded { settings, params, origins: self.origins, layers })
-            }
-            Err(error) => {
-                let set: Vec<String> = matching::keys_of(&error, settings.matching.cost)
-                    .iter()
-                    .filter_map(|key| {
-                        let name = dotted("matching", key);
-                        Some(format!("{name}: {}", self.origins.get(&name)?))
-                    })
-                    .collect();
-                let origin =
-                    if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
-                Err(Error(vec![format!("{error}{origin}")]))
-            }
+        let settings = schema::typed(values.clone());
+        let params = settings.matching.params().map_err(|error| {
+            let set: Vec<String> = matching::keys_of(&error, settings.matching.cost)
+                .iter()
+                .filter_map(|key| {
+                    let name = dotted("matching", key);
+                    Some(format!("{name}: {}", self.origins.get(&name)?))
+                })
+                .collect();
+            let origin =
+                if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
+            Error(vec![format!("{error}{origin}")])
+        })?;
+        for (section, row) in schema::rows().filter(|(_, row)| row.by_cost.is_some()) {
+            self.origins.entry(dotted(section, row.key)).or_insert(Origin::Cost(cost));
         }
+        Ok(Loaded { settings, params, values, origins: self.origins, layers })
     }
+}
+
+/// Puts the number that suits the cost in place of every `auto` that follows it, and numbers with a
+/// fraction where a whole one was written for one; the name of the cost.
+fn resolve_cost(values: &mut Table) -> &'static str {
+    let costs = match schema::row("matching", "cost").map(|row| row.kind) {
+        Some(Kind::Names(costs)) => costs,
+        _ => unreachable!("the cost is one of some names"),
+    };
+    let said = values["matching"]["cost"].as_str();
+    let at = costs.iter().position(|cost| Some(*cost) == said).expect("the cost was checked");
+    for (section, row) in schema::rows() {
+        let value = &mut values[section][row.key];
+        *value = match (row.kind, row.by_cost, &*value) {
+            (Kind::Real(_), Some(by_cost), Value::String(_)) => by_cost[at].into(),
+            (_, Some(by_cost), Value::String(_)) => (by_cost[at] as i64).into(),
+            (Kind::Real(_), _, Value::Integer(whole)) => (*whole as f64).into(),
+            _ => continue,
+        };
+    }
+    costs[at]
 }
 
 /// The entries of a table in the order in which they stand in the file.

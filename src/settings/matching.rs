@@ -1,19 +1,24 @@
 //! `[matching]`: what is computed.
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use clap::builder::TypedValueParser;
+use clap::value_parser;
+use serde::{Deserialize, Deserializer, de};
+use toml::Value;
 
-use super::values::{OrAuto, OrOff, Unfit};
+use super::Settings;
+use super::row::Integer::{I32, U8, U16, U32, U64};
+use super::row::Plain::{Real, Switch, Whole};
+use super::row::{AUTO, Kind, MATCHING, Row};
+use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::params::{SLOPE_UNIT, WEIGHT_MAX};
 use crate::matching::{CensusWindow, Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 
 /// How well two pixels agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostKind {
     /// Census, gradient and intensity together.
-    #[default]
     Combined,
     /// Hamming distance of census descriptors, which take no notice of exposure.
     Census,
@@ -21,44 +26,8 @@ pub enum CostKind {
     Ad,
 }
 
-/// What the keys that say `auto` mean for a cost: costs differ in size and in what they get wrong.
-struct Suited {
-    p1: u8,
-    p2: u8,
-    p2_min: u8,
-    p2_slope: f64,
-    median: u8,
-    speckle_size: u32,
-}
-
-impl CostKind {
-    /// What suits the cost; docs/accuracy.md says how it was found.
-    fn suited(self) -> Suited {
-        match self {
-            CostKind::Combined => {
-                Suited { p1: 30, p2: 100, p2_min: 16, p2_slope: 3.0, median: 3, speckle_size: 80 }
-            }
-            CostKind::Census => {
-                Suited { p1: 20, p2: 60, p2_min: 15, p2_slope: 1.75, median: 3, speckle_size: 80 }
-            }
-            CostKind::Ad => {
-                Suited { p1: 12, p2: 80, p2_min: 3, p2_slope: 2.0, median: 5, speckle_size: 0 }
-            }
-        }
-    }
-
-    /// The name in a file and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            CostKind::Combined => "combined",
-            CostKind::Census => "census",
-            CostKind::Ad => "ad",
-        }
-    }
-}
-
 /// How the penalty of a large step depends on the picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum P2Kind {
     /// P2 everywhere.
@@ -66,144 +35,292 @@ pub enum P2Kind {
     /// P2 divided by the step in brightness, at least P1.
     InverseGradient,
     /// P2 less `p2_slope` for every grey level of the step, at least `p2_min`.
-    #[default]
     Linear,
 }
 
-/// What is computed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// What is computed, every `auto` that the cost decides being the number that suits it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Matching {
-    /// Number of candidate disparities; `auto`: chosen from the first pairs.
-    pub disparities: OrAuto<usize>,
-    /// Smallest candidate in pixels.
+    pub disparities: Option<usize>,
     pub min_disparity: i32,
-    /// How well two pixels agree.
     pub cost: CostKind,
-    /// Largest difference that counts, in grey levels.
     pub ad_truncation: u8,
-    /// Side in pixels of the window over which the difference is averaged.
     pub ad_window: u8,
-    /// What a census descriptor compares.
-    #[serde(with = "window_text")]
+    #[serde(deserialize_with = "window_of_text")]
     pub census_window: CensusWindow,
-    /// Weight of a differing bit in the combined cost, in sixteenths.
     pub census_weight: u8,
-    /// Weight of a grey level of difference in gradient, in sixteenths.
     pub gradient_weight: u8,
-    /// Weight of a grey level of difference in intensity, in sixteenths.
     pub intensity_weight: u8,
-    /// Largest difference in gradient that counts, in grey levels.
     pub gradient_truncation: u8,
-    /// Largest difference in intensity that counts, in grey levels.
     pub intensity_truncation: u8,
-    /// Number of directions along which costs are summed.
     pub paths: u32,
-    /// Penalty for a step of one pixel.
-    pub p1: OrAuto<u8>,
-    /// Penalty for a larger step.
-    pub p2: OrAuto<u8>,
-    /// How P2 depends on the picture.
+    pub p1: u8,
+    pub p2: u8,
     pub p2_mode: P2Kind,
-    /// Smallest P2 of the mode `linear`.
-    pub p2_min: OrAuto<u8>,
-    /// What P2 loses for every grey level of step in the mode `linear`.
-    pub p2_slope: OrAuto<f64>,
-    /// Uniqueness in percent; 0 is off.
+    pub p2_min: u8,
+    pub p2_slope: f64,
     pub uniqueness: u8,
-    /// Whether disparity is interpolated to 1/16 px.
     pub subpixel: bool,
-    /// Largest difference between the eyes' disparities in pixels.
-    pub left_right: OrOff,
-    /// Side of the median window in pixels; 0 is off.
-    pub median: OrAuto<u8>,
-    /// Regions of fewer pixels become invalid; 0 is off.
-    pub speckle_size: OrAuto<u32>,
-    /// Largest difference between neighbours of a region in pixels.
+    pub left_right: Option<u16>,
+    pub median: u8,
+    pub speckle_size: u32,
     pub speckle_range: f64,
-}
-
-impl Default for Matching {
-    fn default() -> Self {
-        Matching {
-            disparities: OrAuto::Value(STAND_IN),
-            min_disparity: 0,
-            cost: CostKind::Combined,
-            ad_truncation: 32,
-            ad_window: 3,
-            census_window: CensusWindow::Symmetric9x7,
-            census_weight: 14,
-            gradient_weight: 11,
-            intensity_weight: 8,
-            gradient_truncation: 5,
-            intensity_truncation: 6,
-            paths: 8,
-            p1: OrAuto::Auto,
-            p2: OrAuto::Auto,
-            p2_mode: P2Kind::Linear,
-            p2_min: OrAuto::Auto,
-            p2_slope: OrAuto::Auto,
-            uniqueness: 8,
-            subpixel: true,
-            left_right: OrOff::Value(1),
-            median: OrAuto::Auto,
-            speckle_size: OrAuto::Auto,
-            speckle_range: 2.0,
-        }
-    }
 }
 
 /// The default number of disparities. It stands in for a number that has not been chosen yet, where one
 /// is needed before there are pictures.
-const STAND_IN: usize = 64;
+const STAND_IN: i64 = 64;
 
-/// The keys of `[matching]` that say `auto` unless told otherwise.
-pub(super) const SUITED_KEYS: [&str; 6] =
-    ["p1", "p2", "p2_min", "p2_slope", "median", "speckle_size"];
+/// What suits each cost, in the order of [`CostKind`], stands with the keys that follow it;
+/// docs/accuracy.md says how it was found.
+pub(super) const ROWS: &[Row] = &[
+    Row::whole("disparities", Whole(STAND_IN), U64, [1, 1024])
+        .or(&["auto"])
+        .unit("a number")
+        .flag(MATCHING, "--disparities", "N|auto")
+        .help("Number of candidate disparities, 1 to 1024; `auto`: as many as the first pairs need")
+        .arg(|arg| arg.short('d'))
+        .knob("Range", "number")
+        .hint("How many candidate disparities there are; auto: what the first pairs needed.")
+        .slider(8.0, 256.0, 8.0)
+        .last()
+        .unless_recorded(),
+    Row::whole("min_disparity", Whole(0), I32, [-2047, 2046])
+        .flag(MATCHING, "--min-disparity", "PX")
+        .help("Smallest candidate disparity in pixels; may be negative")
+        .arg(|arg| {
+            let any = value_parser!(i32).map(Value::from);
+            arg.allow_negative_numbers(true).value_parser(any)
+        })
+        .knob("Range", "smallest")
+        .hint("The smallest candidate disparity, in pixels.")
+        .slider(-64.0, 128.0, 1.0)
+        .unless_recorded(),
+    Row::names("cost", "combined", &["combined", "census", "ad"])
+        .flag(MATCHING, "--cost", "COST")
+        .help("How well two pixels agree")
+        .about(&[
+            "Census, gradient and intensity together",
+            "Hamming distance of census descriptors, which take no notice of exposure",
+            "Absolute difference of intensities, cut off at `ad_truncation`",
+        ])
+        .knob("Cost", "cost")
+        .hint("How well two pixels agree. What is auto follows it."),
+    Row::new("paths", Whole(8), Kind::OneOf(U32, &["4", "5", "8"]))
+        .flag(MATCHING, "--paths", "N")
+        .help("Directions along which costs are summed")
+        .knob("Smoothness", "paths")
+        .hint("Directions along which costs are summed.")
+        .last(),
+    Row::whole("p1", AUTO, U8, BYTE)
+        .follows_cost([30.0, 20.0, 12.0])
+        .flag(MATCHING, "--p1", "COST|auto")
+        .help(
+            "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
+             what suits the cost",
+        )
+        .knob("Smoothness", "P1")
+        .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
+        .slider(0.0, 255.0, 1.0),
+    Row::whole("p2", AUTO, U8, BYTE)
+        .follows_cost([100.0, 60.0, 80.0])
+        .flag(MATCHING, "--p2", "COST|auto")
+        .help("Penalty for a larger step, P1 to 255")
+        .knob("Smoothness", "P2")
+        .hint("Penalty for a larger step: edges of objects.")
+        .slider(0.0, 255.0, 1.0),
+    Row::names("p2_mode", "linear", &["fixed", "inverse-gradient", "linear"])
+        .flag(MATCHING, "--p2-mode", "MODE")
+        .help("How P2 depends on the step in brightness")
+        .about(&[
+            "P2 everywhere",
+            "P2 divided by the step in brightness, at least P1",
+            "P2 less `p2_slope` for every grey level of the step, at least `p2_min`",
+        ])
+        .knob("Smoothness", "P2 by picture")
+        .hint("How P2 follows the steps in brightness.")
+        .offers(&["linear", "inverse-gradient", "fixed"]),
+    Row::whole("p2_min", AUTO, U8, BYTE)
+        .follows_cost([16.0, 15.0, 3.0])
+        .flag(MATCHING, "--p2-min", "COST|auto")
+        .help("Smallest P2 of the mode `linear`")
+        .knob("Smoothness", "P2 at least")
+        .hint("The smallest P2.")
+        .slider(0.0, 255.0, 1.0)
+        .used(is_linear),
+    // With the largest slope P2 falls from 255 to nothing within one grey level.
+    Row::real("p2_slope", AUTO, [0.0, 255.0])
+        .follows_cost([3.0, 1.75, 2.0])
+        .flag(MATCHING, "--p2-slope", "COST|auto")
+        .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
+        .knob("Smoothness", "P2 slope")
+        .hint("What P2 loses for every grey level of the step in brightness.")
+        .slider(0.0, 16.0, 0.25)
+        .used(is_linear),
+    Row::whole("ad_truncation", Whole(32), U8, [1, 255])
+        .flag(MATCHING, "--ad-truncation", "LEVELS")
+        .help(
+            "Cost `ad`: differences larger than this many grey levels count as this much, 1 \
+             to 255",
+        )
+        .knob("Cost", "up to")
+        .hint("Larger differences count as this many grey levels.")
+        .slider(1.0, 128.0, 1.0)
+        .used(is_ad),
+    Row::new("ad_window", Whole(3), Kind::OneOf(U8, &["1", "3", "5", "7"]))
+        .flag(MATCHING, "--ad-window", "PX")
+        .help("Cost `ad`: side of the window over which the difference is averaged, in pixels")
+        .knob("Cost", "window")
+        .hint("Side of the square over which the difference is averaged.")
+        .used(is_ad),
+    Row::text("census_window", "9x7-symmetric", window)
+        .flag(MATCHING, "--census-window", "WINDOW")
+        .help("Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels")
+        .arg(|arg| {
+            let spelled = |window: CensusWindow| Value::from(window.to_string());
+            arg.value_parser(move |text: &str| text.parse().map(spelled))
+        })
+        .knob("Cost", "window")
+        .hint("What is compared with what.")
+        .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
+        .used(|settings| settings.matching.cost == CostKind::Census),
+    Row::whole("census_weight", Whole(14), U8, WEIGHT)
+        .flag(MATCHING, "--census-weight", "SIXTEENTHS")
+        .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
+        .knob("Cost", "census")
+        .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
+        .slider(0.0, 127.0, 1.0)
+        .used(is_combined),
+    Row::whole("gradient_weight", Whole(11), U8, WEIGHT)
+        .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
+        .help(
+            "Cost `combined`: sixteenths that a grey level of difference in gradient counts, \
+             0 to 127",
+        )
+        .knob("Cost", "gradient")
+        .hint("What a grey level of difference in gradient counts, in sixteenths.")
+        .slider(0.0, 127.0, 1.0)
+        .used(is_combined),
+    Row::whole("intensity_weight", Whole(8), U8, WEIGHT)
+        .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
+        .help(
+            "Cost `combined`: sixteenths that a grey level of difference in intensity \
+             counts, 0 to 127",
+        )
+        .knob("Cost", "intensity")
+        .hint("What a grey level of difference in intensity counts, in sixteenths.")
+        .slider(0.0, 127.0, 1.0)
+        .used(is_combined),
+    Row::whole("gradient_truncation", Whole(5), U8, BYTE)
+        .flag(MATCHING, "--gradient-truncation", "LEVELS")
+        .help(
+            "Cost `combined`: larger differences in gradient count as this many grey levels, \
+             0 to 255",
+        )
+        .knob("Cost", "gradient up to")
+        .hint("Larger differences in gradient count as this many grey levels.")
+        .slider(0.0, 64.0, 1.0)
+        .used(is_combined),
+    Row::whole("intensity_truncation", Whole(6), U8, BYTE)
+        .flag(MATCHING, "--intensity-truncation", "LEVELS")
+        .help(
+            "Cost `combined`: larger differences in intensity count as this many grey \
+             levels, 0 to 255",
+        )
+        .knob("Cost", "intensity up to")
+        .hint("Larger differences in intensity count as this many grey levels.")
+        .slider(0.0, 64.0, 1.0)
+        .used(is_combined),
+    Row::whole("uniqueness", Whole(8), U8, [0, 99])
+        .flag(MATCHING, "--uniqueness", "PERCENT")
+        .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
+        .knob("Checks", "uniqueness")
+        .hint("Invalid where another disparity is nearly as good, within this many percent.")
+        .slider(0.0, 50.0, 1.0),
+    Row::whole("left_right", Whole(1), U16, [0, u16::MAX as i64])
+        .or(&["off"])
+        .flag(MATCHING, "--left-right", "PX|off")
+        .help(
+            "Invalidate pixels whose disparities seen from either eye differ by more pixels, \
+             or `off`",
+        )
+        .knob("Checks", "left-right")
+        .hint("Invalid where the eyes' disparities differ by more than this many pixels.")
+        .slider(0.0, 8.0, 1.0),
+    Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
+        .follows_cost([3.0, 3.0, 5.0])
+        .flag(MATCHING, "--median", "PX")
+        .help("Side of the median filter's window in pixels; 0 is off")
+        .knob("Filters", "median")
+        .hint("Side of the median filter's window; 0: off.")
+        .offers(&["auto", "0", "3", "5"]),
+    Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
+        .follows_cost([80.0, 80.0, 0.0])
+        .flag(MATCHING, "--speckle-size", "PIXELS|auto")
+        .help("Invalidate connected regions of fewer pixels; 0 is off")
+        .knob("Filters", "speckles below")
+        .hint("Connected regions of fewer pixels are invalid; 0: none.")
+        .slider(0.0, 1000.0, 10.0),
+    // No two disparities of a map differ by more.
+    Row::real("speckle_range", Real(2.0), [0.0, 4095.0])
+        .flag(MATCHING, "--speckle-range", "PX")
+        .help("Largest difference in disparity between neighbours of a region")
+        .knob("Filters", "connected within")
+        .hint("Neighbours of a region differ by no more than this many pixels.")
+        .slider(0.0, 16.0, 0.25),
+    Row::new("subpixel", Switch(true), Kind::Switch)
+        .flag(MATCHING, "--subpixel", "BOOL")
+        .help("Sixteenths of a pixel instead of whole ones")
+        .knob("Checks", "subpixel")
+        .hint("Sixteenths of a pixel instead of whole pixels."),
+];
 
-/// A census window as text.
-mod window_text {
-    use serde::{Deserialize, Deserializer, Serializer, de};
+/// All numbers of a byte.
+const BYTE: [i64; 2] = [0, u8::MAX as i64];
 
-    use crate::matching::CensusWindow;
+/// All weights of the combined cost.
+const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
-    pub fn serialize<S: Serializer>(window: &CensusWindow, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(window)
-    }
+fn is_combined(settings: &Settings) -> bool {
+    settings.matching.cost == CostKind::Combined
+}
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<CensusWindow, D::Error> {
-        String::deserialize(from)?.parse().map_err(de::Error::custom)
+fn is_ad(settings: &Settings) -> bool {
+    settings.matching.cost == CostKind::Ad
+}
+
+fn is_linear(settings: &Settings) -> bool {
+    settings.matching.p2_mode == P2Kind::Linear
+}
+
+/// Whether a text is a census window.
+fn window(text: &str) -> Result<(), String> {
+    match text.parse::<CensusWindow>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(with_nearest(error.trim_start_matches("expected "), text)),
     }
 }
 
-/// Largest slope: P2 then falls from 255 to nothing within one grey level.
-const SLOPE_MAX: f64 = 255.0;
+/// A census window from its text.
+fn window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<CensusWindow, D::Error> {
+    String::deserialize(from)?.parse().map_err(de::Error::custom)
+}
 
-/// Largest difference of disparities in a map.
-const SPECKLE_RANGE_MAX: f64 = 4095.0;
+impl Default for Matching {
+    fn default() -> Self {
+        Settings::default().matching
+    }
+}
 
 impl Matching {
-    /// The same with the number that suits the cost in place of every `auto` that the cost decides.
-    pub fn resolved(&self) -> Matching {
-        let suited = self.cost.suited();
-        Matching {
-            p1: self.p1.or(suited.p1),
-            p2: self.p2.or(suited.p2),
-            p2_min: self.p2_min.or(suited.p2_min),
-            p2_slope: self.p2_slope.or(suited.p2_slope),
-            median: self.median.or(suited.median),
-            speckle_size: self.speckle_size.or(suited.speckle_size),
-            ..self.clone()
-        }
-    }
-
     /// The parameters that an engine takes. Where the number of disparities is not chosen yet, the
     /// default stands in for it.
     ///
     /// # Errors
     /// The first value that no engine can work with, naming its flag.
     pub fn params(&self) -> Result<Params, ParamsError> {
-        let suited = self.cost.suited();
         let cost = match self.cost {
             CostKind::Combined => Cost::Combined {
                 census_weight: self.census_weight,
@@ -220,30 +337,29 @@ impl Matching {
             P2Kind::InverseGradient => P2Mode::InverseGradient,
             // A float becomes the nearest u16 that exists, so even an unchecked slope cannot wrap.
             P2Kind::Linear => P2Mode::Linear {
-                min: self.p2_min.value().unwrap_or(suited.p2_min),
-                slope_16: (self.p2_slope.value().unwrap_or(suited.p2_slope) * f64::from(SLOPE_UNIT))
-                    .round() as u16,
+                min: self.p2_min,
+                slope_16: (self.p2_slope * f64::from(SLOPE_UNIT)).round() as u16,
             },
         };
         let params = Params {
             range: DisparityRange {
                 min: self.min_disparity,
-                count: self.disparities.value().unwrap_or(STAND_IN),
+                count: self.disparities.unwrap_or(STAND_IN as usize),
             },
             cost,
             paths: Paths::try_from(self.paths)?,
-            p1: self.p1.value().unwrap_or(suited.p1),
-            p2: self.p2.value().unwrap_or(suited.p2),
+            p1: self.p1,
+            p2: self.p2,
             p2_mode,
             uniqueness: self.uniqueness,
             subpixel: self.subpixel,
-            left_right: self.left_right.value(),
-            median: match self.median.value().unwrap_or(suited.median) {
+            left_right: self.left_right,
+            median: match self.median {
                 3 => Median::Three,
                 5 => Median::Five,
                 _ => Median::Off,
             },
-            speckle: match self.speckle_size.value().unwrap_or(suited.speckle_size) {
+            speckle: match self.speckle_size {
                 0 => None,
                 size => Some(Speckle {
                     size,
@@ -253,28 +369,6 @@ impl Matching {
         };
         params.check()?;
         Ok(params)
-    }
-
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        if let OrAuto::Value(count) = self.disparities {
-            Unfit::within("disparities", count, 1..=1024)
-                .map_err(|unfit| Unfit::new(unfit.key, format!("`auto` or {}", unfit.expected)))?;
-        }
-        Unfit::within("min_disparity", self.min_disparity, -2047..=2046)?;
-        Unfit::within("ad_truncation", self.ad_truncation, 1..=255)?;
-        Unfit::one_of("ad_window", self.ad_window, &[1, 3, 5, 7])?;
-        Unfit::one_of("paths", self.paths, &[4, 5, 8])?;
-        Unfit::within("census_weight", self.census_weight, 0..=WEIGHT_MAX)?;
-        Unfit::within("gradient_weight", self.gradient_weight, 0..=WEIGHT_MAX)?;
-        Unfit::within("intensity_weight", self.intensity_weight, 0..=WEIGHT_MAX)?;
-        if let OrAuto::Value(slope) = self.p2_slope {
-            Unfit::within("p2_slope", slope, 0.0..=SLOPE_MAX)?;
-        }
-        Unfit::within("uniqueness", self.uniqueness, 0..=99)?;
-        if let OrAuto::Value(side) = self.median {
-            Unfit::one_of("median", side, &[0, 3, 5])?;
-        }
-        Unfit::within("speckle_range", self.speckle_range, 0.0..=SPECKLE_RANGE_MAX)
     }
 }
 
@@ -313,11 +407,13 @@ const COMBINED_KEYS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::test_support::{refused, settings};
+    use crate::settings::{Layers, row};
 
-    const COSTS: [CostKind; 3] = [CostKind::Combined, CostKind::Census, CostKind::Ad];
+    const COSTS: [&str; 3] = ["combined", "census", "ad"];
 
-    fn of_cost(cost: CostKind) -> Matching {
-        Matching { cost, ..Matching::default() }
+    fn of_cost(cost: &str) -> Matching {
+        settings(&[&format!("matching.cost={cost}")]).matching
     }
 
     #[test]
@@ -335,46 +431,41 @@ mod tests {
 
     #[test]
     fn every_cost_has_defaults_of_its_own() {
-        let params = of_cost(CostKind::Ad).params().unwrap();
+        let params = of_cost("ad").params().unwrap();
         assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
         assert_eq!((params.p1, params.p2), (12, 80));
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 3, slope_16: 32 });
         assert_eq!((params.median, params.speckle), (Median::Five, None));
-        let params = of_cost(CostKind::Census).params().unwrap();
+        let params = of_cost("census").params().unwrap();
         assert_eq!(params.cost, Cost::Census { window: CensusWindow::Symmetric9x7 });
         for cost in COSTS {
-            let name = cost.to_possible_value().unwrap();
-            assert_eq!(name.get_name(), cost.name());
-            assert_eq!(of_cost(cost).params().unwrap().cost.name(), cost.name());
+            assert_eq!(of_cost(cost).params().unwrap().cost.name(), cost);
         }
     }
 
     #[test]
     fn resolved_says_what_is_computed_and_what_was_given_wins() {
         for cost in COSTS {
-            let matching = of_cost(cost);
-            let resolved = matching.resolved();
-            assert_eq!(resolved.params(), matching.params());
-            assert_eq!(resolved.resolved(), resolved);
-            let table = toml::Table::try_from(resolved).unwrap();
-            let before = toml::Table::try_from(matching).unwrap();
-            for (key, value) in table {
-                assert_ne!(value, toml::Value::from("auto"), "{key}");
-                let auto = before[&key] == toml::Value::from("auto");
-                assert_eq!(auto, SUITED_KEYS.contains(&&*key), "{key}");
+            let mut layers = Layers::new();
+            layers.assignment(&format!("matching.cost={cost}"));
+            let loaded = layers.clone().finish().unwrap();
+            for (key, value) in loaded.values()["matching"].as_table().unwrap() {
+                assert_ne!(*value, Value::from("auto"), "{key}");
+                let auto = *loaded.laid("matching", key) == Value::from("auto");
+                assert_eq!(auto, row("matching", key).unwrap().by_cost.is_some(), "{key}");
             }
-            let given = Matching {
-                p1: OrAuto::Value(5),
-                p2: OrAuto::Value(51),
-                p2_min: OrAuto::Value(7),
-                p2_slope: OrAuto::Value(0.5),
-                median: OrAuto::Value(0),
-                speckle_size: OrAuto::Value(9),
-                speckle_range: 0.75,
-                ..of_cost(cost)
-            };
-            assert_eq!(given.resolved(), given);
-            let params = given.params().unwrap();
+            for given in [
+                "p1=5",
+                "p2=51",
+                "p2_min=7",
+                "p2_slope=0.5",
+                "median=0",
+                "speckle_size=9",
+                "speckle_range=0.75",
+            ] {
+                layers.assignment(&format!("matching.{given}"));
+            }
+            let params = layers.finish().unwrap().params;
             assert_eq!((params.p1, params.p2), (5, 51));
             assert_eq!(params.p2_mode, P2Mode::Linear { min: 7, slope_16: 8 });
             assert_eq!(params.median, Median::Off);
@@ -385,8 +476,8 @@ mod tests {
     #[test]
     fn slope_becomes_the_nearest_sixteenth() {
         for (slope, sixteenths) in [(0.0, 0), (0.03, 0), (0.04, 1), (2.6, 42), (255.0, 4080)] {
-            let matching = Matching { p2_slope: OrAuto::Value(slope), ..Matching::default() };
-            assert!(matching.check().is_ok());
+            let matching = Matching { p2_slope: slope, ..Matching::default() };
+            assert!(!refused("matching", "p2_slope", slope));
             let P2Mode::Linear { slope_16, .. } = matching.params().unwrap().p2_mode else {
                 panic!("the default mode is linear");
             };
@@ -399,9 +490,9 @@ mod tests {
         let matching = Matching {
             cost: CostKind::Ad,
             p2_mode: P2Kind::Fixed,
-            left_right: OrOff::Off,
-            median: OrAuto::Value(0),
-            speckle_size: OrAuto::Value(0),
+            left_right: None,
+            median: 0,
+            speckle_size: 0,
             subpixel: false,
             uniqueness: 0,
             paths: 5,
@@ -420,7 +511,7 @@ mod tests {
         assert_eq!(params.range.min, -9);
 
         let window = CensusWindow::Plain { width: 7, height: 3 };
-        let census = Matching { census_window: window, ..of_cost(CostKind::Census) };
+        let census = Matching { census_window: window, ..of_cost("census") };
         assert_eq!(census.params().unwrap().cost, Cost::Census { window });
         let combined = Matching {
             census_weight: 1,
@@ -448,13 +539,13 @@ mod tests {
             let error = matching.params().unwrap_err();
             (error.to_string(), keys_of(&error, matching.cost))
         };
-        let (order, named) = keys(Matching { p1: OrAuto::Value(190), ..Matching::default() });
+        let (order, named) = keys(Matching { p1: 190, ..Matching::default() });
         assert!(order.contains("--p1, --p2"), "{order}");
         assert_eq!(named, ["cost", "p1", "p2"]);
-        let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost(CostKind::Ad) });
+        let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost("ad") });
         assert!(sum.contains("--p2 or --ad-truncation"), "{sum}");
         assert_eq!(named, ["p2", "ad_truncation"]);
-        let (sum, named) = keys(Matching { p2: OrAuto::Value(230), ..of_cost(CostKind::Census) });
+        let (sum, named) = keys(Matching { p2: 230, ..of_cost("census") });
         assert!(sum.contains("(31) and P2 (230)") && sum.contains("--census-window"), "{sum}");
         assert_eq!(named, ["p2", "census_window"]);
         let (sum, named) = keys(Matching { census_weight: 127, ..Matching::default() });
@@ -467,18 +558,20 @@ mod tests {
 
     #[test]
     fn single_values_are_checked_with_their_key() {
-        let unfit = |matching: Matching| matching.check().unwrap_err().key;
-        let base = Matching::default;
-        assert_eq!(unfit(Matching { disparities: OrAuto::Value(0), ..base() }), "disparities");
-        assert_eq!(unfit(Matching { min_disparity: -3000, ..base() }), "min_disparity");
-        assert_eq!(unfit(Matching { ad_window: 2, ..base() }), "ad_window");
-        assert_eq!(unfit(Matching { census_weight: 128, ..base() }), "census_weight");
-        assert_eq!(unfit(Matching { gradient_weight: 128, ..base() }), "gradient_weight");
-        assert_eq!(unfit(Matching { intensity_weight: 128, ..base() }), "intensity_weight");
-        assert_eq!(unfit(Matching { p2_slope: OrAuto::Value(-1.0), ..base() }), "p2_slope");
-        assert_eq!(unfit(Matching { median: OrAuto::Value(4), ..base() }), "median");
-        assert_eq!(unfit(Matching { uniqueness: 100, ..base() }), "uniqueness");
-        assert_eq!(unfit(Matching { speckle_range: -0.5, ..base() }), "speckle_range");
-        assert_eq!(unfit(Matching { speckle_range: f64::NAN, ..base() }), "speckle_range");
+        for (key, value) in [
+            ("disparities", 0),
+            ("min_disparity", -3000),
+            ("ad_window", 2),
+            ("census_weight", 128),
+            ("gradient_weight", 128),
+            ("intensity_weight", 128),
+            ("p2_slope", -1),
+            ("median", 4),
+            ("uniqueness", 100),
+        ] {
+            assert!(refused("matching", key, value), "{key}");
+        }
+        assert!(refused("matching", "speckle_range", -0.5));
+        assert!(refused("matching", "speckle_range", f64::NAN));
     }
 }

@@ -3,27 +3,40 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::values::Unfit;
+use super::row::Plain::Real;
+use super::row::{OUTPUT, Row};
 
 /// Figures for Prometheus, over HTTP.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Metrics {
-    /// Where to listen: a port of this machine alone, or an address with a port; empty: nowhere.
     pub listen: String,
-    /// Names by which others may call this machine, beside its own; separated by spaces or commas.
     pub hosts: String,
-    /// So many seconds after the last pair of a live source `/healthz` reports a failure.
     pub unhealthy_s: f64,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Metrics { listen: String::new(), hosts: String::new(), unhealthy_s: 5.0 }
-    }
-}
+pub(super) const ROWS: &[Row] = &[
+    Row::text("listen", "", |text| match address(text) {
+        None if !text.is_empty() => {
+            Err("a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`"
+                .into())
+        }
+        _ => Ok(()),
+    })
+    .flag(OUTPUT, "--metrics", "PORT|ADDRESS:PORT")
+    .help("Publish figures for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT"),
+    Row::text("hosts", "", |text| {
+        let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        match names(text).all(|name| name.chars().all(letters)) {
+            true => Ok(()),
+            false => Err("names without ports, such as `rig.example.org, rig2.example.org`".into()),
+        }
+    }),
+    Row::real("unhealthy_s", Real(5.0), [0.1, 86_400.0]).live(),
+];
 
 impl Metrics {
     /// Where to listen. A port alone is one of this machine: who wants others to see it says so.
@@ -33,29 +46,17 @@ impl Metrics {
 
     /// Names by which others may call this machine, beside its own.
     pub fn hosts(&self) -> Vec<String> {
-        let names = self.hosts.split([' ', ',']).filter(|name| !name.is_empty());
-        names.map(str::to_owned).collect()
+        names(&self.hosts).map(str::to_owned).collect()
     }
 
     /// Time after the last pair from which on things are not well.
     pub fn unhealthy(&self) -> Duration {
         Duration::from_secs_f64(self.unhealthy_s)
     }
+}
 
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        if !self.listen.is_empty() && self.listen().is_none() {
-            return Err(Unfit::new(
-                "listen",
-                "a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`",
-            ));
-        }
-        let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-        if !self.hosts().iter().all(|name| name.chars().all(letters)) {
-            let expected = "names without ports, such as `rig.example.org, rig2.example.org`";
-            return Err(Unfit::new("hosts", expected));
-        }
-        Unfit::within("unhealthy_s", self.unhealthy_s, 0.1..=86_400.0)
-    }
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', ',']).filter(|name| !name.is_empty())
 }
 
 fn address(text: &str) -> Option<SocketAddr> {
@@ -72,6 +73,8 @@ fn address(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
+    use crate::settings::test_support::refused;
 
     #[test]
     fn a_port_alone_is_of_this_machine() {
@@ -82,33 +85,31 @@ mod tests {
             ("0.0.0.0:9100", "0.0.0.0:9100"),
             ("[::1]:80", "[::1]:80"),
         ] {
-            let metrics = Metrics { listen: text.into(), ..Metrics::default() };
+            let metrics = Metrics { listen: text.into(), ..Settings::default().metrics };
             assert_eq!(metrics.listen().unwrap().to_string(), expected);
-            assert!(metrics.check().is_ok());
+            assert!(!refused("metrics", "listen", text));
         }
-        assert_eq!(Metrics::default().listen(), None);
+        assert_eq!(Settings::default().metrics.listen(), None);
         for wrong in ["x", "70000", "+9100", "-1", "0.0.0.0", "host:80", "::", " 9100"] {
-            let metrics = Metrics { listen: wrong.into(), ..Metrics::default() };
-            assert_eq!(metrics.check().unwrap_err().key, "listen", "{wrong}");
+            assert!(refused("metrics", "listen", wrong), "{wrong}");
         }
     }
 
     #[test]
     fn hosts_are_names() {
-        let of = |hosts: &str| Metrics { hosts: hosts.into(), ..Metrics::default() };
+        let of = |hosts: &str| Metrics { hosts: hosts.into(), ..Settings::default().metrics };
         assert_eq!(of("").hosts(), Vec::<String>::new());
         assert_eq!(of("a.example,b  c-1.example").hosts(), ["a.example", "b", "c-1.example"]);
-        assert!(of("a.example, b").check().is_ok());
+        assert!(!refused("metrics", "hosts", "a.example, b"));
         for wrong in ["http://a", "a:80", "*.a"] {
-            assert_eq!(of(wrong).check().unwrap_err().key, "hosts", "{wrong}");
+            assert!(refused("metrics", "hosts", wrong), "{wrong}");
         }
     }
 
     #[test]
     fn the_time_is_a_time() {
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let metrics = Metrics { unhealthy_s: wrong, ..Metrics::default() };
-            assert_eq!(metrics.check().unwrap_err().key, "unhealthy_s");
+            assert!(refused("metrics", "unhealthy_s", wrong));
         }
     }
 }

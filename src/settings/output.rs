@@ -3,67 +3,88 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use clap::ValueHint;
+use serde::Deserialize;
 
+use super::Unfit;
 use super::names::path_of;
-use super::values::Unfit;
+use super::row::Plain::Switch;
+use super::row::{Kind, OUTPUT, QUANTITY, Row, any};
+use crate::sink::segments::SegmentLimits;
+use crate::sink::video::StreamPicture;
 
 /// Where results go besides the window. An empty text is no such output.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Output {
-    /// Lossless recording (Matroska).
     pub record: String,
-    /// The recording begins a new file after so long.
     pub segment: String,
-    /// The recording begins a new file before it has more bytes than this.
     pub segment_size: String,
-    /// Bytes of all files of the recording at most; the oldest are deleted.
     pub keep: String,
-    /// Bytes that stay free on the disk; the oldest files of the recording are deleted.
     pub keep_free: String,
-    /// Coloured preview video (MP4).
     pub preview: String,
-    /// Folder of numbered pictures.
     pub pictures: String,
-    /// Fragment of a GStreamer pipeline that sends raw pictures wherever it likes.
     pub stream: String,
-    /// What that gets.
-    pub stream_view: StreamView,
-    /// Statistics as JSON; `-` is standard output.
+    pub stream_view: StreamPicture,
     pub stats: String,
-    /// Recording and pictures hold depth instead of disparity.
     pub depth: bool,
 }
 
-/// What is streamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum StreamView {
-    /// The disparity in colours.
-    #[default]
-    Disparity,
-    /// The left picture.
-    Left,
-    /// The left picture, and the disparity in colours.
-    SideBySide,
-    /// The 16-bit numbers of a recording.
-    Numbers,
-}
-
-/// How a recording is cut into files, and what is kept of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Segmenting {
-    /// How long a file goes on.
-    pub length: Option<Duration>,
-    /// Bytes of a file at most.
-    pub size: Option<u64>,
-    /// Bytes of all files at most.
-    pub keep: Option<u64>,
-    /// Bytes that stay free on the disk.
-    pub keep_free: Option<u64>,
-}
+pub(super) const ROWS: &[Row] = &[
+    Row::path("record")
+        .flag(OUTPUT, "--record", "OUT.mkv")
+        .help("Record the disparity without loss (FFV1, 16 bits, Matroska)")
+        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+    Row::text("segment", "", |text| match duration(text) {
+        None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),
+        _ => Ok(()),
+    })
+    .flag(OUTPUT, "--segment", "TIME")
+    .help("Begin a new file of the recording after so long, such as 10min"),
+    Row::text("segment_size", "", size)
+        .flag(OUTPUT, "--segment-size", "SIZE")
+        .help("Begin a new file of the recording before it is larger, such as 2GB"),
+    Row::text("keep", "", size).flag(OUTPUT, "--keep", "SIZE").help(
+        "Delete the oldest files of the recording where all together are larger, such as \
+             20GB",
+    ),
+    Row::text("keep_free", "", size).flag(OUTPUT, "--keep-free", "SIZE").help(
+        "Delete the oldest files of the recording where less is free on the disk, such \
+             as 5GB",
+    ),
+    Row::path("preview")
+        .flag(OUTPUT, "--preview", "OUT.mp4")
+        .help("Record a coloured video to look at (H.264, MP4)")
+        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+    Row::path("pictures")
+        .flag(OUTPUT, "--pictures", "DIR")
+        .help(
+            "Write numbered 16-bit PNG pictures into a folder, in place of those of an \
+             earlier run",
+        )
+        .arg(|arg| arg.value_hint(ValueHint::DirPath)),
+    Row::text("stream", "", any).flag(OUTPUT, "--stream", "FRAGMENT").help(
+        "Send pictures live through a fragment of a GStreamer pipeline, such as \
+             'videoconvert ! x264enc tune=zerolatency ! mpegtsmux ! srtsink uri=srt://:7001'",
+    ),
+    Row::names("stream_view", "disparity", &["disparity", "left", "side-by-side", "numbers"])
+        .flag(OUTPUT, "--stream-view", "VIEW")
+        .help("What is streamed")
+        .about(&[
+            "The disparity in colours",
+            "The left picture",
+            "The left picture, and the disparity in colours",
+            "The 16-bit numbers of a recording",
+        ]),
+    Row::path("stats")
+        .flag(OUTPUT, "--stats", "FILE|-")
+        .help("Write statistics at the end, one JSON object; `-` is standard output")
+        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+    Row::new("depth", Switch(false), Kind::Switch)
+        .flag(QUANTITY, "--depth", "")
+        .help("Write depth in millimetres instead of disparity"),
+];
 
 /// Where the statistics go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,14 +102,14 @@ impl Output {
     }
 
     /// How the recording is cut into files; `None`: it is one file.
-    pub fn segmenting(&self) -> Option<Segmenting> {
-        let segmenting = Segmenting {
+    pub fn segmenting(&self) -> Option<SegmentLimits> {
+        let segmenting = SegmentLimits {
             length: given(&self.segment).and_then(duration),
             size: given(&self.segment_size).and_then(bytes),
             keep: given(&self.keep).and_then(bytes),
             keep_free: given(&self.keep_free).and_then(bytes),
         };
-        (segmenting != Segmenting::default()).then_some(segmenting)
+        (segmenting != SegmentLimits::default()).then_some(segmenting)
     }
 
     /// File of the preview video.
@@ -128,19 +149,19 @@ impl Output {
         if !self.stats.is_empty() && (self.stats == self.record || self.stats == self.preview) {
             return Err(Unfit::new("stats", "another file than `record` and `preview`"));
         }
-        for (key, text) in [
-            ("segment_size", &self.segment_size),
-            ("keep", &self.keep),
-            ("keep_free", &self.keep_free),
-        ] {
-            if given(text).is_some_and(|text| bytes(text).is_none()) {
-                return Err(Unfit::new(key, "a size of 1 kB or more such as `2GB` or `500 MiB`"));
-            }
-        }
-        if given(&self.segment).is_some_and(|text| duration(text).is_none()) {
-            return Err(Unfit::new("segment", "a time from 1 s on such as `10min` or `1h 30min`"));
-        }
         Ok(())
+    }
+
+    /// Why the range of disparities cannot change in a run; `None` where it can.
+    pub fn why_range_fixed(&self) -> Option<&'static str> {
+        // All of them say once for all frames what their numbers mean.
+        if self.record().is_some() {
+            return Some("the recording says for all its frames what the range is");
+        }
+        if self.stream().is_some() && self.stream_view == StreamPicture::Numbers {
+            return Some("who receives the stream's numbers knows one range");
+        }
+        self.pictures().map(|_| "disparity.json says for all pictures what the range is")
     }
 
     /// Whether what is told of the recording's files goes together.
@@ -148,7 +169,9 @@ impl Output {
     /// # Errors
     /// Where it does not: what to change.
     pub fn complete(&self) -> Result<(), &'static str> {
-        let Some(Segmenting { length, size, keep, .. }) = self.segmenting() else { return Ok(()) };
+        let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
+            return Ok(());
+        };
         if self.record.is_empty() {
             return Err("output.segment, segment_size, keep and keep_free are about a recording, \
                         and there is none: give --record OUT.mkv as well");
@@ -180,6 +203,14 @@ fn bytes(text: &str) -> Option<u64> {
     (1000..=i64::MAX as u64).contains(&bytes).then_some(bytes)
 }
 
+/// Whether a text is a size, or empty.
+fn size(text: &str) -> Result<(), String> {
+    match bytes(text) {
+        None if !text.is_empty() => Err("a size of 1 kB or more such as `2GB` or `500 MiB`".into()),
+        _ => Ok(()),
+    }
+}
+
 fn given(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
@@ -191,31 +222,37 @@ fn path(text: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
+    use crate::settings::test_support::refused;
+
+    fn none() -> Output {
+        Settings::default().output
+    }
 
     #[test]
     fn empty_is_no_output() {
-        let output = Output { preview: "a.mp4".into(), stats: "-".into(), ..Output::default() };
+        let output = Output { preview: "a.mp4".into(), stats: "-".into(), ..none() };
         assert_eq!((output.record(), output.pictures()), (None, None));
         assert_eq!(output.preview(), Some("a.mp4".into()));
         assert_eq!(output.stats(), Some(Stats::Stdout));
         assert!(output.any_frames());
-        assert!(!Output { stats: "s.json".into(), ..Output::default() }.any_frames());
+        assert!(!Output { stats: "s.json".into(), ..none() }.any_frames());
     }
 
     #[test]
     fn times_and_sizes_are_texts_with_units() {
-        assert_eq!(Output::default().segmenting(), None);
+        assert_eq!(none().segmenting(), None);
         let output = Output {
             record: "a.mkv".into(),
             segment: "1h 30min".into(),
             segment_size: "2GB".into(),
             keep: "1.5 TB".into(),
             keep_free: "500MiB".into(),
-            ..Output::default()
+            ..none()
         };
-        output.check().unwrap();
+        assert!(!refused("output", "segment", "1h 30min") && !refused("output", "keep", "1.5 TB"));
         output.complete().unwrap();
-        let expected = Segmenting {
+        let expected = SegmentLimits {
             length: Some(Duration::from_secs(5400)),
             size: Some(2_000_000_000),
             keep: Some(1_500_000_000_000),
@@ -224,28 +261,26 @@ mod tests {
         assert_eq!(output.segmenting(), Some(expected));
 
         for wrong in ["10", "min", "-1min", "0s", "10ms", "1.5 fortnights", "ten"] {
-            let output = Output { segment: wrong.into(), ..Output::default() };
-            assert_eq!(output.check().unwrap_err().key, "segment", "{wrong}");
+            assert!(refused("output", "segment", wrong), "{wrong}");
         }
         for wrong in ["2", "GB", "-1GB", "0", "two GB", "99999999999TB", "nan", "infGB"] {
-            let output = Output { keep: wrong.into(), ..Output::default() };
-            assert_eq!(output.check().unwrap_err().key, "keep", "{wrong}");
+            assert!(refused("output", "keep", wrong), "{wrong}");
         }
     }
 
     #[test]
     fn what_contradicts_itself_is_refused_with_the_cure() {
-        let output = |record: &str, size: &str, keep: &str| Output {
+        let told = |record: &str, size: &str, keep: &str| Output {
             record: record.into(),
             segment_size: size.into(),
             keep: keep.into(),
-            ..Output::default()
+            ..none()
         };
-        output("a.mkv", "1GB", "2GB").complete().unwrap();
+        told("a.mkv", "1GB", "2GB").complete().unwrap();
         for (wrong, cure) in [
-            (output("", "1GB", ""), "--record"),
-            (output("a.mkv", "", "2GB"), "--segment 10min"),
-            (output("a.mkv", "1.1GB", "2GB"), "at least twice"),
+            (told("", "1GB", ""), "--record"),
+            (told("a.mkv", "", "2GB"), "--segment 10min"),
+            (told("a.mkv", "1.1GB", "2GB"), "at least twice"),
         ] {
             assert!(wrong.complete().unwrap_err().contains(cure), "{cure}");
         }
@@ -253,9 +288,9 @@ mod tests {
 
     #[test]
     fn outputs_do_not_share_a_file() {
-        let output = Output { record: "a".into(), preview: "a".into(), ..Output::default() };
+        let output = Output { record: "a".into(), preview: "a".into(), ..none() };
         assert_eq!(output.check().unwrap_err().key, "preview");
-        let output = Output { record: "a".into(), stats: "a".into(), ..Output::default() };
+        let output = Output { record: "a".into(), stats: "a".into(), ..none() };
         assert_eq!(output.check().unwrap_err().key, "stats");
     }
 }

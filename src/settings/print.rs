@@ -1,43 +1,41 @@
 //! The settings in effect as a commented configuration file.
 
-use toml::Table;
-
 use super::schema::without_secrets;
 use super::{DEFAULT_TOML, Loaded};
 
 /// Column at which the origins stand.
 const ORIGIN_COLUMN: usize = 32;
 
+/// The lines of `config/default.toml`, each with its section and the key that it sets, if any.
+pub(super) fn default_lines()
+-> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+    let mut section = "";
+    DEFAULT_TOML.lines().map(move |line| {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = name;
+        }
+        let key = line.split_once(" = ").map(|(key, _)| key).filter(|key| !key.starts_with('#'));
+        (section, key, line)
+    })
+}
+
 impl Loaded {
     /// The settings in effect as a configuration file: the comments of `config/default.toml`, `***`
-    /// in the place of passwords, and
-    /// with `origins` a comment after each value that says where it came from.
+    /// in the place of passwords, and with `origins` a comment after each value that says where it
+    /// came from.
     pub fn to_toml(&self, origins: bool) -> String {
-        let values = Table::try_from(&self.settings).expect("settings are plain values");
-        let mut section = "";
         let mut text = String::new();
-        for line in DEFAULT_TOML.lines() {
-            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-                section = name;
-            }
-            match line.split_once(" = ").filter(|(key, _)| !key.starts_with('#')) {
-                Some((key, _)) => {
-                    let value = values.get(section).and_then(|table| table.get(key));
-                    let value =
-                        value.map(|value| without_secrets(value).to_string()).unwrap_or_default();
-                    let line = format!("{key} = {value}");
-                    if origins {
-                        let origin =
-                            self.origin(section, key).to_string().replace(['\n', '\r'], " ");
-                        text.push_str(&format!("{line:<ORIGIN_COLUMN$} # {origin}\n"));
-                    } else {
-                        text.push_str(&format!("{line}\n"));
-                    }
-                }
-                None => {
-                    text.push_str(line);
-                    text.push('\n');
-                }
+        for (section, key, line) in default_lines() {
+            let Some(key) = key else {
+                text += &format!("{line}\n");
+                continue;
+            };
+            let line = format!("{key} = {}", without_secrets(&self.values()[section][key]));
+            if origins {
+                let origin = self.origin(section, key).to_string().replace(['\n', '\r'], " ");
+                text += &format!("{line:<ORIGIN_COLUMN$} # {origin}\n");
+            } else {
+                text += &format!("{line}\n");
             }
         }
         text
@@ -49,7 +47,7 @@ mod tests {
     use std::path::Path;
 
     use super::super::Layers;
-    use super::super::matching::SUITED_KEYS;
+    use super::super::row;
     use super::*;
 
     #[test]
@@ -59,7 +57,7 @@ mod tests {
         for (printed, default) in printed.lines().zip(DEFAULT_TOML.lines()) {
             // What the cost decides is printed as it was decided.
             match default.split_once(" = \"auto\"") {
-                Some((key, _)) if SUITED_KEYS.contains(&key) => {
+                Some((key, _)) if row("matching", key).is_some_and(|row| row.by_cost.is_some()) => {
                     let number = printed.strip_prefix(&format!("{key} = ")).unwrap();
                     assert!(number.parse::<f64>().is_ok(), "{printed}");
                 }

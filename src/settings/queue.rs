@@ -1,28 +1,21 @@
 //! `[queue]`: the bounded links between the stages.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::values::Unfit;
+use super::row::Integer::U64;
+use super::row::Plain::Whole;
+use super::row::Row;
 
 /// The bounded links between the stages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Queue {
-    /// Pairs that may wait between the source and the engine.
     pub pairs: usize,
-    /// Results that may wait between the engine and each sink.
     pub results: usize,
 }
 
-impl Default for Queue {
-    fn default() -> Self {
-        Queue { pairs: 4, results: 8 }
-    }
-}
-
-impl Queue {
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        Unfit::within("pairs", self.pairs, 1..=1024)?;
-        Unfit::within("results", self.results, 1..=1024)
-    }
-}
+pub(super) const ROWS: &[Row] = &[
+    Row::whole("pairs", Whole(4), U64, [1, 1024]),
+    Row::whole("results", Whole(8), U64, [1, 1024]),
+];

@@ -1,168 +1,216 @@
-//! Which sections and keys there are, and what each takes.
+//! The table of settings: which sections and keys there are, and what each takes.
+
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::Settings;
-use super::suggest::nearest;
+use super::row::{Integer, Kind, Plain, Row};
+use super::suggest::{nearest, with_nearest};
+use super::{
+    Settings, alignment, calibration, camera, colour, demo, engine, log, matching, metrics, output,
+    queue, source, window,
+};
 use crate::redact::redact;
 
-/// The sections and keys, with their defaults.
-#[derive(Clone, Debug)]
-pub(super) struct Schema(Table);
+/// All rows, in the order of the flags.
+const SECTIONS: [(&str, &[Row]); 13] = [
+    ("source", source::ROWS),
+    ("camera", camera::ROWS),
+    ("demo", demo::ROWS),
+    ("matching", matching::ROWS),
+    ("engine", engine::ROWS),
+    ("queue", queue::ROWS),
+    ("window", window::ROWS),
+    ("output", output::ROWS),
+    ("calibration", calibration::ROWS),
+    ("alignment", alignment::ROWS),
+    ("metrics", metrics::ROWS),
+    ("colour", colour::ROWS),
+    ("log", log::ROWS),
+];
+
+/// Every row with the name of its section.
+pub fn rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
+    SECTIONS.into_iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)))
+}
+
+/// The row of a key.
+pub fn row(section: &str, key: &str) -> Option<&'static Row> {
+    rows().find(|(home, row)| *home == section && row.key == key).map(|(_, row)| row)
+}
+
+/// The default of every key.
+pub(super) fn defaults() -> &'static Table {
+    static DEFAULTS: LazyLock<Table> = LazyLock::new(|| {
+        let keys = |rows: &[Row]| -> Table {
+            rows.iter().map(|row| (row.key.to_owned(), row.default.into())).collect()
+        };
+        SECTIONS.into_iter().map(|(name, rows)| (name.to_owned(), keys(rows).into())).collect()
+    });
+    &DEFAULTS
+}
+
+/// The settings of a table that has a value for every key that passes [`check_value`], and no `auto`
+/// that follows the cost.
+pub(super) fn typed(mut values: Table) -> Settings {
+    for (section, row) in rows() {
+        let keys = values[section].as_table_mut().expect("every section is a table");
+        if row.none.is_some() && keys[row.key].as_str() == row.none {
+            keys.remove(row.key);
+        }
+    }
+    Settings::deserialize(Value::Table(values)).expect("what each row takes fits its field")
+}
+
+/// The names of the sections, in the order of the alphabet as all that follows.
+pub(super) fn sections() -> impl Iterator<Item = &'static str> {
+    defaults().keys().map(String::as_str)
+}
+
+/// The keys of a section, none where there is no such section.
+pub(super) fn keys(section: &str) -> impl Iterator<Item = &'static str> {
+    let keys = defaults().get(section).and_then(Value::as_table);
+    keys.into_iter().flat_map(Table::keys).map(String::as_str)
+}
+
+/// Every section with every key.
+pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    sections().flat_map(|section| keys(section).map(move |key| (section, key)))
+}
 
 /// A key or value that does not fit; the message does not say where it stands.
 pub(super) type Misfit = String;
 
-impl Schema {
-    pub(super) fn new() -> Schema {
-        Schema(Table::try_from(Settings::default()).expect("the defaults are plain values"))
+/// Whether the section exists, and what to say where it does not.
+pub(super) fn check_section(section: &str) -> Result<(), Misfit> {
+    if sections().any(|known| known == section) {
+        return Ok(());
     }
+    let meant = nearest(section, sections())
+        .map(|near| format!("; did you mean [{near}]?"))
+        .unwrap_or_else(|| ";".into());
+    Err(format!("unknown section [{section}]{meant} sections: {}", join(sections())))
+}
 
-    pub(super) fn defaults(&self) -> &Table {
-        &self.0
+/// The row of a key, and what to say where there is none.
+pub(super) fn check_key(section: &str, key: &str) -> Result<&'static Row, Misfit> {
+    check_section(section)?;
+    if let Some(row) = row(section, key) {
+        return Ok(row);
     }
+    let meant = if let Some(near) = nearest(key, keys(section)) {
+        format!("; did you mean `{near}`?")
+    } else if let Some((home, _)) = all().find(|(_, known)| *known == key) {
+        format!("; did you mean [{home}]?")
+    } else {
+        ";".into()
+    };
+    Err(format!("unknown key `{key}` in [{section}]{meant} keys: {}", join(keys(section))))
+}
 
-    pub(super) fn sections(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
-    }
+/// Whether the key takes the value, and what to say where it does not.
+pub(super) fn check_value(section: &str, key: &str, value: &Value) -> Result<(), Misfit> {
+    check_key(section, key)?.check(value).map_err(|expected| {
+        let value = without_secrets(value);
+        format!("wrong value {value} for `{key}` in [{section}]: expected {expected}")
+    })
+}
 
-    /// The keys of a section, none where there is no such section.
-    pub(super) fn keys(&self, section: &str) -> impl Iterator<Item = &str> {
-        self.0
-            .get(section)
-            .and_then(Value::as_table)
-            .into_iter()
-            .flat_map(Table::keys)
-            .map(|k| &**k)
-    }
-
-    /// Every section with every key.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.sections().flat_map(|section| self.keys(section).map(move |key| (section, key)))
-    }
-
-    fn has_section(&self, section: &str) -> bool {
-        self.0.contains_key(section)
-    }
-
-    /// Whether the section exists, and what to say where it does not.
-    pub(super) fn check_section(&self, section: &str) -> Result<(), Misfit> {
-        if self.has_section(section) {
-            return Ok(());
+/// The value that a text from the environment or the command line means for this key. TOML's
+/// quotation marks may be left out there, so the key decides whether `12` is a number or a text.
+pub(super) fn value_of_text(section: &str, key: &str, text: &str) -> Result<Value, Misfit> {
+    let plain = Value::String(text.to_owned());
+    let candidates = match text.parse::<Value>() {
+        Ok(literal) if text.starts_with(['"', '\'']) => [Some(literal), Some(plain)],
+        literal => [Some(plain), literal.ok()],
+    };
+    let mut misfit = String::new();
+    for candidate in candidates.into_iter().flatten() {
+        match check_value(section, key, &candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(error) => misfit = error,
         }
-        let meant = nearest(section, self.sections())
-            .map(|near| format!("; did you mean [{near}]?"))
-            .unwrap_or_else(|| ";".into());
-        Err(format!("unknown section [{section}]{meant} sections: {}", join(self.sections())))
     }
+    Err(misfit)
+}
 
-    /// Whether the section has the key, and what to say where it does not.
-    pub(super) fn check_key(&self, section: &str, key: &str) -> Result<(), Misfit> {
-        self.check_section(section)?;
-        if self.keys(section).any(|known| known == key) {
-            return Ok(());
+impl From<Plain> for Value {
+    fn from(plain: Plain) -> Self {
+        match plain {
+            Plain::Switch(on) => on.into(),
+            Plain::Whole(number) => number.into(),
+            Plain::Real(number) => number.into(),
+            Plain::Text(text) => text.into(),
         }
-        let meant = if let Some(near) = nearest(key, self.keys(section)) {
-            format!("; did you mean `{near}`?")
-        } else if let Some((home, _)) = self.all().find(|(_, known)| *known == key) {
-            format!("; did you mean [{home}]?")
-        } else {
-            ";".into()
-        };
-        Err(format!("unknown key `{key}` in [{section}]{meant} keys: {}", join(self.keys(section))))
     }
+}
 
+impl Row {
     /// Whether the key takes the value.
-    pub(super) fn check_value(
-        &self,
-        section: &str,
-        key: &str,
-        value: &Value,
-    ) -> Result<(), Misfit> {
-        fits(section, key, value).map_err(|expected| {
-            let value = without_secrets(value);
-            format!("wrong value {value} for `{key}` in [{section}]: expected {expected}")
-        })
-    }
-
-    /// The value that a text from the environment or the command line means for this key. TOML's
-    /// quotation marks may be left out there, so the key decides whether `12` is a number or a text.
-    pub(super) fn value_of_text(
-        &self,
-        section: &str,
-        key: &str,
-        text: &str,
-    ) -> Result<Value, Misfit> {
-        let literal = text.parse::<Value>().ok();
-        let plain = Value::String(text.to_owned());
-        let quoted = text.starts_with(['"', '\'']);
-        let candidates = match literal {
-            Some(literal) if quoted => [literal, plain],
-            Some(literal) => [plain, literal],
-            None => return self.check_value(section, key, &plain).map(|()| plain),
-        };
-        let mut misfit = String::new();
-        for candidate in candidates {
-            match self.check_value(section, key, &candidate) {
-                Ok(()) => return Ok(candidate),
-                Err(error) => misfit = error,
+    ///
+    /// # Errors
+    /// What it takes instead, to follow the word "expected".
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        let holds = |of: Integer, number: i64| (of.smallest()..=of.largest()).contains(&number);
+        match (self.kind, value) {
+            (_, Value::String(word)) if self.words.contains(&word.as_str()) => Ok(()),
+            (Kind::Names(names), Value::String(name)) if names.contains(&name.as_str()) => Ok(()),
+            (Kind::Switch, Value::Boolean(_)) | (Kind::Path, Value::String(_)) => Ok(()),
+            (Kind::Text(check), Value::String(text)) => check(text),
+            (Kind::Whole(of, [low, high]), Value::Integer(number)) if holds(of, *number) => {
+                self.within((low..=high).contains(number), low, high)
             }
+            (Kind::OneOf(of, numbers), Value::Integer(number)) if holds(of, *number) => {
+                let (last, rest) = numbers.split_last().expect("a key has choices");
+                match numbers.contains(&number.to_string().as_str()) {
+                    true => Ok(()),
+                    false => Err(format!("{} or {last}", rest.join(", "))),
+                }
+            }
+            (Kind::Real([low, high]), Value::Integer(number)) => {
+                self.within((low..=high).contains(&(*number as f64)), low, high)
+            }
+            (Kind::Real([low, high]), Value::Float(number)) => {
+                self.within((low..=high).contains(number), low, high)
+            }
+            (_, Value::String(text)) => Err(with_nearest(&self.expected(), text)),
+            _ => Err(self.expected()),
         }
-        Err(misfit)
     }
-}
 
-/// Whether the key takes the value; if not, what it takes, to follow the word "expected".
-fn fits(section: &str, key: &str, value: &Value) -> Result<(), String> {
-    match alone(section, key, value) {
-        Ok(settings) => match settings.check() {
-            Ok(()) => Ok(()),
-            Err((_, unfit)) => Err(unfit.expected),
-        },
-        Err(error) => {
-            let names = if value.is_str() { None } else { names_of(section, key) };
-            Err(names.unwrap_or_else(|| plain_words(error.message(), value)))
+    fn within<T: std::fmt::Display>(&self, is: bool, low: T, high: T) -> Result<(), String> {
+        match (is, self.unit) {
+            (true, _) => Ok(()),
+            (false, None) => Err(format!("a number from {low} to {high}")),
+            (false, Some(unit)) => Err(format!("{}{unit} from {low} to {high}", self.or_words())),
         }
     }
-}
 
-/// The names that an enumeration takes, which serde lists only to a text; `None` for other keys.
-fn names_of(section: &str, key: &str) -> Option<String> {
-    let nameless = Value::from("");
-    let error = alone(section, key, &nameless).err()?;
-    error.message().starts_with("unknown variant").then(|| plain_words(error.message(), &nameless))
-}
-
-/// The defaults with one other value.
-fn alone(section: &str, key: &str, value: &Value) -> Result<Settings, toml::de::Error> {
-    let one = Table::from_iter([(key.to_owned(), value.clone())]);
-    let alone = Table::from_iter([(section.to_owned(), Value::Table(one))]);
-    Settings::deserialize(Value::Table(alone))
-}
-
-/// What serde says it expected, in words for people who do not write Rust.
-fn plain_words(message: &str, value: &Value) -> String {
-    let expected =
-        message.rsplit_once("expected ").map_or(message, |(_, expected)| expected).trim();
-    match expected {
-        "u8" => "a whole number from 0 to 255".into(),
-        "u16" => "a whole number from 0 to 65535".into(),
-        "u32" | "u64" | "usize" => "a whole number, 0 or more".into(),
-        "i32" | "i64" => "a whole number".into(),
-        "f64" | "a float" | "floating point number" => "a number".into(),
-        "a boolean" => "true or false".into(),
-        "a string" => "a text in quotation marks".into(),
-        // A list of names in backticks, from an enumeration.
-        names if names.contains('`') => {
-            let meant = value
-                .as_str()
-                .and_then(|word| nearest(word, names.split('`').skip(1).step_by(2)))
-                .map(|near| format!("; did you mean `{near}`?"))
-                .unwrap_or_default();
-            format!("{names}{meant}")
+    /// What the key takes, its range aside.
+    pub fn expected(&self) -> String {
+        let or_words = self.or_words();
+        match self.kind {
+            Kind::Switch => "true or false".into(),
+            Kind::Whole(of, _) | Kind::OneOf(of, _) => match of {
+                Integer::I32 => format!("{or_words}a whole number"),
+                Integer::U32 if self.words.is_empty() => "a whole number, 0 or more".into(),
+                Integer::U64 => format!("{or_words}a whole number, 0 or more"),
+                _ => format!("{or_words}a whole number from 0 to {}", of.largest()),
+            },
+            Kind::Real(_) => format!("{or_words}a number"),
+            Kind::Names([one, other]) => format!("`{one}` or `{other}`"),
+            Kind::Names(names) => format!("one of `{}`", names.join("`, `")),
+            Kind::Text(_) | Kind::Path => "a text in quotation marks".into(),
         }
-        other => other.into(),
+    }
+
+    /// The words that the key takes besides, to stand before what it takes.
+    fn or_words(&self) -> String {
+        match self.words {
+            [] => String::new(),
+            words => format!("`{}` or ", words.join("`, `")),
+        }
     }
 }
 
@@ -188,25 +236,24 @@ mod tests {
     use super::*;
 
     fn misfit(section: &str, key: &str, value: impl Into<Value>) -> String {
-        Schema::new().check_value(section, key, &value.into()).unwrap_err()
+        check_value(section, key, &value.into()).unwrap_err()
     }
 
     #[test]
     fn unknown_names_get_the_nearest_and_all() {
-        let schema = Schema::new();
         assert_eq!(
-            schema.check_section("matchng").unwrap_err(),
+            check_section("matchng").unwrap_err(),
             "unknown section [matchng]; did you mean [matching]? sections: alignment, \
              calibration, camera, colour, demo, engine, log, matching, metrics, output, queue, \
              source, window"
         );
-        let key = schema.check_key("matching", "disparites").unwrap_err();
+        let key = check_key("matching", "disparites").err().unwrap();
         assert!(key.starts_with(
             "unknown key `disparites` in [matching]; did you mean `disparities`? keys: ad_truncation, "
         ));
-        let other = schema.check_key("engine", "median").unwrap_err();
+        let other = check_key("engine", "median").err().unwrap();
         assert!(other.contains("in [engine]; did you mean [matching]? keys: device, "), "{other}");
-        let strange = schema.check_key("log", "resolution").unwrap_err();
+        let strange = check_key("log", "resolution").err().unwrap();
         assert_eq!(strange, "unknown key `resolution` in [log]; keys: filter");
     }
 
@@ -282,8 +329,7 @@ mod tests {
 
     #[test]
     fn the_key_decides_what_a_text_means() {
-        let schema = Schema::new();
-        let value = |section, key, text| schema.value_of_text(section, key, text).unwrap();
+        let value = |section, key, text| value_of_text(section, key, text).unwrap();
         assert_eq!(value("matching", "p1", "7"), Value::from(7));
         assert_eq!(value("output", "record", "7"), Value::from("7"));
         assert_eq!(value("output", "record", "true"), Value::from("true"));
@@ -297,7 +343,7 @@ mod tests {
         assert_eq!(value("demo", "rate", "25"), Value::from(25));
         assert_eq!(value("log", "filter", "stereod=debug"), Value::from("stereod=debug"));
         for text in ["", "seven", "7\np2 = 3", "{ a = 1 }", "7 # seven", "300"] {
-            let result = schema.value_of_text("matching", "p1", text);
+            let result = value_of_text("matching", "p1", text);
             assert!(result.is_err(), "{text:?}: {result:?}");
         }
     }

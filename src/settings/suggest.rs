@@ -14,6 +14,14 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
+/// What was expected, with the name in backticks in it that `word` may have meant.
+pub(super) fn with_nearest(expected: &str, word: &str) -> String {
+    match nearest(word, expected.split('`').skip(1).step_by(2)) {
+        Some(near) => format!("{expected}; did you mean `{near}`?"),
+        None => expected.to_owned(),
+    }
+}
+
 /// Fewest insertions, deletions, replacements and swaps of neighbours that turn one word into the
 /// other (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {

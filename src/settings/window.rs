@@ -2,18 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use clap::ValueHint;
+use serde::Deserialize;
 
 use super::names::path_of;
-use super::values::Unfit;
+use super::row::Plain::Switch;
+use super::row::{Kind, OUTPUT, Row};
+use crate::sink::window::View;
 
 /// Whether there is a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowMode {
     /// Where there is a display.
-    #[default]
     Auto,
     /// Yes, or an error.
     On,
@@ -21,73 +22,50 @@ pub enum WindowMode {
     Off,
 }
 
-/// What the window shows at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum View {
-    /// The disparity.
-    #[default]
-    Disparity,
-    /// The left picture.
-    Left,
-    /// Both.
-    SideBySide,
-    /// The left and the right picture.
-    Pair,
-}
-
 /// What the window does when the source has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AtEnd {
     /// Show the last pair until it is closed.
-    #[default]
     Stay,
     /// Close.
     Close,
 }
 
 /// What is shown.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // `config/default.toml` says what each is.
 pub struct Window {
-    /// Whether there is a window.
     pub mode: WindowMode,
-    /// What it shows at first.
     pub view: View,
-    /// Whether it starts without a frame, over the whole screen.
     pub full_screen: bool,
-    /// Folder into which the key `s` writes its pictures.
     pub snapshots: String,
-    /// File into which the key `w` writes the tuned settings; empty: a new one beside the pictures.
     pub settings: String,
-    /// What happens when the source has ended.
     pub at_end: AtEnd,
 }
 
-impl Default for Window {
-    fn default() -> Self {
-        Window {
-            mode: WindowMode::Auto,
-            view: View::Disparity,
-            full_screen: false,
-            snapshots: ".".into(),
-            settings: String::new(),
-            at_end: AtEnd::Stay,
-        }
-    }
-}
+pub(super) const ROWS: &[Row] = &[
+    Row::names("mode", "auto", &["auto", "on", "off"]),
+    Row::names("view", "disparity", &["disparity", "left", "side-by-side", "pair"]),
+    Row::new("full_screen", Switch(false), Kind::Switch),
+    Row::text("snapshots", ".", |text| match text {
+        "" => Err("a folder, for example \".\"".into()),
+        _ => Ok(()),
+    }),
+    Row::path("settings")
+        .flag(OUTPUT, "--window-settings", "FILE.toml")
+        .help(
+            "File for the settings that were tuned in the window (key w); without it, a new \
+             one each time",
+        )
+        .arg(|arg| arg.value_hint(ValueHint::FilePath).conflicts_with("headless")),
+    Row::names("at_end", "stay", &["stay", "close"]),
+];
 
 impl Window {
     /// File for the tuned settings; `None`: a new one beside the pictures.
     pub fn settings(&self) -> Option<PathBuf> {
         (!self.settings.is_empty()).then(|| path_of(&self.settings))
-    }
-
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        if self.snapshots.is_empty() {
-            return Err(Unfit::new("snapshots", "a folder, for example \".\""));
-        }
-        Ok(())
     }
 }

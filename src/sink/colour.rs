@@ -4,11 +4,10 @@
 //! frame to frame, and a [`ColourMap`] holds the 256 colours. Unknown disparity is black.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
 
@@ -19,7 +18,7 @@ pub const UNKNOWN_COLOUR: [u8; 3] = [0, 0, 0];
 pub type ColourTable = [[u8; 3]; 256];
 
 /// A colour for each of 256 steps from far (small disparity) to near.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColourMap {
     /// Google's rainbow with even lightness steps: far is blue, near is red (Mikhailov, 2019).
@@ -70,17 +69,6 @@ impl ColourMap {
 impl fmt::Display for ColourMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for ColourMap {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|map| map.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("unknown colour map \"{name}\": choose one of {names}")
-        })
     }
 }
 
@@ -311,11 +299,11 @@ mod tests {
     #[test]
     fn names_and_order() {
         for colours in ColourMap::ALL {
-            assert_eq!(colours.name().parse(), Ok(colours));
+            assert_eq!(toml::Value::from(colours.name()).try_into(), Ok(colours));
             assert_eq!(colours.next().next().next(), colours);
         }
-        let error = "jet".parse::<ColourMap>().unwrap_err();
-        assert!(error.contains("jet") && error.contains("turbo, viridis, grey"), "{error}");
+        let error = toml::Value::from("jet").try_into::<ColourMap>().unwrap_err().to_string();
+        assert!(error.contains("jet") && error.contains("`turbo`, `viridis`, `grey`"), "{error}");
     }
 
     #[test]

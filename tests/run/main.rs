@@ -37,7 +37,7 @@ use gstreamer::prelude::*;
 use serde_json::Value;
 use stereod::frame::{DisparityMap, INVALID, StereoPair};
 use stereod::matching::{Params, match_pair};
-use stereod::settings::{Matching, OrAuto};
+use stereod::settings::Matching;
 use stereod::sink::encoding::Encoding;
 use stereod::source::demo::{DemoOptions, DemoSource};
 
@@ -86,7 +86,7 @@ fn with_statistics<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 
 /// The default parameters with the tests' number of disparities.
 fn params() -> Params {
-    Matching { disparities: OrAuto::Value(DISPARITIES), ..Matching::default() }.params().unwrap()
+    Matching { disparities: Some(DISPARITIES), ..Matching::default() }.params().unwrap()
 }
 
 /// Pair `number` of the demo scene as `--demo --demo-size 96x64` shows it.

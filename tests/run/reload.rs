@@ -178,13 +178,12 @@ fn a_new_configuration_takes_effect_between_two_pairs() {
     assert_eq!((&matching["cost"], &matching["disparities"]), (&"census".into(), &24.into()));
     assert_eq!((&matching["p1"], &matching["p2"]), (&20.into(), &70.into()));
 
-    let old = Matching { disparities: OrAuto::Value(24), ..Matching::default() };
-    let new = Matching {
-        cost: stereod::settings::CostKind::Census,
-        p2: stereod::settings::OrAuto::Value(70),
-        paths: 4,
-        ..old.clone()
-    };
+    let old = Matching { disparities: Some(24), ..Matching::default() };
+    let mut new = stereod::settings::Layers::new();
+    for told in ["disparities=24", "cost=census", "p2=70", "paths=4"] {
+        new.assignment(&format!("matching.{told}"));
+    }
+    let new = new.finish().unwrap().settings.matching;
     let (old, new) = (stored_with(&old), stored_with(&new));
     assert_ne!(old, new);
     let mut seen = Vec::new();

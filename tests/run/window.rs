@@ -110,18 +110,14 @@ fn tuned_in_the_window_written_down_and_read_back() {
     let text = std::fs::read_to_string(&written).unwrap();
     assert!(text.contains("[matching]\ndisparities = 24\ncensus_weight = 10\n"), "{text}");
 
-    let tuned =
-        Matching { disparities: OrAuto::Value(24), census_weight: 10, ..Matching::default() };
+    let tuned = Matching { disparities: Some(24), census_weight: 10, ..Matching::default() };
     let pair = demo_pair(0);
     let expected = |matching: &Matching| {
         stored(&match_pair(&pair.left, &pair.right, &matching.params().unwrap()))
     };
     let read = |path: &Path| image::open(path).unwrap().into_luma16().into_raw();
     let all = pictures();
-    assert_eq!(
-        read(&all[0]),
-        expected(&Matching { disparities: OrAuto::Value(24), ..Matching::default() })
-    );
+    assert_eq!(read(&all[0]), expected(&Matching { disparities: Some(24), ..Matching::default() }));
     assert_eq!(read(&all[all.len() - 1]), expected(&tuned));
     assert_ne!(read(&all[0]), read(&all[all.len() - 1]));
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::super::{Error, inputs};
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detector;
-use crate::calibration::solve::{Model, Options};
-use crate::cli::calibrate::{CalibrateArgs, LensModel};
+use crate::calibration::solve::Options;
+use crate::cli::calibrate::CalibrateArgs;
 use crate::settings::Loaded;
 
 /// No output may be what is read.
@@ -21,12 +21,7 @@ pub(super) fn refuse_inputs(
 }
 
 pub(super) fn options(args: &CalibrateArgs) -> Options {
-    let model = match args.model {
-        LensModel::PlumbBob => Model::PlumbBob,
-        LensModel::Rational => Model::Rational,
-        LensModel::Fisheye => Model::Fisheye,
-    };
-    Options { model, keep_all: args.keep_all }
+    Options { model: args.model, keep_all: args.keep_all }
 }
 
 pub(super) fn detector(args: &CalibrateArgs, board: Board) -> Detector {

@@ -18,13 +18,13 @@ pub use watch::Watch;
 /// # Errors
 /// Where the statistics cannot be written.
 pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Result<(), Error> {
-    let settings = handles.loaded().settings;
-    let statistics = Statistics::new(handles, outcome, &settings);
+    let loaded = handles.loaded();
+    let statistics = Statistics::new(handles, outcome, &loaded);
     let json = || format!("{}\n", serde_json::to_string(&statistics).expect("plain values"));
     if let Some(file) = file {
         file.finish_with(json().as_bytes())?;
     }
-    match settings.output.stats() {
+    match loaded.settings.output.stats() {
         Some(Stats::Stdout) => print(json()),
         _ => print(format!("{statistics}\n")),
     }

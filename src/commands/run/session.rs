@@ -16,7 +16,7 @@ use super::report::{Watch, report, tell_window};
 use crate::cli::RunArgs;
 use crate::clock::CaptureClock;
 use crate::commands::rig::Cameras;
-use crate::commands::{Error, convert, load, signals};
+use crate::commands::{Error, load, signals};
 use crate::control::Control;
 use crate::memory;
 use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running};
@@ -69,7 +69,7 @@ impl Session {
         let (engine, room) = engine::open(&loaded, &info, &rig, &pictures)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
-        let colouring = LiveColouring::new(convert::colouring(&settings.colour, range));
+        let colouring = LiveColouring::new(settings.colour.colouring(range));
         let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
         let findings = Findings::watch(&loaded, &info, &rig, &mut sinks);
         let realtime = match settings.source.pace {

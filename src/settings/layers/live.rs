@@ -1,10 +1,11 @@
 //! Settings that change while they are in effect.
 
-use std::collections::BTreeSet;
-
 use toml::Value;
 
-use super::{Error, Layers, Loaded, OrAuto, Origin, dotted};
+use super::super::print::default_lines;
+use super::super::row::Live;
+use super::super::schema;
+use super::{Error, Layers, Loaded, Origin, dotted};
 
 impl Loaded {
     /// The value of a key as it was laid: `auto` where that was not said otherwise.
@@ -12,12 +13,12 @@ impl Loaded {
     /// # Panics
     /// Where there is no such key.
     pub fn laid(&self, section: &str, key: &str) -> &Value {
-        self.layers.value(section, key)
+        &self.layers.table[section][key]
     }
 
     /// Whether the number of disparities is still to be chosen from the pictures.
     pub fn awaits_choice(&self) -> bool {
-        self.settings.matching.disparities == OrAuto::Auto
+        self.settings.matching.disparities.is_none()
     }
 
     /// Whether it was ever chosen, so that `auto` means something.
@@ -44,7 +45,7 @@ impl Loaded {
     ) -> Result<Loaded, Error> {
         let mut layers = self.layers.clone();
         for (section, key, text) in changes {
-            let value = self.layers.schema.value_of_text(section, key, text);
+            let value = schema::value_of_text(section, key, text);
             // What stays as it is keeps its origin.
             if !value.is_ok_and(|value| same(&value, self.laid(section, key))) {
                 layers.put_text(section, key, text, Origin::Window);
@@ -72,37 +73,36 @@ impl Loaded {
 
     /// The section and key of every value that was laid differently.
     pub fn differences(&self, other: &Loaded) -> Vec<(String, String)> {
-        let all = self.layers.schema.all();
+        let all = schema::all();
         let differing = all.filter(|(s, k)| !same(self.laid(s, k), other.laid(s, k)));
         differing.map(|(section, key)| (section.to_owned(), key.to_owned())).collect()
     }
 
+    /// Why a key cannot change in this run: `None` where it can, empty where it never can.
+    pub fn why_fixed(&self, section: &str, key: &str) -> Option<&'static str> {
+        match schema::row(section, key).map(|row| row.live) {
+            Some(Live::Always) => None,
+            Some(Live::UnlessRecorded) => self.settings.output.why_range_fixed(),
+            Some(Live::Fixed) | None => Some(""),
+        }
+    }
+
     /// A configuration file that gives these settings where the environment and the flags are the
-    /// same: what the file in effect says, and of the `tuned` sections all that is not the default.
-    pub fn to_file(&self, tuned: &[&str]) -> String {
-        let defaults = self.layers.schema.defaults();
-        let wanted: BTreeSet<String> = self
-            .layers
-            .schema
-            .all()
-            .filter(|(section, key)| !same(self.laid(section, key), &defaults[*section][*key]))
-            .filter(|(section, key)| {
-                let origin = self.layers.origin(section, key);
-                tuned.contains(section) || matches!(origin, Origin::File { .. })
-            })
-            .map(|(section, key)| dotted(section, key))
-            .collect();
+    /// same: what the file in effect says, and all that can be tuned in the window and is not the
+    /// default.
+    pub fn to_file(&self) -> String {
+        let wanted = |section: &str, key: &str| {
+            let said = !same(self.laid(section, key), &schema::defaults()[section][key]);
+            let tuned = schema::row(section, key).is_some_and(|row| row.panel.is_some());
+            said && (tuned || matches!(self.origin(section, key), Origin::File { .. }))
+        };
         let mut text = String::new();
-        let mut section = "";
         let mut begun = "";
-        for line in crate::settings::DEFAULT_TOML.lines() {
-            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-                section = name;
-            }
-            let key = line.split_once(" = ").map(|(key, _)| key).filter(|k| !k.starts_with('#'));
-            let Some(key) = key.filter(|key| wanted.contains(&dotted(section, key))) else {
+        for (section, key) in default_lines().filter_map(|(section, key, _)| Some((section, key?)))
+        {
+            if !wanted(section, key) {
                 continue;
-            };
+            }
             if begun != section {
                 text += &format!("\n[{section}]\n");
                 begun = section;
@@ -114,10 +114,6 @@ impl Loaded {
 }
 
 impl Layers {
-    fn value(&self, section: &str, key: &str) -> &Value {
-        &self.table[section][key]
-    }
-
     fn origin(&self, section: &str, key: &str) -> Origin {
         self.origins.get(&dotted(section, key)).cloned().unwrap_or_default()
     }
@@ -134,7 +130,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::settings::OrAuto;
+    use crate::settings::Settings;
 
     fn loaded(text: &str) -> Loaded {
         let mut layers = Layers::new();
@@ -152,7 +148,7 @@ mod tests {
         assert_eq!(after.origin("matching", "p1").to_string(), "default for ad");
         assert_eq!(after.laid("matching", "p1"), &Value::from("auto"));
         let back = after.with_texts([("matching", "p2", "auto")]).unwrap();
-        assert_eq!(back.settings.matching.p2, OrAuto::Value(80));
+        assert_eq!(back.settings.matching.p2, 80);
     }
 
     #[test]
@@ -172,7 +168,7 @@ mod tests {
         assert!(before.to_toml(false).contains("\ndisparities = \"auto\"\n"));
         let chosen = before.with_chosen(112).unwrap();
         assert!(!chosen.awaits_choice());
-        assert_eq!(chosen.settings.matching.disparities, OrAuto::Value(112));
+        assert_eq!(chosen.settings.matching.disparities, Some(112));
         let origin = chosen.origin("matching", "disparities").to_string();
         assert_eq!(origin, "chosen from the pictures (rig.toml:2)");
         assert_eq!(chosen.laid("matching", "disparities"), &Value::from("auto"));
@@ -214,7 +210,7 @@ mod tests {
                 ("colour", "map", "grey"),
             ])
             .unwrap();
-        let text = tuned.to_file(&["matching", "colour"]);
+        let text = tuned.to_file();
         assert_eq!(
             text,
             "\n[source]\nleft = 'l \"1\".mkv'\nright = \"r.mkv\"\n\n[matching]\npaths = 4\n\
@@ -224,6 +220,6 @@ mod tests {
         assert_eq!(again.settings.matching, tuned.settings.matching);
         assert_eq!(again.settings.colour, tuned.settings.colour);
         assert_eq!(again.settings.source, tuned.settings.source);
-        assert_eq!(again.settings.output, Default::default());
+        assert_eq!(again.settings.output, Settings::default().output);
     }
 }

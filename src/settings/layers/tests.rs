@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::settings::{EngineKind, OrAuto, OrOff};
+use crate::engine::Choice;
 
 fn with_file(text: &str) -> Layers {
     let mut layers = Layers::new();
@@ -23,8 +23,7 @@ fn mistakes(layers: Layers) -> Vec<String> {
 fn nothing_said_is_the_defaults() {
     let loaded = Layers::new().finish().unwrap();
     let defaults = Settings::default();
-    let matching = defaults.matching.resolved();
-    assert_eq!(loaded.settings, Settings { matching, ..defaults.clone() });
+    assert_eq!(loaded.settings, defaults);
     assert_eq!(loaded.params, defaults.matching.params().unwrap());
     assert_eq!(*loaded.origin("matching", "disparities"), Origin::Default);
     assert_eq!(loaded.origin("matching", "p1").to_string(), "default for combined");
@@ -37,8 +36,8 @@ fn the_cost_of_any_layer_brings_its_defaults_and_any_layer_overrides_them() {
     layers.flag("matching", "p1", "--p1", Value::from(9));
     let loaded = layers.finish().unwrap();
     let matching = &loaded.settings.matching;
-    assert_eq!((matching.p1, matching.p2), (OrAuto::Value(9), OrAuto::Value(90)));
-    assert_eq!((matching.p2_min, matching.median), (OrAuto::Value(3), OrAuto::Value(5)));
+    assert_eq!((matching.p1, matching.p2), (9, 90));
+    assert_eq!((matching.p2_min, matching.median), (3, 5));
     assert_eq!(loaded.origin("matching", "p1").to_string(), "--p1");
     assert_eq!(loaded.origin("matching", "p2").to_string(), "config.toml:3");
     assert_eq!(loaded.origin("matching", "p2_min").to_string(), "default for ad");
@@ -47,7 +46,7 @@ fn the_cost_of_any_layer_brings_its_defaults_and_any_layer_overrides_them() {
     let mut layers = with_file("[matching]\np2 = 90\n");
     layers.environment([("STEREOD_MATCHING_P2".into(), "auto".into())]);
     let loaded = layers.finish().unwrap();
-    assert_eq!(loaded.settings.matching.p2, OrAuto::Value(100));
+    assert_eq!(loaded.settings.matching.p2, 100);
     assert_eq!(loaded.origin("matching", "p2").to_string(), "STEREOD_MATCHING_P2");
 }
 
@@ -64,10 +63,10 @@ fn higher_layers_win_and_leave_the_rest() {
 
     let matching = &loaded.settings.matching;
     let given = [matching.p1, matching.p2, matching.median];
-    assert_eq!(given, [1, 82, 3].map(OrAuto::Value));
-    assert_eq!(matching.left_right, OrOff::Off);
+    assert_eq!(given, [1, 82, 3]);
+    assert_eq!(matching.left_right, None);
     assert_eq!(loaded.settings.demo.seed, 5);
-    assert_eq!(loaded.settings.engine.kind, EngineKind::Cpu);
+    assert_eq!(loaded.settings.engine.kind, Choice::Cpu);
     assert_eq!((loaded.params.p1, loaded.params.p2), (1, 82));
     let origin = |section, key| loaded.origin(section, key).to_string();
     assert_eq!(origin("matching", "p1"), "config.toml:2");
@@ -171,9 +170,8 @@ fn mistakes_in_the_environment_name_the_variable() {
 
 #[test]
 fn every_key_has_a_variable_of_its_own() {
-    let schema = Schema::new();
     let mut names: Vec<String> =
-        schema.all().map(|(section, key)| variable(section, key)).collect();
+        schema::all().map(|(section, key)| variable(section, key)).collect();
     let count = names.len();
     names.sort();
     names.dedup();
@@ -257,10 +255,9 @@ proptest! {
 
     #[test]
     fn any_assignment_and_variable_is_a_setting_or_a_mistake(text in "\\PC{0,60}", value in "\\PC{0,20}") {
-        let schema = Schema::new();
         let mut layers = Layers::new();
         layers.assignment(&text);
-        for (section, key) in schema.all() {
+        for (section, key) in schema::all() {
             layers.assignment(&format!("{section}.{key}={value}"));
         }
         let _ = layers.finish();

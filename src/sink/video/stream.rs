@@ -21,7 +21,8 @@ use crate::sink::{Losses, Sink, StreamInfo};
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Pictures that can be streamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum StreamPicture {
     /// The disparity in colours: RGBx.
     #[default]

@@ -5,7 +5,8 @@ use crate::frame::SUBPIXEL;
 use crate::sink::colour::{ColourMap, ColourScale};
 
 /// Which pictures are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum View {
     /// The left picture.
     Left,

@@ -29,7 +29,7 @@ pub struct Knob {
 }
 
 /// Kind of the values that a knob takes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KnobKind {
     /// A number.
     Number {

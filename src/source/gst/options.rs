@@ -9,7 +9,8 @@ use crate::pool::Pool;
 use crate::source::v4l2;
 
 /// Which streams are opened again where they end, fail or fall silent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reconnect {
     /// Live ones.
     #[default]

@@ -1,9 +1,12 @@
 //! Exposure, gain and their like, set on a camera before it delivers pictures.
 
+use serde::Deserialize;
+
 use super::device::{ControlRange, Device};
 
 /// What a control is set to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Setting {
     /// As it is.
     #[default]
@@ -11,11 +14,13 @@ pub enum Setting {
     /// The camera chooses.
     Auto,
     /// This value.
+    #[serde(untagged)]
     Value(f64),
 }
 
 /// What the camera does about lamps that flicker with the mains.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PowerLine {
     /// As it is.
     #[default]
@@ -23,15 +28,17 @@ pub enum PowerLine {
     /// Nothing.
     Off,
     /// Mains of 50 Hz.
+    #[serde(rename = "50")]
     Hz50,
     /// Mains of 60 Hz.
+    #[serde(rename = "60")]
     Hz60,
     /// The camera finds out.
     Auto,
 }
 
 /// Controls that are set on every camera.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Controls {
     /// Exposure time in milliseconds.
     pub exposure_ms: Setting,
@@ -46,7 +53,12 @@ pub struct Controls {
 }
 
 /// A control that the camera can also choose by itself; numbers of `linux/v4l2-controls.h`.
-struct Knob {
+#[derive(Clone, Copy)]
+pub struct Knob {
+    /// The field of [`Controls`].
+    pub key: &'static str,
+    /// The largest value that makes sense to any camera.
+    pub largest: f64,
     name: &'static str,
     unit: &'static str,
     /// The control that says who chooses, and its value for the user.
@@ -62,6 +74,8 @@ struct Knob {
 /// Exposure times are in 100 µs; webcams that choose the time but cannot the aperture call that
 /// aperture priority.
 const EXPOSURE: Knob = Knob {
+    key: "exposure_ms",
+    largest: 100_000.0,
     name: "exposure",
     unit: " ms",
     chooser: 0x009a_0901,
@@ -70,13 +84,22 @@ const EXPOSURE: Knob = Knob {
     value: 0x009a_0902,
     scale: 10.0,
 };
-const GAIN: Knob = switched("gain", "", 0x0098_0912, 0x0098_0913);
-const WHITE_BALANCE: Knob = switched("white balance", " K", 0x0098_090c, 0x0098_091a);
-const FOCUS: Knob = switched("focus", "", 0x009a_090c, 0x009a_090a);
+const GAIN: Knob = switched(("gain", "gain", ""), 1e9, 0x0098_0912, 0x0098_0913);
+const WHITE_BALANCE: Knob =
+    switched(("white_balance", "white balance", " K"), 100_000.0, 0x0098_090c, 0x0098_091a);
+const FOCUS: Knob = switched(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a_090a);
+/// All of them.
+pub const KNOBS: [Knob; 4] = [EXPOSURE, GAIN, WHITE_BALANCE, FOCUS];
 const POWER_LINE: u32 = 0x0098_0918;
 
-const fn switched(name: &'static str, unit: &'static str, chooser: u32, value: u32) -> Knob {
-    Knob { name, unit, chooser, manual: 0, automatic: &[1], value, scale: 1.0 }
+/// A control with key, name and unit that an on-off switch leaves to the camera.
+const fn switched(
+    (key, name, unit): (&'static str, &'static str, &'static str),
+    largest: f64,
+    chooser: u32,
+    value: u32,
+) -> Knob {
+    Knob { key, largest, name, unit, chooser, manual: 0, automatic: &[1], value, scale: 1.0 }
 }
 
 /// Something that has controls.
@@ -105,14 +128,10 @@ impl Controls {
     }
 
     fn turn(&self, panel: &mut impl Panel) -> Vec<String> {
-        let knobs = [
-            (EXPOSURE, self.exposure_ms),
-            (GAIN, self.gain),
-            (WHITE_BALANCE, self.white_balance),
-            (FOCUS, self.focus),
-        ];
-        let mut complaints: Vec<String> =
-            knobs.iter().filter_map(|(knob, setting)| knob.turn(panel, *setting).err()).collect();
+        let settings = [self.exposure_ms, self.gain, self.white_balance, self.focus];
+        let mut complaints: Vec<String> = (KNOBS.iter().zip(settings))
+            .filter_map(|(knob, setting)| knob.turn(panel, setting).err())
+            .collect();
         let power_line = match self.power_line {
             PowerLine::Keep => return complaints,
             PowerLine::Off => 0,
@@ -153,7 +172,7 @@ fn copy(leader: &impl Panel, follower: &mut impl Panel) -> bool {
 
 impl Knob {
     fn turn(&self, panel: &mut impl Panel, setting: Setting) -> Result<(), String> {
-        let Knob { name, unit, chooser, manual, automatic, value: control, scale } = *self;
+        let Knob { name, unit, chooser, manual, automatic, value: control, scale, .. } = *self;
         match setting {
             Setting::Keep => Ok(()),
             Setting::Auto => {

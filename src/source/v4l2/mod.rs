@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, bail};
 
 pub use self::choice::{CameraRequest, Choice, Offer, Pick, UsbBus, choose};
-pub use self::controls::{Controls, PowerLine, Setting};
+pub use self::controls::{Controls, KNOBS, PowerLine, Setting};
 pub use self::follow::Following;
 pub use self::modes::{Format, Mode, Rate, code_text};
 pub use self::sysfs::UsbDevice;

@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::alignment::State;
-use crate::commands::convert;
+use crate::alignment::{Options, State};
 use crate::commands::ranging::small_matcher;
 use crate::commands::rig::Rig;
 use crate::engine::cpu::CpuOptions;
@@ -50,15 +49,15 @@ impl Findings {
         let mut alignment = None;
         if settings.alignment.check {
             let shared = alignment::Shared::default();
-            let options = convert::alignment_options(range);
-            let limits = convert::alignment_limits(settings, rig.calibrated);
+            let options = Options { range: Some(range), ..Options::default() };
+            let limits = settings.alignment.limits(rig.calibrated);
             let sink = AlignmentSink::new(options, limits, shared.clone());
             alignment = Some((shared, sink.limits()));
             sinks.push(Box::new(sink));
         }
         let too_few = range::Shared::default();
         // Beside an engine that may be at work on all cores.
-        let one = CpuOptions { threads: Some(1), ..convert::engine_options(&settings.engine).cpu };
+        let one = CpuOptions { threads: Some(1), ..settings.engine.options().cpu };
         sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), too_few.clone())));
         let map_metrics = settings.metrics.listen().map(|_| {
             let (sink, shared) = MapMetricsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);

@@ -14,12 +14,11 @@ use super::handles::Handles;
 use super::requests::Request;
 use super::service;
 use crate::cli::RunArgs;
-use crate::commands::run::changeable::{LIVE_SECTIONS, why_fixed, why_range_fixed};
 use crate::commands::run::knobs::knobs;
-use crate::commands::{Error, convert, read};
+use crate::commands::{Error, read};
 use crate::engine::{self, Choice};
 use crate::redact::holds_secret;
-use crate::settings::Loaded;
+use crate::settings::{Loaded, row};
 use crate::sink::files;
 use crate::sink::window::{Ask, Tuned, Wish};
 use crate::telemetry::logs;
@@ -131,8 +130,8 @@ impl Worker {
         let now = self.handles.loaded();
         let mut keys = now.differences(&self.configured);
         keys.retain(|(section, key)| {
-            LIVE_SECTIONS.contains(&section.as_str())
-                && why_fixed(section, key, &now).is_none()
+            row(section, key).is_some_and(|row| row.panel.is_some())
+                && now.why_fixed(section, key).is_none()
                 && !waits(section, key, &now, &self.configured)
         });
         self.put_in_effect(now.with_those_of(&self.configured, &keys)?).map(drop)
@@ -164,7 +163,7 @@ impl Worker {
              # stereod run --config {}\n{}",
             env!("CARGO_PKG_VERSION"),
             path.display().to_string().replace(['\n', '\r'], " "),
-            self.handles.loaded().to_file(&LIVE_SECTIONS)
+            self.handles.loaded().to_file()
         );
         let instead = if existed { " in place of the one before" } else { "" };
         let mut written = files::write_whole(path, text.as_bytes());
@@ -205,7 +204,7 @@ impl Worker {
         let differences = now.differences(&read);
         let (live, fixed): (Vec<_>, Vec<_>) = differences
             .into_iter()
-            .partition(|(s, k)| why_fixed(s, k, &now).is_none() && !waits(s, k, &now, &read));
+            .partition(|(s, k)| now.why_fixed(s, k).is_none() && !waits(s, k, &now, &read));
         let changed = now.with_those_of(&read, &live).map_err(anyhow::Error::from);
         match changed.and_then(|changed| self.put_in_effect(changed)) {
             Ok(changes) if changes.is_empty() => {
@@ -221,7 +220,7 @@ impl Worker {
         self.told = self.handles.loaded();
         self.answer(None, Ok(()));
         for (section, key) in fixed {
-            let why = why_fixed(&section, &key, &now).unwrap_or("auto is chosen at the start");
+            let why = now.why_fixed(&section, &key).unwrap_or("auto is chosen at the start");
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             tracing::warn!("needs a restart: [{section}] {key}{why}");
         }
@@ -244,7 +243,7 @@ impl Worker {
             bail!("auto disparities are chosen at the start of a run: give a number");
         }
         if next.params.range != now.params.range
-            && let Some(why) = why_range_fixed(&now.settings.output)
+            && let Some(why) = now.settings.output.why_range_fixed()
         {
             bail!("the range of disparities cannot change: {why}");
         }
@@ -252,7 +251,7 @@ impl Worker {
             self.replace_engine(&next)?;
         }
         let settings = &next.settings;
-        self.handles.colouring.set(convert::colouring(&settings.colour, next.params.range));
+        self.handles.colouring.set(settings.colour.colouring(next.params.range));
         self.handles.findings.warn_above(settings.alignment.warn_px);
         let changes = changes(&now, &next);
         *self.handles.in_effect.lock().unwrap_or_else(PoisonError::into_inner) = next;
@@ -266,7 +265,7 @@ impl Worker {
         }
         // Who has a GPU would rather keep the parameters than lose it unasked.
         let choice = if *on_gpu { Choice::Cuda } else { Choice::Cpu };
-        let options = convert::engine_options(&next.settings.engine);
+        let options = next.settings.engine.options();
         let engine = engine::create(choice, &next.params, &rig.pairs, &options)?;
         swap.put(engine);
         // Who has paused to look closely is to see what has changed.

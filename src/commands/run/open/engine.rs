@@ -1,6 +1,5 @@
 //! The engine of a run, and memory for what waits between its parts.
 
-use crate::commands::convert;
 use crate::commands::rig::Rig;
 use crate::engine::{self, Engine};
 use crate::memory::{Budget, Reserved, TooMuch, product};
@@ -23,8 +22,8 @@ pub fn open(
     pictures: &Pool<u8>,
 ) -> anyhow::Result<(Box<dyn Engine>, Reserved)> {
     let settings = &loaded.settings;
-    let choice = convert::engine_choice(settings.engine.kind);
-    let options = convert::engine_options(&settings.engine);
+    let choice = settings.engine.kind;
+    let options = settings.engine.options();
     let engine = engine::create(choice, &loaded.params, &rig.pairs, &options)?;
     let raw = (info.width, info.height);
     let room = reserve(&settings.queue, raw, rig.pairs.size, engine.depth())?;
@@ -61,10 +60,11 @@ fn reserve(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
 
     #[test]
     fn long_queues_of_large_pictures_are_refused() {
-        drop(reserve(&Queue::default(), (640, 480), (640, 480), 1).unwrap());
+        drop(reserve(&Settings::default().queue, (640, 480), (640, 480), 1).unwrap());
         let queue = Queue { pairs: 1024, results: 1024 };
         let error = reserve(&queue, (32768, 32768), (32768, 32768), 16).unwrap_err().to_string();
         assert!(error.contains("1024 pairs and 1024 results of 32768x32768 needs"), "{error}");

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use crate::commands::ranging;
 use crate::commands::rig::Rig;
 use crate::commands::run::live::service::Watchdog;
-use crate::commands::{convert, ranging};
 use crate::control::Switch;
 use crate::frame::StereoPair;
 use crate::queue::{LinkReceiver, WhenFull, link};
@@ -129,7 +129,7 @@ pub fn choose_range(
         tracing::info!("stopped before the first pairs were there");
         return Ok(None);
     }
-    let options = convert::engine_options(&loaded.settings.engine).cpu;
+    let options = loaded.settings.engine.options().cpu;
     let loaded = ranging::with_choice(loaded, source.pairs(), rig, Spare::ForLater, options)?;
     let dropped_before = source.dropped.clone();
     Ok(Some(Chosen { loaded, source: Box::new(source), dropped_before }))

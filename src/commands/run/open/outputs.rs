@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::clock::CaptureClock;
 use crate::commands::rig::Rig;
-use crate::commands::{Error, convert, inputs};
+use crate::commands::{Error, inputs};
 use crate::settings::{self, Loaded, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::colouring::LiveColouring;
@@ -90,7 +90,7 @@ pub fn open(
         sinks.push(if info.live { Box::new(Restarting::new(sink, recipe)) } else { sink });
     };
     if let Some(path) = settings.output.record() {
-        let limits = settings.output.segmenting().map(convert::segment_limits);
+        let limits = settings.output.segmenting();
         let first = match limits {
             Some(limits) => segmented(&path, limits, &stream, quantity),
             None => Recorder::create(&path, &stream, quantity)
@@ -118,7 +118,7 @@ pub fn open(
     if let Some(fragment) = settings.output.stream() {
         let options = StreamOptions {
             fragment: fragment.to_owned(),
-            picture: convert::stream_picture(settings.output.stream_view),
+            picture: settings.output.stream_view,
             quantity,
             colouring: colouring.clone(),
         };

@@ -3,7 +3,7 @@
 use super::waiting::until_there;
 use crate::cli::RunArgs;
 use crate::cli::source::NO_SOURCE;
-use crate::commands::{Error, convert};
+use crate::commands::Error;
 use crate::control::Control;
 use crate::pool::Pool;
 use crate::settings::{self, Loaded, Origin};
@@ -51,13 +51,13 @@ pub fn open_source(
     control: &Control,
 ) -> anyhow::Result<Box<dyn Source>> {
     if *spec == SourceSpec::Demo {
-        let mut options = convert::demo_options(&loaded.settings, loaded.params.range);
+        let mut options = loaded.settings.demo.options(loaded.params.range);
         if endless && *loaded.origin("demo", "frames") == Origin::Default {
             options.frames = None;
         }
         return Ok(Box::new(DemoSource::new(options)?.with_pool(pool.clone())));
     }
-    let options = convert::stream_options(&loaded.settings, &control.stop, pool);
+    let options = loaded.settings.stream_options(&control.stop, pool);
     gst::open(spec, &options)
 }
 

@@ -1,7 +1,7 @@
 //! The window of a run.
 
+use crate::commands::Error;
 use crate::commands::rig::Rig;
-use crate::commands::{Error, convert};
 use crate::settings::{Loaded, WindowMode};
 use crate::sink::window::{Window, WindowOptions};
 use crate::source::SourceInfo;
@@ -29,9 +29,9 @@ pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOp
     let title = format!("stereod: {}", info.description);
     let picture = (rig.pairs.size.0 as u32, rig.pairs.size.1 as u32);
     let mut options = WindowOptions::new(title, picture, range);
-    options.colour_range = convert::colour_range(&settings.colour, range);
-    options.colour_map = convert::colour_map(settings.colour.map);
-    options.view = convert::view(settings.window.view);
+    options.colour_range = settings.colour.span(range);
+    options.colour_map = settings.colour.map;
+    options.view = settings.window.view;
     options.snapshot_dir = (&settings.window.snapshots).into();
     options.settings_file = settings.window.settings();
     options.full_screen = settings.window.full_screen;

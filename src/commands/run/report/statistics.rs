@@ -12,7 +12,7 @@ use crate::commands::run::live::handles::Handles;
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::range::TooFew;
 use crate::redact::redact;
-use crate::settings::Settings;
+use crate::settings::Loaded;
 use crate::sink::accuracy::AccuracySummary;
 use crate::sink::range;
 use crate::source::Damage;
@@ -98,15 +98,15 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The account of `outcome`; `settings` are those at the end. The first word of an output's name
+    /// The account of `outcome`; `loaded` are the settings at the end. The first word of an output's name
     /// says of what kind it is.
-    pub fn new(handles: &Handles, outcome: &Outcome, settings: &Settings) -> Self {
+    pub fn new(handles: &Handles, outcome: &Outcome, loaded: &Loaded) -> Self {
         let Handles { info: source, progress, findings, .. } = handles;
         let counts = outcome.source;
         let that_mattered = serde_json::json!({
-            "matching": settings.matching,
-            "engine": settings.engine,
-            "source": settings.source,
+            "matching": loaded.values()["matching"],
+            "engine": loaded.values()["engine"],
+            "source": loaded.values()["source"],
         });
         let mut written = BTreeMap::new();
         for sink in &outcome.sinks {

@@ -13,7 +13,6 @@ pub mod portable;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::str::FromStr;
 
 /// A computation written in [`Lanes`]; `run` must be `#[inline(always)]`.
 pub trait Kernel {
@@ -168,7 +167,8 @@ pub trait Lanes: Copy + 'static {
 }
 
 /// Which vector instructions to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SimdChoice {
     /// The best that the machine has.
     #[default]
@@ -249,19 +249,6 @@ impl fmt::Display for Simd {
             Simd::Avx2 => "AVX2",
             Simd::Portable => "portable vectors",
         })
-    }
-}
-
-impl FromStr for SimdChoice {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(SimdChoice::Auto),
-            "avx512" => Ok(SimdChoice::Avx512),
-            "avx2" => Ok(SimdChoice::Avx2),
-            "portable" => Ok(SimdChoice::Portable),
-            _ => Err(format!("simd is auto, avx512, avx2 or portable, not {text}")),
-        }
     }
 }
 
