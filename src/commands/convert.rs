@@ -46,7 +46,6 @@ pub fn engine_options(engine: &settings::Engine) -> Options {
     let cuda = CudaOptions {
         device: engine.device.value().map(usize::from),
         in_flight: engine.in_flight,
-        graphs: engine.graphs,
         cache: match engine.kernel_cache() {
             KernelCache::OfUser => Cache::of_user(),
             KernelCache::Off => Cache::off(),

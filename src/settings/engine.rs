@@ -49,8 +49,6 @@ pub struct Engine {
     pub device: OrAuto<u16>,
     /// Pairs that the CUDA engine works on at once.
     pub in_flight: usize,
-    /// Whether a pair's CUDA kernels are launched as one graph.
-    pub graphs: bool,
     /// Folder of compiled kernels, `auto` or `off`.
     pub kernel_cache: String,
     /// Most memory that is taken for pictures, maps and the engine, in MiB.
@@ -65,7 +63,6 @@ impl Default for Engine {
             simd: Simd::default(),
             device: OrAuto::Auto,
             in_flight: 3,
-            graphs: false,
             kernel_cache: "auto".into(),
             memory_mib: OrAuto::Auto,
         }

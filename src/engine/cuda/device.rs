@@ -76,8 +76,6 @@ pub struct Properties {
     pub threads_per_multiprocessor: u32,
     /// 32-bit registers of a multiprocessor.
     pub registers_per_multiprocessor: u32,
-    /// Second-level cache in bytes.
-    pub l2_bytes: u32,
     /// Whether grids can be launched cooperatively.
     pub cooperative: bool,
 }
@@ -91,15 +89,15 @@ impl Properties {
     /// A usual device of the architecture, for what is compiled without one: the figures of the CUDA
     /// C++ Programming Guide, table "Technical Specifications per Compute Capability".
     pub fn typical(sm: u32) -> Self {
-        let (multiprocessors, shared, threads, l2_mib) = match sm {
-            75 => (40, 64, 1024, 4),
-            80 => (108, 164, 2048, 40),
-            87 => (16, 164, 1536, 4),
-            86 => (84, 100, 1536, 6),
-            89 => (128, 100, 1536, 72),
-            90 => (132, 228, 2048, 50),
-            100..=119 => (148, 228, 2048, 126),
-            _ => (170, 100, 1536, 96),
+        let (multiprocessors, shared, threads) = match sm {
+            75 => (40, 64, 1024),
+            80 => (108, 164, 2048),
+            87 => (16, 164, 1536),
+            86 => (84, 100, 1536),
+            89 => (128, 100, 1536),
+            90 => (132, 228, 2048),
+            100..=119 => (148, 228, 2048),
+            _ => (170, 100, 1536),
         };
         // A block gets 1 KiB less than the multiprocessor has, but on sm_75.
         let reserved = if sm == 75 { 0 } else { 1 };
@@ -110,7 +108,6 @@ impl Properties {
             shared_per_multiprocessor: shared * 1024,
             threads_per_multiprocessor: threads,
             registers_per_multiprocessor: 65536,
-            l2_bytes: l2_mib << 20,
             cooperative: true,
         }
     }
@@ -258,7 +255,6 @@ fn describe(ordinal: usize) -> Result<DeviceInfo, CudaError> {
         registers_per_multiprocessor: attribute(
             A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
         )?,
-        l2_bytes: attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
         cooperative: attribute(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
     };
     Ok(DeviceInfo { ordinal, name, properties, total_bytes })

@@ -71,11 +71,6 @@ impl CudaError {
             _ => "the GPU cannot be used any more; --engine cpu works without it",
         }
     }
-
-    /// Whether the device has too little memory.
-    pub fn is_out_of_memory(&self) -> bool {
-        self.code == CUresult::CUDA_ERROR_OUT_OF_MEMORY
-    }
 }
 
 impl fmt::Display for CudaError {
@@ -148,10 +143,6 @@ impl Context {
         self.make_current()?;
         // SAFETY: the context is current.
         check("waiting for the GPU", unsafe { sys::cuCtxSynchronize() })
-    }
-
-    pub(super) fn raw(&self) -> sys::CUcontext {
-        self.raw
     }
 }
 

@@ -33,71 +33,82 @@ impl Lanes {
 
 /// A launch with its arguments where the driver reads them.
 #[derive(Debug)]
-pub(super) struct ReadyLaunch {
+struct ReadyLaunch {
     function: Function,
     grid: [u32; 3],
     block: [u32; 3],
     shared_bytes: u32,
     cooperative: bool,
-    /// A value an argument; smaller ones lie in its first bytes (hosts of CUDA are little-endian).
-    values: Box<[u64]>,
-    /// Room for where each argument lies; filled in for each launch.
+    arguments: Arguments,
+}
+
+/// The arguments of a launch. They lie in memory as a structure of them would, so that a kernel may
+/// take them one by one or as one structure.
+#[derive(Debug)]
+struct Arguments {
+    /// The structure: words, so that it begins at a multiple of 8 bytes.
+    memory: Box<[u64]>,
+    /// The byte at which each argument begins.
+    begins: Vec<usize>,
+    /// The same of the arguments that are the number of the slot's turn.
+    turns: Vec<usize>,
+    /// Room for the address of each argument; filled in for each launch.
     pointers: Box<[*mut c_void]>,
-    /// Arguments that are the number of the frame, and of the slot's turn.
-    frame: Vec<usize>,
-    turn: Vec<usize>,
 }
 
 // SAFETY: the pointers are written anew before each use.
-unsafe impl Send for ReadyLaunch {}
+unsafe impl Send for Arguments {}
+
+impl Arguments {
+    fn new(args: &[Arg], address: &dyn Fn(BufferId) -> u64) -> Self {
+        let (mut bytes, mut begins, mut turns) = (Vec::new(), Vec::new(), Vec::new());
+        for arg in args {
+            let (value, size) = match *arg {
+                Arg::Buffer(id) => (address(id), 8),
+                Arg::I32(value) => (u64::from(value as u32), 4),
+                Arg::Turn => (0, 4),
+            };
+            bytes.resize(bytes.len().next_multiple_of(size), 0);
+            begins.push(bytes.len());
+            if *arg == Arg::Turn {
+                turns.push(bytes.len());
+            }
+            // Hosts of CUDA are little-endian.
+            bytes.extend_from_slice(&value.to_le_bytes()[..size]);
+        }
+        let mut memory: Box<[u64]> = vec![0; bytes.len().div_ceil(8)].into();
+        bytemuck::cast_slice_mut(&mut memory)[..bytes.len()].copy_from_slice(&bytes);
+        let pointers = vec![ptr::null_mut(); begins.len()].into();
+        Self { memory, begins, turns, pointers }
+    }
+
+    /// The addresses of the arguments for this turn, valid until `self` moves or is changed.
+    fn of(&mut self, turn: u32) -> *mut *mut c_void {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.memory);
+        for &begin in &self.turns {
+            bytes[begin..begin + 4].copy_from_slice(&turn.to_le_bytes());
+        }
+        let first = bytes.as_mut_ptr();
+        for (pointer, &begin) in self.pointers.iter_mut().zip(&self.begins) {
+            *pointer = first.wrapping_add(begin).cast();
+        }
+        self.pointers.as_mut_ptr()
+    }
+}
 
 impl ReadyLaunch {
     fn new(launch: &Launch, function: Function, address: &dyn Fn(BufferId) -> u64) -> Self {
-        let value = |arg: &Arg| match *arg {
-            Arg::Buffer(id) => address(id),
-            Arg::Offset(id, offset) => address(id) + offset as u64,
-            Arg::U32(value) => u64::from(value),
-            Arg::I32(value) => u64::from(value as u32),
-            Arg::F32(value) => u64::from(value.to_bits()),
-            Arg::Frame | Arg::Turn => 0,
-        };
-        let of = |kind: Arg| {
-            let args = launch.args.iter().enumerate();
-            args.filter(|&(_, arg)| *arg == kind).map(|(i, _)| i).collect()
-        };
         Self {
             function,
             grid: launch.grid,
             block: launch.block,
             shared_bytes: launch.shared_bytes,
             cooperative: launch.cooperative,
-            values: launch.args.iter().map(value).collect(),
-            pointers: vec![ptr::null_mut(); launch.args.len()].into(),
-            frame: of(Arg::Frame),
-            turn: of(Arg::Turn),
+            arguments: Arguments::new(&launch.args, address),
         }
     }
 
-    /// Sets the arguments that differ from frame to frame; whether there are any.
-    pub fn set(&mut self, frame: u32, turn: u32) -> bool {
-        let numbers = [(&self.frame, frame), (&self.turn, turn)];
-        for (places, number) in numbers {
-            for &place in places {
-                self.values[place] = u64::from(number);
-            }
-        }
-        !self.frame.is_empty() || !self.turn.is_empty()
-    }
-
-    /// The arguments as the driver wants them, until `self` moves or is changed.
-    fn arguments(&mut self) -> *mut *mut c_void {
-        for (pointer, value) in self.pointers.iter_mut().zip(&mut self.values) {
-            *pointer = ptr::from_mut(value).cast();
-        }
-        self.pointers.as_mut_ptr()
-    }
-
-    fn enqueue(&mut self, stream: &Stream) -> Result<()> {
+    fn enqueue(&mut self, turn: u32, stream: &Stream) -> Result<()> {
         // SAFETY: zeros are a valid attribute: the ignored one.
         let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
         attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
@@ -117,40 +128,21 @@ impl ReadyLaunch {
             numAttrs: u32::from(self.cooperative),
         };
         // SAFETY: function and stream are alive; the plan gave the arguments that the kernel takes,
-        // each behind its pointer.
+        // each behind its pointer, or all of them behind the first.
         check("launching a kernel", unsafe {
-            sys::cuLaunchKernelEx(&config, self.function.raw(), self.arguments(), ptr::null_mut())
+            sys::cuLaunchKernelEx(
+                &config,
+                self.function.raw(),
+                self.arguments.of(turn),
+                ptr::null_mut(),
+            )
         })
-    }
-
-    /// The launch as a graph takes it.
-    pub fn node_params(&mut self) -> sys::CUDA_KERNEL_NODE_PARAMS {
-        let [grid_x, grid_y, grid_z] = self.grid;
-        let [block_x, block_y, block_z] = self.block;
-        sys::CUDA_KERNEL_NODE_PARAMS {
-            func: self.function.raw(),
-            gridDimX: grid_x,
-            gridDimY: grid_y,
-            gridDimZ: grid_z,
-            blockDimX: block_x,
-            blockDimY: block_y,
-            blockDimZ: block_z,
-            sharedMemBytes: self.shared_bytes,
-            kernelParams: self.arguments(),
-            extra: ptr::null_mut(),
-            kern: ptr::null_mut(),
-            ctx: ptr::null_mut(),
-        }
-    }
-
-    pub fn is_cooperative(&self) -> bool {
-        self.cooperative
     }
 }
 
 /// A step with everything looked up.
 #[derive(Debug)]
-pub(super) enum Ready {
+enum Ready {
     Launch(ReadyLaunch, Lane),
     Memset { address: u64, bytes: usize, value: u8, lane: Lane },
     Fork,
@@ -171,7 +163,7 @@ struct Stage {
 /// The computation of one slot.
 #[derive(Debug)]
 pub(super) struct Work {
-    pub steps: Vec<Ready>,
+    steps: Vec<Ready>,
     stages: Vec<Stage>,
     begin: Event,
     end: Event,
@@ -217,17 +209,9 @@ impl Work {
         })
     }
 
-    /// Sets the arguments that differ from frame to frame.
-    pub fn set(&mut self, frame: u32, turn: u32) {
-        for step in &mut self.steps {
-            if let Ready::Launch(launch, _) = step {
-                launch.set(frame, turn);
-            }
-        }
-    }
-
-    /// Enqueues a frame, between two events; with `profile` each stage between two more.
-    pub fn enqueue(&mut self, lanes: &Lanes, profile: bool) -> Result<()> {
+    /// Enqueues a frame, the slot's number `turn`, between two events; with `profile` each stage between
+    /// two more.
+    pub fn enqueue(&mut self, lanes: &Lanes, turn: u32, profile: bool) -> Result<()> {
         self.profiled = profile;
         self.begin.record(&lanes.main)?;
         for (i, step) in self.steps.iter_mut().enumerate() {
@@ -235,7 +219,7 @@ impl Work {
                 stage.begin.record(lanes.of(stage.lane))?;
             }
             match step {
-                Ready::Launch(launch, lane) => launch.enqueue(lanes.of(*lane))?,
+                Ready::Launch(launch, lane) => launch.enqueue(turn, lanes.of(*lane))?,
                 Ready::Memset { address, bytes, value, lane } => {
                     // SAFETY: the range is one of the slot's buffers.
                     check("clearing GPU memory", unsafe {
@@ -258,19 +242,7 @@ impl Work {
         self.end.record(&lanes.main)
     }
 
-    /// Enqueues a frame by other means, between the same two events.
-    pub fn enqueue_as(
-        &mut self,
-        lanes: &Lanes,
-        enqueue: impl FnOnce(&mut Self, &Stream) -> Result<()>,
-    ) -> Result<()> {
-        self.profiled = false;
-        self.begin.record(&lanes.main)?;
-        enqueue(self, &lanes.main)?;
-        self.end.record(&lanes.main)
-    }
-
-    /// What the frame's end is known by.
+    /// The event that ends a frame.
     pub fn end(&self) -> &Event {
         &self.end
     }
@@ -357,6 +329,15 @@ mod tests {
             lane,
             args: vec![],
         })
+    }
+
+    #[test]
+    fn arguments_lie_as_in_a_structure() {
+        let args = [Arg::I32(-1), Arg::Buffer(BufferId(3)), Arg::I32(5), Arg::I32(6), Arg::Turn];
+        let mut arguments = Arguments::new(&args, &|id| 100 + id.0 as u64);
+        assert_eq!(arguments.begins, [0, 8, 16, 20, 24]);
+        arguments.of(7);
+        assert_eq!(*arguments.memory, [0xffff_ffff, 103, 5 | 6 << 32, 7]);
     }
 
     #[test]

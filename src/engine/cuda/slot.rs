@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
 use super::frames::{Lanes, Work};
-use super::graph::FrameGraph;
 use crate::frame::{Image, StereoPair};
 use cudarc::driver::sys;
 
@@ -16,8 +15,7 @@ const SPIN: Duration = Duration::from_micros(1500);
 
 /// One frame in flight.
 pub(super) struct Slot {
-    pub work: Work,
-    pub graph: Option<FrameGraph>,
+    work: Work,
     /// Left and right picture, `pitch * height` bytes each.
     input: PinnedMemory,
     /// Where the pictures, the map and the rectified pictures lie on the device.
@@ -27,7 +25,7 @@ pub(super) struct Slot {
     download_begin: Event,
     downloaded: Event,
     /// How many frames it has run.
-    pub turns: u32,
+    turns: u32,
     /// What it computes now.
     pub in_flight: Option<InFlight>,
 }
@@ -67,7 +65,6 @@ impl Slot {
         let event = || Event::new(context);
         Ok(Self {
             work,
-            graph: None,
             input: PinnedMemory::zeroed(context, 2 * picture_bytes)?,
             addresses,
             upload_begin: event()?,
@@ -113,16 +110,11 @@ impl Slot {
     }
 
     /// Enqueues the computation, after the upload.
-    pub fn compute(&mut self, lanes: &Lanes, frame: u32, profile: bool) -> Result<()> {
+    pub fn compute(&mut self, lanes: &Lanes, profile: bool) -> Result<()> {
         lanes.main.wait_for(&self.uploaded)?;
-        self.work.set(frame, self.turns);
+        self.work.enqueue(lanes, self.turns, profile)?;
         self.turns = self.turns.wrapping_add(1);
-        match (&self.graph, profile) {
-            (Some(graph), false) => {
-                self.work.enqueue_as(lanes, |work, stream| graph.enqueue(work, stream))
-            }
-            _ => self.work.enqueue(lanes, profile),
-        }
+        Ok(())
     }
 
     /// Enqueues the download of what the computation gives, after it.
