@@ -39,73 +39,46 @@ struct ReadyLaunch {
     block: [u32; 3],
     shared_bytes: u32,
     cooperative: bool,
-    arguments: Arguments,
-}
-
-/// The arguments of a launch. They lie in memory as a structure of them would, so that a kernel may
-/// take them one by one or as one structure.
-#[derive(Debug)]
-struct Arguments {
-    /// The structure: words, so that it begins at a multiple of 8 bytes.
-    memory: Box<[u64]>,
-    /// The byte at which each argument begins.
-    begins: Vec<usize>,
-    /// The same of the arguments that are the number of the slot's turn.
-    turns: Vec<usize>,
-    /// Room for the address of each argument; filled in for each launch.
+    /// A value an argument; smaller ones lie in its first bytes (hosts of CUDA are little-endian).
+    values: Box<[u64]>,
+    /// Room for where each argument lies; filled in for each launch.
     pointers: Box<[*mut c_void]>,
+    /// Arguments that are the number of the slot's turn.
+    turns: Vec<usize>,
 }
 
 // SAFETY: the pointers are written anew before each use.
-unsafe impl Send for Arguments {}
-
-impl Arguments {
-    fn new(args: &[Arg], address: &dyn Fn(BufferId) -> u64) -> Self {
-        let (mut bytes, mut begins, mut turns) = (Vec::new(), Vec::new(), Vec::new());
-        for arg in args {
-            let (value, size) = match *arg {
-                Arg::Buffer(id) => (address(id), 8),
-                Arg::I32(value) => (u64::from(value as u32), 4),
-                Arg::Turn => (0, 4),
-            };
-            bytes.resize(bytes.len().next_multiple_of(size), 0);
-            begins.push(bytes.len());
-            if *arg == Arg::Turn {
-                turns.push(bytes.len());
-            }
-            // Hosts of CUDA are little-endian.
-            bytes.extend_from_slice(&value.to_le_bytes()[..size]);
-        }
-        let mut memory: Box<[u64]> = vec![0; bytes.len().div_ceil(8)].into();
-        bytemuck::cast_slice_mut(&mut memory)[..bytes.len()].copy_from_slice(&bytes);
-        let pointers = vec![ptr::null_mut(); begins.len()].into();
-        Self { memory, begins, turns, pointers }
-    }
-
-    /// The addresses of the arguments for this turn, valid until `self` moves or is changed.
-    fn of(&mut self, turn: u32) -> *mut *mut c_void {
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.memory);
-        for &begin in &self.turns {
-            bytes[begin..begin + 4].copy_from_slice(&turn.to_le_bytes());
-        }
-        let first = bytes.as_mut_ptr();
-        for (pointer, &begin) in self.pointers.iter_mut().zip(&self.begins) {
-            *pointer = first.wrapping_add(begin).cast();
-        }
-        self.pointers.as_mut_ptr()
-    }
-}
+unsafe impl Send for ReadyLaunch {}
 
 impl ReadyLaunch {
     fn new(launch: &Launch, function: Function, address: &dyn Fn(BufferId) -> u64) -> Self {
+        let value = |arg: &Arg| match *arg {
+            Arg::Buffer(id) => address(id),
+            Arg::I32(value) => u64::from(value as u32),
+            Arg::Turn => 0,
+        };
+        let args = launch.args.iter().enumerate();
         Self {
             function,
             grid: launch.grid,
             block: launch.block,
             shared_bytes: launch.shared_bytes,
             cooperative: launch.cooperative,
-            arguments: Arguments::new(&launch.args, address),
+            values: launch.args.iter().map(value).collect(),
+            pointers: vec![ptr::null_mut(); launch.args.len()].into(),
+            turns: args.filter(|&(_, arg)| *arg == Arg::Turn).map(|(i, _)| i).collect(),
         }
+    }
+
+    /// The arguments as the driver wants them, until `self` moves or is changed.
+    fn arguments(&mut self, turn: u32) -> *mut *mut c_void {
+        for &place in &self.turns {
+            self.values[place] = u64::from(turn);
+        }
+        for (pointer, value) in self.pointers.iter_mut().zip(&mut self.values) {
+            *pointer = ptr::from_mut(value).cast();
+        }
+        self.pointers.as_mut_ptr()
     }
 
     fn enqueue(&mut self, turn: u32, stream: &Stream) -> Result<()> {
@@ -128,12 +101,12 @@ impl ReadyLaunch {
             numAttrs: u32::from(self.cooperative),
         };
         // SAFETY: function and stream are alive; the plan gave the arguments that the kernel takes,
-        // each behind its pointer, or all of them behind the first.
+        // each behind its pointer.
         check("launching a kernel", unsafe {
             sys::cuLaunchKernelEx(
                 &config,
                 self.function.raw(),
-                self.arguments.of(turn),
+                self.arguments(turn),
                 ptr::null_mut(),
             )
         })
@@ -332,34 +305,25 @@ mod tests {
     }
 
     #[test]
-    fn arguments_lie_as_in_a_structure() {
-        let args = [Arg::I32(-1), Arg::Buffer(BufferId(3)), Arg::I32(5), Arg::I32(6), Arg::Turn];
-        let mut arguments = Arguments::new(&args, &|id| 100 + id.0 as u64);
-        assert_eq!(arguments.begins, [0, 8, 16, 20, 24]);
-        arguments.of(7);
-        assert_eq!(*arguments.memory, [0xffff_ffff, 103, 5 | 6 << 32, 7]);
-    }
-
-    #[test]
     fn steps_of_one_name_in_a_lane_are_one_stage() {
         use Lane::{Main, Side};
         let steps = [
-            launch("features", Main),
-            launch("features", Main),
+            launch("cost features", Main),
+            launch("cost features", Main),
             Step::Fork,
-            launch("horizontal", Side),
-            launch("down", Main),
-            launch("horizontal", Side),
+            launch("aggregation, horizontal", Side),
+            launch("winner", Main),
+            launch("aggregation, horizontal", Side),
             Step::Join,
-            launch("down", Main),
-            launch("features", Main),
+            launch("winner", Main),
+            launch("cost features", Main),
         ];
         let expected = [
-            ("features", Main, 0, 1),
-            ("horizontal", Side, 3, 5),
-            ("down", Main, 4, 4),
-            ("down", Main, 7, 7),
-            ("features", Main, 8, 8),
+            ("cost features", Main, 0, 1),
+            ("aggregation, horizontal", Side, 3, 5),
+            ("winner", Main, 4, 4),
+            ("winner", Main, 7, 7),
+            ("cost features", Main, 8, 8),
         ];
         assert_eq!(stages_of(&steps), expected);
     }

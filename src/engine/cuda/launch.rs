@@ -68,8 +68,7 @@ pub struct Kernel {
     pub symbol: &'static str,
 }
 
-/// An argument of a kernel. All of a launch lie behind each other as in a structure, so that the
-/// kernel may take them one by one or as one structure.
+/// An argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arg {
     /// The address of a buffer.
