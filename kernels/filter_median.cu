@@ -68,7 +68,8 @@ extern "C" __global__ void __launch_bounds__(32 * TILE_HEIGHT)
 #pragma unroll
         for (int column = 0; column < MEDIAN; column++)
             values[row * MEDIAN + column] =
-                column % 2 == 0 ? pairs[column / 2] : __byte_perm(pairs[column / 2], pairs[column / 2 + 1], A_HIGH_B_LOW);
+                column % 2 == 0 ? pairs[column / 2]
+                                : __byte_perm(pairs[column / 2], pairs[column / 2 + 1], A_HIGH_B_LOW);
     }
     u32 centre = values[WINDOW_SIZE / 2];
 #pragma unroll

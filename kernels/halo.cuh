@@ -6,8 +6,7 @@
 // [2 sweeps][strips][2 sides][2 slots in turn][HALO columns][HALO_COLUMN_WORDS]. A word is two path
 // costs of a byte each with the low and the high byte of the exchange's number beside them; behind a
 // column's vector stand its least value and three words that are not used.
-// A path cost is at most 255.
-#define PATH_COST_BITS 0x00ff00ffu
+#define PATH_COST_BITS 0x00ff00ffu  // of PATH_COST_MAX in both halves
 #define HALO_COLUMN_WORDS (HALF_DISPARITIES + 4)
 #define HALO_WORDS (HALO * HALO_COLUMN_WORDS)
 static_assert(4 * 2 * 2 * HALO_WORDS == EXPECTED_HALO_BYTES, "geometry.rs: Strips::halo_bytes");
@@ -37,12 +36,14 @@ struct HaloExchange {
                                          const Vector &left, u32 least_left) const {
         const u32 number = before + n, mark = tag(number);
         if (strip + 1 < strips && column >= STRIP - HALO)
-            write(columns(strip, 0, number) + (column - (STRIP - HALO)) * HALO_COLUMN_WORDS, lane, mark, right, least_right);
+            write(columns(strip, 0, number) + (column - (STRIP - HALO)) * HALO_COLUMN_WORDS, lane, mark, right,
+                  least_right);
         if (strip > 0 && column < HALO)
             write(columns(strip, 1, number) + column * HALO_COLUMN_WORDS, lane, mark, left, least_left);
     }
     // Waits for the columns of the neighbour on `side` and puts them beside the strip.
-    __device__ __forceinline__ void receive(const Shared &shared, int n, int side, int buffer, int group, u32 lane) const {
+    __device__ __forceinline__ void receive(const Shared &shared, int n, int side, int buffer, int group,
+                                            u32 lane) const {
         const u32 number = before + n, mark = tag(number);
         const u32 *from = side == 0 ? columns(strip - 1, 0, number) : columns(strip + 1, 1, number);
         for (int column = group; column - group % WARP_PIXELS < HALO; column += HALO_WARPS * WARP_PIXELS) {

@@ -96,7 +96,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     for (int j = 0; j < REGISTERS; j++) {
         const int d = lane * REGISTERS + j;
         if (d < DISPARITIES && abs(d - winner) > 1) rival |= (sum.v[j] & 0xffff) < limit;
-        if (d + HALF_DISPARITIES < DISPARITIES && abs(d + HALF_DISPARITIES - winner) > 1) rival |= sum.v[j] >> 16 < limit;
+        const int e = d + HALF_DISPARITIES;
+        if (e < DISPARITIES && abs(e - winner) > 1) rival |= sum.v[j] >> 16 < limit;
     }
 #pragma unroll
     for (int step = 1; step < GROUP; step *= 2) rival |= __shfl_xor_sync(LANES_MASK, rival, step);

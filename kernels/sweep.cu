@@ -8,19 +8,20 @@
 // A block owns a strip of STRIP columns for all rows. Its vertical paths stay in registers; the
 // diagonal ones move by one column a row, through shared memory. Every HALO rows neighbouring strips
 // exchange HALO columns of the diagonal paths; in between each recomputes a halo that shrinks by one
-// column a row. The exchange needs no fence: every word carries the number of the exchange in
-// the bits that a path cost leaves free, and the reader polls the data itself. All strips of a launch
-// must be resident together (a cooperative launch).
+// column a row. The exchange needs no fence: every word carries the number of the exchange in the bits
+// that a path cost leaves free, and the reader polls the data itself. All strips of a launch must be
+// resident together (a cooperative launch).
 //
-// A barrier a row keeps the warps of a block in step: MAIN_WARPS for the strip's paths, HALO_WARPS
-// for the halo on each side, and the support warps, which load the next rows and, with SELECT, follow one
-// to three rows behind with the winners (winner.cuh).
+// A barrier a row keeps the warps of a block in step: MAIN_WARPS for the strip's paths, HALO_WARPS for
+// the halo on each side, and the support warps, which load the next rows and, with SELECT, follow one to
+// three rows behind with the winners (winner.cuh).
 //
 // Grid: [strips][sweeps].
 #include "halo.cuh"
 #include "winner.cuh"
 
-static_assert(SWEEP_THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED_BYTES, "geometry.rs: Strips::block");
+static_assert(SWEEP_THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED_BYTES,
+              "geometry.rs: Strips::block");
 
 // What a sweep reads and writes. `row` and `columns` are lengths of rows: of the prepared ones, and of
 // those of all strips together.
@@ -70,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width, int height,
           int columns, u32 *halo_buffer, u32 turn, u32 *path_state, u32 *sums_down, u32 *sums_up,
           const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right) {
-    // A structure as the only parameter makes other code, one by one the same as without a structure.
+    // Taken one by one: with the structure as the only parameter the compiler makes other code.
     const Arguments of = {p2_down, p2_up, base, match, row, width, height, columns, halo_buffer, turn, path_state,
                           sums_down, sums_up, from_left, from_right, winners, right};
     DYNAMIC_SHARED(uint4, shared_words);
@@ -120,7 +121,8 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
         if (rows.resumed) vertical = read_state(own_state, 0, columns, x, lane);
         u32 least = least_of(vertical);
 #if !SELECT
-        u32 *out = (direction == 0 ? of.sums_down : of.sums_up) + ((size_t)rows.first * columns + x) * GROUP * SUM_WORDS;
+        u32 *out = (direction == 0 ? of.sums_down : of.sums_up) +
+                   ((size_t)rows.first * columns + x) * GROUP * SUM_WORDS;
         const ptrdiff_t out_step = (ptrdiff_t)rows.step * columns * GROUP * SUM_WORDS;
 #endif
         int until_exchange = HALO;

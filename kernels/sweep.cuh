@@ -108,7 +108,8 @@ struct Shared {
     __device__ __forceinline__ void put_least(int diagonal, int buffer, int slot, u32 value) const {
         *least(diagonal, buffer, slot) = value;
     }
-    __device__ __forceinline__ void put(int diagonal, int buffer, int slot, u32 lane, const Vector &a, u32 least_of_it) const {
+    __device__ __forceinline__ void put(int diagonal, int buffer, int slot, u32 lane, const Vector &a,
+                                        u32 least_of_it) const {
         put_vector(diagonal, buffer, slot, lane, a);
         if (lane == 0) put_least(diagonal, buffer, slot, least_of_it);
     }

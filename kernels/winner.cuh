@@ -123,7 +123,8 @@ __device__ __forceinline__ void complete(const Shared &shared, int i, int first_
 
 #if LEFT_RIGHT
 // Row `i`, one thread for each diagonal of its keys: candidate r of column c looks at right column
-// x + c - MIN_DISPARITY - r, so a diagonal is one right column, and the high halves are the one HALF_DISPARITIES before it.
+// x + c - MIN_DISPARITY - r, so a diagonal is one right column, and the high halves are the one
+// HALF_DISPARITIES before it.
 __device__ __forceinline__ void match_right(const Shared &shared, int i, int thread, int first_column,
                                             int width, int y, u32 *right) {
     const u32 *tile = shared.tile(i);
@@ -139,7 +140,8 @@ __device__ __forceinline__ void match_right(const Shared &shared, int i, int thr
         int r = (int)(key % KEY_NUMBERS) - (STRIP - 1) + thread;
         int x = first_column + STRIP - 1 - thread - MIN_DISPARITY - half * HALF_DISPARITIES;
         if (key / KEY_NUMBERS != NO_SUM && x >= 0 && x < width)
-            atomicMin(right + (size_t)y * width + x, winner_key(key / KEY_NUMBERS, r + half * HALF_DISPARITIES));
+            atomicMin(right + (size_t)y * width + x,
+                      winner_key(key / KEY_NUMBERS, r + half * HALF_DISPARITIES));
     }
 }
 #endif

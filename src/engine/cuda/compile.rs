@@ -51,7 +51,7 @@ fn headers() -> Vec<(&'static str, &'static str)> {
     FILES.iter().copied().filter(|(name, _)| name.ends_with(".cuh")).collect()
 }
 
-/// What the compiler is told besides the macros.
+/// Options of the compiler, the macros last.
 fn options(unit: &Unit, target: Target) -> Vec<String> {
     let mut options = vec![
         format!("-arch={target}"),
@@ -81,7 +81,7 @@ fn source(unit: &Unit) -> anyhow::Result<&'static str> {
     found.map(|(_, text)| *text).ok_or_else(|| anyhow!("there is no kernels/{}", unit.file))
 }
 
-/// What the code of a unit depends on.
+/// Key of a unit's code: everything that it depends on.
 fn key(nvrtc: &Nvrtc, unit: &Unit, target: Target) -> anyhow::Result<Key> {
     let version = format!("NVRTC {}", nvrtc.version());
     let options = options(unit, target);

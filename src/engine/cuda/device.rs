@@ -1,4 +1,4 @@
-//! Which CUDA devices there are and whether the engine can use them, and the precise reason where it
+//! The CUDA devices of this machine, whether the engine can use them, and the precise reason where it
 //! cannot.
 
 use std::ffi::{CStr, c_char};
@@ -16,7 +16,7 @@ pub const OLDEST: (u32, u32) = (7, 5);
 /// Oldest driver, by the CUDA version that it supports.
 const OLDEST_DRIVER: Version = Version { major: 12, minor: 0 };
 
-/// Why the engine cannot run; the message holds the cure.
+/// Reason why the engine cannot run; the message holds the cure.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
 pub enum Unusable {
@@ -43,13 +43,13 @@ pub enum Unusable {
 }
 
 impl Unusable {
-    /// Whether this machine simply has no GPU, so that nobody needs to be warned.
+    /// Tells whether this machine simply has no GPU, so that nobody needs to be warned.
     pub fn is_absence(&self) -> bool {
         matches!(self, Unusable::NoDriver | Unusable::NoDevice)
     }
 }
 
-/// Whether this machine has an NVIDIA GPU, with a driver or without: whether one is on its PCI bus.
+/// Tells whether this machine has an NVIDIA GPU, with a driver or without: whether one is on its PCI bus.
 /// `sys` is where sysfs lies: `/sys`.
 pub fn is_fitted(sys: &Path) -> bool {
     let devices = std::fs::read_dir(sys.join("bus/pci/devices")).into_iter().flatten().flatten();
@@ -61,7 +61,7 @@ pub fn is_fitted(sys: &Path) -> bool {
     devices.any(|device| says(&device, "vendor", "0x10de") && says(&device, "class", "0x03"))
 }
 
-/// What the kernels are specialised for.
+/// Properties that the kernels are specialised for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
     /// Compute capability.
@@ -76,7 +76,7 @@ pub struct Properties {
     pub threads_per_multiprocessor: u32,
     /// 32-bit registers of a multiprocessor.
     pub registers_per_multiprocessor: u32,
-    /// Whether grids can be launched cooperatively.
+    /// Set where grids can be launched cooperatively.
     pub cooperative: bool,
 }
 
@@ -120,14 +120,14 @@ pub struct DeviceInfo {
     pub ordinal: usize,
     /// Its name.
     pub name: String,
-    /// What the kernels are specialised for.
+    /// Properties that the kernels are specialised for.
     pub properties: Properties,
     /// Memory in bytes.
     pub total_bytes: usize,
 }
 
 impl DeviceInfo {
-    /// Whether the kernels are made for it.
+    /// Checks that the kernels are made for it.
     ///
     /// # Errors
     /// Where it is too old.

@@ -142,7 +142,7 @@ pub(super) struct Work {
     end: Event,
     forked: Event,
     joined: Event,
-    /// Whether the frame in flight records its stages.
+    /// Set where the frame in flight records its stages.
     profiled: bool,
 }
 

@@ -96,7 +96,7 @@ impl Lanes {
         if sums_fit_bytes(params) { self.padded() } else { 2 * self.padded() }
     }
 
-    /// The same for the horizontal paths of a cost that takes much arithmetic: half the registers in
+    /// Layout for the horizontal paths of a cost that takes much arithmetic: half the registers in
     /// twice the lanes, so that there are twice as many warps to do it while others wait.
     pub fn horizontal(self, cost: Cost) -> Self {
         let halved = Lanes { group: 2 * self.group, registers: self.registers / 2 };
@@ -180,7 +180,7 @@ pub(super) struct Strips {
     /// Columns beside a strip that it gets from its neighbour, and rows from one exchange of them to the
     /// next.
     pub halo: u32,
-    /// Whether two sweeps run at once and meet in the middle.
+    /// Set where two sweeps run at once and meet in the middle.
     pub two_sweeps: bool,
     /// Blocks of a launch that a multiprocessor must hold at once.
     pub resident: u32,
@@ -290,7 +290,7 @@ impl Strips {
     }
 }
 
-/// Whether the sum of a sweep's path deltas fits a byte: `SUM_BYTES`.
+/// Tells whether the sum of a sweep's path deltas fits a byte: `SUM_BYTES`.
 fn sums_fit_bytes(params: &Params) -> bool {
     let paths = if params.paths == Paths::Four { 1 } else { 3 };
     paths * u32::from(params.p2) <= 255

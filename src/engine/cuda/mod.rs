@@ -2,7 +2,7 @@
 //! flight.
 //!
 //! `units.rs` decides which kernels (`kernels/*.cu`) with which constants match pairs of a size with a
-//! set of parameters on a device, `plan.rs` in which buffers and launches; everything else here neither
+//! set of parameters on a device, `plan/` in which buffers and launches; everything else here neither
 //! knows nor cares what is computed:
 //!
 //! - `device.rs` lists and opens devices, `driver.rs` owns what the driver hands out.
@@ -59,14 +59,14 @@ use crate::matching::Params;
 use crate::memory::Reserved;
 use crate::pool::Pooled;
 
-/// What of the machine the engine uses.
+/// Parts of the machine that the engine uses.
 #[derive(Clone, Debug)]
 pub struct CudaOptions {
     /// Number of the device as `stereod devices` lists it; `None`: the first that will do.
     pub device: Option<usize>,
     /// Frames in flight, at least 1.
     pub in_flight: usize,
-    /// Where compiled kernels are kept.
+    /// Folder in which compiled kernels are kept.
     pub cache: Cache,
 }
 
@@ -84,8 +84,8 @@ pub struct CudaEngine {
     download: Stream,
     maps: PinnedPool<i16>,
     pictures: PinnedPool<u8>,
-    /// For the rectified pictures that are handed out, where the device makes them, and what either
-    /// camera has seen of them.
+    /// Memory for the rectified pictures that are handed out, where the device makes them, and what
+    /// either camera has seen of them.
     rectified: Option<PinnedPool<u8>>,
     seen: [Option<Arc<Mask>>; 2],
     _memory: Memory,
@@ -99,7 +99,7 @@ pub struct CudaEngine {
     profile: bool,
     stage_times: Vec<(&'static str, Duration)>,
     device_time: Option<Duration>,
-    /// What of the budget its pinned memory takes.
+    /// Part of the budget that its pinned memory takes.
     _pinned: Option<Reserved>,
 }
 

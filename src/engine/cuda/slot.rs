@@ -9,7 +9,7 @@ use super::frames::{Lanes, Work};
 use crate::frame::{Image, StereoPair};
 use cudarc::driver::sys;
 
-/// How long waiting for a frame costs the processor before the thread sleeps: a frame of the usual
+/// Time for which waiting for a frame costs the processor before the thread sleeps: a frame of the usual
 /// sizes is done by then, and waking up takes longer than a small frame.
 const SPIN: Duration = Duration::from_micros(1500);
 
@@ -18,19 +18,19 @@ pub(super) struct Slot {
     work: Work,
     /// Left and right picture, `pitch * height` bytes each.
     input: PinnedMemory,
-    /// Where the pictures, the map and the rectified pictures lie on the device.
+    /// Addresses on the device of the pictures, the map and the rectified pictures.
     addresses: Addresses,
     upload_begin: Event,
     uploaded: Event,
     download_begin: Event,
     downloaded: Event,
-    /// How many frames it has run.
+    /// Number of frames it has run.
     turns: u32,
-    /// What it computes now.
+    /// Frame that it computes now.
     pub in_flight: Option<InFlight>,
 }
 
-/// What of a slot's memory on the device is copied.
+/// Addresses of what is copied of a slot's memory on the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     /// The pictures as they are uploaded, left and right.

@@ -17,16 +17,16 @@ use crate::matching::{CensusWindow, Cost, Median, Params, Paths};
 /// A pair's work: what is computed for every pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// How pairs are matched.
+    /// Parameters of the matching.
     pub params: &'a Params,
     /// Width and height in pixels of the pictures that are matched.
     pub size: (usize, usize),
-    /// What makes them of a raw pair; without it pairs come rectified.
+    /// Rectifier that makes them of a raw pair; without it pairs come rectified.
     pub rectifier: Option<&'a Rectifier>,
 }
 
 impl Job<'_> {
-    /// Whether a camera has not seen every pixel.
+    /// Tells whether there are pixels that a camera has not seen.
     pub(super) fn is_masked(&self) -> bool {
         self.rectifier.is_some_and(|r| Eye::BOTH.iter().any(|&eye| r.map(eye).mask().is_some()))
     }
@@ -86,7 +86,7 @@ fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
     units
 }
 
-/// What follows the winner: a unit for each filter that is on.
+/// Units of what follows the winner: one for each filter that is on.
 fn filters(job: &Job) -> Vec<Unit> {
     let params = job.params;
     let min_disparity = format!("({})", params.range.min);

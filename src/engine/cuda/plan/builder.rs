@@ -34,7 +34,7 @@ pub(super) struct Features {
     pub down: BufferId,
     pub up: BufferId,
     pub across: BufferId,
-    /// What the cost compares: of the left picture and of the right one.
+    /// Features that the cost compares: of the left picture and of the right one.
     pub base: BufferId,
     pub matching: BufferId,
     /// Columns of a prepared row.
@@ -123,7 +123,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// From the raw pictures to the ones that are matched.
+    /// Makes the pictures that are matched of the raw ones.
     pub fn rectify(&mut self, rectifier: &Rectifier) {
         let pixels = self.width as usize * self.height as usize;
         let raw = [self.plan.left, self.plan.right];
@@ -156,7 +156,7 @@ impl<'a> Builder<'a> {
         self.launch("rectify", kernel, [blocks, 2], [BLOCK_THREADS, 1], args);
     }
 
-    /// What the cost compares of both pictures, and the penalties.
+    /// Prepares what the cost compares of both pictures, and the penalties.
     pub fn features(&mut self) -> Features {
         let row = self.prepared.row(self.columns);
         let words = row as usize * self.height as usize;

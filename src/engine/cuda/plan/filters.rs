@@ -11,7 +11,7 @@ use crate::frame::Eye;
 use crate::matching::Median;
 
 impl Builder<'_> {
-    /// From the winners to the map, which is that of the plan at the end.
+    /// Goes from the winners to the map, which is that of the plan at the end.
     pub fn filters(&mut self, job: &Job) {
         self.plan.buffers[self.winners.0].bytes = 4 * self.pixels();
         match self.params.left_right {
@@ -30,7 +30,7 @@ impl Builder<'_> {
         self.plan.disparity = self.map;
     }
 
-    /// The disparities of the winners, unchecked.
+    /// Takes the disparities of the winners, unchecked.
     fn disparities(&mut self) {
         let args = vec![Arg::Buffer(self.winners)];
         self.pixelwise("winner", "disparities", "disparities", args);
@@ -41,7 +41,7 @@ impl Builder<'_> {
         self.pixelwise("left-right", "left_right", "left_right", args);
     }
 
-    /// What the cameras have not seen, as the rectifier knows.
+    /// Takes out what the cameras have not seen, as the rectifier knows it.
     fn valid_mask(&mut self, rectifier: &Rectifier) {
         let pixels = self.width as usize * self.height as usize;
         let mut mask = |name, eye| {
