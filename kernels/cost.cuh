@@ -1,19 +1,29 @@
 // The matching cost C(p, d) as the aggregation sees it: a vector of candidates on request.
 //
 // `features.cu` prepares both pictures once: for each row of the left picture BASE_WORDS words a
-// column, and for each row of the right one PLANES planes of words, so laid out that the candidates of
-// a pixel lie behind each other and no column need be clamped any more. The aggregation keeps a window
-// of a few columns of both in shared memory and asks for the cost of one of its pixels.
+// column beside the word of the pixel (below), and for each row of the right one PLANES planes of
+// words, so laid out that the candidates of a pixel lie behind each other and no column need be clamped
+// any more. The aggregation keeps a window of a few columns of both in shared memory and asks for the
+// cost of one of its pixels.
 //
 // A cost is one header that defines
-//   BASE_WORDS   words a column of the left picture (beside its intensity, which is always there)
+//   BASE_WORDS   words a column of the left picture
 //   PLANES       planes of the right picture
 //   COLUMNS      columns that one word of a plane covers
-//   REACH        columns left of a pixel that its candidates look at, in words of a plane * COLUMNS
+//   REACH        columns left of a pixel that its candidates look at
 //   MARGIN       columns beside a pixel that its cost looks at
 //   base_feature(left, x, y, word), match_feature(right, column, y, plane), cost(window, ...)
 #pragma once
 #include "lanes.cuh"
+
+// The word of a pixel of the left picture: its intensity and the penalties P2 of three paths, a byte
+// each; those of the downward or upward paths, or those of the horizontal ones.
+#define INTENSITY 0
+#define P2_VERTICAL 1
+#define P2_DIAGONAL_FROM_LEFT 2
+#define P2_DIAGONAL_FROM_RIGHT 3
+#define P2_HORIZONTAL_FROM_LEFT 1
+#define P2_HORIZONTAL_FROM_RIGHT 2
 
 // A picture of 8-bit intensities; columns and rows outside are the nearest inside.
 struct Picture {
@@ -27,13 +37,13 @@ struct Picture {
 };
 
 // Column x of the left picture is column x + PAD of the prepared rows: room for the halo of the first
-// strip and for all candidates of its pixels.
-#define PAD (REACH + 64)
+// strip (BESIDE columns) and for all candidates of its pixels.
+#define PAD (REACH + BESIDE)
 // A window on the prepared rows in shared memory: WINDOW_COLUMNS columns of the left picture, and what
 // their candidates look at in the right one.
 #define WINDOW_PLANE_WORDS ((WINDOW_COLUMNS + REACH) / COLUMNS)
 // The planes' distance is chosen so that the lanes of a warp read different banks.
-#define WINDOW_PLANE_PITCH ((WINDOW_PLANE_WORDS + 31) / 32 * 32 + (R > PIXELS ? PIXELS / 2 : 16))
+#define WINDOW_PLANE_PITCH ((WINDOW_PLANE_WORDS + 31) / 32 * 32 + (REGISTERS > WARP_PIXELS ? WARP_PIXELS / 2 : 16))
 #define WINDOW_BASE WINDOW_COLUMNS
 #define WINDOW_MATCH (WINDOW_COLUMNS * (1 + BASE_WORDS))
 #define WINDOW_WORDS (WINDOW_MATCH + PLANES * WINDOW_PLANE_PITCH)
@@ -55,9 +65,13 @@ struct Window {
 #include "cost_combined.cuh"
 #endif
 
+static_assert(BASE_WORDS == EXPECTED_BASE_WORDS && PLANES == EXPECTED_PLANES && COLUMNS == EXPECTED_COLUMNS &&
+                  REACH == EXPECTED_REACH && MARGIN == EXPECTED_MARGIN,
+              "geometry.rs: Prepared");
+
 // Where the prepared rows of both pictures lie.
 struct Features {
-    const u32 *steps;  // [height][row]: intensity and the penalties P2 of three paths, a byte each
+    const u32 *p2;     // [height][row]: the words of the pixels, with the penalties of these paths
     const u32 *base;   // [height][BASE_WORDS][row]
     const u32 *match;  // [height][PLANES][row / COLUMNS]
     int row;           // columns of a prepared row, with PAD columns left of the picture
@@ -78,8 +92,8 @@ __device__ __forceinline__ Window window_at(const Features &from, int column, in
 // Starts copying the window whose first column is `column` of row `y` to shared memory, with
 // `threads` threads.
 __device__ __forceinline__ void copy_window(u32 *to, const Features &from, int column, int y, int thread, int threads) {
-    const u32 *steps = from.steps + (size_t)y * from.row + column + PAD;
-    for (int i = thread; i < WINDOW_COLUMNS; i += threads) copy4(to + i, steps + i);
+    const u32 *p2 = from.p2 + (size_t)y * from.row + column + PAD;
+    for (int i = thread; i < WINDOW_COLUMNS; i += threads) copy4(to + i, p2 + i);
     const Window window = window_at(from, column, y);
 #pragma unroll
     for (int word = 0; word < BASE_WORDS; word++)

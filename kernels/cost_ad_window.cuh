@@ -9,7 +9,7 @@
 #define BASE_WORDS COLUMN_WORDS
 #define PLANES COLUMN_WORDS
 #define COLUMNS 1
-#define REACH DP
+#define REACH PADDED_DISPARITIES
 #define MARGIN RADIUS_AD
 #define AREA (AD_WINDOW * AD_WINDOW)
 
@@ -34,25 +34,25 @@ __device__ __forceinline__ u32 truncated(u32 bytes) {
 
 // `first` is the picture's column that the window's column 0 shows.
 __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32, int first, int width) {
-    u32 low[R], high[R];
+    u32 low[REGISTERS], high[REGISTERS];
 #pragma unroll
-    for (int j = 0; j < R; j++) low[j] = high[j] = AREA / 2;
+    for (int j = 0; j < REGISTERS; j++) low[j] = high[j] = AREA / 2;
     for (int dx = -RADIUS_AD; dx <= RADIUS_AD; dx++) {
         const int column = min(max(first + x + dx, 0), width - 1) - first;
-        const u32 *match = window.match + column + REACH - lane * R;
+        const u32 *match = window.match + column + REACH - lane * REGISTERS;
 #pragma unroll
         for (int word = 0; word < COLUMN_WORDS; word++) {
             const u32 base = window.base[word * window.base_pitch + column];
 #pragma unroll
-            for (int j = 0; j < R; j++) {
+            for (int j = 0; j < REGISTERS; j++) {
                 const u32 *at = match + word * window.plane_pitch - j;
                 low[j] = __dp4a(truncated(__vabsdiffu4(base, at[0])), 0x01010101u, low[j]);
-                high[j] = __dp4a(truncated(__vabsdiffu4(base, at[-DH])), 0x01010101u, high[j]);
+                high[j] = __dp4a(truncated(__vabsdiffu4(base, at[-HALF_DISPARITIES])), 0x01010101u, high[j]);
             }
         }
     }
     Vector c;
 #pragma unroll
-    for (int j = 0; j < R; j++) c.v[j] = low[j] / AREA | high[j] / AREA << 16;
+    for (int j = 0; j < REGISTERS; j++) c.v[j] = low[j] / AREA | high[j] / AREA << 16;
     return c;
 }

@@ -7,7 +7,7 @@
 #define BASE_WORDS CENSUS_WORDS
 #define PLANES CENSUS_WORDS
 #define COLUMNS 1
-#define REACH DP
+#define REACH PADDED_DISPARITIES
 #define MARGIN 0
 
 // A column outside the picture has the descriptor of the nearest inside.
@@ -19,15 +19,15 @@ __device__ __forceinline__ u32 match_feature(const Picture &right, int column, i
 }
 
 __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32, int, int) {
-    const u32 *match = window.match + x + REACH - lane * R;
+    const u32 *match = window.match + x + REACH - lane * REGISTERS;
     Vector c = filled(0);
 #pragma unroll
     for (int word = 0; word < CENSUS_WORDS; word++) {
         const u32 base = window.base[word * window.base_pitch + x];
 #pragma unroll
-        for (int j = 0; j < R; j++) {
+        for (int j = 0; j < REGISTERS; j++) {
             const u32 *at = match + word * window.plane_pitch - j;
-            c.v[j] += __popc(base ^ at[0]) + (__popc(base ^ at[-DH]) << 16);
+            c.v[j] += __popc(base ^ at[0]) + (__popc(base ^ at[-HALF_DISPARITIES]) << 16);
         }
     }
     return c;

@@ -2,7 +2,7 @@
 // (W_CENSUS * Hamming(census 5x5) + W_GRADIENT * min(|g_l - g_r|, T_GRADIENT)
 //  + W_INTENSITY * min(|I_l - I_r|, T_INTENSITY) + 8) >> 4, with g = I(x + 1) - I(x - 1).
 //
-// Gradients and intensities of candidates d and d + DP / 2 share a word, as half-floats whose bits
+// Gradients and intensities of candidates d and d + HALF_DISPARITIES share a word, as half-floats whose bits
 // are the integers (lanes.cuh), so that a difference and a truncation take one instruction each.
 #pragma once
 #define CENSUS_WIDTH 5
@@ -11,7 +11,7 @@
 #define BASE_WORDS 2
 #define PLANES 3
 #define COLUMNS 1
-#define REACH DP
+#define REACH PADDED_DISPARITIES
 #define MARGIN 0
 
 // The gradient as the bits of a half-float: magnitude and sign.
@@ -25,8 +25,8 @@ __device__ __forceinline__ u32 base_feature(const Picture &left, int x, int y, i
 }
 __device__ __forceinline__ u32 match_feature(const Picture &right, int column, int y, int plane) {
     if (plane == 0) return census(right, min(max(column, 0), right.width - 1), y, 0);
-    if (plane == 1) return gradient(right, column, y) | gradient(right, column - DH, y) << 16;
-    return right.at(column, y) | right.at(column - DH, y) << 16;
+    if (plane == 1) return gradient(right, column, y) | gradient(right, column - HALF_DISPARITIES, y) << 16;
+    return right.at(column, y) | right.at(column - HALF_DISPARITIES, y) << 16;
 }
 
 // min(|a - b|, limit) of the halves, as integers.
@@ -34,18 +34,18 @@ __device__ __forceinline__ u32 truncated_difference(u32 a, u32 b, u32 limit) {
     return least_magnitude(sub2(a, b), limit);
 }
 
-__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32 steps, int, int) {
-    const u32 *match = window.match + x + REACH - lane * R;
+__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32 pixel, int, int) {
+    const u32 *match = window.match + x + REACH - lane * REGISTERS;
     const u32 census_left = window.base[x], gradient_left = window.base[window.base_pitch + x];
-    const u32 intensity_left = __byte_perm(steps, 0, 0x4040);
+    const u32 intensity_left = __byte_perm(pixel, 0, IN_BOTH_HALVES(INTENSITY));
     Vector c;
 #pragma unroll
-    for (int j = 0; j < R; j++) {
+    for (int j = 0; j < REGISTERS; j++) {
         const u32 *at = match - j;
         u32 sum = truncated_difference(gradient_left, at[window.plane_pitch], both(T_GRADIENT)) * W_GRADIENT + both(8);
         sum += truncated_difference(intensity_left, at[2 * window.plane_pitch], both(T_INTENSITY)) * W_INTENSITY;
         sum += __popc(census_left ^ at[0]) * W_CENSUS;
-        sum += __popc(census_left ^ at[-DH]) * (W_CENSUS << 16);
+        sum += __popc(census_left ^ at[-HALF_DISPARITIES]) * (W_CENSUS << 16);
         c.v[j] = sum >> 4 & 0x00ff00ffu;
     }
     return c;

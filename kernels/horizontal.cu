@@ -1,37 +1,40 @@
-// The two horizontal paths. Every row is two chains of its own, one from the left and one from the
-// right; a warp follows PIXELS of them, rows that lie below each other, and writes L - C as bytes
-// (volume.cuh). Nothing is shared between warps.
+// The two horizontal paths. Every row has one from the left and one from the right; a warp follows
+// WARP_PIXELS of them, in rows that lie below each other, and writes their path deltas as bytes
+// (path_delta.cuh). Nothing is shared between warps.
 //
-// Its lanes may share a pixel's candidates out differently from those of the sweeps (G, R): a volume
-// lies the same way in memory as long as the padded number of candidates is the same.
+// Its lanes may share a pixel's candidates out differently from those of the sweeps (GROUP, REGISTERS):
+// a volume lies the same way in memory as long as the padded number of candidates is the same.
 //
-// Grid: [rows / (PIXELS * WARPS)][2 directions].
-#define WARPS 2
-// Columns that are loaded at a time; a power of two.
-#define CHUNK 32
+// Grid: [rows / (WARP_PIXELS * WARPS)][2 directions]. CHUNK columns, a power of two, are loaded at a
+// time.
 #define WINDOW_COLUMNS (CHUNK + 2 * MARGIN)
 #include "cost.cuh"
-#include "volume.cuh"
+#include "path_delta.cuh"
+
+// Windows of a block: two for each of a warp's rows.
+#define SHARED_WORDS (WARPS * 2 * WARP_PIXELS * WINDOW_WORDS)
+static_assert(4 * SHARED_WORDS == EXPECTED_SHARED_BYTES, "geometry.rs: Prepared::horizontal_bytes");
+static_assert(MARGIN <= BESIDE, "geometry.rs: Prepared::row");
 
 template <bool LEFTWARDS>
 __device__ __forceinline__ void follow(const Features &features, int width, int height, int columns,
                                        u32 *volume, u32 *windows) {
-    const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / G;
+    const int warp = threadIdx.x / 32, group = warp_group();
     const u32 lane = group_lane();
-    const int first_row = (blockIdx.x * WARPS + warp) * PIXELS;
+    const int first_row = (blockIdx.x * WARPS + warp) * WARP_PIXELS;
     if (first_row >= height) return;
-    // Two windows for each of a warp's rows: one in use, the other on its way.
-    u32 *own = windows + (size_t)warp * 2 * PIXELS * WINDOW_WORDS;
+    // One window of a row is in use, the other on its way.
+    u32 *own = windows + (size_t)warp * 2 * WARP_PIXELS * WINDOW_WORDS;
     // Groups without a row of their own repeat the last one, and write the same.
     const int y = min(first_row + group, height - 1);
     const int chunks = (width + CHUNK - 1) / CHUNK;
-    u32 *out = volume + (((size_t)y * columns + (LEFTWARDS ? chunks * CHUNK - 1 : 0)) * G + lane) * BYTE_WORDS;
+    u32 *out = volume + (((size_t)y * columns + (LEFTWARDS ? chunks * CHUNK - 1 : 0)) * GROUP + lane) * BYTE_WORDS;
 
     auto load = [&](int n) {
         if (n < chunks) {
             int chunk = LEFTWARDS ? chunks - 1 - n : n;
-            for (int row = 0; row < PIXELS; row++)
-                copy_window(own + ((n & 1) * PIXELS + row) * WINDOW_WORDS, features, chunk * CHUNK - MARGIN,
+            for (int row = 0; row < WARP_PIXELS; row++)
+                copy_window(own + ((n & 1) * WARP_PIXELS + row) * WINDOW_WORDS, features, chunk * CHUNK - MARGIN,
                             min(first_row + row, height - 1), threadIdx.x % 32, 32);
         }
         copies_end_group();
@@ -46,20 +49,21 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         copies_wait<1>();
         __syncwarp();
         const int chunk = LEFTWARDS ? chunks - 1 - n : n;
-        const u32 *words_in = own + ((n & 1) * PIXELS + group) * WINDOW_WORDS;
+        const u32 *words_in = own + ((n & 1) * WARP_PIXELS + group) * WINDOW_WORDS;
         const Window window = window_of(words_in);
         auto step = [&](int column, const Vector &c) {
-            const u32 penalty = __byte_perm(words_in[MARGIN + column], 0, LEFTWARDS ? 0x4242u : 0x4141u);
-            Vector best = recurrence(path, add2(least, penalty), edges);
+            const int p2 = LEFTWARDS ? P2_HORIZONTAL_FROM_RIGHT : P2_HORIZONTAL_FROM_LEFT;
+            const u32 penalty = __byte_perm(words_in[MARGIN + column], 0, IN_BOTH_HALVES(p2));
+            Vector delta = recurrence(path, add2(least, penalty), edges);
 #pragma unroll
-            for (int j = 0; j < R; j++) {
-                best.v[j] = sub2(best.v[j], least);
-                path.v[j] = add2(best.v[j], c.v[j]);
-                if (D < DP) path.v[j] |= padding(lane, j);
+            for (int j = 0; j < REGISTERS; j++) {
+                delta.v[j] = sub2(delta.v[j], least);
+                path.v[j] = add2(delta.v[j], c.v[j]);
+                if (DISPARITIES < PADDED_DISPARITIES) path.v[j] |= padding(lane, j);
             }
             u32 words[BYTE_WORDS];
-            pack(best, words);
-            store_words(out + (LEFTWARDS ? column - (CHUNK - 1) : column) * G * BYTE_WORDS, words);
+            pack(delta, words);
+            store_words(out + (LEFTWARDS ? column - (CHUNK - 1) : column) * GROUP * BYTE_WORDS, words);
             least = least_of(path);
         };
         auto cost_of = [&](int column) {
@@ -82,16 +86,16 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
                 step(column, cost_of(column));
             }
         }
-        out += (LEFTWARDS ? -CHUNK : CHUNK) * G * BYTE_WORDS;
+        out += (LEFTWARDS ? -CHUNK : CHUNK) * GROUP * BYTE_WORDS;
         __syncwarp();
     }
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    horizontal(const u32 *steps, const u32 *base, const u32 *match, int row, int width, int height, int columns,
+    horizontal(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, int columns,
                u32 *from_left, u32 *from_right) {
     DYNAMIC_SHARED(u32, windows);
-    const Features features = {steps, base, match, row};
+    const Features features = {p2, base, match, row};
     if (blockIdx.y == 0) follow<false>(features, width, height, columns, from_left, windows);
     else follow<true>(features, width, height, columns, from_right, windows);
 }

@@ -1,8 +1,7 @@
 // Rectification: bilinear interpolation at the positions of a map in fixed point (calibration/map.rs).
 //
 // A thread makes four neighbouring pixels, whose map entries it reads as vectors; rows are packed in
-// both pictures, so that four pixels may lie in two rows. Grid: [pixels / 1024][eyes], blocks of 256
-// threads.
+// both pictures, so that four pixels may lie in two rows. Grid: [pixels / (4 * BLOCK_THREADS)][eyes].
 #include "instructions.cuh"
 
 #define UNSEEN 0xffffffffu
@@ -29,13 +28,13 @@ __device__ __forceinline__ u32 interpolated(const u8 *raw, int stride, u32 offse
     return (top * (256 - fy) + bottom * fy + 32768) >> 16;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     rectify(int pixels, const u8 *left_raw, int left_stride, const u32 *left_offsets, const u16 *left_weights,
             u8 *left, const u8 *right_raw, int right_stride, const u32 *right_offsets,
             const u16 *right_weights, u8 *right) {
     const Eye eye = blockIdx.y == 0 ? Eye{left_raw, left_stride, left_offsets, left_weights, left}
                                     : Eye{right_raw, right_stride, right_offsets, right_weights, right};
-    const int vector = blockIdx.x * 256 + threadIdx.x;
+    const int vector = blockIdx.x * BLOCK_THREADS + threadIdx.x;
     if (4 * vector >= pixels) return;
     const uint4 offsets = ((const uint4 *)eye.offsets)[vector];
     const uint2 weights = ((const uint2 *)eye.weights)[vector];

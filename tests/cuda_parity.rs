@@ -11,7 +11,7 @@ use parity_support::{
 };
 use proptest::prelude::*;
 use stereod::engine::cpu::{CpuEngine, CpuOptions};
-use stereod::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable};
+use stereod::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
 use stereod::engine::{Engine, PairSpec};
 use stereod::frame::{DisparityMap, DisparityRange, Image};
 use stereod::matching::{Cost, Median, P2Mode, Params, Paths};
@@ -36,10 +36,10 @@ fn present(made: anyhow::Result<CudaEngine>) -> Option<CudaEngine> {
     }
 }
 
-/// Compares with and without a graph, alone and with several in flight; `false` where skipped.
+/// Compares with two and with three in flight; `false` where skipped.
 fn compare(params: &Params, size: (usize, usize), looks: &[Look]) -> Result<bool, String> {
-    for (graphs, in_flight) in [(false, 3), (true, 2)] {
-        let options = CudaOptions { in_flight, graphs, ..CudaOptions::default() };
+    for in_flight in [2, 3] {
+        let options = CudaOptions { in_flight, ..CudaOptions::default() };
         let Some(mut engine) = engine(params, size, &options) else { return Ok(false) };
         for profiling in [false, true] {
             engine.set_profiling(profiling);
@@ -84,15 +84,13 @@ proptest! {
     ) {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());
         let rectifier = Arc::new(wild_rectifier(source, size, seed));
-        for graphs in [false, true] {
-            let options = CudaOptions { graphs, in_flight: 2, ..CudaOptions::default() };
-            let made = CudaEngine::new(&params, &PairSpec::raw(rectifier.clone()), &options);
-            let Some(mut engine) = present(made) else { return Ok(()) };
-            if let Err(difference) =
-                parity_support::compare_rectified(&mut engine, &params, &rectifier, &looks)
-            {
-                prop_assert!(false, "{} {:?} {:?}", difference, source, size);
-            }
+        let options = CudaOptions { in_flight: 2, ..CudaOptions::default() };
+        let made = CudaEngine::new(&params, &PairSpec::raw(rectifier.clone()), &options);
+        let Some(mut engine) = present(made) else { return Ok(()) };
+        if let Err(difference) =
+            parity_support::compare_rectified(&mut engine, &params, &rectifier, &looks)
+        {
+            prop_assert!(false, "{} {:?} {:?}", difference, source, size);
         }
     }
 }
@@ -274,6 +272,8 @@ fn cuda_soak() {
             noise: u64::from(noise % 8),
         }
     };
+    let device = list().unwrap().remove(0).open().unwrap();
+    let free_bytes = || device.memory().unwrap().0;
     // Drawing a frame takes far longer than matching it: content changes every eighth.
     let mut drawn = (u64::MAX, pictures(8, 8, NOISY));
     let (mut checked, mut baseline) = (0u64, None);
@@ -294,11 +294,11 @@ fn cuda_soak() {
             checked += 1;
         }
         if collected == frames / 10 {
-            baseline = Some((engine.free_bytes().unwrap(), resident_kib()));
+            baseline = Some((free_bytes(), resident_kib()));
         }
     }
     let (free, resident) = baseline.expect("enough frames");
-    let (free_now, resident_now) = (engine.free_bytes().unwrap(), resident_kib());
+    let (free_now, resident_now) = (free_bytes(), resident_kib());
     eprintln!(
         "{frames} frames, {checked} compared; GPU memory free {free} then {free_now} bytes, resident \
          {resident} then {resident_now} KiB"

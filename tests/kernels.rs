@@ -125,6 +125,34 @@ fn every_specialisation_compiles_for_every_architecture() {
     eprintln!("{} units compiled with NVRTC {}", work.len(), nvrtc.version());
 }
 
+/// What geometry.rs computes beside the kernels is compared with the kernels' own formulas.
+#[test]
+fn a_layout_that_the_kernels_do_not_share_is_refused() {
+    let nvrtc = match Nvrtc::find() {
+        Ok(nvrtc) => nvrtc,
+        Err(missing) => return eprintln!("skipped: {missing}"),
+    };
+    let combined = stereod::settings::Matching::default().params().unwrap();
+    let mut refused = HashSet::new();
+    for params in [combined, params(64, Paths::Four), params(1024, Paths::Five)] {
+        let job = Job { params: &params, size: (1280, 720), rectifier: None };
+        for unit in specialisations(&job, &Properties::typical(90)) {
+            for (i, (name, value)) in unit.defines.iter().enumerate() {
+                if !name.starts_with("EXPECTED_") {
+                    continue;
+                }
+                let mut other = unit.clone();
+                other.defines[i].1 = (value.parse::<u32>().unwrap() + 4).to_string();
+                let error = compile(nvrtc, &other, Target::Real(90)).expect_err(name);
+                assert!(format!("{error:#}").contains("geometry.rs"), "{name}: {error:#}");
+                refused.insert((unit.file, name.clone()));
+            }
+        }
+    }
+    // Five sizes of the cost's features in each of four files, and those of the blocks and volumes.
+    assert_eq!(refused.len(), 4 * 5 + 2 + 6, "{refused:?}");
+}
+
 /// The architecture that a cubin's ELF header names. Up to NVRTC 12 it stands in the lowest byte of
 /// the flags, later in the second.
 fn architecture(cubin: &[u8]) -> u32 {

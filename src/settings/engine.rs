@@ -9,8 +9,8 @@ use serde::Deserialize;
 use toml::Value;
 
 use super::row::Integer::{U16, U32, U64};
-use super::row::Plain::{Switch, Whole};
-use super::row::{AUTO, ENGINE, Kind, Row};
+use super::row::Plain::Whole;
+use super::row::{AUTO, ENGINE, Row};
 use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions};
 use crate::engine::{Choice, Options};
@@ -25,7 +25,6 @@ pub struct Engine {
     pub simd: SimdChoice,
     pub device: Option<u16>,
     pub in_flight: usize,
-    pub graphs: bool,
     pub kernel_cache: String,
     pub memory_mib: Option<u32>,
 }
@@ -48,7 +47,6 @@ pub(super) const ROWS: &[Row] = &[
         .help("CUDA device to use, as `stereod devices` numbers them")
         .arg(|arg| arg.value_parser(value_parser!(u16).map(|n| Value::from(i64::from(n))))),
     Row::whole("in_flight", Whole(3), U64, [1, 16]),
-    Row::new("graphs", Switch(false), Kind::Switch),
     Row::text("kernel_cache", "auto", |text| match text {
         "" => Err("`auto`, `off` or a folder".into()),
         _ => Ok(()),
@@ -93,7 +91,6 @@ impl Engine {
         let cuda = CudaOptions {
             device: self.device.map(usize::from),
             in_flight: self.in_flight,
-            graphs: self.graphs,
             cache: match self.kernel_cache() {
                 KernelCache::OfUser => Cache::of_user(),
                 KernelCache::Off => Cache::off(),

@@ -194,28 +194,30 @@ const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--lef
 
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 21] = [
+const BROKEN: [Broken; 22] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
-    ("lane == G - 1 ? 0x5432u", "lane == G - 1 ? 0x3210u", ACROSS),
+    ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
     // A candidate beyond the range takes part.
-    ("(d < D ? 0u", "(d <= D ? 0u", SHORT),
+    ("(d < DISPARITIES ? 0u", "(d <= DISPARITIES ? 0u", SHORT),
     // The penalty of the wrong horizontal direction.
-    ("LEFTWARDS ? 0x4242u : 0x4141u", "LEFTWARDS ? 0x4141u : 0x4141u", AD),
-    // Paths come in from beyond the right border; strips mix up their borders, or trade too few.
-    ("first_column + window_x - TRADE - MARGIN >= width", "false", AD),
+    ("LEFTWARDS ? P2_HORIZONTAL_FROM_RIGHT", "LEFTWARDS ? P2_HORIZONTAL_FROM_LEFT", AD),
+    // Paths come in from beyond the right border; strips mix up their halos, or exchange too few columns.
+    ("first_column + window_x - HALO - MARGIN >= width", "false", AD),
     (
         "side == 0 ? column : STRIP + column, lane, path",
         "side == 0 ? column : STRIP + column, lane, filled(0)",
         AD,
     ),
-    ("(column - (STRIP - TRADE)) * BOX", "(STRIP - 1 - column) * BOX", AD),
+    ("(column - (STRIP - HALO)) * HALO_C", "(STRIP - 1 - column) * HALO_C", AD),
     // The two sweeps' sums, and a tie that goes to the larger disparity.
     ("other_sums += step", "other_sums -= step", AD),
-    ("sum.v[j + 1] * 32 + both(j + 1)", "sum.v[j + 1] * 32 + both(j)", AD),
+    ("sum.v[j + 1] * KEY_NUMBERS + both(j + 1)", "sum.v[j + 1] * KEY_NUMBERS + both(j)", AD),
     ("(b * 100 + 99 - UNIQUENESS)", "(b * 100 + 100 - UNIQUENESS + 200)", AD),
-    ("33 * den) / (2 * den) - 16", "32 * den) / (2 * den) - 16", AD),
-    ("(int)(key & 31) - (STRIP - 1) + thread", "(int)(key & 31) - (STRIP - 3) + thread", AD),
+    ("33 * den) / (2 * den)", "32 * den) / (2 * den)", AD),
+    ("(int)(key % KEY_NUMBERS) - (STRIP - 1)", "(int)(key % KEY_NUMBERS) - (STRIP - 3)", AD),
+    // The filters.
+    ("<= LEFT_RIGHT_LIMIT", "<= LEFT_RIGHT_LIMIT + 1", AD),
     ("u32 low = (invalid + 0x00010001u) >> 1", "u32 low = invalid >> 1", AD),
     // The costs.
     ("value < centre", "value <= centre", COMBINED),
@@ -233,9 +235,9 @@ const BROKEN: [Broken; 21] = [
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),
     ("bottom * fy + 32768) >> 16", "bottom * fy) >> 16", RAW),
-    ("|| !seen_right[match]", "|| !seen_right[(size_t)y * width + x]", RAW),
+    ("|| !seen_right[row + match]", "|| !seen_right[row + x]", RAW),
     // The plain way: the penalty of the wrong diagonal.
-    (": dx > 0 ? 2 : 3", ": dx > 0 ? 3 : 2", PLAIN),
+    ("dx > 0 ? P2_DIAGONAL_FROM_LEFT", "dx <= 0 ? P2_DIAGONAL_FROM_LEFT", PLAIN),
 ];
 
 #[test]

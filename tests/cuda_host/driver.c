@@ -23,9 +23,9 @@
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, BAD_DEVICE = 101, NO_CONTEXT = 201, ILLEGAL_ADDRESS = 700 };
 
-enum kind { CONTEXT, STREAM, EVENT, DEVICE_MEMORY, PINNED_MEMORY, MODULE, GRAPH, GRAPH_EXEC, KINDS };
+enum kind { CONTEXT, STREAM, EVENT, DEVICE_MEMORY, PINNED_MEMORY, MODULE, KINDS };
 static const char *const NAMES[KINDS] = {"contexts", "streams", "events", "device memory",
-                                         "pinned memory", "modules", "graphs", "executable graphs"};
+                                         "pinned memory", "modules"};
 
 struct thing {
     enum kind kind;
@@ -37,7 +37,7 @@ struct thing {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long live[KINDS];
-static long direct, misuses, launches, graph_launches, unrecorded;
+static long direct, misuses, launches, unrecorded;
 static size_t used;
 static int failed;
 static __thread struct thing *current;
@@ -56,8 +56,7 @@ __attribute__((destructor)) static void report(void) {
         if (live[kind]) fprintf(file, "%ld %s left\n", live[kind], NAMES[kind]);
     if (misuses) fprintf(file, "%ld misuses\n", misuses);
     if (unrecorded) fprintf(file, "%ld waits for events that were never recorded\n", unrecorded);
-    fprintf(file, "%ld launches, %ld graphs launched, %ld pictures uploaded from where they were\n", launches,
-            graph_launches, direct);
+    fprintf(file, "%ld launches, %ld pictures uploaded from where they were\n", launches, direct);
     fclose(file);
 }
 
@@ -107,7 +106,6 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 81: *value = (setting("FAKE_SHARED", 99) + 1) << 10; break;      /* of a multiprocessor */
     case 39: *value = 1536; break;           /* threads */
     case 82: *value = 65536; break;          /* registers */
-    case 38: *value = 6 << 20; break;        /* L2 */
     case 95: *value = 1; break;              /* cooperative launches */
     default: *value = 0; return INVALID;
     }
@@ -301,34 +299,4 @@ int cuLaunchKernelEx(const struct config *config, struct thing *function, void *
         pthread_mutex_unlock(&running);
     }
     return result;
-}
-
-/* A graph counts its kernels in `bytes`. */
-int cuGraphCreate(struct thing **out, unsigned flags) { *out = make(GRAPH, 0); return current ? failed : NO_CONTEXT; }
-int cuGraphDestroy(struct thing *graph) { return destroy(graph, GRAPH); }
-int cuGraphAddKernelNode_v2(void **node, struct thing *graph, void *const *after, size_t count, const void *params) {
-    if (!is(graph, GRAPH)) return INVALID;
-    *node = (void *)++graph->bytes;
-    return failed;
-}
-int cuGraphAddMemsetNode(void **node, struct thing *graph, void *const *after, size_t count, const void *params, void *ctx) {
-    *node = graph;
-    return is(graph, GRAPH) ? failed : INVALID;
-}
-int cuGraphKernelNodeSetAttribute(void *node, int attribute, const void *value) { return node ? failed : INVALID; }
-int cuGraphInstantiateWithFlags(struct thing **out, struct thing *graph, unsigned long long flags) {
-    if (!is(graph, GRAPH)) return INVALID;
-    *out = make(GRAPH_EXEC, graph->bytes);
-    return failed;
-}
-int cuGraphExecDestroy(struct thing *graph) { return destroy(graph, GRAPH_EXEC); }
-int cuGraphExecKernelNodeSetParams_v2(struct thing *graph, void *node, const void *params) {
-    return is(graph, GRAPH_EXEC) && (size_t)node <= graph->bytes ? failed : INVALID;
-}
-int cuGraphLaunch(struct thing *graph, struct thing *stream) {
-    if (!is(graph, GRAPH_EXEC) || !is(stream, STREAM)) return INVALID;
-    __sync_fetch_and_add(&graph_launches, 1);
-    for (size_t i = 0; i < graph->bytes; i++)
-        if (launch()) return failed;
-    return failed;
 }

@@ -24,7 +24,7 @@ pub const LIMIT: u64 = 64 << 20;
 /// Temporary files older than this were left by a program that was killed.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// What the code of an entry depends on.
+/// Hash of what the code of an entry depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
@@ -45,7 +45,7 @@ impl Key {
     }
 }
 
-/// Where compiled kernels are kept.
+/// Folder in which compiled kernels are kept, or none.
 #[derive(Clone, Debug)]
 pub struct Cache {
     /// `None`: nothing is kept.

@@ -20,25 +20,30 @@ macro_rules! kernels {
 /// The kernels' sources and headers as (name, text). A test holds this equal to the folder.
 pub const FILES: &[(&str, &str)] = &kernels![
     "instructions.cuh",
+    "bytes.cuh",
     "lanes.cuh",
+    "disparity.cuh",
     "cost.cuh",
     "cost_ad.cuh",
     "cost_ad_window.cuh",
     "cost_census.cuh",
     "cost_combined.cuh",
     "census.cuh",
-    "volume.cuh",
+    "path_delta.cuh",
     "sweep.cuh",
-    "exchange.cuh",
-    "stored.cuh",
+    "halo.cuh",
+    "stored_deltas.cuh",
     "winner.cuh",
     "rectify.cu",
     "features.cu",
     "horizontal.cu",
     "sweep.cu",
     "paths.cu",
-    "refine.cu",
-    "speckle.cu",
+    "disparities.cu",
+    "left_right.cu",
+    "filter_valid_mask.cu",
+    "filter_median.cu",
+    "filter_speckle.cu",
 ];
 
 /// The headers: what any source may include by name.
@@ -46,7 +51,7 @@ fn headers() -> Vec<(&'static str, &'static str)> {
     FILES.iter().copied().filter(|(name, _)| name.ends_with(".cuh")).collect()
 }
 
-/// What the compiler is told besides the macros.
+/// Options of the compiler, the macros last.
 fn options(unit: &Unit, target: Target) -> Vec<String> {
     let mut options = vec![
         format!("-arch={target}"),
@@ -76,7 +81,7 @@ fn source(unit: &Unit) -> anyhow::Result<&'static str> {
     found.map(|(_, text)| *text).ok_or_else(|| anyhow!("there is no kernels/{}", unit.file))
 }
 
-/// What the code of a unit depends on.
+/// Key of a unit's code: everything that it depends on.
 fn key(nvrtc: &Nvrtc, unit: &Unit, target: Target) -> anyhow::Result<Key> {
     let version = format!("NVRTC {}", nvrtc.version());
     let options = options(unit, target);

@@ -1,4 +1,4 @@
-//! Which CUDA devices there are and whether the engine can use them, and the precise reason where it
+//! The CUDA devices of this machine, whether the engine can use them, and the precise reason where it
 //! cannot.
 
 use std::ffi::{CStr, c_char};
@@ -16,7 +16,7 @@ pub const OLDEST: (u32, u32) = (7, 5);
 /// Oldest driver, by the CUDA version that it supports.
 const OLDEST_DRIVER: Version = Version { major: 12, minor: 0 };
 
-/// Why the engine cannot run; the message holds the cure.
+/// Reason why the engine cannot run; the message holds the cure.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
 pub enum Unusable {
@@ -43,13 +43,13 @@ pub enum Unusable {
 }
 
 impl Unusable {
-    /// Whether this machine simply has no GPU, so that nobody needs to be warned.
+    /// Tells whether this machine simply has no GPU, so that nobody needs to be warned.
     pub fn is_absence(&self) -> bool {
         matches!(self, Unusable::NoDriver | Unusable::NoDevice)
     }
 }
 
-/// Whether this machine has an NVIDIA GPU, with a driver or without: whether one is on its PCI bus.
+/// Tells whether this machine has an NVIDIA GPU, with a driver or without: whether one is on its PCI bus.
 /// `sys` is where sysfs lies: `/sys`.
 pub fn is_fitted(sys: &Path) -> bool {
     let devices = std::fs::read_dir(sys.join("bus/pci/devices")).into_iter().flatten().flatten();
@@ -61,7 +61,7 @@ pub fn is_fitted(sys: &Path) -> bool {
     devices.any(|device| says(&device, "vendor", "0x10de") && says(&device, "class", "0x03"))
 }
 
-/// What the kernels are specialised for.
+/// Properties that the kernels are specialised for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
     /// Compute capability.
@@ -76,9 +76,7 @@ pub struct Properties {
     pub threads_per_multiprocessor: u32,
     /// 32-bit registers of a multiprocessor.
     pub registers_per_multiprocessor: u32,
-    /// Second-level cache in bytes.
-    pub l2_bytes: u32,
-    /// Whether grids can be launched cooperatively.
+    /// Set where grids can be launched cooperatively.
     pub cooperative: bool,
 }
 
@@ -91,15 +89,15 @@ impl Properties {
     /// A usual device of the architecture, for what is compiled without one: the figures of the CUDA
     /// C++ Programming Guide, table "Technical Specifications per Compute Capability".
     pub fn typical(sm: u32) -> Self {
-        let (multiprocessors, shared, threads, l2_mib) = match sm {
-            75 => (40, 64, 1024, 4),
-            80 => (108, 164, 2048, 40),
-            87 => (16, 164, 1536, 4),
-            86 => (84, 100, 1536, 6),
-            89 => (128, 100, 1536, 72),
-            90 => (132, 228, 2048, 50),
-            100..=119 => (148, 228, 2048, 126),
-            _ => (170, 100, 1536, 96),
+        let (multiprocessors, shared, threads) = match sm {
+            75 => (40, 64, 1024),
+            80 => (108, 164, 2048),
+            87 => (16, 164, 1536),
+            86 => (84, 100, 1536),
+            89 => (128, 100, 1536),
+            90 => (132, 228, 2048),
+            100..=119 => (148, 228, 2048),
+            _ => (170, 100, 1536),
         };
         // A block gets 1 KiB less than the multiprocessor has, but on sm_75.
         let reserved = if sm == 75 { 0 } else { 1 };
@@ -110,7 +108,6 @@ impl Properties {
             shared_per_multiprocessor: shared * 1024,
             threads_per_multiprocessor: threads,
             registers_per_multiprocessor: 65536,
-            l2_bytes: l2_mib << 20,
             cooperative: true,
         }
     }
@@ -123,14 +120,14 @@ pub struct DeviceInfo {
     pub ordinal: usize,
     /// Its name.
     pub name: String,
-    /// What the kernels are specialised for.
+    /// Properties that the kernels are specialised for.
     pub properties: Properties,
     /// Memory in bytes.
     pub total_bytes: usize,
 }
 
 impl DeviceInfo {
-    /// Whether the kernels are made for it.
+    /// Checks that the kernels are made for it.
     ///
     /// # Errors
     /// Where it is too old.
@@ -258,7 +255,6 @@ fn describe(ordinal: usize) -> Result<DeviceInfo, CudaError> {
         registers_per_multiprocessor: attribute(
             A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
         )?,
-        l2_bytes: attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
         cooperative: attribute(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
     };
     Ok(DeviceInfo { ordinal, name, properties, total_bytes })

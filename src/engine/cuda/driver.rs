@@ -19,7 +19,7 @@ pub struct CudaError {
 }
 
 impl CudaError {
-    /// What to do about it, or what it means.
+    /// Advice: what to do about it, or what it means.
     fn advice(&self) -> &'static str {
         use CUresult as E;
         match self.code {
@@ -70,11 +70,6 @@ impl CudaError {
             E::CUDA_ERROR_UNKNOWN => "the driver does not say more; dmesg may",
             _ => "the GPU cannot be used any more; --engine cpu works without it",
         }
-    }
-
-    /// Whether the device has too little memory.
-    pub fn is_out_of_memory(&self) -> bool {
-        self.code == CUresult::CUDA_ERROR_OUT_OF_MEMORY
     }
 }
 
@@ -149,10 +144,6 @@ impl Context {
         // SAFETY: the context is current.
         check("waiting for the GPU", unsafe { sys::cuCtxSynchronize() })
     }
-
-    pub(super) fn raw(&self) -> sys::CUcontext {
-        self.raw
-    }
 }
 
 impl Drop for Context {
@@ -201,7 +192,7 @@ impl Stream {
         Ok(Self { raw, context: context.clone() })
     }
 
-    /// What is enqueued from now on waits for the event.
+    /// Makes what is enqueued from now on wait for the event.
     pub(super) fn wait_for(&self, event: &Event) -> Result<()> {
         // SAFETY: both handles are alive.
         check("ordering streams", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) })
@@ -243,7 +234,7 @@ impl Event {
         check("recording an event", unsafe { sys::cuEventRecord(self.raw, stream.raw) })
     }
 
-    /// Whether the stream has passed the mark.
+    /// Asks whether the stream has passed the mark.
     pub(super) fn is_passed(&self) -> Result<bool> {
         // SAFETY: the handle is alive.
         match unsafe { sys::cuEventQuery(self.raw) } {
@@ -301,7 +292,7 @@ pub struct DeviceMemory {
 freed_by!(DeviceMemory, cuMemFree_v2);
 
 impl DeviceMemory {
-    /// At least `bytes` bytes, aligned to 256, that begin with `content` and are zero from there on.
+    /// Memory of at least `bytes` bytes, aligned to 256, that begin with `content` and are zero from there on.
     pub(super) fn new(context: &Arc<Context>, bytes: usize, content: &[u8]) -> Result<Self> {
         let bytes = bytes.max(content.len()).max(1);
         let mut raw = 0;
@@ -432,7 +423,7 @@ impl Function {
         })
     }
 
-    /// How many blocks of this many threads fit a multiprocessor at once.
+    /// Number of blocks of this many threads that fit a multiprocessor at once.
     pub(super) fn resident_blocks(self, threads: u32, shared_bytes: u32) -> Result<u32> {
         let mut blocks = 0;
         // SAFETY: the function's module is alive and `blocks` receives the number.

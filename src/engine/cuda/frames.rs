@@ -34,7 +34,7 @@ impl Lanes {
 
 /// A launch with its arguments where the driver reads them.
 #[derive(Debug)]
-pub(super) struct ReadyLaunch {
+struct ReadyLaunch {
     function: Function,
     grid: [u32; 3],
     block: [u32; 3],
@@ -44,9 +44,8 @@ pub(super) struct ReadyLaunch {
     values: Box<[u64]>,
     /// Room for where each argument lies; filled in for each launch.
     pointers: Box<[*mut c_void]>,
-    /// Arguments that are the number of the frame, and of the slot's turn.
-    frame: Vec<usize>,
-    turn: Vec<usize>,
+    /// Arguments that are the number of the slot's turn.
+    turns: Vec<usize>,
 }
 
 // SAFETY: the pointers are written anew before each use.
@@ -56,16 +55,10 @@ impl ReadyLaunch {
     fn new(launch: &Launch, function: Function, address: &dyn Fn(BufferId) -> u64) -> Self {
         let value = |arg: &Arg| match *arg {
             Arg::Buffer(id) => address(id),
-            Arg::Offset(id, offset) => address(id) + offset as u64,
-            Arg::U32(value) => u64::from(value),
             Arg::I32(value) => u64::from(value as u32),
-            Arg::F32(value) => u64::from(value.to_bits()),
-            Arg::Frame | Arg::Turn => 0,
+            Arg::Turn => 0,
         };
-        let of = |kind: Arg| {
-            let args = launch.args.iter().enumerate();
-            args.filter(|&(_, arg)| *arg == kind).map(|(i, _)| i).collect()
-        };
+        let args = launch.args.iter().enumerate();
         Self {
             function,
             grid: launch.grid,
@@ -74,31 +67,22 @@ impl ReadyLaunch {
             cooperative: launch.cooperative,
             values: launch.args.iter().map(value).collect(),
             pointers: vec![ptr::null_mut(); launch.args.len()].into(),
-            frame: of(Arg::Frame),
-            turn: of(Arg::Turn),
+            turns: args.filter(|&(_, arg)| *arg == Arg::Turn).map(|(i, _)| i).collect(),
         }
-    }
-
-    /// Sets the arguments that differ from frame to frame; whether there are any.
-    pub fn set(&mut self, frame: u32, turn: u32) -> bool {
-        let numbers = [(&self.frame, frame), (&self.turn, turn)];
-        for (places, number) in numbers {
-            for &place in places {
-                self.values[place] = u64::from(number);
-            }
-        }
-        !self.frame.is_empty() || !self.turn.is_empty()
     }
 
     /// The arguments as the driver wants them, until `self` moves or is changed.
-    fn arguments(&mut self) -> *mut *mut c_void {
+    fn arguments(&mut self, turn: u32) -> *mut *mut c_void {
+        for &place in &self.turns {
+            self.values[place] = u64::from(turn);
+        }
         for (pointer, value) in self.pointers.iter_mut().zip(&mut self.values) {
             *pointer = ptr::from_mut(value).cast();
         }
         self.pointers.as_mut_ptr()
     }
 
-    fn enqueue(&mut self, stream: &Stream) -> Result<()> {
+    fn enqueue(&mut self, turn: u32, stream: &Stream) -> Result<()> {
         // SAFETY: zeros are a valid attribute: the ignored one.
         let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
         attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
@@ -120,38 +104,19 @@ impl ReadyLaunch {
         // SAFETY: function and stream are alive; the plan gave the arguments that the kernel takes,
         // each behind its pointer.
         check("launching a kernel", unsafe {
-            sys::cuLaunchKernelEx(&config, self.function.raw(), self.arguments(), ptr::null_mut())
+            sys::cuLaunchKernelEx(
+                &config,
+                self.function.raw(),
+                self.arguments(turn),
+                ptr::null_mut(),
+            )
         })
-    }
-
-    /// The launch as a graph takes it.
-    pub fn node_params(&mut self) -> sys::CUDA_KERNEL_NODE_PARAMS {
-        let [grid_x, grid_y, grid_z] = self.grid;
-        let [block_x, block_y, block_z] = self.block;
-        sys::CUDA_KERNEL_NODE_PARAMS {
-            func: self.function.raw(),
-            gridDimX: grid_x,
-            gridDimY: grid_y,
-            gridDimZ: grid_z,
-            blockDimX: block_x,
-            blockDimY: block_y,
-            blockDimZ: block_z,
-            sharedMemBytes: self.shared_bytes,
-            kernelParams: self.arguments(),
-            extra: ptr::null_mut(),
-            kern: ptr::null_mut(),
-            ctx: ptr::null_mut(),
-        }
-    }
-
-    pub fn is_cooperative(&self) -> bool {
-        self.cooperative
     }
 }
 
 /// A step with everything looked up.
 #[derive(Debug)]
-pub(super) enum Ready {
+enum Ready {
     Launch(ReadyLaunch, Lane),
     Memset { address: u64, bytes: usize, value: u8, lane: Lane },
     Fork,
@@ -172,13 +137,13 @@ struct Stage {
 /// The computation of one slot.
 #[derive(Debug)]
 pub(super) struct Work {
-    pub steps: Vec<Ready>,
+    steps: Vec<Ready>,
     stages: Vec<Stage>,
     begin: Event,
     end: Event,
     forked: Event,
     joined: Event,
-    /// Whether the frame in flight records its stages.
+    /// Set where the frame in flight records its stages.
     profiled: bool,
 }
 
@@ -218,17 +183,9 @@ impl Work {
         })
     }
 
-    /// Sets the arguments that differ from frame to frame.
-    pub fn set(&mut self, frame: u32, turn: u32) {
-        for step in &mut self.steps {
-            if let Ready::Launch(launch, _) = step {
-                launch.set(frame, turn);
-            }
-        }
-    }
-
-    /// Enqueues a frame, between two events; with `profile` each stage between two more.
-    pub fn enqueue(&mut self, lanes: &Lanes, profile: bool) -> Result<()> {
+    /// Enqueues a frame, the slot's number `turn`, between two events; with `profile` each stage between
+    /// two more.
+    pub fn enqueue(&mut self, lanes: &Lanes, turn: u32, profile: bool) -> Result<()> {
         self.profiled = profile;
         self.begin.record(&lanes.main)?;
         for (i, step) in self.steps.iter_mut().enumerate() {
@@ -236,7 +193,7 @@ impl Work {
                 stage.begin.record(lanes.of(stage.lane))?;
             }
             match step {
-                Ready::Launch(launch, lane) => launch.enqueue(lanes.of(*lane))?,
+                Ready::Launch(launch, lane) => launch.enqueue(turn, lanes.of(*lane))?,
                 Ready::Memset { address, bytes, value, lane } => {
                     // SAFETY: the range is one of the slot's buffers.
                     check("clearing GPU memory", unsafe {
@@ -259,19 +216,7 @@ impl Work {
         self.end.record(&lanes.main)
     }
 
-    /// Enqueues a frame by other means, between the same two events.
-    pub fn enqueue_as(
-        &mut self,
-        lanes: &Lanes,
-        enqueue: impl FnOnce(&mut Self, &Stream) -> Result<()>,
-    ) -> Result<()> {
-        self.profiled = false;
-        self.begin.record(&lanes.main)?;
-        enqueue(self, &lanes.main)?;
-        self.end.record(&lanes.main)
-    }
-
-    /// What the frame's end is known by.
+    /// The event that ends a frame.
     pub fn end(&self) -> &Event {
         &self.end
     }
@@ -364,22 +309,22 @@ mod tests {
     fn steps_of_one_name_in_a_lane_are_one_stage() {
         use Lane::{Main, Side};
         let steps = [
-            launch("features", Main),
-            launch("features", Main),
+            launch("cost features", Main),
+            launch("cost features", Main),
             Step::Fork,
-            launch("horizontal", Side),
-            launch("down", Main),
-            launch("horizontal", Side),
+            launch("aggregation, horizontal", Side),
+            launch("winner", Main),
+            launch("aggregation, horizontal", Side),
             Step::Join,
-            launch("down", Main),
-            launch("features", Main),
+            launch("winner", Main),
+            launch("cost features", Main),
         ];
         let expected = [
-            ("features", Main, 0, 1),
-            ("horizontal", Side, 3, 5),
-            ("down", Main, 4, 4),
-            ("down", Main, 7, 7),
-            ("features", Main, 8, 8),
+            ("cost features", Main, 0, 1),
+            ("aggregation, horizontal", Side, 3, 5),
+            ("winner", Main, 4, 4),
+            ("winner", Main, 7, 7),
+            ("cost features", Main, 8, 8),
         ];
         assert_eq!(stages_of(&steps), expected);
     }

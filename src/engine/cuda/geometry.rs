@@ -1,40 +1,55 @@
-//! How a picture and a range of disparities are laid over the threads of a device: the numbers that
-//! the kernels are compiled with. The formulas are those of `kernels/cost.cuh` and
-//! `kernels/sweep.cuh`, which check them.
+//! Layout of a picture and a range of disparities over the threads of a device: the numbers that the
+//! kernels are compiled with. What both sides compute, the kernels compare as they are compiled: macros
+//! that begin with EXPECTED (`units.rs`) with formulas of their own.
 
 use super::device::Properties;
 use crate::matching::{Cost, Params, Paths};
 
 /// Lanes of a warp.
-const WARP: u32 = 32;
+pub(super) const WARP: u32 = 32;
+
+/// Threads of a block of the kernels that go through a picture pixel by pixel.
+pub(super) const BLOCK_THREADS: u32 = 256;
+
+/// Width and height in pixels of what a block of the median makes.
+pub(super) const MEDIAN_TILE: [u32; 2] = [64, 8];
+
+/// Side in pixels of a tile in which the speckle filter looks for regions, the rows of it that a warp
+/// labels, and the pixels of a thread where it goes through the map pixel by pixel.
+pub(super) const SPECKLE_TILE: u32 = WARP;
+pub(super) const SPECKLE_ROWS: u32 = 4;
+pub(super) const SPECKLE_STEPS: u32 = 4;
 
 /// Fewest columns of a strip, which all warps' pixels divide.
 const STRIP_MIN: u32 = 8;
 
-/// Most columns of a strip: their number must fit the low bits of a key (`winner.cuh`).
+/// Most columns of a strip: their number must fit the low bits of a key (`KEY_NUMBERS`).
 const STRIP_MAX: u32 = 32;
 
-/// Strips from here on are wide enough for borders of eight columns.
+/// Strips from here on are wide enough for halos of eight columns.
 const WIDE_STRIP: u32 = 24;
 
 /// Registers that the threads of a sweep need at least to keep their vectors.
 const REGISTERS_MIN: u32 = 64;
 
-/// Rows of prepared windows in shared memory, rows of stored sums on their way, and rows of sums in
-/// work: `WINDOWS`, `AHEAD` and `TILES` of `sweep.cuh`.
-const WINDOWS: u32 = 8;
-const AHEAD: u32 = 4;
-const TILES: u32 = 4;
+/// Rows of a sweep's block: prepared windows in shared memory, stored path deltas on their way, sums in
+/// work.
+pub(super) const WINDOWS: u32 = 8;
+pub(super) const AHEAD: u32 = 4;
+pub(super) const TILES: u32 = 4;
 
 /// Columns that the horizontal paths load at a time, and their warps a block.
-const CHUNK: u32 = 32;
+pub(super) const CHUNK: u32 = 32;
 pub(super) const HORIZONTAL_WARPS: u32 = 2;
 
-/// Room beside a prepared row for the borders of the first and the last strip, in columns.
-const BESIDE: u32 = 64;
+/// Warps a block of the plain way.
+pub(super) const PLAIN_WARPS: u32 = 4;
 
-/// How the candidates of a pixel are spread (`lanes.cuh`): `group` lanes with `registers` registers
-/// of two candidates.
+/// Room beside a prepared row for the halos of the first and the last strip, in columns.
+pub(super) const BESIDE: u32 = 64;
+
+/// Spread of a pixel's candidates (`lanes.cuh`): `group` lanes with `registers` registers of two
+/// candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lanes {
     pub group: u32,
@@ -61,7 +76,7 @@ impl Lanes {
         fits.unwrap_or(layouts[LAYOUTS.len() - 1])
     }
 
-    /// Candidates with padding.
+    /// Candidates with padding, which is also the bytes of a pixel's path deltas.
     pub fn padded(self) -> u32 {
         2 * self.half()
     }
@@ -71,7 +86,17 @@ impl Lanes {
         self.group * self.registers
     }
 
-    /// The same for the horizontal paths of a cost that takes much arithmetic: half the registers in
+    /// Bytes of a column's path state, of the three paths of a sweep.
+    pub fn state_bytes(self) -> u32 {
+        3 * 4 * self.half()
+    }
+
+    /// Bytes of a pixel's sums of path deltas over a sweep: a byte a candidate where they fit.
+    pub fn sum_bytes(self, params: &Params) -> u32 {
+        if sums_fit_bytes(params) { self.padded() } else { 2 * self.padded() }
+    }
+
+    /// Layout for the horizontal paths of a cost that takes much arithmetic: half the registers in
     /// twice the lanes, so that there are twice as many warps to do it while others wait.
     pub fn horizontal(self, cost: Cost) -> Self {
         let halved = Lanes { group: 2 * self.group, registers: self.registers / 2 };
@@ -89,7 +114,7 @@ impl Lanes {
     }
 }
 
-/// What a cost keeps of the pictures (`cost.cuh`).
+/// Sizes of what a cost keeps of the pictures (`cost.cuh`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prepared {
     pub base_words: u32,
@@ -145,17 +170,18 @@ impl Prepared {
     }
 }
 
-/// How the sweeps cut the picture up (`sweep.cu`).
+/// Division of the picture between the blocks of a sweep (`sweep.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strips {
     /// Columns of a strip.
     pub strip: u32,
     /// Number of strips.
     pub count: u32,
-    /// Rows from one exchange of border columns to the next.
-    pub trade: u32,
-    /// Whether two sweeps run at once and meet in the middle.
-    pub halves: bool,
+    /// Columns beside a strip that it gets from its neighbour, and rows from one exchange of them to the
+    /// next.
+    pub halo: u32,
+    /// Set where two sweeps run at once and meet in the middle.
+    pub two_sweeps: bool,
     /// Blocks of a launch that a multiprocessor must hold at once.
     pub resident: u32,
 }
@@ -171,17 +197,17 @@ impl Strips {
     /// Strips that all fit the device at once, as they must where diagonal paths cross them; `None`
     /// where there are none.
     ///
-    /// One wide strip a multiprocessor is better than two narrow ones, because there are fewer borders
-    /// and neighbours to wait for, but not where that leaves many multiprocessors without any.
+    /// One wide strip a multiprocessor is better than two narrow ones, because there are fewer halos and
+    /// neighbours to wait for, but not where that leaves many multiprocessors without any.
     pub fn of(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         if params.paths != Paths::Four && !device.cooperative {
             return None;
         }
-        let halves: &[bool] = if params.paths == Paths::Five { &[false] } else { &[true, false] };
+        let ways: &[bool] = if params.paths == Paths::Five { &[false] } else { &[true, false] };
         let most = device.threads_per_multiprocessor / (8 * WARP);
-        halves.iter().find_map(|&halves| {
+        ways.iter().find_map(|&two_sweeps| {
             let found: Vec<Strips> = (1..=most)
-                .filter_map(|resident| Self::held(params, width, device, halves, resident))
+                .filter_map(|resident| Self::held(params, width, device, two_sweeps, resident))
                 .collect();
             let busy = |strips: &&Strips| {
                 let blocks = strips.count * strips.sweeps();
@@ -197,27 +223,33 @@ impl Strips {
         params: &Params,
         width: u32,
         device: &Properties,
-        halves: bool,
+        two_sweeps: bool,
         resident: u32,
     ) -> Option<Self> {
         let pixels = Lanes::of(params.range.count).pixels();
         let widths = (STRIP_MIN..=STRIP_MAX).step_by(pixels.max(4) as usize);
         widths.into_iter().find_map(|strip| {
-            let trade = if strip >= WIDE_STRIP { 8 } else { pixels.max(4) };
-            let strips = Strips { strip, count: width.div_ceil(strip), trade, halves, resident };
+            let halo = if strip >= WIDE_STRIP { 8 } else { pixels.max(4) };
+            let strips = Strips { strip, count: width.div_ceil(strip), halo, two_sweeps, resident };
             let held = strips.count * strips.sweeps() <= resident * device.multiprocessors;
-            let fits = || [false, true].map(|finish| strips.fits(params, finish, device));
+            let fits = || [false, true].map(|select| strips.fits(params, select, device));
             (held && fits() == [true, true]).then_some(strips)
         })
     }
 
     /// Sweeps that run at once.
     pub fn sweeps(&self) -> u32 {
-        if self.halves { 2 } else { 1 }
+        if self.two_sweeps { 2 } else { 1 }
     }
 
-    fn fits(&self, params: &Params, finish: bool, device: &Properties) -> bool {
-        let block = self.block(params, finish);
+    /// Bytes through which a strip hands its border columns to both neighbours, two exchanges in turn:
+    /// vectors, and 16 bytes with the least value of each.
+    pub fn halo_bytes(&self, lanes: Lanes) -> u32 {
+        2 * 2 * self.halo * (4 * lanes.half() + 16)
+    }
+
+    fn fits(&self, params: &Params, select: bool, device: &Properties) -> bool {
+        let block = self.block(params, select);
         let registers = device.registers_per_multiprocessor / (block.threads * self.resident);
         // A block takes 1 KiB of shared memory for itself.
         block.threads <= 1024
@@ -227,27 +259,27 @@ impl Strips {
             && registers >= REGISTERS_MIN
     }
 
-    /// The block of a launch that stores (`finish` = false) or finishes: `THREADS` and
-    /// `SHARED_WORDS`.
-    pub fn block(&self, params: &Params, finish: bool) -> Block {
+    /// The block of the launch that sweeps to the middle, or of the one that goes on from there and
+    /// selects the winners (`select`): `SWEEP_THREADS` and `SHARED_WORDS`.
+    pub fn block(&self, params: &Params, select: bool) -> Block {
         let lanes = Lanes::of(params.range.count);
         let prepared = Prepared::of(params.cost, lanes);
-        let (half, pixels, strip, trade) = (lanes.half(), lanes.pixels(), self.strip, self.trade);
+        let (half, pixels, strip, halo) = (lanes.half(), lanes.pixels(), self.strip, self.halo);
         let diagonals = u32::from(params.paths != Paths::Four);
 
         let main = strip / pixels;
-        let border = diagonals * (trade - 1).div_ceil(pixels);
+        let beside = diagonals * (halo - 1).div_ceil(pixels);
         let right = if params.left_right.is_some() { (half + strip - 1).div_ceil(WARP) } else { 0 };
-        let support = if finish { main + right + 2 } else { 1 };
-        let threads = WARP * (main + 2 * border + support);
+        let support = if select { main + right + 2 } else { 1 };
+        let threads = WARP * (main + 2 * beside + support);
 
-        let slots = strip + trade;
+        let slots = strip + halo;
         let paths = diagonals * 4 * slots * half;
         let leasts = diagonals * 4 * slots.next_multiple_of(4);
-        let columns = strip + 2 * trade + 2 * prepared.margin;
+        let columns = strip + 2 * halo + 2 * prepared.margin;
         let windows = WINDOWS * prepared.window_words(columns, lanes).next_multiple_of(4);
         let mut words = paths + leasts + windows;
-        if finish {
+        if select {
             let byte_words = lanes.registers / 2;
             let sum_words = if sums_fit_bytes(params) { byte_words } else { lanes.registers };
             let others = u32::from(params.paths != Paths::Five);
@@ -258,8 +290,8 @@ impl Strips {
     }
 }
 
-/// Whether the sum of a sweep's paths, less their costs, fits a byte: `SUM_BYTES`.
-pub(super) fn sums_fit_bytes(params: &Params) -> bool {
+/// Tells whether the sum of a sweep's path deltas fits a byte: `SUM_BYTES`.
+fn sums_fit_bytes(params: &Params) -> bool {
     let paths = if params.paths == Paths::Four { 1 } else { 3 };
     paths * u32::from(params.p2) <= 255
 }
@@ -299,18 +331,17 @@ mod tests {
                         let params = usual(count, paths);
                         let Some(strips) = Strips::of(&params, width, &device) else { continue };
                         assert!(strips.strip * strips.count >= width);
-                        assert!(strips.trade <= strips.strip && strips.strip <= STRIP_MAX);
-                        let sweeps = if strips.halves { 2 } else { 1 };
+                        assert!(strips.halo <= strips.strip && strips.strip <= STRIP_MAX);
                         let held = strips.resident * device.multiprocessors;
-                        assert!(paths == Paths::Four || strips.count * sweeps <= held);
+                        assert!(paths == Paths::Four || strips.count * strips.sweeps() <= held);
                     }
                 }
             }
         }
-        // What cuda.md's table is about is taken by the sweeps, on every chip of its class.
+        // The sizes of docs/performance.md are taken by the sweeps, on every chip of its class.
         for width in [640, 1280, 1920] {
             let strips = Strips::of(&usual(128, Paths::Eight), width, &Properties::typical(90));
-            assert!(strips.is_some_and(|strips| strips.halves), "{width}");
+            assert!(strips.is_some_and(|strips| strips.two_sweeps), "{width}");
         }
     }
 }

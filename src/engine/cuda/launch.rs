@@ -1,8 +1,7 @@
-//! What the engine does for every frame, as data: kernels, buffers, and the steps of a frame in the
-//! order in which they are enqueued.
+//! Work of the engine for a frame, as data: kernels, buffers, and the steps in the order in which they
+//! are enqueued.
 //!
-//! `plan.rs` fills this in; `frames.rs` runs it, on streams or as a CUDA graph, without knowing what
-//! the kernels compute.
+//! `plan/` fills this in; `frames.rs` runs it on streams, without knowing what the kernels compute.
 
 /// A buffer of a [`Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,7 +11,7 @@ pub struct BufferId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelId(pub usize);
 
-/// Who owns a buffer.
+/// Owner of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// One for the engine, shared by all frames in flight: tables, or scratch memory of a plan whose
@@ -25,13 +24,13 @@ pub enum Scope {
 /// Memory of the device. It is zero when the engine starts; after that only the steps change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// What it holds, for the account of memory.
+    /// Name of what it holds, for the account of memory.
     pub name: &'static str,
     /// Its size.
     pub bytes: usize,
-    /// Who owns it.
+    /// Its owner.
     pub scope: Scope,
-    /// What it holds from the start, if not zeros: a prefix of the buffer.
+    /// Content from the start, if not zeros: a prefix of the buffer.
     pub content: Vec<u8>,
 }
 
@@ -52,7 +51,7 @@ impl Unit {
         Unit { name: file.trim_end_matches(".cu").to_owned(), file, defines: Vec::new() }
     }
 
-    /// The same with one more macro.
+    /// Adds a macro.
     #[must_use]
     pub fn define(mut self, name: &str, value: impl ToString) -> Self {
         self.defines.push((name.to_owned(), value.to_string()));
@@ -74,26 +73,17 @@ pub struct Kernel {
 pub enum Arg {
     /// The address of a buffer.
     Buffer(BufferId),
-    /// The address of a buffer plus this many bytes.
-    Offset(BufferId, usize),
-    /// `unsigned`.
-    U32(u32),
     /// `int`.
     I32(i32),
-    /// `float`.
-    F32(f32),
-    /// `unsigned`: the number of this frame, from 0, counted over all slots (for what is kept in
-    /// buffers of the scope [`Scope::Engine`]). It wraps around.
-    Frame,
-    /// `unsigned`: how many frames this slot has run before (for what is kept in buffers of the scope
-    /// [`Scope::Slot`]). It wraps around.
+    /// `unsigned`: the number of frames this slot has run before (for what is kept in buffers of the
+    /// scope [`Scope::Slot`]). It wraps around.
     Turn,
 }
 
 /// A frame's work runs in two lanes that may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// Where a frame begins and ends.
+    /// The lane in which a frame begins and ends.
     Main,
     /// Beside it, between [`Step::Fork`] and [`Step::Join`].
     Side,
@@ -105,7 +95,7 @@ pub struct Launch {
     /// Name in the account of times; steps of one name that follow each other in a lane are one
     /// stage.
     pub stage: &'static str,
-    /// What is launched.
+    /// Kernel that is launched.
     pub kernel: KernelId,
     /// Blocks.
     pub grid: [u32; 3],
@@ -115,13 +105,13 @@ pub struct Launch {
     pub shared_bytes: u32,
     /// All blocks must be resident at once.
     pub cooperative: bool,
-    /// Where it runs.
+    /// Its lane.
     pub lane: Lane,
     /// Its arguments, in order.
     pub args: Vec<Arg>,
 }
 
-/// What is enqueued for a frame.
+/// Step of a frame that is enqueued.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// A kernel.
@@ -130,11 +120,11 @@ pub enum Step {
     Memset {
         /// Name in the account of times.
         stage: &'static str,
-        /// What is set.
+        /// Buffer that is set.
         buffer: BufferId,
         /// To which byte.
         value: u8,
-        /// Where it runs.
+        /// Its lane.
         lane: Lane,
     },
     /// The side lane waits for what the main lane holds now.
@@ -154,7 +144,7 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The pictures that are uploaded.
     pub input: Input,
-    /// Where the left picture is uploaded to, of the scope [`Scope::Slot`]; aligned to 256 bytes.
+    /// Buffer that the left picture is uploaded to, of the scope [`Scope::Slot`]; aligned to 256 bytes.
     pub left: BufferId,
     /// The right picture, likewise.
     pub right: BufferId,
@@ -163,7 +153,7 @@ pub struct Plan {
     /// The disparity map: `width * height` values of 16 bits, rows tightly packed, of the scope
     /// [`Scope::Slot`].
     pub disparity: BufferId,
-    /// Whether the work of several frames may run at once on the device. It must not where a step
+    /// Set where the work of several frames may run at once on the device. It must not where a step
     /// writes a buffer of the scope [`Scope::Engine`].
     pub overlap: bool,
 }
@@ -239,7 +229,7 @@ impl Plan {
         }))
     }
 
-    /// Whether the steps make sense: what they name exists, launches are within the limits of every
+    /// Checks that the steps make sense: what they name exists, launches are within the limits of every
     /// device, lanes are forked before they are used and joined at the end.
     ///
     /// # Errors
@@ -286,25 +276,17 @@ impl Plan {
         if x == 0 || y == 0 || z == 0 || x > i32::MAX as u32 || y > 65535 || z > 65535 {
             return wrong(&format!("a grid of {:?} blocks", launch.grid));
         }
-        for arg in &launch.args {
-            if let Arg::Buffer(id) | Arg::Offset(id, _) = arg {
-                let Some(buffer) = self.buffers.get(id.0) else {
-                    return wrong("an argument without a buffer");
-                };
-                if let Arg::Offset(_, offset) = arg
-                    && *offset > buffer.bytes
-                {
-                    return wrong(&format!("an address beyond `{}`", buffer.name));
-                }
-            }
+        let known = |arg: &Arg| !matches!(arg, Arg::Buffer(id) if id.0 >= self.buffers.len());
+        if !launch.args.iter().all(known) {
+            return wrong("an argument without a buffer");
         }
         Ok(())
     }
 }
 
-/// What `plan.rs` may ask about a compiled kernel.
+/// Answers of a compiled kernel to what `plan/` asks.
 pub trait Occupancy {
-    /// How many blocks of `threads` threads and `shared_bytes` bytes of dynamic shared memory are
+    /// Number of blocks of `threads` threads and `shared_bytes` bytes of dynamic shared memory that are
     /// resident on one multiprocessor at once.
     ///
     /// # Errors
@@ -356,8 +338,6 @@ mod tests {
         assert!(
             wrong(Launch { args: vec![Arg::Buffer(BufferId(9))], ..main() }).contains("buffer")
         );
-        let beyond = vec![Arg::Offset(BufferId(0), 13)];
-        assert!(wrong(Launch { args: beyond, ..main() }).contains("beyond"));
         assert!(wrong(Launch { kernel: KernelId(7), ..main() }).contains("kernel"));
     }
 }

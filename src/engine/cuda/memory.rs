@@ -1,4 +1,4 @@
-//! How much memory an engine takes, known before any of it is allocated.
+//! Memory that an engine takes, known before any of it is allocated.
 
 use super::launch::{Plan, Scope};
 use crate::memory::{Estimate, Size};
@@ -12,7 +12,7 @@ const RESERVE_PART: usize = 8;
 /// The driver gives out memory of the device in pieces of this size.
 const PIECE: usize = 512;
 
-/// What an engine allocates.
+/// Sizes of what an engine allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Memory of the device in bytes.
@@ -34,18 +34,18 @@ pub struct Budget {
     Size(*.needed as u64), Size(*.free as u64), Size(*.total as u64)
 )]
 pub struct TooLarge {
-    /// What is needed, in bytes.
+    /// Bytes that are needed.
     pub needed: usize,
-    /// What is free.
+    /// Bytes that are free.
     pub free: usize,
-    /// What the device has.
+    /// Bytes that the device has.
     pub total: usize,
-    /// What takes most of it.
+    /// Names and sizes of the buffers that take most of it.
     pub largest: String,
 }
 
 impl Budget {
-    /// What an engine with this plan and so many frames in flight allocates.
+    /// Budget of an engine with this plan and so many frames in flight.
     pub fn of(plan: &Plan, slots: usize) -> Self {
         let count = |scope| if scope == Scope::Slot { slots } else { 1 };
         let sizes = plan.buffers.iter().map(|b| {
@@ -62,12 +62,12 @@ impl Budget {
         Budget { device, pinned, largest, slots }
     }
 
-    /// The same in bytes of host and device.
+    /// Bytes of host and device.
     pub fn estimate(&self) -> Estimate {
         Estimate { host: self.pinned as u64, device: self.device as u64 }
     }
 
-    /// Whether it fits the device.
+    /// Checks that it fits the device.
     ///
     /// # Errors
     /// Where it does not, with the cure.

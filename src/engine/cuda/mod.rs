@@ -2,7 +2,7 @@
 //! flight.
 //!
 //! `units.rs` decides which kernels (`kernels/*.cu`) with which constants match pairs of a size with a
-//! set of parameters on a device, `plan.rs` in which buffers and launches; everything else here neither
+//! set of parameters on a device, `plan/` in which buffers and launches; everything else here neither
 //! knows nor cares what is computed:
 //!
 //! - `device.rs` lists and opens devices, `driver.rs` owns what the driver hands out.
@@ -10,8 +10,7 @@
 //!   starts; `cache.rs` keeps the code on disk.
 //! - `memory.rs` knows what will be allocated before anything is.
 //! - `slot.rs` is a frame in flight: upload, computation and download are ordered by events on three
-//!   streams, so that those of different frames overlap; `frames.rs` and `graph.rs` enqueue the
-//!   computation.
+//!   streams, so that those of different frames overlap; `frames.rs` enqueues the computation.
 //!
 //! In the steady state a frame costs the host the calls that enqueue it: sources write pictures into
 //! pinned memory (`pinned.rs`), from which the device uploads them, and the map is handed out in the
@@ -23,8 +22,7 @@ mod device;
 mod driver;
 mod frames;
 mod geometry;
-mod graph;
-pub mod launch;
+mod launch;
 mod loaded;
 mod memory;
 mod nvrtc;
@@ -44,13 +42,11 @@ pub use cache::Cache;
 pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, is_fitted, list};
 pub use launch::Unit;
-pub use memory::TooLarge;
 pub use nvrtc::{Missing, Nvrtc, Target, Version};
 pub use units::{Job, specialisations};
 
 use self::driver::{Context, Stream};
 use self::frames::{Lanes, Memory, Work};
-use self::graph::FrameGraph;
 use self::launch::{Input, Plan, Scope};
 use self::loaded::Loaded;
 use self::memory::Budget;
@@ -64,22 +60,20 @@ use crate::matching::Params;
 use crate::memory::Reserved;
 use crate::pool::Pooled;
 
-/// What of the machine the engine uses.
+/// Parts of the machine that the engine uses.
 #[derive(Clone, Debug)]
 pub struct CudaOptions {
     /// Number of the device as `stereod devices` lists it; `None`: the first that will do.
     pub device: Option<usize>,
     /// Frames in flight, at least 1.
     pub in_flight: usize,
-    /// Whether a frame is launched as a CUDA graph.
-    pub graphs: bool,
-    /// Where compiled kernels are kept.
+    /// Folder in which compiled kernels are kept.
     pub cache: Cache,
 }
 
 impl Default for CudaOptions {
     fn default() -> Self {
-        Self { device: None, in_flight: 3, graphs: false, cache: Cache::of_user() }
+        Self { device: None, in_flight: 3, cache: Cache::of_user() }
     }
 }
 
@@ -91,8 +85,8 @@ pub struct CudaEngine {
     download: Stream,
     maps: PinnedPool<i16>,
     pictures: PinnedPool<u8>,
-    /// For the rectified pictures that are handed out, where the device makes them, and what either
-    /// camera has seen of them.
+    /// Memory for the rectified pictures that are handed out, where the device makes them, and what
+    /// either camera has seen of them.
     rectified: Option<PinnedPool<u8>>,
     seen: [Option<Arc<Mask>>; 2],
     _memory: Memory,
@@ -103,13 +97,11 @@ pub struct CudaEngine {
     name: String,
     /// Slots in the order in which they were submitted.
     queue: VecDeque<usize>,
-    frames: u32,
     profile: bool,
     range: DisparityRange,
-    /// What depth is computed from, where it is known.
+    /// Cameras that depth is computed from, where they are known.
     depth_from: Option<StereoGeometry>,
-    device_bytes: usize,
-    /// What of the budget its pinned memory takes.
+    /// Part of the budget that its pinned memory takes.
     _pinned: Option<Reserved>,
 }
 
@@ -119,7 +111,8 @@ impl CudaEngine {
     ///
     /// # Errors
     /// Parameters that fail [`Params::check`], an empty picture; an [`Unusable`] device or machine;
-    /// [`TooLarge`] for the device's memory; a rectifier of cameras that differ in size; kernels that do not compile; a failure of the device.
+    /// too little memory of the device; a rectifier of cameras that differ in size; kernels that do not
+    /// compile; a failure of the device.
     pub fn new(params: &Params, pairs: &PairSpec, options: &CudaOptions) -> anyhow::Result<Self> {
         let rectifier = pairs.rectifier.as_deref();
         if let Some(rectifier) = rectifier {
@@ -167,7 +160,7 @@ impl CudaEngine {
             Size(free as u64),
             options.in_flight
         );
-        let mut engine = Self::allocate(context, modules, job, &plan, &budget, &device, options)?;
+        let mut engine = Self::allocate(context, modules, job, &plan, &device, options)?;
         engine.depth_from = pairs.geometry;
         engine._pinned = Some(host);
         tracing::debug!("CUDA engine ready after {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
@@ -179,7 +172,6 @@ impl CudaEngine {
         modules: Loaded,
         job: &Job,
         plan: &Plan,
-        budget: &Budget,
         device: &DeviceInfo,
         options: &CudaOptions,
     ) -> anyhow::Result<Self> {
@@ -188,17 +180,14 @@ impl CudaEngine {
         let mut slots = Vec::new();
         for number in 0..options.in_flight {
             let buffer = |id| memory.of(number, id);
-            let mut work = Work::new(&context, &plan.steps, &functions, &buffer)?;
-            let graph = options.graphs.then(|| FrameGraph::new(&context, &mut work)).transpose()?;
+            let work = Work::new(&context, &plan.steps, &functions, &buffer)?;
             let address = |id| memory.of(number, id).0;
             let addresses = Addresses {
                 input: [plan.left, plan.right].map(address),
                 rectified: plan.rectified.map(|ids| ids.map(address)),
                 disparity: address(plan.disparity),
             };
-            let mut slot = Slot::new(&context, work, plan.input.bytes(), addresses)?;
-            slot.graph = graph;
-            slots.push(slot);
+            slots.push(Slot::new(&context, work, plan.input.bytes(), addresses)?);
         }
         let pixels = job.size.0 * job.size.1;
         let lanes = if plan.overlap { options.in_flight } else { 1 };
@@ -226,29 +215,14 @@ impl CudaEngine {
             input: plan.input,
             name: format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
             queue: VecDeque::with_capacity(options.in_flight),
-            frames: 0,
             profile: false,
             range: job.params.range,
             depth_from: None,
-            device_bytes: budget.device,
             _pinned: None,
         })
     }
 
-    /// Memory of the device that the engine's buffers take, in bytes.
-    pub fn device_bytes(&self) -> usize {
-        self.device_bytes
-    }
-
-    /// Memory of the device that is free, whoever uses the rest, in bytes.
-    ///
-    /// # Errors
-    /// Where the device is lost.
-    pub fn free_bytes(&self) -> anyhow::Result<usize> {
-        Ok(self.context.memory()?.0)
-    }
-
-    /// A slot without a frame, and the streams that it computes on.
+    /// A slot without a frame.
     fn idle_slot(&self) -> Option<usize> {
         self.slots.iter().position(|slot| slot.in_flight.is_none())
     }
@@ -300,11 +274,10 @@ impl Engine for CudaEngine {
         };
         let slot = &mut self.slots[number];
         slot.upload(&pair, self.input.pitch, &self.upload)?;
-        slot.compute(&self.lanes[number % self.lanes.len()], self.frames, self.profile)?;
+        slot.compute(&self.lanes[number % self.lanes.len()], self.profile)?;
         slot.download(&output, &self.download)?;
         slot.in_flight = Some(InFlight { pair, submitted, output });
         self.queue.push_back(number);
-        self.frames = self.frames.wrapping_add(1);
         Ok(())
     }
 

@@ -27,7 +27,7 @@ impl fmt::Display for Version {
 /// Oldest version that is known to take the kernels.
 const OLDEST: Version = Version { major: 12, minor: 0 };
 
-/// Why there is no NVRTC; the message holds the cure.
+/// Reason why there is no NVRTC; the message holds the cure.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
 pub enum Missing {
@@ -52,7 +52,7 @@ pub struct Nvrtc {
     architectures: Vec<u32>,
 }
 
-/// What is compiled for.
+/// Device or virtual architecture that is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Machine code of this architecture.
@@ -120,7 +120,7 @@ impl Nvrtc {
         self.version
     }
 
-    /// What to compile for on a device of the architecture `sm`.
+    /// Target to compile for on a device of the architecture `sm`.
     ///
     /// # Errors
     /// Where the compiler no longer knows so old an architecture.
@@ -252,7 +252,7 @@ impl Program {
         Ok(Program(program))
     }
 
-    /// What the compiler said.
+    /// Listing of the compiler.
     fn log(&self) -> String {
         let mut size = 0;
         // SAFETY: the program is alive; the buffer has the size that is told.

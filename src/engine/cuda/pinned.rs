@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, Sender};
 use super::driver::{Context, PinnedMemory, Result};
 use crate::pool::{Lent, Memory};
 
-/// How many idle buffers a pool keeps; what comes back beyond that is freed.
+/// Number of idle buffers that a pool keeps; what comes back beyond that is freed.
 const IDLE: usize = 64;
 
 /// Pinned buffers of one size, handed out as slices of `T`, a plain integer.

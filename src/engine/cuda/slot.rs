@@ -6,33 +6,31 @@ use std::time::{Duration, Instant};
 
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
 use super::frames::{Lanes, Work};
-use super::graph::FrameGraph;
 use crate::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
-/// How long waiting for a frame costs the processor before the thread sleeps: a frame of the usual
+/// Time for which waiting for a frame costs the processor before the thread sleeps: a frame of the usual
 /// sizes is done by then, and waking up takes longer than a small frame.
 const SPIN: Duration = Duration::from_micros(1500);
 
 /// One frame in flight.
 pub(super) struct Slot {
-    pub work: Work,
-    pub graph: Option<FrameGraph>,
+    work: Work,
     /// Left and right picture, `pitch * height` bytes each.
     input: PinnedMemory,
-    /// Where the pictures, the map and the rectified pictures lie on the device.
+    /// Addresses on the device of the pictures, the map and the rectified pictures.
     addresses: Addresses,
     upload_begin: Event,
     uploaded: Event,
     download_begin: Event,
     downloaded: Event,
-    /// How many frames it has run.
-    pub turns: u32,
-    /// What it computes now.
+    /// Number of frames it has run.
+    turns: u32,
+    /// Frame that it computes now.
     pub in_flight: Option<InFlight>,
 }
 
-/// What of a slot's memory on the device is copied.
+/// Addresses of what is copied of a slot's memory on the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     /// The pictures as they are uploaded, left and right.
@@ -67,7 +65,6 @@ impl Slot {
         let event = || Event::new(context);
         Ok(Self {
             work,
-            graph: None,
             input: PinnedMemory::zeroed(context, 2 * picture_bytes)?,
             addresses,
             upload_begin: event()?,
@@ -113,16 +110,11 @@ impl Slot {
     }
 
     /// Enqueues the computation, after the upload.
-    pub fn compute(&mut self, lanes: &Lanes, frame: u32, profile: bool) -> Result<()> {
+    pub fn compute(&mut self, lanes: &Lanes, profile: bool) -> Result<()> {
         lanes.main.wait_for(&self.uploaded)?;
-        self.work.set(frame, self.turns);
+        self.work.enqueue(lanes, self.turns, profile)?;
         self.turns = self.turns.wrapping_add(1);
-        match (&self.graph, profile) {
-            (Some(graph), false) => {
-                self.work.enqueue_as(lanes, |work, stream| graph.enqueue(work, stream))
-            }
-            _ => self.work.enqueue(lanes, profile),
-        }
+        Ok(())
     }
 
     /// Enqueues the download of what the computation gives, after it.

@@ -1,10 +1,10 @@
-// What a sweep adds to its own sums.
+// The path deltas that a sweep adds to its own.
 #pragma once
 #include "sweep.cuh"
 
-// What the other sweep and the horizontal paths have stored for a column, fetched some rows ahead into
-// shared memory, where each thread reads only what it has fetched itself.
-struct Stored {
+// The path deltas that the other sweep and the horizontal paths have stored for a column, fetched some
+// rows ahead into shared memory, where each thread reads only what it has fetched itself.
+struct StoredDeltas {
     // Words are kept [row][words / UNIT][thread][UNIT].
     static constexpr int UNIT = BYTE_WORDS % 4 == 0 ? 4 : BYTE_WORDS % 2 == 0 ? 2 : 1;
     static constexpr int PITCH = MAIN_WARPS * 32 * UNIT;
@@ -14,15 +14,16 @@ struct Stored {
     int left;        // Rows that are still to be fetched.
     int next;        // Where in the ring the next one goes.
 
-    __device__ __forceinline__ Stored(const Shared &shared, const Rows &rows, const u32 *sums, const u32 *volume_left,
-                                      const u32 *volume_right, int columns, int x, int thread, u32 lane) {
-        const size_t pixel = ((size_t)rows.first * columns + x) * G;
+    __device__ __forceinline__ StoredDeltas(const Shared &shared, const Rows &rows, const u32 *sums,
+                                            const u32 *volume_left, const u32 *volume_right, int columns,
+                                            int x, int thread, u32 lane) {
+        const size_t pixel = ((size_t)rows.first * columns + x) * GROUP;
         ring = shared.stored + thread * UNIT;
         from_left = volume_left + (pixel + lane) * BYTE_WORDS;
         from_right = volume_right + (pixel + lane) * BYTE_WORDS;
-        // Sums that are no bytes lie as put_chunks leaves them.
-        other_sums = sums + (SUM_BYTES ? (pixel + lane) * BYTE_WORDS : pixel * R + lane * (R % 4 == 0 ? 4 : 2));
-        step = (ptrdiff_t)rows.step * columns * G * BYTE_WORDS;
+        // Sums that are no bytes lie as put_interleaved leaves them.
+        other_sums = sums + (SUM_BYTES ? (pixel + lane) * BYTE_WORDS : pixel * REGISTERS + interleaved(lane, 0));
+        step = (ptrdiff_t)rows.step * columns * GROUP * BYTE_WORDS;
         left = rows.count;
         next = 0;
     }
@@ -37,8 +38,7 @@ struct Stored {
 #if OTHER_SUMS
 #pragma unroll
             for (int k = 0; k < SUM_WORDS; k += UNIT) {
-                const int chunk = R % 4 == 0 ? 4 : 2;
-                const int at = SUM_BYTES ? k : k / chunk * G * chunk + k % chunk;
+                const int at = SUM_BYTES ? k : interleaved(0, k);
                 copy_words<UNIT>(to + (2 * BYTE_WORDS + k) / UNIT * PITCH, other_sums + at);
             }
             other_sums += step * (SUM_WORDS / BYTE_WORDS);
@@ -86,7 +86,7 @@ struct Stored {
         add_packed(sum, bytes);
 #elif OTHER_SUMS
 #pragma unroll
-        for (int j = 0; j < R; j++) sum.v[j] = add2(sum.v[j], words[2 * BYTE_WORDS + j]);
+        for (int j = 0; j < REGISTERS; j++) sum.v[j] = add2(sum.v[j], words[2 * BYTE_WORDS + j]);
 #endif
     }
 };

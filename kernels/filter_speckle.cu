@@ -1,4 +1,4 @@
-// Speckle filter: small regions of the map become invalid, in place (speckle.rs).
+// Speckle filter: small regions of the map become invalid, in place.
 //
 // A region is found in two steps (Playne and Hawick, IEEE TPDS 2018; runs of a row as in Hennequin et
 // al., DASIP 2018): within a tile in shared memory, then across the borders of tiles. What decides is
@@ -9,28 +9,24 @@
 // Kernels, in this order on one stream; each needs all of the one before it:
 //   speckle_label(short *disparity, int width, int height, u32 *labels, u32 *sizes)
 //   speckle_merge(const short *disparity, int width, int height, u32 *labels)
-//     Grid [ceil(width / 32)][ceil(height / 32)], blocks of 32 x 8 threads for speckle_label and of
-//     32 x 2 for speckle_merge.
+//     Grid [ceil(width / TILE_WIDTH)][ceil(height / TILE_HEIGHT)], blocks of 32 x WARPS threads for
+//     speckle_label and of 32 x 2 for speckle_merge.
 //   speckle_count(int pixels, u32 *labels, u32 *sizes)
 //   speckle_remove(short *disparity, int pixels, const u32 *labels, const u32 *sizes)
-//     Grid [ceil(pixels / 1024)], blocks of 256 threads; pixels = width * height.
+//     Grid [ceil(pixels / (BLOCK_THREADS * STEPS))]; a thread takes STEPS pixels of width * height.
 // disparity, labels and sizes are [height][width], below 2^31 - 1 pixels. labels and sizes need no
 // initial values. SPECKLE_SIZE is in pixels, SPECKLE_RANGE in 1/16 px.
 //
 // The order in which threads meet decides the shapes of the trees of labels, but neither their roots,
 // the smallest node of each, nor which sums are large enough: the result is always the same.
-#include "lanes.cuh"
+#include "disparity.cuh"
 
-#define INVALID (-32768)
 // A row of a tile is a warp.
 #define TILE_WIDTH 32
 #define TILE_HEIGHT 32
-// Rows that a warp labels.
-#define ROWS 4
+// A warp labels ROWS rows.
 #define WARPS (TILE_HEIGHT / ROWS)
 #define TILE_SIZE (TILE_WIDTH * TILE_HEIGHT)
-// Pixels of one thread in the kernels that go through the map pixel by pixel.
-#define STEPS 4
 
 // The pieces of regions within tiles are the nodes of a forest. A node is named by the index of one
 // of its pixels plus one, and the label of that pixel is its parent: a smaller node, itself where it is
@@ -215,18 +211,18 @@ extern "C" __global__ void __launch_bounds__(64)
 }
 
 // Adds the sizes of the pieces to those of the roots, and lets every piece name its root.
-extern "C" __global__ void __launch_bounds__(256) speckle_count(int pixels, u32 *labels, u32 *sizes) {
-    const u32 first = blockIdx.x * (256 * STEPS) + threadIdx.x;
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) speckle_count(int pixels, u32 *labels, u32 *sizes) {
+    const u32 first = blockIdx.x * (BLOCK_THREADS * STEPS) + threadIdx.x;
     volatile const u32 *seen = labels, *sums = sizes;
     u32 read[STEPS];
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
-        u32 at = first + k * 256;
+        u32 at = first + k * BLOCK_THREADS;
         read[k] = at < (u32)pixels ? seen[at] : SETTLED;
     }
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
-        u32 at = first + k * 256;
+        u32 at = first + k * BLOCK_THREADS;
         if (read[k] == SETTLED || (read[k] & MEMBER) || read[k] == at + 1) continue;
         u32 root = find<false>(labels, read[k]);
         labels[at] = root;
@@ -237,13 +233,13 @@ extern "C" __global__ void __launch_bounds__(256) speckle_count(int pixels, u32 
 }
 
 // Invalidates the pixels of regions that are still too small.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     speckle_remove(short *disparity, int pixels, const u32 *labels, const u32 *sizes) {
-    const u32 first = blockIdx.x * (256 * STEPS) + threadIdx.x;
+    const u32 first = blockIdx.x * (BLOCK_THREADS * STEPS) + threadIdx.x;
     u32 read[STEPS];
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
-        u32 at = first + k * 256;
+        u32 at = first + k * BLOCK_THREADS;
         read[k] = at < (u32)pixels ? labels[at] : SETTLED;
     }
 #pragma unroll
@@ -251,6 +247,6 @@ extern "C" __global__ void __launch_bounds__(256)
         if (read[k] == SETTLED) continue;
         // A member names its piece, and a piece its root; a root names itself.
         u32 root = labels[(read[k] & ~MEMBER) - 1];
-        if (root != SETTLED && !large(sizes[root - 1])) disparity[first + k * 256] = INVALID;
+        if (root != SETTLED && !large(sizes[root - 1])) disparity[first + k * BLOCK_THREADS] = INVALID;
     }
 }

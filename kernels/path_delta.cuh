@@ -1,11 +1,12 @@
-// What path costs look like in memory: L_r(p, d) - C(p, d), which lies within 0 and P2 and so fits a
-// byte; whoever reads it computes C again. A volume is [height][columns][G lanes][R / 2 words]; a word
-// holds registers 2k and 2k + 1 of a lane: byte 0 and 1 their low halves, byte 2 and 3 their high ones.
-// Sums that do not fit bytes have a word a register.
+// Path deltas, which is what aggregation keeps in memory: L_r(p, d) - C(p, d), which lies within 0 and
+// P2 and so fits a byte; whoever reads it computes C again. A volume is
+// [height][columns][GROUP lanes][BYTE_WORDS]; a word holds registers 2k and 2k + 1 of a lane: byte 0 and
+// 1 their low halves, byte 2 and 3 their high ones. Sums that do not fit bytes have a word a register.
 #pragma once
 #include "lanes.cuh"
 
-#define BYTE_WORDS (R / 2)
+#define BYTE_WORDS (REGISTERS / 2)
+static_assert(4 * GROUP * BYTE_WORDS == EXPECTED_DELTA_BYTES, "geometry.rs: Lanes::padded");
 
 // Registers as bytes; their halves are below 256.
 __device__ __forceinline__ void pack(const Vector &a, u32 (&words)[BYTE_WORDS]) {
@@ -16,8 +17,8 @@ __device__ __forceinline__ void pack(const Vector &a, u32 (&words)[BYTE_WORDS]) 
 __device__ __forceinline__ void add_packed(Vector &to, const u32 (&words)[BYTE_WORDS]) {
 #pragma unroll
     for (int k = 0; k < BYTE_WORDS; k++) {
-        to.v[2 * k] = add2(to.v[2 * k], __byte_perm(words[k], 0, 0x4240));
-        to.v[2 * k + 1] = add2(to.v[2 * k + 1], __byte_perm(words[k], 0, 0x4341));
+        to.v[2 * k] = add2(to.v[2 * k], __byte_perm(words[k], 0, EVEN_BYTES));
+        to.v[2 * k + 1] = add2(to.v[2 * k + 1], __byte_perm(words[k], 0, ODD_BYTES));
     }
 }
 

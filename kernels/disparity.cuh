@@ -1,0 +1,54 @@
+// What a disparity is, how a winner is judged, and the words that winners are handed on in.
+#pragma once
+#include "instructions.cuh"
+
+// Disparities are in 1/16 px, as in the map; this is the one of a pixel that has none.
+#define SUBPIXEL_STEPS 16
+#define INVALID (-32768)
+
+// More than any sum of path costs (SUM_MAX of lanes.cuh): that of a candidate that there is not.
+#define NO_SUM 2047u
+
+// A sum of path costs with its candidate, below 1024: the least of such keys is the smallest sum and,
+// among equals, the smallest disparity.
+#define CANDIDATE_BITS 10
+__device__ __forceinline__ u32 winner_key(u32 sum, u32 candidate) { return sum << CANDIDATE_BITS | candidate; }
+__device__ __forceinline__ int key_candidate(u32 key) { return key & ((1 << CANDIDATE_BITS) - 1); }
+__device__ __forceinline__ u32 key_sum(u32 key) { return key >> CANDIDATE_BITS; }
+// The key of a pixel of the right picture that no pixel of the left one can match.
+#define NO_WINNER 0xffffffffu
+
+// What is known of a pixel of the left picture once its winner is chosen, in a word: the disparity in
+// the low half, the number of the winning candidate in the high one.
+struct Winner {
+    u32 word;
+    __device__ __forceinline__ short disparity() const { return (short)(word & 0xffff); }
+    __device__ __forceinline__ int candidate() const { return word >> 16; }
+};
+__device__ __forceinline__ u32 winner_word(int disparity, int candidate) {
+    return (disparity & 0xffff) | candidate << 16;
+}
+
+#ifdef MIN_DISPARITY
+// The column of the right picture that the winner of column `x` matches, or the nearest inside.
+__device__ __forceinline__ int matched_column(int x, int candidate, int width) {
+    return min(max(x - MIN_DISPARITY - candidate, 0), width - 1);
+}
+#endif
+
+// The vertex of the parabola through the sums `a`, `b`, `c` of a winner `b` and its two neighbours, in
+// 1/16 px from the winner, rounded to the nearest (halves upwards); 0 where the three are equal or the
+// winner does not lie `between` two candidates.
+__device__ __forceinline__ int parabola_offset(int a, int b, int c, bool between) {
+    const int den = a + c - 2 * b;
+    // |a - c| <= den, so 32 den more make the numerator positive and the division a floor.
+    return between && den != 0 ? (SUBPIXEL_STEPS * (a - c) + 33 * den) / (2 * den) - SUBPIXEL_STEPS : 0;
+}
+
+#if UNIQUENESS
+// A rival's sum s makes the winner's sum b ambiguous where s * (100 - UNIQUENESS) < b * 100: the first
+// sum that does not, at most NO_SUM.
+__device__ __forceinline__ u32 ambiguous_below(u32 b) {
+    return min((b * 100 + 99 - UNIQUENESS) / (100 - UNIQUENESS), NO_SUM);
+}
+#endif

@@ -1,0 +1,137 @@
+//! Kernels, buffers and launches that match pairs of a size with a set of parameters on a device.
+//!
+//! There are two ways. The fast one is the *sweeps* (`kernels/sweep.cu`): the horizontal paths are
+//! stored while two sweeps run towards each other, and the winners are picked as they pass. All their
+//! strips must fit the device at once. Where they do not, the *plain* way (`kernels/paths.cu`) keeps
+//! the sums of the whole picture in memory. What follows the winner is a list of filters
+//! (`filters.rs`).
+
+mod builder;
+mod filters;
+mod plain;
+mod sweeps;
+
+use anyhow::ensure;
+
+use super::device::Properties;
+use super::geometry::Strips;
+use super::launch::{Occupancy, Plan};
+use super::units::Job;
+use builder::Builder;
+
+/// Most rows that a grid can have.
+const GRID_ROWS_MAX: usize = 65535;
+
+/// Buffers and launches for a device with `memory` bytes and so many frames in flight. `occupancy`
+/// knows the compiled units.
+///
+/// # Errors
+/// A picture with more rows than a grid; kernels that do not fit the device.
+pub fn plan(
+    job: &Job,
+    device: &Properties,
+    memory: usize,
+    in_flight: usize,
+    occupancy: &dyn Occupancy,
+) -> anyhow::Result<Plan> {
+    let (params, (width, height)) = (job.params, job.size);
+    ensure!(
+        height <= GRID_ROWS_MAX,
+        "the CUDA engine takes pictures of at most {GRID_ROWS_MAX} rows, not {height}; use --engine cpu"
+    );
+    let mut builder = Builder::new(job);
+    if let Some(rectifier) = job.rectifier {
+        builder.rectify(rectifier);
+    }
+    match Strips::of(params, width as u32, device) {
+        Some(strips) => builder.sweeps(strips, device, memory, in_flight, occupancy)?,
+        None => builder.plain(),
+    }
+    builder.filters(job);
+    Ok(builder.plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::launch::{Arg, Kernel, Step};
+    use super::super::units::specialisations;
+    use super::*;
+    use crate::matching::{Median, Params, Paths, Speckle};
+
+    struct Fits(u32);
+
+    impl Occupancy for Fits {
+        fn resident_blocks(&self, _: &Kernel, _: u32, _: u32) -> anyhow::Result<u32> {
+            Ok(self.0)
+        }
+    }
+
+    /// The plan for a job, which makes sense and launches the units of the job, all of them.
+    fn check(job: &Job, device: &Properties) -> Plan {
+        let plan = plan(job, device, 8 << 30, 3, &Fits(32)).unwrap();
+        plan.check().unwrap();
+        let units: BTreeSet<_> =
+            specialisations(job, device).into_iter().map(|unit| unit.name).collect();
+        let launched = plan.kernels.iter().map(|kernel| kernel.unit.clone()).collect();
+        assert_eq!(units, launched);
+        plan
+    }
+
+    #[test]
+    fn filters_that_are_on_are_launched_in_order() {
+        let usual = crate::settings::Matching::default().params().unwrap();
+        let device = Properties::typical(90);
+        let speckle = Some(Speckle { size: 20, range_16: 16 });
+        for (left_right, median, speckle, expected) in [
+            (None, Median::Off, None, &["disparities"][..]),
+            (Some(1), Median::Off, None, &["left_right"]),
+            (Some(1), Median::Three, None, &["left_right", "median"]),
+            (None, Median::Off, speckle, &["disparities", "speckle_label"]),
+            (Some(1), Median::Five, speckle, &["left_right", "median", "speckle_label"]),
+        ] {
+            let params = Params { left_right, median, speckle, ..usual.clone() };
+            let job = Job { params: &params, size: (640, 480), rectifier: None };
+            let plan = check(&job, &device);
+            let mut launches = plan.steps.iter().filter_map(|step| match step {
+                Step::Launch(launch) => Some(launch),
+                _ => None,
+            });
+            let symbols = launches.clone().map(|launch| plan.kernels[launch.kernel.0].symbol);
+            let filters: Vec<_> = symbols.skip_while(|symbol| *symbol != expected[0]).collect();
+            assert!(filters.starts_with(expected), "{filters:?}");
+            let (_, rest) = filters.split_at(expected.len());
+            assert!(rest.iter().all(|symbol| symbol.starts_with("speckle_")), "{filters:?}");
+            let last = launches.next_back().unwrap();
+            assert!(last.args.contains(&Arg::Buffer(plan.disparity)), "{last:?}");
+        }
+    }
+
+    #[test]
+    fn every_plan_is_sound() {
+        let usual = crate::settings::Matching::default().params().unwrap();
+        for paths in [Paths::Four, Paths::Five, Paths::Eight] {
+            for count in [1, 64, 128, 1024] {
+                for size in [(1, 1), (640, 480), (1920, 1080), (8192, 4096)] {
+                    for sm in [75, 90] {
+                        let range = crate::frame::DisparityRange { min: 0, count };
+                        let params = Params { paths, range, ..usual.clone() };
+                        let device = Properties::typical(sm);
+                        let job = Job { params: &params, size, rectifier: None };
+                        check(&job, &device);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_device_that_holds_too_few_strips_is_refused() {
+        let params = crate::settings::Matching::default().params().unwrap();
+        let device = Properties::typical(90);
+        let job = Job { params: &params, size: (1920, 1080), rectifier: None };
+        let error = plan(&job, &device, 8 << 30, 3, &Fits(0)).unwrap_err();
+        assert!(error.to_string().contains("--engine cpu"), "{error}");
+    }
+}

@@ -1,0 +1,143 @@
+//! The fast way: horizontal paths beside two sweeps that meet in the middle (`kernels/sweep.cu`).
+
+use anyhow::ensure;
+
+use super::super::device::Properties;
+use super::super::geometry::{Block, HORIZONTAL_WARPS, Strips, WARP};
+use super::super::launch::{Arg, BufferId, Lane, Occupancy, Scope, Step};
+use super::builder::{Builder, COST_FEATURES, Features};
+use crate::matching::Paths;
+
+/// Share of the device's memory that the volumes of all frames in flight may take; where they take
+/// more the frames share them and do not overlap.
+const VOLUMES_PART: usize = 2;
+
+impl Builder<'_> {
+    /// The fast way.
+    pub fn sweeps(
+        &mut self,
+        strips: Strips,
+        device: &Properties,
+        memory: usize,
+        in_flight: usize,
+        occupancy: &dyn Occupancy,
+    ) -> anyhow::Result<()> {
+        self.columns = strips.count * strips.strip;
+        let byte_volume = self.pixels() * self.lanes.padded() as usize;
+        // The sweeps store different halves of the picture, or only one of them stores at all.
+        let stores = self.params.paths != Paths::Five;
+        let sum_volume =
+            if stores { self.pixels() * self.lanes.sum_bytes(self.params) as usize } else { 0 };
+        let volumes = 2 * byte_volume + sum_volume;
+        let scope = if volumes.saturating_mul(in_flight) > memory / VOLUMES_PART {
+            self.plan.overlap = false;
+            Scope::Engine
+        } else {
+            Scope::Slot
+        };
+        let from_left = self.plan.buffer("paths from the left", byte_volume, scope);
+        let from_right = self.plan.buffer("paths from the right", byte_volume, scope);
+        let sums = self.plan.buffer("sums", sum_volume, scope);
+        let columns = self.columns as usize;
+        let state = 2 * columns * self.lanes.state_bytes() as usize;
+        let path_state = self.plan.buffer("path state in the middle", state, Scope::Slot);
+        let halos = 2 * strips.count as usize * strips.halo_bytes(self.lanes) as usize;
+        let halo_buffer = self.plan.buffer("halos of the strips", halos, Scope::Slot);
+
+        if self.params.left_right.is_some() {
+            self.plan.steps.push(Step::Memset {
+                stage: COST_FEATURES,
+                buffer: self.right,
+                value: 0xff,
+                lane: Lane::Main,
+            });
+        }
+        let features = self.features();
+        self.plan.steps.push(Step::Fork);
+        self.horizontal(strips, device, features, [from_left, from_right]);
+        let sweep = |builder: &mut Self, stage, unit, select| -> anyhow::Result<()> {
+            let kernel = builder.plan.kernel(unit, "sweep");
+            let Block { threads, shared_bytes } = strips.block(builder.params, select);
+            let held = occupancy.resident_blocks(
+                &builder.plan.kernels[kernel.0],
+                threads,
+                shared_bytes,
+            )?;
+            let diagonals = builder.params.paths != Paths::Four;
+            let blocks = strips.count * strips.sweeps();
+            ensure!(
+                held > 0 && (!diagonals || held * device.multiprocessors >= blocks),
+                "{blocks} strips of {} columns do not fit the GPU at once ({held} a multiprocessor do); \
+                 use --engine cpu",
+                strips.strip
+            );
+            let [width, height] = builder.size();
+            let args = vec![
+                Arg::Buffer(features.down),
+                Arg::Buffer(features.up),
+                Arg::Buffer(features.base),
+                Arg::Buffer(features.matching),
+                Arg::I32(features.row as i32),
+                width,
+                height,
+                Arg::I32(builder.columns as i32),
+                Arg::Buffer(halo_buffer),
+                Arg::Turn,
+                Arg::Buffer(path_state),
+                Arg::Buffer(sums),
+                Arg::Buffer(sums),
+                Arg::Buffer(from_left),
+                Arg::Buffer(from_right),
+                Arg::Buffer(builder.winners),
+                Arg::Buffer(builder.right),
+            ];
+            let grid = [strips.count, strips.sweeps()];
+            let launch = builder.launch(stage, kernel, grid, [threads, 1], args);
+            launch.shared_bytes = shared_bytes;
+            launch.cooperative = diagonals;
+            Ok(())
+        };
+        if stores {
+            sweep(self, "aggregation, to middle", "sweep_to_middle", false)?;
+        }
+        self.plan.steps.push(Step::Join);
+        sweep(self, "aggregation and winner", "sweep_and_select", true)
+    }
+
+    /// The horizontal paths, beside the sweeps to the middle.
+    fn horizontal(
+        &mut self,
+        strips: Strips,
+        device: &Properties,
+        features: Features,
+        volumes: [BufferId; 2],
+    ) {
+        let kernel = self.plan.kernel("horizontal", "horizontal");
+        let lanes = self.lanes.horizontal(self.params.cost);
+        let blocks = self.height.div_ceil(lanes.pixels() * HORIZONTAL_WARPS);
+        // Beside the sweeps the device would put all these blocks on the few multiprocessors that
+        // have no strip. Claiming shared memory spreads them.
+        let own = self.prepared.horizontal_bytes(lanes);
+        let sweeps = strips.resident * (strips.block(self.params, false).shared_bytes + 1024);
+        let each = (2 * blocks).div_ceil(device.multiprocessors.max(1));
+        let room = device.shared_per_multiprocessor.saturating_sub(sweeps) / each;
+        let shared_bytes = own.max(room.saturating_sub(2048).min(device.shared_per_block));
+        let [width, height] = self.size();
+        let args = vec![
+            Arg::Buffer(features.across),
+            Arg::Buffer(features.base),
+            Arg::Buffer(features.matching),
+            Arg::I32(features.row as i32),
+            width,
+            height,
+            Arg::I32(self.columns as i32),
+            Arg::Buffer(volumes[0]),
+            Arg::Buffer(volumes[1]),
+        ];
+        let threads = WARP * HORIZONTAL_WARPS;
+        let launch =
+            self.launch("aggregation, horizontal", kernel, [blocks, 2], [threads, 1], args);
+        launch.shared_bytes = shared_bytes;
+        launch.lane = Lane::Side;
+    }
+}
