@@ -42,6 +42,7 @@ MAY_KNOW = {
     "pace": DATA,
     "pipeline": PARTS | {"pace"},
     "settings": PARTS,
+    "matcher": STAGES | {"engine", "settings"},
     "cli": PARTS | {"settings"},
     "commands": PARTS | {"settings", "cli", "pipeline", "pace"},
     "main": PARTS | {"settings", "cli", "commands", "pipeline"},

@@ -17,6 +17,7 @@ pub mod commands;
 pub mod control;
 pub mod engine;
 pub mod frame;
+pub mod matcher;
 pub mod matching;
 pub mod memory;
 pub mod pace;

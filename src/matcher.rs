@@ -1,0 +1,368 @@
+//! Disparity for Rust programs: an engine, its parameters and two pictures give a map.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::calibration::{Rectifier, format};
+use crate::engine::{self, Choice, Engine, Options, PairSpec};
+use crate::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
+use crate::matching::Params;
+use crate::pool::Pool;
+use crate::settings;
+
+/// What went wrong, with its causes and, where there is one, the cure.
+#[derive(Debug)]
+pub struct Error(anyhow::Error);
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn failed(error: impl Into<anyhow::Error>) -> Error {
+    Error(error.into())
+}
+
+/// A grey picture of the caller: 8 bits a pixel, rows from the top, `stride` bytes apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Picture<'a> {
+    pixels: &'a [u8],
+    width: usize,
+    height: usize,
+    stride: usize,
+}
+
+impl<'a> Picture<'a> {
+    /// A picture of `width` x `height` pixels whose rows follow each other without a gap.
+    ///
+    /// # Errors
+    /// A picture without pixels, or with more than `pixels` holds.
+    pub fn new(pixels: &'a [u8], width: usize, height: usize) -> Result<Self, Error> {
+        Self::with_stride(pixels, width, height, width)
+    }
+
+    /// A picture of `width` x `height` pixels whose rows begin `stride` bytes apart.
+    ///
+    /// # Errors
+    /// As [`Picture::new`], and a stride below the width.
+    pub fn with_stride(
+        pixels: &'a [u8],
+        width: usize,
+        height: usize,
+        stride: usize,
+    ) -> Result<Self, Error> {
+        let needed = height.checked_sub(1).and_then(|rows| rows.checked_mul(stride));
+        let needed = needed.and_then(|before| before.checked_add(width));
+        if width == 0 || stride < width || needed.is_none_or(|needed| pixels.len() < needed) {
+            return Err(Error(anyhow::anyhow!(
+                "{} bytes are no picture of {width}x{height} pixels with rows {stride} bytes apart",
+                pixels.len()
+            )));
+        }
+        Ok(Self { pixels, width, height, stride })
+    }
+
+    /// A copy in memory of the pool, which an engine may read without another.
+    fn to_image(self, pool: &Pool<u8>) -> Result<Image, Error> {
+        let mut pixels = pool.try_take(self.width * self.height).map_err(failed)?;
+        for (to, from) in pixels.chunks_exact_mut(self.width).zip(self.pixels.chunks(self.stride)) {
+            to.copy_from_slice(&from[..self.width]);
+        }
+        Ok(Image::new(self.width, self.height, pixels))
+    }
+}
+
+/// What computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// An NVIDIA GPU where there is one that can be used, else the CPU.
+    #[default]
+    Fastest,
+    /// The NVIDIA GPU of this number, or the first one.
+    Cuda(Option<usize>),
+    /// So many threads of the CPU, or all.
+    Cpu(Option<usize>),
+}
+
+impl Device {
+    fn options(self) -> (Choice, Options) {
+        let mut options = Options::default();
+        let choice = match self {
+            Device::Fastest => Choice::Auto,
+            Device::Cuda(device) => {
+                options.cuda.device = device;
+                Choice::Cuda
+            }
+            Device::Cpu(threads) => {
+                options.cpu.threads = threads;
+                Choice::Cpu
+            }
+        };
+        // Pairs come one after the other.
+        options.cuda.in_flight = 1;
+        (choice, options)
+    }
+}
+
+/// Parameters of the matcher with the product's defaults.
+impl Default for Params {
+    fn default() -> Self {
+        settings::Matching::default().params().expect("the defaults can be computed")
+    }
+}
+
+impl Rectifier {
+    /// The rectifier of a calibration file, or of two, for pictures of `size` (width, height). Every
+    /// format that `stereod calibration` knows is read. `alpha` is how much of the raw pictures is shown,
+    /// from 0 (what is seen everywhere) to 1 (everything); `None` leaves it to the file.
+    ///
+    /// # Errors
+    /// What is wrong with the files, or a size that they are not for.
+    pub fn read(
+        files: &[PathBuf],
+        (width, height): (usize, usize),
+        alpha: Option<f64>,
+    ) -> Result<Self, Error> {
+        let options = format::ReadOptions { size: Some((width, height)), ..Default::default() };
+        let loaded = format::read_with(files, &options).map_err(failed)?;
+        let (calibration, _) = loaded.calibration.for_size(width, height).map_err(failed)?;
+        Rectifier::new(&calibration, alpha).map_err(failed)
+    }
+}
+
+/// Matches pairs of one size, of one stream, with one set of parameters. All memory and, on a GPU, all
+/// kernels are made with it.
+pub struct Matcher {
+    engine: Box<dyn Engine>,
+    pictures: Pool<u8>,
+    params: Params,
+    device: Device,
+    pairs: PairSpec,
+    /// Matches the right picture against the left one, once that was asked for.
+    mirrored: Option<Box<dyn Engine>>,
+}
+
+impl Matcher {
+    /// A matcher of rectified pairs of `width` x `height` pixels.
+    ///
+    /// # Errors
+    /// Parameters or a size that cannot be matched, a device that is not to be had, too little memory.
+    pub fn new(
+        params: &Params,
+        width: usize,
+        height: usize,
+        device: Device,
+    ) -> Result<Self, Error> {
+        Self::of(params, PairSpec::rectified(width, height), device)
+    }
+
+    /// A matcher of raw pairs, which it rectifies first.
+    ///
+    /// # Errors
+    /// As [`Matcher::new`].
+    pub fn rectifying(
+        params: &Params,
+        rectifier: Rectifier,
+        device: Device,
+    ) -> Result<Self, Error> {
+        Self::of(params, PairSpec::raw(Arc::new(rectifier)), device)
+    }
+
+    fn of(params: &Params, pairs: PairSpec, device: Device) -> Result<Self, Error> {
+        let engine = engine_of(params, &pairs, device)?;
+        let pictures = Pool::new();
+        if let Some(memory) = engine.picture_memory() {
+            pictures.take_from(memory);
+        }
+        Ok(Self { engine, pictures, params: params.clone(), device, pairs, mirrored: None })
+    }
+
+    /// What computes, in a few words: "CPU (AVX-512, 4 threads)".
+    pub fn description(&self) -> String {
+        self.engine.description()
+    }
+
+    /// The disparity of a pair that belongs to no stream: filters that remember begin anew.
+    ///
+    /// # Errors
+    /// Pictures of another size than the matcher's, a lost device.
+    pub fn compute(&mut self, left: Picture<'_>, right: Picture<'_>) -> Result<Disparity, Error> {
+        self.engine.resume(Default::default()).map_err(failed)?;
+        self.compute_next(left, right, Duration::ZERO)
+    }
+
+    /// The disparity of the next pair of a stream, captured at `timestamp`.
+    ///
+    /// # Errors
+    /// As [`Matcher::compute`].
+    pub fn compute_next(
+        &mut self,
+        left: Picture<'_>,
+        right: Picture<'_>,
+        timestamp: Duration,
+    ) -> Result<Disparity, Error> {
+        let [left, right] = [left.to_image(&self.pictures)?, right.to_image(&self.pictures)?];
+        let pair = StereoPair { timestamp, ..StereoPair::of_stills(left, right) };
+        Ok(Disparity(match_one(&mut *self.engine, pair)?))
+    }
+
+    /// The disparity of the right picture: its pixel (x, y) shows what the left one shows at
+    /// (x + d, y). It is computed anew, with the eyes exchanged and mirrored, by an engine of its own that
+    /// is made at the first call.
+    ///
+    /// # Errors
+    /// As [`Matcher::new`] and [`Matcher::compute`].
+    pub fn right_map(&mut self, of: &Disparity) -> Result<DisparityMap, Error> {
+        let (width, height) = self.pairs.size;
+        let engine = match &mut self.mirrored {
+            Some(engine) => engine,
+            none => none.insert(engine_of(
+                &self.params,
+                &PairSpec::rectified(width, height),
+                self.device,
+            )?),
+        };
+        engine.resume(Default::default()).map_err(failed)?;
+        let StereoPair { left, right, .. } = &of.0.pair;
+        let pair = StereoPair::of_stills(mirrored(right), mirrored(left));
+        let mut map = match_one(&mut **engine, pair)?.disparity;
+        map.values_mut().chunks_exact_mut(width).for_each(<[i16]>::reverse);
+        Ok(map)
+    }
+}
+
+fn engine_of(params: &Params, pairs: &PairSpec, device: Device) -> Result<Box<dyn Engine>, Error> {
+    params.check().map_err(failed)?;
+    let (choice, options) = device.options();
+    engine::create(choice, params, pairs, &options).map_err(failed)
+}
+
+fn match_one(engine: &mut dyn Engine, pair: StereoPair) -> Result<Matched, Error> {
+    engine.submit(pair).map_err(failed)?;
+    let lost = || Error(anyhow::anyhow!("the engine lost the pair"));
+    engine.collect().map_err(failed)?.ok_or_else(lost)
+}
+
+/// The picture with its columns in the opposite order.
+fn mirrored(image: &Image) -> Image {
+    let (width, height) = (image.width(), image.height());
+    let mask = image.valid_mask().map(|mask| {
+        let valid = mask.pixels().chunks_exact(width).flat_map(|row| row.iter().rev().copied());
+        Arc::new(Mask::new(width, valid.collect()))
+    });
+    Image::from_fn(width, height, |x, y| image.row(y)[width - 1 - x]).with_valid_mask(mask)
+}
+
+/// The disparity of a pair, and what goes with it.
+#[derive(Debug)]
+pub struct Disparity(Matched);
+
+impl Disparity {
+    /// The disparity of every pixel of the (rectified) left picture, in 1/16 px.
+    pub fn map(&self) -> &DisparityMap {
+        &self.0.disparity
+    }
+
+    /// The pixels of an eye's picture as it was matched, rows tightly packed.
+    pub fn picture(&self, eye: Eye) -> &[u8] {
+        match eye {
+            Eye::Left => self.0.pair.left.pixels(),
+            Eye::Right => self.0.pair.right.pixels(),
+        }
+    }
+
+    /// Cameras that depth is computed from; `None` for pairs that came rectified.
+    pub fn geometry(&self) -> Option<StereoGeometry> {
+        self.0.geometry
+    }
+
+    /// The point in metres that pixel (x, y) shows, seen from the left camera; `None` where disparity
+    /// or cameras are unknown.
+    ///
+    /// # Panics
+    /// Where the pixel lies outside the map.
+    pub fn point_m(&self, x: usize, y: usize) -> Option<[f64; 3]> {
+        let disparity = self.map().at(x, y)?;
+        self.geometry()?.point_m(x as f64, y as f64, f64::from(disparity))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{DisparityRange, INVALID};
+    use crate::matching::match_pair;
+
+    const SIZE: (usize, usize) = (90, 40);
+
+    /// Blots of grey, of which the right eye sees those above the middle 4 columns, those below 9
+    /// columns to the left.
+    fn eyes() -> [Vec<u8>; 2] {
+        let grey = |x: usize, y: usize| {
+            let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
+            (blot.wrapping_mul(0xc2b2_ae35) >> 13) as u8
+        };
+        let shift = |y: usize| if y < SIZE.1 / 2 { 4 } else { 9 };
+        let pixels = || (0..SIZE.0 * SIZE.1).map(|i| (i % SIZE.0, i / SIZE.0));
+        [
+            pixels().map(|(x, y)| grey(x + 10, y)).collect(),
+            pixels().map(|(x, y)| grey(x + 10 + shift(y), y)).collect(),
+        ]
+    }
+
+    fn params() -> Params {
+        Params { range: DisparityRange { min: 0, count: 16 }, ..Params::default() }
+    }
+
+    #[test]
+    fn maps_of_both_eyes_are_those_of_the_definition() {
+        let [left, right] = eyes();
+        let mut matcher = Matcher::new(&params(), SIZE.0, SIZE.1, Device::Cpu(Some(1))).unwrap();
+        // Rows with something behind them.
+        let stride = SIZE.0 + 3;
+        let mut padded = vec![255; stride * SIZE.1 - 3];
+        for (to, from) in padded.chunks_mut(stride).zip(left.chunks(SIZE.0)) {
+            to[..SIZE.0].copy_from_slice(from);
+        }
+        let padded = Picture::with_stride(&padded, SIZE.0, SIZE.1, stride).unwrap();
+        let other = Picture::new(&right, SIZE.0, SIZE.1).unwrap();
+        let disparity = matcher.compute(padded, other).unwrap();
+        let image = |pixels: &[u8]| Image::from_vec(SIZE.0, SIZE.1, pixels.to_vec());
+        let expected = match_pair(&image(&left), &image(&right), &params());
+        assert_eq!(disparity.map().values(), expected.values());
+        assert_eq!(disparity.map().at(45, 8), Some(4.0));
+        assert_eq!(disparity.map().at(45, 31), Some(9.0));
+        assert_eq!((disparity.geometry(), disparity.point_m(45, 8)), (None, None));
+        assert_eq!(disparity.picture(Eye::Right), right);
+
+        let seen_from_the_right = matcher.right_map(&disparity).unwrap();
+        assert_eq!(seen_from_the_right.at(40, 8), Some(4.0));
+        assert_eq!(seen_from_the_right.at(40, 31), Some(9.0));
+        let known = |map: &DisparityMap, x| map.values()[8 * SIZE.0 + x] != INVALID;
+        // What one eye alone sees lies at the left for the left one, and at the right for the right one.
+        assert!(known(disparity.map(), 88) && known(&seen_from_the_right, 1));
+    }
+
+    #[test]
+    fn what_is_no_picture_and_no_device_is_an_error() {
+        for (len, width, height, stride) in
+            [(11, 4, 3, 4), (12, 0, 3, 4), (12, 4, 0, 4), (12, 4, 3, 3), (9, 4, usize::MAX, 8)]
+        {
+            let bytes = vec![0; len];
+            let error = Picture::with_stride(&bytes, width, height, stride).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("{len} bytes are no picture")));
+        }
+        let wrong = Params { p1: 200, ..params() };
+        assert!(Matcher::new(&wrong, 8, 8, Device::Fastest).is_err());
+        assert!(Matcher::new(&params(), 8, 8, Device::Cpu(Some(0))).is_err());
+        let mut matcher = Matcher::new(&params(), 8, 8, Device::Cpu(Some(1))).unwrap();
+        let [left, right] = eyes();
+        let [left, right] = [&left, &right].map(|p| Picture::new(p, SIZE.0, SIZE.1).unwrap());
+        let error = matcher.compute(left, right).unwrap_err().to_string();
+        assert!(error.contains("90x40") && error.contains("8x8"), "{error}");
+    }
+}
