@@ -1,70 +1,18 @@
-//! What computes disparity: one small trait, so that several pairs can be in flight on an engine
-//! that overlaps copies and kernels, while the CPU engine finishes each at once.
+//! The engines that compute disparity, and the choice among them.
 
 pub mod cpu;
 pub mod cuda;
+mod interface;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
-use crate::calibration::Rectifier;
-use crate::frame::{Matched, StereoGeometry, StereoPair};
-use crate::matching::{History, Params};
-use crate::memory::product;
-use crate::pool::Memory;
+use crate::matching::Params;
 use cpu::{CpuEngine, CpuOptions};
+pub use interface::{Engine, PIXELS_MAX, PairSpec};
+
 use cuda::{CudaEngine, CudaOptions, Unusable};
-
-/// Turns pairs into disparity maps, in order. Every engine gives the bytes of
-/// [`crate::matching::match_pair`].
-pub trait Engine: Send {
-    /// What computes, in a few words for people: "CPU (AVX-512, 4 threads)".
-    fn description(&self) -> String;
-
-    /// How many pairs may be in flight before [`Engine::collect`] must be called.
-    fn depth(&self) -> usize;
-
-    /// Takes a pair.
-    ///
-    /// # Errors
-    /// Where the pair cannot be matched: a size that the engine was not made for, a lost device.
-    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()>;
-
-    /// The oldest pair in flight with its disparity and all that is known of it, waiting for it; `None`
-    /// where none is in flight.
-    ///
-    /// # Errors
-    /// Where the device failed.
-    fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
-
-    /// Has [`Matched::stages`] tell every stage apart from the next pair on, which costs a device a
-    /// little time; engines for which it costs nothing always do.
-    fn set_profiling(&mut self, _on: bool) {}
-
-    /// Hands over what the filters remember of the stream so far; this engine begins anew. No pair may be
-    /// in flight.
-    ///
-    /// # Errors
-    /// Where the device failed.
-    fn take_history(&mut self) -> anyhow::Result<History> {
-        Ok(History::default())
-    }
-
-    /// Goes on with a stream of which another engine has matched the pairs so far.
-    ///
-    /// # Errors
-    /// Where the device failed.
-    fn resume(&mut self, _history: History) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    /// Memory for pictures that saves the engine a copy; `None` where any memory is as good.
-    fn picture_memory(&self) -> Option<Arc<dyn Memory<u8>>> {
-        None
-    }
-}
 
 /// Which engine is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -86,30 +34,6 @@ pub struct Options {
     pub cpu: CpuOptions,
     /// For the CUDA engine.
     pub cuda: CudaOptions,
-}
-
-/// The pairs that an engine is made for.
-#[derive(Clone, Debug)]
-pub struct PairSpec {
-    /// Width and height in pixels of the pictures that are matched.
-    pub size: (usize, usize),
-    /// Rectifies pairs that come raw.
-    pub rectifier: Option<Arc<Rectifier>>,
-    /// Turns disparity into depth, where it is known.
-    pub geometry: Option<StereoGeometry>,
-}
-
-impl PairSpec {
-    /// Pairs of `width` x `height` pixels that come rectified, of unknown cameras.
-    pub fn rectified(width: usize, height: usize) -> Self {
-        Self { size: (width, height), rectifier: None, geometry: None }
-    }
-
-    /// Raw pairs of the rectifier's source sizes.
-    pub fn raw(rectifier: Arc<Rectifier>) -> Self {
-        let (size, geometry) = (rectifier.size(), Some(rectifier.geometry()));
-        Self { size, rectifier: Some(rectifier), geometry }
-    }
 }
 
 /// The engine of this choice for such pairs. `params` must have passed [`Params::check`].
@@ -158,33 +82,4 @@ pub fn create(
 /// The error with its causes, without the compiler's listing.
 fn on_one_line(error: &anyhow::Error) -> String {
     format!("{error:#}").lines().next().unwrap_or_default().to_owned()
-}
-
-/// Most pixels of a picture: every engine numbers pixels and columns, moved by any disparity, with 31
-/// bits.
-pub const PIXELS_MAX: u64 = 1 << 30;
-
-/// Whether engines can be made for pictures of this size, whatever memory there is.
-fn check_dimensions(width: usize, height: usize) -> anyhow::Result<()> {
-    match product([width, height]) {
-        0 => bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels"),
-        1..=PIXELS_MAX => Ok(()),
-        _ => bail!(
-            "a picture of {width}x{height} pixels cannot be matched; there may be {PIXELS_MAX} in all"
-        ),
-    }
-}
-
-/// Whether both pictures of a pair have the size that an engine was made for.
-fn check_size(pair: &StereoPair, (width, height): (usize, usize)) -> anyhow::Result<()> {
-    for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
-        if (image.width(), image.height()) != (width, height) {
-            bail!(
-                "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",
-                image.width(),
-                image.height()
-            );
-        }
-    }
-    Ok(())
 }

@@ -32,6 +32,7 @@ mod filter;
 mod geometry;
 mod horizontal;
 mod memory;
+mod options;
 mod path;
 mod rectify;
 mod schedule;
@@ -43,59 +44,25 @@ mod winner;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use self::buffers::{Scratch, Shared};
 use self::features::Features;
 use self::filter::Filters;
 use self::geometry::Geometry;
+pub use self::options::CpuOptions;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
 use self::schedule::{Frame, Output, STAGES};
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
-use crate::engine::{Engine, PairSpec, check_dimensions, check_size};
+use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::filter::Continuity;
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Estimate, Refused, Reserved};
 use crate::pool::Pool;
-
-/// What of the machine the engine uses.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CpuOptions {
-    /// Number of threads; `None`: as many as the machine runs at once.
-    pub threads: Option<usize>,
-    /// Vector instructions.
-    pub simd: SimdChoice,
-}
-
-impl CpuOptions {
-    /// The vectors and the number of threads.
-    fn hands(self) -> anyhow::Result<(Simd, usize)> {
-        let Some(simd) = self.simd.resolve() else {
-            bail!(
-                "this machine has no {:?} instructions; leave the choice to the engine",
-                self.simd
-            );
-        };
-        let threads = match self.threads {
-            Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
-            Some(threads) => threads,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        Ok((simd, threads))
-    }
-
-    /// The vectors and the threads.
-    fn crew(self) -> anyhow::Result<(Simd, Team)> {
-        let (simd, threads) = self.hands()?;
-        let team =
-            Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
-        Ok((simd, team))
-    }
-}
 
 /// Matches pairs of one size with one set of parameters.
 pub struct CpuEngine {

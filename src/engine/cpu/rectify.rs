@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-use super::CpuOptions;
+use super::options::CpuOptions;
 use super::simd::{INTERPOLATED, Kernel, Lanes, Simd, Taps};
 use super::team::Team;
 use crate::calibration::map::interpolate;

@@ -52,7 +52,7 @@ use self::loaded::Loaded;
 use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
-use crate::engine::{Engine, PairSpec, check_dimensions};
+use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{
     DisparityMap, DisparityRange, Eye, Image, Mask, Matched, StereoGeometry, StereoPair,
 };
@@ -256,7 +256,7 @@ impl Engine for CudaEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        crate::engine::check_size(&pair, (self.input.width, self.input.height))?;
+        check_size(&pair, (self.input.width, self.input.height))?;
         let Some(number) = self.idle_slot() else {
             bail!(
                 "the CUDA engine holds {} pairs at a time; collect one before the next",

@@ -10,13 +10,14 @@
 //! ([`history::Continuity`]), and goes over to the next engine where one takes the place of another.
 
 pub mod history;
+mod matching;
 pub mod median;
 pub mod speckle;
 pub mod valid_mask;
 
 pub use history::{Continuity, History, State};
+pub use matching::Matching;
 
-use crate::frame::{DisparityRange, Image};
 use crate::matching::params::{Params, Speckle};
 
 /// A filter with its parameters.
@@ -28,18 +29,6 @@ pub enum Filter {
     Median(usize),
     /// Invalidates small regions ([`speckle`]).
     Speckle(Speckle),
-}
-
-/// What a filter may look at besides the map.
-pub struct Matching<'a> {
-    /// Base picture.
-    pub left: &'a Image,
-    /// Match picture, of the same size.
-    pub right: &'a Image,
-    /// Candidate disparities.
-    pub range: DisparityRange,
-    /// Number of the winning candidate of every pixel, row by row.
-    pub winners: &'a [usize],
 }
 
 impl Params {

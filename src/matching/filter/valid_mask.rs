@@ -1,6 +1,6 @@
 //! Pixels that a camera has not seen: of rectified pictures those outside its sensor.
 
-use super::Matching;
+use super::matching::Matching;
 use crate::frame::{INVALID, Image, clamped};
 
 /// Invalidates pixels that the left camera has not seen, or whose match the right one has not: the

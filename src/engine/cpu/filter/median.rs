@@ -7,7 +7,7 @@
 
 use std::sync::Mutex;
 
-use super::Pass;
+use super::pass::Pass;
 use crate::engine::cpu::memory::Block;
 use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::INVALID;

@@ -4,41 +4,19 @@
 //! buffer of its own, into which the stage before it writes.
 
 mod median;
+mod pass;
 mod speckle;
 pub mod valid_mask;
 
 use std::collections::BTreeMap;
 
 use self::median::MedianFilter;
+pub use self::pass::Pass;
 use self::speckle::SpeckleFilter;
 use super::simd::Lanes;
 use crate::matching::Params;
 use crate::matching::filter::{Filter, State};
 use crate::memory::Refused;
-
-/// A map on its way through the filters, as one thread sees it.
-pub struct Pass<'a> {
-    /// Width and height of the map.
-    pub size: (usize, usize),
-    /// Number of this thread.
-    pub thread: usize,
-    /// Number of threads, each of which makes the same pass.
-    pub threads: usize,
-    /// Waits until every thread has come as far.
-    pub wait: &'a mut dyn FnMut(),
-}
-
-impl Pass<'_> {
-    /// This thread's rows: the first, and the one behind the last.
-    fn rows(&self) -> (usize, usize) {
-        (self.border(self.thread), self.border(self.thread + 1))
-    }
-
-    /// The first row of a thread's share.
-    fn border(&self, thread: usize) -> usize {
-        self.size.1 * thread / self.threads
-    }
-}
 
 /// A filter that goes over the finished map.
 enum MapFilter {

@@ -10,7 +10,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::Pass;
+use super::pass::Pass;
 use crate::engine::cpu::memory::Block;
 use crate::frame::INVALID;
 use crate::matching::Speckle;

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Lanes, Taps};
+use super::lanes::{Kernel, Lanes, Taps};
 
 /// 64 bytes.
 #[derive(Clone, Copy)]

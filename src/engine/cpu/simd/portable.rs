@@ -1,6 +1,6 @@
 //! 16 byte lanes as plain arrays, which compilers turn into SSE2, NEON and the like.
 
-use super::{INTERPOLATED, Kernel, Lanes, Taps};
+use super::lanes::{INTERPOLATED, Kernel, Lanes, Taps};
 use crate::calibration::map;
 
 /// 16 bytes.

@@ -1,0 +1,155 @@
+//! What a vector can do, and a computation that is written in it.
+
+use std::marker::PhantomData;
+
+/// A computation written in [`Lanes`]; `run` must be `#[inline(always)]`.
+pub trait Kernel {
+    /// Computes with the vectors `V`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `V`; and what the kernel itself asks for.
+    unsafe fn run<V: Lanes>(self);
+}
+
+/// Values of a rectified picture that [`Lanes::interpolate`] makes at once.
+pub const INTERPOLATED: usize = 16;
+
+/// A picture that vector units can gather from: they take four bytes at a time, at offsets of 31 bits.
+#[derive(Clone, Copy)]
+pub struct Taps<'a> {
+    /// Its first pixel; rows are packed.
+    pub(super) pixels: *const u8,
+    /// Pixels of a row.
+    pub(super) stride: u32,
+    /// Number of its pixels.
+    pub(super) len: u32,
+    picture: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Taps<'a> {
+    /// Most pixels. The offset of the pixel below any of them then fits 32 bits, and what is left of it
+    /// when it is held to the last four pixels fits 31: no gather goes astray.
+    const LEN_MAX: usize = 1 << 30;
+
+    /// The pixels of a picture with rows of `stride`; `None` where there are fewer than four, or more
+    /// than [`Taps::LEN_MAX`].
+    pub fn of(picture: &'a [u8], stride: usize) -> Option<Self> {
+        let fits = (4..=Self::LEN_MAX).contains(&picture.len()) && stride <= picture.len();
+        let (stride, len) = (u32::try_from(stride).ok()?, u32::try_from(picture.len()).ok()?);
+        fits.then_some(Self { pixels: picture.as_ptr(), stride, len, picture: PhantomData })
+    }
+}
+
+/// A vector of bytes, one lane a candidate disparity; and pairs of vectors of 16-bit sums.
+///
+/// The creating functions are unsafe; all others may rely on the machine having the instructions,
+/// because a vector exists.
+pub trait Lanes: Copy + 'static {
+    /// Number of byte lanes.
+    const N: usize;
+    /// N / 2 lanes of 16 bits, signed; sums are never negative.
+    type Wide: Copy;
+
+    /// Runs a kernel with the instruction set switched on.
+    ///
+    /// # Safety
+    /// The machine has the instructions; and what the kernel asks for.
+    unsafe fn vectorize<K: Kernel>(kernel: K);
+
+    /// N bytes from memory of any alignment.
+    ///
+    /// # Safety
+    /// The machine has the instructions, and N bytes are readable.
+    unsafe fn load(from: *const u8) -> Self;
+    /// The same byte in every lane.
+    ///
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn splat(value: u8) -> Self;
+    /// N bytes to memory of any alignment.
+    ///
+    /// # Safety
+    /// N bytes are writable.
+    unsafe fn store(self, to: *mut u8);
+
+    /// The smaller value, lane by lane.
+    fn min(self, other: Self) -> Self;
+    /// Sum that stops at 255.
+    fn adds(self, other: Self) -> Self;
+    /// Difference that stops at 0.
+    fn subs(self, other: Self) -> Self;
+    /// Bitwise or.
+    fn or(self, other: Self) -> Self;
+    /// Bitwise exclusive or.
+    fn xor(self, other: Self) -> Self;
+    /// Absolute difference.
+    fn abs_diff(self, other: Self) -> Self;
+    /// `bits` where the lane is smaller than that of `other`, elsewhere 0.
+    fn where_less(self, other: Self, bits: Self) -> Self;
+    /// Number of bits that are 1, lane by lane.
+    fn count_ones(self) -> Self;
+    /// The parts times their weights, plus 8, divided by 16 and rounded down; a weight is at most 127 and
+    /// the result at most 255.
+    fn weigh(parts: [Self; 3], weights: [u8; 3]) -> Self;
+    /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
+    fn shift_from_below(self, below: Self) -> Self;
+    /// Lane i takes lane i + 1; the last lane takes lane 0 of `above`.
+    fn shift_from_above(self, above: Self) -> Self;
+    /// The smallest of all lanes, in every lane.
+    fn least(self) -> Self;
+
+    /// `a + scale * b` in 16 bits, in an order of lanes that only [`Lanes::in_order`] undoes;
+    /// `scale` is at most 127.
+    fn pair_sum(a: Self, b: Self, scale: i16) -> [Self::Wide; 2];
+    /// Puts the lanes of [`Lanes::pair_sum`] into the order of the bytes they came from.
+    fn in_order(pair: [Self::Wide; 2]) -> [Self::Wide; 2];
+
+    /// N / 2 values from memory of any alignment.
+    ///
+    /// # Safety
+    /// The machine has the instructions, and N / 2 values are readable.
+    unsafe fn load_wide(from: *const i16) -> Self::Wide;
+    /// N / 2 values to memory of any alignment.
+    ///
+    /// # Safety
+    /// N / 2 values are writable.
+    unsafe fn store_wide(wide: Self::Wide, to: *mut i16);
+    /// The same value in every lane.
+    ///
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn splat_wide(value: i16) -> Self::Wide;
+    /// Sum, lane by lane.
+    fn add_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// Bitwise or.
+    fn or_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// The smaller value, lane by lane.
+    fn min_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// The larger value, lane by lane.
+    fn max_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// 1 where the lanes are equal, elsewhere 0.
+    fn equal_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// `yes` where the lanes of `a` and `b` are equal, elsewhere `no`.
+    fn select_equal(a: Self::Wide, b: Self::Wide, yes: Self::Wide, no: Self::Wide) -> Self::Wide;
+    /// The smallest of all lanes.
+    fn least_wide(a: Self::Wide) -> i16;
+    /// Position from 0 to N - 1 of the first lane of the ordered pair that holds `value`; N where
+    /// none does.
+    fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
+    /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
+    fn wide_shift_from_below(wide: Self::Wide, below: Self::Wide) -> Self::Wide;
+    /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum, best_index).
+    fn keep_smaller(
+        best: (Self::Wide, Self::Wide),
+        candidate: (Self::Wide, Self::Wide),
+    ) -> (Self::Wide, Self::Wide);
+    /// `sum` where `index` differs by more than 1 from `winner`, elsewhere `i16::MAX`.
+    fn rivals(sum: Self::Wide, index: Self::Wide, winner: i16) -> Self::Wide;
+
+    /// [`INTERPOLATED`] values at the positions of a map (`calibration/map.rs`).
+    ///
+    /// # Safety
+    /// The machine has the instructions; as many offsets and weights are readable and values
+    /// writable; every offset lies in the picture or is that of an unseen pixel.
+    unsafe fn interpolate(taps: Taps<'_>, offsets: *const u32, weights: *const u16, to: *mut u8);
+}

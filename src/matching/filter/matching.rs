@@ -1,0 +1,15 @@
+//! What filters look at besides the map.
+
+use crate::frame::{DisparityRange, Image};
+
+/// A pair and its winners, which a filter may look at besides the map.
+pub struct Matching<'a> {
+    /// Base picture.
+    pub left: &'a Image,
+    /// Match picture, of the same size.
+    pub right: &'a Image,
+    /// Candidate disparities.
+    pub range: DisparityRange,
+    /// Number of the winning candidate of every pixel, row by row.
+    pub winners: &'a [usize],
+}
