@@ -1,6 +1,6 @@
 //! Watches how the two eyes are aligned while pairs flow past.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::alignment::{Event, Limits, Measurement, Monitor, Options, State, measure};
 use crate::frame::{Image, Matched};
 use crate::sink::Sink;
-use crate::thread;
+use crate::thread::{self, locked};
 
 /// Name of the [`AlignmentSink`].
 pub const NAME: &str = "check of the alignment";
@@ -28,10 +28,6 @@ pub type Shared = Arc<Mutex<State>>;
 /// A copy of a shared state.
 pub fn state_of(shared: &Shared) -> State {
     *locked(shared)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Limits by which the alignment is judged; may be changed at any time.
