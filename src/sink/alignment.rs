@@ -173,7 +173,7 @@ mod tests {
         let mut sink = AlignmentSink::new(Options::default(), Limits::default(), shared.clone());
         sink.take(&matched(0), aligned);
         assert!(state_of(&shared).measurement.is_some());
-        std::thread::sleep(STEP);
+        sink.taken = None;
         sink.take(&matched(1), |_, _, _| panic!("a mistake"));
         assert_eq!(state_of(&shared).measurement, None);
         sink.consume(&Arc::new(matched(2))).unwrap();
@@ -184,13 +184,16 @@ mod tests {
     #[test]
     fn pairs_are_measured_a_few_times_a_second() {
         let mut sink = AlignmentSink::new(Options::default(), Limits::default(), Shared::default());
-        sink.take(&matched(0), |_, _, _| None);
-        let first = sink.taken;
-        sink.take(&matched(1), |_, _, _| panic!("too soon"));
-        assert_eq!(sink.taken, first);
-        std::thread::sleep(STEP);
-        sink.take(&matched(0), |_, _, _| panic!("the same time of the stream"));
-        sink.take(&matched(1), |_, _, _| None);
-        assert_ne!(sink.taken, first);
+        let mut is_taken = |taken, sequence| {
+            sink.taken = Some(taken);
+            sink.take(&matched(sequence), |_, _, _| None);
+            sink.taken != Some(taken)
+        };
+        let now = Instant::now();
+        let start = Duration::ZERO;
+        assert!(!is_taken((now + Duration::from_secs(60), start), 1), "too soon");
+        assert!(!is_taken((now - STEP, start), 0), "too little of the stream");
+        assert!(is_taken((now - STEP, start), 1));
+        assert!(is_taken((now - LONGEST, start), 0), "the stream's times stand still");
     }
 }
