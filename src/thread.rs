@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// A mistake in the program that ended a part of it.
@@ -53,6 +54,11 @@ pub fn guarded<T>(part: &str, work: impl FnOnce() -> T) -> Result<T, BrokenDown>
 /// Where it panicked; `part` is what is called broken then.
 pub fn joined<T>(part: &str, thread: std::thread::Result<T>) -> Result<T, BrokenDown> {
     thread.map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
+}
+
+/// Locks a mutex, also where a thread has panicked while it held it: none leaves anything half done.
+pub fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn said(panic: &(dyn Any + Send)) -> String {

@@ -3,12 +3,13 @@
 //! The figures are those of Scharstein and Szeliski (IJCV 2002, section 5.1): the percentage of
 //! pixels whose disparity is wrong by more than a threshold, over the pixels that both eyes see.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
 use crate::frame::{DisparityMap, INVALID, Matched, SUBPIXEL, Truth};
 use crate::sink::Sink;
+use crate::thread::locked;
 
 /// Errors in pixels above which a disparity is bad.
 const THRESHOLDS: [f32; 3] = [0.5, 1.0, 2.0];
@@ -148,7 +149,7 @@ impl Sink for AccuracySink {
 
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
         if let Some(truth) = &frame.pair.truth {
-            let mut account = self.account.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut account = locked(&self.account);
             account.add(&frame.disparity, truth);
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Watches how the two eyes are aligned while pairs flow past.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::alignment::{Event, Limits, Measurement, Monitor, Options, State, measure};
 use crate::frame::{Image, Matched};
 use crate::sink::Sink;
-use crate::thread;
+use crate::thread::{self, locked};
 
 /// Name of the [`AlignmentSink`].
 pub const NAME: &str = "check of the alignment";
@@ -28,10 +28,6 @@ pub type Shared = Arc<Mutex<State>>;
 /// A copy of a shared state.
 pub fn state_of(shared: &Shared) -> State {
     *locked(shared)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Limits by which the alignment is judged; may be changed at any time.
@@ -170,7 +166,7 @@ mod tests {
         let mut sink = AlignmentSink::new(Options::default(), Limits::default(), shared.clone());
         sink.take(&matched(0), aligned);
         assert!(state_of(&shared).measurement.is_some());
-        std::thread::sleep(STEP);
+        sink.taken = None;
         sink.take(&matched(1), |_, _, _| panic!("a mistake"));
         assert_eq!(state_of(&shared).measurement, None);
         sink.consume(&Arc::new(matched(2))).unwrap();
@@ -181,13 +177,16 @@ mod tests {
     #[test]
     fn pairs_are_measured_a_few_times_a_second() {
         let mut sink = AlignmentSink::new(Options::default(), Limits::default(), Shared::default());
-        sink.take(&matched(0), |_, _, _| None);
-        let first = sink.taken;
-        sink.take(&matched(1), |_, _, _| panic!("too soon"));
-        assert_eq!(sink.taken, first);
-        std::thread::sleep(STEP);
-        sink.take(&matched(0), |_, _, _| panic!("the same time of the stream"));
-        sink.take(&matched(1), |_, _, _| None);
-        assert_ne!(sink.taken, first);
+        let mut is_taken = |taken, sequence| {
+            sink.taken = Some(taken);
+            sink.take(&matched(sequence), |_, _, _| None);
+            sink.taken != Some(taken)
+        };
+        let now = Instant::now();
+        let start = Duration::ZERO;
+        assert!(!is_taken((now + Duration::from_secs(60), start), 1), "too soon");
+        assert!(!is_taken((now - STEP, start), 0), "too little of the stream");
+        assert!(is_taken((now - STEP, start), 1));
+        assert!(is_taken((now - LONGEST, start), 0), "the stream's times stand still");
     }
 }

@@ -1,8 +1,9 @@
 //! Colours that may change while pairs flow past.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::colour::{ColourMap, ColourRange};
+use crate::thread::locked;
 
 /// Colours of disparity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,11 +26,11 @@ impl LiveColouring {
 
     /// The colouring now.
     pub fn get(&self) -> Colouring {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.0)
     }
 
     /// Colours so from now on.
     pub fn set(&self, colouring: Colouring) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = colouring;
+        *locked(&self.0) = colouring;
     }
 }

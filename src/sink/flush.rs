@@ -6,14 +6,14 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use crossbeam_channel::{Sender, unbounded};
 
-use crate::thread;
+use crate::thread::{self, locked};
 
 /// Time between two flushes to the disk.
 const EVERY: Duration = Duration::from_secs(1);
@@ -83,12 +83,12 @@ impl Flusher {
 
 /// Keeps the first failure.
 fn note(failure: &Mutex<Option<io::Error>>, error: io::Error) {
-    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    locked(failure).get_or_insert(error);
 }
 
 /// The failure, told once.
 fn told(failure: &Mutex<Option<io::Error>>) -> io::Result<()> {
-    failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    locked(failure).take().map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Figures of the maps themselves, kept while they flow past, for whoever shows or publishes them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
 
 use super::Sink;
 use crate::frame::{INVALID, Matched};
+use crate::thread::locked;
 
 /// Name of the [`MapMetricsSink`].
 pub const NAME: &str = "figures";
@@ -79,7 +80,7 @@ impl Sink for MapMetricsSink {
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let share = valid_share(frame);
-        let mut metrics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut metrics = locked(&self.0);
         metrics.valid_share = Some(share);
         metrics.engine.count(frame.engine_time());
         metrics.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));

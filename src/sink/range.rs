@@ -1,6 +1,6 @@
 //! Watches whether the candidate disparities suffice while pairs flow past.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -9,6 +9,7 @@ use super::Sink;
 use crate::frame::{DisparityMap, DisparityRange, Image, Matched};
 use crate::matching::Params;
 use crate::range::{Spare, TooFew, is_crowded, too_few};
+use crate::thread::locked;
 
 /// Name of the [`RangeSink`].
 pub const NAME: &str = "check of the range";
@@ -24,7 +25,7 @@ pub type Shared = Arc<Mutex<Option<TooFew>>>;
 
 /// A copy of a shared finding.
 pub fn found(shared: &Shared) -> Option<TooFew> {
-    *shared.lock().unwrap_or_else(PoisonError::into_inner)
+    *locked(shared)
 }
 
 /// Looks at the first pair and later at pairs whose map is suspicious, and warns once where their
@@ -75,7 +76,7 @@ impl Sink for RangeSink {
             self.warned = Some(range);
             tracing::warn!("{too_few}");
         }
-        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *locked(&self.shared) = found;
         Ok(())
     }
 

@@ -1,13 +1,14 @@
 //! State of the eyes of a live source: any thread may read it while the source runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::frame::Eye;
 use crate::synchronisation::{self, Synchronisation};
+use crate::thread::locked;
 
 /// The state of a live source. One stream that holds both views counts as its left eye.
 #[derive(Debug, Default)]
@@ -78,7 +79,7 @@ impl LiveState {
 
     /// Synchronisation of the eyes; do not hold it for long, each pair is noted here.
     pub fn synchronisation(&self) -> MutexGuard<'_, Synchronisation> {
-        self.synchronisation.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.synchronisation)
     }
 
     /// Everything so far.

@@ -1,11 +1,13 @@
 //! Counters that the pipeline's threads keep and anybody may read while it runs.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
+
+use crate::thread::locked;
 
 /// Longest time that is told apart from longer ones: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
@@ -196,10 +198,6 @@ impl Times {
         classes.push((f64::INFINITY, count - counted));
         Distribution { classes, sum: self.sum_us as f64 / 1e6, count }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn percentiles(histogram: &Histogram<u64>) -> TimesMs {

@@ -8,12 +8,13 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::panic::PanicHookInfo;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressDrawTarget;
 
 use crate::text::on_one_line;
+use crate::thread::locked;
 
 /// Largest number of bytes that wait to be written.
 const ROOM: usize = 256 << 10;
@@ -274,10 +275,6 @@ impl Write for Raw {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

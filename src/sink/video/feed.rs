@@ -11,6 +11,7 @@ use gstreamer::prelude::*;
 use gstreamer_app::AppSrc;
 
 use crate::pool::Pooled;
+use crate::thread::locked;
 
 /// Frames that wait for the encoder; the next one waits outside.
 const QUEUE: usize = 4;
@@ -46,13 +47,8 @@ struct State {
 }
 
 impl Progress {
-    /// The state; a thread that panicked while holding it has left nothing half done.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
+        change(&mut locked(&self.state));
         self.changed.notify_all();
     }
 
@@ -74,7 +70,7 @@ impl Progress {
         deadline: Option<Instant>,
         done: impl Fn(&State) -> bool,
     ) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         loop {
             if let Some(error) = &state.error {
                 return Err(anyhow!("{error}"));
@@ -170,7 +166,7 @@ impl Feed {
 
         let feed = Self { pipeline, source, progress };
         if feed.pipeline.set_state(gst::State::Playing).is_err() {
-            let known = feed.progress.lock().error.clone();
+            let known = locked(&feed.progress.state).error.clone();
             return Err(anyhow!(
                 "{}",
                 known.unwrap_or_else(|| format!("{}: it does not start", flow.failed()))
@@ -214,7 +210,7 @@ impl Feed {
     fn push_buffer(&self, buffer: gst::Buffer) -> Result<()> {
         self.progress.wait(|state| state.queued < QUEUE)?.queued += 1;
         if let Err(error) = self.source.push_buffer(buffer) {
-            let known = self.progress.lock().error.clone();
+            let known = locked(&self.progress.state).error.clone();
             return Err(anyhow!(
                 "{}",
                 known.unwrap_or_else(|| format!("the encoder stopped: {error}"))

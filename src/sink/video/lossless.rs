@@ -4,7 +4,7 @@
 //! picture to crop. Tags stand at the beginning, and no frame waits in this process once it is
 //! encoded: a file whose program was killed holds all but the last few frames.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -20,6 +20,7 @@ use super::times::{Clock, fraction, frame_duration};
 use crate::clock::CaptureClock;
 use crate::pool::Pool;
 use crate::sink::files;
+use crate::thread::locked;
 
 /// Shorter sides are extended to this: FFmpeg (5.1) decodes version 3 of FFV1 to zeros where all
 /// slices are one pixel wide or high.
@@ -113,7 +114,7 @@ impl<T: Sample> Lossless<T> {
             AppSinkCallbacks::builder()
                 .new_sample(move |sink| {
                     let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-                    let mut output = written.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut output = locked(&written);
                     write(&mut output, &sample).map_err(|error| {
                         failing.fail(format!("{error:#}"));
                         gst::FlowError::Error
@@ -177,7 +178,7 @@ impl<T: Sample> Lossless<T> {
     }
 
     fn output(&self) -> MutexGuard<'_, Output> {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.output)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -20,6 +20,7 @@ use crate::sink::colouring::{Colouring, LiveColouring};
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
 use crate::sink::{Sink, StreamInfo};
+use crate::thread::locked;
 
 /// The encoder takes no smaller pictures.
 const SMALLEST_SIDE: usize = 16;
@@ -120,7 +121,7 @@ impl Preview {
 
     /// Gives a video without a whole fragment its name, too, and puts what was written on the disk.
     fn complete(&self) -> Result<()> {
-        let mut file = lock(&self.file);
+        let mut file = locked(&self.file);
         if self.taken == 0 && file.spares_earlier() {
             tracing::warn!("no frame came: {} stays as it was", self.path.display());
             return Ok(());
@@ -187,11 +188,6 @@ impl Sink for Preview {
     }
 }
 
-/// The file; who panicked while holding it has left nothing half done.
-fn lock(file: &Mutex<NewFile>) -> MutexGuard<'_, NewFile> {
-    file.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Gives the file its name once it can be played: when more comes after the header of the first
 /// fragment. `writer` is where the file's content comes in.
 fn name_with_first_fragment(writer: &gst::Pad, file: Arc<Mutex<NewFile>>, progress: Arc<Progress>) {
@@ -199,7 +195,7 @@ fn name_with_first_fragment(writer: &gst::Pad, file: Arc<Mutex<NewFile>>, progre
     writer.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         // What came before this was written.
         if has_fragment.load(Ordering::Relaxed) {
-            let mut file = lock(&file);
+            let mut file = locked(&file);
             if let Err(error) = file.put_in_place() {
                 progress.fail(format!("{:#}", files::explain(file.path(), &error)));
             }

@@ -3,7 +3,7 @@
 //! It shares the display, the device and the painter with the other window; everything in it is
 //! painted with egui.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use winit::application::ApplicationHandler;
@@ -19,6 +19,7 @@ use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
 use crate::control::Switch;
 use crate::sink::colour::ColourMap;
+use crate::thread::locked;
 
 /// Switches that the keys of the window set.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +49,7 @@ impl GuidedRemote {
 
     /// Shows this, in place of what was not shown yet.
     pub fn show(&self, view: GuidedView) {
-        let mut newest = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = locked(&self.views);
         let mut view = view;
         // That a pair was taken must be seen even where its view is skipped.
         view.taken |= newest.as_ref().is_some_and(|skipped| skipped.taken);
@@ -119,7 +120,7 @@ impl App {
     }
 
     fn redraw(&mut self) -> Result<()> {
-        let newest = self.views.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let newest = locked(&self.views).take();
         let fresh = newest.is_some();
         self.view = newest.or(self.view.take());
         let Some(screen) = &mut self.screen else { return Ok(()) };

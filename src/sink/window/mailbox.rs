@@ -1,10 +1,11 @@
 //! The newest frame on its way to the window, and the rates at which frames come.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::frame::Matched;
+use crate::thread::locked;
 
 /// Holds the newest frame until the window takes it: a slow display skips frames, it never queues
 /// them. Clones are the same box.
@@ -52,8 +53,7 @@ impl Mailbox {
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        // Nothing panics while holding the lock; if it did, the content would still be whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

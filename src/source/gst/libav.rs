@@ -13,7 +13,8 @@ use std::thread::{self, ThreadId};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::tap::{Shared, lock};
+use super::tap::Shared;
+use crate::thread::locked;
 
 /// The usual timer slack in nanoseconds, and how many numbers there are above it.
 const USUAL: u64 = 50_000;
@@ -43,7 +44,7 @@ pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
         fed: AtomicU64::new(0),
         complained: Mutex::default(),
     });
-    let mut ears = lock(&EARS);
+    let mut ears = locked(&EARS);
     ears.retain(|(taken, ear)| *taken != number && ear.strong_count() > 0);
     ears.push((number, Arc::downgrade(&ear)));
     drop(ears);
@@ -84,14 +85,14 @@ fn hear_the_log() {
 }
 
 fn ear(number: u64) -> Option<Arc<Ear>> {
-    lock(&EARS).iter().find(|(known, _)| *known == number)?.1.upgrade()
+    locked(&EARS).iter().find(|(known, _)| *known == number)?.1.upgrade()
 }
 
 impl Ear {
     /// Counts a frame, however many lines there are of it.
     fn complaint(&self, text: &str) {
         let fed = self.fed.load(Ordering::Relaxed);
-        let before = lock(&self.complained).insert(thread::current().id(), fed);
+        let before = locked(&self.complained).insert(thread::current().id(), fed);
         if before != Some(fed)
             && let Some(shared) = self.shared.upgrade()
         {
@@ -122,5 +123,5 @@ fn mark(_number: u64) {}
 /// Elsewhere nothing is known of threads: what FFmpeg says counts for the stream that was opened last.
 #[cfg(not(target_os = "linux"))]
 fn marked() -> Option<u64> {
-    lock(&EARS).last().map(|(number, _)| *number)
+    locked(&EARS).last().map(|(number, _)| *number)
 }

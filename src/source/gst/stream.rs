@@ -19,12 +19,13 @@ use super::camera_pools::CameraPools;
 use super::input::Input;
 use super::options::{GstOptions, Reconnect};
 use super::plane::{Layout, Views};
-use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink, lock};
+use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink};
 use super::times::{TICK, now, period_of};
 use super::{inspect, length, libav, limits, wiring};
 use crate::source::Damage;
 use crate::source::live::EyeState;
 use crate::source::pictures::Timing;
+use crate::thread::locked;
 
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
@@ -195,7 +196,7 @@ impl Stream {
             match self.next(TICK) {
                 Some(Delivered::Picture(picture)) => {
                     self.first.push_back(picture);
-                    self.rate = lock(&self.format).rate;
+                    self.rate = locked(&self.format).rate;
                     self.live |= self.asks_for_latency();
                     if !self.live && options.reconnect == Reconnect::On && !self.is_recorded() {
                         // A network camera need not say that it is one. Its own times start anew
@@ -500,7 +501,7 @@ impl Stream {
 
     /// Size of each view in pixels.
     pub(super) fn view_size(&self) -> (usize, usize) {
-        lock(&self.format).view.unwrap_or_default()
+        locked(&self.format).view.unwrap_or_default()
     }
 
     /// Pictures a second, where known.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
@@ -16,6 +16,7 @@ use super::message;
 use super::plane::{self, Layout, Views};
 use crate::pool::Pool;
 use crate::source::live::EyeState;
+use crate::thread::locked;
 
 /// Things that the streaming thread hands on.
 pub(super) enum Delivered {
@@ -85,12 +86,12 @@ impl Shared {
 
     /// Notes what ended the stream.
     pub(super) fn fail(&self, reason: String) {
-        lock(&self.error).get_or_insert(reason);
+        locked(&self.error).get_or_insert(reason);
     }
 
     /// Notes that the picture file with this number is left out.
     pub(super) fn leave_out(&self, number: u64, what: String) {
-        let mut left_out = lock(&self.left_out);
+        let mut left_out = locked(&self.left_out);
         if !left_out.insert(number) {
             return;
         }
@@ -99,12 +100,12 @@ impl Shared {
         } else {
             tracing::debug!("{what}");
         }
-        lock(&self.damage).get_or_insert(what);
+        locked(&self.damage).get_or_insert(what);
     }
 
     /// Picture files that were left out.
     pub(super) fn left_out(&self) -> u64 {
-        lock(&self.left_out).len() as u64
+        locked(&self.left_out).len() as u64
     }
 
     /// Notes that a decoder concealed damage, of which it says `what`.
@@ -138,14 +139,14 @@ impl Shared {
     /// Notes a part of the stream that is not video.
     pub(super) fn note_other(&self, caps: &gst::Caps) {
         if let Some(structure) = caps.structure(0) {
-            lock(&self.other).get_or_insert_with(|| structure.name().to_string());
+            locked(&self.other).get_or_insert_with(|| structure.name().to_string());
         }
     }
 
     /// Says why there is no video, when everything in the stream is known.
     pub(super) fn fail_without_video(&self) {
-        let missing = lock(&self.missing).clone();
-        let other = lock(&self.other).clone();
+        let missing = locked(&self.missing).clone();
+        let other = locked(&self.other).clone();
         self.fail(missing.unwrap_or_else(|| match other {
             Some(other) => format!("there is no video in it, only {other}"),
             None => "there is no video in it".to_owned(),
@@ -154,24 +155,24 @@ impl Shared {
 
     /// Reason why the stream ended.
     pub(super) fn failure(&self) -> Option<String> {
-        lock(&self.error).clone().or_else(|| lock(&self.stopped).clone())
+        locked(&self.error).clone().or_else(|| locked(&self.stopped).clone())
     }
 
     /// Why there is not even a first picture: that a plug-in is missing, or a file is damaged,
     /// says more than the error that follows from it.
     pub(super) fn first_failure(&self) -> Option<String> {
-        let (missing, damage) = (lock(&self.missing).clone(), self.damage());
+        let (missing, damage) = (locked(&self.missing).clone(), self.damage());
         missing.or(damage).or_else(|| self.failure())
     }
 
     /// True where the stream holds more than video.
     pub(super) fn has_other(&self) -> bool {
-        lock(&self.other).is_some()
+        locked(&self.other).is_some()
     }
 
     /// Flaw of the first picture file that was left out.
     pub(super) fn damage(&self) -> Option<String> {
-        lock(&self.damage).clone()
+        locked(&self.damage).clone()
     }
 
     /// From now on pictures are only counted: see [`Shared::skipped`].
@@ -188,7 +189,7 @@ impl Shared {
     pub(super) fn message(&self, message: &gst::Message) {
         match message.view() {
             gst::MessageView::Error(error) if message::is_consequence(error) => {
-                lock(&self.stopped).get_or_insert_with(|| message::error_text(error));
+                locked(&self.stopped).get_or_insert_with(|| message::error_text(error));
             }
             gst::MessageView::Error(error) => self.fail(message::error_text(error)),
             gst::MessageView::Warning(warning) => {
@@ -208,7 +209,7 @@ impl Shared {
             }
             gst::MessageView::Element(element) => {
                 if let Some(missing) = message::missing_plugin(element) {
-                    lock(&self.missing).get_or_insert(missing);
+                    locked(&self.missing).get_or_insert(missing);
                 }
             }
             _ => {}
@@ -307,7 +308,7 @@ impl Taker {
         };
         let (Views::One(view) | Views::Both(view, _)) = &views;
         let size = (view.width(), view.height());
-        let mut format = lock(&self.format);
+        let mut format = locked(&self.format);
         let first = *format.view.get_or_insert(size);
         if self.taken == 0 {
             format.rate = rate(info.fps());
@@ -337,9 +338,4 @@ impl Taker {
 fn rate(fraction: gst::Fraction) -> Option<f64> {
     let rate = f64::from(fraction.numer()) / f64::from(fraction.denom().max(1));
     (rate > 0.0 && rate <= 1000.0).then_some(rate)
-}
-
-/// Locks; what a panicking thread left is still whole here.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
