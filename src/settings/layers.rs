@@ -336,7 +336,7 @@ impl Layers {
         }
         let layers = self.clone();
         let mut values = self.table;
-        let cost = resolve_cost(&mut values);
+        let cost = resolve(&mut values);
         let checked = schema::typed(values.clone());
         if let Err((section, unfit)) = checked.check() {
             let origin = self.origins.get(&dotted(section, unfit.key)).cloned().unwrap_or_default();
@@ -370,9 +370,9 @@ impl Layers {
     }
 }
 
-/// Puts the number that suits the cost in place of every `auto` that follows it, and numbers with a
-/// fraction where a whole one was written for one; the name of the cost.
-fn resolve_cost(values: &mut Table) -> &'static str {
+/// Puts the number that suits the cost in place of every `auto` that follows it, numbers with a
+/// fraction where a whole one was written for one, and texts in place of dates; the name of the cost.
+fn resolve(values: &mut Table) -> &'static str {
     let costs = match schema::row("matching", "cost").map(|row| row.kind) {
         Some(Kind::Names(costs)) => costs,
         _ => unreachable!("the cost is one of some names"),
@@ -385,6 +385,7 @@ fn resolve_cost(values: &mut Table) -> &'static str {
             (Kind::Real(_), Some(by_cost), Value::String(_)) => by_cost[at].into(),
             (_, Some(by_cost), Value::String(_)) => (by_cost[at] as i64).into(),
             (Kind::Real(_), _, Value::Integer(whole)) => (*whole as f64).into(),
+            (_, _, Value::Datetime(date)) => date.to_string().into(),
             _ => continue,
         };
     }

@@ -182,7 +182,8 @@ mod tests {
             for name in &names {
                 assert!(read(section, with(section, row.key, name)).is_ok(), "{} {name}", row.key);
             }
-            let error = read(section, with(section, row.key, "?")).unwrap_err().to_string();
+            let error = read(section, with(section, row.key, "?")).unwrap_err();
+            let error = error.message();
             assert_eq!(error.matches('`').count(), 2 * (names.len() + 1), "{error}");
         }
     }

@@ -158,6 +158,9 @@ impl Row {
             (Kind::Names(names), Value::String(name)) if names.contains(&name.as_str()) => Ok(()),
             (Kind::Switch, Value::Boolean(_)) | (Kind::Path, Value::String(_)) => Ok(()),
             (Kind::Text(check), Value::String(text)) => check(text),
+            // TOML has dates, which are names and texts here.
+            (Kind::Path, Value::Datetime(_)) => Ok(()),
+            (Kind::Text(check), Value::Datetime(date)) => check(&date.to_string()),
             (Kind::Whole(of, [low, high]), Value::Integer(number)) if holds(of, *number) => {
                 self.within((low..=high).contains(number), low, high)
             }
