@@ -7,7 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use parity_support::{
-    CONSTANT, Look, NOISY, POOR, looks, pair, params, pictures, usual, wild_rectifier,
+    CONSTANT, Look, NOISY, POOR, compare_relay, looks, pair, params, pictures, smoothings, usual,
+    wild_rectifier,
 };
 use proptest::prelude::*;
 use stereod::engine::cpu::{CpuEngine, CpuOptions};
@@ -92,6 +93,27 @@ proptest! {
         {
             prop_assert!(false, "{} {:?} {:?}", difference, source, size);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 25, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_filters_remember_goes_to_the_cpu_and_back(
+        params in params(),
+        smoothing in smoothings(),
+        size in (1usize..70, 1usize..30),
+        looks in proptest::collection::vec(looks(), 2..=6),
+    ) {
+        let params = Params { smoothing: Some(smoothing), ..params };
+        let options = CudaOptions { in_flight: 2, ..CudaOptions::default() };
+        let Some(cuda) = engine(&params, size, &options) else { return Ok(()) };
+        let pairs = PairSpec::rectified(size.0, size.1);
+        let cpu = CpuEngine::new(&params, &pairs, CpuOptions::default()).unwrap();
+        let mut engines: [Box<dyn Engine>; 2] = [Box::new(cuda), Box::new(cpu)];
+        let outcome = compare_relay(&mut engines, &params, size, &looks);
+        prop_assert!(outcome.is_ok(), "{:?}", outcome);
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parity_support::{
-    COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, looks, pair, params, pictures, same,
-    usual, wild_rectifier,
+    COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay, looks, pair, params,
+    pictures, same, smoothings, usual, wild_rectifier,
 };
 use proptest::prelude::*;
 use stereod::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
@@ -89,6 +89,24 @@ proptest! {
             let outcome = same(&expected, &matched.disparity);
             prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, params, options);
         }
+    }
+
+    #[test]
+    fn what_filters_remember_goes_from_engine_to_engine(
+        params in params(),
+        smoothing in smoothings(),
+        size in (1usize..70, 1usize..30),
+        looks in proptest::collection::vec(looks(), 2..=6),
+    ) {
+        let params = Params { smoothing: Some(smoothing), ..params };
+        let engine = |(threads, simd)| -> Box<dyn Engine> {
+            let options = CpuOptions { threads: Some(threads), simd };
+            let pairs = PairSpec::rectified(size.0, size.1);
+            Box::new(CpuEngine::new(&params, &pairs, options).unwrap())
+        };
+        let mut engines: Vec<_> = (1..=3).zip(SimdChoice::available()).map(engine).collect();
+        let outcome = compare_relay(&mut engines, &params, size, &looks);
+        prop_assert!(outcome.is_ok(), "{:?}", outcome);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use stereod::calibration::{Rectifier, RectifyMap};
 use stereod::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
 use stereod::frame::{DisparityRange, StereoGeometry};
+use stereod::matching::filter::smoothing::Smoothing;
 use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths};
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -58,6 +59,8 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     };
     variants.push((bare, (1, 1)));
     variants.push((Params { median: Median::Five, ..params(64, Paths::Eight) }, (8192, 4096)));
+    let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
+    variants.push((Params { smoothing, ..params(64, Paths::Eight) }, usual));
     let combined = stereod::settings::Matching::default().params().unwrap();
     for count in [64, 128, 1024] {
         let range = DisparityRange { min: 0, count };

@@ -13,7 +13,7 @@ use super::{Error, load, print, ranging};
 use crate::cli::BenchArgs;
 use crate::engine::{self, Engine};
 use crate::frame::{Matched, StageTime, StereoPair};
-use crate::matching::Params;
+use crate::matching::{History, Params};
 use crate::memory::Budget;
 use crate::pool::Pool;
 use crate::range::Spare;
@@ -206,14 +206,16 @@ fn verify_all(
     pairs: &mut VecDeque<StereoPair>,
     params: &Params,
 ) -> anyhow::Result<usize> {
-    let depth = engine.depth();
+    // The pairs begin a stream anew.
+    engine.resume(History::default())?;
+    let (depth, mut history) = (engine.depth(), History::default());
     let mut same = 0;
     let mut in_flight = 0;
     while let Some(pair) = pairs.pop_front() {
         engine.submit(pair)?;
         in_flight += 1;
         while in_flight == depth || (pairs.is_empty() && in_flight > 0) {
-            same += verify(&collect(engine)?, params)?;
+            same += verify(&collect(engine)?, params, &mut history)?;
             in_flight -= 1;
         }
     }

@@ -12,6 +12,7 @@ use crate::alignment::{Options, Verdict, measure};
 use crate::cli::MatchArgs;
 use crate::engine;
 use crate::frame::{Eye, Image, StereoPair};
+use crate::matching::History;
 use crate::range::{Spare, too_few};
 use crate::sameness::sameness;
 use crate::settings::{Loaded, Origin};
@@ -114,7 +115,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
             let raw = pair(left, right);
             verify_rectified(&raw, &matched, rectifier)?;
         }
-        let pixels = verify(&matched, params)?;
+        let pixels = verify(&matched, params, &mut History::default())?;
         print(format!("identical with the reference ({pixels} pixels)\n"))?;
     }
     match rig.pairs.geometry {

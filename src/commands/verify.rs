@@ -5,21 +5,22 @@ use anyhow::{anyhow, bail};
 
 use crate::calibration::Rectifier;
 use crate::frame::{DisparityMap, Eye, INVALID, Matched, StereoPair};
-use crate::matching::{Params, match_pair};
+use crate::matching::{History, Params, match_next};
 use crate::memory::{Budget, product};
 
-/// Compares a result with the reference on the same pair: the number of pixels where they are the
-/// same.
+/// Compares a result with the reference on the same pair, the next one of the stream that `history`
+/// knows: the number of pixels where they are the same.
 ///
 /// # Errors
 /// The first pixel that differs, and how many do; memory that does not suffice for the reference.
-pub fn verify(matched: &Matched, params: &Params) -> anyhow::Result<usize> {
+pub fn verify(matched: &Matched, params: &Params, history: &mut History) -> anyhow::Result<usize> {
     let (width, height) = (matched.disparity.width(), matched.disparity.height());
     // The sums of all paths, one path's costs, and next to that little.
     let bytes = product([width, height, params.range.count, size_of::<u16>() + size_of::<u8>()]);
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
-    compare(&match_pair(&matched.pair.left, &matched.pair.right, params), &matched.disparity)
+    let StereoPair { left, right, timestamp, .. } = &matched.pair;
+    compare(&match_next(left, right, *timestamp, params, history), &matched.disparity)
 }
 
 /// Compares the pictures that an engine has rectified with the plain definition.

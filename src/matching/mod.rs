@@ -21,7 +21,9 @@ pub use params::{Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 
 pub use filter::History;
 
-use crate::frame::{DisparityMap, Image, SUBPIXEL, StereoPair};
+use std::time::Duration;
+
+use crate::frame::{DisparityMap, Image, SUBPIXEL};
 use crate::pool::Pooled;
 
 /// The disparity map of one rectified pair that belongs to no stream.
@@ -32,13 +34,20 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
     match_with(left, right, params, &mut History::default())
 }
 
-/// The disparity map of the next pair of a stream, of whose maps `history` knows.
+/// The disparity map of the next pair of a stream, captured at `timestamp`, of whose maps `history`
+/// knows.
 ///
 /// # Panics
 /// As [`match_pair`].
-pub fn match_next(pair: &StereoPair, params: &Params, history: &mut History) -> DisparityMap {
-    history.advance((pair.left.width(), pair.left.height()), pair.timestamp);
-    match_with(&pair.left, &pair.right, params, history)
+pub fn match_next(
+    left: &Image,
+    right: &Image,
+    timestamp: Duration,
+    params: &Params,
+    history: &mut History,
+) -> DisparityMap {
+    history.advance((left.width(), left.height()), timestamp);
+    match_with(left, right, params, history)
 }
 
 fn match_with(left: &Image, right: &Image, params: &Params, history: &mut History) -> DisparityMap {

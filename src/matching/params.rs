@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::frame::DisparityRange;
 use crate::matching::census::{BITS_MAX, CensusWindow};
+use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
 
 /// Largest path cost an engine can hold: one byte a candidate.
 pub const PATH_COST_MAX: u32 = 255;
@@ -254,6 +255,8 @@ pub struct Params {
     pub median: Median,
     /// Removal of small regions, after the median; `None`: none.
     pub speckle: Option<Speckle>,
+    /// Smoothing in time, last of all; `None`: every map by itself.
+    pub smoothing: Option<Smoothing>,
 }
 
 /// Smallest and largest disparity that a map can hold, in whole pixels: 1/16 px in an `i16`.
@@ -275,6 +278,7 @@ impl Params {
             left_right: None,
             median: Median::Off,
             speckle: None,
+            smoothing: None,
         }
     }
 
@@ -305,6 +309,11 @@ impl Params {
         }
         if self.uniqueness > 99 {
             return Err(ParamsError::Uniqueness(self.uniqueness));
+        }
+        if let Some(smoothing) = self.smoothing
+            && (smoothing.weight_256 == 0 || smoothing.guard_16 > GUARD_MAX_16)
+        {
+            return Err(ParamsError::Smoothing(smoothing));
         }
         Ok(())
     }
@@ -366,6 +375,11 @@ pub enum ParamsError {
     PathCost { cost: u32, p2: u8, flags: &'static str },
     #[error("uniqueness is {0} %; it must be 0 (off) to 99 (--uniqueness)")]
     Uniqueness(u8),
+    #[error(
+        "smoothing by {}/256 up to {}/16 px cannot be computed; the weight must be above 0 and the guard at most {GUARD_MAX_16}/16 px (--smoothing, --smoothing-guard)",
+        .0.weight_256, .0.guard_16
+    )]
+    Smoothing(Smoothing),
 }
 
 impl fmt::Display for Paths {

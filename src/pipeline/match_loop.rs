@@ -48,10 +48,12 @@ impl MatchLoop {
         Ok(())
     }
 
-    /// Where another engine is to take over, it does, once everything in flight was handed out.
+    /// Where another engine is to take over, it does, once everything in flight was handed out, and goes
+    /// on with what the filters of the one before remember.
     fn swap_engine(&mut self) -> anyhow::Result<()> {
-        let Some(next) = self.swap.take() else { return Ok(()) };
+        let Some(mut next) = self.swap.take() else { return Ok(()) };
         while self.hand_out()? {}
+        next.resume(self.engine.take_history()?)?;
         self.engine = next;
         self.progress.retuned.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -11,6 +11,7 @@ use super::*;
 use crate::control::Switch;
 use crate::engine::Engine;
 use crate::frame::{DisparityMap, DisparityRange, Image};
+use crate::matching::History;
 use crate::pool::Pooled;
 use crate::source::SourceInfo;
 
@@ -314,7 +315,7 @@ fn stopping_matches_what_is_on_the_way() {
 }
 
 /// A disparity that tells which engine made the map.
-struct Labelled(Delaying, i16);
+struct Labelled(Delaying, i16, i32);
 
 impl Engine for Labelled {
     fn description(&self) -> String {
@@ -330,18 +331,29 @@ impl Engine for Labelled {
         let mut matched = self.0.collect()?;
         if let Some(matched) = &mut matched {
             matched.disparity.values_mut().fill(self.1);
+            self.2 += 1;
+            matched.stages = vec![("pairs so far", Duration::from_secs(self.2 as u64))];
         }
         Ok(matched)
     }
+    fn take_history(&mut self) -> anyhow::Result<History> {
+        assert!(self.0.held.is_empty(), "pairs in flight");
+        let states = [("pairs", vec![std::mem::take(&mut self.2)])].into();
+        Ok(History { states, ..History::default() })
+    }
+    fn resume(&mut self, history: History) -> anyhow::Result<()> {
+        self.2 = history.states["pairs"][0];
+        Ok(())
+    }
 }
 
-/// An engine whose maps bear this label.
+/// An engine whose maps bear this label, and that counts the pairs of the stream.
 fn labelled(depth: usize, label: i16) -> Box<dyn Engine> {
-    Box::new(Labelled(delaying(depth), label))
+    Box::new(Labelled(delaying(depth), label, 0))
 }
 
-/// Sequence number and label of a map.
-type Seen = (u64, i16);
+/// Sequence number and label of a map, and the number of pairs so far.
+type Seen = (u64, i16, u64);
 
 /// Puts other engines in while pairs flow past; keeps what it sees of each.
 struct Replacing {
@@ -355,7 +367,8 @@ impl Sink for Replacing {
     }
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
         let sequence = frame.pair.sequence;
-        self.seen.lock().unwrap().push((sequence, frame.disparity.values()[0]));
+        let (label, pairs) = (frame.disparity.values()[0], frame.stages[0].1.as_secs());
+        self.seen.lock().unwrap().push((sequence, label, pairs));
         if sequence % 50 == 10 {
             let depth = 1 + sequence as usize / 50 % 3;
             self.swap.put(labelled(depth, sequence as i16));
@@ -391,7 +404,8 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
     assert!(outcome.error.is_none());
     let seen = seen.lock().unwrap();
     assert!(seen.iter().map(|&(sequence, ..)| sequence).eq(0..300), "none lost, none overtaken");
-    let mut labels: Vec<_> = seen.iter().map(|&(_, label)| label).collect();
+    assert!(seen.iter().all(|&(sequence, _, pairs)| pairs == sequence + 1), "{seen:?}");
+    let mut labels: Vec<_> = seen.iter().map(|&(_, label, _)| label).collect();
     labels.dedup();
     assert_eq!(labels, [3, 10, 60, 110, 160, 210, 260]);
     assert_eq!(progress.retuned.load(Ordering::Relaxed), 7);

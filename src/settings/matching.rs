@@ -7,10 +7,11 @@ use toml::Value;
 
 use super::Settings;
 use super::row::Integer::{I32, U8, U16, U32, U64};
-use super::row::Plain::{Real, Switch, Whole};
+use super::row::Plain::{Real, Switch, Text, Whole};
 use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
+use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::params::{SLOPE_UNIT, WEIGHT_MAX};
 use crate::matching::{CensusWindow, Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 
@@ -67,6 +68,8 @@ pub struct Matching {
     pub median: u8,
     pub speckle_size: u32,
     pub speckle_range: f64,
+    pub smoothing: Option<f64>,
+    pub smoothing_guard: f64,
 }
 
 /// The default number of disparities. It stands in for a number that has not been chosen yet, where one
@@ -270,6 +273,21 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Filters", "connected within")
         .hint("Neighbours of a region differ by no more than this many pixels.")
         .slider(0.0, 16.0, 0.25),
+    Row::real("smoothing", Text("off"), [0.004, 0.996])
+        .or(&["off"])
+        .flag(MATCHING, "--smoothing", "WEIGHT|off")
+        .help(
+            "Smooth disparity in time: weight of the newest map, 0.004 (steady) to 0.996, or `off`",
+        )
+        .knob("Filters", "smoothing")
+        .hint("Weight of the newest map in what stands still; off: every map by itself.")
+        .slider(0.05, 0.95, 0.05),
+    Row::real("smoothing_guard", Real(1.0), [0.0, 63.9])
+        .flag(MATCHING, "--smoothing-guard", "PX")
+        .help("Steps in time that are larger are motion, which is not smoothed")
+        .knob("Filters", "moves beyond")
+        .hint("What changes by more pixels than this has moved, and is taken as it is.")
+        .slider(0.0, 8.0, 0.25),
     Row::new("subpixel", Switch(true), Kind::Switch)
         .flag(MATCHING, "--subpixel", "BOOL")
         .help("Sixteenths of a pixel instead of whole ones")
@@ -366,6 +384,10 @@ impl Matching {
                     range_16: (self.speckle_range * f64::from(SUBPIXEL)).round() as u16,
                 }),
             },
+            smoothing: self.smoothing.map(|weight| Smoothing {
+                weight_256: (256.0 * weight).round() as u8,
+                guard_16: (self.smoothing_guard * f64::from(SUBPIXEL)).round() as u16,
+            }),
         };
         params.check()?;
         Ok(params)
@@ -391,6 +413,7 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
             CostKind::Ad => &["p2", "ad_truncation"],
         },
         ParamsError::Uniqueness(_) => &["uniqueness"],
+        ParamsError::Smoothing(_) => &["smoothing", "smoothing_guard"],
     }
 }
 

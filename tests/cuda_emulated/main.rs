@@ -93,13 +93,9 @@ fn calibration((width, height): (usize, usize)) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Matches with the emulated engine and the reference: whether they agree, and what was said.
-fn verify(
-    size: (usize, usize),
-    arguments: &[&str],
-    broken: Option<(&str, &str)>,
-) -> (bool, String) {
-    let [left, right] = pictures(size.0, size.1);
+/// The program where the stand-ins are all of CUDA that there is; `broken` is a text of the kernels
+/// and what takes its place.
+fn emulated(broken: Option<(&str, &str)>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
@@ -109,15 +105,7 @@ fn verify(
     if let Some((old, new)) = broken {
         command.env("EMULATED_OLD", old).env("EMULATED_NEW", new);
     }
-    let output = tempfile::tempdir().unwrap();
-    let run = command
-        .args(["match", "--engine", "cuda", "--verify", "-o"])
-        .arg(output.path().join("disparity.png"))
-        .args([left, right])
-        .args(arguments)
-        .args(
-            arguments.contains(&"--alpha").then(|| format!("--calibration={}", calibration(size))),
-        )
+    command
         .env("LD_LIBRARY_PATH", libraries())
         .env("CUDA_HOME", "/nonexistent")
         .env("CUDA_PATH", "/nonexistent")
@@ -126,7 +114,26 @@ fn verify(
         .env("FAKE_EMULATES", "1")
         .env("EMULATED_FOLDER", libraries().join("kernels"))
         .env("EMULATED_HEADER", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda_emulated"))
-        .stdin(Stdio::null())
+        .stdin(Stdio::null());
+    command
+}
+
+/// Matches with the emulated engine and the reference: whether they agree, and what was said.
+fn verify(
+    size: (usize, usize),
+    arguments: &[&str],
+    broken: Option<(&str, &str)>,
+) -> (bool, String) {
+    let [left, right] = pictures(size.0, size.1);
+    let output = tempfile::tempdir().unwrap();
+    let run = emulated(broken)
+        .args(["match", "--engine", "cuda", "--verify", "-o"])
+        .arg(output.path().join("disparity.png"))
+        .args([left, right])
+        .args(arguments)
+        .args(
+            arguments.contains(&"--alpha").then(|| format!("--calibration={}", calibration(size))),
+        )
         .output()
         .expect("the binary starts");
     let said =
@@ -239,6 +246,39 @@ const BROKEN: [Broken; 22] = [
     // The plain way: the penalty of the wrong diagonal.
     ("dx > 0 ? P2_DIAGONAL_FROM_LEFT", "dx <= 0 ? P2_DIAGONAL_FROM_LEFT", PLAIN),
 ];
+
+/// The pictures of a short stream that an engine writes, smoothed in time.
+fn smoothed(engine: &str, broken: Option<(&str, &str)>) -> Vec<(String, Vec<u8>)> {
+    let output = tempfile::tempdir().unwrap();
+    let mut command = emulated(broken);
+    let run = command
+        .args(["run", "--headless", "--demo", "--demo-size", "64x32", "--frames", "7", "-d", "16"])
+        .args(["--cost", "ad", "--smoothing", "0.3", "--smoothing-guard", "0.5", "--pictures"])
+        .arg(output.path())
+        .args(["--engine", engine])
+        .output()
+        .expect("the binary starts");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let files = std::fs::read_dir(output.path()).unwrap().map(|file| file.unwrap());
+    let read = |file: std::fs::DirEntry| {
+        (file.file_name().to_string_lossy().into_owned(), std::fs::read(file.path()).unwrap())
+    };
+    let mut files: Vec<_> = files.map(read).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_filter_that_remembers_does_so_with_several_frames_in_flight() {
+    let expected = smoothed("cpu", None);
+    assert!(expected.len() >= 7, "{} files", expected.len());
+    assert!(smoothed("cuda", None) == expected, "another stream than on the CPU");
+    for broken in
+        [("known ? state[i] : NEVER", "NEVER"), ("> SMOOTHING_GUARD", ">= SMOOTHING_GUARD")]
+    {
+        assert!(smoothed("cuda", Some(broken)) != expected, "{broken:?} was not noticed");
+    }
+}
 
 #[test]
 fn broken_kernels_are_noticed() {

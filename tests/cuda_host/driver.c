@@ -197,6 +197,11 @@ int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
     memcpy((void *)to, from, bytes);
     return failed;
 }
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
+    if (!memory(from, bytes)) return INVALID;
+    memcpy(to, (const void *)from, bytes);
+    return failed;
+}
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, struct thing *stream) {
     return is(stream, STREAM) ? cuMemsetD8_v2(to, value, bytes) : INVALID;
 }

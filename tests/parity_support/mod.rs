@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use stereod::calibration::{Rectifier, RectifyMap};
 use stereod::engine::Engine;
 use stereod::frame::{DisparityMap, DisparityRange, Eye, Image, StereoGeometry, StereoPair};
-use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
+use stereod::matching::filter::smoothing::Smoothing;
+use stereod::matching::{
+    CensusWindow, Cost, History, Median, P2Mode, Params, Paths, Speckle, match_next,
+};
 
 /// A pair with the given pictures.
 pub fn pair(left: Image, right: Image) -> StereoPair {
@@ -75,20 +78,68 @@ pub fn same(expected: &DisparityMap, got: &DisparityMap) -> Result<(), String> {
     ))
 }
 
+/// The pairs of a stream, which jumps now and then, forwards or back.
+fn stream(
+    (width, height): (usize, usize),
+    looks: &[Look],
+) -> impl Iterator<Item = StereoPair> + use<'_> {
+    let mut timestamp = Duration::ZERO;
+    looks.iter().map(move |&look| {
+        let (left, right) = pictures(width, height, look);
+        timestamp = match look.seed % 7 {
+            0 => Duration::ZERO,
+            1 => timestamp + Duration::from_secs(5),
+            _ => timestamp + Duration::from_millis(40),
+        };
+        StereoPair { timestamp, ..pair(left, right) }
+    })
+}
+
+/// Matches the looks on several engines in turn, each of which goes on where the one before stood, and
+/// compares each with the reference.
+pub fn compare_relay(
+    engines: &mut [Box<dyn Engine>],
+    params: &Params,
+    size: (usize, usize),
+    looks: &[Look],
+) -> Result<(), String> {
+    let (mut history, mut handed_over) = (History::default(), History::default());
+    for (number, pair) in stream(size, looks).enumerate() {
+        let turn = number % engines.len();
+        let engine = &mut engines[turn];
+        let expected = match_next(&pair.left, &pair.right, pair.timestamp, params, &mut history);
+        let failed = |e: anyhow::Error| format!("{e:#}");
+        engine.resume(std::mem::take(&mut handed_over)).map_err(failed)?;
+        engine.submit(pair).map_err(failed)?;
+        let matched = engine.collect().map_err(failed)?.expect("a pair was in flight");
+        same(&expected, &matched.disparity)
+            .map_err(|e| format!("pair {number}: {e}\n{params:?} {size:?} {looks:?}"))?;
+        handed_over = engine.take_history().map_err(failed)?;
+        if handed_over != history {
+            return Err(format!("pair {number}: another history\n{params:?} {size:?} {looks:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// Matches the looks on one engine, as many in flight as it takes (what it keeps must not show), and
 /// compares each with the reference.
 pub fn compare(
     engine: &mut dyn Engine,
     params: &Params,
-    (width, height): (usize, usize),
+    size: (usize, usize),
     looks: &[Look],
 ) -> Result<(), String> {
     let mut in_flight = std::collections::VecDeque::new();
+    let (mut history, mut pairs) = (History::default(), stream(size, looks));
+    // What an earlier stream left behind is not to be gone on with.
+    engine.resume(History::default()).map_err(|e| format!("{e:#}"))?;
     for number in 0..looks.len() + engine.depth() {
-        if let Some(&look) = looks.get(number) {
-            let (left, right) = pictures(width, height, look);
-            in_flight.push_back((number, look, match_pair(&left, &right, params)));
-            engine.submit(pair(left, right)).map_err(|e| format!("{e:#}"))?;
+        if let Some(pair) = pairs.next() {
+            let expected =
+                match_next(&pair.left, &pair.right, pair.timestamp, params, &mut history);
+            in_flight.push_back((number, looks[number], expected));
+            engine.submit(pair).map_err(|e| format!("{e:#}"))?;
         }
         if in_flight.len() < engine.depth() && number + 1 < looks.len() {
             continue;
@@ -98,7 +149,7 @@ pub fn compare(
             engine.collect().map_err(|e| format!("{e:#}"))?.expect("a pair was in flight");
         same(&expected, &matched.disparity).map_err(|difference| {
             format!(
-                "{}: pair {number}: {difference}\n{params:?} {width}x{height} {look:?}",
+                "{}: pair {number}: {difference}\n{params:?} {size:?} {look:?} of {looks:?}",
                 engine.description()
             )
         })?;
@@ -144,13 +195,14 @@ pub fn compare_rectified(
     looks: &[Look],
 ) -> Result<(), String> {
     let (width, height) = rectifier.source_size(Eye::Left);
+    let mut history = History::default();
     for &look in looks {
         let raw = || {
             let (left, right) = pictures(width, height, look);
             pair(left, right)
         };
         let [left, right] = rectifier.rectify_pair(&raw());
-        let expected = match_pair(&left, &right, params);
+        let expected = match_next(&left, &right, Duration::ZERO, params, &mut history);
         engine.submit(raw()).map_err(|e| format!("{e:#}"))?;
         let matched = engine.collect().map_err(|e| format!("{e:#}"))?.expect("a pair in flight");
         let context = || format!("{}: {params:?} {look:?}", engine.description());
@@ -234,6 +286,12 @@ fn speckles() -> impl Strategy<Value = Option<Speckle>> {
     ]
 }
 
+/// Guards on either side of the steps between maps.
+pub fn smoothings() -> impl Strategy<Value = Smoothing> {
+    (1u8..=255, prop_oneof![0u16..40, 0u16..=1023])
+        .prop_map(|(weight_256, guard_16)| Smoothing { weight_256, guard_16 })
+}
+
 pub fn params() -> impl Strategy<Value = Params> {
     let range = (
         prop_oneof![Just(0i32), -20i32..20, -200i32..200],
@@ -251,6 +309,7 @@ pub fn params() -> impl Strategy<Value = Params> {
         prop_oneof![Just(None), (0u16..4).prop_map(Some)],
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
         speckles(),
+        prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)],
     );
     (range, costs(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
         |((min, count), cost, paths, (p1, p2), p2_mode, refinement)| {
@@ -261,7 +320,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
                 other => other,
             };
-            let (uniqueness, subpixel, left_right, median, speckle) = refinement;
+            let (uniqueness, subpixel, left_right, median, speckle, smoothing) = refinement;
             Params {
                 paths,
                 p2_mode,
@@ -270,6 +329,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 left_right,
                 median,
                 speckle,
+                smoothing,
                 ..Params::bare(DisparityRange { min, count }, cost, (p1, p2))
             }
         },

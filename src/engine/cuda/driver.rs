@@ -304,11 +304,26 @@ impl DeviceMemory {
         if content.is_empty() {
             return Ok(memory);
         }
-        // SAFETY: the range is at least as long as the content.
-        check("filling GPU memory", unsafe {
-            sys::cuMemcpyHtoD_v2(raw, content.as_ptr().cast(), content.len())
-        })?;
+        memory.write(content)?;
         Ok(memory)
+    }
+
+    /// Copies the first `to.len()` bytes to the host, once the device is done with them.
+    pub(super) fn read(&self, to: &mut [u8]) -> Result<()> {
+        let bytes = to.len().min(self.bytes);
+        // SAFETY: both ranges are at least that long.
+        check("reading GPU memory", unsafe {
+            sys::cuMemcpyDtoH_v2(to.as_mut_ptr().cast(), self.raw, bytes)
+        })
+    }
+
+    /// Copies bytes of the host to the beginning; nothing may use them meanwhile.
+    pub(super) fn write(&self, from: &[u8]) -> Result<()> {
+        let bytes = from.len().min(self.bytes);
+        // SAFETY: both ranges are at least that long.
+        check("filling GPU memory", unsafe {
+            sys::cuMemcpyHtoD_v2(self.raw, from.as_ptr().cast(), bytes)
+        })
     }
 
     pub(super) fn address(&self) -> u64 {

@@ -32,6 +32,18 @@ impl Lanes {
     }
 }
 
+/// What differs from frame to frame.
+pub(super) struct Turn<'a> {
+    /// Number of frames that the slot has run before; it wraps around.
+    pub number: u32,
+    /// Buffers of the stream that hold what the frame before left there.
+    pub known: &'a [BufferId],
+    /// The event after the ordered launches of the frame before, where that may be in flight.
+    pub before: Option<Arc<Event>>,
+    /// Whether each stage is timed.
+    pub profile: bool,
+}
+
 /// A launch with its arguments where the driver reads them.
 #[derive(Debug)]
 struct ReadyLaunch {
@@ -46,6 +58,9 @@ struct ReadyLaunch {
     pointers: Box<[*mut c_void]>,
     /// Arguments that are the number of the slot's turn.
     turns: Vec<usize>,
+    /// Arguments that say whether a buffer is known.
+    known: Vec<(usize, BufferId)>,
+    ordered: bool,
 }
 
 // SAFETY: the pointers are written anew before each use.
@@ -56,7 +71,7 @@ impl ReadyLaunch {
         let value = |arg: &Arg| match *arg {
             Arg::Buffer(id) => address(id),
             Arg::I32(value) => u64::from(value as u32),
-            Arg::Turn => 0,
+            Arg::Turn | Arg::Known(_) => 0,
         };
         let args = launch.args.iter().enumerate();
         Self {
@@ -67,14 +82,24 @@ impl ReadyLaunch {
             cooperative: launch.cooperative,
             values: launch.args.iter().map(value).collect(),
             pointers: vec![ptr::null_mut(); launch.args.len()].into(),
-            turns: args.filter(|&(_, arg)| *arg == Arg::Turn).map(|(i, _)| i).collect(),
+            turns: args.clone().filter(|&(_, arg)| *arg == Arg::Turn).map(|(i, _)| i).collect(),
+            known: args
+                .filter_map(|(i, arg)| match arg {
+                    Arg::Known(id) => Some((i, *id)),
+                    _ => None,
+                })
+                .collect(),
+            ordered: launch.ordered,
         }
     }
 
     /// The arguments as the driver wants them, until `self` moves or is changed.
-    fn arguments(&mut self, turn: u32) -> *mut *mut c_void {
+    fn arguments(&mut self, turn: &Turn) -> *mut *mut c_void {
         for &place in &self.turns {
-            self.values[place] = u64::from(turn);
+            self.values[place] = u64::from(turn.number);
+        }
+        for &(place, id) in &self.known {
+            self.values[place] = u64::from(turn.known.contains(&id));
         }
         for (pointer, value) in self.pointers.iter_mut().zip(&mut self.values) {
             *pointer = ptr::from_mut(value).cast();
@@ -82,7 +107,7 @@ impl ReadyLaunch {
         self.pointers.as_mut_ptr()
     }
 
-    fn enqueue(&mut self, turn: u32, stream: &Stream) -> Result<()> {
+    fn enqueue(&mut self, turn: &Turn, stream: &Stream) -> Result<()> {
         // SAFETY: zeros are a valid attribute: the ignored one.
         let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
         attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
@@ -143,6 +168,8 @@ pub(super) struct Work {
     end: Event,
     forked: Event,
     joined: Event,
+    /// After the last ordered launch.
+    ordered: Arc<Event>,
     /// Set where the frame in flight records its stages.
     profiled: bool,
 }
@@ -179,13 +206,14 @@ impl Work {
             end: event()?,
             forked: event()?,
             joined: event()?,
+            ordered: Arc::new(event()?),
             profiled: false,
         })
     }
 
-    /// Enqueues a frame, the slot's number `turn`, between two events; with `profile` each stage between
-    /// two more.
-    pub fn enqueue(&mut self, lanes: &Lanes, turn: u32, profile: bool) -> Result<()> {
+    /// Enqueues a frame between two events; where it is profiled each stage between two more.
+    pub fn enqueue(&mut self, lanes: &Lanes, turn: &Turn) -> Result<()> {
+        let profile = turn.profile;
         self.profiled = profile;
         self.begin.record(&lanes.main)?;
         for (i, step) in self.steps.iter_mut().enumerate() {
@@ -193,7 +221,16 @@ impl Work {
                 stage.begin.record(lanes.of(stage.lane))?;
             }
             match step {
-                Ready::Launch(launch, lane) => launch.enqueue(turn, lanes.of(*lane))?,
+                Ready::Launch(launch, lane) => {
+                    let stream = lanes.of(*lane);
+                    if let (true, Some(before)) = (launch.ordered, &turn.before) {
+                        stream.wait_for(before)?;
+                    }
+                    launch.enqueue(turn, stream)?;
+                    if launch.ordered {
+                        self.ordered.record(stream)?;
+                    }
+                }
                 Ready::Memset { address, bytes, value, lane } => {
                     // SAFETY: the range is one of the slot's buffers.
                     check("clearing GPU memory", unsafe {
@@ -214,6 +251,11 @@ impl Work {
             }
         }
         self.end.record(&lanes.main)
+    }
+
+    /// The event after the last launch that the next frame's ordered ones wait for.
+    pub fn ordered(&self) -> &Arc<Event> {
+        &self.ordered
     }
 
     /// The event that ends a frame.
@@ -300,6 +342,7 @@ mod tests {
             block: [1, 1, 1],
             shared_bytes: 0,
             cooperative: false,
+            ordered: false,
             lane,
             args: vec![],
         })

@@ -19,6 +19,8 @@ pub enum Scope {
     Engine,
     /// One for each frame in flight.
     Slot,
+    /// One for the engine, which goes from frame to frame: only ordered launches may touch it.
+    Stream,
 }
 
 /// Memory of the device. It is zero when the engine starts; after that only the steps change it.
@@ -78,6 +80,9 @@ pub enum Arg {
     /// `unsigned`: the number of frames this slot has run before (for what is kept in buffers of the
     /// scope [`Scope::Slot`]). It wraps around.
     Turn,
+    /// `int`: 1 where this buffer of the scope [`Scope::Stream`] holds what the frame before left there,
+    /// 0 where the stream begins anew.
+    Known(BufferId),
 }
 
 /// A frame's work runs in two lanes that may overlap.
@@ -105,6 +110,8 @@ pub struct Launch {
     pub shared_bytes: u32,
     /// All blocks must be resident at once.
     pub cooperative: bool,
+    /// It waits for the ordered launches of the frame before, in the order of the frames.
+    pub ordered: bool,
     /// Its lane.
     pub lane: Lane,
     /// Its arguments, in order.
@@ -156,6 +163,8 @@ pub struct Plan {
     /// Set where the work of several frames may run at once on the device. It must not where a step
     /// writes a buffer of the scope [`Scope::Engine`].
     pub overlap: bool,
+    /// Buffers of the scope [`Scope::Stream`] that filters keep their state in, with the filters' names.
+    pub states: Vec<(&'static str, BufferId)>,
 }
 
 /// Pictures as they are uploaded.
@@ -194,6 +203,7 @@ impl Plan {
             rectified: None,
             disparity: BufferId(2),
             overlap: true,
+            states: Vec::new(),
         };
         plan.buffer("left picture", input.bytes(), Scope::Slot);
         plan.buffer("right picture", input.bytes(), Scope::Slot);
@@ -210,6 +220,13 @@ impl Plan {
     pub fn buffer(&mut self, name: &'static str, bytes: usize, scope: Scope) -> BufferId {
         self.buffers.push(Buffer { name, bytes, scope, content: Vec::new() });
         BufferId(self.buffers.len() - 1)
+    }
+
+    /// Adds the state of a filter, which only ordered launches may touch.
+    pub fn state(&mut self, filter: &'static str, numbers: usize) -> BufferId {
+        let id = self.buffer(filter, size_of::<i32>() * numbers, Scope::Stream);
+        self.states.push((filter, id));
+        id
     }
 
     /// Adds a table that never changes, one for the engine.
@@ -276,9 +293,14 @@ impl Plan {
         if x == 0 || y == 0 || z == 0 || x > i32::MAX as u32 || y > 65535 || z > 65535 {
             return wrong(&format!("a grid of {:?} blocks", launch.grid));
         }
-        let known = |arg: &Arg| !matches!(arg, Arg::Buffer(id) if id.0 >= self.buffers.len());
-        if !launch.args.iter().all(known) {
-            return wrong("an argument without a buffer");
+        for arg in &launch.args {
+            let (Arg::Buffer(id) | Arg::Known(id)) = arg else { continue };
+            let Some(buffer) = self.buffers.get(id.0) else {
+                return wrong("an argument without a buffer");
+            };
+            if buffer.scope == Scope::Stream && !(launch.ordered && launch.lane == Lane::Main) {
+                return wrong(&format!("`{}` is touched out of order", buffer.name));
+            }
         }
         Ok(())
     }
@@ -311,6 +333,7 @@ mod tests {
             block: [32, 1, 1],
             shared_bytes: 0,
             cooperative: false,
+            ordered: false,
             lane,
             args: vec![],
         }
@@ -335,9 +358,15 @@ mod tests {
         assert!(wrong(Launch { grid: [1, 0, 1], ..main() }).contains("grid"));
         assert!(wrong(Launch { grid: [1, 70000, 1], ..main() }).contains("grid"));
         assert!(wrong(Launch { block: [64, 32, 1], ..main() }).contains("block"));
-        assert!(
-            wrong(Launch { args: vec![Arg::Buffer(BufferId(9))], ..main() }).contains("buffer")
-        );
+        let of_buffer = |id| Launch { args: vec![Arg::Buffer(id)], ..main() };
+        assert!(wrong(of_buffer(BufferId(9))).contains("buffer"));
+        let mut remembering = plan.clone();
+        let state = remembering.state("state", 12);
+        let steps = |launch| vec![Step::Launch(launch)];
+        remembering.steps = steps(of_buffer(state));
+        assert!(remembering.check().unwrap_err().contains("out of order"));
+        remembering.steps = steps(Launch { ordered: true, ..of_buffer(state) });
+        assert_eq!(remembering.check(), Ok(()));
         assert!(wrong(Launch { kernel: KernelId(7), ..main() }).contains("kernel"));
     }
 }

@@ -31,7 +31,7 @@ mod plan;
 mod slot;
 mod units;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,7 +47,7 @@ pub use units::{Job, specialisations};
 
 use self::driver::{Context, Stream};
 use self::frames::{Lanes, Memory, Work};
-use self::launch::{Input, Plan, Scope};
+use self::launch::{BufferId, Input, Plan, Scope};
 use self::loaded::Loaded;
 use self::memory::Budget;
 use self::pinned::PinnedPool;
@@ -56,7 +56,8 @@ use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{
     DisparityMap, DisparityRange, Eye, Image, Mask, Matched, StereoGeometry, StereoPair,
 };
-use crate::matching::Params;
+use crate::matching::filter::Continuity;
+use crate::matching::{History, Params};
 use crate::memory::Reserved;
 use crate::pool::Pooled;
 
@@ -89,7 +90,7 @@ pub struct CudaEngine {
     /// either camera has seen of them.
     rectified: Option<PinnedPool<u8>>,
     seen: [Option<Arc<Mask>>; 2],
-    _memory: Memory,
+    memory: Memory,
     _modules: Loaded,
     context: Arc<Context>,
     size: (usize, usize),
@@ -98,6 +99,13 @@ pub struct CudaEngine {
     /// Slots in the order in which they were submitted.
     queue: VecDeque<usize>,
     profile: bool,
+    continuity: Continuity,
+    /// The filters that keep a state, with the buffers of the scope of the stream that hold it.
+    states: Vec<(&'static str, BufferId)>,
+    /// Those of them that hold what the newest frame left there.
+    known: Vec<BufferId>,
+    /// The slot of the newest frame.
+    newest: Option<usize>,
     range: DisparityRange,
     /// Cameras that depth is computed from, where they are known.
     depth_from: Option<StereoGeometry>,
@@ -208,7 +216,7 @@ impl CudaEngine {
                 Some(rectifier) => Eye::BOTH.map(|eye| rectifier.map(eye).mask()),
                 None => [None, None],
             },
-            _memory: memory,
+            memory,
             _modules: modules,
             context,
             size: job.size,
@@ -216,6 +224,10 @@ impl CudaEngine {
             name: format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
             queue: VecDeque::with_capacity(options.in_flight),
             profile: false,
+            continuity: Continuity::default(),
+            states: plan.states.clone(),
+            known: Vec::new(),
+            newest: None,
             range: job.params.range,
             depth_from: None,
             _pinned: None,
@@ -272,12 +284,20 @@ impl Engine for CudaEngine {
                 None => None,
             },
         };
+        if !self.continuity.goes_on(pair.timestamp) {
+            self.known.clear();
+        }
+        let before = self.newest.map(|newest| self.slots[newest].ordered());
         let slot = &mut self.slots[number];
         slot.upload(&pair, self.input.pitch, &self.upload)?;
-        slot.compute(&self.lanes[number % self.lanes.len()], self.profile)?;
+        let lanes = &self.lanes[number % self.lanes.len()];
+        slot.compute(lanes, &self.known, before, self.profile)?;
         slot.download(&output, &self.download)?;
         slot.in_flight = Some(InFlight { pair, submitted, output });
         self.queue.push_back(number);
+        self.newest = Some(number);
+        self.known.clear();
+        self.known.extend(self.states.iter().map(|&(_, id)| id));
         Ok(())
     }
 
@@ -314,6 +334,42 @@ impl Engine for CudaEngine {
         self.profile = on;
     }
 
+    fn take_history(&mut self) -> anyhow::Result<History> {
+        if !self.queue.is_empty() {
+            bail!("pairs are in flight on the CUDA engine; collect them before its history");
+        }
+        self.context.make_current()?;
+        let mut states = BTreeMap::new();
+        for &(name, id) in &self.states {
+            if let (true, Some(memory)) = (self.known.contains(&id), &self.memory.engine[id.0]) {
+                let mut state = vec![0i32; memory.bytes() / size_of::<i32>()];
+                memory.read(bytemuck::cast_slice_mut(&mut state))?;
+                states.insert(name, state);
+            }
+        }
+        self.known.clear();
+        Ok(History { continuity: std::mem::take(&mut self.continuity), size: self.size, states })
+    }
+
+    fn resume(&mut self, history: History) -> anyhow::Result<()> {
+        self.continuity = history.continuity;
+        self.known.clear();
+        if history.size != self.size {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        for &(name, id) in &self.states {
+            let state = history.states.get(name).map(|state| bytemuck::cast_slice(state));
+            if let (Some(state), Some(memory)) = (state, &self.memory.engine[id.0])
+                && state.len() == memory.bytes()
+            {
+                memory.write(state)?;
+                self.known.push(id);
+            }
+        }
+        Ok(())
+    }
+
     fn picture_memory(&self) -> Option<Arc<dyn crate::pool::Memory<u8>>> {
         Some(Arc::new(self.pictures.clone()))
     }
@@ -325,7 +381,7 @@ impl Memory {
         let of = |scope: Scope| {
             let buffers = plan.buffers.iter();
             buffers
-                .map(|buffer| match buffer.scope == scope {
+                .map(|buffer| match (buffer.scope == Scope::Slot) == (scope == Scope::Slot) {
                     true => {
                         driver::DeviceMemory::new(context, buffer.bytes, &buffer.content).map(Some)
                     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
-use super::frames::{Lanes, Work};
+use super::frames::{Lanes, Turn, Work};
+use super::launch::BufferId;
 use crate::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
@@ -109,10 +110,21 @@ impl Slot {
         self.uploaded.record(stream)
     }
 
+    /// The event that the next frame's ordered launches wait for.
+    pub fn ordered(&self) -> Arc<Event> {
+        self.work.ordered().clone()
+    }
+
     /// Enqueues the computation, after the upload.
-    pub fn compute(&mut self, lanes: &Lanes, profile: bool) -> Result<()> {
+    pub fn compute(
+        &mut self,
+        lanes: &Lanes,
+        known: &[BufferId],
+        before: Option<Arc<Event>>,
+        profile: bool,
+    ) -> Result<()> {
         lanes.main.wait_for(&self.uploaded)?;
-        self.work.enqueue(lanes, self.turns, profile)?;
+        self.work.enqueue(lanes, &Turn { number: self.turns, known, before, profile })?;
         self.turns = self.turns.wrapping_add(1);
         Ok(())
     }

@@ -118,6 +118,14 @@ fn filters(job: &Job) -> Vec<Unit> {
             .define("STEPS", SPECKLE_STEPS);
         units.push(unit);
     }
+    if let Some(smoothing) = params.smoothing {
+        let unit = pixelwise(Unit::new("filter_smoothing.cu"))
+            .define("SMOOTHING_WEIGHT", smoothing.weight_256)
+            .define("SMOOTHING_GUARD", smoothing.guard_16)
+            .define("MIN_DISPARITY", &min_disparity)
+            .define("DISPARITIES", params.range.count);
+        units.push(unit);
+    }
     units
 }
 

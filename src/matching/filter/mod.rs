@@ -12,6 +12,7 @@
 pub mod history;
 mod matching;
 pub mod median;
+pub mod smoothing;
 pub mod speckle;
 pub mod valid_mask;
 
@@ -19,6 +20,7 @@ pub use history::{Continuity, History, State};
 pub use matching::Matching;
 
 use crate::matching::params::{Params, Speckle};
+use smoothing::Smoothing;
 
 /// A filter with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Filter {
     Median(usize),
     /// Invalidates small regions ([`speckle`]).
     Speckle(Speckle),
+    /// Smooths what stands still, in time ([`smoothing`]).
+    Smoothing(Smoothing),
 }
 
 impl Params {
@@ -36,7 +40,8 @@ impl Params {
     pub fn filters(&self) -> impl Iterator<Item = Filter> + use<> {
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
-        [Some(Filter::ValidMask), median, speckle].into_iter().flatten()
+        let smoothing = self.smoothing.map(Filter::Smoothing);
+        [Some(Filter::ValidMask), median, speckle, smoothing].into_iter().flatten()
     }
 }
 
@@ -47,24 +52,27 @@ impl Filter {
             Filter::ValidMask => "valid mask",
             Filter::Median(_) => "median",
             Filter::Speckle(_) => "speckle",
+            Filter::Smoothing(_) => "smoothing",
         }
     }
 
     /// Numbers of the state that the filter keeps of a stream of maps of so many pixels.
-    pub fn state_len(self, _pixels: usize) -> usize {
+    pub fn state_len(self, pixels: usize) -> usize {
         match self {
+            Filter::Smoothing(_) => pixels,
             Filter::ValidMask | Filter::Median(_) | Filter::Speckle(_) => 0,
         }
     }
 
     /// Applies the filter to a map. `state` is what it left there at the map before; empty for the first
     /// one of a stream.
-    pub fn apply(self, values: &mut Vec<i16>, of: &Matching<'_>, _state: &mut State) {
+    pub fn apply(self, values: &mut Vec<i16>, of: &Matching<'_>, state: &mut State) {
         let (width, height) = (of.left.width(), of.left.height());
         match self {
             Filter::ValidMask => valid_mask::apply(values, of),
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),
             Filter::Speckle(speckle) => speckle::apply(width, height, values, speckle),
+            Filter::Smoothing(how) => smoothing::apply(values, state, of.range, how),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod median;
 mod pass;
+mod smoothing;
 mod speckle;
 pub mod valid_mask;
 
@@ -12,8 +13,10 @@ use std::collections::BTreeMap;
 
 use self::median::MedianFilter;
 pub use self::pass::Pass;
+use self::smoothing::SmoothingFilter;
 use self::speckle::SpeckleFilter;
 use super::simd::Lanes;
+use crate::frame::DisparityRange;
 use crate::matching::Params;
 use crate::matching::filter::{Filter, State};
 use crate::memory::Refused;
@@ -22,6 +25,7 @@ use crate::memory::Refused;
 enum MapFilter {
     Median(MedianFilter),
     Speckle(SpeckleFilter),
+    Smoothing(SmoothingFilter),
 }
 
 impl MapFilter {
@@ -32,16 +36,25 @@ impl MapFilter {
             Filter::ValidMask => 0,
             Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
             Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
+            Filter::Smoothing(_) => SmoothingFilter::bytes_of(size),
         }
     }
 
     /// The filter with its memory; `None` for one that is applied before the map is whole.
-    fn new(filter: Filter, size: (usize, usize), threads: usize) -> Result<Option<Self>, Refused> {
+    fn new(
+        filter: Filter,
+        range: DisparityRange,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Option<Self>, Refused> {
         Ok(match filter {
             Filter::ValidMask => None,
             Filter::Median(radius) => Some(Self::Median(MedianFilter::new(radius, size, threads)?)),
             Filter::Speckle(speckle) => {
                 Some(Self::Speckle(SpeckleFilter::new(speckle, size, threads)?))
+            }
+            Filter::Smoothing(how) => {
+                Some(Self::Smoothing(SmoothingFilter::new(how, range, size)?))
             }
         })
     }
@@ -50,6 +63,7 @@ impl MapFilter {
         match self {
             Self::Median(median) => median.bytes(),
             Self::Speckle(speckle) => speckle.bytes(),
+            Self::Smoothing(smoothing) => smoothing.bytes(),
         }
     }
 
@@ -57,7 +71,7 @@ impl MapFilter {
     fn input(&self) -> Option<*mut i16> {
         match self {
             Self::Median(median) => Some(median.input()),
-            Self::Speckle(_) => None,
+            Self::Speckle(_) | Self::Smoothing(_) => None,
         }
     }
 
@@ -66,6 +80,7 @@ impl MapFilter {
     fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
         match self {
             Self::Median(_) | Self::Speckle(_) => None,
+            Self::Smoothing(smoothing) => Some(smoothing.state()),
         }
     }
 
@@ -81,6 +96,7 @@ impl MapFilter {
             match self {
                 Self::Median(median) => median.run::<V>(pass, map),
                 Self::Speckle(speckle) => speckle.run(pass, map),
+                Self::Smoothing(smoothing) => smoothing.run::<V>(pass, map),
             }
         }
     }
@@ -96,7 +112,7 @@ impl Filters {
     /// Where there is no memory for them.
     pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
         let made = params.filters().filter_map(|filter| {
-            let made = MapFilter::new(filter, size, threads).transpose()?;
+            let made = MapFilter::new(filter, params.range, size, threads).transpose()?;
             Some(made.map(|made| (filter.name(), made)))
         });
         Ok(Self(made.collect::<Result<_, _>>()?))

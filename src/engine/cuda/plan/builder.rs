@@ -113,6 +113,7 @@ impl<'a> Builder<'a> {
             block: [block[0], block[1], 1],
             shared_bytes: 0,
             cooperative: false,
+            ordered: false,
             lane: Lane::Main,
             args,
         };

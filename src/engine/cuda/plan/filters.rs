@@ -8,7 +8,7 @@ use super::super::units::Job;
 use super::builder::Builder;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
-use crate::matching::Median;
+use crate::matching::filter::Filter;
 
 impl Builder<'_> {
     /// Goes from the winners to the map, which is that of the plan at the end.
@@ -18,14 +18,17 @@ impl Builder<'_> {
             Some(_) => self.left_right(),
             None => self.disparities(),
         }
-        if let Some(rectifier) = job.rectifier.filter(|_| job.is_masked()) {
-            self.valid_mask(rectifier);
-        }
-        if self.params.median != Median::Off {
-            self.median();
-        }
-        if self.params.speckle.is_some() {
-            self.speckle();
+        for filter in self.params.filters() {
+            match filter {
+                Filter::ValidMask => {
+                    if let Some(rectifier) = job.rectifier.filter(|_| job.is_masked()) {
+                        self.valid_mask(rectifier);
+                    }
+                }
+                Filter::Median(_) => self.median(),
+                Filter::Speckle(_) => self.speckle(),
+                Filter::Smoothing(_) => self.smoothing(filter),
+            }
         }
         self.plan.disparity = self.map;
     }
@@ -80,6 +83,20 @@ impl Builder<'_> {
         let [across, down] = MEDIAN_TILE;
         let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
         self.launch("median", kernel, grid, [across / 2, down], args);
+    }
+
+    fn smoothing(&mut self, filter: Filter) {
+        let count = self.width as usize * self.height as usize;
+        let state = self.plan.state(filter.name(), filter.state_len(count));
+        let kernel = self.plan.kernel("filter_smoothing", "smoothing");
+        let args = vec![
+            Arg::I32(count as i32),
+            Arg::Known(state),
+            Arg::Buffer(state),
+            Arg::Buffer(self.map),
+        ];
+        let grid = [count.div_ceil(BLOCK_THREADS as usize) as u32, 1];
+        self.launch("smoothing", kernel, grid, [BLOCK_THREADS, 1], args).ordered = true;
     }
 
     fn speckle(&mut self) {

@@ -1,0 +1,82 @@
+//! Exponential smoothing in time: every thread its rows, a number of state a pixel.
+
+use super::pass::Pass;
+use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::frame::DisparityRange;
+use crate::matching::filter::smoothing::{NEVER, Smoothing, smoothed};
+use crate::memory::{Refused, product};
+
+/// The smoothing with its state.
+pub struct SmoothingFilter {
+    how: Smoothing,
+    range: DisparityRange,
+    state: Block<i32>,
+    pixels: usize,
+    /// Whether the state is of the map before in the stream.
+    known: bool,
+}
+
+impl SmoothingFilter {
+    pub fn new(
+        how: Smoothing,
+        range: DisparityRange,
+        (width, height): (usize, usize),
+    ) -> Result<Self, Refused> {
+        let state = Block::new(product([width, height]))?;
+        Ok(Self { how, range, state, pixels: width * height, known: false })
+    }
+
+    /// [`SmoothingFilter::bytes`] before there is one.
+    pub fn bytes_of((width, height): (usize, usize)) -> u64 {
+        Block::<i32>::bytes_of(product([width, height]))
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.state.bytes()
+    }
+
+    /// The state, and whether it is known.
+    pub fn state(&mut self) -> (&mut [i32], &mut bool) {
+        // SAFETY: the block has this length, and is borrowed alone.
+        let numbers = unsafe { std::slice::from_raw_parts_mut(self.state.ptr(), self.pixels) };
+        (numbers, &mut self.known)
+    }
+
+    /// This thread's share, in place.
+    ///
+    /// # Safety
+    /// `map` is complete and has the pass's size, and nobody else touches this thread's rows; the simd
+    /// was found on this machine.
+    pub unsafe fn run<V: Lanes>(&self, pass: &Pass<'_>, map: *mut i16) {
+        let (width, rows) = (pass.size.0, pass.rows());
+        let (first, len) = (rows.0 * width, (rows.1 - rows.0) * width);
+        // SAFETY: the caller's promise; the state has a number for each pixel.
+        unsafe {
+            let values = std::slice::from_raw_parts_mut(map.add(first), len);
+            let state = std::slice::from_raw_parts_mut(self.state.ptr().add(first), len);
+            if !self.known {
+                state.fill(NEVER);
+            }
+            V::vectorize(Rows { values, state, range: self.range, how: self.how });
+        }
+    }
+}
+
+/// Rows of a map with their state, compiled for the vectors of the machine.
+struct Rows<'a> {
+    values: &'a mut [i16],
+    state: &'a mut [i32],
+    range: DisparityRange,
+    how: Smoothing,
+}
+
+impl Kernel for Rows<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        for (value, state) in self.values.iter_mut().zip(self.state) {
+            *value = smoothed(*value, state, self.range, self.how);
+        }
+    }
+}
