@@ -3,13 +3,13 @@
 //! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are not:
 //!
 //! 0. *rectify*, where the pairs come raw (`rectify.rs`).
-//! 1. *prepare*: what the cost compares (intensities, census descriptors, gradients) is computed once a
+//! 1. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is computed once a
 //!    picture (`features.rs`), the right rows mirrored, so that a pixel's candidates lie behind each
 //!    other (`cost.rs`). The cost itself is computed wherever it is needed, or band by band
 //!    (`band_costs.rs`).
-//! 2. *checkpoints*: the downward paths, whose vectors are kept only where a band of eight rows
+//! 2. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
 //!    begins (`vertical.rs`).
-//! 3. *bands*, from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
+//! 3. *Aggregation and winner*, band by band from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
 //!    ones once more from the checkpoint, the upward ones, and the winner as soon as a pixel's sum
 //!    is complete (`winner.rs`). The sums of a band stay in the cache. Five paths need no upward
 //!    sweep and so no checkpoints, four no diagonals.

@@ -23,7 +23,7 @@ use crate::matching::Params;
 /// Rows that the horizontal paths walk along together.
 const ROWS_TOGETHER: usize = 4;
 /// Stages of a frame up to the first filter, as [`crate::frame::Matched::stages`] names them.
-pub const STAGES: [&str; 3] = ["cost", "aggregation down", "aggregation up, winner"];
+pub const STAGES: [&str; 3] = ["cost features", "aggregation, down", "aggregation and winner"];
 
 /// The number of the edge where a band begins.
 fn edge_number(geometry: &Geometry, band: usize) -> usize {
