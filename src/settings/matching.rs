@@ -5,7 +5,6 @@ use clap::value_parser;
 use serde::{Deserialize, Deserializer, de};
 use toml::Value;
 
-use super::Settings;
 use super::row::Integer::{I32, U8, U16, U32, U64};
 use super::row::Plain::{Real, Switch, Whole};
 use super::row::{AUTO, Kind, MATCHING, Row};
@@ -149,7 +148,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 at least")
         .hint("The smallest P2.")
         .slider(0.0, 255.0, 1.0)
-        .used(is_linear),
+        .only("p2_mode", "linear"),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
         .follows_cost([3.0, 1.75, 2.0])
@@ -158,7 +157,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 slope")
         .hint("What P2 loses for every grey level of the step in brightness.")
         .slider(0.0, 16.0, 0.25)
-        .used(is_linear),
+        .only("p2_mode", "linear"),
     Row::whole("ad_truncation", Whole(32), U8, [1, 255])
         .flag(MATCHING, "--ad-truncation", "LEVELS")
         .help(
@@ -168,13 +167,13 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "up to")
         .hint("Larger differences count as this many grey levels.")
         .slider(1.0, 128.0, 1.0)
-        .used(is_ad),
+        .only("cost", "ad"),
     Row::new("ad_window", Whole(3), Kind::OneOf(U8, &["1", "3", "5", "7"]))
         .flag(MATCHING, "--ad-window", "PX")
         .help("Cost `ad`: side of the window over which the difference is averaged, in pixels")
         .knob("Cost", "window")
         .hint("Side of the square over which the difference is averaged.")
-        .used(is_ad),
+        .only("cost", "ad"),
     Row::text("census_window", "9x7-symmetric", window)
         .flag(MATCHING, "--census-window", "WINDOW")
         .help("Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels")
@@ -185,14 +184,14 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "window")
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
-        .used(|settings| settings.matching.cost == CostKind::Census),
+        .only("cost", "census"),
     Row::whole("census_weight", Whole(14), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
         .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
         .knob("Cost", "census")
         .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("gradient_weight", Whole(11), U8, WEIGHT)
         .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
         .help(
@@ -202,7 +201,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "gradient")
         .hint("What a grey level of difference in gradient counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("intensity_weight", Whole(8), U8, WEIGHT)
         .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
         .help(
@@ -212,7 +211,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "intensity")
         .hint("What a grey level of difference in intensity counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("gradient_truncation", Whole(5), U8, BYTE)
         .flag(MATCHING, "--gradient-truncation", "LEVELS")
         .help(
@@ -222,7 +221,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "gradient up to")
         .hint("Larger differences in gradient count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("intensity_truncation", Whole(6), U8, BYTE)
         .flag(MATCHING, "--intensity-truncation", "LEVELS")
         .help(
@@ -232,7 +231,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "intensity up to")
         .hint("Larger differences in intensity count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("uniqueness", Whole(8), U8, [0, 99])
         .flag(MATCHING, "--uniqueness", "PERCENT")
         .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
@@ -283,18 +282,6 @@ const BYTE: [i64; 2] = [0, u8::MAX as i64];
 /// All weights of the combined cost.
 const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
-fn is_combined(settings: &Settings) -> bool {
-    settings.matching.cost == CostKind::Combined
-}
-
-fn is_ad(settings: &Settings) -> bool {
-    settings.matching.cost == CostKind::Ad
-}
-
-fn is_linear(settings: &Settings) -> bool {
-    settings.matching.p2_mode == P2Kind::Linear
-}
-
 /// Whether a text is a census window.
 fn window(text: &str) -> Result<(), String> {
     match text.parse::<CensusWindow>() {
@@ -306,12 +293,6 @@ fn window(text: &str) -> Result<(), String> {
 /// A census window from its text.
 fn window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<CensusWindow, D::Error> {
     String::deserialize(from)?.parse().map_err(de::Error::custom)
-}
-
-impl Default for Matching {
-    fn default() -> Self {
-        Settings::default().matching
-    }
 }
 
 impl Matching {

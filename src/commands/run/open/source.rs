@@ -57,7 +57,8 @@ pub fn open_source(
         }
         return Ok(Box::new(DemoSource::new(options)?.with_pool(pool.clone())));
     }
-    let options = loaded.settings.stream_options(&control.stop, pool);
+    let options =
+        loaded.settings.source.stream_options(&loaded.settings.camera, &control.stop, pool);
     gst::open(spec, &options)
 }
 
