@@ -10,8 +10,11 @@ use super::row::Plain::{Real, Switch, Whole};
 use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
-use crate::matching::params::{SLOPE_UNIT, WEIGHT_MAX};
-use crate::matching::{CensusWindow, Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
+use crate::matching::cost::WEIGHT_MAX;
+use crate::matching::params::SLOPE_UNIT;
+use crate::matching::{
+    CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Speckle,
+};
 
 /// How well two pixels agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -114,7 +117,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Directions along which costs are summed.")
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost([30.0, 20.0, 12.0])
+        .follows_cost(&[30.0, 20.0, 12.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -124,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost([100.0, 60.0, 80.0])
+        .follows_cost(&[100.0, 60.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -142,7 +145,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("How P2 follows the steps in brightness.")
         .offers(&["linear", "inverse-gradient", "fixed"]),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost([16.0, 15.0, 3.0])
+        .follows_cost(&[16.0, 15.0, 3.0])
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
@@ -151,7 +154,7 @@ pub(super) const ROWS: &[Row] = &[
         .only("p2_mode", "linear"),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost([3.0, 1.75, 2.0])
+        .follows_cost(&[3.0, 1.75, 2.0])
         .flag(MATCHING, "--p2-slope", "COST|auto")
         .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")
@@ -249,14 +252,14 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Invalid where the eyes' disparities differ by more than this many pixels.")
         .slider(0.0, 8.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost([3.0, 3.0, 5.0])
+        .follows_cost(&[3.0, 3.0, 5.0])
         .flag(MATCHING, "--median", "PX")
         .help("Side of the median filter's window in pixels; 0 is off")
         .knob("Filters", "median")
         .hint("Side of the median filter's window; 0: off.")
         .offers(&["auto", "0", "3", "5"]),
     Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
-        .follows_cost([80.0, 80.0, 0.0])
+        .follows_cost(&[80.0, 80.0, 0.0])
         .flag(MATCHING, "--speckle-size", "PIXELS|auto")
         .help("Invalidate connected regions of fewer pixels; 0 is off")
         .knob("Filters", "speckles below")
@@ -360,10 +363,12 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
         ParamsError::Disparities(_) => &["disparities"],
         ParamsError::Range(_) => &["min_disparity", "disparities"],
         ParamsError::Paths(_) => &["paths"],
-        ParamsError::Truncation => &["ad_truncation"],
-        ParamsError::Window(_) => &["ad_window"],
-        ParamsError::Census(_) => &["census_window"],
-        ParamsError::Weight { .. } | ParamsError::NoWeight => COMBINED_KEYS,
+        ParamsError::Cost(error) => match error {
+            CostError::Truncation => &["ad_truncation"],
+            CostError::Window(_) => &["ad_window"],
+            CostError::Census(_) => &["census_window"],
+            CostError::Weight { .. } | CostError::NoWeight => COMBINED_KEYS,
+        },
         ParamsError::PenaltyOrder { .. } => &["cost", "p1", "p2"],
         ParamsError::PenaltyFloor { .. } => &["cost", "p2_min", "p2"],
         ParamsError::PathCost { .. } => match cost {

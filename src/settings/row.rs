@@ -19,7 +19,7 @@ pub struct Row {
     /// Word for no value at all: the field is then `None`.
     pub none: Option<&'static str>,
     /// Numbers that `auto` comes to for each cost, in the order of [`CostKind`](super::CostKind).
-    pub by_cost: Option<[f64; 3]>,
+    pub by_cost: Option<&'static [f64]>,
     /// Unit of the number, for messages.
     pub unit: Option<&'static str>,
     /// Flag that sets it.
@@ -224,7 +224,7 @@ impl Row {
     }
 
     /// Lets `auto` stand in place of the number; it is this one for each cost.
-    pub const fn follows_cost(self, by_cost: [f64; 3]) -> Row {
+    pub const fn follows_cost(self, by_cost: &'static [f64]) -> Row {
         Row { words: &["auto"], by_cost: Some(by_cost), ..self }
     }
 

@@ -24,7 +24,6 @@
 
 mod band_costs;
 mod buffers;
-mod census;
 mod cost;
 mod dispatch;
 mod features;
@@ -33,6 +32,7 @@ mod geometry;
 mod horizontal;
 mod memory;
 mod path;
+mod plane_costs;
 mod rectify;
 mod schedule;
 mod simd;
