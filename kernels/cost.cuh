@@ -55,15 +55,7 @@ struct Window {
     int base_pitch, plane_pitch;
 };
 
-#if defined(COST_AD) && AD_WINDOW == 1
-#include "cost_ad.cuh"
-#elif defined(COST_AD)
-#include "cost_ad_window.cuh"
-#elif defined(COST_CENSUS)
-#include "cost_census.cuh"
-#elif defined(COST_COMBINED)
-#include "cost_combined.cuh"
-#endif
+#include COST_HEADER
 
 static_assert(BASE_WORDS == EXPECTED_BASE_WORDS && PLANES == EXPECTED_PLANES && COLUMNS == EXPECTED_COLUMNS &&
                   REACH == EXPECTED_REACH && MARGIN == EXPECTED_MARGIN,

@@ -116,7 +116,7 @@ fn videos(
 ) -> Result<(), Error> {
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
-    let options = settings.stream_options(&control.stop, &Pool::new());
+    let options = settings.source.stream_options(&settings.camera, &control.stop, &Pool::new());
     let mut source = gst::open(spec, &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;

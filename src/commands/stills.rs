@@ -34,10 +34,10 @@ impl Stills {
     pub fn find(spec: &SourceSpec, swap: bool) -> Result<Self, Error> {
         let both = |both| one_file(both).map(|file| [file.clone(), file]);
         let (files, layout) = match spec {
-            SourceSpec::Demo => return Err(Error::usage("the synthetic scene is no picture")),
             SourceSpec::Two { left, right } => ([one_file(left)?, one_file(right)?], Layout::Alone),
             SourceSpec::SideBySide(stream) => (both(stream)?, Layout::SideBySide),
             SourceSpec::TopBottom(stream) => (both(stream)?, Layout::TopBottom),
+            _ => return Err(Error::usage("the source is no picture")),
         };
         Ok(Self { files, layout, swap })
     }

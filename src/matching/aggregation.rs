@@ -101,7 +101,8 @@ pub fn path_costs(
 mod tests {
     use super::*;
     use crate::frame::DisparityRange;
-    use crate::matching::params::{Cost, P2Mode, Paths};
+    use crate::matching::cost::Cost;
+    use crate::matching::params::{P2Mode, Paths};
 
     /// A cost written down as a table, [y][x][d].
     struct Table(Vec<Vec<Vec<u8>>>);

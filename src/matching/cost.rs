@@ -4,8 +4,139 @@
 //! absolute difference: clamped, never undefined).
 
 use crate::frame::{Image, clamped};
-use crate::matching::census::{CensusWindow, descriptors};
-use crate::matching::params::{COMBINED_CENSUS, Cost};
+use crate::matching::census::{BITS_MAX, CensusWindow, descriptors};
+
+/// How well two pixels agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Absolute difference of intensities, cut off at `truncation` grey levels (1 to 255), and
+    /// averaged over a square window of `window` x `window` pixels (odd; 1 is the pixel alone).
+    Ad {
+        /// Largest cost a pixel can have.
+        truncation: u8,
+        /// Side of the window in pixels: 1, 3, 5 or 7.
+        window: u8,
+    },
+    /// Hamming distance of census descriptors.
+    Census {
+        /// What a descriptor compares.
+        window: CensusWindow,
+    },
+    /// Census, gradient and intensity together: (census_weight * Hamming distance of
+    /// [`COMBINED_CENSUS`] + gradient_weight * min(abs(g_l - g_r), gradient_truncation) +
+    /// intensity_weight * min(abs(I_l - I_r), intensity_truncation) + 8) / 16, rounded down, where
+    /// g(x) = I(x + 1) - I(x - 1).
+    Combined {
+        /// Sixteenths a bit in which the descriptors differ; as the other weights at most
+        /// [`WEIGHT_MAX`].
+        census_weight: u8,
+        /// Sixteenths a grey level of difference in gradient.
+        gradient_weight: u8,
+        /// Sixteenths a grey level of difference in intensity.
+        intensity_weight: u8,
+        /// Largest difference in gradient that counts.
+        gradient_truncation: u8,
+        /// Largest difference in intensity that counts.
+        intensity_truncation: u8,
+    },
+}
+
+/// The census window of [`Cost::Combined`].
+pub const COMBINED_CENSUS: CensusWindow = CensusWindow::Plain { width: 5, height: 5 };
+
+/// Largest weight in [`Cost::Combined`]: vector units multiply by signed bytes.
+pub const WEIGHT_MAX: u8 = 127;
+
+impl Cost {
+    /// Largest value the cost can take.
+    pub fn max(&self) -> u32 {
+        match *self {
+            Cost::Ad { truncation, .. } => u32::from(truncation),
+            Cost::Census { window } => window.bits(),
+            Cost::Combined {
+                census_weight,
+                gradient_weight,
+                intensity_weight,
+                gradient_truncation,
+                intensity_truncation,
+            } => {
+                let product = |a: u8, b: u8| u32::from(a) * u32::from(b);
+                let sum = u32::from(census_weight) * COMBINED_CENSUS.bits()
+                    + product(gradient_weight, gradient_truncation)
+                    + product(intensity_weight, intensity_truncation);
+                (sum + 8) >> 4
+            }
+        }
+    }
+
+    /// What lowers [`Cost::max`], as flags for people.
+    pub(super) fn max_flags(&self) -> &'static str {
+        match self {
+            Cost::Ad { .. } => "--ad-truncation",
+            Cost::Census { .. } => "the number of bits (--census-window)",
+            Cost::Combined { .. } => {
+                "the weights and truncations (--census-weight, --gradient-weight, \
+                 --gradient-truncation, --intensity-weight, --intensity-truncation)"
+            }
+        }
+    }
+
+    /// The name that the command line and the configuration use.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Cost::Ad { .. } => "ad",
+            Cost::Census { .. } => "census",
+            Cost::Combined { .. } => "combined",
+        }
+    }
+
+    /// Checks that an engine can compute it.
+    ///
+    /// # Errors
+    /// The first value that is out of its range, with what it may be.
+    pub(super) fn check(&self) -> Result<(), CostError> {
+        match *self {
+            Cost::Ad { truncation: 0, .. } => Err(CostError::Truncation),
+            Cost::Ad { window, .. } if !matches!(window, 1 | 3 | 5 | 7) => {
+                Err(CostError::Window(window))
+            }
+            Cost::Census { window } if !window.is_valid() => Err(CostError::Census(window)),
+            Cost::Combined { census_weight, gradient_weight, intensity_weight, .. } => {
+                let weights = [
+                    (census_weight, "--census-weight"),
+                    (gradient_weight, "--gradient-weight"),
+                    (intensity_weight, "--intensity-weight"),
+                ];
+                match weights.into_iter().find(|&(weight, _)| weight > WEIGHT_MAX) {
+                    Some((weight, flag)) => Err(CostError::Weight { weight, flag }),
+                    None if self.max() == 0 => Err(CostError::NoWeight),
+                    None => Ok(()),
+                }
+            }
+            Cost::Ad { .. } | Cost::Census { .. } => Ok(()),
+        }
+    }
+}
+
+/// A parameter of the cost that no engine can work with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The messages say it all.
+pub enum CostError {
+    #[error("the truncation of the cost is 0; it must be 1 to 255 (--ad-truncation)")]
+    Truncation,
+    #[error("the window of the cost is {0} pixels; it must be 1, 3, 5 or 7 (--ad-window)")]
+    Window(u8),
+    #[error(
+        "a census window of {0} pixels cannot be used; width and height must be odd, with 1 to {BITS_MAX} pixels besides the centre (--census-window)"
+    )]
+    Census(CensusWindow),
+    #[error("a weight of the cost is {weight}; it must be 0 to {WEIGHT_MAX} ({flag})")]
+    Weight { weight: u8, flag: &'static str },
+    #[error(
+        "the combined cost is always 0; give one of its parts more weight (--census-weight, --gradient-weight, --intensity-weight)"
+    )]
+    NoWeight,
+}
 
 /// The cost of matching pixel (x, y) of the left picture at disparity d.
 pub trait PixelCost {

@@ -17,7 +17,8 @@ pub mod uniqueness;
 pub mod winner;
 
 pub use census::CensusWindow;
-pub use params::{Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
+pub use cost::{Cost, CostError};
+pub use params::{Median, P2Mode, Params, ParamsError, Paths, Speckle};
 
 pub use filter::History;
 

@@ -48,9 +48,9 @@ mod tests {
         let controls = Controls {
             exposure_ms: Setting::Value(8.0),
             gain: Setting::Auto,
-            white_balance: Setting::Keep,
             focus: Setting::Value(1.5),
             power_line: PowerLine::Hz50,
+            ..Controls::default()
         };
         assert_eq!(camera, Camera { controls, exposure_from: None });
         assert!(refused("camera", "gain", "much") && refused("camera", "gain", true));

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use super::row::{AUTO, OUTPUT, Row};
-use super::{Settings, Unfit};
+use super::row::{AUTO, Conflict, OUTPUT, Row};
 use crate::frame::DisparityRange;
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::colouring::Colouring;
@@ -58,11 +57,7 @@ const fn limit(key: &'static str, label: &'static str, hint: &'static str) -> Ro
         .knob("Colours", label)
         .hint(hint)
         .slider(-64.0, 256.0, 1.0)
-        .used(is_fixed)
-}
-
-fn is_fixed(settings: &Settings) -> bool {
-    settings.colour.range == RangeMode::Fixed
+        .only("range", "fixed")
 }
 
 impl Colour {
@@ -83,10 +78,10 @@ impl Colour {
         Colouring { map: self.map, span: self.span(range) }
     }
 
-    pub(super) fn check(&self) -> Result<(), Unfit> {
+    pub(super) fn check(&self) -> Result<(), Conflict> {
         match (self.min, self.max) {
             (Some(min), Some(max)) if max <= min => {
-                Err(Unfit::new("max", format!("more than colour.min, which is {min}")))
+                Err(Conflict::new("max", format!("more than colour.min, which is {min}")))
             }
             _ => Ok(()),
         }
@@ -96,6 +91,7 @@ impl Colour {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
     use crate::settings::test_support::refused;
 
     #[test]

@@ -12,7 +12,7 @@ use toml::{Spanned, Table, Value};
 use super::row::Kind;
 use super::schema::{self, join};
 use super::suggest::nearest;
-use super::{Settings, matching};
+use super::{Matching, Settings, matching};
 use crate::matching::Params;
 use crate::reading;
 use crate::redact::{redact, remember};
@@ -131,6 +131,18 @@ pub struct Layers {
 impl Default for Layers {
     fn default() -> Self {
         Layers::new()
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Layers::new().finish().expect("the defaults fit together").settings
+    }
+}
+
+impl Default for Matching {
+    fn default() -> Self {
+        Settings::default().matching
     }
 }
 
@@ -338,11 +350,12 @@ impl Layers {
         let mut values = self.table;
         let cost = resolve(&mut values);
         let checked = schema::typed(values.clone());
-        if let Err((section, unfit)) = checked.check() {
-            let origin = self.origins.get(&dotted(section, unfit.key)).cloned().unwrap_or_default();
+        if let Err((section, conflict)) = checked.check() {
+            let origin =
+                self.origins.get(&dotted(section, conflict.key)).cloned().unwrap_or_default();
             return Err(Error(vec![format!(
                 "{origin}: wrong value for `{}` in [{section}]: expected {}",
-                unfit.key, unfit.expected
+                conflict.key, conflict.expected
             )]));
         }
         if let (None, Some(count)) = (checked.matching.disparities, self.chosen) {

@@ -5,15 +5,17 @@ use clap::value_parser;
 use serde::{Deserialize, Deserializer, de};
 use toml::Value;
 
-use super::Settings;
 use super::row::Integer::{I32, U8, U16, U32, U64};
 use super::row::Plain::{Real, Switch, Text, Whole};
 use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
+use crate::matching::cost::WEIGHT_MAX;
 use crate::matching::filter::smoothing::Smoothing;
-use crate::matching::params::{SLOPE_UNIT, WEIGHT_MAX};
-use crate::matching::{CensusWindow, Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
+use crate::matching::params::SLOPE_UNIT;
+use crate::matching::{
+    CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Speckle,
+};
 
 /// How well two pixels agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -118,7 +120,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Directions along which costs are summed.")
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost([30.0, 20.0, 12.0])
+        .follows_cost(&[30.0, 20.0, 12.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -128,7 +130,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost([100.0, 60.0, 80.0])
+        .follows_cost(&[100.0, 60.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -146,22 +148,22 @@ pub(super) const ROWS: &[Row] = &[
         .hint("How P2 follows the steps in brightness.")
         .offers(&["linear", "inverse-gradient", "fixed"]),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost([16.0, 15.0, 3.0])
+        .follows_cost(&[16.0, 15.0, 3.0])
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
         .hint("The smallest P2.")
         .slider(0.0, 255.0, 1.0)
-        .used(is_linear),
+        .only("p2_mode", "linear"),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost([3.0, 1.75, 2.0])
+        .follows_cost(&[3.0, 1.75, 2.0])
         .flag(MATCHING, "--p2-slope", "COST|auto")
         .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")
         .hint("What P2 loses for every grey level of the step in brightness.")
         .slider(0.0, 16.0, 0.25)
-        .used(is_linear),
+        .only("p2_mode", "linear"),
     Row::whole("ad_truncation", Whole(32), U8, [1, 255])
         .flag(MATCHING, "--ad-truncation", "LEVELS")
         .help(
@@ -171,13 +173,13 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "up to")
         .hint("Larger differences count as this many grey levels.")
         .slider(1.0, 128.0, 1.0)
-        .used(is_ad),
+        .only("cost", "ad"),
     Row::new("ad_window", Whole(3), Kind::OneOf(U8, &["1", "3", "5", "7"]))
         .flag(MATCHING, "--ad-window", "PX")
         .help("Cost `ad`: side of the window over which the difference is averaged, in pixels")
         .knob("Cost", "window")
         .hint("Side of the square over which the difference is averaged.")
-        .used(is_ad),
+        .only("cost", "ad"),
     Row::text("census_window", "9x7-symmetric", window)
         .flag(MATCHING, "--census-window", "WINDOW")
         .help("Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels")
@@ -188,14 +190,14 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "window")
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
-        .used(|settings| settings.matching.cost == CostKind::Census),
+        .only("cost", "census"),
     Row::whole("census_weight", Whole(14), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
         .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
         .knob("Cost", "census")
         .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("gradient_weight", Whole(11), U8, WEIGHT)
         .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
         .help(
@@ -205,7 +207,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "gradient")
         .hint("What a grey level of difference in gradient counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("intensity_weight", Whole(8), U8, WEIGHT)
         .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
         .help(
@@ -215,7 +217,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "intensity")
         .hint("What a grey level of difference in intensity counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("gradient_truncation", Whole(5), U8, BYTE)
         .flag(MATCHING, "--gradient-truncation", "LEVELS")
         .help(
@@ -225,7 +227,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "gradient up to")
         .hint("Larger differences in gradient count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("intensity_truncation", Whole(6), U8, BYTE)
         .flag(MATCHING, "--intensity-truncation", "LEVELS")
         .help(
@@ -235,7 +237,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "intensity up to")
         .hint("Larger differences in intensity count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
-        .used(is_combined),
+        .only("cost", "combined"),
     Row::whole("uniqueness", Whole(8), U8, [0, 99])
         .flag(MATCHING, "--uniqueness", "PERCENT")
         .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
@@ -253,14 +255,14 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Invalid where the eyes' disparities differ by more than this many pixels.")
         .slider(0.0, 8.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost([3.0, 3.0, 5.0])
+        .follows_cost(&[3.0, 3.0, 5.0])
         .flag(MATCHING, "--median", "PX")
         .help("Side of the median filter's window in pixels; 0 is off")
         .knob("Filters", "median")
         .hint("Side of the median filter's window; 0: off.")
         .offers(&["auto", "0", "3", "5"]),
     Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
-        .follows_cost([80.0, 80.0, 0.0])
+        .follows_cost(&[80.0, 80.0, 0.0])
         .flag(MATCHING, "--speckle-size", "PIXELS|auto")
         .help("Invalidate connected regions of fewer pixels; 0 is off")
         .knob("Filters", "speckles below")
@@ -301,18 +303,6 @@ const BYTE: [i64; 2] = [0, u8::MAX as i64];
 /// All weights of the combined cost.
 const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
-fn is_combined(settings: &Settings) -> bool {
-    settings.matching.cost == CostKind::Combined
-}
-
-fn is_ad(settings: &Settings) -> bool {
-    settings.matching.cost == CostKind::Ad
-}
-
-fn is_linear(settings: &Settings) -> bool {
-    settings.matching.p2_mode == P2Kind::Linear
-}
-
 /// Whether a text is a census window.
 fn window(text: &str) -> Result<(), String> {
     match text.parse::<CensusWindow>() {
@@ -324,12 +314,6 @@ fn window(text: &str) -> Result<(), String> {
 /// A census window from its text.
 fn window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<CensusWindow, D::Error> {
     String::deserialize(from)?.parse().map_err(de::Error::custom)
-}
-
-impl Default for Matching {
-    fn default() -> Self {
-        Settings::default().matching
-    }
 }
 
 impl Matching {
@@ -401,10 +385,12 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
         ParamsError::Disparities(_) => &["disparities"],
         ParamsError::Range(_) => &["min_disparity", "disparities"],
         ParamsError::Paths(_) => &["paths"],
-        ParamsError::Truncation => &["ad_truncation"],
-        ParamsError::Window(_) => &["ad_window"],
-        ParamsError::Census(_) => &["census_window"],
-        ParamsError::Weight { .. } | ParamsError::NoWeight => COMBINED_KEYS,
+        ParamsError::Cost(error) => match error {
+            CostError::Truncation => &["ad_truncation"],
+            CostError::Window(_) => &["ad_window"],
+            CostError::Census(_) => &["census_window"],
+            CostError::Weight { .. } | CostError::NoWeight => COMBINED_KEYS,
+        },
         ParamsError::PenaltyOrder { .. } => &["cost", "p1", "p2"],
         ParamsError::PenaltyFloor { .. } => &["cost", "p2_min", "p2"],
         ParamsError::PathCost { .. } => match cost {

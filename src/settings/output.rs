@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::ValueHint;
 use serde::Deserialize;
 
-use super::Unfit;
 use super::names::path_of;
 use super::row::Plain::Switch;
-use super::row::{Kind, OUTPUT, QUANTITY, Row, any};
+use super::row::{Conflict, Kind, OUTPUT, QUANTITY, Row, any};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::video::StreamPicture;
 
@@ -142,12 +141,12 @@ impl Output {
     }
 
     /// Two outputs in one file would destroy each other.
-    pub(super) fn check(&self) -> Result<(), Unfit> {
+    pub(super) fn check(&self) -> Result<(), Conflict> {
         if !self.record.is_empty() && self.record == self.preview {
-            return Err(Unfit::new("preview", "another file than `record`"));
+            return Err(Conflict::new("preview", "another file than `record`"));
         }
         if !self.stats.is_empty() && (self.stats == self.record || self.stats == self.preview) {
-            return Err(Unfit::new("stats", "another file than `record` and `preview`"));
+            return Err(Conflict::new("stats", "another file than `record` and `preview`"));
         }
         Ok(())
     }

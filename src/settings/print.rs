@@ -1,7 +1,10 @@
 //! The settings in effect as a commented configuration file.
 
+use super::Loaded;
 use super::schema::without_secrets;
-use super::{DEFAULT_TOML, Loaded};
+
+/// Every key with its default and a comment: `config/default.toml`.
+pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 
 /// Column at which the origins stand.
 const ORIGIN_COLUMN: usize = 32;

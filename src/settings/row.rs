@@ -3,7 +3,6 @@
 
 use clap::Arg;
 
-use super::Settings;
 use crate::sink::window::KnobKind;
 
 /// A key of a section. What it sets is the field of the same name in the section's struct.
@@ -20,7 +19,7 @@ pub struct Row {
     /// Word for no value at all: the field is then `None`.
     pub none: Option<&'static str>,
     /// Numbers that `auto` comes to for each cost, in the order of [`CostKind`](super::CostKind).
-    pub by_cost: Option<[f64; 3]>,
+    pub by_cost: Option<&'static [f64]>,
     /// Unit of the number, for messages.
     pub unit: Option<&'static str>,
     /// Flag that sets it.
@@ -43,8 +42,8 @@ pub struct Row {
     pub offers: Option<KnobKind>,
     /// Whether the knob stands at the end of its group.
     pub last: bool,
-    /// Says whether the key means something beside the other settings.
-    pub used: fn(&Settings) -> bool,
+    /// Key of the same section and its name for which this key means something; `None`: it always does.
+    pub only: Option<(&'static str, &'static str)>,
 }
 
 /// A plain value.
@@ -182,7 +181,7 @@ impl Row {
             hint: "",
             offers: None,
             last: false,
-            used: |_| true,
+            only: None,
         }
     }
 
@@ -225,7 +224,7 @@ impl Row {
     }
 
     /// Lets `auto` stand in place of the number; it is this one for each cost.
-    pub const fn follows_cost(self, by_cost: [f64; 3]) -> Row {
+    pub const fn follows_cost(self, by_cost: &'static [f64]) -> Row {
         Row { words: &["auto"], by_cost: Some(by_cost), ..self }
     }
 
@@ -290,9 +289,24 @@ impl Row {
         Row { offers: Some(KnobKind::Choice(texts)), ..self }
     }
 
-    /// Leaves the knob out where the key means nothing.
-    pub const fn used(self, used: fn(&Settings) -> bool) -> Row {
-        Row { used, ..self }
+    /// Leaves the knob out unless this other key of the section has this name.
+    pub const fn only(self, key: &'static str, name: &'static str) -> Row {
+        Row { only: Some((key, name)), ..self }
+    }
+}
+
+/// A value that does not fit the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Conflict {
+    /// Key within its section.
+    pub(super) key: &'static str,
+    /// What the key takes beside the others, to follow the word "expected".
+    pub(super) expected: String,
+}
+
+impl Conflict {
+    pub(super) fn new(key: &'static str, expected: impl Into<String>) -> Self {
+        Conflict { key, expected: expected.into() }
     }
 }
 

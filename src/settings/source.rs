@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Value;
 
+use super::Camera;
 use super::row::Plain::{Real, Switch};
-use super::row::{AUTO, CAMERAS, Kind, PAIRING, Row};
+use super::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, Row};
 use super::size::Size;
-use super::{Settings, Unfit};
 use crate::control::Switch as Stop;
 use crate::pair::PairBy;
 use crate::pool::Pool;
@@ -116,15 +116,15 @@ fn camera_size(text: &str) -> Option<(u32, u32)> {
 impl Source {
     /// A source is one kind. That one eye lacks the other cannot be said here, where each key is
     /// looked at alone; [`Source::complete`] does.
-    pub(super) fn check(&self) -> Result<(), Unfit> {
+    pub(super) fn check(&self) -> Result<(), Conflict> {
         let [left, right, side_by_side, top_bottom] =
             [&self.left, &self.right, &self.side_by_side, &self.top_bottom]
                 .map(|text| !text.is_empty());
         if side_by_side && (left || right) {
-            return Err(Unfit::new("side_by_side", "nothing (\"\") beside `left` and `right`"));
+            return Err(Conflict::new("side_by_side", "nothing (\"\") beside `left` and `right`"));
         }
         if top_bottom && (left || right || side_by_side) {
-            return Err(Unfit::new(
+            return Err(Conflict::new(
                 "top_bottom",
                 "nothing (\"\") beside `left`, `right` and `side_by_side`",
             ));
@@ -162,22 +162,20 @@ impl Source {
         let unsaid = if served { Duration::MAX } else { Duration::ZERO };
         self.wait_s.map_or(unsaid, Duration::from_secs_f64)
     }
-}
 
-impl Settings {
-    /// How streams are opened, whose pictures are kept in the pool.
-    pub fn stream_options(&self, stop: &Stop, pool: &Pool<u8>) -> GstOptions {
-        let Source { pair_by, picture_rate, swap, rate, format, reconnect, .. } = self.source;
+    /// Options of the streams, whose pictures are kept in the pool.
+    pub fn stream_options(&self, camera: &Camera, stop: &Stop, pool: &Pool<u8>) -> GstOptions {
+        let Source { pair_by, picture_rate, swap, rate, format, reconnect, .. } = *self;
         GstOptions {
             pair_by,
-            tolerance: self.source.tolerance_ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)),
+            tolerance: self.tolerance_ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)),
             picture_rate,
             swap,
-            cameras: CameraRequest { size: camera_size(&self.source.size), rate, format },
-            controls: self.camera.controls,
-            exposure_from: self.camera.exposure_from,
+            cameras: CameraRequest { size: camera_size(&self.size), rate, format },
+            controls: camera.controls,
+            exposure_from: camera.exposure_from,
             reconnect,
-            silence: self.source.silence_s.map(Duration::from_secs_f64),
+            silence: self.silence_s.map(Duration::from_secs_f64),
             stop: stop.clone(),
             pool: pool.clone(),
             ..GstOptions::default()
@@ -188,10 +186,12 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
     use crate::settings::test_support::{refused, settings};
 
     fn options(assignments: &[&str]) -> GstOptions {
-        settings(assignments).stream_options(&Stop::default(), &Pool::new())
+        let settings = settings(assignments);
+        settings.source.stream_options(&settings.camera, &Stop::default(), &Pool::new())
     }
 
     #[test]

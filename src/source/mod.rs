@@ -3,6 +3,7 @@
 pub mod demo;
 pub mod gst;
 pub mod header;
+mod interface;
 pub mod jpeg;
 pub mod live;
 pub mod pictures;
@@ -10,114 +11,22 @@ pub mod spec;
 pub mod still;
 pub mod v4l2;
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use crate::source::demo::{DemoOptions, DemoSource};
+use crate::source::gst::GstOptions;
+use crate::source::spec::SourceSpec;
+pub use interface::{Damage, Source, SourceCounts, SourceInfo, Unavailable};
 
-use serde::Serialize;
-
-use crate::control::Switch;
-use crate::frame::StereoPair;
-
-/// A live source that is not to be had just now: a camera that is not plugged in, is used by somebody
-/// else or brings no pictures, a server that does not answer. Trying again later may help.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Unavailable {
-    /// Message that names the source and the cure.
-    pub reason: String,
-}
-
-/// Facts on a source, known before its first pair.
-#[derive(Clone, Debug)]
-pub struct SourceInfo {
-    /// Name for people: "left.mp4 + right.mp4", "demo scene".
-    pub description: String,
-    /// Width of each eye in pixels.
-    pub width: usize,
-    /// Height of each eye in pixels.
-    pub height: usize,
-    /// Pairs a second as recorded or captured, where known.
-    pub rate: Option<f64>,
-    /// Number of pairs to be expected, where known (an estimate from the duration).
-    pub pairs: Option<u64>,
-    /// Live sources never wait for the matcher; their oldest pairs are dropped instead.
-    pub live: bool,
-    /// True where pairs carry their true disparity.
-    pub has_truth: bool,
-}
-
-/// Numbers of what a source has delivered so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SourceCounts {
-    /// Frames of the left eye.
-    pub left: u64,
-    /// Frames of the right eye.
-    pub right: u64,
-    /// Pairs.
-    pub pairs: u64,
-    /// Left frames without a right one.
-    pub unpaired_left: u64,
-    /// Right frames without a left one.
-    pub unpaired_right: u64,
-    /// Damage of the left eye, or of the stream that holds both.
-    pub damaged_left: Damage,
-    /// Damage of the right eye.
-    pub damaged_right: Damage,
-}
-
-/// Numbers of an eye's frames that are known to be damaged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Damage {
-    /// Frames that arrived although the decoder could not read all of them, and concealed the rest.
-    pub concealed: u64,
-    /// Frames that were left out because they could not be read.
-    pub left_out: u64,
-}
-
-impl Damage {
-    /// True where there is none.
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl std::fmt::Display for Damage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let frames = |count| if count == 1 { "frame" } else { "frames" };
-        match *self {
-            Damage { concealed: 0, left_out } => {
-                write!(f, "{left_out} damaged {} left out", frames(left_out))
-            }
-            Damage { concealed, left_out } => {
-                write!(f, "{concealed} damaged {}, concealed by the decoder", frames(concealed))?;
-                if left_out > 0 { write!(f, ", and {left_out} left out") } else { Ok(()) }
-            }
-        }
-    }
-}
-
-/// A source that has been opened and knows its size.
-pub trait Source: Send {
-    /// Facts on it.
-    fn info(&self) -> &SourceInfo;
-
-    /// Delivers pairs on the calling thread, each with what has been delivered so far, until the
-    /// source ends, `stop` is set, or `emit` breaks.
-    /// Everything that was readable before an error has been emitted when the error is returned.
-    ///
-    /// # Errors
-    /// What ended the stream before its natural end.
-    fn run(
-        &mut self,
-        stop: &Switch,
-        emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
-    ) -> anyhow::Result<()>;
-
-    /// Numbers of what has been delivered so far.
-    fn counts(&self) -> SourceCounts;
-
-    /// State of the eyes of a live source, to be read while it runs; `None` for others.
-    fn live_state(&self) -> Option<Arc<live::LiveState>> {
-        None
+/// Opens a source; its size is known then. Its pictures are kept in the pool of `streams`.
+///
+/// # Errors
+/// As of [`gst::open`] and [`DemoSource::new`].
+pub fn open(
+    spec: &SourceSpec,
+    demo: DemoOptions,
+    streams: &GstOptions,
+) -> anyhow::Result<Box<dyn Source>> {
+    match spec {
+        SourceSpec::Demo => Ok(Box::new(DemoSource::new(demo)?.with_pool(streams.pool.clone()))),
+        _ => gst::open(spec, streams),
     }
 }

@@ -76,9 +76,9 @@ impl SourceSpec {
     /// Its streams: two, one, or none of the synthetic scene.
     pub fn streams(&self) -> impl Iterator<Item = &StreamSpec> {
         let streams = match self {
-            Self::Demo => [None, None],
             Self::Two { left, right } => [Some(left), Some(right)],
             Self::SideBySide(both) | Self::TopBottom(both) => [Some(both), None],
+            Self::Demo => [None, None],
         };
         streams.into_iter().flatten()
     }

@@ -11,8 +11,12 @@ const GROUPS: [&str; 6] = ["Cost", "Range", "Smoothness", "Checks", "Filters", "
 
 /// The knobs for these settings; those that mean nothing beside the others are left out.
 pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
-    let used = |(_, row): &(_, &Row)| (row.used)(&loaded.settings);
-    let panels = rows().filter(used).filter_map(|(section, row)| Some((section, row, row.panel?)));
+    let means_something = |&(section, row): &(&str, &Row)| {
+        row.only.is_none_or(|(key, name)| loaded.values()[section][key].as_str() == Some(name))
+    };
+    let panels = rows()
+        .filter(means_something)
+        .filter_map(|(section, row)| Some((section, row, row.panel?)));
     let mut panels: Vec<_> = panels.collect();
     panels.sort_by_key(|(_, row, panel)| {
         (GROUPS.iter().position(|group| *group == panel.group), row.last)

@@ -81,10 +81,8 @@ struct ScratchLens {
 impl ScratchLens {
     fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
         let Geometry { width, depth, band_rows, planes, ring, vertical, .. } = *geometry;
-        let (band_costs, window) = match params.cost {
-            Cost::Ad { window, .. } => (window > 1, window > 1),
-            Cost::Census { .. } | Cost::Combined { .. } => (true, false),
-        };
+        let window = matches!(params.cost, Cost::Ad { window: 2.., .. });
+        let band_costs = window || features.of_left();
         Self {
             path_deltas: product([band_rows, width, planes, depth]),
             path_state: product([vertical, geometry.path_state_slots(), depth]),

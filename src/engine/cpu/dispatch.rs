@@ -2,10 +2,10 @@
 
 use super::band_costs::{BandCost, FillBand, WindowMean};
 use super::buffers::Scratch;
-use super::census::{CensusCost, CombinedCost, Planes};
 use super::cost::{AdCost, Cost};
 use super::features::descriptor_bytes;
 use super::geometry::Geometry;
+use super::plane_costs::{CensusCost, CombinedCost, Planes};
 use super::schedule::Frame;
 use super::simd::{Lanes, Simd, portable::Portable};
 use crate::matching;

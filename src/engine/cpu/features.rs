@@ -8,18 +8,15 @@ use super::cost::mirror;
 use super::geometry::Geometry;
 use super::simd::{Kernel, Lanes};
 use crate::frame::Image;
+use crate::matching::CensusWindow;
 use crate::matching::census::Step;
-use crate::matching::params::COMBINED_CENSUS;
-use crate::matching::{CensusWindow, Cost};
 
 /// Columns beyond either end of a copied row: half the widest census window, and a vector that hangs
 /// over.
 const MARGIN: usize = 128;
 
-/// Planes of the 5x5 descriptors in the combined cost; its gradient follows, then its intensity.
-pub const COMBINED_BYTES: usize = 3;
-/// Planes of the combined cost: of a gradient, what lies above 0 and what lies below.
-pub const COMBINED_PLANES: usize = COMBINED_BYTES + 3;
+/// Planes of gradient and intensity: what of the gradient lies above 0, what lies below, the intensity.
+pub const GRADIENT_PLANES: usize = 3;
 
 /// Bytes of a descriptor as the kernels are compiled for them; bits beyond the window's are 0.
 pub fn descriptor_bytes(window: CensusWindow) -> usize {
@@ -30,51 +27,43 @@ pub fn descriptor_bytes(window: CensusWindow) -> usize {
     }
 }
 
-/// Which planes a cost needs.
+/// The planes that a cost compares (`plane_costs.rs`).
 pub struct Features {
     /// Comparisons of a descriptor, bit by bit; empty where the intensities are compared.
     comparisons: Vec<(Step, Step)>,
     /// Planes that hold the descriptor.
     bytes: usize,
     /// Whether gradient and intensity follow.
-    combined: bool,
+    gradient: bool,
     /// Rows above and below the pixel that the descriptor needs.
     radius: usize,
 }
 
 impl Features {
-    /// The planes of this cost.
-    pub fn new(cost: Cost) -> Self {
-        let (window, combined) = match cost {
-            Cost::Ad { .. } => (None, false),
-            Cost::Census { window } => (Some(window), false),
-            Cost::Combined { .. } => (Some(COMBINED_CENSUS), true),
-        };
+    /// The planes of the descriptors of a window, and of gradient and intensity where they are wanted;
+    /// without either that of the intensities.
+    pub fn of(window: Option<CensusWindow>, gradient: bool) -> Self {
         Self {
             comparisons: window.map_or(Vec::new(), CensusWindow::comparisons),
             bytes: window.map_or(0, descriptor_bytes),
-            combined,
+            gradient,
             radius: window.map_or(0, |window| window.size().1 / 2),
         }
     }
 
     /// Number of planes.
     pub fn planes(&self) -> usize {
-        match (self.bytes, self.combined) {
-            (0, _) => 1,
-            (_, true) => COMBINED_PLANES,
-            (bytes, false) => bytes,
-        }
+        (self.bytes + if self.gradient { GRADIENT_PLANES } else { 0 }).max(1)
     }
 
     /// Whether the left eye has planes other than its picture.
     pub fn of_left(&self) -> bool {
-        self.bytes > 0
+        self.bytes > 0 || self.gradient
     }
 
     /// Bytes that a thread needs to prepare a row: the rows it looks at, and the planes it makes.
     pub fn scratch_len(&self, geometry: &Geometry) -> usize {
-        if self.bytes == 0 {
+        if !self.of_left() {
             return 0;
         }
         (2 * self.radius + 1) * (geometry.width + 2 * MARGIN)
@@ -133,7 +122,7 @@ impl Kernel for PrepareRows<'_> {
             // SAFETY: the rows around y are in place; the planes have the length of a row each.
             unsafe {
                 self.descriptors::<V>(y, rows, planes);
-                if self.features.combined {
+                if self.features.gradient {
                     self.gradient::<V>(y, rows, planes);
                 }
             }
@@ -188,7 +177,7 @@ impl PrepareRows<'_> {
     unsafe fn gradient<V: Lanes>(&self, y: usize, rows: &[u8], planes: &mut [u8]) {
         let stride = self.geometry.feature_stride();
         let row = rows[self.place(y, 0) - 1..].as_ptr();
-        let planes = planes[COMBINED_BYTES * stride..].as_mut_ptr();
+        let planes = planes[self.features.bytes * stride..].as_mut_ptr();
         for x in (0..self.geometry.width).step_by(V::N) {
             // SAFETY: as in `descriptors`.
             unsafe {

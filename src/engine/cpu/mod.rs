@@ -24,7 +24,6 @@
 
 mod band_costs;
 mod buffers;
-mod census;
 mod cost;
 mod dispatch;
 mod features;
@@ -34,6 +33,7 @@ mod horizontal;
 mod memory;
 mod options;
 mod path;
+mod plane_costs;
 mod rectify;
 mod schedule;
 mod simd;

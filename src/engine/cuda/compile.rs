@@ -7,27 +7,24 @@ use std::time::Instant;
 use anyhow::{Context, anyhow};
 
 use super::cache::{Cache, Key};
+use super::cost;
 use super::launch::Unit;
 use super::nvrtc::{Nvrtc, Target};
 
-/// Every file of `kernels/`, by name.
+/// Files of `kernels/`, by name.
 macro_rules! kernels {
     ($($name:literal),* $(,)?) => {
         [$(($name, include_str!(concat!("../../../kernels/", $name)))),*]
     };
 }
 
-/// The kernels' sources and headers as (name, text). A test holds this equal to the folder.
-pub const FILES: &[(&str, &str)] = &kernels![
+/// The kernels' sources and headers as (name, text), but for those of the costs.
+const FILES: &[(&str, &str)] = &kernels![
     "instructions.cuh",
     "bytes.cuh",
     "lanes.cuh",
     "disparity.cuh",
     "cost.cuh",
-    "cost_ad.cuh",
-    "cost_ad_window.cuh",
-    "cost_census.cuh",
-    "cost_combined.cuh",
     "census.cuh",
     "path_delta.cuh",
     "sweep.cuh",
@@ -46,9 +43,14 @@ pub const FILES: &[(&str, &str)] = &kernels![
     "filter_speckle.cu",
 ];
 
+/// All sources and headers. A test holds this equal to the folder.
+fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILES.iter().copied().chain(cost::HEADERS)
+}
+
 /// The headers: what any source may include by name.
 fn headers() -> Vec<(&'static str, &'static str)> {
-    FILES.iter().copied().filter(|(name, _)| name.ends_with(".cuh")).collect()
+    files().filter(|(name, _)| name.ends_with(".cuh")).collect()
 }
 
 /// Options of the compiler, the macros last.
@@ -77,8 +79,8 @@ pub fn compile(nvrtc: &Nvrtc, unit: &Unit, target: Target) -> anyhow::Result<Vec
 }
 
 fn source(unit: &Unit) -> anyhow::Result<&'static str> {
-    let found = FILES.iter().find(|(name, _)| *name == unit.file);
-    found.map(|(_, text)| *text).ok_or_else(|| anyhow!("there is no kernels/{}", unit.file))
+    let found = files().find(|(name, _)| *name == unit.file);
+    found.map(|(_, text)| text).ok_or_else(|| anyhow!("there is no kernels/{}", unit.file))
 }
 
 /// Key of a unit's code: everything that it depends on.
@@ -160,7 +162,7 @@ mod tests {
             .filter(|name| name.ends_with(".cu") || name.ends_with(".cuh"))
             .collect();
         on_disk.sort();
-        let mut embedded: Vec<&str> = FILES.iter().map(|&(name, _)| name).collect();
+        let mut embedded: Vec<&str> = files().map(|(name, _)| name).collect();
         embedded.sort_unstable();
         assert_eq!(embedded, on_disk);
     }

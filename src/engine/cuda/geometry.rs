@@ -2,6 +2,7 @@
 //! kernels are compiled with. What both sides compute, the kernels compare as they are compiled: macros
 //! that begin with EXPECTED (`units.rs`) with formulas of their own.
 
+use super::cost::CostKernel;
 use super::device::Properties;
 use crate::matching::{Cost, Params, Paths};
 
@@ -126,27 +127,9 @@ pub(super) struct Prepared {
 
 impl Prepared {
     pub fn of(cost: Cost, lanes: Lanes) -> Self {
-        let whole = |base_words, planes, margin| Prepared {
-            base_words,
-            planes,
-            columns: 1,
-            reach: lanes.padded(),
-            margin,
-        };
-        match cost {
-            Cost::Ad { window: 1, .. } => {
-                Prepared { base_words: 0, planes: 2, columns: 2, reach: lanes.half(), margin: 0 }
-            }
-            Cost::Ad { window, .. } => {
-                let words = if window <= 3 { 1 } else { 2 };
-                whole(words, words, u32::from(window) / 2)
-            }
-            Cost::Census { window } => {
-                let words = window.bits().div_ceil(32);
-                whole(words, words, 0)
-            }
-            Cost::Combined { .. } => whole(2, 3, 0),
-        }
+        let CostKernel { base_words, planes, columns, margin, .. } = CostKernel::of(cost);
+        let reach = if columns == 2 { lanes.half() } else { lanes.padded() };
+        Prepared { base_words, planes, columns, reach, margin }
     }
 
     /// Words of a window of so many columns in shared memory: `WINDOW_WORDS`.

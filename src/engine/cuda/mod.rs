@@ -18,6 +18,7 @@
 
 mod cache;
 mod compile;
+mod cost;
 mod device;
 mod driver;
 mod frames;

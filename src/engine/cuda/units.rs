@@ -4,6 +4,7 @@
 //! Macros that begin with EXPECTED are what `geometry.rs` computes beside a kernel; the kernel refuses to
 //! be compiled where its own formula gives something else.
 
+use super::cost::CostKernel;
 use super::device::Properties;
 use super::geometry::{
     AHEAD, BESIDE, BLOCK_THREADS, Block, CHUNK, HORIZONTAL_WARPS, Lanes, MEDIAN_TILE, PLAIN_WARPS,
@@ -12,7 +13,7 @@ use super::geometry::{
 use super::launch::Unit;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
-use crate::matching::{CensusWindow, Cost, Median, Params, Paths};
+use crate::matching::{Median, Params, Paths};
 
 /// A pair's work: what is computed for every pair.
 #[derive(Clone, Copy, Debug)]
@@ -136,8 +137,10 @@ fn pixelwise(unit: Unit) -> Unit {
 
 /// A unit that prepares or aggregates costs.
 fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
+    let cost = CostKernel::of(params.cost);
     let prepared = Prepared::of(params.cost, lanes);
     let unit = Unit::new(file)
+        .define("COST_HEADER", format!("\"{}\"", cost.header))
         .define("DISPARITIES", params.range.count)
         .define("MIN_DISPARITY", format!("({})", params.range.min))
         .define("GROUP", lanes.group)
@@ -155,33 +158,5 @@ fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
         .define("UNIQUENESS", params.uniqueness)
         .define("SUBPIXEL", u32::from(params.subpixel))
         .define("LEFT_RIGHT", u32::from(params.left_right.is_some()));
-    match params.cost {
-        Cost::Ad { truncation, window } => unit
-            .define("COST_AD", 1)
-            .define("AD_TRUNCATION", truncation)
-            .define("AD_WINDOW", window),
-        Cost::Census { window } => {
-            let (width, height, symmetric) = match window {
-                CensusWindow::Plain { width, height } => (width, height, 0),
-                CensusWindow::Symmetric9x7 => (9, 7, 1),
-            };
-            unit.define("COST_CENSUS", 1)
-                .define("CENSUS_WIDTH", width)
-                .define("CENSUS_HEIGHT", height)
-                .define("CENSUS_SYMMETRIC", symmetric)
-        }
-        Cost::Combined {
-            census_weight,
-            gradient_weight,
-            intensity_weight,
-            gradient_truncation,
-            intensity_truncation,
-        } => unit
-            .define("COST_COMBINED", 1)
-            .define("W_CENSUS", census_weight)
-            .define("W_GRADIENT", gradient_weight)
-            .define("W_INTENSITY", intensity_weight)
-            .define("T_GRADIENT", gradient_truncation)
-            .define("T_INTENSITY", intensity_truncation),
-    }
+    cost.constants.iter().fold(unit, |unit, (name, value)| unit.define(name, value))
 }

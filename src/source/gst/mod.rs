@@ -44,11 +44,11 @@ pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
         options.picture_rate
     );
     match spec {
-        SourceSpec::Demo => bail!("the synthetic scene is no stream"),
         SourceSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
         SourceSpec::Two { left, right } => two_streams::open(left, right, options),
         SourceSpec::SideBySide(stream) => frame_packed::open(stream, Layout::SideBySide, options),
         SourceSpec::TopBottom(stream) => frame_packed::open(stream, Layout::TopBottom, options),
+        _ => bail!("the source is no stream"),
     }
 }
 

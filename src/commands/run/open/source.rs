@@ -7,10 +7,8 @@ use crate::commands::Error;
 use crate::control::Control;
 use crate::pool::Pool;
 use crate::settings::{self, Loaded, Origin};
-use crate::source::demo::DemoSource;
-use crate::source::gst;
 use crate::source::spec::SourceSpec;
-use crate::source::{Source, SourceInfo};
+use crate::source::{self, Source, SourceInfo};
 
 /// The source that the command line names, else the settings.
 ///
@@ -50,15 +48,13 @@ pub fn open_source(
     pool: &Pool<u8>,
     control: &Control,
 ) -> anyhow::Result<Box<dyn Source>> {
-    if *spec == SourceSpec::Demo {
-        let mut options = loaded.settings.demo.options(loaded.params.range);
-        if endless && *loaded.origin("demo", "frames") == Origin::Default {
-            options.frames = None;
-        }
-        return Ok(Box::new(DemoSource::new(options)?.with_pool(pool.clone())));
+    let settings = &loaded.settings;
+    let mut demo = settings.demo.options(loaded.params.range);
+    if endless && *loaded.origin("demo", "frames") == Origin::Default {
+        demo.frames = None;
     }
-    let options = loaded.settings.stream_options(&control.stop, pool);
-    gst::open(spec, &options)
+    let streams = settings.source.stream_options(&settings.camera, &control.stop, pool);
+    source::open(spec, demo, &streams)
 }
 
 /// One line on a source.

@@ -2,8 +2,24 @@
 //! or with gradient and intensity.
 
 use super::cost::{Cost, PixelCost, RowCost};
-use super::features::{COMBINED_BYTES, COMBINED_PLANES};
+use super::features::{Features, GRADIENT_PLANES};
 use super::simd::Lanes;
+use crate::matching;
+use crate::matching::cost::COMBINED_CENSUS;
+
+/// Planes of the descriptors in the combined cost; gradient and intensity follow.
+const COMBINED_BYTES: usize = 3;
+
+impl Features {
+    /// The planes of this cost.
+    pub fn new(cost: matching::Cost) -> Self {
+        match cost {
+            matching::Cost::Ad { .. } => Features::of(None, false),
+            matching::Cost::Census { window } => Features::of(Some(window), false),
+            matching::Cost::Combined { .. } => Features::of(Some(COMBINED_CENSUS), true),
+        }
+    }
+}
 
 /// The planes of both eyes.
 #[derive(Clone, Copy)]
@@ -193,7 +209,7 @@ pub struct CombinedRow<V> {
 /// See [`CombinedCost`].
 #[derive(Clone, Copy)]
 pub struct CombinedPixel<V> {
-    planes: PlanesPixel<V, COMBINED_PLANES>,
+    planes: PlanesPixel<V, { COMBINED_BYTES + GRADIENT_PLANES }>,
     weights: [u8; 3],
     truncations: [V; 2],
 }

@@ -1,0 +1,91 @@
+//! The costs as the kernels know them: a header each, its constants, and the sizes of what it keeps of
+//! the pictures.
+
+use crate::matching::{CensusWindow, Cost};
+
+/// The headers of `kernels/` that define a cost, as (name, text).
+pub(super) const HEADERS: [(&str, &str); 4] = [AD, AD_WINDOW, CENSUS, COMBINED];
+
+const AD: (&str, &str) = ("cost_ad.cuh", include_str!("../../../kernels/cost_ad.cuh"));
+const AD_WINDOW: (&str, &str) =
+    ("cost_ad_window.cuh", include_str!("../../../kernels/cost_ad_window.cuh"));
+const CENSUS: (&str, &str) = ("cost_census.cuh", include_str!("../../../kernels/cost_census.cuh"));
+const COMBINED: (&str, &str) =
+    ("cost_combined.cuh", include_str!("../../../kernels/cost_combined.cuh"));
+
+/// A cost for the kernels; `cost.cuh` says what the sizes are.
+pub(super) struct CostKernel {
+    /// Name of its header.
+    pub header: &'static str,
+    /// Macros that it is compiled with.
+    pub constants: Vec<(&'static str, u32)>,
+    pub base_words: u32,
+    pub planes: u32,
+    pub columns: u32,
+    pub margin: u32,
+}
+
+impl CostKernel {
+    /// The kernels' side of this cost.
+    pub fn of(cost: Cost) -> Self {
+        match cost {
+            Cost::Ad { truncation, window } => {
+                let constants =
+                    vec![("AD_TRUNCATION", truncation.into()), ("AD_WINDOW", window.into())];
+                if window == 1 {
+                    let header = AD.0;
+                    return Self {
+                        header,
+                        constants,
+                        base_words: 0,
+                        planes: 2,
+                        columns: 2,
+                        margin: 0,
+                    };
+                }
+                let words = if window <= 3 { 1 } else { 2 };
+                let margin = u32::from(window) / 2;
+                Self { margin, ..Self::whole(AD_WINDOW, constants, words, words) }
+            }
+            Cost::Census { window } => {
+                let (width, height, symmetric) = match window {
+                    CensusWindow::Plain { width, height } => (width.into(), height.into(), 0),
+                    CensusWindow::Symmetric9x7 => (9, 7, 1),
+                };
+                let constants = vec![
+                    ("CENSUS_WIDTH", width),
+                    ("CENSUS_HEIGHT", height),
+                    ("CENSUS_SYMMETRIC", symmetric),
+                ];
+                let words = window.bits().div_ceil(32);
+                Self::whole(CENSUS, constants, words, words)
+            }
+            Cost::Combined {
+                census_weight,
+                gradient_weight,
+                intensity_weight,
+                gradient_truncation,
+                intensity_truncation,
+            } => {
+                let constants = vec![
+                    ("W_CENSUS", census_weight.into()),
+                    ("W_GRADIENT", gradient_weight.into()),
+                    ("W_INTENSITY", intensity_weight.into()),
+                    ("T_GRADIENT", gradient_truncation.into()),
+                    ("T_INTENSITY", intensity_truncation.into()),
+                ];
+                Self::whole(COMBINED, constants, 2, 3)
+            }
+        }
+    }
+
+    /// A cost whose words cover one column each and that looks at no other.
+    fn whole(
+        (header, _): (&'static str, &str),
+        constants: Vec<(&'static str, u32)>,
+        base_words: u32,
+        planes: u32,
+    ) -> Self {
+        Self { header, constants, base_words, planes, columns: 1, margin: 0 }
+    }
+}
