@@ -1,13 +1,15 @@
 //! The CUDA engine gives the bytes of the scalar reference. Without a GPU the tests say that they are
 //! skipped; STEREOD_TEST_CUDA=required makes that a failure.
 
-mod parity_support;
+mod common {
+    pub mod parity;
+}
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use parity_support::{
-    CONSTANT, Look, NOISY, POOR, looks, pair, params, pictures, usual, wild_rectifier,
+use common::parity::{
+    self, CONSTANT, Look, NOISY, POOR, looks, pair, params, pictures, usual, wild_rectifier,
 };
 use proptest::prelude::*;
 use stereod::engine::cpu::{CpuEngine, CpuOptions};
@@ -43,7 +45,7 @@ fn compare(params: &Params, size: (usize, usize), looks: &[Look]) -> Result<bool
         let Some(mut engine) = engine(params, size, &options) else { return Ok(false) };
         for profiling in [false, true] {
             engine.set_profiling(profiling);
-            parity_support::compare(&mut engine, params, size, looks)
+            parity::compare(&mut engine, params, size, looks)
                 .map_err(|difference| format!("{difference} {options:?}"))?;
         }
     }
@@ -88,7 +90,7 @@ proptest! {
         let made = CudaEngine::new(&params, &PairSpec::raw(rectifier.clone()), &options);
         let Some(mut engine) = present(made) else { return Ok(()) };
         if let Err(difference) =
-            parity_support::compare_rectified(&mut engine, &params, &rectifier, &looks)
+            parity::compare_rectified(&mut engine, &params, &rectifier, &looks)
         {
             prop_assert!(false, "{} {:?} {:?}", difference, source, size);
         }
@@ -172,7 +174,7 @@ fn on_cpu(cpu: &mut CpuEngine, (width, height): (usize, usize), look: Look) -> D
 fn check_next(engine: &mut CudaEngine, expected: &mut std::collections::VecDeque<DisparityMap>) {
     let matched = engine.collect().unwrap().unwrap();
     let expected = expected.pop_front().unwrap();
-    parity_support::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
+    parity::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn pictures_outlive_the_engine_that_lent_their_memory() {
     let mut cpu =
         CpuEngine::new(&other, &PairSpec::rectified(64, 48), CpuOptions::default()).unwrap();
     let expected = on_cpu(&mut cpu, (64, 48), NOISY);
-    parity_support::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
+    parity::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
     // The pool goes on with what it has.
     assert_eq!(pool.take(64 * 48).len(), 64 * 48);
 }

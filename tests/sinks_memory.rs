@@ -3,12 +3,13 @@
 
 #![cfg(target_os = "linux")]
 
-#[path = "sinks/support.rs"]
-#[allow(dead_code, reason = "the decoding half is for the other tests")]
-mod support;
+mod common {
+    pub mod maps;
+}
 
 use std::time::Duration;
 
+use common::maps::{Random, matched, random_values};
 use stereod::frame::DisparityRange;
 use stereod::sink::colour::{ColourMap, ColourRange};
 use stereod::sink::colouring::{Colouring, LiveColouring};
@@ -16,7 +17,6 @@ use stereod::sink::numbers::Quantity;
 use stereod::sink::pictures::Pictures;
 use stereod::sink::video::{Preview, Recorder};
 use stereod::sink::{Sink, StreamInfo};
-use support::{Random, matched, random_values};
 
 const WIDTH: usize = 160;
 const HEIGHT: usize = 120;

@@ -138,7 +138,7 @@ fn too_few_pairs_say_how_many_are_needed() {
         );
     }
     // A film of which nothing could be kept counts what it showed.
-    videos::write(
+    numbered_videos::write(
         &folder.path().join("both.mkv"),
         &[(both, std::time::Duration::ZERO)],
         30,

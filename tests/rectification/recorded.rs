@@ -12,8 +12,8 @@ use stereod::source::gst::{GstOptions, open};
 use stereod::source::spec::SourceSpec;
 use stereod::source::still::read_still;
 
-use crate::register::{mean_difference, shift};
-use crate::test_data::data;
+use super::register::{mean_difference, shift};
+use crate::common::data::data;
 
 /// Pixels at the border that are not compared.
 const MARGIN: usize = 12;

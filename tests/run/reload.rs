@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::Child;
 
 use super::*;
 
@@ -54,9 +53,7 @@ impl Daemon {
     }
 
     fn signal(&self, signal: i32) {
-        let child = self.child.as_ref().unwrap();
-        // SAFETY: the process is our child and not yet waited for.
-        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+        super::signal(self.child.as_ref().unwrap(), signal);
     }
 
     /// What the service manager hears up to this.

@@ -6,8 +6,8 @@ use stereod::frame::{Eye, Image, StereoGeometry};
 use stereod::sink::numbers::{Numbers, Quantity};
 use stereod::sink::video::read_recording_tags;
 
-use super::test_data::data;
 use super::*;
+use crate::common::data::data;
 
 /// A rig whose raw pictures are those of the demo scene: slightly distorted and turned.
 fn write_rig(folder: &Path) -> Rectifier {

@@ -1,7 +1,6 @@
 //! Pictures sent live through a fragment of a GStreamer pipeline, seen by those who receive them.
 
 use std::net::{TcpListener, UdpSocket};
-use std::process::Child;
 use std::time::Instant;
 
 use gstreamer_app::AppSink;

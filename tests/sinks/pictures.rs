@@ -9,7 +9,7 @@ use stereod::sink::numbers::Quantity;
 use stereod::sink::pictures::{DESCRIPTION_FILE, Pictures};
 use stereod::sink::{Sink, StreamInfo};
 
-use crate::support::{Random, matched, random_values};
+use crate::common::maps::{Random, matched, random_values};
 
 fn stream(min: i32, count: usize) -> StreamInfo {
     let range = DisparityRange { min, count };

@@ -10,7 +10,8 @@ use stereod::sink::colouring::LiveColouring;
 use stereod::sink::video::Preview;
 use stereod::sink::{Sink, StreamInfo};
 
-use crate::support::{Player, matched};
+use crate::common::maps::matched;
+use crate::common::player::Player;
 
 const DECODE: &str = "qtdemux ! h264parse name=parse ! avdec_h264 name=decoder \
                       ! videoconvert ! video/x-raw,format=RGB";

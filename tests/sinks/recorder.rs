@@ -13,7 +13,8 @@ use stereod::sink::numbers::Quantity;
 use stereod::sink::video::{Recorder, RecordingTags, read_recording_tags};
 use stereod::sink::{Sink, StreamInfo};
 
-use crate::support::{Player, RECORDING, Random, matched, random_values};
+use crate::common::maps::{Random, matched, random_values};
+use crate::common::player::{Player, RECORDING};
 
 const GEOMETRY: StereoGeometry = StereoGeometry {
     focal_px: 435.25,

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{VIDEOS, mutate, scene, stereod, write_video};
+use super::mutate;
+use crate::{VIDEOS, scene, stereod, write_video};
 
 /// What stood in the output's place before.
 const BEFORE: &[u8] = b"an earlier result";

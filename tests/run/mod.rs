@@ -18,18 +18,10 @@ mod rigs;
 #[cfg(target_os = "linux")]
 mod service;
 mod streaming;
-#[path = "../sinks/support.rs"]
-#[allow(dead_code, reason = "only the decoding half is used here")]
-mod support;
-#[path = "../test_data/mod.rs"]
-mod test_data;
 mod window;
-#[path = "../window_support/mod.rs"]
-#[allow(dead_code, reason = "only the screen is used here")]
-mod window_support;
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use gstreamer as gst;
@@ -41,36 +33,26 @@ use stereod::settings::Matching;
 use stereod::sink::encoding::Encoding;
 use stereod::source::demo::{DemoOptions, DemoSource};
 
+use crate::common::outcome::{outcome, outcome_of};
+use crate::common::video_file::write_video;
+use crate::common::{player, program};
+
 /// Size of the pictures in these tests.
 const SIZE: (usize, usize) = (96, 64);
 
 /// Candidate disparities in these tests.
 const DISPARITIES: usize = 24;
 
-/// `stereod` with these arguments in `folder`, without a display and blind to the machine's own
-/// configuration.
+/// `stereod` with these arguments in `folder`.
 fn stereod(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-            command.env_remove(name);
-        }
-    }
-    for display in ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
-        command.env_remove(display);
-    }
-    command.args(arguments).current_dir(folder).env("XDG_CONFIG_HOME", "/nonexistent");
-    command.stdin(Stdio::null());
+    let mut command = program::stereod(arguments);
+    command.current_dir(folder);
     command
 }
 
 /// Exit status, standard output and standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = stereod(folder, arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-    let (stdout, stderr) = (text(stdout), text(stderr));
-    assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
-    (status.code().expect("no signal"), stdout, stderr)
+    outcome(&mut stereod(folder, arguments))
 }
 
 /// `stereod run ARGUMENTS -d 24 --stats -` that must succeed: its statistics.
@@ -112,40 +94,18 @@ fn stored(map: &DisparityMap) -> Vec<u16> {
 
 /// Every frame of a recording.
 fn recorded(path: &Path) -> Vec<Vec<u16>> {
-    let player = support::Player::open(path, support::RECORDING).unwrap();
-    player.play().iter().map(support::Decoded::numbers).collect()
+    let player = player::Player::open(path, player::RECORDING).unwrap();
+    player.play().iter().map(player::Decoded::numbers).collect()
 }
 
 /// Writes pictures (grey, one after the other) as a video at 30 pictures a second; `coding` is what
 /// stands between raw video and the file.
-fn write_video(path: &Path, (width, height): (usize, usize), pictures: &[Vec<u8>], coding: &str) {
-    gst::init().unwrap();
-    let text = format!(
-        "appsrc name=in format=time caps=video/x-raw,format=GRAY8,width={width},height={height},\
-         framerate=30/1 ! {coding} ! filesink name=out"
-    );
-    let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
-    pipeline.by_name("out").unwrap().set_property("location", path);
-    let source = pipeline.by_name("in").unwrap().downcast::<gstreamer_app::AppSrc>().unwrap();
-    pipeline.set_state(gst::State::Playing).unwrap();
-    for (i, picture) in pictures.iter().enumerate() {
-        // GStreamer lays grey rows out in multiples of four bytes.
-        assert_eq!((picture.len(), width % 4), (width * height, 0));
-        let mut buffer = gst::Buffer::from_slice(picture.clone());
-        let time = gst::ClockTime::from_nseconds(i as u64 * 1_000_000_000 / 30);
-        let buffer_ref = buffer.get_mut().unwrap();
-        buffer_ref.set_pts(time);
-        buffer_ref.set_duration(gst::ClockTime::from_nseconds(1_000_000_000 / 30));
-        source.push_buffer(buffer).unwrap();
-    }
-    source.end_of_stream().unwrap();
-    let bus = pipeline.bus().unwrap();
-    let message = bus.timed_pop_filtered(
-        gst::ClockTime::from_seconds(60),
-        &[gst::MessageType::Eos, gst::MessageType::Error],
-    );
-    pipeline.set_state(gst::State::Null).unwrap();
-    assert_eq!(message.unwrap().type_(), gst::MessageType::Eos, "{coding}");
+fn write_grey(path: &Path, (width, height): (usize, usize), pictures: &[Vec<u8>], coding: &str) {
+    // GStreamer lays grey rows out in multiples of four bytes.
+    assert_eq!(width % 4, 0);
+    let time = |i: u64| Duration::from_nanos(i * 1_000_000_000 / 30);
+    let buffers = (0..).zip(pictures).map(|(i, picture)| (picture.clone(), time(i))).collect();
+    write_video(path, ("GRAY8", width, height), buffers, 30, coding);
 }
 
 /// Lossless coding into Matroska.
@@ -157,20 +117,23 @@ fn write_eyes(folder: &Path, left: u64, right: u64) {
         (0..count).map(|n| eye(demo_pair(n))).collect::<Vec<_>>()
     };
     let lefts = pictures(left, |pair| pair.left.pixels().to_vec());
-    write_video(&folder.join("l.mkv"), SIZE, &lefts, LOSSLESS);
+    write_grey(&folder.join("l.mkv"), SIZE, &lefts, LOSSLESS);
     let rights = pictures(right, |pair| pair.right.pixels().to_vec());
-    write_video(&folder.join("r.mkv"), SIZE, &rights, LOSSLESS);
+    write_grey(&folder.join("r.mkv"), SIZE, &rights, LOSSLESS);
+}
+
+/// Sends a signal to a run.
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
 }
 
 /// Exit status, statistics and messages of a run that is asked to end.
-fn end(child: std::process::Child) -> (i32, Value, String) {
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8(stderr).unwrap();
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    let statistics = serde_json::from_slice(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
-    (status.code().expect("no signal"), statistics, stderr)
+fn end(child: Child) -> (i32, Value, String) {
+    signal(&child, libc::SIGTERM);
+    let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+    let statistics = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
+    (status, statistics, stderr)
 }
 
 /// Waits until `is_so`, for at most five minutes: some machines are slow and busy.

@@ -1,19 +1,18 @@
 //! Every engine gives the bytes of the scalar reference.
 
-mod parity_support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use parity_support::{
-    COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, looks, pair, params, pictures, same,
-    usual, wild_rectifier,
-};
 use proptest::prelude::*;
 use stereod::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
 use stereod::engine::{Engine, PairSpec};
 use stereod::frame::{DisparityRange, Image, Mask};
 use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
+
+use crate::common::parity::{
+    self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, looks, pair, params, pictures,
+    same, usual, wild_rectifier,
+};
 
 /// Compares on a CPU engine that works in this way.
 fn compare(
@@ -24,7 +23,7 @@ fn compare(
 ) -> Result<(), String> {
     let mut engine = CpuEngine::new(params, &PairSpec::rectified(width, height), options)
         .map_err(|e| e.to_string())?;
-    parity_support::compare(&mut engine, params, (width, height), looks)
+    parity::compare(&mut engine, params, (width, height), looks)
         .map_err(|difference| format!("{difference} {options:?}"))
 }
 

@@ -15,7 +15,8 @@ use stereod::source::gst::{self, GstOptions};
 use stereod::source::spec::SourceSpec;
 use stereod::source::still::{read_colours, read_still};
 
-use super::{VIDEOS, mutate, scene, within_patience, write_video};
+use super::mutate;
+use crate::{VIDEOS, scene, within_patience, write_video};
 
 /// Memory for what is read here; that it is kept to is what `budget.rs` shows.
 const MIB: u32 = 512;
