@@ -8,31 +8,41 @@
 //!                                                                                                             └▶ alignment, statistics
 //! ```
 
-pub mod alignment;
-pub mod backoff;
-pub mod calibration;
-pub mod cli;
-pub mod clock;
-pub mod commands;
-pub mod control;
-pub mod engine;
-pub mod frame;
-pub mod matcher;
-pub mod matching;
-pub mod memory;
-pub mod pace;
-pub mod pair;
-pub mod pipeline;
-pub mod pool;
-pub mod queue;
-pub mod range;
-pub mod reading;
-pub mod redact;
-pub mod sameness;
-pub mod settings;
-pub mod sink;
-pub mod source;
-pub mod synchronisation;
-pub mod telemetry;
-pub mod text;
-pub mod thread;
+mod alignment;
+mod backoff;
+mod calibration;
+mod cli;
+mod clock;
+mod commands;
+mod control;
+mod engine;
+mod frame;
+#[doc(hidden)]
+pub mod internals;
+mod matcher;
+mod matching;
+mod memory;
+mod pace;
+mod pair;
+mod pipeline;
+mod pool;
+mod queue;
+mod range;
+mod reading;
+mod redact;
+mod sameness;
+mod settings;
+mod sink;
+mod source;
+mod synchronisation;
+mod telemetry;
+mod text;
+mod thread;
+
+pub use calibration::Rectifier;
+pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
+pub use matcher::{Device, Disparity, Error, Matcher, Picture};
+pub use matching::{CensusWindow, Cost, Median, P2Mode, Params, ParamsError, Paths, Speckle};
+
+#[doc(hidden)]
+pub use commands::program;

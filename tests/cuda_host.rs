@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use common::outcome::outcome;
 use common::program::stereod;
-use stereod::engine::cuda::Nvrtc;
+use stereod::internals::engine::cuda::Nvrtc;
 
 /// The folder with the driver, compiled once for all tests.
 fn driver() -> &'static Path {

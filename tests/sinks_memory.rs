@@ -10,13 +10,13 @@ mod common {
 use std::time::Duration;
 
 use common::maps::{Random, matched, random_values};
-use stereod::frame::DisparityRange;
-use stereod::sink::colour::{ColourMap, ColourRange};
-use stereod::sink::colouring::{Colouring, LiveColouring};
-use stereod::sink::numbers::Quantity;
-use stereod::sink::pictures::Pictures;
-use stereod::sink::video::{Preview, Recorder};
-use stereod::sink::{Sink, StreamInfo};
+use stereod::DisparityRange;
+use stereod::internals::sink::colour::{ColourMap, ColourRange};
+use stereod::internals::sink::colouring::{Colouring, LiveColouring};
+use stereod::internals::sink::numbers::Quantity;
+use stereod::internals::sink::pictures::Pictures;
+use stereod::internals::sink::video::{Preview, Recorder};
+use stereod::internals::sink::{Sink, StreamInfo};
 
 const WIDTH: usize = 160;
 const HEIGHT: usize = 120;

@@ -10,6 +10,7 @@ mod error;
 mod loading;
 pub mod man;
 pub mod match_still;
+mod program;
 mod ranging;
 pub mod rectify;
 mod rig;
@@ -21,6 +22,7 @@ mod verify;
 
 pub use error::Error;
 use loading::{inputs, layers, load, read};
+pub use program::program;
 use stdout::print;
 
 use crate::cli::{Cli, Command};

@@ -8,9 +8,10 @@ mod real;
 
 use std::path::Path;
 
-use stereod::alignment::{Limits, Measurement, Options, Verdict, measure};
-use stereod::frame::{DisparityRange, Image};
-use stereod::source::still::read_still;
+use stereod::DisparityRange;
+use stereod::internals::alignment::{Limits, Measurement, Options, Verdict, measure};
+use stereod::internals::frame::Image;
+use stereod::internals::source::still::read_still;
 
 use crate::common::data::data;
 

@@ -1,7 +1,7 @@
 //! What the program says.
 
 use serde_json::Value;
-use stereod::sink::png::encode_grey;
+use stereod::internals::sink::png::encode_grey;
 
 use super::*;
 use crate::common::outcome::outcome;

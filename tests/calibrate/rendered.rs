@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stereod::calibration::board::Board;
+use stereod::internals::calibration::board::Board;
 
 use super::scene::{Eye, Painter, Stand, eyes, save, small_eyes, stands};
 use super::*;
@@ -104,7 +104,7 @@ fn numbered_pictures_as_a_stream_may_be_anywhere() {
     let [left, right] = painters(&board, &eyes);
     for (i, stand) in stands().iter().enumerate() {
         let (left, right) = (left.paint(stand), right.paint(stand));
-        let both = stereod::frame::Image::from_fn(960, 360, |x, y| {
+        let both = stereod::internals::frame::Image::from_fn(960, 360, |x, y| {
             if x < 480 { left.row(y)[x] } else { right.row(y)[x - 480] }
         });
         save(&both, &folder.path().join(format!("{i:03}.png")));

@@ -1,7 +1,7 @@
 //! The guided window, on a virtual screen, driven by recordings of a moving board.
 
 use image::RgbaImage;
-use stereod::calibration::board::Board;
+use stereod::internals::calibration::board::Board;
 
 use super::rendered::{motion, write_videos};
 use super::scene::{Stand, small_eyes, stands};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stereod::frame::{DisparityMap, DisparityRange, INVALID, Image, Matched, SUBPIXEL, StereoPair};
-use stereod::pool::Pooled;
+use stereod::internals::frame::{Image, Matched, StereoPair};
+use stereod::internals::pool::Pooled;
+use stereod::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
 
 /// Numbers without a pattern, the same ones in every run.
 pub struct Random(pub u64);

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use stereod::frame::{Eye, Image};
+use stereod::Eye;
+use stereod::internals::frame::Image;
 
 use super::video_file::{play_to_end, write_video};
 

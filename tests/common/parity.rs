@@ -3,10 +3,14 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use stereod::calibration::{Rectifier, RectifyMap};
-use stereod::engine::Engine;
-use stereod::frame::{DisparityMap, DisparityRange, Eye, Image, StereoGeometry, StereoPair};
-use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
+use stereod::internals::calibration::RectifyMap;
+use stereod::internals::engine::Engine;
+use stereod::internals::frame::{Image, StereoPair};
+use stereod::internals::matching::match_pair;
+use stereod::{
+    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Median, P2Mode, Params, Paths,
+    Rectifier, Speckle, StereoGeometry,
+};
 
 /// A pair with the given pictures.
 pub fn pair(left: Image, right: Image) -> StereoPair {

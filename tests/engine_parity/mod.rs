@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use stereod::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
-use stereod::engine::{Engine, PairSpec};
-use stereod::frame::{DisparityRange, Image, Mask};
-use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
+use stereod::internals::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
+use stereod::internals::engine::{Engine, PairSpec};
+use stereod::internals::frame::{Image, Mask};
+use stereod::internals::matching::match_pair;
+use stereod::{CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Speckle};
 
 use crate::common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, looks, pair, params, pictures,
@@ -77,7 +78,7 @@ proptest! {
         let (left, right) = eyes();
         let expected = match_pair(&left, &right, &params);
         for (i, &seen) in left.valid_mask().iter().flat_map(|mask| mask.pixels().iter().enumerate()) {
-            prop_assert!(seen || expected.values()[i] == stereod::frame::INVALID);
+            prop_assert!(seen || expected.values()[i] == stereod::INVALID);
         }
         for simd in SimdChoice::available() {
             let options = CpuOptions { threads: Some(threads), simd };

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stereod::frame::{Eye, Image};
+use stereod::Eye;
+use stereod::internals::frame::Image;
 
 use super::*;
 use crate::common::numbered_videos::steady;

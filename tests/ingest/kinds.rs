@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use stereod::frame::{Eye, Image};
+use stereod::Eye;
+use stereod::internals::frame::Image;
 
 use super::*;
 use crate::common::numbered_videos::steady;

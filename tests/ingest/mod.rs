@@ -10,11 +10,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use stereod::control::Switch;
-use stereod::frame::{Eye, StereoPair};
-use stereod::source::gst::{GstOptions, open};
-use stereod::source::spec::SourceSpec;
-use stereod::source::{Source, SourceCounts};
+use stereod::Eye;
+use stereod::internals::control::Switch;
+use stereod::internals::frame::StereoPair;
+use stereod::internals::source::gst::{GstOptions, open};
+use stereod::internals::source::spec::SourceSpec;
+use stereod::internals::source::{Source, SourceCounts};
 
 use crate::common::{numbered_videos, video_file};
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use stereod::frame::Eye;
-use stereod::pair::PairBy;
-use stereod::source::gst::Reconnect;
+use stereod::Eye;
+use stereod::internals::pair::PairBy;
+use stereod::internals::source::gst::Reconnect;
 
 use super::*;
 use crate::common::numbered_videos::steady;

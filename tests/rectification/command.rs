@@ -5,15 +5,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use stereod::calibration::format;
-use stereod::calibration::{Rectifier, StereoCalibration};
-use stereod::control::Switch;
-use stereod::frame::{Eye, Image, StereoPair};
-use stereod::sink::png::{encode_grey, encode_rgb};
-use stereod::sink::video::{GreyVideo, GreyVideoOptions};
-use stereod::source::gst::{GstOptions, open};
-use stereod::source::spec::SourceSpec;
-use stereod::source::still::{read_colours, read_still};
+use stereod::internals::calibration::{StereoCalibration, format};
+use stereod::internals::control::Switch;
+use stereod::internals::frame::{Image, StereoPair};
+use stereod::internals::sink::png::{encode_grey, encode_rgb};
+use stereod::internals::sink::video::{GreyVideo, GreyVideoOptions};
+use stereod::internals::source::gst::{GstOptions, open};
+use stereod::internals::source::spec::SourceSpec;
+use stereod::internals::source::still::{read_colours, read_still};
+use stereod::{Eye, Rectifier};
 
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use stereod::frame::Image;
-use stereod::sink::png::encode_grey;
+use stereod::internals::frame::Image;
+use stereod::internals::sink::png::encode_grey;
 
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;

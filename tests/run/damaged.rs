@@ -1,6 +1,6 @@
 //! Damaged pictures and videos: nothing of it passes in silence.
 
-use stereod::frame::Image;
+use stereod::internals::frame::Image;
 
 use super::*;
 

@@ -27,11 +27,12 @@ use std::time::Duration;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 use serde_json::Value;
-use stereod::frame::{DisparityMap, INVALID, StereoPair};
-use stereod::matching::{Params, match_pair};
-use stereod::settings::Matching;
-use stereod::sink::encoding::Encoding;
-use stereod::source::demo::{DemoOptions, DemoSource};
+use stereod::internals::frame::StereoPair;
+use stereod::internals::matching::match_pair;
+use stereod::internals::settings::Matching;
+use stereod::internals::sink::encoding::Encoding;
+use stereod::internals::source::demo::{DemoOptions, DemoSource};
+use stereod::{DisparityMap, INVALID, Params};
 
 use crate::common::outcome::{outcome, outcome_of};
 use crate::common::video_file::write_video;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
-use stereod::sink::video::{RecordingTags, read_recording_tags};
+use stereod::internals::sink::video::{RecordingTags, read_recording_tags};
 
 use super::*;
 

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use stereod::frame::DisparityRange;
-use stereod::sink::colour::{ColourMap, ColourRange};
-use stereod::sink::colouring::{Colouring, LiveColouring};
-use stereod::sink::encoding::Encoding;
-use stereod::sink::numbers::Quantity;
-use stereod::sink::pictures::Pictures;
-use stereod::sink::video::{Preview, Recorder, read_recording_tags};
-use stereod::sink::{Sink, StreamInfo};
+use stereod::DisparityRange;
+use stereod::internals::sink::colour::{ColourMap, ColourRange};
+use stereod::internals::sink::colouring::{Colouring, LiveColouring};
+use stereod::internals::sink::encoding::Encoding;
+use stereod::internals::sink::numbers::Quantity;
+use stereod::internals::sink::pictures::Pictures;
+use stereod::internals::sink::video::{Preview, Recorder, read_recording_tags};
+use stereod::internals::sink::{Sink, StreamInfo};
 
 use crate::common::maps::{Random, matched, random_values};
 use crate::common::player::{Player, RECORDING};

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use gstreamer::prelude::*;
-use stereod::frame::{DisparityRange, INVALID};
-use stereod::sink::colour::ColourMap;
-use stereod::sink::colouring::LiveColouring;
-use stereod::sink::video::Preview;
-use stereod::sink::{Sink, StreamInfo};
+use stereod::internals::sink::colour::ColourMap;
+use stereod::internals::sink::colouring::LiveColouring;
+use stereod::internals::sink::video::Preview;
+use stereod::internals::sink::{Sink, StreamInfo};
+use stereod::{DisparityRange, INVALID};
 
 use crate::common::maps::matched;
 use crate::common::player::Player;

@@ -13,17 +13,16 @@ use std::time::Duration;
 
 use child::Child;
 use image::{Rgba, RgbaImage};
-use stereod::control::Control;
-use stereod::frame::{
-    DisparityMap, DisparityRange, INVALID, Image, Matched, StereoGeometry, StereoPair,
-};
-use stereod::pool::Pooled;
-use stereod::sink::Sink;
-use stereod::sink::colour::ColourMap;
-use stereod::sink::window::{
+use stereod::internals::control::Control;
+use stereod::internals::frame::{Image, Matched, StereoPair};
+use stereod::internals::pool::Pooled;
+use stereod::internals::sink::Sink;
+use stereod::internals::sink::colour::ColourMap;
+use stereod::internals::sink::window::{
     Banner, Counts, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows,
     Scene, Timing, View, Window, WindowOptions, WindowSink, WindowStats, panes,
 };
+use stereod::{DisparityMap, DisparityRange, INVALID, StereoGeometry};
 
 use crate::common::screen::X;
 
