@@ -4,8 +4,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use super::dispatch;
-use crate::cli::Cli;
+use super::{
+    Error, bench, calibrate, calibration, completions, config, devices, man, match_still, rectify,
+    run,
+};
+use crate::cli::{Cli, Command};
 use crate::redact::redact;
 use crate::telemetry::stderr;
 use crate::{text, thread};
@@ -42,4 +45,23 @@ pub fn program() -> ExitCode {
     };
     stderr::flush();
     ExitCode::from(status)
+}
+
+/// Does what the command line says.
+///
+/// # Errors
+/// What the command returns.
+fn dispatch(cli: Cli) -> Result<(), Error> {
+    match cli.command {
+        Command::Run(args) => run::run(*args),
+        Command::Match(args) => match_still::run(*args),
+        Command::Bench(args) => bench::run(*args),
+        Command::Calibrate(args) => calibrate::run(*args),
+        Command::Rectify(args) => rectify::run(*args),
+        Command::Calibration(args) => calibration::run(args),
+        Command::Devices(args) => devices::run(args),
+        Command::Config(args) => config::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+    }
 }
