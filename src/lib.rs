@@ -1,4 +1,68 @@
-//! `stereod` turns two camera or file streams into disparity, live.
+//! Disparity from two cameras: Semi-Global Matching on an NVIDIA GPU or on the CPU, byte for byte the same.
+//!
+//! A [`Matcher`] is made once, of [`Params`], the size of the pictures and a [`Device`], and then turns pair
+//! after pair into [`Disparity`]. Pictures are the caller's: 8-bit grey values, row by row from the top, rows
+//! any number of bytes apart. Both must be rectified, so that what one eye shows at (x, y) is shown by the
+//! other one in the same row: the right picture has at x - d what the left one has at x, and d is the
+//! disparity, larger for what is nearer.
+//!
+//! ```
+//! use stereod::{Device, DisparityRange, INVALID, Matcher, Params, Picture, SUBPIXEL};
+//!
+//! // A wall with a texture, which the right eye sees 5 pixels further left. Rows are 128 bytes apart.
+//! let (width, height, stride) = (96, 48, 128);
+//! let texture = |x: usize, y: usize| {
+//!     let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
+//!     (blot.wrapping_mul(0xc2b2_ae35) >> 13) as u8
+//! };
+//! let seen = |shift: usize| -> Vec<u8> {
+//!     (0..stride * height).map(|i| texture(i % stride + shift, i / stride)).collect()
+//! };
+//! let (left, right) = (seen(0), seen(5));
+//!
+//! // Candidates are 0 to 15 pixels; everything else is as the program has it.
+//! let params = Params { range: DisparityRange { min: 0, count: 16 }, ..Params::default() };
+//! let mut matcher = Matcher::new(&params, width, height, Device::Fastest)?;
+//! let disparity = matcher.compute(
+//!     Picture::with_stride(&left, width, height, stride)?,
+//!     Picture::with_stride(&right, width, height, stride)?,
+//! )?;
+//!
+//! // Of the left picture, in pixels; `None` where it is not known.
+//! let map = disparity.map();
+//! assert_eq!((map.width(), map.height()), (width, height));
+//! assert_eq!(map.at(48, 24), Some(5.0));
+//! // The same as it is stored: row by row in 1/16 px, INVALID where it is not known.
+//! let value = map.values()[24 * width + 48];
+//! assert!(value != INVALID && i32::from(value) == 5 * SUBPIXEL);
+//! // Of the right picture.
+//! assert_eq!(matcher.right_map(&disparity)?.at(48 - 5, 24), Some(5.0));
+//! # Ok::<(), stereod::Error>(())
+//! ```
+//!
+//! Pictures as cameras take them are rectified first, by a calibration in any format that
+//! `stereod calibration` reads (OpenCV, ROS, Kalibr and others). Points in metres come with it:
+//!
+//! ```no_run
+//! use stereod::{Device, Eye, Matcher, Params, Picture, Rectifier};
+//!
+//! # fn next_pair() -> (Vec<u8>, Vec<u8>) { unimplemented!() }
+//! let (width, height) = (1280, 720);
+//! let rectifier = Rectifier::read(&["left.yaml", "right.yaml"], (width, height), None)?;
+//! let mut matcher = Matcher::rectifying(&Params::default(), rectifier, Device::Fastest)?;
+//!
+//! let (left, right) = next_pair();
+//! let disparity =
+//!     matcher.compute(Picture::new(&left, width, height)?, Picture::new(&right, width, height)?)?;
+//! if let Some([right, down, forward]) = disparity.point_m(640, 360) {
+//!     println!("{right:.3} m to the right, {down:.3} m down, {forward:.3} m away");
+//! }
+//! // What the disparity belongs to: the rectified picture of the left eye.
+//! let rectified: &[u8] = disparity.picture(Eye::Left);
+//! # Ok::<(), stereod::Error>(())
+//! ```
+//!
+//! The `stereod` command is made of the same parts:
 //!
 //! ```text
 //! left  ── GStreamer ── appsink ─┐
@@ -8,31 +72,43 @@
 //!                                                                                                             └▶ alignment, statistics
 //! ```
 
-pub mod alignment;
-pub mod backoff;
-pub mod calibration;
-pub mod cli;
-pub mod clock;
-pub mod commands;
-pub mod control;
-pub mod engine;
-pub mod frame;
-pub mod matcher;
-pub mod matching;
-pub mod memory;
-pub mod pace;
-pub mod pair;
-pub mod pipeline;
-pub mod pool;
-pub mod queue;
-pub mod range;
-pub mod reading;
-pub mod redact;
-pub mod sameness;
-pub mod settings;
-pub mod sink;
-pub mod source;
-pub mod synchronisation;
-pub mod telemetry;
-pub mod text;
-pub mod thread;
+mod alignment;
+mod backoff;
+mod calibration;
+mod cli;
+mod clock;
+mod commands;
+mod control;
+mod engine;
+mod frame;
+#[doc(hidden)]
+pub mod internals;
+mod matcher;
+mod matching;
+mod memory;
+mod pace;
+mod pair;
+mod pipeline;
+mod pool;
+mod queue;
+mod range;
+mod reading;
+mod redact;
+mod sameness;
+mod settings;
+mod sink;
+mod source;
+mod synchronisation;
+mod telemetry;
+mod text;
+mod thread;
+
+pub use calibration::Rectifier;
+pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
+pub use matcher::{Device, Disparity, Error, Matcher, Picture};
+pub use matching::{
+    CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Smoothing, Speckle,
+};
+
+#[doc(hidden)]
+pub use commands::program;

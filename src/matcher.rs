@@ -1,6 +1,6 @@
 //! Disparity for Rust programs: an engine, its parameters and two pictures give a map.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::matching::Params;
 use crate::pool::Pool;
 use crate::settings;
 
-/// What went wrong, with its causes and, where there is one, the cure.
+/// An error, told with its causes and, where there is one, its cure.
 #[derive(Debug)]
 pub struct Error(anyhow::Error);
 
@@ -27,7 +27,7 @@ fn failed(error: impl Into<anyhow::Error>) -> Error {
     Error(error.into())
 }
 
-/// A grey picture of the caller: 8 bits a pixel, rows from the top, `stride` bytes apart.
+/// A borrowed grey picture: 8 bits a pixel, rows from the top, `stride` bytes apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Picture<'a> {
     pixels: &'a [u8],
@@ -76,7 +76,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// What computes.
+/// The hardware that computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
     /// An NVIDIA GPU where there is one that can be used, else the CPU.
@@ -108,34 +108,36 @@ impl Device {
     }
 }
 
-/// Parameters of the matcher with the product's defaults.
 impl Default for Params {
+    /// The parameters that the program has where nothing else is said.
     fn default() -> Self {
         settings::Matching::default().params().expect("the defaults can be computed")
     }
 }
 
 impl Rectifier {
-    /// The rectifier of a calibration file, or of two, for pictures of `size` (width, height). Every
-    /// format that `stereod calibration` knows is read. `alpha` is how much of the raw pictures is shown,
-    /// from 0 (what is seen everywhere) to 1 (everything); `None` leaves it to the file.
+    /// The rectifier of a calibration file, or of one file for each eye, for pictures of this width and
+    /// height. Every format that `stereod calibration` knows is read. `alpha` is how much of the raw
+    /// pictures is shown, from 0 (only pixels that are seen) to 1 (everything that is seen); `None`
+    /// leaves it to the file.
     ///
     /// # Errors
-    /// What is wrong with the files, or a size that they are not for.
+    /// Files that cannot be read or understood, or pictures of another size than the calibration is for.
     pub fn read(
-        files: &[PathBuf],
+        files: &[impl AsRef<Path>],
         (width, height): (usize, usize),
         alpha: Option<f64>,
     ) -> Result<Self, Error> {
         let options = format::ReadOptions { size: Some((width, height)), ..Default::default() };
-        let loaded = format::read_with(files, &options).map_err(failed)?;
+        let files: Vec<_> = files.iter().map(|file| file.as_ref().to_owned()).collect();
+        let loaded = format::read_with(&files, &options).map_err(failed)?;
         let (calibration, _) = loaded.calibration.for_size(width, height).map_err(failed)?;
         Rectifier::new(&calibration, alpha).map_err(failed)
     }
 }
 
-/// Matches pairs of one size, of one stream, with one set of parameters. All memory and, on a GPU, all
-/// kernels are made with it.
+/// A matcher of pairs of one size, from one stream, with one set of parameters. It takes all its memory
+/// and, on a GPU, compiles all its kernels when it is made.
 pub struct Matcher {
     engine: Box<dyn Engine>,
     pictures: Pool<u8>,
@@ -181,12 +183,12 @@ impl Matcher {
         Ok(Self { engine, pictures, params: params.clone(), device, pairs, mirrored: None })
     }
 
-    /// What computes, in a few words: "CPU (AVX-512, 4 threads)".
+    /// The device in a few words: "CPU (AVX-512, 4 threads)".
     pub fn description(&self) -> String {
         self.engine.description()
     }
 
-    /// The disparity of a pair that belongs to no stream: filters that remember begin anew.
+    /// The disparity of a pair that belongs to no stream: filters with a memory begin anew.
     ///
     /// # Errors
     /// Pictures of another size than the matcher's, a lost device.
@@ -195,7 +197,8 @@ impl Matcher {
         self.compute_next(left, right, Duration::ZERO)
     }
 
-    /// The disparity of the next pair of a stream, captured at `timestamp`.
+    /// The disparity of the next pair of a stream, captured at `timestamp`, which must grow from pair to
+    /// pair.
     ///
     /// # Errors
     /// As [`Matcher::compute`].
@@ -210,9 +213,9 @@ impl Matcher {
         Ok(Disparity(match_one(&mut *self.engine, pair)?))
     }
 
-    /// The disparity of the right picture: its pixel (x, y) shows what the left one shows at
-    /// (x + d, y). It is computed anew, with the eyes exchanged and mirrored, by an engine of its own that
-    /// is made at the first call.
+    /// The disparity of every pixel of the (rectified) right picture, in 1/16 px: its pixel (x, y) shows
+    /// what the left one shows at (x + d, y). It is computed anew, with the eyes exchanged and mirrored,
+    /// by an engine of its own that is made at the first call.
     ///
     /// # Errors
     /// As [`Matcher::new`] and [`Matcher::compute`].
@@ -257,7 +260,7 @@ fn mirrored(image: &Image) -> Image {
     Image::from_fn(width, height, |x, y| image.row(y)[width - 1 - x]).with_valid_mask(mask)
 }
 
-/// The disparity of a pair, and what goes with it.
+/// The disparity of a pair, with the pictures and the cameras that it belongs to.
 #[derive(Debug)]
 pub struct Disparity(Matched);
 

@@ -170,11 +170,6 @@ impl Pairer {
         self.pairs
     }
 
-    /// Frames of `eye` so far.
-    pub fn frames(&self, eye: Eye) -> u64 {
-        self.side(eye).frames
-    }
-
     /// Frames of `eye` that have no partner, so far. What still waits is in neither count.
     pub fn unpaired(&self, eye: Eye) -> u64 {
         self.side(eye).unpaired
@@ -186,11 +181,6 @@ impl Pairer {
             Some(Rule::Time { tolerance, .. }) => Some(tolerance),
             _ => None,
         }
-    }
-
-    /// Whether pairing turned out to be by frame number; `None` before that is known.
-    pub fn by_index(&self) -> Option<bool> {
-        self.rule.map(|rule| matches!(rule, Rule::Index { .. }))
     }
 
     fn side(&self, eye: Eye) -> &Side {

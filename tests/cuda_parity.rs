@@ -1,21 +1,23 @@
 //! The CUDA engine gives the bytes of the scalar reference. Without a GPU the tests say that they are
 //! skipped; STEREOD_TEST_CUDA=required makes that a failure.
 
-mod parity_support;
+mod common {
+    pub mod parity;
+}
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use parity_support::{
-    CONSTANT, Look, NOISY, POOR, compare_relay, looks, pair, params, pictures, smoothings, usual,
-    wild_rectifier,
+use common::parity::{
+    self, CONSTANT, Look, NOISY, POOR, compare_relay, looks, pair, params, pictures, smoothings,
+    usual, wild_rectifier,
 };
 use proptest::prelude::*;
-use stereod::engine::cpu::{CpuEngine, CpuOptions};
-use stereod::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
-use stereod::engine::{Engine, PairSpec};
-use stereod::frame::{DisparityMap, DisparityRange, Image};
-use stereod::matching::{Cost, Median, P2Mode, Params, Paths};
+use stereod::internals::engine::cpu::{CpuEngine, CpuOptions};
+use stereod::internals::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
+use stereod::internals::engine::{Engine, PairSpec};
+use stereod::internals::frame::Image;
+use stereod::{Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths};
 
 /// An engine, or `None` where this machine cannot have one.
 fn engine(params: &Params, size: (usize, usize), options: &CudaOptions) -> Option<CudaEngine> {
@@ -44,7 +46,7 @@ fn compare(params: &Params, size: (usize, usize), looks: &[Look]) -> Result<bool
         let Some(mut engine) = engine(params, size, &options) else { return Ok(false) };
         for profiling in [false, true] {
             engine.set_profiling(profiling);
-            parity_support::compare(&mut engine, params, size, looks)
+            parity::compare(&mut engine, params, size, looks)
                 .map_err(|difference| format!("{difference} {options:?}"))?;
         }
     }
@@ -89,7 +91,7 @@ proptest! {
         let made = CudaEngine::new(&params, &PairSpec::raw(rectifier.clone()), &options);
         let Some(mut engine) = present(made) else { return Ok(()) };
         if let Err(difference) =
-            parity_support::compare_rectified(&mut engine, &params, &rectifier, &looks)
+            parity::compare_rectified(&mut engine, &params, &rectifier, &looks)
         {
             prop_assert!(false, "{} {:?} {:?}", difference, source, size);
         }
@@ -194,7 +196,7 @@ fn on_cpu(cpu: &mut CpuEngine, (width, height): (usize, usize), look: Look) -> D
 fn check_next(engine: &mut CudaEngine, expected: &mut std::collections::VecDeque<DisparityMap>) {
     let matched = engine.collect().unwrap().unwrap();
     let expected = expected.pop_front().unwrap();
-    parity_support::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
+    parity::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]
@@ -246,7 +248,7 @@ fn maps_outlive_their_engine() {
 fn pictures_outlive_the_engine_that_lent_their_memory() {
     let options = CudaOptions { cache: Cache::off(), ..CudaOptions::default() };
     let Some(first) = engine(&usual(), (64, 48), &options) else { return };
-    let pool = stereod::pool::Pool::new();
+    let pool = stereod::internals::pool::Pool::new();
     pool.take_from(first.picture_memory().expect("a device has memory of its own"));
     let (left, right) = pictures(64, 48, NOISY);
     let lent = [&left, &right].map(|picture| {
@@ -264,7 +266,7 @@ fn pictures_outlive_the_engine_that_lent_their_memory() {
     let mut cpu =
         CpuEngine::new(&other, &PairSpec::rectified(64, 48), CpuOptions::default()).unwrap();
     let expected = on_cpu(&mut cpu, (64, 48), NOISY);
-    parity_support::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
+    parity::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
     // The pool goes on with what it has.
     assert_eq!(pool.take(64 * 48).len(), 64 * 48);
 }

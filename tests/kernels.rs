@@ -2,11 +2,14 @@
 
 use std::collections::HashSet;
 
-use stereod::calibration::{Rectifier, RectifyMap};
-use stereod::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
-use stereod::frame::{DisparityRange, StereoGeometry};
-use stereod::matching::filter::smoothing::Smoothing;
-use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths};
+use stereod::internals::calibration::RectifyMap;
+use stereod::internals::engine::cuda::{
+    Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
+};
+use stereod::{
+    CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Rectifier, Smoothing,
+    StereoGeometry,
+};
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
 const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
@@ -61,7 +64,7 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     variants.push((Params { median: Median::Five, ..params(64, Paths::Eight) }, (8192, 4096)));
     let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
     variants.push((Params { smoothing, ..params(64, Paths::Eight) }, usual));
-    let combined = stereod::settings::Matching::default().params().unwrap();
+    let combined = Params::default();
     for count in [64, 128, 1024] {
         let range = DisparityRange { min: 0, count };
         variants.push((Params { range, ..combined.clone() }, usual));
@@ -135,7 +138,7 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
         Ok(nvrtc) => nvrtc,
         Err(missing) => return eprintln!("skipped: {missing}"),
     };
-    let combined = stereod::settings::Matching::default().params().unwrap();
+    let combined = Params::default();
     let mut refused = HashSet::new();
     for params in [combined, params(64, Paths::Four), params(1024, Paths::Five)] {
         let job = Job { params: &params, size: (1280, 720), rectifier: None };

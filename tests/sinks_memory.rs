@@ -3,20 +3,20 @@
 
 #![cfg(target_os = "linux")]
 
-#[path = "sinks/support.rs"]
-#[allow(dead_code, reason = "the decoding half is for the other tests")]
-mod support;
+mod common {
+    pub mod maps;
+}
 
 use std::time::Duration;
 
-use stereod::frame::DisparityRange;
-use stereod::sink::colour::{ColourMap, ColourRange};
-use stereod::sink::colouring::{Colouring, LiveColouring};
-use stereod::sink::numbers::Quantity;
-use stereod::sink::pictures::Pictures;
-use stereod::sink::video::{Preview, Recorder};
-use stereod::sink::{Sink, StreamInfo};
-use support::{Random, matched, random_values};
+use common::maps::{Random, matched, random_values};
+use stereod::DisparityRange;
+use stereod::internals::sink::colour::{ColourMap, ColourRange};
+use stereod::internals::sink::colouring::{Colouring, LiveColouring};
+use stereod::internals::sink::numbers::Quantity;
+use stereod::internals::sink::pictures::Pictures;
+use stereod::internals::sink::video::{Preview, Recorder};
+use stereod::internals::sink::{Sink, StreamInfo};
 
 const WIDTH: usize = 160;
 const HEIGHT: usize = 120;

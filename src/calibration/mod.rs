@@ -22,9 +22,8 @@ mod stereo;
 pub mod summary;
 
 pub use camera::{Camera, Lens};
-pub use error::{CalibrationError, RectifyError};
+pub use error::CalibrationError;
 pub use map::RectifyMap;
 pub use mode::Fit;
-pub use projection::Projection;
 pub use rectifier::Rectifier;
 pub use stereo::{Rectification, RectifiedView, StereoCalibration};

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::matching::Params;
 use cpu::{CpuEngine, CpuOptions};
-pub use interface::{Engine, PIXELS_MAX, PairSpec};
+pub use interface::{Engine, PairSpec};
 
 use cuda::{CudaEngine, CudaOptions, Unusable};
 

@@ -48,7 +48,7 @@ impl CensusWindow {
         }
     }
 
-    /// Whether the window has a centre, something to compare it with, and at most [`BITS_MAX`] bits.
+    /// Whether the window has a centre, something to compare it with, and at most 64 bits.
     pub fn is_valid(self) -> bool {
         let (width, height) = self.size();
         width % 2 == 1 && height % 2 == 1 && (1..=BITS_MAX).contains(&self.bits())

@@ -68,11 +68,6 @@ impl Budget {
         Self(Arc::new(Account { limit, share_of, taken: AtomicU64::new(0) }))
     }
 
-    /// Its size in bytes.
-    pub fn limit(&self) -> u64 {
-        self.0.limit
-    }
-
     /// What of it is not reserved, in bytes.
     pub fn left(&self) -> u64 {
         self.0.limit.saturating_sub(self.0.taken.load(Ordering::Relaxed))
@@ -232,7 +227,7 @@ mod tests {
         assert_eq!(budget.left(), 0);
         budget.check("nothing", 0, "less").unwrap();
         drop(all);
-        assert_eq!(budget.left(), budget.limit());
+        assert_eq!(budget.left(), 100 << 20);
     }
 
     #[test]

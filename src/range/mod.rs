@@ -19,7 +19,7 @@ use crate::matching::params::DISPARITY_LIMITS;
 
 pub use crowd::is_crowded;
 use look::MOST;
-pub use look::{Look, SmallMatcher, look};
+pub use look::{SmallMatcher, look};
 
 /// Numbers of candidates are multiples of this: engines take their time for whole steps anyway.
 const STEP: usize = 16;

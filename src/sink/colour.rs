@@ -215,7 +215,7 @@ impl ColourScale {
     }
 
     /// Step 0 to 255 of a valid value of a map (in 1/16 px).
-    #[inline]
+    #[cfg(test)]
     pub fn step(&self, value: i16) -> u8 {
         let (low, gain) = self.line();
         step(f32::from(value), low, gain)

@@ -62,11 +62,6 @@ impl Encoding {
         self.offset
     }
 
-    /// True where this is plain KITTI: scale 256, offset 0.
-    pub fn is_kitti(self) -> bool {
-        self.scale == KITTI_SCALE && self.offset == 0
-    }
-
     /// Stored units per sixteenth of a pixel.
     fn step(self) -> i32 {
         self.scale as i32 / SUBPIXEL
@@ -126,7 +121,8 @@ mod tests {
     #[test]
     fn ordinary_ranges_are_kitti() {
         for (min, count) in [(0, 1), (0, 64), (0, 256), (100, 156), (255, 1)] {
-            assert!(Encoding::for_range(range(min, count)).is_kitti(), "{min} {count}");
+            let encoding = Encoding::for_range(range(min, count));
+            assert_eq!((encoding.scale, encoding.offset), (256, 0), "{min} {count}");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::frame::{Image, intensity};
 
 /// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
 ///
-/// Colour becomes intensity by [`intensity`] (Rec. 709). Of 16-bit samples the upper 8 bits are
+/// Colour becomes intensity by Rec. 709. Of 16-bit samples the upper 8 bits are
 /// used (`sample >> 8`). Transparency is ignored, and so is an EXIF orientation: the picture is
 /// taken as its sensor delivered it, which is what a calibration refers to.
 ///

@@ -1,6 +1,6 @@
 //! Known errors injected into the rectified right eye of EuRoC.
 
-use stereod::frame::Image;
+use stereod::internals::frame::Image;
 
 use super::*;
 

@@ -1,33 +1,23 @@
 //! What the program says.
 
-use std::process::{Command, Stdio};
-
 use serde_json::Value;
-use stereod::sink::png::encode_grey;
+use stereod::internals::sink::png::encode_grey;
 
 use super::*;
+use crate::common::outcome::outcome;
+use crate::common::program::stereod;
 
-/// `stereod` with these arguments in `folder`, without a display and blind to the machine's own
-/// configuration: standard output and standard error of a success.
-fn stereod(folder: &Path, arguments: &[&str]) -> (String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-            command.env_remove(name);
-        }
-    }
-    command.args(arguments).current_dir(folder).env("XDG_CONFIG_HOME", "/nonexistent");
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
-    assert!(output.status.success(), "{arguments:?}: {stderr}");
+/// Standard output and standard error of `stereod ARGUMENTS` in `folder`, which must succeed.
+fn succeed(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let (status, stdout, stderr) = outcome(stereod(arguments).current_dir(folder));
+    assert_eq!(status, 0, "{arguments:?}: {stderr}");
     (stdout, stderr)
 }
 
 /// `stereod run --headless` over two streams: its statistics and the log's lines about the alignment.
 fn run(folder: &Path, left: &str, right: &str, more: &[&str]) -> (Value, Vec<String>) {
     let arguments = ["run", "--headless", "--left", left, "--right", right, "--stats", "-"];
-    let (stdout, stderr) = stereod(folder, &[&arguments, more].concat());
+    let (stdout, stderr) = succeed(folder, &[&arguments, more].concat());
     let about =
         ["rows of the two", "not rectified", "not well rectified", "exchanged", "in common"];
     let lines = stderr.lines().filter(|line| about.iter().any(|word| line.contains(word)));
@@ -80,7 +70,7 @@ fn the_check_can_be_switched_off_and_its_limit_set() {
 fn people_read_it_after_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["run", "--headless", "--demo", "--demo-size", "320x240", "--frames", "3"];
-    let (stdout, _) = stereod(folder.path(), &arguments);
+    let (stdout, _) = succeed(folder.path(), &arguments);
     assert!(stdout.contains("alignment of the eyes: good, rows differ by 0.0"), "{stdout}");
 }
 
@@ -91,7 +81,7 @@ fn match_warns_as_well() {
     let out = out.path().join("o.png").display().to_string();
     let warning = |left: &str, right: &str, more: &[&str]| {
         let arguments = [&["match", left, right, "-o", &out][..], more].concat();
-        let (_, stderr) = stereod(&folder, &arguments);
+        let (_, stderr) = succeed(&folder, &arguments);
         stderr.lines().filter(|line| line.contains("WARN")).map(str::to_owned).collect::<Vec<_>>()
     };
     let (left, right) = ("rectified/png/cam0/000016.png", "rectified/png/cam1/000016.png");

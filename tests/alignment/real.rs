@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use stereod::alignment::{Event, Monitor};
-use stereod::calibration::{Rectifier, format};
-use stereod::control::Switch;
-use stereod::frame::{Image, StereoPair};
-use stereod::source::demo::{DemoOptions, DemoSource};
-use stereod::source::gst::{self, GstOptions};
-use stereod::source::spec::SourceSpec;
+use stereod::Rectifier;
+use stereod::internals::alignment::{Event, Monitor};
+use stereod::internals::calibration::format;
+use stereod::internals::control::Switch;
+use stereod::internals::frame::{Image, StereoPair};
+use stereod::internals::source::demo::{DemoOptions, DemoSource};
+use stereod::internals::source::gst::{self, GstOptions};
+use stereod::internals::source::spec::SourceSpec;
 
 use super::*;
 
@@ -275,7 +276,8 @@ fn what_no_camera_has_seen_is_left_out() {
         });
         Image::from_vec(752, 480, pixels.collect())
     };
-    let mask = stereod::frame::Mask::new(752, (0..752 * 480).map(|i| i % 752 >= 250).collect());
+    let mask =
+        stereod::internals::frame::Mask::new(752, (0..752 * 480).map(|i| i % 752 >= 250).collect());
     let mask = Some(std::sync::Arc::new(mask));
     let left = barred(&pair.left, 0).with_valid_mask(mask.clone());
     let right = barred(&pair.right, 6).with_valid_mask(mask);

@@ -1,8 +1,8 @@
 //! Printed boards are to scale, and are found in what is printed.
 
-use stereod::calibration::board::Board;
-use stereod::calibration::board::detect::Detector;
-use stereod::frame::Image;
+use stereod::internals::calibration::board::Board;
+use stereod::internals::calibration::board::detect::Detector;
+use stereod::internals::frame::Image;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stereod::calibration::board::Board;
+use stereod::internals::calibration::board::Board;
 
 use super::scene::{Eye, Painter, Stand, eyes, save, small_eyes, stands};
 use super::*;
@@ -42,12 +42,9 @@ fn charuco_boards_that_leave_the_picture_give_the_cameras_back() {
     assert!(found["pairs_used"].as_u64().unwrap() >= 16, "{:?}", left_out(&found));
     assert_eq!(found["verdict"]["quality"], "good", "{}", found["verdict"]);
     // What was written is a calibration that the rest of the program reads.
-    let output = Command::new(env!("CARGO_BIN_EXE_stereod"))
-        .args(["calibration", "show", "out.toml"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let mut show = stereod(&["calibration", "show", "out.toml"]);
+    let (status, _, stderr) = outcome(show.current_dir(folder.path()));
+    assert_eq!(status, 0, "{stderr}");
 
     // The same board with the markers of another dictionary is not found, and that is said.
     let wrong = ["--board", "charuco:11x8:0.75:6x6_250", "-o", "wrong.toml"];
@@ -73,7 +70,7 @@ pub fn write_videos(folder: &Path, path: &[Stand], eyes: &[Eye; 2], board: &Boar
             (painter.paint(stand), Duration::from_nanos(i as u64 * 1_000_000_000 / 30))
         });
         let coding = "avenc_ffv1 ! matroskamux";
-        videos::write(&folder.join(name), &frames.collect::<Vec<_>>(), 30, coding);
+        numbered_videos::write(&folder.join(name), &frames.collect::<Vec<_>>(), 30, coding);
     }
 }
 
@@ -107,7 +104,7 @@ fn numbered_pictures_as_a_stream_may_be_anywhere() {
     let [left, right] = painters(&board, &eyes);
     for (i, stand) in stands().iter().enumerate() {
         let (left, right) = (left.paint(stand), right.paint(stand));
-        let both = stereod::frame::Image::from_fn(960, 360, |x, y| {
+        let both = stereod::internals::frame::Image::from_fn(960, 360, |x, y| {
             if x < 480 { left.row(y)[x] } else { right.row(y)[x - 480] }
         });
         save(&both, &folder.path().join(format!("{i:03}.png")));

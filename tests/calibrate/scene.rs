@@ -1,8 +1,8 @@
 //! Two known cameras that see a known board, rendered: what `stereod calibrate` has to find again.
 
 use nalgebra::{Matrix3, Rotation3, Vector3};
-use stereod::calibration::board::Board;
-use stereod::frame::Image;
+use stereod::internals::calibration::board::Board;
+use stereod::internals::frame::Image;
 
 /// Samples along each side of a pixel.
 const SAMPLES: usize = 3;

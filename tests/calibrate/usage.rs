@@ -1,6 +1,6 @@
 //! Wrong usage says what is right.
 
-use stereod::calibration::board::Board;
+use stereod::internals::calibration::board::Board;
 
 use super::scene::{Painter, save, small_eyes, stands};
 use super::*;
@@ -115,7 +115,7 @@ fn too_few_pairs_say_how_many_are_needed() {
     let board = Board::new("chessboard:8x5".parse().unwrap(), 0.04).unwrap();
     let painters = small_eyes().map(|eye| Painter::new(&eye, &board));
     let [left, right] = painters.each_ref().map(|painter| painter.paint(&stands()[0]));
-    let both = stereod::frame::Image::from_fn(960, 360, |x, y| {
+    let both = stereod::internals::frame::Image::from_fn(960, 360, |x, y| {
         if x < 480 { left.row(y)[x] } else { right.row(y)[x - 480] }
     });
     for (name, picture) in [("l1.png", &left), ("r1.png", &right), ("both.png", &both)] {
@@ -138,7 +138,7 @@ fn too_few_pairs_say_how_many_are_needed() {
         );
     }
     // A film of which nothing could be kept counts what it showed.
-    videos::write(
+    numbered_videos::write(
         &folder.path().join("both.mkv"),
         &[(both, std::time::Duration::ZERO)],
         30,

@@ -1,12 +1,12 @@
 //! The guided window, on a virtual screen, driven by recordings of a moving board.
 
 use image::RgbaImage;
-use stereod::calibration::board::Board;
+use stereod::internals::calibration::board::Board;
 
 use super::rendered::{motion, write_videos};
 use super::scene::{Stand, small_eyes, stands};
-use super::window_support::X;
 use super::*;
+use crate::common::screen::X;
 
 const ARGUMENTS: [&str; 11] = [
     "--left",
@@ -33,14 +33,6 @@ fn start(x: &X, folder: &Path) -> std::process::Child {
     let mut command = command(folder, &ARGUMENTS);
     command.env("DISPLAY", x.display()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
-}
-
-fn finish(child: std::process::Child) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let (stdout, stderr) = (text(stdout), text(stderr));
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    (status.code().expect("no signal"), stdout, stderr)
 }
 
 /// Pixels of a colour, more or less, in the part of the screen from these shares of it on.
@@ -78,7 +70,7 @@ fn a_recording_is_calibrated_in_the_window() {
     });
     x.save("guided-verdict");
     x.key(&window, "q");
-    let (status, stdout, stderr) = finish(child);
+    let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
     assert_eq!(status, 0, "{stderr}");
     assert!(stdout.contains("pairs used"), "{stdout}");
     assert!(stdout.contains("written to out.toml"), "{stdout}");
@@ -108,7 +100,7 @@ fn keys_take_calibrate_and_quit() {
     });
     x.save("guided-failed");
     x.key(&window, "q");
-    let (status, _, stderr) = finish(child);
+    let (status, _, stderr) = outcome_of(child.wait_with_output().unwrap());
     assert_eq!(status, 1, "{stderr}");
     assert!(stderr.contains("pair 1 taken"), "{stderr}");
     assert!(stderr.contains("only 1 of "), "{stderr}");
@@ -118,7 +110,7 @@ fn keys_take_calibrate_and_quit() {
     let window = x.window("stereod calibrate");
     x.wait_for("the board", |screen| pixels(screen, FIRST_ROW, (0.0, 0.0)) > 60);
     x.key(&window, "q");
-    let (status, _, stderr) = finish(child);
+    let (status, _, stderr) = outcome_of(child.wait_with_output().unwrap());
     assert_eq!(status, 1);
     assert!(stderr.contains("quit before there was a calibration"), "{stderr}");
     assert!(!folder.path().join("out.toml").exists());

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stereod::frame::{Eye, Image};
+use stereod::Eye;
+use stereod::internals::frame::Image;
 
-use super::videos::{self, steady};
 use super::*;
+use crate::common::numbered_videos::steady;
 
 fn fragments(left: &str, right: &str) -> SourceSpec {
     SourceSpec::two(left, right)
 }
 
 fn good(folder: &Path, name: &str, coding: &str) -> PathBuf {
-    videos::eye(folder, name, Eye::Left, &steady(100, 20, Duration::ZERO), coding)
+    numbered_videos::eye(folder, name, Eye::Left, &steady(100, 20, Duration::ZERO), coding)
 }
 
 fn cut(path: &Path, to: impl Fn(usize) -> usize) -> PathBuf {
@@ -50,13 +51,13 @@ fn what_is_not_a_video_is_refused_by_name() {
     let noise = at("noise.mp4", &noise);
     assert_says(&refusal(&two(&noise, &noise)), &["noise.mp4", "type"]);
     let sound = folder.path().join("sound.wav");
-    videos::launch(&format!(
+    numbered_videos::launch(&format!(
         "audiotestsrc num-buffers=20 ! wavenc ! filesink location={}",
         sound.display()
     ));
     assert_says(&refusal(&two(&sound, &sound)), &["sound.wav", "no video in it, only audio"]);
     let sound = folder.path().join("sound.mkv");
-    videos::launch(&format!(
+    numbered_videos::launch(&format!(
         "audiotestsrc num-buffers=20 ! vorbisenc ! matroskamux ! filesink location={}",
         sound.display()
     ));
@@ -69,13 +70,13 @@ fn streams_without_a_picture_are_refused() {
     let none = "videotestsrc num-buffers=0 ! video/x-raw,width=64,height=48";
     assert_says(&refusal(&fragments(none, none)), &["num-buffers=0", "no picture"]);
     // A container with a head and nothing in it.
-    let video = good(folder.path(), "head.mkv", videos::H264_MKV);
+    let video = good(folder.path(), "head.mkv", numbered_videos::H264_MKV);
     let bytes = std::fs::read(&video).unwrap();
     let cluster = bytes.windows(4).position(|id| id == [0x1f, 0x43, 0xb6, 0x75]).unwrap();
     let head = cut(&video, |_| cluster);
     assert_says(&refusal(&two(&head, &head)), &["cut_head.mkv"]);
     // The index of an MP4 comes last: a recording that was cut off has none.
-    let video = good(folder.path(), "v.mp4", videos::H264_MP4);
+    let video = good(folder.path(), "v.mp4", numbered_videos::H264_MP4);
     let headless = cut(&video, |length| length / 2);
     let message = refusal(&two(&video, &headless));
     assert_says(&message, &["cut_v.mp4", "moov"]);
@@ -134,16 +135,22 @@ fn a_recording_that_just_stops_is_played_to_there() {
     let folder = tempfile::tempdir().unwrap();
     let faststart =
         "video/x-raw,format=I420 ! x264enc speed-preset=ultrafast ! mp4mux faststart=true";
-    for (name, coding) in
-        [("v.mkv", videos::H264_MKV), ("v.avi", videos::MJPEG_AVI), ("fast.mp4", faststart)]
-    {
+    for (name, coding) in [
+        ("v.mkv", numbered_videos::H264_MKV),
+        ("v.avi", numbered_videos::MJPEG_AVI),
+        ("fast.mp4", faststart),
+    ] {
         let whole = good(folder.path(), name, coding);
         let cut = cut(&whole, |length| length * 6 / 10);
         let spec = two(&whole, &cut);
         let mut source = opened(&spec);
         let mut pairs = 0;
         let result = source.run(&Switch::default(), &mut |pair, _| {
-            assert_eq!(videos::read(&pair.left).1, videos::read(&pair.right).1, "{name}");
+            assert_eq!(
+                numbered_videos::read(&pair.left).1,
+                numbered_videos::read(&pair.right).1,
+                "{name}"
+            );
             pairs += 1;
             ControlFlow::Continue(())
         });
@@ -160,9 +167,11 @@ fn a_recording_that_just_stops_is_played_to_there() {
 fn damage_in_the_middle_costs_what_is_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let faststart = "video/x-raw,format=I420 ! x264enc speed-preset=ultrafast key-int-max=5 ! mp4mux faststart=true";
-    for (name, coding) in
-        [("v.avi", videos::MJPEG_AVI), ("v.mkv", videos::MJPEG_MKV), ("v.mp4", faststart)]
-    {
+    for (name, coding) in [
+        ("v.avi", numbered_videos::MJPEG_AVI),
+        ("v.mkv", numbered_videos::MJPEG_MKV),
+        ("v.mp4", faststart),
+    ] {
         let whole = good(folder.path(), name, coding);
         let mut bytes = std::fs::read(&whole).unwrap();
         let middle = bytes.len() / 2;
@@ -214,7 +223,12 @@ fn a_damaged_picture_is_left_out_and_named() {
     for (kind, encoder) in [("png", "pngenc"), ("jpg", "jpegenc"), ("pgm", "pnmenc")] {
         for number in 0..5u8 {
             let path = folder.path().join(format!("{number}.{kind}"));
-            videos::write(&path, &[(videos::view(Eye::Left, number), Duration::ZERO)], 20, encoder);
+            numbered_videos::write(
+                &path,
+                &[(numbered_videos::view(Eye::Left, number), Duration::ZERO)],
+                20,
+                encoder,
+            );
         }
         let third = folder.path().join(format!("3.{kind}"));
         let bytes = std::fs::read(&third).unwrap();
@@ -224,8 +238,8 @@ fn a_damaged_picture_is_left_out_and_named() {
             let mut source = opened(&two(&pattern, &pattern));
             let mut seen = Vec::new();
             let result = source.run(&Switch::default(), &mut |pair, _| {
-                let number = videos::read(&pair.left).1;
-                assert_eq!(videos::read(&pair.right).1, number);
+                let number = numbered_videos::read(&pair.left).1;
+                assert_eq!(numbered_videos::read(&pair.right).1, number);
                 // Each keeps its own time, whatever is left out before it.
                 let time = (f64::from(number) / 30.0 * 1e9).round() as u128;
                 assert_eq!(pair.timestamp.as_nanos(), time);
@@ -247,7 +261,7 @@ fn a_damaged_picture_is_left_out_and_named() {
     let mut source = opened(&two(&pattern, &pattern));
     let mut numbers = Vec::new();
     let result = source.run(&Switch::default(), &mut |pair, _| {
-        numbers.push(videos::read(&pair.left).1);
+        numbers.push(numbered_videos::read(&pair.left).1);
         ControlFlow::Continue(())
     });
     assert_eq!(numbers, [1, 2, 2, 4]);
@@ -273,7 +287,7 @@ fn a_change_of_size_ends_the_stream_with_what_came_before() {
     for n in 0..6 {
         let picture = if n < 4 { small(n) } else { large(n) };
         let path = folder.path().join(format!("{n}.png"));
-        videos::write(&path, &[(picture, Duration::ZERO)], 20, "pngenc");
+        numbered_videos::write(&path, &[(picture, Duration::ZERO)], 20, "pngenc");
     }
     let pattern = folder.path().join("%d.png").display().to_string();
     let specs = [SourceSpec::side_by_side(pattern.clone()), fragments(&pattern, &pattern)];

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use stereod::frame::{Eye, Image};
+use stereod::Eye;
+use stereod::internals::frame::Image;
 
-use super::videos::{self, steady};
 use super::*;
+use crate::common::numbered_videos::steady;
 
 #[test]
 fn every_container_and_codec_pairs_completely() {
@@ -14,14 +15,14 @@ fn every_container_and_codec_pairs_completely() {
     let codings = [
         // With B-frames, whose delay the edit list takes back.
         ("h264_b.mp4", "video/x-raw,format=I420 ! x264enc bframes=3 ! mp4mux"),
-        ("h264.mkv", videos::H264_MKV),
+        ("h264.mkv", numbered_videos::H264_MKV),
         ("h264_422.mkv", "video/x-raw,format=Y42B ! x264enc speed-preset=ultrafast ! matroskamux"),
         ("h264_444.mp4", "video/x-raw,format=Y444 ! x264enc speed-preset=ultrafast ! mp4mux"),
         ("h264_10.mkv", "video/x-raw,format=I420_10LE ! x264enc ! matroskamux"),
         ("h264.ts", "video/x-raw,format=I420 ! x264enc speed-preset=ultrafast ! mpegtsmux"),
         ("h264.avi", "video/x-raw,format=I420 ! x264enc bframes=0 ! avimux"),
-        ("mjpeg.avi", videos::MJPEG_AVI),
-        ("mjpeg.mkv", videos::MJPEG_MKV),
+        ("mjpeg.avi", numbered_videos::MJPEG_AVI),
+        ("mjpeg.mkv", numbered_videos::MJPEG_MKV),
         ("vp8.webm", "vp8enc deadline=1 ! webmmux"),
         ("vp9.webm", "vp9enc deadline=1 cpu-used=8 ! webmmux"),
         ("ffv1_grey.mkv", "video/x-raw,format=GRAY8 ! avenc_ffv1 ! matroskamux"),
@@ -34,8 +35,10 @@ fn every_container_and_codec_pairs_completely() {
         ("raw_grey.mkv", "video/x-raw,format=GRAY8 ! matroskamux"),
     ];
     for (name, coding) in codings {
-        let left = videos::eye(folder.path(), &format!("l_{name}"), Eye::Left, &frames, coding);
-        let right = videos::eye(folder.path(), &format!("r_{name}"), Eye::Right, &frames, coding);
+        let left =
+            numbered_videos::eye(folder.path(), &format!("l_{name}"), Eye::Left, &frames, coding);
+        let right =
+            numbered_videos::eye(folder.path(), &format!("r_{name}"), Eye::Right, &frames, coding);
         let mut source = opened(&two(left, right));
         let info = source.info().clone();
         assert_eq!((info.width, info.height, info.live), (128, 64, false), "{name}");
@@ -67,7 +70,7 @@ fn lossless_pictures_come_through_bit_for_bit() {
         "video/x-raw,format=GRAY8 ! matroskamux",
     ] {
         let path = folder.path().join("v.mkv");
-        videos::write(&path, &pictures, 20, coding);
+        numbered_videos::write(&path, &pictures, 20, coding);
         let mut next = 0;
         opened(&two(&path, &path))
             .run(&Switch::default(), &mut |pair, _| {
@@ -86,7 +89,7 @@ fn lossless_pictures_come_through_bit_for_bit() {
     let path = folder.path().join("luma.mkv");
     for coding in ["avenc_ffv1 ! matroskamux", "matroskamux"] {
         let buffers = vec![(planes.clone(), Duration::ZERO)];
-        videos::write_raw(&path, ("I420", 56, 4), buffers, 20, coding);
+        video_file::write_video(&path, ("I420", 56, 4), buffers, 20, coding);
         let mut seen = 0;
         opened(&two(&path, &path))
             .run(&Switch::default(), &mut |pair, _| {
@@ -105,10 +108,10 @@ fn one_stream_may_hold_both_views() {
     for side_by_side in [true, false] {
         let pictures: Vec<_> = steady(12, 20, Duration::ZERO)
             .into_iter()
-            .map(|(n, time)| (videos::joined(n, side_by_side), time))
+            .map(|(n, time)| (numbered_videos::joined(n, side_by_side), time))
             .collect();
         let path = folder.path().join("both.mp4");
-        videos::write(&path, &pictures, 20, videos::H264_MP4);
+        numbered_videos::write(&path, &pictures, 20, numbered_videos::H264_MP4);
         let text = path.display().to_string();
         let (spec, how) = if side_by_side {
             (SourceSpec::side_by_side(text), "side by side")
@@ -134,13 +137,13 @@ fn swap_exchanges_the_eyes() {
         let pictures: Vec<_> =
             steady(4, 20, Duration::ZERO).into_iter().map(|(n, time)| (picture(n), time)).collect();
         let path = folder.path().join(name);
-        videos::write(&path, &pictures, 20, videos::H264_MP4);
+        numbered_videos::write(&path, &pictures, 20, numbered_videos::H264_MP4);
         path
     };
-    let left = write("left.mp4", &|n| videos::view(Eye::Left, n));
-    let right = write("right.mp4", &|n| videos::view(Eye::Right, n));
-    let beside = write("beside.mp4", &|n| videos::joined(n, true)).display().to_string();
-    let above = write("above.mp4", &|n| videos::joined(n, false)).display().to_string();
+    let left = write("left.mp4", &|n| numbered_videos::view(Eye::Left, n));
+    let right = write("right.mp4", &|n| numbered_videos::view(Eye::Right, n));
+    let beside = write("beside.mp4", &|n| numbered_videos::joined(n, true)).display().to_string();
+    let above = write("above.mp4", &|n| numbered_videos::joined(n, false)).display().to_string();
     for spec in [two(left, right), SourceSpec::side_by_side(beside), SourceSpec::top_bottom(above)]
     {
         for swap in [false, true] {
@@ -149,7 +152,8 @@ fn swap_exchanges_the_eyes() {
             let mut numbers = Vec::new();
             source
                 .run(&Switch::default(), &mut |pair, _| {
-                    let (left, right) = (videos::read(&pair.left), videos::read(&pair.right));
+                    let (left, right) =
+                        (numbered_videos::read(&pair.left), numbered_videos::read(&pair.right));
                     assert_eq!((left.0, right.0), expected, "{spec:?}");
                     numbers.push((left.1, right.1));
                     ControlFlow::Continue(())
@@ -168,7 +172,12 @@ fn numbered(folder: &Path, encoder: &str, kind: &str, left: &[u8], right: &[u8])
             std::fs::create_dir_all(&at).unwrap();
             for &number in numbers {
                 let path = at.join(format!("{number:04}.{kind}"));
-                videos::write(&path, &[(videos::view(eye, number), Duration::ZERO)], 20, encoder);
+                numbered_videos::write(
+                    &path,
+                    &[(numbered_videos::view(eye, number), Duration::ZERO)],
+                    20,
+                    encoder,
+                );
             }
             at.join(format!("%04d.{kind}"))
         });
@@ -207,8 +216,15 @@ fn numbered_pictures_play_every_number_that_exists() {
 fn fragments_may_end_raw_encoded_or_in_a_demuxer() {
     let folder = tempfile::tempdir().unwrap();
     let frames = steady(10, 20, Duration::ZERO);
-    let left = videos::eye(folder.path(), "l.mkv", Eye::Left, &frames, videos::H264_MKV);
-    let right = videos::eye(folder.path(), "r.mkv", Eye::Right, &frames, videos::H264_MKV);
+    let left =
+        numbered_videos::eye(folder.path(), "l.mkv", Eye::Left, &frames, numbered_videos::H264_MKV);
+    let right = numbered_videos::eye(
+        folder.path(),
+        "r.mkv",
+        Eye::Right,
+        &frames,
+        numbered_videos::H264_MKV,
+    );
     let (left, right) = (left.display(), right.display());
     for tail in [
         "matroskademux ! h264parse ! avdec_h264 ! videoconvert",
@@ -244,7 +260,7 @@ fn fragments_may_end_raw_encoded_or_in_a_demuxer() {
 fn sound_beside_the_video_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sound.mkv");
-    videos::launch(&format!(
+    numbered_videos::launch(&format!(
         "videotestsrc num-buffers=30 ! video/x-raw,width=128,height=64,framerate=30/1 ! jpegenc ! \
          queue ! m. audiotestsrc num-buffers=60 ! vorbisenc ! queue ! matroskamux name=m ! \
          filesink location={}",

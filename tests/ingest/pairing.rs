@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use stereod::frame::Eye;
-use stereod::pair::PairBy;
-use stereod::source::gst::Reconnect;
+use stereod::Eye;
+use stereod::internals::pair::PairBy;
+use stereod::internals::source::gst::Reconnect;
 
-use super::videos::{self, steady};
 use super::*;
+use crate::common::numbered_videos::steady;
 
 fn pair_of(
     folder: &Path,
@@ -16,8 +16,8 @@ fn pair_of(
     coding: &str,
 ) -> SourceSpec {
     two(
-        videos::eye(folder, "left", Eye::Left, left, coding),
-        videos::eye(folder, "right", Eye::Right, right, coding),
+        numbered_videos::eye(folder, "left", Eye::Left, left, coding),
+        numbered_videos::eye(folder, "right", Eye::Right, right, coding),
     )
 }
 
@@ -25,7 +25,7 @@ fn pair_of(
 fn the_longer_eye_is_counted_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let (short, long) = (steady(10, 20, Duration::ZERO), steady(200, 20, Duration::ZERO));
-    for coding in [videos::H264_MP4, videos::MJPEG_AVI] {
+    for coding in [numbered_videos::H264_MP4, numbered_videos::MJPEG_AVI] {
         let spec = pair_of(folder.path(), &short, &long, coding);
         let mut source = opened(&spec);
         assert_eq!(source.info().pairs, Some(10));
@@ -34,7 +34,7 @@ fn the_longer_eye_is_counted_to_its_end() {
         assert_eq!(played.pairs, same(0..10));
         assert_eq!(played.counts, counts(10, 200, 10));
     }
-    let spec = pair_of(folder.path(), &long, &short, videos::MJPEG_MKV);
+    let spec = pair_of(folder.path(), &long, &short, numbered_videos::MJPEG_MKV);
     assert_eq!(played(&spec).counts, counts(200, 10, 10));
 }
 
@@ -42,7 +42,9 @@ fn the_longer_eye_is_counted_to_its_end() {
 fn frame_rates_may_differ() {
     let folder = tempfile::tempdir().unwrap();
     let (left, right) = (steady(20, 20, Duration::ZERO), steady(30, 30, Duration::ZERO));
-    for coding in [videos::H264_MP4, videos::MJPEG_MKV, videos::MJPEG_AVI] {
+    for coding in
+        [numbered_videos::H264_MP4, numbered_videos::MJPEG_MKV, numbered_videos::MJPEG_AVI]
+    {
         let mut source = opened(&pair_of(folder.path(), &left, &right, coding));
         assert_eq!(source.info().rate, Some(20.0));
         let played = play(&mut *source);
@@ -56,7 +58,7 @@ fn a_late_start_is_found_in_the_times() {
     let folder = tempfile::tempdir().unwrap();
     let left = steady(20, 20, Duration::ZERO);
     let right = steady(20, 20, Duration::from_millis(200));
-    for coding in [videos::H264_MKV, "vp8enc deadline=1 ! webmmux"] {
+    for coding in [numbered_videos::H264_MKV, "vp8enc deadline=1 ! webmmux"] {
         let played = played(&pair_of(folder.path(), &left, &right, coding));
         assert_eq!(played.pairs, (0..16).map(|i| (i + 4, i)).collect::<Vec<_>>(), "{coding}");
         assert_eq!(played.counts, counts(20, 20, 16));
@@ -72,7 +74,7 @@ fn gaps_and_jitter_are_paired_by_time() {
     for (number, time) in &mut right {
         *time += Duration::from_millis(u64::from(*number % 5) * 4);
     }
-    let spec = pair_of(folder.path(), &left, &right, videos::MJPEG_MKV);
+    let spec = pair_of(folder.path(), &left, &right, numbered_videos::MJPEG_MKV);
     let played = played(&spec);
     assert_eq!(played.pairs, same((0..7).chain(12..20)));
     assert_eq!(played.counts, counts(20, 15, 15));
@@ -96,7 +98,7 @@ fn streams_without_times_are_paired_by_number() {
     assert!(played.times.windows(2).all(|two| two[0] < two[1]));
     // And by number where that is asked for, whatever the times.
     let late = steady(12, 20, Duration::from_secs(100));
-    let spec = pair_of(folder.path(), &left, &late, videos::MJPEG_MKV);
+    let spec = pair_of(folder.path(), &left, &late, numbered_videos::MJPEG_MKV);
     let by_index = GstOptions { pair_by: PairBy::Index, ..options() };
     assert_eq!(play(&mut *open(&spec, &by_index).unwrap()).pairs, same(0..12));
     assert_eq!(play(&mut *opened(&spec)).counts, counts(12, 12, 0));
@@ -110,7 +112,7 @@ fn frames_that_share_a_time_are_left_alone() {
     // What a demuxer makes of an AVI that lost its index: which of the three is at 250 ms?
     right[3].1 = right[5].1;
     right[4].1 = right[5].1;
-    let played = played(&pair_of(folder.path(), &left, &right, videos::MJPEG_MKV));
+    let played = played(&pair_of(folder.path(), &left, &right, numbered_videos::MJPEG_MKV));
     assert_eq!(played.pairs, same((0..3).chain(6..12)));
     assert_eq!(played.counts, counts(12, 12, 9));
 }

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use stereod::source::gst::Reconnect;
-use stereod::source::live::LiveState;
+use stereod::internals::source::gst::Reconnect;
+use stereod::internals::source::live::LiveState;
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::test_data::data;
 use super::*;
+use crate::common::data::data;
 
 /// Plays a source; the pairs are real, so only their number and times are looked at.
 fn count(spec: &SourceSpec) -> (u64, SourceCounts, Box<dyn Source>) {

@@ -3,18 +3,20 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use stereod::calibration::format;
-use stereod::calibration::{Rectifier, StereoCalibration};
-use stereod::control::Switch;
-use stereod::frame::{Eye, Image, StereoPair};
-use stereod::sink::png::{encode_grey, encode_rgb};
-use stereod::sink::video::{GreyVideo, GreyVideoOptions};
-use stereod::source::gst::{GstOptions, open};
-use stereod::source::spec::SourceSpec;
-use stereod::source::still::{read_colours, read_still};
+use stereod::internals::calibration::{StereoCalibration, format};
+use stereod::internals::control::Switch;
+use stereod::internals::frame::{Image, StereoPair};
+use stereod::internals::sink::png::{encode_grey, encode_rgb};
+use stereod::internals::sink::video::{GreyVideo, GreyVideoOptions};
+use stereod::internals::source::gst::{GstOptions, open};
+use stereod::internals::source::spec::SourceSpec;
+use stereod::internals::source::still::{read_colours, read_still};
+use stereod::{Eye, Rectifier};
+
+use crate::common::outcome::outcome;
+use crate::common::program::stereod;
 
 const SIZE: (usize, usize) = (96, 64);
 
@@ -51,18 +53,8 @@ impl Bench {
 
     /// Exit status, standard output and standard error of `stereod rectify ARGUMENTS`.
     fn rectify(&self, arguments: &[&str]) -> (i32, String, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-                command.env_remove(name);
-            }
-        }
-        command.arg("rectify").args(arguments).current_dir(self.folder.path());
-        command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
-        let Output { status, stdout, stderr } = command.output().unwrap();
-        let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-        assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
-        (status.code().expect("no signal"), stdout, stderr)
+        let mut command = stereod(&[&["rectify"], arguments].concat());
+        outcome(command.current_dir(self.folder.path()))
     }
 
     /// As `rectify`, which must succeed.

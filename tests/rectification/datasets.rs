@@ -1,10 +1,12 @@
 //! Calibrations of data sets whose pictures come rectified, and pictures that a calibration is not of.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
-use stereod::frame::Image;
-use stereod::sink::png::encode_grey;
+use stereod::internals::frame::Image;
+use stereod::internals::sink::png::encode_grey;
+
+use crate::common::outcome::outcome;
+use crate::common::program::stereod;
 
 /// Disparity of everything in the pictures.
 const DISPARITY: usize = 8;
@@ -27,19 +29,10 @@ P3: 120 0 80 -5.4 0 120 48 0 0 0 1 0
 R0_rect: 1 0 0 0 1 0 0 0 1
 ";
 
-/// `stereod` in a folder: exit status and standard error.
-fn stereod(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-            command.env_remove(name);
-        }
-    }
-    command.args(arguments).current_dir(folder).env("XDG_CONFIG_HOME", "/nonexistent");
-    let Output { status, stderr, .. } = command.stdin(Stdio::null()).output().unwrap();
-    let stderr = String::from_utf8(stderr).unwrap();
-    assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
-    (status.code().expect("no signal"), stderr)
+/// Exit status and standard error of `stereod ARGUMENTS` in a folder.
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let (status, _, stderr) = outcome(stereod(arguments).current_dir(folder));
+    (status, stderr)
 }
 
 /// A picture of noise that is `shift` pixels further left than another one.
@@ -75,7 +68,7 @@ fn depth_is_that_of_the_data_sets() {
     ] {
         let arguments = ["match", "l.png", "r.png", "--calibration", file, "-d", "16"];
         let more = ["--depth", "-o", "depth.png"];
-        let (status, stderr) = stereod(folder.path(), &[&arguments[..], &more].concat());
+        let (status, stderr) = run(folder.path(), &[&arguments[..], &more].concat());
         assert_eq!(status, 0, "{file}: {stderr}");
         assert!(stderr.contains("come rectified") && stderr.contains(words), "{stderr}");
         let depth = image::open(folder.path().join("depth.png")).unwrap().into_luma16();
@@ -86,7 +79,7 @@ fn depth_is_that_of_the_data_sets() {
     }
     // What comes rectified is not rectified again, nor by mistake.
     let arguments = ["rectify", "l.png", "r.png", "--calibration", "kitti.txt", "-o", "out"];
-    let (status, stderr) = stereod(folder.path(), &arguments);
+    let (status, stderr) = run(folder.path(), &arguments);
     assert!(status == 2 && stderr.contains("there is nothing to do"), "{stderr}");
     assert!(!folder.path().join("out").exists());
 }
@@ -97,7 +90,7 @@ fn both_eyes_in_one_picture_are_no_mode_of_the_camera() {
         let folder = folder(width, height);
         let arguments =
             ["match", "l.png", "r.png", "--calibration", "middlebury.txt", "-o", "o.png"];
-        let (status, stderr) = stereod(folder.path(), &arguments);
+        let (status, stderr) = run(folder.path(), &arguments);
         assert_eq!(status, 2, "{stderr}");
         assert!(stderr.contains(flag) && stderr.contains("likely reason"), "{stderr}");
         assert!(stderr.contains("160x96") && !folder.path().join("o.png").exists(), "{stderr}");

@@ -4,16 +4,16 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use nalgebra::Matrix3x4;
-use stereod::calibration::format;
-use stereod::calibration::{Rectifier, StereoCalibration};
-use stereod::control::Switch;
-use stereod::frame::{Eye, Image, StereoPair};
-use stereod::source::gst::{GstOptions, open};
-use stereod::source::spec::SourceSpec;
-use stereod::source::still::read_still;
+use stereod::internals::calibration::{StereoCalibration, format};
+use stereod::internals::control::Switch;
+use stereod::internals::frame::{Image, StereoPair};
+use stereod::internals::source::gst::{GstOptions, open};
+use stereod::internals::source::spec::SourceSpec;
+use stereod::internals::source::still::read_still;
+use stereod::{Eye, Rectifier};
 
-use crate::register::{mean_difference, shift};
-use crate::test_data::data;
+use super::register::{mean_difference, shift};
+use crate::common::data::data;
 
 /// Pixels at the border that are not compared.
 const MARGIN: usize = 12;

@@ -1,6 +1,6 @@
 //! How far apart two pictures of the same thing are.
 
-use stereod::frame::Image;
+use stereod::internals::frame::Image;
 
 /// Mean difference in grey levels, `margin` pixels away from the border.
 pub fn mean_difference(a: &Image, b: &Image, margin: usize) -> f64 {

@@ -23,8 +23,8 @@ fn what_cannot_be_read_is_named_and_earlier_output_stays() {
     std::fs::write(at("empty.mp4"), b"").unwrap();
     std::fs::write(at("text.mkv"), b"these are no pictures".repeat(100)).unwrap();
     std::fs::create_dir(at("folder")).unwrap();
-    write_video(&at("wide.mkv"), (128, 64), &vec![vec![7; 128 * 64]; 4], LOSSLESS);
-    write_video(&at("none.mkv"), SIZE, &[], LOSSLESS);
+    write_grey(&at("wide.mkv"), (128, 64), &vec![vec![7; 128 * 64]; 4], LOSSLESS);
+    write_grey(&at("none.mkv"), SIZE, &[], LOSSLESS);
     let sound = format!(
         "audiotestsrc num-buffers=20 ! wavenc ! filesink location={}",
         at("sound.wav").display()

@@ -1,6 +1,6 @@
 //! Damaged pictures and videos: nothing of it passes in silence.
 
-use stereod::frame::Image;
+use stereod::internals::frame::Image;
 
 use super::*;
 
@@ -103,8 +103,8 @@ fn flipped_bits_of_a_video_are_told_for_its_eye() {
         ("mjpeg.mkv", "jpegenc ! matroskamux", 1),
     ] {
         let [left, right, damaged] = ["l", "r", "damaged"].map(|eye| format!("{eye}_{name}"));
-        write_video(&folder.path().join(&left), SIZE, &lefts, coding);
-        write_video(&folder.path().join(&right), SIZE, &rights, coding);
+        write_grey(&folder.path().join(&left), SIZE, &lefts, coding);
+        write_grey(&folder.path().join(&right), SIZE, &rights, coding);
         flip_bits(&folder.path().join(&right), &folder.path().join(&damaged), 25);
         let whole = statistics(folder.path(), &["--left", &left, "--right", &right, "--headless"]);
         assert_eq!(whole.get("damaged"), None, "{name}: {whole}");
@@ -131,7 +131,7 @@ fn a_recording_that_was_cut_off_is_an_error_in_every_container() {
         ("v.mp4", "videoconvert ! x264enc ! mp4mux faststart=true"),
     ] {
         let path = folder.path().join(name);
-        write_video(&path, SIZE, &pictures, coding);
+        write_grey(&path, SIZE, &pictures, coding);
         std::fs::copy(&path, folder.path().join(format!("whole_{name}"))).unwrap();
         cut(&path, 5, b"");
         let whole = format!("whole_{name}");

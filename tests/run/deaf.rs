@@ -4,7 +4,6 @@
 use std::fs::{self, File};
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::AsRawFd;
-use std::process::Child;
 use std::time::Instant;
 
 use super::*;
@@ -55,11 +54,6 @@ fn ended(child: &mut Child, what: &str) -> Option<i32> {
     }
 }
 
-fn signal(child: &Child, signal: i32) {
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
-}
-
 const LIVE: &str = "videotestsrc is-live=true pattern=ball ! \
                     video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
 
@@ -99,7 +93,7 @@ fn a_run_that_nobody_hears_is_reloaded_and_stopped_and_finishes_its_files() {
         assert!(statistics["retuned"].as_u64() >= Some(1), "{what}: {statistics}");
         let frames = recorded(&folder.path().join("o.mkv")).len();
         assert_eq!(statistics["recorded"], frames, "{what}");
-        let player = support::Player::open(&folder.path().join("o.mkv"), support::RECORDING);
+        let player = player::Player::open(&folder.path().join("o.mkv"), player::RECORDING);
         assert!(player.unwrap().duration().is_some(), "{what}: the recording is not finished");
     }
 }

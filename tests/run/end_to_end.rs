@@ -40,7 +40,7 @@ fn the_demo_scene_comes_out_as_the_reference_says() {
     assert!(expected[0] != expected[6], "the scene moves");
     assert_eq!(recorded(&folder.path().join("d.mkv")), expected);
     assert_eq!(pictures(&folder.path().join("p")), expected);
-    let preview = support::Player::open(
+    let preview = player::Player::open(
         &folder.path().join("d.mp4"),
         "qtdemux ! avdec_h264 ! video/x-raw,format=I420",
     );
@@ -61,10 +61,10 @@ fn every_kind_of_recording_gives_the_same_bytes() {
     };
     let pairs: Vec<_> = (0..5).map(demo_pair).collect();
     let beside: Vec<Vec<u8>> = pairs.iter().map(rows).collect();
-    write_video(&at("beside.mkv"), (2 * width, height), &beside, LOSSLESS);
+    write_grey(&at("beside.mkv"), (2 * width, height), &beside, LOSSLESS);
     let above: Vec<Vec<u8>> =
         pairs.iter().map(|p| [p.left.pixels(), p.right.pixels()].concat()).collect();
-    write_video(&at("above.mkv"), (width, 2 * height), &above, LOSSLESS);
+    write_grey(&at("above.mkv"), (width, 2 * height), &above, LOSSLESS);
     // Numbered pictures, not from 0.
     for eye in ["left", "right"] {
         std::fs::create_dir(at(eye)).unwrap();

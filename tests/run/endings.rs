@@ -1,7 +1,5 @@
 //! How runs end: by signals, by being killed, live.
 
-use std::process::Child;
-
 use super::*;
 
 const ENDLESS: [&str; 7] = ["--demo", "--demo-size", "96x64", "--frames", "0", "--record", "o.mkv"];
@@ -15,11 +13,6 @@ fn begun(folder: &Path, arguments: &[&str]) -> Child {
         std::fs::metadata(&file).is_ok_and(|file| file.len() > 100_000)
     });
     child
-}
-
-fn signal(child: &Child, signal: i32) {
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
 }
 
 /// The frames of a recording are those of the demo scene, looked at here and there.
@@ -46,7 +39,7 @@ fn the_first_signal_finishes_the_files() {
         assert_eq!(statistics["matched"], frames.len());
         assert_recorded(&frames);
         // A finished file knows its length.
-        let player = support::Player::open(&path, support::RECORDING).unwrap();
+        let player = player::Player::open(&path, player::RECORDING).unwrap();
         assert!(player.duration().is_some_and(|d| d > Duration::from_millis(30)));
     }
 }
@@ -61,7 +54,7 @@ fn a_killed_recording_is_readable_up_to_there() {
     let frames = recorded(&path);
     assert!(frames.len() > 3, "{}", frames.len());
     assert_recorded(&frames);
-    let tags = stereod::sink::video::read_recording_tags(&path).unwrap();
+    let tags = stereod::internals::sink::video::read_recording_tags(&path).unwrap();
     assert_eq!((tags.range.min, tags.range.count), (0, DISPARITIES));
 }
 
@@ -117,7 +110,7 @@ fn a_recording_goes_on_when_a_lost_camera_is_back() {
     let frames = recorded(&path);
     assert_eq!(statistics["recorded"].as_u64(), Some(frames.len() as u64), "{stderr}");
     // The gap is there: 150 pairs last 5 s without it.
-    let player = support::Player::open(&path, support::RECORDING).unwrap();
+    let player = player::Player::open(&path, player::RECORDING).unwrap();
     assert!(player.duration().unwrap() >= Duration::from_millis(5300), "{:?}", player.duration());
 }
 

@@ -1,7 +1,6 @@
 //! Figures over HTTP while the program runs, read as Prometheus reads them.
 
 use std::io::{BufRead, BufReader};
-use std::process::Child;
 
 use openmetrics_parser::openmetrics::parse_openmetrics;
 
@@ -36,8 +35,7 @@ fn value(page: &str, sample: &str) -> f64 {
 }
 
 fn end(mut child: Child) {
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    signal(&child, libc::SIGTERM);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

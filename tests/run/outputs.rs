@@ -2,7 +2,6 @@
 //! nothing to what is not theirs.
 
 use std::fs;
-use std::process::Child;
 use std::time::Instant;
 
 use super::*;
@@ -107,8 +106,7 @@ fn a_second_run_does_not_touch_the_outputs_of_the_first() {
         let said = stderr.contains(name) && stderr.contains("another run");
         assert!(said && stderr.contains(flag), "{flag}: {stderr}");
     }
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(first.id() as i32, libc::SIGTERM) }, 0);
+    signal(&first, libc::SIGTERM);
     let Output { status, stderr, .. } = first.wait_with_output().unwrap();
     assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
     let statistics: Value = serde_json::from_slice(&fs::read(at("s.json")).unwrap()).unwrap();

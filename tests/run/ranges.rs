@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::run;
-use super::test_data::data;
+use crate::common::data::data;
 
 const TOO_FEW: &str = "too few disparities";
 

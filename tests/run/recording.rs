@@ -1,10 +1,9 @@
 //! Recordings without end: segments, what is kept of them, and disks that are full, gone or held up.
 
 use std::path::PathBuf;
-use std::process::Child;
 use std::time::{Instant, SystemTime};
 
-use stereod::sink::video::{RecordingTags, read_recording_tags};
+use stereod::internals::sink::video::{RecordingTags, read_recording_tags};
 
 use super::*;
 
@@ -43,7 +42,7 @@ fn segments_are_files_of_their_own_and_no_frame_is_lost_between() {
         // Each has its tags, its duration, and the time of its own first frame.
         let RecordingTags { range, first_timestamp, .. } = read_recording_tags(path).unwrap();
         assert_eq!((range.count, first_timestamp), (DISPARITIES, Duration::from_secs(n as u64)));
-        let player = support::Player::open(path, support::RECORDING).unwrap();
+        let player = player::Player::open(path, player::RECORDING).unwrap();
         let frames = player.play();
         assert_eq!(frames[0].time, Duration::ZERO);
         let expected = Duration::from_secs(1).mul_f64(frames.len() as f64 / 30.0);
@@ -135,7 +134,7 @@ fn a_killed_run_leaves_whole_segments() {
     let mut absolute = Vec::new();
     for path in &segments {
         let tags = read_recording_tags(path).unwrap();
-        let frames = support::Player::open(path, support::RECORDING).unwrap().play();
+        let frames = player::Player::open(path, player::RECORDING).unwrap().play();
         assert!(!frames.is_empty(), "{path:?}");
         absolute.extend(frames.iter().map(|frame| tags.first_timestamp + frame.time));
     }
@@ -158,7 +157,7 @@ fn assert_times_of_day(segments: &[PathBuf], begun: SystemTime) {
         assert_eq!(tags.utc_offset_ns, Some(offset));
         let start = tags.time_of_day(Duration::ZERO).unwrap();
         assert!(start > begun && start < SystemTime::now(), "{path:?}: {start:?}");
-        let player = support::Player::open(path, support::RECORDING).unwrap();
+        let player = player::Player::open(path, player::RECORDING).unwrap();
         let shown = player.messages().1.get::<gst::tags::DateTime>().expect("a date").get();
         let shown = shown.to_g_date_time().unwrap();
         assert_eq!(shown.to_unix() as u64, unix(start).as_secs(), "{path:?}");
@@ -323,6 +322,6 @@ fn an_output_that_is_held_up_holds_up_nothing_else() {
     let matched = statistics["matched"].as_u64().unwrap();
     let [shown, missed, _] = counts(&statistics, "preview");
     assert_eq!(shown + missed, matched);
-    let player = support::Player::open(&folder.path().join("p.mp4"), "qtdemux ! avdec_h264");
+    let player = player::Player::open(&folder.path().join("p.mp4"), "qtdemux ! avdec_h264");
     assert_eq!(player.unwrap().play().len() as u64, shown);
 }

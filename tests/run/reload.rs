@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::Child;
 
 use super::*;
 
@@ -54,9 +53,7 @@ impl Daemon {
     }
 
     fn signal(&self, signal: i32) {
-        let child = self.child.as_ref().unwrap();
-        // SAFETY: the process is our child and not yet waited for.
-        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+        super::signal(self.child.as_ref().unwrap(), signal);
     }
 
     /// What the service manager hears up to this.
@@ -179,7 +176,7 @@ fn a_new_configuration_takes_effect_between_two_pairs() {
     assert_eq!((&matching["p1"], &matching["p2"]), (&20.into(), &70.into()));
 
     let old = Matching { disparities: Some(24), ..Matching::default() };
-    let mut new = stereod::settings::Layers::new();
+    let mut new = stereod::internals::settings::Layers::new();
     for told in ["disparities=24", "cost=census", "p2=70", "paths=4"] {
         new.assignment(&format!("matching.{told}"));
     }

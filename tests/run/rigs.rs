@@ -1,13 +1,14 @@
 //! Raw cameras become metric: `--calibration`, `--depth` and `--cloud`.
 
 use serde_json::json;
-use stereod::calibration::{Rectifier, format};
-use stereod::frame::{Eye, Image, StereoGeometry};
-use stereod::sink::numbers::{Numbers, Quantity};
-use stereod::sink::video::read_recording_tags;
+use stereod::internals::calibration::format;
+use stereod::internals::frame::Image;
+use stereod::internals::sink::numbers::{Numbers, Quantity};
+use stereod::internals::sink::video::read_recording_tags;
+use stereod::{Eye, Rectifier, StereoGeometry};
 
-use super::test_data::data;
 use super::*;
+use crate::common::data::data;
 
 /// A rig whose raw pictures are those of the demo scene: slightly distorted and turned.
 fn write_rig(folder: &Path) -> Rectifier {

@@ -54,8 +54,7 @@ fn the_service_manager_hears_of_start_life_and_end() {
     assert!(began.elapsed() > Duration::from_millis(700), "{:?}", began.elapsed());
     let all = listen_for("STATUS=");
     assert!(all.iter().any(|line| line.starts_with("STATUS=waiting for the first")), "{all:?}");
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    signal(&child, libc::SIGTERM);
     listen_for("STOPPING=1");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
@@ -146,8 +145,7 @@ fn a_service_waits_for_absent_cameras_and_says_so() {
     let first = hear();
     assert!(first.contains("READY=1") && first.contains("/dev/video777: no camera"), "{first}");
     assert!((0..20).all(|_| hear().contains("WATCHDOG=1")));
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    signal(&child, libc::SIGTERM);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     // Who types it at a prompt is told at once.
     let (status, _, stderr) = run(folder.path(), &absent);

@@ -1,11 +1,10 @@
 //! Pictures sent live through a fragment of a GStreamer pipeline, seen by those who receive them.
 
 use std::net::{TcpListener, UdpSocket};
-use std::process::Child;
 use std::time::Instant;
 
 use gstreamer_app::AppSink;
-use stereod::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
+use stereod::internals::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The main job in a real window, on a virtual screen.
 
-use super::window_support::X;
 use super::*;
+use crate::common::screen::X;
 
 const DEMO: [&str; 5] = ["--demo", "--demo-size", "320x240", "--window", "--stats"];
 
@@ -43,8 +43,7 @@ fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
 
     let child = windowed(folder.path(), &x, &[&DEMO[..], &["-"]].concat()).spawn().unwrap();
     x.window("stereod: demo scene");
-    // SAFETY: the process is our child and not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    signal(&child, libc::SIGTERM);
     ends_well(child.wait_with_output().unwrap());
 }
 

@@ -5,16 +5,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use stereod::frame::DisparityRange;
-use stereod::sink::colour::{ColourMap, ColourRange};
-use stereod::sink::colouring::{Colouring, LiveColouring};
-use stereod::sink::encoding::Encoding;
-use stereod::sink::numbers::Quantity;
-use stereod::sink::pictures::Pictures;
-use stereod::sink::video::{Preview, Recorder, read_recording_tags};
-use stereod::sink::{Sink, StreamInfo};
+use stereod::DisparityRange;
+use stereod::internals::sink::colour::{ColourMap, ColourRange};
+use stereod::internals::sink::colouring::{Colouring, LiveColouring};
+use stereod::internals::sink::encoding::Encoding;
+use stereod::internals::sink::numbers::Quantity;
+use stereod::internals::sink::pictures::Pictures;
+use stereod::internals::sink::video::{Preview, Recorder, read_recording_tags};
+use stereod::internals::sink::{Sink, StreamInfo};
 
-use crate::support::{Player, RECORDING, Random, matched, random_values};
+use crate::common::maps::{Random, matched, random_values};
+use crate::common::player::{Player, RECORDING};
 
 const WIDTH: usize = 96;
 const HEIGHT: usize = 64;
@@ -61,7 +62,7 @@ fn child_that_writes_until_it_is_killed() {
 fn files_of_a_killed_program_are_readable() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["killed::child_that_writes_until_it_is_killed", "--exact", "--nocapture"])
+        .args(["sinks::killed::child_that_writes_until_it_is_killed", "--exact", "--nocapture"])
         .env(CHILD, dir.path())
         .stderr(Stdio::piped())
         .stdout(Stdio::null())

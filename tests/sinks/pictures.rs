@@ -3,13 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
-use stereod::frame::{DisparityRange, StereoGeometry};
-use stereod::sink::encoding::Encoding;
-use stereod::sink::numbers::Quantity;
-use stereod::sink::pictures::{DESCRIPTION_FILE, Pictures};
-use stereod::sink::{Sink, StreamInfo};
+use stereod::internals::sink::encoding::Encoding;
+use stereod::internals::sink::numbers::Quantity;
+use stereod::internals::sink::pictures::{DESCRIPTION_FILE, Pictures};
+use stereod::internals::sink::{Sink, StreamInfo};
+use stereod::{DisparityRange, StereoGeometry};
 
-use crate::support::{Random, matched, random_values};
+use crate::common::maps::{Random, matched, random_values};
 
 fn stream(min: i32, count: usize) -> StreamInfo {
     let range = DisparityRange { min, count };

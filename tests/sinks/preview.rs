@@ -4,13 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use gstreamer::prelude::*;
-use stereod::frame::{DisparityRange, INVALID};
-use stereod::sink::colour::ColourMap;
-use stereod::sink::colouring::LiveColouring;
-use stereod::sink::video::Preview;
-use stereod::sink::{Sink, StreamInfo};
+use stereod::internals::sink::colour::ColourMap;
+use stereod::internals::sink::colouring::LiveColouring;
+use stereod::internals::sink::video::Preview;
+use stereod::internals::sink::{Sink, StreamInfo};
+use stereod::{DisparityRange, INVALID};
 
-use crate::support::{Player, matched};
+use crate::common::maps::matched;
+use crate::common::player::Player;
 
 const DECODE: &str = "qtdemux ! h264parse name=parse ! avdec_h264 name=decoder \
                       ! videoconvert ! video/x-raw,format=RGB";

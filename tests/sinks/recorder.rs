@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use stereod::clock::CaptureClock;
-use stereod::frame::{DisparityRange, INVALID, StereoGeometry};
-use stereod::sink::encoding::Encoding;
-use stereod::sink::numbers::Quantity;
-use stereod::sink::video::{Recorder, RecordingTags, read_recording_tags};
-use stereod::sink::{Sink, StreamInfo};
+use stereod::internals::clock::CaptureClock;
+use stereod::internals::sink::encoding::Encoding;
+use stereod::internals::sink::numbers::Quantity;
+use stereod::internals::sink::video::{Recorder, RecordingTags, read_recording_tags};
+use stereod::internals::sink::{Sink, StreamInfo};
+use stereod::{DisparityRange, INVALID, StereoGeometry};
 
-use crate::support::{Player, RECORDING, Random, matched, random_values};
+use crate::common::maps::{Random, matched, random_values};
+use crate::common::player::{Player, RECORDING};
 
 const GEOMETRY: StereoGeometry = StereoGeometry {
     focal_px: 435.25,

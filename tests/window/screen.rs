@@ -93,12 +93,12 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
 
     // A snapshot.
     x.key(&window, "s");
-    let files = window_support::wait_for_files(folder.path(), 2);
+    let files = child::wait_for_files(folder.path(), 2);
     assert_snapshot(&files);
 
     // A point cloud: every pixel with a depth, beside the snapshot.
     x.key(&window, "p");
-    let files = window_support::wait_for_files(folder.path(), 3);
+    let files = child::wait_for_files(folder.path(), 3);
     let cloud = files.iter().find(|file| file.extension().is_some_and(|e| e == "ply")).unwrap();
     let cloud = std::fs::read(cloud).unwrap();
     let frame = frame(0);

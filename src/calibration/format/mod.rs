@@ -61,16 +61,6 @@ pub enum Format {
     Middlebury,
 }
 
-impl Format {
-    /// Number of files that hold a calibration in this format.
-    pub fn files(self) -> usize {
-        match self {
-            Format::Ros | Format::Euroc => 2,
-            _ => 1,
-        }
-    }
-}
-
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -149,7 +139,7 @@ pub fn read_with(files: &[PathBuf], options: &ReadOptions) -> Result<Loaded, Cal
 /// Reads a calibration from the texts of its files, each with a name for messages.
 ///
 /// # Errors
-/// See [`read_with`].
+/// As [`read`].
 pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
     if let [(a, _), (b, _)] = files
         && a == b
@@ -329,8 +319,8 @@ fn dispatch(
     }
 }
 
-/// The texts of the files that hold a calibration in this format: as many as [`Format::files`], left
-/// before right.
+/// The texts of the files that hold a calibration in this format: one, or one for each eye, left before
+/// right.
 ///
 /// # Errors
 /// Where the format cannot hold the calibration, or is read only.

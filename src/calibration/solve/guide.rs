@@ -217,11 +217,6 @@ impl Guide {
         self.kept.push(seen);
     }
 
-    /// Number of pairs that were kept.
-    pub fn kept(&self) -> usize {
-        self.kept.len()
-    }
-
     /// Where the board was in each picture.
     pub fn coverage(&self) -> &[Coverage; 2] {
         &self.coverage

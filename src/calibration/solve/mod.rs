@@ -17,13 +17,12 @@ mod sighting;
 mod start;
 mod verdict;
 
-pub use camera::seen_from;
-pub use coverage::{Coverage, Part};
-pub use guide::{Guide, Judgement, RECENT, Refusal, Wanted, Wish, apart, fit, most_diverse};
-pub use options::{FEWEST_PAIRS, Model, Options, SolveError};
-pub use report::{PairReport, Report, RowError, Solved};
+pub use coverage::Coverage;
+pub use guide::{Guide, Judgement, RECENT, Refusal, fit, most_diverse};
+pub use options::{Model, Options, SolveError};
+pub use report::Solved;
 pub use sighting::{Reason, Sighting};
-pub use verdict::{Quality, Verdict};
+pub use verdict::Quality;
 
 use super::board::Board;
 

@@ -85,7 +85,6 @@ struct Guided {
     solved: usize,
     taken: Option<Instant>,
     message: String,
-    ended: bool,
 }
 
 impl Guided {
@@ -101,7 +100,6 @@ impl Guided {
             solved: 0,
             taken: None,
             message: String::new(),
-            ended: false,
         }
     }
 
@@ -139,7 +137,6 @@ impl Guided {
         if self.keys.quit.is_set() {
             return;
         }
-        self.ended = true;
         self.message = "no more pictures come".to_owned();
         if self.session.kept.len() > self.solved {
             self.solve(pair, seen);
@@ -237,7 +234,6 @@ impl Guided {
             pairs: self.session.kept.len(),
             progress: guide.progress(),
             state: self.state.clone(),
-            ended: self.ended,
         });
     }
 }

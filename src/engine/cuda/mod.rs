@@ -43,7 +43,9 @@ pub use cache::Cache;
 pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, is_fitted, list};
 pub use launch::Unit;
-pub use nvrtc::{Missing, Nvrtc, Target, Version};
+#[cfg(test)]
+pub use nvrtc::Missing;
+pub use nvrtc::{Nvrtc, Target, Version};
 pub use units::{Job, specialisations};
 
 use self::driver::{Context, Stream};

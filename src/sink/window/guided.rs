@@ -64,11 +64,6 @@ impl GuidedRemote {
     pub fn close(&self) {
         self.remote.close();
     }
-
-    /// The plain handle, for signals.
-    pub fn remote(&self) -> Remote {
-        self.remote.clone()
-    }
 }
 
 /// The event loop's side.

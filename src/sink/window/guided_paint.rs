@@ -69,8 +69,6 @@ pub struct GuidedView {
     pub progress: f64,
     /// State of the calibration.
     pub state: GuidedState,
-    /// True where the source has ended.
-    pub ended: bool,
 }
 
 /// Both pictures on the device.

@@ -42,7 +42,7 @@ pub use options::WindowOptions;
 pub use overlay::{Banner, Counts, Hover, Legend, OverlayContent};
 pub use remote::{Remote, WindowStats};
 pub use rows::Rows;
-pub use scene::{Content, Limits, Pane, Scene, View, panes, window_size};
+pub use scene::{Limits, Scene, View, panes};
 pub use tuning::{Ask, Knob, KnobKind, Tuned, Tuning, Wish};
 
 use crate::control::Control;

@@ -52,8 +52,8 @@ impl View {
 
 /// Disparity of the first and of the last colour, in 1/16 px.
 ///
-/// Whole numbers, so that every device computes the same colour. Against
-/// [`ColourScale::step`], which is exact, a colour may be off by one entry of the table.
+/// Whole numbers, so that every device computes the same colour. Against [`ColourScale`], which is
+/// exact, a colour may be off by one entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// That of the first colour.

@@ -35,7 +35,7 @@ pub use options::{GstOptions, Reconnect};
 ///
 /// # Errors
 /// Where a stream cannot be opened, holds no video, or does not fit the other; they name the
-/// stream and the cure. [`Unavailable`](super::Unavailable) where trying again later may help.
+/// stream and the cure. `Unavailable` where trying again later may help.
 pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
     initialise()?;
     ensure!(

@@ -15,12 +15,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 
-pub use self::choice::{CameraRequest, Choice, Offer, Pick, UsbBus, choose};
-pub use self::controls::{Controls, KNOBS, PowerLine, Setting};
+pub use self::choice::{CameraRequest, Offer, Pick, UsbBus, choose};
+pub use self::controls::{Controls, KNOBS};
 pub use self::follow::Following;
-pub use self::modes::{Format, Mode, Rate, code_text};
+pub use self::modes::{Format, Mode, code_text};
 pub use self::sysfs::UsbDevice;
 pub use self::users::User;
+#[cfg(test)]
+pub use self::{
+    controls::{PowerLine, Setting},
+    modes::Rate,
+};
 
 use self::device::Device;
 

@@ -11,10 +11,9 @@ mod hosts;
 mod process;
 mod server;
 
-pub use answers::{Health, State, answer};
-pub use exposition::{Alignment, Camera, Output, Reading, TIME_CLASSES_US, text};
-pub use hosts::{Hosts, Refusal};
-pub use process::Process;
+pub use answers::{Health, State};
+pub use exposition::{Alignment, Camera, Output, Reading, TIME_CLASSES_US};
+pub use hosts::Hosts;
 pub use server::{Listener, Server};
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::exposition::text;
+use super::process::Process;
 use super::*;
 use crate::telemetry::progress::Progress;
 

@@ -88,7 +88,7 @@ impl Forest {
     /// Where there is no memory for it.
     ///
     /// # Panics
-    /// Where the pixels cannot be numbered in 32 bits: [`crate::engine::PIXELS_MAX`].
+    /// Where the pixels cannot be numbered in 32 bits: `PIXELS_MAX` of the engines.
     fn new(pixels: u64) -> Result<Self, Refused> {
         assert!(u32::try_from(pixels).is_ok(), "{pixels} pixels cannot be numbered in 32 bits");
         Ok(Self { parents: Block::new(pixels)?, sizes: Block::new(pixels)? })

@@ -1,22 +1,26 @@
 //! Files that are not what they seem: thousands of them found the defects that these tests keep out.
 //!
-//! `mutate.rs` damages good files, the same way in every run. `inside.rs` feeds them to the library's
-//! entry points, where many cases take little time; `program.rs` a few to the whole binary under a limit
-//! of its memory. `budget.rs` holds what asks for too much on purpose. Whatever comes in: no panic, no
-//! hang, bounded memory, an exit status of 0, 1 or 2, and nothing destroyed.
+//! `bad_files/mutate.rs` damages good files, the same way in every run. `inside.rs` feeds them to the
+//! library's entry points, where many cases take little time; `program.rs` a few to the whole binary under
+//! a limit of its memory. `budget.rs` holds what asks for too much on purpose. Whatever comes in: no panic,
+//! no hang, bounded memory, an exit status of 0, 1 or 2, and nothing destroyed. An executable of its own,
+//! because it sets the memory budget of its process.
 
-mod budget;
-mod inside;
-mod mutate;
-mod program;
+mod common {
+    pub mod program;
+    pub mod video_file;
+}
+mod bad_files {
+    mod budget;
+    mod inside;
+    mod mutate;
+    mod program;
+}
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
-
-use gstreamer as gst;
-use gstreamer::prelude::*;
 
 /// Whatever takes longer hangs: the slowest case takes less than a second where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -58,18 +62,9 @@ const ADDRESSES: u64 = 6 << 30;
 /// Runs `stereod` in `folder` without a display, under a limit of memory and time.
 fn stereod(folder: &Path, arguments: &[&str]) -> Ended {
     use std::os::unix::process::CommandExt;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-            command.env_remove(name);
-        }
-    }
-    for display in ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
-        command.env_remove(display);
-    }
-    command.args(arguments).current_dir(folder).env("XDG_CONFIG_HOME", "/nonexistent");
+    let mut command = common::program::stereod(arguments);
+    command.current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env("MALLOC_ARENA_MAX", "2");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let limit = libc::rlimit { rlim_cur: ADDRESSES, rlim_max: ADDRESSES };
     // SAFETY: setrlimit may be called between fork and exec.
     unsafe {
@@ -108,29 +103,10 @@ fn scene(width: u32, height: u32, shift: u32) -> image::GrayImage {
 
 /// Writes a short video of an eye by a coding such as "jpegenc ! avimux".
 fn write_video(path: &Path, shift: u32, coding: &str) {
-    gst::init().unwrap();
-    let text = format!(
-        "appsrc name=in format=time caps=video/x-raw,format=GRAY8,width=64,height=32,framerate=30/1 \
-         ! videoconvert ! {coding} ! filesink name=out"
-    );
-    let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
-    pipeline.by_name("out").unwrap().set_property("location", path);
-    let source = pipeline.by_name("in").unwrap().downcast::<gstreamer_app::AppSrc>().unwrap();
-    pipeline.set_state(gst::State::Playing).unwrap();
-    let period = 1_000_000_000 / 30;
-    for number in 0..6 {
-        let mut buffer = gst::Buffer::from_slice(scene(64, 32, shift + number).into_raw());
-        let about = buffer.get_mut().unwrap();
-        about.set_pts(gst::ClockTime::from_nseconds(u64::from(number) * period));
-        about.set_duration(gst::ClockTime::from_nseconds(period));
-        source.push_buffer(buffer).unwrap();
-    }
-    source.end_of_stream().unwrap();
-    let ends = [gst::MessageType::Eos, gst::MessageType::Error];
-    let message =
-        pipeline.bus().unwrap().timed_pop_filtered(gst::ClockTime::from_seconds(60), &ends);
-    pipeline.set_state(gst::State::Null).unwrap();
-    assert_eq!(message.unwrap().type_(), gst::MessageType::Eos, "{coding}");
+    let time = |number| Duration::from_nanos(u64::from(number) * 1_000_000_000 / 30);
+    let pictures = (0..6).map(|number| (scene(64, 32, shift + number).into_raw(), time(number)));
+    let coding = format!("videoconvert ! {coding}");
+    common::video_file::write_video(path, ("GRAY8", 64, 32), pictures.collect(), 30, &coding);
 }
 
 /// The containers and codings of the tests: extension and what writes it.

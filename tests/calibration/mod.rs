@@ -1,15 +1,15 @@
 //! `stereod calibration` and the readers behind it, on real calibrations and on damaged ones.
 
-mod test_data;
-
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use nalgebra::Matrix3;
 use serde_json::Value;
-use stereod::calibration::format::{self, Format, Loaded};
-use stereod::calibration::{Lens, StereoCalibration};
-use test_data::data;
+use stereod::internals::calibration::format::{self, Format, Loaded};
+use stereod::internals::calibration::{Lens, StereoCalibration};
+
+use crate::common::data::data;
+use crate::common::outcome::outcome;
+use crate::common::program::stereod;
 
 /// Calibrations of real cameras, every one in each of its formats.
 const EUROC_ROS: &[&str] = &["euroc_v1_01/left.yaml", "euroc_v1_01/right.yaml"];
@@ -116,29 +116,19 @@ fn cut_files_are_refused() {
 }
 
 /// `stereod calibration` with these arguments, in this folder.
-fn stereod(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-            command.env_remove(name);
-        }
-    }
-    command.arg("calibration").args(arguments).current_dir(folder);
-    command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
-    let output = command.output().expect("the binary starts");
-    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-    (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    outcome(stereod(&[&["calibration"], arguments].concat()).current_dir(folder))
 }
 
 fn prints(folder: &Path, arguments: &[&str]) -> String {
-    let (status, stdout, stderr) = stereod(folder, arguments);
+    let (status, stdout, stderr) = run(folder, arguments);
     assert_eq!(status, 0, "{arguments:?}: {stderr}");
     stdout
 }
 
 /// One message that has these words, and status 2.
 fn refuses(folder: &Path, arguments: &[&str], words: &str) {
-    let (status, stdout, stderr) = stereod(folder, arguments);
+    let (status, stdout, stderr) = run(folder, arguments);
     assert_eq!((status, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
     assert!(stderr.starts_with("error: ") && stderr.contains(words), "{arguments:?}: {stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -242,7 +232,7 @@ fn convert_writes_every_format() {
     refuses(at, &["convert", "a.toml", "-o", "a.toml"], "also an input");
     refuses(at, &["convert", "a.toml", "-o", "a.txt"], "does not say the format");
     refuses(at, &["convert", "a.toml", "--format", "ros"], "two files");
-    let (status, _, stderr) = stereod(at, &["convert", "a.toml", "-o", "none/a.toml"]);
+    let (status, _, stderr) = run(at, &["convert", "a.toml", "-o", "none/a.toml"]);
     assert!(status == 1 && stderr.contains("none does not exist"), "{stderr}");
 }
 

@@ -1,7 +1,7 @@
 /* A CUDA driver without a GPU, for the tests of the engine's host side: memory is the host's, copies
- * happen at once, kernels do nothing, or, where they are the emulation's (tests/cuda_emulated), run on the
- * processor. It keeps count of everything that it hands out, notices what is
- * used after it was freed, and fails where it is told to:
+ * happen at once, kernels do nothing, or, where they are the emulation's (nvrtc.cpp), run on the processor.
+ * It keeps count of everything that it hands out, notices what is used after it was freed, and fails
+ * where it is told to:
  *
  * FAKE_DRIVER    CUDA version of the driver, 13000
  * FAKE_DEVICES   number of devices, 1

@@ -4,46 +4,29 @@ mod boards;
 mod opencv;
 mod rendered;
 mod scene;
-#[path = "../test_data/mod.rs"]
-mod test_data;
 mod usage;
-#[path = "../ingest/videos.rs"]
-#[allow(dead_code, reason = "only the writer is used here")]
-mod videos;
 mod window;
-#[path = "../window_support/mod.rs"]
-#[allow(dead_code, reason = "only the screen is used here")]
-mod window_support;
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use test_data::data;
 
-/// `stereod calibrate` in a folder, without a display and blind to the machine's own configuration.
+use crate::common::data::data;
+use crate::common::numbered_videos;
+use crate::common::outcome::{outcome, outcome_of};
+use crate::common::program::stereod;
+
+/// `stereod calibrate` in a folder.
 fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-            command.env_remove(name);
-        }
-    }
-    for display in ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
-        command.env_remove(display);
-    }
-    command.arg("calibrate").args(arguments).current_dir(folder);
-    command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
+    let mut command = stereod(&[&["calibrate"], arguments].concat());
+    command.current_dir(folder);
     command
 }
 
 /// Exit status, standard output and standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = command(folder, arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-    let (stdout, stderr) = (text(stdout), text(stderr));
-    assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
-    (status.code().expect("no signal"), stdout, stderr)
+    outcome(&mut command(folder, arguments))
 }
 
 /// The report of a calibration that must succeed; it is written as out.toml.

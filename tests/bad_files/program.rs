@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{VIDEOS, mutate, scene, stereod, write_video};
+use super::mutate;
+use crate::{VIDEOS, scene, stereod, write_video};
 
 /// What stood in the output's place before.
 const BEFORE: &[u8] = b"an earlier result";
@@ -101,7 +102,7 @@ fn the_program_survives_damaged_calibrations_and_configurations() {
         );
     }
     for seed in 0..4 {
-        let damaged = mutate::text(stereod::settings::DEFAULT_TOML, 4000 + seed);
+        let damaged = mutate::text(stereod::internals::settings::DEFAULT_TOML, 4000 + seed);
         fs::write(folder.path().join("c.toml"), damaged).unwrap();
         stereod(folder.path(), &["config", "print", "--config", "c.toml"]);
     }

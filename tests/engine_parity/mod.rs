@@ -1,19 +1,19 @@
 //! Every engine gives the bytes of the scalar reference.
 
-mod parity_support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use parity_support::{
-    COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay, looks, pair, params,
-    pictures, same, smoothings, usual, wild_rectifier,
-};
 use proptest::prelude::*;
-use stereod::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
-use stereod::engine::{Engine, PairSpec};
-use stereod::frame::{DisparityRange, Image, Mask};
-use stereod::matching::{CensusWindow, Cost, Median, P2Mode, Params, Paths, Speckle, match_pair};
+use stereod::internals::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
+use stereod::internals::engine::{Engine, PairSpec};
+use stereod::internals::frame::{Image, Mask};
+use stereod::internals::matching::match_pair;
+use stereod::{CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Speckle};
+
+use crate::common::parity::{
+    self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay, looks, pair,
+    params, pictures, same, smoothings, usual, wild_rectifier,
+};
 
 /// Compares on a CPU engine that works in this way.
 fn compare(
@@ -24,7 +24,7 @@ fn compare(
 ) -> Result<(), String> {
     let mut engine = CpuEngine::new(params, &PairSpec::rectified(width, height), options)
         .map_err(|e| e.to_string())?;
-    parity_support::compare(&mut engine, params, (width, height), looks)
+    parity::compare(&mut engine, params, (width, height), looks)
         .map_err(|difference| format!("{difference} {options:?}"))
 }
 
@@ -78,7 +78,7 @@ proptest! {
         let (left, right) = eyes();
         let expected = match_pair(&left, &right, &params);
         for (i, &seen) in left.valid_mask().iter().flat_map(|mask| mask.pixels().iter().enumerate()) {
-            prop_assert!(seen || expected.values()[i] == stereod::frame::INVALID);
+            prop_assert!(seen || expected.values()[i] == stereod::INVALID);
         }
         for simd in SimdChoice::available() {
             let options = CpuOptions { threads: Some(threads), simd };

@@ -3,28 +3,28 @@
 //! Needs a graphics driver (mesa-vulkan-drivers will do); the tests on a screen also need xvfb and
 //! xdotool. Tests that cannot run here say so and pass.
 
+mod child;
 mod picture;
 mod screen;
-#[path = "../window_support/mod.rs"]
-mod window_support;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use child::Child;
 use image::{Rgba, RgbaImage};
-use stereod::control::Control;
-use stereod::frame::{
-    DisparityMap, DisparityRange, INVALID, Image, Matched, StereoGeometry, StereoPair,
-};
-use stereod::pool::Pooled;
-use stereod::sink::Sink;
-use stereod::sink::colour::ColourMap;
-use stereod::sink::window::{
+use stereod::internals::control::Control;
+use stereod::internals::frame::{Image, Matched, StereoPair};
+use stereod::internals::pool::Pooled;
+use stereod::internals::sink::Sink;
+use stereod::internals::sink::colour::ColourMap;
+use stereod::internals::sink::window::{
     Banner, Counts, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates, Rows,
     Scene, Timing, View, Window, WindowOptions, WindowSink, WindowStats, panes,
 };
-use window_support::{Child, X};
+use stereod::{DisparityMap, DisparityRange, INVALID, StereoGeometry};
+
+use crate::common::screen::X;
 
 /// Disparity of each block of the picture, in 1/16 px.
 const BLOCKS: [[i16; 4]; 3] =
@@ -134,10 +134,10 @@ fn offscreen(test: &str) -> Option<Offscreen> {
 }
 
 /// Not a test of its own: what the tests above start this binary again for, told by
-/// [`window_support::ROLE`].
+/// [`child::ROLE`].
 #[test]
 fn the_other_process() {
-    match std::env::var(window_support::ROLE).as_deref() {
+    match std::env::var(child::ROLE).as_deref() {
         Err(_) => (),
         Ok("probe") => match Window::connect() {
             Ok(_) => println!("probe: there is a display"),
@@ -191,7 +191,7 @@ fn show_window() {
         }
     });
     let mut options = WindowOptions::new("stereod window test", PICTURE, RANGE);
-    options.snapshot_dir = PathBuf::from(std::env::var_os(window_support::FOLDER).unwrap());
+    options.snapshot_dir = PathBuf::from(std::env::var_os(child::FOLDER).unwrap());
     window.run(options, control.clone()).unwrap();
     println!("stop {}", control.stop.is_set());
 }

@@ -4,4 +4,3 @@ mod killed;
 mod pictures;
 mod preview;
 mod recorder;
-mod support;

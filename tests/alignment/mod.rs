@@ -5,15 +5,15 @@ mod injected;
 mod more;
 mod program;
 mod real;
-#[path = "../test_data/mod.rs"]
-mod test_data;
 
 use std::path::Path;
 
-use stereod::alignment::{Limits, Measurement, Options, Verdict, measure};
-use stereod::frame::{DisparityRange, Image};
-use stereod::source::still::read_still;
-use test_data::data;
+use stereod::DisparityRange;
+use stereod::internals::alignment::{Limits, Measurement, Options, Verdict, measure};
+use stereod::internals::frame::Image;
+use stereod::internals::source::still::read_still;
+
+use crate::common::data::data;
 
 /// Every sixteenth pair of EuRoC's V1_01, the names of the lossless pictures.
 const EUROC: [&str; 6] = ["000000", "000016", "000032", "000048", "000064", "000080"];

@@ -4,5 +4,3 @@ mod command;
 mod datasets;
 mod recorded;
 mod register;
-#[path = "../test_data/mod.rs"]
-mod test_data;

@@ -1,13 +1,20 @@
-//! The CUDA engine's host side on machines without a GPU: a driver that computes nothing (`driver.c`)
+//! The CUDA engine's host side on machines without a GPU: a driver that computes nothing (`fake_cuda/driver.c`)
 //! stands in for NVIDIA's, so that starting, memory, frames in flight, failures and the way back to
 //! the CPU are tried with the whole binary. What kernels compute is tests/cuda_parity.rs's affair.
 #![cfg(target_os = "linux")]
 
+mod common {
+    pub mod outcome;
+    pub mod program;
+}
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use stereod::engine::cuda::Nvrtc;
+use common::outcome::outcome;
+use common::program::stereod;
+use stereod::internals::engine::cuda::Nvrtc;
 
 /// The folder with the driver, compiled once for all tests.
 fn driver() -> &'static Path {
@@ -15,7 +22,7 @@ fn driver() -> &'static Path {
     FOLDER.get_or_init(|| {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fake-driver");
         std::fs::create_dir_all(&folder).unwrap();
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda_host/driver.c");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_cuda/driver.c");
         let built = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wno-unused-parameter", "-pthread", "-o"])
             .args([folder.join("libcuda.so").as_os_str(), source.as_ref()])
@@ -59,12 +66,7 @@ impl Machine {
 
     /// `stereod` on this machine.
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-                command.env_remove(name);
-            }
-        }
+        let mut command = stereod(arguments);
         let mut libraries = driver().as_os_str().to_owned();
         if let (true, Some(others)) = (self.nvrtc, std::env::var_os("LD_LIBRARY_PATH")) {
             libraries.push(":");
@@ -74,24 +76,16 @@ impl Machine {
             command.env("CUDA_HOME", "/nonexistent").env("CUDA_PATH", "/nonexistent");
         }
         command
-            .args(arguments)
             .envs(self.settings.iter().map(|(name, value)| (name, value)))
             .env("FAKE_REPORT", self.file("report"))
             .env("LD_LIBRARY_PATH", libraries)
-            .env("XDG_CONFIG_HOME", "/nonexistent")
-            .env("XDG_CACHE_HOME", self.file("cache"))
-            .stdin(Stdio::null());
+            .env("XDG_CACHE_HOME", self.file("cache"));
         command
     }
 
     /// Exit status, standard output, standard error.
     fn stereod(&self, arguments: &[&str]) -> (i32, String, String) {
-        let output = self.command(arguments).output();
-        let Output { status, stdout, stderr } = output.expect("the binary starts");
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let (stdout, stderr) = (text(stdout), text(stderr));
-        assert!(!stderr.contains("panicked"), "{stderr}");
-        (status.code().expect("no signal"), stdout, stderr)
+        outcome(&mut self.command(arguments))
     }
 
     /// What the driver has to say about the last run.

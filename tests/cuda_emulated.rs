@@ -1,16 +1,22 @@
 //! The CUDA kernels on machines without a GPU: their own source, compiled by the processor's compiler
-//! (`nvrtc.cpp`) against a header that plays the lanes of a warp, the threads of a block and the blocks of
-//! a launch (`instructions.cuh`), under the driver of tests/cuda_host. The whole engine runs as it does on
-//! a GPU, only slowly, and must give the bytes of the reference; and kernels that are broken on purpose
-//! must not.
+//! (`fake_cuda/nvrtc.cpp`) against a header that plays the lanes of a warp, the threads of a block and the
+//! blocks of a launch (`instructions.cuh`), under the driver of cuda_host.rs. The whole engine runs as it
+//! does on a GPU, only slowly, and must give the bytes of the reference; and kernels that are broken on
+//! purpose must not.
 //!
 //! What this cannot show is what the hardware decides: instructions of newer chips, memory that other
 //! threads have not written yet. tests/cuda_parity.rs is for machines with a GPU.
 #![cfg(target_os = "linux")]
 
+mod common {
+    pub mod program;
+}
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
+
+use common::program::stereod;
 
 /// The folder with both libraries, compiled once.
 fn libraries() -> &'static Path {
@@ -25,8 +31,8 @@ fn libraries() -> &'static Path {
             let status = command.arg(folder.join(library)).arg(source).arg("-ldl").status();
             assert!(status.expect("the compilers that building stereod needs too").success());
         };
-        build("cc", &[], "cuda_host/driver.c", "libcuda.so");
-        build("c++", &["-std=c++20"], "cuda_emulated/nvrtc.cpp", "libnvrtc.so");
+        build("cc", &[], "fake_cuda/driver.c", "libcuda.so");
+        build("c++", &["-std=c++20"], "fake_cuda/nvrtc.cpp", "libnvrtc.so");
         folder
     })
 }
@@ -96,12 +102,7 @@ fn calibration((width, height): (usize, usize)) -> String {
 /// The program where the stand-ins are all of CUDA that there is; `broken` is a text of the kernels
 /// and what takes its place.
 fn emulated(broken: Option<(&str, &str)>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stereod"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STEREOD_") || name == "RUST_LOG" {
-            command.env_remove(name);
-        }
-    }
+    let mut command = stereod(&[]);
     if let Some((old, new)) = broken {
         command.env("EMULATED_OLD", old).env("EMULATED_NEW", new);
     }
@@ -109,12 +110,10 @@ fn emulated(broken: Option<(&str, &str)>) -> Command {
         .env("LD_LIBRARY_PATH", libraries())
         .env("CUDA_HOME", "/nonexistent")
         .env("CUDA_PATH", "/nonexistent")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
         .env("STEREOD_ENGINE_KERNEL_CACHE", "off")
         .env("FAKE_EMULATES", "1")
         .env("EMULATED_FOLDER", libraries().join("kernels"))
-        .env("EMULATED_HEADER", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cuda_emulated"))
-        .stdin(Stdio::null());
+        .env("EMULATED_HEADER", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_cuda"));
     command
 }
 

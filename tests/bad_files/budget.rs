@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Ended, scene, stereod};
+use crate::{Ended, scene, stereod};
 
 /// Refused with all these words; how much memory was taken meanwhile is bounded by `stereod`'s limit.
 fn refused(folder: &Path, arguments: &[&str], words: &[&str]) -> Ended {

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use stereod::calibration::{Rectifier, RectifyMap};
-use stereod::engine::Engine;
-use stereod::frame::{DisparityMap, DisparityRange, Eye, Image, StereoGeometry, StereoPair};
-use stereod::matching::filter::smoothing::Smoothing;
-use stereod::matching::{
-    CensusWindow, Cost, History, Median, P2Mode, Params, Paths, Speckle, match_next,
+use stereod::internals::calibration::RectifyMap;
+use stereod::internals::engine::Engine;
+use stereod::internals::frame::{Image, StereoPair};
+use stereod::internals::matching::{History, match_next};
+use stereod::{
+    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Median, P2Mode, Params, Paths,
+    Rectifier, Smoothing, Speckle, StereoGeometry,
 };
 
 /// A pair with the given pictures.

@@ -5,19 +5,19 @@ mod kinds;
 mod pairing;
 mod reconnecting;
 mod recorded;
-#[path = "../test_data/mod.rs"]
-mod test_data;
-mod videos;
 
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use stereod::control::Switch;
-use stereod::frame::{Eye, StereoPair};
-use stereod::source::gst::{GstOptions, open};
-use stereod::source::spec::SourceSpec;
-use stereod::source::{Source, SourceCounts};
+use stereod::Eye;
+use stereod::internals::control::Switch;
+use stereod::internals::frame::StereoPair;
+use stereod::internals::source::gst::{GstOptions, open};
+use stereod::internals::source::spec::SourceSpec;
+use stereod::internals::source::{Source, SourceCounts};
+
+use crate::common::{numbered_videos, video_file};
 
 /// Options whose time-out a failing test does not wait long for.
 fn options() -> GstOptions {
@@ -54,7 +54,7 @@ fn play(source: &mut dyn Source) -> Played {
     let (mut pairs, mut times, mut skews) = (Vec::new(), Vec::new(), Vec::new());
     let result = source.run(&Switch::default(), &mut |pair: StereoPair, _| {
         assert_eq!(pair.sequence, pairs.len() as u64);
-        let (left, right) = (videos::read(&pair.left), videos::read(&pair.right));
+        let (left, right) = (numbered_videos::read(&pair.left), numbered_videos::read(&pair.right));
         assert_eq!((left.0, right.0), (Eye::Left, Eye::Right));
         pairs.push((left.1, right.1));
         times.push(pair.timestamp);

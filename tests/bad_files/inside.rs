@@ -6,16 +6,17 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use image::{DynamicImage, ImageFormat};
-use stereod::calibration::format::{self, Format, ReadOptions};
-use stereod::control::Switch;
-use stereod::memory::Budget;
-use stereod::settings::{DEFAULT_TOML, Layers};
-use stereod::sink::video::read_recording_tags;
-use stereod::source::gst::{self, GstOptions};
-use stereod::source::spec::SourceSpec;
-use stereod::source::still::{read_colours, read_still};
+use stereod::internals::calibration::format::{self, Format, ReadOptions};
+use stereod::internals::control::Switch;
+use stereod::internals::memory::Budget;
+use stereod::internals::settings::{DEFAULT_TOML, Layers};
+use stereod::internals::sink::video::read_recording_tags;
+use stereod::internals::source::gst::{self, GstOptions};
+use stereod::internals::source::spec::SourceSpec;
+use stereod::internals::source::still::{read_colours, read_still};
 
-use super::{VIDEOS, mutate, scene, within_patience, write_video};
+use super::mutate;
+use crate::{VIDEOS, scene, within_patience, write_video};
 
 /// Memory for what is read here; that it is kept to is what `budget.rs` shows.
 const MIB: u32 = 512;
@@ -160,7 +161,7 @@ fn damaged_calibrations_are_refused_or_read() {
                 // What is read can be said.
                 format::render(&loaded.calibration, &loaded.report, Format::Own)?;
                 let _ = loaded.calibration.rectified(None);
-                Ok::<_, stereod::calibration::CalibrationError>(())
+                Ok::<_, stereod::internals::calibration::CalibrationError>(())
             });
             match outcome {
                 Ok(()) => read += 1,

@@ -1,22 +1,14 @@
-//! A virtual X screen, the keys and the mouse on it, and this test binary started again as the
-//! process that owns the window.
+//! A virtual X screen, the keys and the mouse on it.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{self, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{self, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use image::{Rgba, RgbaImage};
 
-/// Names the role of a process that was started by a test.
-pub const ROLE: &str = "STEREOD_WINDOW_TEST_ROLE";
-
-/// Names that process's snapshot folder.
-pub const FOLDER: &str = "STEREOD_WINDOW_TEST_FOLDER";
-
 /// The longest that anything may take; lavapipe on a busy machine is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A virtual X screen; gone when dropped.
 pub struct X {
@@ -167,98 +159,4 @@ fn xwd(bytes: &[u8]) -> RgbaImage {
         let [_, red, green, blue] = value.to_be_bytes();
         Rgba([red, green, blue, 255])
     })
-}
-
-/// This test binary in another role.
-pub struct Child {
-    process: process::Child,
-    words: ChildStdin,
-    lines: Receiver<String>,
-}
-
-impl Child {
-    /// The command that plays a role.
-    pub fn command(role: &str) -> Command {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "the_other_process", "--nocapture"]).env(ROLE, role);
-        command
-    }
-
-    /// Starts a role on this screen.
-    pub fn start(role: &str, x: &X, folder: &Path) -> Self {
-        let mut process = Self::command(role)
-            .env("DISPLAY", &x.display)
-            .env_remove("WAYLAND_DISPLAY")
-            .env_remove("WAYLAND_SOCKET")
-            .env(FOLDER, folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
-        Self { words: process.stdin.take().unwrap(), process, lines }
-    }
-
-    /// Says a word to it.
-    pub fn say(&mut self, word: &str) {
-        writeln!(self.words, "{word}").unwrap();
-    }
-
-    /// Waits until it prints this line.
-    pub fn expect(&mut self, line: &str) {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(said) if said == line => return,
-                Ok(_) => (),
-                Err(error) => panic!("the window's process never said {line:?}: {error}"),
-            }
-        }
-    }
-
-    /// Waits for its end, which has to be a good one.
-    pub fn expect_success(&mut self) {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                assert!(status.success(), "{status}");
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("the window's process does not end");
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// The files of a folder in order, when there are `count` of them that no longer grow.
-pub fn wait_for_files(folder: &Path, count: usize) -> Vec<PathBuf> {
-    let start = Instant::now();
-    loop {
-        let mut files: Vec<_> =
-            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        // Point clouds appear under their name when they are whole.
-        let whole = |file: &PathBuf| {
-            file.extension().is_some_and(|e| e == "ply") || image::open(file).is_ok()
-        };
-        if files.len() == count && files.iter().all(whole) {
-            files.sort();
-            return files;
-        }
-        assert!(start.elapsed() < PATIENCE, "{count} files in {}: {files:?}", folder.display());
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

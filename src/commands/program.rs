@@ -1,0 +1,67 @@
+//! The program from its arguments to its exit status.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::{
+    Error, bench, calibrate, calibration, completions, config, devices, man, match_still, rectify,
+    run,
+};
+use crate::cli::{Cli, Command};
+use crate::redact::redact;
+use crate::telemetry::stderr;
+use crate::{text, thread};
+
+/// Exit status of a program that ended by a mistake of its own, as Rust has it.
+const PANICKED: u8 = 101;
+
+/// Does what the command line says, and tells what went wrong.
+pub fn program() -> ExitCode {
+    stderr::tell_panics();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let told = error.to_string();
+            let shown = redact(&told);
+            if !error.use_stderr() || shown == told {
+                error.exit();
+            }
+            stderr::tell(shown.trim_end());
+            stderr::flush();
+            return ExitCode::from(2);
+        }
+    };
+    let status = match thread::guarded("stereod", || dispatch(cli)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            stderr::tell(&format!("error: {}", error.for_terminal()));
+            error.exit_status()
+        }
+        Err(broken) => {
+            stderr::tell(&format!("error: {}", text::on_one_line(&broken.to_string())));
+            PANICKED
+        }
+    };
+    stderr::flush();
+    ExitCode::from(status)
+}
+
+/// Does what the command line says.
+///
+/// # Errors
+/// What the command returns.
+fn dispatch(cli: Cli) -> Result<(), Error> {
+    match cli.command {
+        Command::Run(args) => run::run(*args),
+        Command::Match(args) => match_still::run(*args),
+        Command::Bench(args) => bench::run(*args),
+        Command::Calibrate(args) => calibrate::run(*args),
+        Command::Rectify(args) => rectify::run(*args),
+        Command::Calibration(args) => calibration::run(args),
+        Command::Devices(args) => devices::run(args),
+        Command::Config(args) => config::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+    }
+}

@@ -1,0 +1,104 @@
+//! What the tests in tests/ name of the crate's inside, under the names that it has there. This is no API:
+//! it changes with the inside and without notice.
+
+pub mod alignment {
+    pub use crate::alignment::{Event, Limits, Measurement, Monitor, Options, Verdict, measure};
+}
+pub mod calibration {
+    pub mod board {
+        pub mod detect {
+            pub use crate::calibration::board::detect::Detector;
+        }
+        pub use crate::calibration::board::Board;
+    }
+    pub mod format {
+        pub use crate::calibration::format::{Format, Loaded, ReadOptions, parse, read, render};
+    }
+    pub use crate::calibration::{CalibrationError, Lens, RectifyMap, StereoCalibration};
+}
+pub mod clock {
+    pub use crate::clock::CaptureClock;
+}
+pub mod control {
+    pub use crate::control::{Control, Switch};
+}
+pub mod engine {
+    pub mod cpu {
+        pub use crate::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
+    }
+    pub mod cuda {
+        pub use crate::engine::cuda::{
+            Cache, CudaEngine, CudaOptions, Job, Nvrtc, Properties, Target, Unit, Unusable,
+            compile, list, specialisations,
+        };
+    }
+    pub use crate::engine::{Engine, PairSpec};
+}
+pub mod frame {
+    pub use crate::frame::{Image, Mask, Matched, StereoPair};
+}
+pub mod matching {
+    pub use crate::matching::{History, match_next, match_pair};
+}
+pub mod memory {
+    pub use crate::memory::Budget;
+}
+pub mod pair {
+    pub use crate::pair::PairBy;
+}
+pub mod pool {
+    pub use crate::pool::{Pool, Pooled};
+}
+pub mod settings {
+    pub use crate::settings::{DEFAULT_TOML, Layers, Matching};
+}
+pub mod sink {
+    pub mod colour {
+        pub use crate::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
+    }
+    pub mod colouring {
+        pub use crate::sink::colouring::{Colouring, LiveColouring};
+    }
+    pub mod encoding {
+        pub use crate::sink::encoding::Encoding;
+    }
+    pub mod numbers {
+        pub use crate::sink::numbers::{Numbers, Quantity};
+    }
+    pub mod pictures {
+        pub use crate::sink::pictures::{DESCRIPTION_FILE, Pictures};
+    }
+    pub mod png {
+        pub use crate::sink::png::{encode_grey, encode_rgb};
+    }
+    pub mod video {
+        pub use crate::sink::video::{
+            GreyVideo, GreyVideoOptions, Preview, Recorder, RecordingTags, read_recording_tags,
+        };
+    }
+    pub mod window {
+        pub use crate::sink::window::{
+            Banner, Counts, Histogram, Hover, Legend, Limits, Offscreen, OverlayContent, Rates,
+            Rows, Scene, Timing, View, Window, WindowOptions, WindowSink, WindowStats, panes,
+        };
+    }
+    pub use crate::sink::{Sink, StreamInfo};
+}
+pub mod source {
+    pub mod demo {
+        pub use crate::source::demo::{DemoOptions, DemoSource};
+    }
+    pub mod gst {
+        pub use crate::source::gst::{GstOptions, Reconnect, open};
+    }
+    pub mod live {
+        pub use crate::source::live::LiveState;
+    }
+    pub mod spec {
+        pub use crate::source::spec::SourceSpec;
+    }
+    pub mod still {
+        pub use crate::source::still::{read_colours, read_still};
+    }
+    pub use crate::source::{Source, SourceCounts};
+}

@@ -1,0 +1,24 @@
+//! The tests that need no process of their own, in one executable: it is linked once.
+
+mod alignment;
+mod calibrate;
+mod calibration;
+mod cli;
+mod common {
+    pub mod data;
+    pub mod maps;
+    pub mod numbered_videos;
+    pub mod outcome;
+    pub mod parity;
+    pub mod player;
+    pub mod program;
+    pub mod screen;
+    pub mod video_file;
+}
+mod engine_parity;
+mod ingest;
+mod rectification;
+mod run;
+mod scripts;
+mod sinks;
+mod window;
