@@ -28,7 +28,7 @@ use crate::cli::{Cli, Command};
 /// Does what the command line says.
 ///
 /// # Errors
-/// What the command returns.
+/// Those of the command.
 pub fn dispatch(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Run(args) => run::run(*args),
