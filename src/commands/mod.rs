@@ -28,7 +28,7 @@ use crate::cli::{Cli, Command};
 /// Does what the command line says.
 ///
 /// # Errors
-/// Those of the command.
+/// What the command returns.
 pub fn dispatch(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Run(args) => run::run(*args),
