@@ -29,7 +29,7 @@ Take 15 pairs or more: the board in every part of both pictures, near and far, t
 degrees to all four sides, held still, seen whole by both eyes. What does not fit is left out and
 named. `stereod run ... --calibration stereo.toml` uses the result.";
 
-/// What `calibrate` says when it is not told where pairs come from.
+/// Message of `calibrate` when it is not told where pairs come from.
 pub const NO_SOURCE: &str = "\
 `calibrate` needs pairs of pictures of a board; choose one:
 

@@ -49,7 +49,7 @@ impl FlagLayer {
 pub struct SettingFlags<const G: Group>(FlagLayer);
 
 impl<const G: Group> SettingFlags<G> {
-    /// Whether none of them was given.
+    /// True where none of them was given.
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()
     }
@@ -100,7 +100,7 @@ fn id(flag: Flag) -> &'static str {
     flag.name.trim_start_matches('-')
 }
 
-/// What reads the value of a flag for `section.key`.
+/// Parser of the value of a flag for `section.key`.
 ///
 /// # Panics
 /// Where there is no such key.
@@ -157,7 +157,7 @@ fn number_or_word(row: &Row, text: &str) -> Result<Value, String> {
 /// A name, what it stands for, and what `--help` says of it.
 pub type Named<T> = (&'static str, T, &'static str);
 
-/// What reads one of some names of something that is no setting.
+/// Parser of one of some names of something that is no setting.
 pub fn named<T>(names: &'static [Named<T>]) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,

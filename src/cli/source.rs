@@ -9,7 +9,7 @@ use crate::settings::Size;
 use crate::settings::row::{CAMERAS, PAIRING};
 use crate::source::spec::SourceSpec;
 
-/// What `run` says when it is not told where pairs come from.
+/// Message of `run` when it is not told where pairs come from.
 pub const NO_SOURCE: &str = "\
 `run` needs a source of stereo pairs; choose one:
 

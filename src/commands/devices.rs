@@ -18,7 +18,7 @@ struct Listed {
     device: DeviceInfo,
     /// Memory that is free, in bytes, or why it cannot be opened.
     free: Result<usize, String>,
-    /// Why the engine cannot use it.
+    /// Reason why the engine cannot use it.
     unusable: Option<Unusable>,
 }
 

@@ -8,7 +8,7 @@ use crate::settings;
 use crate::telemetry::logs;
 use crate::text::as_a_list;
 
-/// Why a command did not do what it was asked to; decides the exit status.
+/// Reason why a command did not do what it was asked to; decides the exit status.
 #[derive(Debug)]
 pub enum Error {
     /// Wrong usage or configuration: nothing was begun.

@@ -146,7 +146,7 @@ fn pair(left: Image, right: Image) -> StereoPair {
     StereoPair::of_stills(left, right)
 }
 
-/// Which disparities the colours span: what there is, unless the settings say otherwise. There is no
+/// Disparities that the colours span: what there is, unless the settings say otherwise. There is no
 /// other picture that the colours should be comparable with.
 fn colour_range(loaded: &Loaded) -> ColourRange {
     let said = |key| *loaded.origin("colour", key) != Origin::Default;

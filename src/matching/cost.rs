@@ -23,12 +23,12 @@ pub enum Cost {
         window: CensusWindow,
     },
     /// Census, gradient and intensity together: (census_weight * Hamming distance of
-    /// [`COMBINED_CENSUS`] + gradient_weight * min(abs(g_l - g_r), gradient_truncation) +
+    /// the 5 x 5 census + gradient_weight * min(abs(g_l - g_r), gradient_truncation) +
     /// intensity_weight * min(abs(I_l - I_r), intensity_truncation) + 8) / 16, rounded down, where
     /// g(x) = I(x + 1) - I(x - 1).
     Combined {
         /// Sixteenths a bit in which the descriptors differ; as the other weights at most
-        /// [`WEIGHT_MAX`].
+        /// 127.
         census_weight: u8,
         /// Sixteenths a grey level of difference in gradient.
         gradient_weight: u8,

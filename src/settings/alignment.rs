@@ -6,7 +6,7 @@ use super::row::Plain::{Real, Switch};
 use super::row::{Kind, Row};
 use crate::alignment::Limits;
 
-/// Whether the rows of the two eyes agree.
+/// Check that the rows of the two eyes agree.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Alignment {
-    /// Where a good alignment of the eyes ends; `calibrated`: a calibration was given.
+    /// Limit of a good alignment of the eyes; `calibrated`: a calibration was given.
     pub fn limits(&self, calibrated: bool) -> Limits {
         Limits { warn_px: self.warn_px, calibrated }
     }

@@ -7,7 +7,7 @@ use toml::Value;
 use super::row::Plain::Real;
 use super::row::{AUTO, CALIBRATION, RECTIFIED, Row, any};
 
-/// What rectifies the pictures and turns disparity into depth: files, or two numbers for pictures
+/// Source of what rectifies the pictures and turns disparity into depth: files, or two numbers for pictures
 /// that come rectified (depth in metres = focal_px * baseline_m / disparity).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,7 +6,7 @@ use super::row::{Plain, Row};
 use crate::frame::Eye;
 use crate::source::v4l2::{Controls, KNOBS};
 
-/// How the cameras of both eyes are set.
+/// Settings of the cameras of both eyes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Camera {
     /// Exposure and the like.
@@ -16,7 +16,7 @@ pub struct Camera {
     pub exposure_from: Option<Eye>,
 }
 
-/// What a camera can also choose by itself, and the rest.
+/// Rows of what a camera can also choose by itself, and of the rest.
 pub(super) const ROWS: &[Row] = &{
     let mut rows = [POWER_LINE; KNOBS.len() + 2];
     let mut at = 0;

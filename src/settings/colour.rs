@@ -7,17 +7,17 @@ use crate::frame::DisparityRange;
 use crate::sink::colour::{ColourMap, ColourRange};
 use crate::sink::colouring::Colouring;
 
-/// Which disparities the colours span.
+/// Choice of the disparities that the colours span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RangeMode {
     /// `min` to `max`.
     Fixed,
-    /// What is seen, followed slowly.
+    /// Those that are seen, followed slowly.
     Adaptive,
 }
 
-/// How disparity is coloured in the window and in the preview.
+/// Colours of disparity in the window and in the preview.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -61,7 +61,7 @@ const fn limit(key: &'static str, label: &'static str, hint: &'static str) -> Ro
 }
 
 impl Colour {
-    /// Which disparities the colours span; a limit that is not set is that of the candidates.
+    /// Disparities that the colours span; a limit that is not set is that of the candidates.
     pub fn span(&self, range: DisparityRange) -> ColourRange {
         let limit = |limit: Option<f64>, auto: i32| limit.map_or(auto as f32, |v| v as f32);
         match (self.range, self.min, self.max) {
@@ -73,7 +73,7 @@ impl Colour {
         }
     }
 
-    /// How disparity is coloured.
+    /// Colours and the disparities that they span.
     pub fn colouring(&self, range: DisparityRange) -> Colouring {
         Colouring { map: self.map, span: self.span(range) }
     }

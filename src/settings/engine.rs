@@ -15,7 +15,7 @@ use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions};
 use crate::engine::{Choice, Options};
 
-/// What computes.
+/// Choice and options of the engine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
         }),
 ];
 
-/// Where compiled kernels are kept.
+/// Place where compiled kernels are kept.
 #[derive(Debug, PartialEq)]
 enum KernelCache {
     /// In the user's cache folder.
@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// How the engines are to work.
+    /// Options of the engines.
     pub fn options(&self) -> Options {
         let cpu = CpuOptions {
             threads: NonZeroUsize::new(self.threads).map(NonZeroUsize::get),

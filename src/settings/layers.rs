@@ -17,7 +17,7 @@ use crate::matching::Params;
 use crate::reading;
 use crate::redact::{redact, remember};
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Origin {
     /// Built in.
@@ -59,7 +59,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What is wrong with the settings: every mistake found, each with its place.
+/// Mistakes in the settings: every one found, each with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error(Vec<String>);
 
@@ -93,12 +93,12 @@ pub struct Loaded {
     /// nor what was chosen from the pictures.
     values: Table,
     origins: BTreeMap<String, Origin>,
-    /// What they were made of.
+    /// Layers that they were made of.
     layers: Layers,
 }
 
 impl Loaded {
-    /// Where the value of a key came from.
+    /// Origin of the value of a key.
     pub fn origin(&self, section: &str, key: &str) -> &Origin {
         static DEFAULT: Origin = Origin::Default;
         self.origins.get(&dotted(section, key)).unwrap_or(&DEFAULT)
@@ -146,7 +146,7 @@ impl Default for Matching {
     }
 }
 
-/// What the variables of the environment begin with.
+/// Beginning of the names of variables in the environment.
 const PREFIX: &str = "STEREOD_";
 
 /// Variables that begin with this belong to the tests.
@@ -244,7 +244,7 @@ impl Layers {
         }
     }
 
-    /// What to say about `name = ...` where a section should be.
+    /// Message on `name = ...` where a section should be.
     fn no_section(name: &str) -> String {
         if schema::check_section(name).is_ok() {
             return format!("`{name}` is a section: write [{name}] and its keys below");
@@ -279,7 +279,7 @@ impl Layers {
         }
     }
 
-    /// What to say about a variable that means nothing.
+    /// Message on a variable that means nothing.
     fn no_variable(name: &str) -> String {
         let all: Vec<String> = schema::all().map(|(section, key)| variable(section, key)).collect();
         let upper = name.to_uppercase();

@@ -1,8 +1,8 @@
-//! Which configuration file is read.
+//! Choice of the configuration file that is read.
 
 use std::path::{Path, PathBuf};
 
-/// Where configuration files may lie.
+/// Places of configuration files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// The user's own, where a home folder is known.

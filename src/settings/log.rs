@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::row::Row;
 use crate::telemetry::logs;
 
-/// What is logged to standard error.
+/// Messages that are logged to standard error.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {

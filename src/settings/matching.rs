@@ -17,7 +17,7 @@ use crate::matching::{
     CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Speckle,
 };
 
-/// How well two pixels agree.
+/// Name of the matching cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostKind {
@@ -29,7 +29,7 @@ pub enum CostKind {
     Ad,
 }
 
-/// How the penalty of a large step depends on the picture.
+/// Name of the way in which the penalty of a large step depends on the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum P2Kind {
@@ -41,7 +41,7 @@ pub enum P2Kind {
     Linear,
 }
 
-/// What is computed, every `auto` that the cost decides being the number that suits it.
+/// Settings of the matcher, every `auto` that the cost decides being the number that suits it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -78,8 +78,8 @@ pub struct Matching {
 /// is needed before there are pictures.
 const STAND_IN: i64 = 64;
 
-/// What suits each cost, in the order of [`CostKind`], stands with the keys that follow it;
-/// docs/accuracy.md says how it was found.
+/// Rows of `[matching]`. Numbers that suit each cost, in the order of [`CostKind`], stand with the keys that follow it;
+/// docs/accuracy.md says how they were found.
 pub(super) const ROWS: &[Row] = &[
     Row::whole("disparities", Whole(STAND_IN), U64, [1, 1024])
         .or(&["auto"])
@@ -303,7 +303,7 @@ const BYTE: [i64; 2] = [0, u8::MAX as i64];
 /// All weights of the combined cost.
 const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
-/// Whether a text is a census window.
+/// Checks that a text is a census window.
 fn window(text: &str) -> Result<(), String> {
     match text.parse::<CensusWindow>() {
         Ok(_) => Ok(()),
@@ -460,7 +460,7 @@ mod tests {
             let loaded = layers.clone().finish().unwrap();
             for (key, value) in loaded.values()["matching"].as_table().unwrap() {
                 assert_ne!(*value, Value::from("auto"), "{key}");
-                let auto = *loaded.laid("matching", key) == Value::from("auto");
+                let auto = *loaded.given("matching", key) == Value::from("auto");
                 assert_eq!(auto, row("matching", key).unwrap().by_cost.is_some(), "{key}");
             }
             for given in [

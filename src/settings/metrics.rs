@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Metrics {
-    /// Where to listen. A port alone is one of this machine: who wants others to see it says so.
+    /// Address to listen at. A port alone is one of this machine: who wants others to see it says so.
     pub fn listen(&self) -> Option<SocketAddr> {
         address(&self.listen)
     }

@@ -1,4 +1,4 @@
-//! What the program can be told: one file a section, and the layers that fill them in.
+//! Settings of the program: one file a section, and the layers that fill them in.
 //!
 //! Built-in defaults < file < environment < `--set` and flags. A wrong key or value in any layer is
 //! an error that says where it stands and what would be right. Stages never see this module: the

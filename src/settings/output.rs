@@ -12,7 +12,7 @@ use super::row::{Conflict, Kind, OUTPUT, QUANTITY, Row, any};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::video::StreamPicture;
 
-/// Where results go besides the window. An empty text is no such output.
+/// Outputs besides the window. An empty text is no such output.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
         .help("Write depth in millimetres instead of disparity"),
 ];
 
-/// Where the statistics go.
+/// Destination of the statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stats {
     /// Standard output.
@@ -100,7 +100,7 @@ impl Output {
         path(&self.record)
     }
 
-    /// How the recording is cut into files; `None`: it is one file.
+    /// Limits of the recording's files; `None`: it is one file.
     pub fn segmenting(&self) -> Option<SegmentLimits> {
         let segmenting = SegmentLimits {
             length: given(&self.segment).and_then(duration),
@@ -121,7 +121,7 @@ impl Output {
         path(&self.pictures)
     }
 
-    /// Where the statistics go.
+    /// Destination of the statistics.
     pub fn stats(&self) -> Option<Stats> {
         match self.stats.as_str() {
             "" => None,
@@ -135,7 +135,7 @@ impl Output {
         given(self.stream.trim())
     }
 
-    /// Whether frames are written to files.
+    /// True where frames are written to files.
     pub fn any_frames(&self) -> bool {
         !(self.record.is_empty() && self.preview.is_empty() && self.pictures.is_empty())
     }
@@ -151,7 +151,7 @@ impl Output {
         Ok(())
     }
 
-    /// Why the range of disparities cannot change in a run; `None` where it can.
+    /// Reason why the range of disparities cannot change in a run; `None` where it can.
     pub fn why_range_fixed(&self) -> Option<&'static str> {
         // All of them say once for all frames what their numbers mean.
         if self.record().is_some() {
@@ -163,7 +163,7 @@ impl Output {
         self.pictures().map(|_| "disparity.json says for all pictures what the range is")
     }
 
-    /// Whether what is told of the recording's files goes together.
+    /// Checks that what is told of the recording's files goes together.
     ///
     /// # Errors
     /// Where it does not: what to change.
@@ -202,7 +202,7 @@ fn bytes(text: &str) -> Option<u64> {
     (1000..=i64::MAX as u64).contains(&bytes).then_some(bytes)
 }
 
-/// Whether a text is a size, or empty.
+/// Checks that a text is a size, or empty.
 fn size(text: &str) -> Result<(), String> {
     match bytes(text) {
         None if !text.is_empty() => Err("a size of 1 kB or more such as `2GB` or `500 MiB`".into()),

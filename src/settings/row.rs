@@ -32,7 +32,7 @@ pub struct Row {
     pub alias: Option<[&'static str; 2]>,
     /// Adds to the flag what the rest of the row does not say.
     pub arg: fn(Arg) -> Arg,
-    /// Whether it can change in a run.
+    /// Times at which it can change.
     pub live: Live,
     /// Knob in the window.
     pub panel: Option<Panel>,
@@ -40,7 +40,7 @@ pub struct Row {
     pub hint: &'static str,
     /// Values that the knob offers, where they are not just those that the key takes.
     pub offers: Option<KnobKind>,
-    /// Whether the knob stands at the end of its group.
+    /// True where the knob stands at the end of its group.
     pub last: bool,
     /// Key of the same section and its name for which this key means something; `None`: it always does.
     pub only: Option<(&'static str, &'static str)>,
@@ -122,19 +122,19 @@ pub enum Live {
 pub type Group = u8;
 /// Cameras, of `run`.
 pub const CAMERAS: Group = 0;
-/// How frames become pairs.
+/// Pairing of frames.
 pub const PAIRING: Group = 1;
-/// Where results go.
+/// Outputs.
 pub const OUTPUT: Group = 2;
-/// How raw pictures are rectified.
+/// Rectification of raw pictures.
 pub const CALIBRATION: Group = 3;
-/// What a recording holds.
+/// Quantity that a recording holds.
 pub const QUANTITY: Group = 4;
-/// What is known of pictures that come rectified.
+/// Cameras of pictures that come rectified.
 pub const RECTIFIED: Group = 5;
-/// What is computed.
+/// Parameters of the matcher.
 pub const MATCHING: Group = 6;
-/// What computes.
+/// The engine.
 pub const ENGINE: Group = 7;
 
 /// A flag.
@@ -300,7 +300,7 @@ impl Row {
 pub(super) struct Conflict {
     /// Key within its section.
     pub(super) key: &'static str,
-    /// What the key takes beside the others, to follow the word "expected".
+    /// Values that the key takes beside the others, to follow the word "expected".
     pub(super) expected: String,
 }
 

@@ -80,10 +80,10 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// A key or value that does not fit; the message does not say where it stands.
-pub(super) type Misfit = String;
+pub(super) type ValueError = String;
 
-/// Whether the section exists, and what to say where it does not.
-pub(super) fn check_section(section: &str) -> Result<(), Misfit> {
+/// Checks that the section exists; the message where it does not.
+pub(super) fn check_section(section: &str) -> Result<(), ValueError> {
     if sections().any(|known| known == section) {
         return Ok(());
     }
@@ -94,7 +94,7 @@ pub(super) fn check_section(section: &str) -> Result<(), Misfit> {
 }
 
 /// The row of a key, and what to say where there is none.
-pub(super) fn check_key(section: &str, key: &str) -> Result<&'static Row, Misfit> {
+pub(super) fn check_key(section: &str, key: &str) -> Result<&'static Row, ValueError> {
     check_section(section)?;
     if let Some(row) = row(section, key) {
         return Ok(row);
@@ -109,8 +109,8 @@ pub(super) fn check_key(section: &str, key: &str) -> Result<&'static Row, Misfit
     Err(format!("unknown key `{key}` in [{section}]{meant} keys: {}", join(keys(section))))
 }
 
-/// Whether the key takes the value, and what to say where it does not.
-pub(super) fn check_value(section: &str, key: &str, value: &Value) -> Result<(), Misfit> {
+/// Checks that the key takes the value; the message where it does not.
+pub(super) fn check_value(section: &str, key: &str, value: &Value) -> Result<(), ValueError> {
     check_key(section, key)?.check(value).map_err(|expected| {
         let value = without_secrets(value);
         format!("wrong value {value} for `{key}` in [{section}]: expected {expected}")
@@ -119,7 +119,7 @@ pub(super) fn check_value(section: &str, key: &str, value: &Value) -> Result<(),
 
 /// The value that a text from the environment or the command line means for this key. TOML's
 /// quotation marks may be left out there, so the key decides whether `12` is a number or a text.
-pub(super) fn value_of_text(section: &str, key: &str, text: &str) -> Result<Value, Misfit> {
+pub(super) fn value_of_text(section: &str, key: &str, text: &str) -> Result<Value, ValueError> {
     let plain = Value::String(text.to_owned());
     let candidates = match text.parse::<Value>() {
         Ok(literal) if text.starts_with(['"', '\'']) => [Some(literal), Some(plain)],
@@ -147,7 +147,7 @@ impl From<Plain> for Value {
 }
 
 impl Row {
-    /// Whether the key takes the value.
+    /// Checks that the key takes the value.
     ///
     /// # Errors
     /// What it takes instead, to follow the word "expected".
@@ -190,7 +190,7 @@ impl Row {
         }
     }
 
-    /// What the key takes, its range aside.
+    /// Values that the key takes, its range aside.
     pub fn expected(&self) -> String {
         let or_words = self.or_words();
         match self.kind {

@@ -16,7 +16,7 @@ use crate::source::gst::{GstOptions, Reconnect};
 use crate::source::spec::SourceSpec;
 use crate::source::v4l2::{CameraRequest, Format};
 
-/// How fast a recorded source is played.
+/// Speed at which a recorded source is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
@@ -28,7 +28,7 @@ pub enum Pace {
     Fast,
 }
 
-/// How streams become pairs. A source that is named on the command line takes the place of the
+/// The source, and how its streams become pairs. A source that is named on the command line takes the place of the
 /// first four.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,7 +132,7 @@ impl Source {
         Ok(())
     }
 
-    /// Whether no eye lacks the other.
+    /// Checks that no eye lacks the other.
     ///
     /// # Errors
     /// The key that is missing, in words.
@@ -155,7 +155,7 @@ impl Source {
         SourceSpec::choose([left, right], side_by_side, top_bottom)
     }
 
-    /// How long to wait for what is not there at the start: as long as it takes under a service
+    /// Time to wait for what is not there at the start: as long as it takes under a service
     /// manager (systemd sets NOTIFY_SOCKET), else not at all, where it is not said.
     pub fn wait(&self) -> Duration {
         let served = std::env::var_os("NOTIFY_SOCKET").is_some();

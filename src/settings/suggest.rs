@@ -1,4 +1,4 @@
-//! What a mistyped word may have meant.
+//! Meaning that a mistyped word may have had.
 
 /// The candidate nearest to `word`, if it is near enough to be meant.
 pub(super) fn nearest<'a>(
@@ -14,7 +14,7 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// What was expected, with the name in backticks in it that `word` may have meant.
+/// The text on what was expected, with the name in backticks in it that `word` may have meant.
 pub(super) fn with_nearest(expected: &str, word: &str) -> String {
     match nearest(word, expected.split('`').skip(1).step_by(2)) {
         Some(near) => format!("{expected}; did you mean `{near}`?"),

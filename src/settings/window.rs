@@ -10,7 +10,7 @@ use super::row::Plain::Switch;
 use super::row::{Kind, OUTPUT, Row};
 use crate::sink::window::View;
 
-/// Whether there is a window.
+/// Presence of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowMode {
@@ -22,7 +22,7 @@ pub enum WindowMode {
     Off,
 }
 
-/// What the window does when the source has ended.
+/// Behaviour of the window when the source has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AtEnd {
@@ -32,7 +32,7 @@ pub enum AtEnd {
     Close,
 }
 
-/// What is shown.
+/// Settings of the window.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // `config/default.toml` says what each is.

@@ -31,7 +31,7 @@ fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob
         Kind::Names(choices) | Kind::OneOf(_, choices) => KnobKind::Choice(choices),
         _ => KnobKind::Switch,
     });
-    let value = plain(loaded.laid(section, row.key));
+    let value = plain(loaded.given(section, row.key));
     let means = match name {
         ("colour", "min") => loaded.params.range.min.to_string(),
         ("colour", "max") => loaded.params.range.max().to_string(),

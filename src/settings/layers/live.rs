@@ -8,20 +8,20 @@ use super::super::schema;
 use super::{Error, Layers, Loaded, Origin, dotted};
 
 impl Loaded {
-    /// The value of a key as it was laid: `auto` where that was not said otherwise.
+    /// The value of a key as it was given: `auto` where that was not said otherwise.
     ///
     /// # Panics
     /// Where there is no such key.
-    pub fn laid(&self, section: &str, key: &str) -> &Value {
+    pub fn given(&self, section: &str, key: &str) -> &Value {
         &self.layers.table[section][key]
     }
 
-    /// Whether the number of disparities is still to be chosen from the pictures.
+    /// True where the number of disparities is still to be chosen from the pictures.
     pub fn awaits_choice(&self) -> bool {
         self.settings.matching.disparities.is_none()
     }
 
-    /// Whether it was ever chosen, so that `auto` means something.
+    /// True where it was ever chosen, so that `auto` means something.
     pub fn has_chosen(&self) -> bool {
         self.layers.chosen.is_some()
     }
@@ -47,7 +47,7 @@ impl Loaded {
         for (section, key, text) in changes {
             let value = schema::value_of_text(section, key, text);
             // What stays as it is keeps its origin.
-            if !value.is_ok_and(|value| same(&value, self.laid(section, key))) {
+            if !value.is_ok_and(|value| same(&value, self.given(section, key))) {
                 layers.put_text(section, key, text, Origin::Window);
             }
         }
@@ -65,20 +65,20 @@ impl Loaded {
     ) -> Result<Loaded, Error> {
         let mut layers = self.layers.clone();
         for (section, key) in keys {
-            let value = other.laid(section, key).clone();
+            let value = other.given(section, key).clone();
             layers.put(section, key, value, other.layers.origin(section, key));
         }
         layers.finish()
     }
 
-    /// The section and key of every value that was laid differently.
+    /// The section and key of every value that was given differently.
     pub fn differences(&self, other: &Loaded) -> Vec<(String, String)> {
         let all = schema::all();
-        let differing = all.filter(|(s, k)| !same(self.laid(s, k), other.laid(s, k)));
+        let differing = all.filter(|(s, k)| !same(self.given(s, k), other.given(s, k)));
         differing.map(|(section, key)| (section.to_owned(), key.to_owned())).collect()
     }
 
-    /// Why a key cannot change in this run: `None` where it can, empty where it never can.
+    /// Reason why a key cannot change in this run: `None` where it can, empty where it never can.
     pub fn why_fixed(&self, section: &str, key: &str) -> Option<&'static str> {
         match schema::row(section, key).map(|row| row.live) {
             Some(Live::Always) => None,
@@ -92,7 +92,7 @@ impl Loaded {
     /// default.
     pub fn to_file(&self) -> String {
         let wanted = |section: &str, key: &str| {
-            let said = !same(self.laid(section, key), &schema::defaults()[section][key]);
+            let said = !same(self.given(section, key), &schema::defaults()[section][key]);
             let tuned = schema::row(section, key).is_some_and(|row| row.panel.is_some());
             said && (tuned || matches!(self.origin(section, key), Origin::File { .. }))
         };
@@ -107,7 +107,7 @@ impl Loaded {
                 text += &format!("\n[{section}]\n");
                 begun = section;
             }
-            text += &format!("{key} = {}\n", self.laid(section, key));
+            text += &format!("{key} = {}\n", self.given(section, key));
         }
         text
     }
@@ -119,7 +119,7 @@ impl Layers {
     }
 }
 
-/// Whether two values mean the same: a whole number may be written where one with a fraction may.
+/// Tells whether two values mean the same: a whole number may be written where one with a fraction may.
 fn same(a: &Value, b: &Value) -> bool {
     let number = |value: &Value| value.as_float().or(value.as_integer().map(|n| n as f64));
     a == b || number(a).is_some_and(|a| number(b) == Some(a))
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!((after.params.p1, after.params.p2), (12, 90));
         assert_eq!(after.origin("matching", "cost").to_string(), "the window");
         assert_eq!(after.origin("matching", "p1").to_string(), "default for ad");
-        assert_eq!(after.laid("matching", "p1"), &Value::from("auto"));
+        assert_eq!(after.given("matching", "p1"), &Value::from("auto"));
         let back = after.with_texts([("matching", "p2", "auto")]).unwrap();
         assert_eq!(back.settings.matching.p2, 80);
     }
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(chosen.settings.matching.disparities, Some(112));
         let origin = chosen.origin("matching", "disparities").to_string();
         assert_eq!(origin, "chosen from the pictures (rig.toml:2)");
-        assert_eq!(chosen.laid("matching", "disparities"), &Value::from("auto"));
+        assert_eq!(chosen.given("matching", "disparities"), &Value::from("auto"));
         assert_eq!(chosen.differences(&before), []);
         let tuned = chosen.with_texts([("matching", "p1", "9")]).unwrap();
         assert_eq!((tuned.params.range.count, tuned.params.p1), (112, 9));

@@ -11,10 +11,10 @@ use crate::telemetry::stderr;
 use crate::text::on_one_line;
 use crate::thread;
 
-/// How often the service manager is told what the run does.
+/// Period in which the service manager is told what the run does.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
-/// What a service manager is told.
+/// Connection to a service manager.
 pub struct Service {
     watchdog: Watchdog,
     told_status: Option<(Instant, u64)>,
@@ -99,12 +99,12 @@ impl Service {
 }
 
 impl Handles {
-    /// Whether the source has ended or is to end.
+    /// True where the source has ended or is to end.
     fn is_ending(&self) -> bool {
         self.control.stop.is_set() || self.progress.source_ended.load(Ordering::Relaxed)
     }
 
-    /// Whether pairs wait for the engine, and it has not finished one for so long. That no pairs
+    /// True where pairs wait for the engine, and it has not finished one for so long. That no pairs
     /// come is no reason to restart: the source looks after lost cameras itself.
     fn is_stuck(&self, longest: Duration) -> bool {
         let done = self.progress.matched.load(Ordering::Relaxed)

@@ -30,7 +30,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// For so long the end of a run waits for a change that is under way.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// How often to look whether it is done.
+/// Period of looking whether it is done.
 const TICK: Duration = Duration::from_millis(5);
 
 /// The thread that changes the run.
@@ -74,9 +74,9 @@ impl Tuner {
 /// The tuner's thread.
 struct Worker {
     handles: Arc<Handles>,
-    /// What the configuration says.
+    /// Settings as the configuration says them.
     configured: Loaded,
-    /// What was last told in the logs.
+    /// Settings as they were last told in the logs.
     told: Loaded,
 }
 
@@ -283,17 +283,17 @@ fn read_again(args: &RunArgs) -> Result<Loaded, Error> {
     Ok(loaded)
 }
 
-/// Whether the value of a key has to wait for the next start: disparities are chosen from the first
+/// Tells whether the value of a key has to wait for the next start: disparities are chosen from the first
 /// pairs.
 fn waits(section: &str, key: &str, now: &Loaded, next: &Loaded) -> bool {
-    let is_auto = || next.laid(section, key).as_str() == Some("auto");
+    let is_auto = || next.given(section, key).as_str() == Some("auto");
     (section, key) == ("matching", "disparities") && is_auto() && !now.has_chosen()
 }
 
-/// What is different, for people.
+/// Differences, for people.
 fn changes(before: &Loaded, after: &Loaded) -> Vec<String> {
     let change = |(section, key): (String, String)| {
-        let [value, was] = [after, before].map(|loaded| loaded.laid(&section, &key).to_string());
+        let [value, was] = [after, before].map(|loaded| loaded.given(&section, &key).to_string());
         format!("[{section}] {key} = {value} (was {was})")
     };
     before.differences(after).into_iter().map(change).collect()

@@ -29,7 +29,7 @@ pub const FIRST: usize = 4;
 /// Pairs of a live source that wait while the first ones are looked at; older ones are dropped.
 const LIVE_ROOM: usize = 16;
 
-/// How often to look whether to stop while the first pairs are awaited.
+/// Period of looking whether to stop while the first pairs are awaited.
 const TICK: Duration = Duration::from_millis(10);
 
 type Item = (StereoPair, SourceCounts);
@@ -40,7 +40,7 @@ pub struct FirstPairs {
     live: Option<Arc<LiveState>>,
     counts: SourceCounts,
     first: VecDeque<Item>,
-    /// What comes after them; `None` once it has been passed on.
+    /// The source of what comes after them; `None` once it has been passed on.
     rest: Option<LinkReceiver<Item>>,
     /// Pairs that did not find room while the first ones were looked at.
     dropped: Arc<AtomicU64>,
@@ -98,7 +98,7 @@ impl FirstPairs {
     }
 }
 
-/// What a run goes on with once its range of disparities is known.
+/// Parts that a run goes on with once its range of disparities is known.
 pub struct Chosen {
     /// The settings, with a number of disparities.
     pub loaded: Loaded,
@@ -183,7 +183,7 @@ pub struct Compared {
     source: Box<dyn Source>,
     /// Pairs that were one picture, as long as all were.
     same: usize,
-    /// Whether there is nothing more to find out.
+    /// True where there is nothing more to find out.
     done: bool,
 }
 

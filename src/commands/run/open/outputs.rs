@@ -24,9 +24,9 @@ use crate::sink::{Sink, StreamInfo};
 use crate::source::SourceInfo;
 use crate::source::spec::{SourceSpec, files_of_fragment};
 
-/// What is settled about the outputs before the source is opened.
+/// Files that are settled before the source is opened.
 pub struct Reserved {
-    /// Where the statistics go, if into a file.
+    /// File of the statistics, if they go into one.
     pub statistics: Option<NewFile>,
     /// No other run writes the same files meanwhile.
     _claims: Vec<Claim>,

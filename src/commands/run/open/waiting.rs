@@ -8,10 +8,10 @@ use crate::control::Switch;
 use crate::redact::redact;
 use crate::source::Unavailable;
 
-/// How often to look whether to stop meanwhile.
+/// Period of looking whether to stop meanwhile.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What `open` opens. Where it is not to be had just now that is said, and tried again, for `longest`
+/// The part that `open` opens. Where it is not to be had just now that is said, and tried again, for `longest`
 /// at most; each new reason is said once. `None` where `stop` was set meanwhile.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What the window says of troubles for as long as they last.
+//! Banners of the window on troubles for as long as they last.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use crate::source::live::LiveState;
 /// So long it is said that a trouble is over.
 const OVER: Duration = Duration::from_secs(5);
 
-/// How the eyes of a live source fare, as people are told.
+/// State of the eyes of a live source, as people are told.
 #[derive(Debug, Default)]
 pub struct Banners {
     eyes: [Fate; 2],
 }
 
-/// What became of one eye.
+/// State of one eye.
 #[derive(Clone, Copy, Debug, Default)]
 enum Fate {
     #[default]
@@ -26,7 +26,7 @@ enum Fate {
 }
 
 impl Banners {
-    /// What is to be said now. `rows_off`: how the alignment is off, if it is; `single`: both eyes come
+    /// Banners of this moment. `rows_off`: how the alignment is off, if it is; `single`: both eyes come
     /// in one stream.
     pub fn now(
         &mut self,

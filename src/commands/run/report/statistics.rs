@@ -19,7 +19,7 @@ use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
 
-/// What the names of outputs that write pairs begin with.
+/// Beginnings of the names of outputs that write pairs.
 const WRITING: [&str; 4] = ["recording", "preview", "pictures", "stream"];
 
 /// A count for each eye.
@@ -31,10 +31,10 @@ pub struct BothEyes<T = u64> {
     pub right: T,
 }
 
-/// What a run did.
+/// Account of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Statistics {
-    /// What was read.
+    /// Frames and pairs that were read.
     pub source: String,
     /// Width of an eye in pixels.
     pub width: usize,
@@ -58,7 +58,7 @@ pub struct Statistics {
     pub recorded: Option<u64>,
     /// Pairs that each kind of output wrote: `recording`, `preview`, `pictures`, `stream`.
     pub written: BTreeMap<&'static str, u64>,
-    /// What each output took.
+    /// Frames that each output took.
     pub outputs: Vec<SinkCounts>,
     /// From the start to the last file finished.
     pub seconds: f64,
@@ -70,29 +70,29 @@ pub struct Statistics {
     pub latency_ms: Option<TimesMs>,
     /// From when the engine took a pair to its disparity.
     pub engine_ms: TimesMs,
-    /// How long the GPU computed a pair, copies not counted, where one did.
+    /// Time that the GPU computed a pair, copies not counted, where one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_ms: Option<TimesMs>,
-    /// What matched.
+    /// The engine.
     pub engine: String,
-    /// How often other parameters took over in the run, if ever.
+    /// Number of times that other parameters took over in the run, if ever.
     #[serde(skip_serializing_if = "is_zero")]
     pub retuned: u64,
     /// The settings that the result depends on, as they were at the end.
     pub settings: serde_json::Value,
-    /// How far the disparity is from the truth, where that is known.
+    /// Distance of the disparity from the truth, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<AccuracySummary>,
     /// That nearer things were seen than the candidate disparities reach, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few_disparities: Option<TooFew>,
-    /// How the rows of the two eyes agree, where that was watched.
+    /// Agreement of the rows of the two eyes, where that was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<alignment::Summary>,
-    /// How the cameras fared, where the source is live.
+    /// Fate of the cameras, where the source is live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveSummary>,
-    /// Why the run failed, if it did.
+    /// Reason why the run failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -233,7 +233,7 @@ impl fmt::Display for Statistics {
     }
 }
 
-/// What was out of the ordinary with the cameras, and how far apart the eyes were.
+/// Lines on what was out of the ordinary with the cameras, and how far apart the eyes were.
 fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (name, eye) in [("left", live.left), ("right", live.right)] {
         let EyeSummary { losses, reconnects, away_s, broken, concealed, missed, .. } = eye;

@@ -12,10 +12,10 @@ use crate::pipeline::{Outcome, Running};
 use crate::sink::window::{Counts, WindowStats};
 use crate::telemetry::{logs, stderr};
 
-/// How often the figures are brought up to date.
+/// Period in which the figures are brought up to date.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often the pipeline is asked whether it has ended.
+/// Period in which the pipeline is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(10);
 
 /// Shows how far a run is.
