@@ -344,7 +344,7 @@ mod tests {
 
         let seen_from_the_right = matcher.right_map(&disparity).unwrap();
         assert_eq!(seen_from_the_right.at(40, 8), Some(4.0));
-        assert_eq!(seen_from_the_right.at(40, 31), Some(9.0));
+        assert_eq!(seen_from_the_right.at(36, 31), Some(9.0));
         let known = |map: &DisparityMap, x| map.values()[8 * SIZE.0 + x] != INVALID;
         // What one eye alone sees lies at the left for the left one, and at the right for the right one.
         assert!(known(disparity.map(), 88) && known(&seen_from_the_right, 1));

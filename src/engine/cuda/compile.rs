@@ -40,6 +40,7 @@ const FILES: &[(&str, &str)] = &kernels![
     "left_right.cu",
     "filter_valid_mask.cu",
     "filter_median.cu",
+    "filter_smoothing.cu",
     "filter_speckle.cu",
 ];
 
