@@ -10,6 +10,7 @@ use super::cache::{Cache, Key};
 use super::cost;
 use super::launch::Unit;
 use super::nvrtc::{Nvrtc, Target};
+use super::plan::filters;
 
 /// Files of `kernels/`, by name.
 macro_rules! kernels {
@@ -18,7 +19,7 @@ macro_rules! kernels {
     };
 }
 
-/// The kernels' sources and headers as (name, text), but for those of the costs.
+/// The kernels' sources and headers as (name, text), but for those of costs and filters.
 const FILES: &[(&str, &str)] = &kernels![
     "instructions.cuh",
     "bytes.cuh",
@@ -36,17 +37,11 @@ const FILES: &[(&str, &str)] = &kernels![
     "horizontal.cu",
     "sweep.cu",
     "paths.cu",
-    "disparities.cu",
-    "left_right.cu",
-    "filter_valid_mask.cu",
-    "filter_median.cu",
-    "filter_smoothing.cu",
-    "filter_speckle.cu",
 ];
 
 /// All sources and headers. A test holds this equal to the folder.
 fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    FILES.iter().copied().chain(cost::HEADERS)
+    FILES.iter().chain(filters::SOURCES).copied().chain(cost::HEADERS)
 }
 
 /// The headers: what any source may include by name.

@@ -3,6 +3,8 @@
 //!
 //! `plan/` fills this in; `frames.rs` runs it on streams, without knowing what the kernels compute.
 
+use super::geometry::BLOCK_THREADS;
+
 /// A buffer of a [`Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub usize);
@@ -51,6 +53,12 @@ impl Unit {
     /// A unit that bears the name of its file.
     pub fn new(file: &'static str) -> Self {
         Unit { name: file.trim_end_matches(".cu").to_owned(), file, defines: Vec::new() }
+    }
+
+    /// Makes it one of a kernel that goes through a picture pixel by pixel.
+    #[must_use]
+    pub fn pixelwise(self) -> Self {
+        self.define("BLOCK_THREADS", BLOCK_THREADS)
     }
 
     /// Adds a macro.

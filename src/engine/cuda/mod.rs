@@ -23,6 +23,7 @@ mod device;
 mod driver;
 mod frames;
 mod geometry;
+mod job;
 mod launch;
 mod loaded;
 mod memory;
@@ -42,11 +43,12 @@ pub use crate::memory::Size;
 pub use cache::Cache;
 pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, is_fitted, list};
+pub use job::Job;
 pub use launch::Unit;
 #[cfg(test)]
 pub use nvrtc::Missing;
 pub use nvrtc::{Nvrtc, Target, Version};
-pub use units::{Job, specialisations};
+pub use units::specialisations;
 
 use self::driver::{Context, Stream};
 use self::frames::{Lanes, Memory, Work};

@@ -7,43 +7,25 @@
 use super::cost::CostKernel;
 use super::device::Properties;
 use super::geometry::{
-    AHEAD, BESIDE, BLOCK_THREADS, Block, CHUNK, HORIZONTAL_WARPS, Lanes, MEDIAN_TILE, PLAIN_WARPS,
-    Prepared, SPECKLE_ROWS, SPECKLE_STEPS, Strips, TILES, WINDOWS,
+    AHEAD, BESIDE, Block, CHUNK, HORIZONTAL_WARPS, Lanes, PLAIN_WARPS, Prepared, Strips, TILES,
+    WINDOWS,
 };
+use super::job::Job;
 use super::launch::Unit;
-use crate::calibration::Rectifier;
-use crate::frame::Eye;
-use crate::matching::{Median, Params, Paths};
-
-/// A pair's work: what is computed for every pair.
-#[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
-    /// Parameters of the matching.
-    pub params: &'a Params,
-    /// Width and height in pixels of the pictures that are matched.
-    pub size: (usize, usize),
-    /// Rectifier that makes them of a raw pair; without it pairs come rectified.
-    pub rectifier: Option<&'a Rectifier>,
-}
-
-impl Job<'_> {
-    /// Tells whether there are pixels that a camera has not seen.
-    pub(super) fn is_masked(&self) -> bool {
-        self.rectifier.is_some_and(|r| Eye::BOTH.iter().any(|&eye| r.map(eye).mask().is_some()))
-    }
-}
+use super::plan::filters;
+use crate::matching::{Params, Paths};
 
 /// The translation units for this job; needs no GPU.
 pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
     let lanes = Lanes::of(params.range.count);
-    let mut units = vec![pixelwise(aggregation("features.cu", params, lanes))];
-    units.extend(job.rectifier.map(|_| pixelwise(Unit::new("rectify.cu"))));
+    let mut units = vec![aggregation("features.cu", params, lanes).pixelwise()];
+    units.extend(job.rectifier.map(|_| Unit::new("rectify.cu").pixelwise()));
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips)),
         None => units.push(aggregation("paths.cu", params, lanes).define("WARPS", PLAIN_WARPS)),
     }
-    units.extend(filters(job));
+    units.extend(filters::units(job));
     units
 }
 
@@ -85,54 +67,6 @@ fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
     // A single sweep that adds what another has stored comes from below.
     units.push(sweep("sweep_and_select", true, u32::from(params.paths != Paths::Five)));
     units
-}
-
-/// Units of what follows the winner: one for each filter that is on.
-fn filters(job: &Job) -> Vec<Unit> {
-    let params = job.params;
-    let min_disparity = format!("({})", params.range.min);
-    let mut units = vec![match params.left_right {
-        Some(limit) => pixelwise(Unit::new("left_right.cu"))
-            .define("MIN_DISPARITY", &min_disparity)
-            .define("LEFT_RIGHT_LIMIT", limit),
-        None => pixelwise(Unit::new("disparities.cu")),
-    }];
-    if job.is_masked() {
-        let unit = pixelwise(Unit::new("filter_valid_mask.cu"));
-        units.push(unit.define("MIN_DISPARITY", &min_disparity));
-    }
-    let side = match params.median {
-        Median::Off => None,
-        Median::Three => Some(3),
-        Median::Five => Some(5),
-    };
-    if let Some(side) = side {
-        let [width, height] = MEDIAN_TILE;
-        let unit = Unit::new("filter_median.cu").define("MEDIAN", side);
-        units.push(unit.define("TILE_WIDTH", width).define("TILE_HEIGHT", height));
-    }
-    if let Some(speckle) = params.speckle {
-        let unit = pixelwise(Unit::new("filter_speckle.cu"))
-            .define("SPECKLE_SIZE", speckle.size)
-            .define("SPECKLE_RANGE", speckle.range_16)
-            .define("ROWS", SPECKLE_ROWS)
-            .define("STEPS", SPECKLE_STEPS);
-        units.push(unit);
-    }
-    if let Some(smoothing) = params.smoothing {
-        let unit = pixelwise(Unit::new("filter_smoothing.cu"))
-            .define("SMOOTHING_WEIGHT", smoothing.weight_256)
-            .define("SMOOTHING_GUARD", smoothing.guard_16)
-            .define("MIN_DISPARITY", &min_disparity)
-            .define("DISPARITIES", params.range.count);
-        units.push(unit);
-    }
-    units
-}
-
-/// A unit with a kernel that goes through a picture pixel by pixel.
-fn pixelwise(unit: Unit) -> Unit {
-    unit.define("BLOCK_THREADS", BLOCK_THREADS)
 }
 
 /// A unit that prepares or aggregates costs.

@@ -1,8 +1,8 @@
 //! A plan in the making: what every way of matching begins with.
 
 use super::super::geometry::{BLOCK_THREADS, Lanes, Prepared};
+use super::super::job::Job;
 use super::super::launch::{Arg, BufferId, Input, KernelId, Lane, Launch, Plan, Scope, Step};
-use super::super::units::Job;
 use crate::calibration::{Rectifier, RectifyMap};
 use crate::frame::Eye;
 use crate::matching::Params;

@@ -1,14 +1,72 @@
-//! The filters that follow the winner, in the order of the definition; each is launched where it is on.
+//! What follows the winner: the left-right check and the filters, in the order of the definition. Each is
+//! compiled and launched where it is on.
 
 use super::super::geometry::{
     BLOCK_THREADS, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS, SPECKLE_TILE, WARP,
 };
-use super::super::launch::{Arg, Scope};
-use super::super::units::Job;
+use super::super::job::Job;
+use super::super::launch::{Arg, Scope, Unit};
 use super::builder::Builder;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
+use crate::matching::Median;
 use crate::matching::filter::Filter;
+
+/// Their kernels' sources as (name, text).
+pub const SOURCES: &[(&str, &str)] = &[
+    ("disparities.cu", include_str!("../../../../kernels/disparities.cu")),
+    ("left_right.cu", include_str!("../../../../kernels/left_right.cu")),
+    ("filter_valid_mask.cu", include_str!("../../../../kernels/filter_valid_mask.cu")),
+    ("filter_median.cu", include_str!("../../../../kernels/filter_median.cu")),
+    ("filter_smoothing.cu", include_str!("../../../../kernels/filter_smoothing.cu")),
+    ("filter_speckle.cu", include_str!("../../../../kernels/filter_speckle.cu")),
+];
+
+/// Units of what follows the winner: one for each filter that is on.
+pub fn units(job: &Job) -> Vec<Unit> {
+    let params = job.params;
+    let min_disparity = format!("({})", params.range.min);
+    let mut units = vec![match params.left_right {
+        Some(limit) => Unit::new("left_right.cu")
+            .pixelwise()
+            .define("MIN_DISPARITY", &min_disparity)
+            .define("LEFT_RIGHT_LIMIT", limit),
+        None => Unit::new("disparities.cu").pixelwise(),
+    }];
+    if job.is_masked() {
+        let unit = Unit::new("filter_valid_mask.cu").pixelwise();
+        units.push(unit.define("MIN_DISPARITY", &min_disparity));
+    }
+    let side = match params.median {
+        Median::Off => None,
+        Median::Three => Some(3),
+        Median::Five => Some(5),
+    };
+    if let Some(side) = side {
+        let [width, height] = MEDIAN_TILE;
+        let unit = Unit::new("filter_median.cu").define("MEDIAN", side);
+        units.push(unit.define("TILE_WIDTH", width).define("TILE_HEIGHT", height));
+    }
+    if let Some(speckle) = params.speckle {
+        let unit = Unit::new("filter_speckle.cu")
+            .pixelwise()
+            .define("SPECKLE_SIZE", speckle.size)
+            .define("SPECKLE_RANGE", speckle.range_16)
+            .define("ROWS", SPECKLE_ROWS)
+            .define("STEPS", SPECKLE_STEPS);
+        units.push(unit);
+    }
+    if let Some(smoothing) = params.smoothing {
+        let unit = Unit::new("filter_smoothing.cu")
+            .pixelwise()
+            .define("SMOOTHING_WEIGHT", smoothing.weight_256)
+            .define("SMOOTHING_GUARD", smoothing.guard_16)
+            .define("MIN_DISPARITY", &min_disparity)
+            .define("DISPARITIES", params.range.count);
+        units.push(unit);
+    }
+    units
+}
 
 impl Builder<'_> {
     /// Goes from the winners to the map, which is that of the plan at the end.

@@ -7,7 +7,7 @@
 //! (`filters.rs`).
 
 mod builder;
-mod filters;
+pub mod filters;
 mod plain;
 mod sweeps;
 
@@ -15,8 +15,8 @@ use anyhow::ensure;
 
 use super::device::Properties;
 use super::geometry::Strips;
+use super::job::Job;
 use super::launch::{Occupancy, Plan};
-use super::units::Job;
 use builder::Builder;
 
 /// Most rows that a grid can have.
