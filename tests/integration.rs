@@ -9,13 +9,11 @@ mod common {
     pub mod maps;
     pub mod numbered_videos;
     pub mod outcome;
-    pub mod parity;
     pub mod player;
     pub mod program;
     pub mod screen;
     pub mod video_file;
 }
-mod engine_parity;
 mod ingest;
 mod rectification;
 mod run;

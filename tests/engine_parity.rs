@@ -1,4 +1,9 @@
-//! Every engine gives the bytes of the scalar reference.
+//! Every engine gives the bytes of the scalar reference. In a process of its own, because it keeps all cores busy
+//! while other tests watch the clock.
+
+mod common {
+    pub mod parity;
+}
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +15,7 @@ use stereod::internals::frame::{Image, Mask};
 use stereod::internals::matching::match_pair;
 use stereod::{CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Speckle};
 
-use crate::common::parity::{
+use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay, looks, pair,
     params, pictures, same, smoothings, usual, wild_rectifier,
 };
