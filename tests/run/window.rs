@@ -84,11 +84,20 @@ fn tuned_in_the_window_written_down_and_read_back() {
         };
         (part(0, 50), part(72, height - 80))
     };
-    // One key at a time: egui moves on by one for all the Tabs between two frames.
+    // One key at a time: egui moves on by one for all the Tabs between two frames. What a key changes may
+    // take several frames to be painted, which must not be taken for what the next one does.
     let press = |key: &str, what: &str| {
         let before = panel(&x.screen());
         x.key(&window, key);
         x.wait_for(what, |screen| panel(screen) != before);
+        let mut last = panel(&x.screen());
+        wait_until("the panel to come to rest", || {
+            std::thread::sleep(Duration::from_millis(100));
+            let now = panel(&x.screen());
+            let rests = now == last;
+            last = now;
+            rests
+        });
     };
     press("t", "the panel");
     for what in ["close", "reset", "write", "the cost", "what a bit of the census counts"] {
