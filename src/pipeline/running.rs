@@ -51,6 +51,8 @@ pub struct SinkCounters {
     pub(super) dropped: Arc<AtomicU64>,
     /// That it was too busy for, and that failed.
     pub(super) losses: Arc<[AtomicU64; 2]>,
+    /// Set for one that writes nothing.
+    pub(super) is_check: bool,
 }
 
 impl SinkCounters {
@@ -115,12 +117,16 @@ impl Running {
         for (thread, counters) in self.sinks.into_iter().zip(&self.counters.sinks) {
             if given_up && !thread.is_finished() {
                 let counts = counters.now();
-                errors.push(anyhow!(
-                    "{}: it is held up, by its disk or by who receives it, and was left unfinished \
-                     after {} frames",
-                    counts.name,
-                    counts.frames
-                ));
+                if counters.is_check {
+                    tracing::warn!("{}: this machine is too slow for it to end", counts.name);
+                } else {
+                    errors.push(anyhow!(
+                        "{}: it is held up, by its disk or by who receives it, and was left unfinished \
+                         after {} frames",
+                        counts.name,
+                        counts.frames
+                    ));
+                }
                 sinks.push(counts);
                 continue;
             }

@@ -113,6 +113,7 @@ struct Keeper {
     fails_at: Option<u64>,
     nap: Duration,
     newest_only: bool,
+    is_check: bool,
 }
 
 impl Sink for Keeper {
@@ -121,6 +122,9 @@ impl Sink for Keeper {
     }
     fn newest_only(&self) -> bool {
         self.newest_only
+    }
+    fn is_check(&self) -> bool {
+        self.is_check
     }
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
         std::thread::sleep(self.nap);
@@ -409,6 +413,33 @@ fn engines_are_replaced_between_two_pairs_and_none_is_lost() {
     labels.dedup();
     assert_eq!(labels, [3, 10, 60, 110, 160, 210, 260]);
     assert_eq!(progress.retuned.load(Ordering::Relaxed), 7);
+}
+
+#[test]
+fn an_output_that_is_held_up_is_a_failure_and_a_check_is_none() {
+    for is_check in [false, true] {
+        let slow = Keeper { nap: Duration::from_secs(4), is_check, ..Keeper::default() };
+        let config = PipelineConfig {
+            source: Box::new(numbers(2, true)),
+            engine: boxed(delaying(1)),
+            swap: EngineSwap::default(),
+            sinks: vec![Box::new(slow)],
+            pair_room: 2,
+            result_room: 2,
+            limit: None,
+            realtime: false,
+        };
+        let mut running = start(config, &Control::default()).unwrap();
+        running.patience = Some(Duration::from_millis(300));
+        let began = Instant::now();
+        while !running.is_finished() && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let error = running.join().error.map(|error| error.to_string());
+        assert!(began.elapsed() < Duration::from_secs(4), "nobody is waited for");
+        assert_eq!(error.is_none(), is_check, "{error:?}");
+        assert!(error.is_none_or(|error| error.contains("keeper: it is held up")));
+    }
 }
 
 #[test]

@@ -147,6 +147,10 @@ impl Sink for AccuracySink {
         NAME
     }
 
+    fn is_check(&self) -> bool {
+        true
+    }
+
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
         if let Some(truth) = &frame.pair.truth {
             let mut account = locked(&self.account);

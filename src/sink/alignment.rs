@@ -115,6 +115,10 @@ impl Sink for AlignmentSink {
         NAME
     }
 
+    fn is_check(&self) -> bool {
+        true
+    }
+
     fn newest_only(&self) -> bool {
         true
     }

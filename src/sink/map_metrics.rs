@@ -78,6 +78,10 @@ impl Sink for MapMetricsSink {
         NAME
     }
 
+    fn is_check(&self) -> bool {
+        true
+    }
+
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let share = valid_share(frame);
         let mut metrics = locked(&self.0);

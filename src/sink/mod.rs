@@ -71,6 +71,12 @@ pub trait Sink: Send {
         false
     }
 
+    /// True for one that only looks at what passes and writes nothing: nothing is lost where it does not
+    /// come to its end.
+    fn is_check(&self) -> bool {
+        false
+    }
+
     /// Takes one matched pair; frames come in order.
     ///
     /// # Errors

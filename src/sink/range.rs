@@ -51,6 +51,10 @@ impl Sink for RangeSink {
         NAME
     }
 
+    fn is_check(&self) -> bool {
+        true
+    }
+
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let range = frame.disparity.range();
         let due = self.looked.is_none_or(|then| then.elapsed() >= STEP);
