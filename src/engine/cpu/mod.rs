@@ -41,6 +41,7 @@ mod team;
 mod vertical;
 mod winner;
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -240,9 +241,10 @@ impl Engine for CpuEngine {
 
     fn resume(&mut self, history: History) -> anyhow::Result<()> {
         self.continuity = history.continuity;
-        if history.size == (self.geometry.width, self.geometry.height) {
-            self.filters.resume(&history.states);
-        }
+        let size = (self.geometry.width, self.geometry.height);
+        // Nor does what this engine itself remembers go on with that stream.
+        let states = if history.size == size { history.states } else { BTreeMap::new() };
+        self.filters.resume(&states);
         Ok(())
     }
 }
@@ -253,7 +255,10 @@ mod tests {
 
     use super::*;
     use crate::frame::DisparityRange;
-    use crate::matching::{CensusWindow, Cost, Median, Paths, Speckle};
+    use std::time::Duration;
+
+    use crate::frame::Image;
+    use crate::matching::{CensusWindow, Cost, Median, Paths, Smoothing, Speckle, match_pair};
 
     fn params() -> impl Strategy<Value = Params> {
         let cost = prop_oneof![
@@ -302,6 +307,35 @@ mod tests {
             let options = CpuOptions { threads: Some(1024), simd: SimdChoice::Portable };
             let _ = CpuEngine::estimate(&params, width >> across, height >> down, options);
         }
+    }
+
+    #[test]
+    fn a_stream_of_another_size_goes_on_with_no_state() {
+        let cost = Cost::Ad { truncation: 20, window: 1 };
+        let smoothing = Some(Smoothing { weight_256: 10, guard_16: 1000 });
+        let range = DisparityRange { min: 0, count: 16 };
+        let params = Params { smoothing, ..Params::bare(range, cost, (5, 50)) };
+        let pair = |(width, height), shift: usize, ms| {
+            let eye =
+                |shift| Image::from_fn(width, height, |x, y| (((x + shift) * 37) ^ (y * 11)) as u8);
+            let timestamp = Duration::from_millis(ms);
+            StereoPair { timestamp, ..StereoPair::of_stills(eye(0), eye(shift)) }
+        };
+        let engine = |(width, height)| {
+            let options = CpuOptions { threads: Some(1), ..CpuOptions::default() };
+            CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap()
+        };
+        let (size, other) = ((40, 12), (20, 10));
+        let (mut mine, mut others) = (engine(size), engine(other));
+        for (engine, size) in [(&mut mine, size), (&mut others, other)] {
+            engine.submit(pair(size, 3, 0)).unwrap();
+            engine.collect().unwrap().unwrap();
+        }
+        mine.resume(others.take_history().unwrap()).unwrap();
+        mine.submit(pair(size, 7, 40)).unwrap();
+        let got = mine.collect().unwrap().unwrap().disparity;
+        let next = pair(size, 7, 40);
+        assert_eq!(got.values(), match_pair(&next.left, &next.right, &params).values());
     }
 
     #[test]
