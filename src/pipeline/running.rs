@@ -51,7 +51,7 @@ pub struct SinkCounters {
     pub(super) dropped: Arc<AtomicU64>,
     /// That it was too busy for, and that failed.
     pub(super) losses: Arc<[AtomicU64; 2]>,
-    /// Set for one that writes nothing.
+    /// Set for a check.
     pub(super) is_check: bool,
 }
 
@@ -68,7 +68,7 @@ impl SinkCounters {
         let [busy, failed] = self.losses.each_ref().map(|count| count.load(Ordering::Relaxed));
         let frames = self.frames.load(Ordering::Relaxed).saturating_sub(busy + failed);
         let dropped = self.dropped.load(Ordering::Relaxed) + busy;
-        SinkCounts { name: self.name.clone(), frames, dropped, failed }
+        SinkCounts { name: self.name.clone(), frames, dropped, failed, is_check: self.is_check }
     }
 }
 
@@ -83,6 +83,9 @@ pub struct SinkCounts {
     pub dropped: u64,
     /// Matched pairs that it could not keep: a full disk, a receiver that is gone.
     pub failed: u64,
+    /// Set for a check, which writes nothing and is no output to those who run the program.
+    #[serde(skip)]
+    pub is_check: bool,
 }
 
 /// The outcome of a run.
@@ -117,7 +120,7 @@ impl Running {
         for (thread, counters) in self.sinks.into_iter().zip(&self.counters.sinks) {
             if given_up && !thread.is_finished() {
                 let counts = counters.now();
-                if counters.is_check {
+                if counts.is_check {
                     tracing::warn!("{}: this machine is too slow for it to end", counts.name);
                 } else {
                     errors.push(anyhow!(

@@ -127,9 +127,6 @@ impl std::fmt::Display for AccuracySummary {
     }
 }
 
-/// Name of the [`AccuracySink`].
-pub const NAME: &str = "comparison with the truth";
-
 /// Adds every pair that carries its truth to an account that others can read.
 pub struct AccuracySink {
     account: Arc<Mutex<Accuracy>>,
@@ -144,7 +141,7 @@ impl AccuracySink {
 
 impl Sink for AccuracySink {
     fn name(&self) -> &str {
-        NAME
+        "comparison with the truth"
     }
 
     fn is_check(&self) -> bool {

@@ -10,9 +10,6 @@ use crate::frame::{Image, Matched};
 use crate::sink::Sink;
 use crate::thread::{self, locked};
 
-/// Name of the [`AlignmentSink`].
-pub const NAME: &str = "check of the alignment";
-
 /// So far apart in the stream are pairs that are measured ...
 const STREAM_STEP: Duration = Duration::from_millis(250);
 
@@ -112,7 +109,7 @@ impl AlignmentSink {
 
 impl Sink for AlignmentSink {
     fn name(&self) -> &str {
-        NAME
+        "check of the alignment"
     }
 
     fn is_check(&self) -> bool {

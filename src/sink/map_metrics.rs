@@ -9,9 +9,6 @@ use super::Sink;
 use crate::frame::{INVALID, Matched};
 use crate::thread::locked;
 
-/// Name of the [`MapMetricsSink`].
-pub const NAME: &str = "figures";
-
 /// Every so many rows are looked at for the share of valid pixels.
 const ROW_STEP: usize = 16;
 
@@ -75,7 +72,7 @@ impl MapMetricsSink {
 
 impl Sink for MapMetricsSink {
     fn name(&self) -> &str {
-        NAME
+        "figures"
     }
 
     fn is_check(&self) -> bool {

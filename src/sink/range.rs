@@ -11,9 +11,6 @@ use crate::matching::Params;
 use crate::range::{Spare, TooFew, is_crowded, too_few};
 use crate::thread::locked;
 
-/// Name of the [`RangeSink`].
-pub const NAME: &str = "check of the range";
-
 /// So far apart are looks at the maps, and at the pictures, which take some milliseconds each.
 const STEP: Duration = Duration::from_secs(2);
 
@@ -48,7 +45,7 @@ impl RangeSink {
 
 impl Sink for RangeSink {
     fn name(&self) -> &str {
-        NAME
+        "check of the range"
     }
 
     fn is_check(&self) -> bool {

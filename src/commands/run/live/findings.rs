@@ -8,16 +8,12 @@ use crate::commands::rig::Rig;
 use crate::engine::cpu::CpuOptions;
 use crate::settings::Loaded;
 use crate::sink::Sink;
-use crate::sink::accuracy::{self, Accuracy, AccuracySink, AccuracySummary};
+use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
 use crate::sink::map_metrics::{self, MapMetrics, MapMetricsSink};
 use crate::sink::range::{self, RangeSink};
 use crate::source::SourceInfo;
 use crate::telemetry::metrics::TIME_CLASSES_US;
-
-/// Sinks that write nothing: no outputs to those who run the program.
-pub const INTERNAL_SINKS: [&str; 4] =
-    [accuracy::NAME, alignment::NAME, range::NAME, map_metrics::NAME];
 
 /// Longest times of the classes of the eyes' difference in time, in microseconds.
 const SKEW_CLASSES_US: [u64; 12] =

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::findings::INTERNAL_SINKS;
 use super::handles::Handles;
 use crate::alignment;
 use crate::frame::Eye;
@@ -32,8 +31,8 @@ impl State for Handles {
         let progress = &self.progress;
         let maps = self.findings.map_metrics();
         let outputs = self.counters.sinks.iter().map(|sink| sink.now());
-        let outputs = outputs.filter(|sink| !INTERNAL_SINKS.contains(&&*sink.name));
-        let output = |SinkCounts { name, frames, dropped, failed }| metrics::Output {
+        let outputs = outputs.filter(|sink| !sink.is_check);
+        let output = |SinkCounts { name, frames, dropped, failed, .. }| metrics::Output {
             name,
             frames,
             dropped,

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 
 use crate::alignment;
-use crate::commands::run::live::findings::INTERNAL_SINKS;
 use crate::commands::run::live::handles::Handles;
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::range::TooFew;
@@ -129,12 +128,7 @@ impl Statistics {
             matched: outcome.matched,
             recorded: written.get("recording").copied(),
             written,
-            outputs: outcome
-                .sinks
-                .iter()
-                .filter(|sink| !INTERNAL_SINKS.contains(&&*sink.name))
-                .cloned()
-                .collect(),
+            outputs: outcome.sinks.iter().filter(|sink| !sink.is_check).cloned().collect(),
             seconds: rounded(outcome.seconds, 1000.0),
             fps: rounded(outcome.matched as f64 / outcome.seconds.max(1e-9), 100.0),
             latency_ms: handles.clocked.then(|| progress.latency()),
