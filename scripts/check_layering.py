@@ -59,9 +59,6 @@ LIBRARIES = {
     r"clap(?:_\w+)?": ("settings", "cli", "commands"),
 }
 
-# Folders in which files may know each other in a circle: none. Nothing is to be added.
-KNOWN = ()
-
 TOKENS = re.compile(
     r"""//[^\n]*|/\*.*?\*/          # comments
       | b?r(\#*)".*?"\1             # raw texts
@@ -224,26 +221,19 @@ def circle_through(known_by, start):
     return None
 
 
-def circles(house, known):
-    """One breach for each circle of files, until none is left when one link of each is cut; and for each
-    folder that is `known` and holds none."""
-    edges, stale, known_by = house.edges(), set(known), {}
+def circles(house):
+    """One breach for each circle of files, until none is left when one link of each is cut."""
+    edges, known_by = house.edges(), {}
     for file, other in edges:
         known_by.setdefault(file, set()).add(other)
     for file in sorted(known_by):
         while circle := circle_through(known_by, file):
             links = list(zip(circle, circle[1:] + circle[:1]))
-            folders = {member.parts[0] for member in circle}
-            if len(folders) == 1 and folders <= set(known):
-                stale -= folders
-            else:
-                told = ", ".join(
-                    f"{one.as_posix()} names `{edges[one, to][1]}` of {to.as_posix()}" for one, to in links
-                )
-                yield f"src/{file.as_posix()}:{edges[links[0]][0]}: files know each other in a circle: {told}"
+            told = ", ".join(
+                f"{one.as_posix()} names `{edges[one, to][1]}` of {to.as_posix()}" for one, to in links
+            )
+            yield f"src/{file.as_posix()}:{edges[links[0]][0]}: files know each other in a circle: {told}"
             known_by[circle[-1]].remove(circle[0])
-    for folder in sorted(stale):
-        yield f"scripts/check_layering.py: KNOWN has `{folder}`, where there are no circles any more"
 
 
 def breaches_of(path, code, names):
@@ -271,7 +261,7 @@ def is_test(path):
     return path.stem in {"tests", "test_support"} or "tests" in path.parts[:-1]
 
 
-def check(src, known=()):
+def check(src):
     """All breaches below a folder, as lines for people."""
     files = []
     for file in sorted(src.rglob("*.rs")):
@@ -282,7 +272,7 @@ def check(src, known=()):
         files.append(Names(path, code))
         for line, message in sorted(set(breaches_of(path, code, files[-1]))):
             yield f"src/{path.as_posix()}:{line}: {message}"
-    yield from circles(House(files), known)
+    yield from circles(House(files))
 
 
 BAD = {
@@ -360,7 +350,7 @@ def main(arguments):
         faults = self_test()
         outcome = f"{len(BAD)} bad samples are found, {len(GOOD)} good ones pass"
     elif not arguments:
-        faults = list(check(ROOT / "src", KNOWN))
+        faults = list(check(ROOT / "src"))
         outcome = "who knows whom: as agreed"
     else:
         faults, outcome = ["usage: check_layering.py [--self-test]"], ""
