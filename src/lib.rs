@@ -46,12 +46,12 @@
 //! ```no_run
 //! use stereod::{Device, Eye, Matcher, Params, Picture, Rectifier};
 //!
-//! # fn next_pair() -> (Vec<u8>, Vec<u8>) { unimplemented!() }
 //! let (width, height) = (1280, 720);
 //! let rectifier = Rectifier::read(&["left.yaml", "right.yaml"], (width, height), None)?;
 //! let mut matcher = Matcher::rectifying(&Params::default(), rectifier, Device::Fastest)?;
 //!
-//! let (left, right) = next_pair();
+//! // As a camera or a decoder delivers them.
+//! let (left, right) = (vec![0; width * height], vec![0; width * height]);
 //! let disparity =
 //!     matcher.compute(Picture::new(&left, width, height)?, Picture::new(&right, width, height)?)?;
 //! if let Some([right, down, forward]) = disparity.point_m(640, 360) {

@@ -37,7 +37,7 @@ pub enum Filter {
 
 impl Params {
     /// The filters that these parameters ask for, in the order in which they are applied.
-    pub fn filters(&self) -> impl Iterator<Item = Filter> + use<> {
+    pub(crate) fn filters(&self) -> impl Iterator<Item = Filter> + use<> {
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
         let smoothing = self.smoothing.map(Filter::Smoothing);
