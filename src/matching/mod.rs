@@ -20,6 +20,7 @@ pub use census::CensusWindow;
 pub use cost::{Cost, CostError};
 pub use filter::smoothing::Smoothing;
 pub use params::{Median, P2Mode, Params, ParamsError, Paths, Speckle};
+pub use subpixel::Subpixel;
 
 pub use filter::History;
 
@@ -66,9 +67,7 @@ fn match_with(left: &Image, right: &Image, params: &Params, history: &mut Histor
     if params.uniqueness > 0 {
         uniqueness::uniqueness(&sums, &winners, params.uniqueness, &mut values);
     }
-    if params.subpixel {
-        subpixel::subpixel(&sums, &winners, &mut values);
-    }
+    subpixel::subpixel(&sums, &winners, params.subpixel, &mut values);
     if let Some(limit) = params.left_right {
         left_right::left_right(&sums, &winners, range.min, limit, &mut values);
     }

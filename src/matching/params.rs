@@ -6,6 +6,7 @@ use std::str::FromStr;
 use crate::frame::DisparityRange;
 use crate::matching::cost::{Cost, CostError};
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
+use crate::matching::subpixel::Subpixel;
 
 /// Largest path cost an engine can hold: one byte a candidate.
 pub const PATH_COST_MAX: u32 = 255;
@@ -161,8 +162,8 @@ pub struct Params {
     /// A pixel is invalid where another disparity's sum is within this many percent of the best
     /// one's (0: no check).
     pub uniqueness: u8,
-    /// Whether the disparity is interpolated to 1/16 px.
-    pub subpixel: bool,
+    /// How the disparity is interpolated to 1/16 px.
+    pub subpixel: Subpixel,
     /// Largest difference in whole pixels between the disparity seen from the left and from the
     /// right; `None`: no check.
     pub left_right: Option<u16>,
@@ -189,7 +190,7 @@ impl Params {
             p2,
             p2_mode: P2Mode::Fixed,
             uniqueness: 0,
-            subpixel: false,
+            subpixel: Subpixel::Off,
             left_right: None,
             median: Median::Off,
             speckle: None,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Value;
 
 use super::row::Integer::{I32, U8, U16, U32, U64};
-use super::row::Plain::{Real, Switch, Text, Whole};
+use super::row::Plain::{Real, Text, Whole};
 use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
@@ -14,7 +14,7 @@ use crate::matching::cost::WEIGHT_MAX;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::{
-    CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Speckle,
+    CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Speckle, Subpixel,
 };
 
 /// Name of the matching cost.
@@ -65,7 +65,7 @@ pub struct Matching {
     pub p2_min: u8,
     pub p2_slope: f64,
     pub uniqueness: u8,
-    pub subpixel: bool,
+    pub subpixel: Subpixel,
     pub left_right: Option<u16>,
     pub median: u8,
     pub speckle_size: u32,
@@ -290,11 +290,18 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Filters", "moves beyond")
         .hint("What changes by more pixels than this has moved, and is taken as it is.")
         .slider(0.0, 8.0, 0.25),
-    Row::new("subpixel", Switch(true), Kind::Switch)
-        .flag(MATCHING, "--subpixel", "BOOL")
-        .help("Sixteenths of a pixel instead of whole ones")
+    Row::names("subpixel", "corrected", &["off", "parabola", "equiangular", "corrected"])
+        .or_switch(["off", "corrected"])
+        .flag(MATCHING, "--subpixel", "CURVE")
+        .help("Curve that finds disparities between whole pixels, to 1/16 px")
+        .about(&[
+            "Whole pixels",
+            "A parabola; disparities crowd around whole pixels",
+            "Two straight lines",
+            "Lines bent so that disparities crowd least",
+        ])
         .knob("Checks", "subpixel")
-        .hint("Sixteenths of a pixel instead of whole pixels."),
+        .hint("The curve that finds sixteenths of a pixel; off: whole pixels."),
 ];
 
 /// All numbers of a byte.
@@ -502,7 +509,7 @@ mod tests {
             left_right: None,
             median: 0,
             speckle_size: 0,
-            subpixel: false,
+            subpixel: Subpixel::Off,
             uniqueness: 0,
             paths: 5,
             ad_window: 3,
@@ -514,7 +521,7 @@ mod tests {
         assert_eq!(params.left_right, None);
         assert_eq!(params.median, Median::Off);
         assert_eq!(params.speckle, None);
-        assert_eq!((params.subpixel, params.uniqueness), (false, 0));
+        assert_eq!((params.subpixel, params.uniqueness), (Subpixel::Off, 0));
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
         assert_eq!(params.range.min, -9);
