@@ -56,6 +56,14 @@ __device__ __forceinline__ int subpixel_offset(int a, int b, int c, bool between
 #endif
 }
 
+// The sum of the best rival where there is none.
+#define NO_RIVAL 0xffffu
+
+// How far the winner's sum stands out from the best rival's.
+__device__ __forceinline__ u32 peak_of(u32 least, u32 rival) {
+    return rival == NO_RIVAL ? 255 : rival == 0 ? 0 : 255 * (rival - least) / rival;
+}
+
 #if UNIQUENESS
 // A rival's sum s makes the winner's sum b ambiguous where s * (100 - UNIQUENESS) < b * 100: the first
 // sum that does not, at most NO_SUM.

@@ -64,11 +64,12 @@ __device__ __forceinline__ u32 sum_of(const u32 *sums, size_t pixel, int d) {
     return d < HALF_DISPARITIES ? pair & 0xffff : pair >> 16;
 }
 
-// The winner of every pixel, words[height][width] (disparity.cuh): one thread group a pixel.
+// The winner of every pixel, words[height][width] (disparity.cuh), and with CONFIDENCE its peak,
+// peaks[height][width]: one thread group a pixel.
 //
 // Grid: [width * height / (WARP_PIXELS * WARPS)].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    winners(const u32 *sums, int width, int height, u32 *words) {
+    winners(const u32 *sums, int width, int height, u32 *words, u8 *peaks) {
     const u32 lane = group_lane();
     const size_t group = ((size_t)blockIdx.x * WARPS + threadIdx.x / 32) * WARP_PIXELS + warp_group();
     const size_t pixels = (size_t)width * height, pixel = min(group, pixels - 1);
@@ -89,19 +90,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     if (winner > 0 && winner + 1 < DISPARITIES)
         disparity += subpixel_offset(sum_of(sums, pixel, winner - 1), b, sum_of(sums, pixel, winner + 1), true);
 #endif
-#if UNIQUENESS
-    const u32 limit = ambiguous_below(b);
-    u32 rival = 0;
+#if UNIQUENESS || CONFIDENCE
+    u32 rival = NO_RIVAL;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) {
         const int d = lane * REGISTERS + j;
-        if (d < DISPARITIES && abs(d - winner) > 1) rival |= (sum.v[j] & 0xffff) < limit;
+        if (d < DISPARITIES && abs(d - winner) > 1) rival = min(rival, sum.v[j] & 0xffff);
         const int e = d + HALF_DISPARITIES;
-        if (e < DISPARITIES && abs(e - winner) > 1) rival |= sum.v[j] >> 16 < limit;
+        if (e < DISPARITIES && abs(e - winner) > 1) rival = min(rival, sum.v[j] >> 16);
     }
 #pragma unroll
-    for (int step = 1; step < GROUP; step *= 2) rival |= __shfl_xor_sync(LANES_MASK, rival, step);
-    if (rival) disparity = INVALID;
+    for (int step = 1; step < GROUP; step *= 2) rival = min(rival, __shfl_xor_sync(LANES_MASK, rival, step));
+#endif
+#if UNIQUENESS
+    if (rival < ambiguous_below(b)) disparity = INVALID;
+#endif
+#if CONFIDENCE
+    if (lane == 0 && group < pixels) peaks[pixel] = peak_of(b, rival);
 #endif
     if (lane == 0 && group < pixels) words[pixel] = winner_word(disparity, winner);
 }

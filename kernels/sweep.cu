@@ -39,6 +39,7 @@ struct Arguments {
     const u32 *from_left, *from_right;    // [height][columns][GROUP][BYTE_WORDS]: path deltas
     u32 *winners;                         // [height][columns]: words of winners (disparity.cuh)
     u32 *right;                           // [height][width]: keys of the right picture's winners
+    u8 *peaks;                            // [height][columns]: how far the winners stand out, with CONFIDENCE
 };
 
 // L of the next pixel, but for the least path cost before it, which less() takes off. `delta` is what
@@ -70,10 +71,10 @@ __device__ __forceinline__ u32 p2_in_both(u32 pixel, int path) {
 extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width, int height,
           int columns, u32 *halo_buffer, u32 turn, u32 *path_state, u32 *sums_down, u32 *sums_up,
-          const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right) {
+          const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right, u8 *peaks) {
     // Taken one by one: with the structure as the only parameter the compiler makes other code.
     const Arguments of = {p2_down, p2_up, base, match, row, width, height, columns, halo_buffer, turn, path_state,
-                          sums_down, sums_up, from_left, from_right, winners, right};
+                          sums_down, sums_up, from_left, from_right, winners, right, peaks};
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared(reinterpret_cast<u32 *>(shared_words));
     const int direction = TWO_SWEEPS ? blockIdx.y : DIRECTION, strip = blockIdx.x, strips = gridDim.x;
@@ -262,7 +263,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                     compare(shared, picked, i - 2, column, lane);
                 }
             } else if (completes) {
-                if (i >= 3) complete(shared, i - 3, first_column, width, rows.at(i - 3), columns, of.winners);
+                if (i >= 3) complete(shared, i - 3, first_column, width, rows.at(i - 3), columns, of.winners, of.peaks);
             }
 #if LEFT_RIGHT
             else if (i >= 2 && i - 2 < rows.count) {

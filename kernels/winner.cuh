@@ -69,7 +69,7 @@ __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &store
 }
 
 // Row `i`, second step: the winner's key (disparity.cuh), and how many candidates are good enough
-// to make it ambiguous. A step of its own, a row later, because the lanes wait for each other most of
+// to make it ambiguous, or with CONFIDENCE the sum of the best rival. A step of its own, a row later, because the lanes wait for each other most of
 // its time, which the first step of the next row fills.
 __device__ __forceinline__ void compare(const Shared &shared, const Picked &picked, int i, int column, u32 lane) {
     const u32 low = picked.least & 0xffff, high = picked.least >> 16;
@@ -79,7 +79,26 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
 #pragma unroll
     for (int step = 1; step < GROUP; step *= 2) best = min(best, __shfl_xor_sync(LANES_MASK, best, step));
     u32 rivals = 0;
-#if UNIQUENESS
+#if CONFIDENCE
+    // Neither the winner nor its neighbours: registers of this lane, from the one before the winner.
+    const int before = key_candidate(best) - 1 - (int)first;
+    rivals = 0xffffffffu;
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j += 2) {
+        u32 other[2];
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            const u32 near_low = (u32)(j + k - before) <= 2 ? 0xffffu : 0;
+            const u32 near_high = (u32)(j + k + HALF_DISPARITIES - before) <= 2 ? 0xffff0000u : 0;
+            other[k] = picked.sum.v[j + k] | near_low | near_high;
+            if (DISPARITIES < PADDED_DISPARITIES) other[k] |= (padding(lane, j + k) >> 14) * 0xffffu;
+        }
+        rivals = min3_full(rivals, other[0], other[1]);
+    }
+    rivals = min(rivals & 0xffff, rivals >> 16);
+#pragma unroll
+    for (int step = 1; step < GROUP; step *= 2) rivals = min(rivals, __shfl_xor_sync(LANES_MASK, rivals, step));
+#elif UNIQUENESS
     // Bit 15 of a half says whether the sum is within the limit.
     const u32 limits = both(ambiguous_below(key_sum(best))) + 0x7fff7fffu;
 #pragma unroll
@@ -95,9 +114,9 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
     if (lane == 0) *(uint2 *)(shared.best(i) + 2 * column) = make_uint2(best, rivals);
 }
 
-// Row `i`, third step, one thread a column: uniqueness and the place between the candidates.
+// Row `i`, third step, one thread a column: uniqueness, the place between the candidates, and the peak.
 __device__ __forceinline__ void complete(const Shared &shared, int i, int first_column, int width, int y,
-                                         int columns, u32 *winners) {
+                                         int columns, u32 *winners, u8 *peaks) {
     const int column = threadIdx.x % 32, x = first_column + column;
     if (column >= STRIP || x >= width) return;
     const uint2 word = *(const uint2 *)(shared.best(i) + 2 * column);
@@ -113,7 +132,12 @@ __device__ __forceinline__ void complete(const Shared &shared, int i, int first_
 #if SUBPIXEL
     disparity += subpixel_offset(a, b, c, winner > 0 && winner + 1 < DISPARITIES);
 #endif
-#if UNIQUENESS
+#if CONFIDENCE
+    peaks[(size_t)y * columns + x] = peak_of(b, word.y);
+#endif
+#if UNIQUENESS && CONFIDENCE
+    if (word.y < ambiguous_below(b)) disparity = INVALID;
+#elif UNIQUENESS
     // The winner and its neighbours are no rivals.
     const int limit = (int)ambiguous_below(b) - 1;
     if ((int)word.y > (b <= limit) + (a <= limit) + (c <= limit)) disparity = INVALID;

@@ -218,6 +218,10 @@ pub struct MatchArgs {
     #[arg(long, alias = "color-map", value_name = "MAP", value_parser = parser("colour", "map"))]
     pub colour_map: Option<Value>,
 
+    /// Grey picture of how sure each pixel is as well: 1 to 255, and 0 where the disparity is unknown
+    #[arg(long, value_name = "OUT.png", value_hint = ValueHint::FilePath)]
+    pub confidence: Option<PathBuf>,
+
     /// Point cloud in metres as well, coloured by the left picture
     #[arg(long, value_name = "OUT.ply", value_hint = ValueHint::FilePath)]
     pub cloud: Option<PathBuf>,

@@ -333,6 +333,9 @@ pub struct Matched {
     pub pair: StereoPair,
     /// Disparity of the pair's left picture.
     pub disparity: DisparityMap,
+    /// How sure the disparity of each pixel is, from 1 to 255, and 0 where it is unknown; `None` where the
+    /// parameters do not ask for it.
+    pub confidence: Option<Image>,
     /// What depth is computed from, where it is known.
     pub geometry: Option<StereoGeometry>,
     /// When the engine took the pair.
@@ -355,8 +358,8 @@ impl Matched {
     pub fn new(pair: StereoPair, disparity: DisparityMap) -> Self {
         let now = Instant::now();
         let (submitted, finished) = (now, now);
-        let (geometry, stages, device_time) = (None, Vec::new(), None);
-        Self { pair, disparity, geometry, submitted, finished, stages, device_time }
+        let (confidence, geometry, stages, device_time) = (None, None, Vec::new(), None);
+        Self { pair, disparity, confidence, geometry, submitted, finished, stages, device_time }
     }
 
     /// From capture (for recordings: from the pictures' arrival) to disparity.

@@ -270,6 +270,12 @@ impl Disparity {
         &self.0.disparity
     }
 
+    /// How sure the disparity of every pixel is, rows tightly packed: 1 to 255, and 0 where it is unknown;
+    /// `None` unless [`Params::confidence`] asks for it.
+    pub fn confidence(&self) -> Option<&[u8]> {
+        self.0.confidence.as_ref().map(Image::pixels)
+    }
+
     /// The pixels of an eye's picture as it was matched, rows tightly packed.
     pub fn picture(&self, eye: Eye) -> &[u8] {
         match eye {
@@ -318,7 +324,8 @@ mod tests {
     }
 
     fn params() -> Params {
-        Params { range: DisparityRange { min: 0, count: 16 }, ..Params::default() }
+        let range = DisparityRange { min: 0, count: 16 };
+        Params { range, confidence: Some(0), ..Params::default() }
     }
 
     #[test]
@@ -344,6 +351,10 @@ mod tests {
         assert!(is(disparity.map(), (45, 8), 4.0) && is(disparity.map(), (45, 31), 9.0));
         assert_eq!((disparity.geometry(), disparity.point_m(45, 8)), (None, None));
         assert_eq!(disparity.picture(Eye::Right), right);
+        let confidence = disparity.confidence().unwrap();
+        let known = expected.values().iter().map(|&value| value != INVALID);
+        assert!(known.eq(confidence.iter().map(|&sure| sure > 0)));
+        assert!(confidence[8 * SIZE.0 + 45] > 100);
 
         let seen_from_the_right = matcher.right_map(&disparity).unwrap();
         assert!(is(&seen_from_the_right, (40, 8), 4.0));

@@ -187,6 +187,20 @@ fn raw_pairs_are_rectified_to_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "16", "--alpha", "1", "--left-right", "off", "--cost", "census"]);
 }
 
+#[test]
+fn how_sure_each_pixel_is_gives_the_bytes_of_the_reference() {
+    let output = tempfile::tempdir().unwrap();
+    let path = output.path().join("confidence.png");
+    let confidence = ["--confidence", path.to_str().unwrap()];
+    let with = |arguments: &[&'static str]| [arguments, &["--min-confidence", "25"]].concat();
+    same(SIZE, &[&["-d", "16"][..], &confidence[..]].concat());
+    same(SIZE, &with(&["-d", "14", "--min-disparity", "-4", "--uniqueness", "0"]));
+    same(SIZE, &with(&["-d", "7", "--alpha", "1", "--left-right", "off"]));
+    same((37, 9), &with(&["-d", "3", "--paths", "4"]));
+    same((70, 40), &with(&["-d", "64", "--paths", "5", "--cost", "ad"]));
+    same((23, 9), &with(&["-d", "600", "--cost", "census", "--uniqueness", "20"]));
+}
+
 /// A kernel that is broken in one place: the text, what takes its place, and the settings that show it.
 type Broken = (&'static str, &'static str, &'static [&'static str]);
 
@@ -198,12 +212,13 @@ const ACROSS: &[&str] =
     &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 const CURVE: &[&str] = &["-d", "16", "--median", "0"];
+const SURE: &[&str] = &["-d", "14", "--min-confidence", "20"];
 const COMBINED: &[&str] = &["-d", "16"];
 const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"];
 
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 23] = [
+const BROKEN: [Broken; 27] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -229,6 +244,15 @@ const BROKEN: [Broken; 23] = [
     // The filters.
     ("<= LEFT_RIGHT_LIMIT", "<= LEFT_RIGHT_LIMIT + 1", AD),
     ("u32 low = (invalid + 0x00010001u) >> 1", "u32 low = invalid >> 1", AD),
+    // The confidence: rivals next to the winner, rounding, windows, and what is not known.
+    ("before) <= 2 ? 0xffffu : 0", "before) <= 1 ? 0xffffu : 0", SURE),
+    ("255 * (rival - least) / rival", "256 * (rival - least) / rival", SURE),
+    (
+        "min(max(top + row - RADIUS, 0), height - 1)",
+        "min(max(top + row - RADIUS, 1), height - 1)",
+        SURE,
+    ),
+    ("known ? peaks[(size_t)y * columns + x] : 0", "peaks[(size_t)y * columns + x]", SURE),
     // The costs.
     ("value < centre", "value <= centre", COMBINED),
     ("return g < 0 ? 0x8000u | -g : g", "return g < 0 ? -g : g", COMBINED),

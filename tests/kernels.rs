@@ -64,6 +64,10 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     variants.push((Params { median: Median::Five, ..params(64, Paths::Eight) }, (8192, 4096)));
     let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
     variants.push((Params { smoothing, ..params(64, Paths::Eight) }, usual));
+    for (confidence, count) in [(0, 64), (40, 3), (255, 1024)] {
+        variants
+            .push((Params { confidence: Some(confidence), ..params(count, Paths::Eight) }, usual));
+    }
     let combined = Params::default();
     for count in [64, 128, 1024] {
         let range = DisparityRange { min: 0, count };

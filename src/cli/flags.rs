@@ -234,7 +234,7 @@ mod tests {
         let only = parse(
             "-d 48 --min-disparity -16 --cost ad --paths 5 --p1 11 --p2 99 --p2-mode linear \
              --p2-min 4 --p2-slope 1.5 --ad-truncation 33 --ad-window 3 --uniqueness 7 \
-             --left-right off --median 5 --subpixel parabola --census-window 7x5 --census-weight 1 \
+             --left-right off --median 5 --subpixel parabola --min-confidence 33 --census-window 7x5 --census-weight 1 \
              --gradient-weight 2 --intensity-weight 3 --gradient-truncation 4 \
              --intensity-truncation 5 --speckle-size 44 --speckle-range 0.5 \
              --smoothing 0.25 --smoothing-guard 1.5",
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((params.p1, params.p2), (11, 99));
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 4, slope_16: 24 });
         assert_eq!(params.uniqueness, 7);
-        assert_eq!(params.left_right, None);
+        assert_eq!((params.left_right, params.confidence), (None, Some(33)));
         assert_eq!(params.median, Median::Five);
         assert_eq!(params.subpixel, Subpixel::Parabola);
         assert_eq!(params.speckle, Some(Speckle { size: 44, range_16: 8 }));

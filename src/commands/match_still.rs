@@ -19,7 +19,7 @@ use crate::settings::{Loaded, Origin};
 use crate::sink::cloud;
 use crate::sink::colour::{ColourRange, ColourScale};
 use crate::sink::files;
-use crate::sink::still::{StillFormat, write_colour_png, write_depth, write_still};
+use crate::sink::still::{StillFormat, write_colour_png, write_depth, write_grey_png, write_still};
 
 /// Runs the command.
 ///
@@ -36,11 +36,12 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let outputs = [
         ("-o", Some(&args.output)),
         ("--colour", args.colour.as_ref()),
+        ("--confidence", args.confidence.as_ref()),
         ("--cloud", args.cloud.as_ref()),
     ];
     let outputs = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path())));
     files::refuse_same(outputs).map_err(Error::Usage)?;
-    let others = [args.colour.as_ref(), args.cloud.as_ref()];
+    let others = [args.colour.as_ref(), args.confidence.as_ref(), args.cloud.as_ref()];
     let spec = args.spec().ok_or_else(|| Error::usage("give a picture for each eye"))?;
     let stills = Stills::find(&spec, settings.source.swap)?;
     let inputs = inputs(&loaded, spec.local_files());
@@ -71,7 +72,11 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let raw = pair(left, right);
     let small = settings.engine.options().cpu;
     let loaded = ranging::with_choice(&loaded, [&raw], &rig, Spare::None, small)?;
-    let (settings, params) = (&loaded.settings, &loaded.params);
+    let (settings, mut params) = (&loaded.settings, loaded.params.clone());
+    if args.confidence.is_some() {
+        params.confidence.get_or_insert(0);
+    }
+    let params = &params;
 
     let choice = settings.engine.kind;
     let mut options = settings.engine.options();
@@ -130,6 +135,9 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
             [0, 1, 2].map(|channel| colours[channel].pixels()[pixel])
         })?;
         tracing::info!("{}: {points} points", path.display());
+    }
+    if let (Some(path), Some(confidence)) = (&args.confidence, &matched.confidence) {
+        write_grey_png(path, confidence)?;
     }
     if let Some(path) = &args.colour {
         let mut scale = ColourScale::new(colour_range(&loaded), params.range);

@@ -4,7 +4,7 @@
 use anyhow::{anyhow, bail};
 
 use crate::calibration::Rectifier;
-use crate::frame::{DisparityMap, Eye, INVALID, Matched, StereoPair};
+use crate::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
 use crate::matching::{History, Params, match_next};
 use crate::memory::{Budget, product};
 
@@ -20,7 +20,12 @@ pub fn verify(matched: &Matched, params: &Params, history: &mut History) -> anyh
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
     let StereoPair { left, right, timestamp, .. } = &matched.pair;
-    compare(&match_next(left, right, *timestamp, params, history), &matched.disparity)
+    let (disparity, confidence) = match_next(left, right, *timestamp, params, history);
+    let same = compare(&disparity, &matched.disparity)?;
+    if let (Some(expected), Some(got)) = (&confidence, &matched.confidence) {
+        compare_pictures("confidence", expected, got)?;
+    }
+    Ok(same)
 }
 
 /// Compares the pictures that an engine has rectified with the plain definition.
@@ -35,19 +40,25 @@ pub fn verify_rectified(
     let [left, right] = rectifier.rectify_pair(raw);
     let eyes = [(Eye::Left, left, &matched.pair.left), (Eye::Right, right, &matched.pair.right)];
     for (eye, expected, got) in eyes {
-        let pixels = || expected.pixels().iter().zip(got.pixels()).map(|(a, b)| a != b);
-        if let Some(at) = pixels().position(|differs| differs) {
-            bail!(
-                "the rectified {eye} picture differs from the reference at x {}, y {}: {} instead \
-                 of {}; {} of {} pixels differ",
-                at % expected.width(),
-                at / expected.width(),
-                got.pixels()[at],
-                expected.pixels()[at],
-                pixels().filter(|&differs| differs).count(),
-                expected.pixels().len()
-            );
-        }
+        compare_pictures(&format!("rectified {eye} picture"), &expected, got)?;
+    }
+    Ok(())
+}
+
+/// Compares two pictures of one size.
+fn compare_pictures(what: &str, expected: &Image, got: &Image) -> anyhow::Result<()> {
+    let pixels = || expected.pixels().iter().zip(got.pixels()).map(|(a, b)| a != b);
+    if let Some(at) = pixels().position(|differs| differs) {
+        bail!(
+            "the {what} differs from the reference at x {}, y {}: {} instead of {}; {} of {} \
+             pixels differ",
+            at % expected.width(),
+            at / expected.width(),
+            got.pixels()[at],
+            expected.pixels()[at],
+            pixels().filter(|&differs| differs).count(),
+            expected.pixels().len()
+        );
     }
     Ok(())
 }

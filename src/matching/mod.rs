@@ -8,6 +8,7 @@
 
 pub mod aggregation;
 pub mod census;
+pub mod confidence;
 pub mod cost;
 pub mod filter;
 pub mod left_right;
@@ -26,7 +27,7 @@ pub use filter::History;
 
 use std::time::Duration;
 
-use crate::frame::{DisparityMap, Image, SUBPIXEL};
+use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
 use crate::pool::Pooled;
 
 /// The disparity map of one rectified pair that belongs to no stream.
@@ -34,11 +35,11 @@ use crate::pool::Pooled;
 /// # Panics
 /// Where the two pictures differ in size; `params` must have passed [`Params::check`].
 pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap {
-    match_with(left, right, params, &mut History::default())
+    match_with(left, right, params, &mut History::default()).0
 }
 
 /// The disparity map of the next pair of a stream, captured at `timestamp`, of whose maps `history`
-/// knows.
+/// knows, and where the parameters ask for it how sure each pixel is ([`confidence`]).
 ///
 /// # Panics
 /// As [`match_pair`].
@@ -48,12 +49,17 @@ pub fn match_next(
     timestamp: Duration,
     params: &Params,
     history: &mut History,
-) -> DisparityMap {
+) -> (DisparityMap, Option<Image>) {
     history.advance((left.width(), left.height()), timestamp);
     match_with(left, right, params, history)
 }
 
-fn match_with(left: &Image, right: &Image, params: &Params, history: &mut History) -> DisparityMap {
+fn match_with(
+    left: &Image,
+    right: &Image,
+    params: &Params,
+    history: &mut History,
+) -> (DisparityMap, Option<Image>) {
     assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of the eyes");
     let (width, height) = (left.width(), left.height());
     let range = params.range;
@@ -67,17 +73,24 @@ fn match_with(left: &Image, right: &Image, params: &Params, history: &mut Histor
     if params.uniqueness > 0 {
         uniqueness::uniqueness(&sums, &winners, params.uniqueness, &mut values);
     }
-    subpixel::subpixel(&sums, &winners, params.subpixel, &mut values);
+    for (i, value) in values.iter_mut().enumerate().filter(|(_, value)| **value != INVALID) {
+        *value += params.subpixel.within(sums.of_pixel(i), winners[i]);
+    }
     if let Some(limit) = params.left_right {
         left_right::left_right(&sums, &winners, range.min, limit, &mut values);
     }
+    let mut confidence = params.confidence.map(|_| confidence::peaks(&sums, &winners));
     let matching = filter::Matching { left, right, range, winners: &winners };
     for filter in params.filters() {
         let mut state = history.states.remove(filter.name()).unwrap_or_default();
-        filter.apply(&mut values, &matching, &mut state);
+        filter.apply(&mut values, &mut confidence, &matching, &mut state);
         if !state.is_empty() {
             history.states.insert(filter.name(), state);
         }
     }
-    DisparityMap::new(width, height, range, Pooled::unpooled(values))
+    let confidence = confidence.map(|mut confidence| {
+        confidence::of_known(&values, &mut confidence);
+        Image::from_vec(width, height, confidence)
+    });
+    (DisparityMap::new(width, height, range, Pooled::unpooled(values)), confidence)
 }

@@ -162,6 +162,9 @@ pub struct Params {
     /// A pixel is invalid where another disparity's sum is within this many percent of the best
     /// one's (0: no check).
     pub uniqueness: u8,
+    /// Least confidence of a pixel (1 to 255), below which it is invalid; `Some(0)`: none, but how sure each
+    /// pixel is is computed; `None`: it is not.
+    pub confidence: Option<u8>,
     /// How the disparity is interpolated to 1/16 px.
     pub subpixel: Subpixel,
     /// Largest difference in whole pixels between the disparity seen from the left and from the
@@ -190,6 +193,7 @@ impl Params {
             p2,
             p2_mode: P2Mode::Fixed,
             uniqueness: 0,
+            confidence: None,
             subpixel: Subpixel::Off,
             left_right: None,
             median: Median::Off,

@@ -3,14 +3,20 @@
 use crate::frame::INVALID;
 use crate::matching::aggregation::Sums;
 
+/// The least sum of a pixel among the candidates that are more than one away from the winner; `None` where
+/// there is none.
+pub fn rival(sums: &[u16], winner: usize) -> Option<u16> {
+    let rivals = sums.iter().enumerate().filter(|&(k, _)| k.abs_diff(winner) > 1);
+    rivals.map(|(_, &sum)| sum).min()
+}
+
 /// Invalidates pixels whose winner is hardly better than another candidate: some d' with
 /// abs(d' - d) > 1 has S(d') * (100 - percent) < S(d) * 100.
 pub fn uniqueness(sums: &Sums, winners: &[usize], percent: u8, values: &mut [i16]) {
     for (i, value) in values.iter_mut().enumerate() {
         let (s, winner) = (sums.of_pixel(i), winners[i]);
-        let rivals = s.iter().enumerate().filter(|&(k, _)| k.abs_diff(winner) > 1);
-        let rival = rivals.map(|(_, &sum)| u32::from(sum)).min();
-        if rival.is_some_and(|r| r * (100 - u32::from(percent)) < u32::from(s[winner]) * 100) {
+        let ambiguous = |r| u32::from(r) * (100 - u32::from(percent)) < u32::from(s[winner]) * 100;
+        if rival(s, winner).is_some_and(ambiguous) {
             *value = INVALID;
         }
     }

@@ -66,6 +66,7 @@ pub struct Matching {
     pub p2_slope: f64,
     pub uniqueness: u8,
     pub subpixel: Subpixel,
+    pub min_confidence: u8,
     pub left_right: Option<u16>,
     pub median: u8,
     pub speckle_size: u32,
@@ -254,6 +255,12 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Checks", "left-right")
         .hint("Invalid where the eyes' disparities differ by more than this many pixels.")
         .slider(0.0, 8.0, 1.0),
+    Row::whole("min_confidence", Whole(0), U8, BYTE)
+        .flag(MATCHING, "--min-confidence", "N")
+        .help("Invalidate pixels that are less sure, 1 to 255; 0 is off")
+        .knob("Checks", "confidence")
+        .hint("Invalid where the winner and those around it hardly stand out; 0: off.")
+        .slider(0.0, 255.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
         .follows_cost(&[3.0, 3.0, 5.0])
         .flag(MATCHING, "--median", "PX")
@@ -363,6 +370,7 @@ impl Matching {
             uniqueness: self.uniqueness,
             subpixel: self.subpixel,
             left_right: self.left_right,
+            confidence: (self.min_confidence > 0).then_some(self.min_confidence),
             median: match self.median {
                 3 => Median::Three,
                 5 => Median::Five,
@@ -442,7 +450,7 @@ mod tests {
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 16, slope_16: 48 });
         assert_eq!(params.median, Median::Three);
         assert_eq!(params.speckle, Some(Speckle { size: 80, range_16: 32 }));
-        assert_eq!(params.left_right, Some(1));
+        assert_eq!((params.left_right, params.confidence), (Some(1), None));
     }
 
     #[test]
@@ -510,6 +518,7 @@ mod tests {
             median: 0,
             speckle_size: 0,
             subpixel: Subpixel::Off,
+            min_confidence: 9,
             uniqueness: 0,
             paths: 5,
             ad_window: 3,
@@ -518,7 +527,7 @@ mod tests {
         };
         let params = matching.params().unwrap();
         assert_eq!(params.p2_mode, P2Mode::Fixed);
-        assert_eq!(params.left_right, None);
+        assert_eq!((params.left_right, params.confidence), (None, Some(9)));
         assert_eq!(params.median, Median::Off);
         assert_eq!(params.speckle, None);
         assert_eq!((params.subpixel, params.uniqueness), (Subpixel::Off, 0));

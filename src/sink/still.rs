@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
+use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
 use crate::sink::files;
 use crate::sink::numbers::{Numbers, Quantity};
@@ -123,6 +123,17 @@ pub fn write_colour_png(
     let mut rgb = vec![0; map.width() * map.height() * 3];
     colourise::<3>(map, colours, scale, &mut rgb, map.width() * 3);
     files::write_whole(path, &png::encode_rgb(&rgb, map.width(), map.height())?)
+}
+
+/// Writes a grey picture as a PNG.
+///
+/// # Errors
+/// As [`write_colour_png`].
+pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
+    if files::extension(path) != "png" {
+        bail!("cannot write {}: how sure pixels are is a PNG file; name it .png", path.display());
+    }
+    files::write_whole(path, &png::encode_grey(image.pixels(), image.width(), image.height())?)
 }
 
 /// The map as a portable float map (Middlebury's description: <https://vision.middlebury.edu/stereo/>).

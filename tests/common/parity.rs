@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use stereod::internals::calibration::RectifyMap;
 use stereod::internals::engine::Engine;
-use stereod::internals::frame::{Image, StereoPair};
+use stereod::internals::frame::{Image, Matched, StereoPair};
 use stereod::internals::matching::{History, match_next};
 use stereod::{
     CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Median, P2Mode, Params, Paths,
@@ -63,6 +63,22 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     (left, Image::from_vec(width, height, right))
 }
 
+/// Whether a result is the reference's, and the first difference where it is not.
+fn same_result(
+    (disparity, confidence): &(DisparityMap, Option<Image>),
+    got: &Matched,
+) -> Result<(), String> {
+    same(disparity, &got.disparity)?;
+    let pixels = |image: &Option<Image>| image.as_ref().map(|image| image.pixels().to_vec());
+    let (expected, got) = (pixels(confidence), pixels(&got.confidence));
+    if expected == got {
+        return Ok(());
+    }
+    let pairs = expected.iter().flatten().zip(got.iter().flatten());
+    let first = pairs.enumerate().find(|(_, (a, b))| a != b);
+    Err(format!("the confidence differs: (pixel, (expected, got)) {first:?}"))
+}
+
 /// Whether a map is the reference's, and the first difference where it is not.
 pub fn same(expected: &DisparityMap, got: &DisparityMap) -> Result<(), String> {
     assert_eq!((got.width(), got.height()), (expected.width(), expected.height()));
@@ -113,7 +129,7 @@ pub fn compare_relay(
         engine.resume(std::mem::take(&mut handed_over)).map_err(failed)?;
         engine.submit(pair).map_err(failed)?;
         let matched = engine.collect().map_err(failed)?.expect("a pair was in flight");
-        same(&expected, &matched.disparity)
+        same_result(&expected, &matched)
             .map_err(|e| format!("pair {number}: {e}\n{params:?} {size:?} {looks:?}"))?;
         handed_over = engine.take_history().map_err(failed)?;
         if handed_over != history {
@@ -148,7 +164,7 @@ pub fn compare(
         let Some((number, look, expected)) = in_flight.pop_front() else { break };
         let matched =
             engine.collect().map_err(|e| format!("{e:#}"))?.expect("a pair was in flight");
-        same(&expected, &matched.disparity).map_err(|difference| {
+        same_result(&expected, &matched).map_err(|difference| {
             format!(
                 "{}: pair {number}: {difference}\n{params:?} {size:?} {look:?} of {looks:?}",
                 engine.description()
@@ -217,7 +233,7 @@ pub fn compare_rectified(
         if matched.geometry != Some(rectifier.geometry()) || matched.stages.is_empty() {
             return Err(format!("the result lacks geometry or times: {}", context()));
         }
-        same(&expected, &matched.disparity).map_err(|e| format!("{e}: {}", context()))?;
+        same_result(&expected, &matched).map_err(|e| format!("{e}: {}", context()))?;
     }
     Ok(())
 }
@@ -315,7 +331,10 @@ pub fn params() -> impl Strategy<Value = Params> {
         prop_oneof![1 => Just(Paths::Four), 1 => Just(Paths::Five), 2 => Just(Paths::Eight)];
     let refinement = (
         prop_oneof![Just(0u8), 1u8..=99],
-        subpixels(),
+        (
+            subpixels(),
+            prop_oneof![2 => Just(None), 1 => Just(Some(0)), 2 => any::<u8>().prop_map(Some)],
+        ),
         prop_oneof![Just(None), (0u16..4).prop_map(Some)],
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
         speckles(),
@@ -330,12 +349,14 @@ pub fn params() -> impl Strategy<Value = Params> {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
                 other => other,
             };
-            let (uniqueness, subpixel, left_right, median, speckle, smoothing) = refinement;
+            let (uniqueness, (subpixel, confidence), left_right, median, speckle, smoothing) =
+                refinement;
             Params {
                 paths,
                 p2_mode,
                 uniqueness,
                 subpixel,
+                confidence,
                 left_right,
                 median,
                 speckle,

@@ -112,7 +112,7 @@ pub fn bytes_of(
         Block::<u8>::bytes_of(scratch.path_deltas),
         Block::<u8>::bytes_of(scratch.path_state).saturating_mul(2),
         Block::<i16>::bytes_of(scratch.ring),
-        WinnerTakesAll::bytes_of(geometry, lanes),
+        WinnerTakesAll::bytes_of(geometry, params, lanes),
         Block::<u8>::bytes_of(scratch.band_costs),
         scratch.features as u64,
         columns,

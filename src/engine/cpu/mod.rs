@@ -59,7 +59,8 @@ use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
 use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
-use crate::frame::{DisparityMap, Matched, StageTime, StereoGeometry, StereoPair};
+use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
+use crate::matching::confidence::of_known;
 use crate::matching::filter::Continuity;
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Estimate, Refused, Reserved};
@@ -78,6 +79,7 @@ pub struct CpuEngine {
     filters: Filters,
     continuity: Continuity,
     pool: Pool<i16>,
+    confidences: Pool<u8>,
     rectify: Option<Rectify>,
     /// What depth is computed from, where it is known.
     depth_from: Option<StereoGeometry>,
@@ -125,6 +127,7 @@ impl CpuEngine {
             filters,
             continuity: Continuity::default(),
             pool: Pool::new(),
+            confidences: Pool::new(),
             rectify: pairs.rectifier.clone().map(Rectify::new),
             depth_from: pairs.geometry,
             finished: None,
@@ -162,10 +165,17 @@ impl CpuEngine {
             + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
     }
 
-    /// The disparity of a pair of the engine's size, and the time that each stage took.
-    fn compute(&mut self, pair: &StereoPair) -> anyhow::Result<(DisparityMap, Vec<StageTime>)> {
+    /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
+    /// that each stage took.
+    fn compute(
+        &mut self,
+        pair: &StereoPair,
+    ) -> anyhow::Result<(DisparityMap, Option<Image>, Vec<StageTime>)> {
         let (width, height) = (self.geometry.width, self.geometry.height);
         let mut values = self.pool.try_take(width * height)?;
+        let confidence =
+            self.filters.confidence().map(|_| self.confidences.try_take(width * height));
+        let mut confidence = confidence.transpose()?;
         self.shared.begin_frame();
         self.filters.begin_map(self.continuity.goes_on(pair.timestamp));
         let times = Mutex::new(Vec::new());
@@ -191,7 +201,12 @@ impl CpuEngine {
         let names = STAGES.into_iter().chain(self.filters.names());
         let stages = names.zip(times.windows(2));
         let stages = stages.map(|(name, mark)| (name, mark[1] - mark[0])).collect();
-        Ok((DisparityMap::new(width, height, self.params.range, values), stages))
+        if let (Some(filter), Some(confidence)) = (self.filters.confidence(), &mut confidence) {
+            confidence.copy_from_slice(filter.means());
+            of_known(&values, confidence);
+        }
+        let confidence = confidence.map(|confidence| Image::new(width, height, confidence));
+        Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
     }
 }
 
@@ -220,12 +235,20 @@ impl Engine for CpuEngine {
             pair = rectify.run(&mut self.team, self.simd, pair)?;
             stages.push((RECTIFY, submitted.elapsed()));
         }
-        let (disparity, of_matching) = self.compute(&pair)?;
+        let (disparity, confidence, of_matching) = self.compute(&pair)?;
         stages.extend(of_matching);
         let (geometry, finished) = (self.depth_from, Instant::now());
         let device_time = None;
-        self.finished =
-            Some(Matched { pair, disparity, geometry, submitted, finished, stages, device_time });
+        self.finished = Some(Matched {
+            pair,
+            disparity,
+            confidence,
+            geometry,
+            submitted,
+            finished,
+            stages,
+            device_time,
+        });
         Ok(())
     }
 
@@ -257,7 +280,6 @@ mod tests {
     use crate::frame::DisparityRange;
     use std::time::Duration;
 
-    use crate::frame::Image;
     use crate::matching::{CensusWindow, Cost, Median, Paths, Smoothing, Speckle, match_pair};
 
     fn params() -> impl Strategy<Value = Params> {
@@ -270,9 +292,11 @@ mod tests {
         let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
         let speckle = prop::option::of(Just(Speckle { size: 50, range_16: 16 }));
         let p2 = prop_oneof![Just(50u8), Just(150)];
-        (cost, paths, median, speckle, p2, 1usize..200).prop_map(
-            |(cost, paths, median, speckle, p2, count)| Params {
+        let confidence = prop::option::of(Just(20));
+        (cost, paths, median, speckle, p2, 1usize..200, confidence).prop_map(
+            |(cost, paths, median, speckle, p2, count, confidence)| Params {
                 paths,
+                confidence,
                 left_right: Some(1),
                 median,
                 speckle,

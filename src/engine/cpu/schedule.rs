@@ -342,11 +342,14 @@ impl Frame<'_> {
         for row in 0..rows {
             let seen =
                 [self.left, self.right].map(|eye| eye.valid_mask().map(|m| m.row(first + row)));
-            let values = scratch.winner.finish_row(row, self.params.left_right, seen);
+            let (values, peaks) = scratch.winner.finish_row(row, self.params.left_right, seen);
             // SAFETY: the band's rows of the result are this thread's.
             unsafe {
                 let to = to.add((first + row) * width);
                 std::ptr::copy_nonoverlapping(values.as_ptr(), to, width);
+                if let (Some(peaks), Some(filter)) = (peaks, self.filters.confidence()) {
+                    filter.put_row(first + row, values, peaks);
+                }
             }
         }
     }

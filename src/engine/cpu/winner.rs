@@ -11,6 +11,7 @@ use super::geometry::Geometry;
 use super::memory::Block;
 use super::simd::Lanes;
 use crate::frame::{INVALID, SUBPIXEL};
+use crate::matching::confidence::peak;
 use crate::matching::{Params, Subpixel};
 use crate::memory::{Refused, product};
 
@@ -24,10 +25,11 @@ struct Lens {
     windows: u64,
     right: u64,
     pixels: u64,
+    peaks: u64,
 }
 
 impl Lens {
-    fn of(geometry: &Geometry, lanes: usize) -> Self {
+    fn of(geometry: &Geometry, params: &Params, lanes: usize) -> Self {
         let Geometry { depth, width, band_rows, .. } = *geometry;
         Self {
             candidates: depth as u64,
@@ -35,6 +37,7 @@ impl Lens {
             windows: product([band_rows, depth]),
             right: product([band_rows, width + depth]),
             pixels: product([band_rows, width]),
+            peaks: params.confidence.map_or(0, |_| product([band_rows, width])),
         }
     }
 }
@@ -48,6 +51,7 @@ pub struct WinnerTakesAll {
     uniqueness: u8,
     subpixel: Subpixel,
     right_view: bool,
+    confidence: bool,
     /// Sums of the current pixel.
     sums: Block<i16>,
     /// 0, 1, 2, ...: the candidate of every lane.
@@ -63,6 +67,8 @@ pub struct WinnerTakesAll {
     winners: Block<u16>,
     /// Value of every pixel, [row][x].
     values: Block<i16>,
+    /// Peak of every pixel, [row][x], where the confidence is asked for.
+    peaks: Block<u8>,
     /// Row within the band that [`WinnerTakesAll::choose`] fills.
     row: usize,
 }
@@ -74,7 +80,7 @@ impl WinnerTakesAll {
     /// Where there is none.
     pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Result<Self, Refused> {
         let Geometry { count, depth, width, min, .. } = *geometry;
-        let lens = Lens::of(geometry, lanes);
+        let lens = Lens::of(geometry, params, lanes);
         let (indices, padding) =
             (Block::<i16>::new(lens.candidates)?, Block::<i16>::new(lens.vector)?);
         // SAFETY: the blocks have these lengths, and nobody else knows them yet.
@@ -95,6 +101,7 @@ impl WinnerTakesAll {
             uniqueness: params.uniqueness,
             subpixel: params.subpixel,
             right_view: params.left_right.is_some(),
+            confidence: params.confidence.is_some(),
             sums: Block::new(lens.candidates)?,
             indices,
             padding,
@@ -103,15 +110,18 @@ impl WinnerTakesAll {
             right: Block::new(lens.right)?,
             winners: Block::new(lens.pixels)?,
             values: Block::new(lens.pixels)?,
+            peaks: Block::new(lens.peaks)?,
             row: 0,
         })
     }
 
     /// [`WinnerTakesAll::bytes`] before there is one.
-    pub fn bytes_of(geometry: &Geometry, lanes: usize) -> u64 {
-        let Lens { candidates, vector, windows, right, pixels } = Lens::of(geometry, lanes);
+    pub fn bytes_of(geometry: &Geometry, params: &Params, lanes: usize) -> u64 {
+        let Lens { candidates, vector, windows, right, pixels, peaks } =
+            Lens::of(geometry, params, lanes);
         let lens = [candidates, candidates, vector, windows, windows, right, pixels, pixels];
-        lens.into_iter().map(Block::<i16>::bytes_of).fold(0, u64::saturating_add)
+        let lens = lens.into_iter().map(Block::<i16>::bytes_of);
+        lens.fold(Block::<u8>::bytes_of(peaks), u64::saturating_add)
     }
 
     /// Size of the memory in bytes.
@@ -124,6 +134,7 @@ impl WinnerTakesAll {
             + self.right.bytes()
             + self.winners.bytes()
             + self.values.bytes()
+            + self.peaks.bytes()
     }
 
     /// Forgets the band before.
@@ -189,22 +200,37 @@ impl WinnerTakesAll {
                 self.update_right::<V>(x, chunks);
             }
 
+            let at = self.row * self.width + x;
+            let mut unique = true;
+            if self.uniqueness > 0 || self.confidence {
+                let rival = self.rival::<V>(chunks, winner);
+                unique = rival.is_none_or(|rival| self.is_unique(rival, least));
+                if self.confidence {
+                    *self.peaks.ptr().add(at) = peak(least as u16, rival.map(|sum| sum as u16));
+                }
+            }
+
             let mut value = ((self.min + winner as i32) * SUBPIXEL) as i16;
-            if self.uniqueness > 0 && !self.is_unique::<V>(chunks, winner, least) {
+            if !unique {
                 value = INVALID;
             } else if winner > 0 && winner + 1 < self.count {
                 let (a, c) = (*sums.add(winner - 1), *sums.add(winner + 1));
                 value += self.subpixel.offset(a as u16, least as u16, c as u16);
             }
-            let at = self.row * self.width + x;
             *self.winners.ptr().add(at) = winner as u16;
             *self.values.ptr().add(at) = value;
         }
     }
 
-    /// Whether no candidate but the winner's neighbours comes close to it.
+    /// Whether the best rival does not come close to the winner.
     #[inline(always)]
-    unsafe fn is_unique<V: Lanes>(&self, chunks: usize, winner: usize, least: i16) -> bool {
+    fn is_unique(&self, rival: i16, least: i16) -> bool {
+        i32::from(rival) * (100 - i32::from(self.uniqueness)) >= i32::from(least) * 100
+    }
+
+    /// The least sum but for the winner's and its neighbours'; `None` where there is no other candidate.
+    #[inline(always)]
+    unsafe fn rival<V: Lanes>(&self, chunks: usize, winner: usize) -> Option<i16> {
         // SAFETY: as in `choose`.
         let rival = unsafe {
             let mut rival = V::splat_wide(i16::MAX);
@@ -216,8 +242,7 @@ impl WinnerTakesAll {
             }
             V::least_wide(rival)
         };
-        rival == i16::MAX
-            || i32::from(rival) * (100 - i32::from(self.uniqueness)) >= i32::from(least) * 100
+        (rival != i16::MAX).then_some(rival)
     }
 
     /// Moves the right view's window on to column `x` and compares it with the sums.
@@ -259,13 +284,13 @@ impl WinnerTakesAll {
 
     /// The values of row `row` of the band, after all of its columns were chosen; with `limit`,
     /// those that the right view contradicts are invalid; `seen` says what of this row each camera
-    /// has seen.
+    /// has seen. Beside them their peaks, where the confidence is asked for.
     pub fn finish_row(
         &mut self,
         row: usize,
         limit: Option<u16>,
         seen: [Option<&[bool]>; 2],
-    ) -> &[i16] {
+    ) -> (&[i16], Option<&[u8]>) {
         let (width, depth) = (self.width, self.depth);
         // SAFETY: the row lies in the band, and `self` is borrowed alone.
         let (values, winners, right, window) = unsafe {
@@ -287,7 +312,11 @@ impl WinnerTakesAll {
             left_right(winners, right, depth, self.min, limit, values);
         }
         valid_mask::apply(values, winners, self.min, seen);
-        values
+        // SAFETY: as above, where there are peaks.
+        let peaks = self.confidence.then(|| unsafe {
+            std::slice::from_raw_parts(self.peaks.ptr().add(row * width), width)
+        });
+        (values, peaks)
     }
 }
 

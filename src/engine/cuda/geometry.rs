@@ -15,6 +15,9 @@ pub(super) const BLOCK_THREADS: u32 = 256;
 /// Width and height in pixels of what a block of the median makes.
 pub(super) const MEDIAN_TILE: [u32; 2] = [64, 8];
 
+/// Width and height in pixels of what a block of the confidence makes, a thread a pixel.
+pub(super) const CONFIDENCE_TILE: [u32; 2] = [32, 8];
+
 /// Side in pixels of a tile in which the speckle filter looks for regions, the rows of it that a warp
 /// labels, and the pixels of a thread where it goes through the map pixel by pixel.
 pub(super) const SPECKLE_TILE: u32 = WARP;

@@ -168,6 +168,8 @@ pub struct Plan {
     /// The disparity map: `width * height` values of 16 bits, rows tightly packed, of the scope
     /// [`Scope::Slot`].
     pub disparity: BufferId,
+    /// How sure each pixel is, a byte a pixel as the map, where that is asked for.
+    pub confidence: Option<BufferId>,
     /// Set where the work of several frames may run at once on the device. It must not where a step
     /// writes a buffer of the scope [`Scope::Engine`].
     pub overlap: bool,
@@ -210,6 +212,7 @@ impl Plan {
             right: BufferId(1),
             rectified: None,
             disparity: BufferId(2),
+            confidence: None,
             overlap: true,
             states: Vec::new(),
         };
@@ -260,7 +263,8 @@ impl Plan {
     /// # Errors
     /// The first thing that does not.
     pub fn check(&self) -> Result<(), String> {
-        for id in [self.left, self.right, self.disparity].into_iter().chain(self.matched()) {
+        let handed_out = [self.left, self.right, self.disparity].into_iter().chain(self.matched());
+        for id in handed_out.chain(self.confidence) {
             let buffer = self.buffers.get(id.0).ok_or("a picture has no buffer")?;
             if buffer.scope != Scope::Slot {
                 return Err(format!("the buffer `{}` must be one of each slot", buffer.name));

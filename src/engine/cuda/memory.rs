@@ -56,7 +56,7 @@ impl Budget {
         largest.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
         largest.truncate(3);
         let host = [plan.left, plan.right, plan.disparity].into_iter();
-        let host = host.chain(plan.rectified.into_iter().flatten());
+        let host = host.chain(plan.rectified.into_iter().flatten()).chain(plan.confidence);
         let pinned = host.map(|id| plan.buffers[id.0].bytes).fold(0, usize::saturating_add);
         let pinned = pinned.saturating_mul(slots);
         Budget { device, pinned, largest, slots }

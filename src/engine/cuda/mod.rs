@@ -90,6 +90,8 @@ pub struct CudaEngine {
     upload: Stream,
     download: Stream,
     maps: PinnedPool<i16>,
+    /// Memory for the confidence that is handed out, where it is asked for.
+    confidences: Option<PinnedPool<u8>>,
     pictures: PinnedPool<u8>,
     /// Memory for the rectified pictures that are handed out, where the device makes them, and what
     /// either camera has seen of them.
@@ -199,6 +201,7 @@ impl CudaEngine {
                 input: [plan.left, plan.right].map(address),
                 rectified: plan.rectified.map(|ids| ids.map(address)),
                 disparity: address(plan.disparity),
+                confidence: plan.confidence.map(address),
             };
             slots.push(Slot::new(&context, work, plan.input.bytes(), addresses)?);
         }
@@ -211,6 +214,10 @@ impl CudaEngine {
             download: Stream::new(&context)?,
             // One map more than frames, for the one that an output looks at.
             maps: PinnedPool::new(&context, pixels, options.in_flight + 1)?,
+            confidences: match plan.confidence {
+                Some(_) => Some(PinnedPool::new(&context, pixels, options.in_flight + 1)?),
+                None => None,
+            },
             // Sources take them as they need.
             pictures: PinnedPool::new(&context, plan.input.width * plan.input.height, 0)?,
             rectified: match plan.rectified {
@@ -284,6 +291,7 @@ impl Engine for CudaEngine {
         self.context.make_current()?;
         let output = Output {
             map: self.maps.take()?,
+            confidence: self.confidences.as_ref().map(PinnedPool::take).transpose()?,
             rectified: match &self.rectified {
                 Some(pool) => Some([pool.take()?, pool.take()?]),
                 None => None,
@@ -316,6 +324,9 @@ impl Engine for CudaEngine {
         let mut frame = slot.in_flight.take().context("a slot without a frame was queued")?;
         let values = Pooled::lent(self.maps.lend(frame.output.map));
         let (width, height) = self.size;
+        let confidence = self.confidences.as_ref().zip(frame.output.confidence);
+        let confidence = confidence
+            .map(|(pool, memory)| Image::new(width, height, Pooled::lent(pool.lend(memory))));
         if let (Some(pool), Some([left, right])) = (&self.rectified, frame.output.rectified) {
             let picture = |memory, seen: &Option<Arc<Mask>>| {
                 let pixels = Pooled::lent(pool.lend(memory));
@@ -327,6 +338,7 @@ impl Engine for CudaEngine {
         Ok(Some(Matched {
             pair: frame.pair,
             disparity: DisparityMap::new(width, height, self.range, values),
+            confidence,
             geometry: self.depth_from,
             submitted: frame.submitted,
             finished: Instant::now(),

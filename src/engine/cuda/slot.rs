@@ -19,7 +19,7 @@ pub(super) struct Slot {
     work: Work,
     /// Left and right picture, `pitch * height` bytes each.
     input: PinnedMemory,
-    /// Addresses on the device of the pictures, the map and the rectified pictures.
+    /// Addresses on the device of the pictures, the map, its confidence and the rectified pictures.
     addresses: Addresses,
     upload_begin: Event,
     uploaded: Event,
@@ -40,6 +40,8 @@ pub(super) struct Addresses {
     pub rectified: Option<[u64; 2]>,
     /// The map.
     pub disparity: u64,
+    /// How sure each pixel is, where that is asked for.
+    pub confidence: Option<u64>,
 }
 
 /// A frame that was submitted and not yet collected.
@@ -52,6 +54,8 @@ pub(super) struct InFlight {
 /// Memory of the host for what a frame gives.
 pub(super) struct Output {
     pub map: PinnedMemory,
+    /// How sure each pixel is, where that is asked for.
+    pub confidence: Option<PinnedMemory>,
     /// The pictures as they were matched, where the device rectifies them.
     pub rectified: Option<[PinnedMemory; 2]>,
 }
@@ -134,6 +138,9 @@ impl Slot {
         stream.wait_for(self.work.end())?;
         self.download_begin.record(stream)?;
         download("downloading the disparity", self.addresses.disparity, &output.map, stream)?;
+        if let (Some(from), Some(to)) = (self.addresses.confidence, &output.confidence) {
+            download("downloading the confidence", from, to, stream)?;
+        }
         if let (Some(from), Some(to)) = (self.addresses.rectified, &output.rectified) {
             for (from, to) in from.into_iter().zip(to) {
                 download("downloading the rectified pictures", from, to, stream)?;

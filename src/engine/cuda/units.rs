@@ -91,6 +91,7 @@ fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
         .define("COST_MAX", params.cost.max())
         .define("PATHS", params.paths.count())
         .define("UNIQUENESS", params.uniqueness)
+        .define("CONFIDENCE", u32::from(params.confidence.is_some()))
         .define("SUBPIXEL", u32::from(params.subpixel != Subpixel::Off))
         .define("LEFT_RIGHT", u32::from(params.left_right.is_some()));
     let unit = match params.subpixel.limits() {

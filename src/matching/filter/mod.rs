@@ -19,6 +19,7 @@ pub mod valid_mask;
 pub use history::{Continuity, History, State};
 pub use matching::Matching;
 
+use crate::matching::confidence;
 use crate::matching::params::{Params, Speckle};
 use smoothing::Smoothing;
 
@@ -27,6 +28,8 @@ use smoothing::Smoothing;
 pub enum Filter {
     /// Invalidates what a camera has not seen ([`valid_mask`]).
     ValidMask,
+    /// Says how sure each pixel is, and invalidates what is less sure than this ([`confidence`]).
+    Confidence(u8),
     /// Median of the square window that reaches so many pixels to either side ([`median`]).
     Median(usize),
     /// Invalidates small regions ([`speckle`]).
@@ -38,10 +41,11 @@ pub enum Filter {
 impl Params {
     /// The filters that these parameters ask for, in the order in which they are applied.
     pub(crate) fn filters(&self) -> impl Iterator<Item = Filter> + use<> {
+        let confidence = self.confidence.map(Filter::Confidence);
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
         let smoothing = self.smoothing.map(Filter::Smoothing);
-        [Some(Filter::ValidMask), median, speckle, smoothing].into_iter().flatten()
+        [Some(Filter::ValidMask), confidence, median, speckle, smoothing].into_iter().flatten()
     }
 }
 
@@ -50,6 +54,7 @@ impl Filter {
     pub fn name(self) -> &'static str {
         match self {
             Filter::ValidMask => "valid mask",
+            Filter::Confidence(_) => "confidence",
             Filter::Median(_) => "median",
             Filter::Speckle(_) => "speckle",
             Filter::Smoothing(_) => "smoothing",
@@ -60,16 +65,27 @@ impl Filter {
     pub fn state_len(self, pixels: usize) -> usize {
         match self {
             Filter::Smoothing(_) => pixels,
-            Filter::ValidMask | Filter::Median(_) | Filter::Speckle(_) => 0,
+            Filter::ValidMask | Filter::Confidence(_) | Filter::Median(_) | Filter::Speckle(_) => 0,
         }
     }
 
-    /// Applies the filter to a map. `state` is what it left there at the map before; empty for the first
-    /// one of a stream.
-    pub fn apply(self, values: &mut Vec<i16>, of: &Matching<'_>, state: &mut State) {
+    /// Applies the filter to a map. `confidence` holds the peaks of the winners until the filter of that name
+    /// puts its means in their place; `None` where nobody asks for them. `state` is what the filter left
+    /// there at the map before; empty for the first one of a stream.
+    pub fn apply(
+        self,
+        values: &mut Vec<i16>,
+        confidence: &mut Option<Vec<u8>>,
+        of: &Matching<'_>,
+        state: &mut State,
+    ) {
         let (width, height) = (of.left.width(), of.left.height());
         match self {
             Filter::ValidMask => valid_mask::apply(values, of),
+            Filter::Confidence(least) => {
+                let peaks = confidence.take().unwrap_or_default();
+                *confidence = Some(confidence::apply(width, height, values, &peaks, least));
+            }
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),
             Filter::Speckle(speckle) => speckle::apply(width, height, values, speckle),
             Filter::Smoothing(how) => smoothing::apply(values, state, of.range, how),

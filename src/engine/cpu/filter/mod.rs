@@ -3,6 +3,7 @@
 //! Each has memory of its own, made once. Most change the map where it lies; one that cannot has a
 //! buffer of its own, into which the stage before it writes.
 
+mod confidence;
 mod median;
 mod pass;
 mod smoothing;
@@ -11,6 +12,7 @@ pub mod valid_mask;
 
 use std::collections::BTreeMap;
 
+use self::confidence::ConfidenceFilter;
 use self::median::MedianFilter;
 pub use self::pass::Pass;
 use self::smoothing::SmoothingFilter;
@@ -23,6 +25,7 @@ use crate::memory::Refused;
 
 /// A filter that goes over the finished map.
 enum MapFilter {
+    Confidence(ConfidenceFilter),
     Median(MedianFilter),
     Speckle(SpeckleFilter),
     Smoothing(SmoothingFilter),
@@ -34,6 +37,7 @@ impl MapFilter {
         match filter {
             // Applied row by row while rows are finished (`valid_mask.rs`).
             Filter::ValidMask => 0,
+            Filter::Confidence(_) => ConfidenceFilter::bytes_of(size, threads),
             Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
             Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
             Filter::Smoothing(_) => SmoothingFilter::bytes_of(size),
@@ -49,6 +53,9 @@ impl MapFilter {
     ) -> Result<Option<Self>, Refused> {
         Ok(match filter {
             Filter::ValidMask => None,
+            Filter::Confidence(least) => {
+                Some(Self::Confidence(ConfidenceFilter::new(least, size, threads)?))
+            }
             Filter::Median(radius) => Some(Self::Median(MedianFilter::new(radius, size, threads)?)),
             Filter::Speckle(speckle) => {
                 Some(Self::Speckle(SpeckleFilter::new(speckle, size, threads)?))
@@ -61,6 +68,7 @@ impl MapFilter {
 
     fn bytes(&self) -> usize {
         match self {
+            Self::Confidence(confidence) => confidence.bytes(),
             Self::Median(median) => median.bytes(),
             Self::Speckle(speckle) => speckle.bytes(),
             Self::Smoothing(smoothing) => smoothing.bytes(),
@@ -71,7 +79,7 @@ impl MapFilter {
     fn input(&self) -> Option<*mut i16> {
         match self {
             Self::Median(median) => Some(median.input()),
-            Self::Speckle(_) | Self::Smoothing(_) => None,
+            Self::Confidence(_) | Self::Speckle(_) | Self::Smoothing(_) => None,
         }
     }
 
@@ -79,7 +87,7 @@ impl MapFilter {
     /// in the stream.
     fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
         match self {
-            Self::Median(_) | Self::Speckle(_) => None,
+            Self::Confidence(_) | Self::Median(_) | Self::Speckle(_) => None,
             Self::Smoothing(smoothing) => Some(smoothing.state()),
         }
     }
@@ -94,6 +102,7 @@ impl MapFilter {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
+                Self::Confidence(confidence) => confidence.run(pass, map),
                 Self::Median(median) => median.run::<V>(pass, map),
                 Self::Speckle(speckle) => speckle.run(pass, map),
                 Self::Smoothing(smoothing) => smoothing.run::<V>(pass, map),
@@ -165,6 +174,14 @@ impl Filters {
         self.0.iter_mut().filter_map(|(name, filter)| {
             let (numbers, known) = filter.state()?;
             Some((*name, numbers, known))
+        })
+    }
+
+    /// The filter that says how sure each pixel is, where it is asked for.
+    pub fn confidence(&self) -> Option<&ConfidenceFilter> {
+        self.0.iter().find_map(|(_, filter)| match filter {
+            MapFilter::Confidence(filter) => Some(filter),
+            _ => None,
         })
     }
 

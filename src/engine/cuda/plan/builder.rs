@@ -21,6 +21,8 @@ pub(super) struct Builder<'a> {
     pub winners: BufferId,
     /// The keys of the winners of the right picture, where they are checked.
     pub right: BufferId,
+    /// How far the winners stand out, where the confidence is asked for.
+    pub peaks: BufferId,
     /// The map as the filters so far have left it.
     pub map: BufferId,
     /// Another map, for a filter that does not work in place.
@@ -62,6 +64,7 @@ impl<'a> Builder<'a> {
         if params.left_right.is_none() {
             plan.buffers[right.0].bytes = 0;
         }
+        let peaks = plan.buffer("peaks", 0, Scope::Slot);
         Builder {
             params,
             width: width as u32,
@@ -73,6 +76,7 @@ impl<'a> Builder<'a> {
             plan,
             winners,
             right,
+            peaks,
             spare: None,
         }
     }

@@ -2,20 +2,22 @@
 //! compiled and launched where it is on.
 
 use super::super::geometry::{
-    BLOCK_THREADS, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS, SPECKLE_TILE, WARP,
+    BLOCK_THREADS, CONFIDENCE_TILE, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS, SPECKLE_TILE, WARP,
 };
 use super::super::job::Job;
-use super::super::launch::{Arg, Scope, Unit};
+use super::super::launch::{Arg, BufferId, Scope, Unit};
 use super::builder::Builder;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
 use crate::matching::Median;
+use crate::matching::confidence::RADIUS;
 use crate::matching::filter::Filter;
 
 /// Their kernels' sources as (name, text).
 pub const SOURCES: &[(&str, &str)] = &[
     ("disparities.cu", include_str!("../../../../kernels/disparities.cu")),
     ("left_right.cu", include_str!("../../../../kernels/left_right.cu")),
+    ("filter_confidence.cu", include_str!("../../../../kernels/filter_confidence.cu")),
     ("filter_valid_mask.cu", include_str!("../../../../kernels/filter_valid_mask.cu")),
     ("filter_median.cu", include_str!("../../../../kernels/filter_median.cu")),
     ("filter_smoothing.cu", include_str!("../../../../kernels/filter_smoothing.cu")),
@@ -36,6 +38,12 @@ pub fn units(job: &Job) -> Vec<Unit> {
     if job.is_masked() {
         let unit = Unit::new("filter_valid_mask.cu").pixelwise();
         units.push(unit.define("MIN_DISPARITY", &min_disparity));
+    }
+    if let Some(least) = params.confidence {
+        let [width, height] = CONFIDENCE_TILE;
+        let unit = Unit::new("filter_confidence.cu").pixelwise();
+        let unit = unit.define("CONFIDENCE_MIN", least).define("RADIUS", RADIUS);
+        units.push(unit.define("TILE_WIDTH", width).define("TILE_HEIGHT", height));
     }
     let side = match params.median {
         Median::Off => None,
@@ -72,6 +80,9 @@ impl Builder<'_> {
     /// Goes from the winners to the map, which is that of the plan at the end.
     pub fn filters(&mut self, job: &Job) {
         self.plan.buffers[self.winners.0].bytes = 4 * self.pixels();
+        if self.params.confidence.is_some() {
+            self.plan.buffers[self.peaks.0].bytes = self.pixels();
+        }
         match self.params.left_right {
             Some(_) => self.left_right(),
             None => self.disparities(),
@@ -83,12 +94,16 @@ impl Builder<'_> {
                         self.valid_mask(rectifier);
                     }
                 }
+                Filter::Confidence(_) => self.confidence(),
                 Filter::Median(_) => self.median(),
                 Filter::Speckle(_) => self.speckle(),
                 Filter::Smoothing(_) => self.smoothing(filter),
             }
         }
         self.plan.disparity = self.map;
+        if let Some(confidence) = self.plan.confidence {
+            self.confidence_of_known(confidence);
+        }
     }
 
     /// Takes the disparities of the winners, unchecked.
@@ -131,6 +146,36 @@ impl Builder<'_> {
         args.extend([columns, width, Arg::Buffer(self.map)]);
         let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
         self.launch(stage, kernel, grid, [BLOCK_THREADS, 1], args);
+    }
+
+    fn confidence(&mut self) {
+        let pixels = self.width as usize * self.height as usize;
+        let confidence = self.plan.buffer("confidence", pixels, Scope::Slot);
+        self.plan.confidence = Some(confidence);
+        let (from, to) = self.filtered();
+        let kernel = self.plan.kernel("filter_confidence", "confidence");
+        let [width, height] = self.size();
+        let args = vec![
+            Arg::Buffer(self.peaks),
+            Arg::Buffer(from),
+            Arg::I32(self.columns as i32),
+            width,
+            height,
+            Arg::Buffer(to),
+            Arg::Buffer(confidence),
+        ];
+        let [across, down] = CONFIDENCE_TILE;
+        let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
+        self.launch("confidence", kernel, grid, [across, down], args);
+    }
+
+    /// Takes the confidence from what the filters have invalidated since.
+    fn confidence_of_known(&mut self, confidence: BufferId) {
+        let count = self.width as usize * self.height as usize;
+        let kernel = self.plan.kernel("filter_confidence", "confidence_of_known");
+        let args = vec![Arg::I32(count as i32), Arg::Buffer(self.map), Arg::Buffer(confidence)];
+        let grid = [count.div_ceil(BLOCK_THREADS as usize) as u32, 1];
+        self.launch("confidence", kernel, grid, [BLOCK_THREADS, 1], args);
     }
 
     fn median(&mut self) {

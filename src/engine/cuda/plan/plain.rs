@@ -42,7 +42,8 @@ impl Builder<'_> {
         }
         let kernel = self.plan.kernel("paths", "winners");
         let blocks = self.pixels().div_ceil(paths_a_block as usize) as u32;
-        let args = vec![Arg::Buffer(sums), width, height, Arg::Buffer(self.winners)];
+        let (winners, peaks) = (Arg::Buffer(self.winners), Arg::Buffer(self.peaks));
+        let args = vec![Arg::Buffer(sums), width, height, winners, peaks];
         self.launch("winner", kernel, [blocks, 1], [threads, 1], args);
         if self.params.left_right.is_some() {
             let kernel = self.plan.kernel("paths", "right_winners");

@@ -90,6 +90,7 @@ impl Builder<'_> {
                 Arg::Buffer(from_right),
                 Arg::Buffer(builder.winners),
                 Arg::Buffer(builder.right),
+                Arg::Buffer(builder.peaks),
             ];
             let grid = [strips.count, strips.sweeps()];
             let launch = builder.launch(stage, kernel, grid, [threads, 1], args);

@@ -1,0 +1,115 @@
+//! How sure each pixel is: the mean of the peaks around it, from sums of columns.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::pass::Pass;
+use crate::engine::cpu::memory::Block;
+use crate::frame::INVALID;
+use crate::matching::confidence::{RADIUS, mean};
+use crate::memory::{Refused, filled, product};
+
+/// Sums of columns that a thread keeps for a row, with those beside the picture.
+fn sums_len(width: usize) -> usize {
+    width.saturating_add(2 * RADIUS)
+}
+
+/// The confidence with its memory.
+pub struct ConfidenceFilter {
+    /// Pixels that are less sure are invalid.
+    least: u8,
+    size: (usize, usize),
+    /// The peaks of the winners, 0 where they are invalid.
+    peaks: Block<u8>,
+    /// Their means.
+    means: Block<u8>,
+    /// Of each thread [`sums_len`] sums.
+    sums: Vec<Mutex<Vec<u16>>>,
+}
+
+impl ConfidenceFilter {
+    pub fn new(least: u8, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
+        let pixels = product([size.0, size.1]);
+        let sums = (0..threads).map(|_| Ok(Mutex::new(filled(sums_len(size.0), 0)?)));
+        Ok(Self {
+            least,
+            size,
+            peaks: Block::new(pixels)?,
+            means: Block::new(pixels)?,
+            sums: sums.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// [`ConfidenceFilter::bytes`] before there is one.
+    pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
+        let sums = product([2, threads, sums_len(width)]);
+        let plane = Block::<u8>::bytes_of(product([width, height]));
+        plane.saturating_mul(2).saturating_add(sums)
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        let sums = |sums: &Mutex<Vec<u16>>| 2 * locked(sums).len();
+        self.peaks.bytes() + self.means.bytes() + self.sums.iter().map(sums).sum::<usize>()
+    }
+
+    /// Takes the values and peaks of row `y` as the checks and the mask have left them.
+    ///
+    /// # Safety
+    /// The row lies in the map, and nobody else touches it.
+    pub unsafe fn put_row(&self, y: usize, values: &[i16], peaks: &[u8]) {
+        // SAFETY: the caller's promise.
+        let to = unsafe {
+            std::slice::from_raw_parts_mut(self.peaks.ptr().add(y * self.size.0), self.size.0)
+        };
+        for (to, (&value, &peak)) in to.iter_mut().zip(values.iter().zip(peaks)) {
+            *to = if value == INVALID { 0 } else { peak };
+        }
+    }
+
+    /// This thread's share, in place.
+    ///
+    /// # Safety
+    /// `map` has the filter's size, every row of it was put, and nobody else touches it.
+    pub unsafe fn run(&self, pass: &Pass<'_>, map: *mut i16) {
+        let (width, height) = self.size;
+        let sums = &mut locked(&self.sums[pass.thread])[..];
+        let (first, end) = pass.rows();
+        for y in first..end {
+            // SAFETY: the peaks are complete and only read, and the rows of map and means are this
+            // thread's.
+            let (peaks, values, means) = unsafe {
+                let row = y * width;
+                (
+                    std::slice::from_raw_parts(self.peaks.ptr(), width * height),
+                    std::slice::from_raw_parts_mut(map.add(row), width),
+                    std::slice::from_raw_parts_mut(self.means.ptr().add(row), width),
+                )
+            };
+            let rows: [&[u8]; 2 * RADIUS + 1] = std::array::from_fn(|i| {
+                let y = (y + i).saturating_sub(RADIUS).min(height - 1);
+                &peaks[y * width..][..width]
+            });
+            let inside = &mut sums[RADIUS..][..width];
+            for (x, sum) in inside.iter_mut().enumerate() {
+                *sum = rows.iter().map(|row| u16::from(row[x])).sum();
+            }
+            let (left, right) = (inside[0], inside[width - 1]);
+            sums[..RADIUS].fill(left);
+            sums[RADIUS + width..].fill(right);
+            for (x, (value, to)) in values.iter_mut().zip(means).enumerate() {
+                *to = mean(sums[x..][..2 * RADIUS + 1].iter().sum());
+                *value = if *to < self.least { INVALID } else { *value };
+            }
+        }
+    }
+
+    /// The mean of every pixel of the newest map, of which no pass may be under way.
+    pub fn means(&self) -> &[u8] {
+        // SAFETY: the block has this length, and nobody writes it now.
+        unsafe { std::slice::from_raw_parts(self.means.ptr(), self.size.0 * self.size.1) }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
