@@ -1,10 +1,12 @@
 //! What the matcher computes, one plain scalar file a stage: the definition that every engine must
 //! reproduce byte for byte.
 //!
-//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], summed along
-//! several paths ([`aggregation`]), a [`winner`] per pixel, its checks ([`uniqueness`],
-//! [`left_right`]) and interpolation ([`subpixel`]), and the [`filter`]s of the map. All of it is integer arithmetic, so two engines either agree exactly or one of them is
-//! wrong. Nothing here is fast; `engine/` is.
+//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], which where there is
+//! little [`texture`] is [`support`]ed by a [`window`] and by a [`prior`] from pictures of half the size
+//! ([`pyramid`]), summed along several paths ([`aggregation`]), a [`winner`] per pixel, its checks
+//! ([`uniqueness`], [`left_right`]) and interpolation ([`subpixel`]), and the [`filter`]s of the map. All of it
+//! is integer arithmetic, so two engines either agree exactly or one of them is wrong. Nothing here is fast;
+//! `engine/` is.
 
 pub mod aggregation;
 pub mod census;
@@ -12,14 +14,21 @@ pub mod cost;
 pub mod filter;
 pub mod left_right;
 pub mod params;
+pub mod prior;
+pub mod pyramid;
 pub mod subpixel;
+pub mod support;
+pub mod texture;
 pub mod uniqueness;
+pub mod window;
 pub mod winner;
 
 pub use census::CensusWindow;
 pub use cost::{Cost, CostError};
 pub use filter::smoothing::Smoothing;
-pub use params::{Median, P2Mode, Params, ParamsError, Paths, Speckle};
+pub use params::{Guide, Median, P2Mode, Params, ParamsError, Paths, Speckle};
+pub use prior::Prior;
+pub use window::Window;
 
 pub use filter::History;
 
@@ -57,8 +66,15 @@ fn match_with(left: &Image, right: &Image, params: &Params, history: &mut Histor
     let (width, height) = (left.width(), left.height());
     let range = params.range;
 
-    let cost = cost::pixel_cost(left, right, params.cost);
-    let sums = aggregation::aggregate(cost.as_ref(), left, params);
+    let mut cost = cost::pixel_cost(left, right, params.cost);
+    if params.is_supported() {
+        let coarse = coarse_map(left, right, params);
+        cost = Box::new(support::supported(cost.as_ref(), left, coarse.as_ref(), params));
+    }
+    let sums = match params.p2_guide {
+        Guide::Picture => aggregation::aggregate(cost.as_ref(), left, params),
+        Guide::Smoothed => aggregation::aggregate(cost.as_ref(), &pyramid::smoothed(left), params),
+    };
 
     let winners = winner::winners(&sums);
     let mut values: Vec<i16> =
@@ -81,4 +97,11 @@ fn match_with(left: &Image, right: &Image, params: &Params, history: &mut Histor
         }
     }
     DisparityMap::new(width, height, range, Pooled::unpooled(values))
+}
+
+/// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small.
+fn coarse_map(left: &Image, right: &Image, params: &Params) -> Option<DisparityMap> {
+    let coarser = params.coarser()?;
+    pyramid::half_size((left.width(), left.height()))?;
+    Some(match_pair(&pyramid::half(left), &pyramid::half(right), &coarser))
 }

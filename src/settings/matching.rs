@@ -13,8 +13,10 @@ use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::WEIGHT_MAX;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::params::SLOPE_UNIT;
+use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::{
-    CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Speckle,
+    CensusWindow, Cost, CostError, Guide, Median, P2Mode, Params, ParamsError, Paths, Prior,
+    Speckle, Window,
 };
 
 /// Name of the matching cost.
@@ -41,6 +43,16 @@ pub enum P2Kind {
     Linear,
 }
 
+/// Where the cost is averaged over a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowWhere {
+    /// The less texture there is beside the noise, the more.
+    WeakTexture,
+    /// At every pixel alike.
+    Everywhere,
+}
+
 /// Settings of the matcher, every `auto` that the cost decides being the number that suits it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,10 +70,15 @@ pub struct Matching {
     pub intensity_weight: u8,
     pub gradient_truncation: u8,
     pub intensity_truncation: u8,
+    pub cost_window: u8,
+    pub cost_window_where: WindowWhere,
+    pub prior: u8,
+    pub prior_strength: u8,
     pub paths: u32,
     pub p1: u8,
     pub p2: u8,
     pub p2_mode: P2Kind,
+    pub p2_guide: Guide,
     pub p2_min: u8,
     pub p2_slope: f64,
     pub uniqueness: u8,
@@ -113,14 +130,48 @@ pub(super) const ROWS: &[Row] = &[
         ])
         .knob("Cost", "cost")
         .hint("How well two pixels agree. What is auto follows it."),
-    Row::new("paths", Whole(8), Kind::OneOf(U32, &["4", "5", "8"]))
+    Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
+        .follows_cost(&[5.0, 0.0, 0.0])
+        .flag(MATCHING, "--cost-window", "PX")
+        .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
+        .knob("Cost", "averaged over")
+        .hint("Side of the window over which the cost is averaged; 0: every pixel by itself.")
+        .offers(&["auto", "0", "3", "5"]),
+    Row::names("cost_window_where", "weak-texture", &["weak-texture", "everywhere"])
+        .flag(MATCHING, "--cost-window-where", "WHERE")
+        .help("Which pixels the window of the cost is for")
+        .about(&[
+            "Those without texture above the noise, the more so the less they have",
+            "All alike, which blurs edges",
+        ])
+        .knob("Cost", "averaged where")
+        .hint("Whether the window is for pixels without texture or for all."),
+    Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
+        .follows_cost(&[2.0, 0.0, 0.0])
+        .flag(MATCHING, "--prior", "LEVELS")
+        .help(
+            "Pictures of half the size, and of half of that, and so on, that say what is likely where \
+             texture is below the noise; 0 to 3, 0 is off",
+        )
+        .knob("Cost", "coarser levels")
+        .hint("How many coarser pictures say what is likely where there is no texture; 0: none.")
+        .offers(&["auto", "0", "1", "2", "3"]),
+    Row::whole("prior_strength", Whole(8), U8, [1, STRENGTH_MAX as i64])
+        .flag(MATCHING, "--prior-strength", "COST")
+        .help("Cost of a disparity far from what the coarser picture has, 1 to 32")
+        .knob("Cost", "their strength")
+        .hint("What a disparity costs that is far from what the coarser picture has.")
+        .slider(1.0, 32.0, 1.0),
+    Row::new("paths", AUTO, Kind::OneOf(U32, &["4", "5", "8"]))
+        .follows_cost(&[4.0, 8.0, 8.0])
         .flag(MATCHING, "--paths", "N")
         .help("Directions along which costs are summed")
         .knob("Smoothness", "paths")
         .hint("Directions along which costs are summed.")
+        .offers(&["auto", "4", "5", "8"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[30.0, 20.0, 12.0])
+        .follows_cost(&[34.0, 20.0, 12.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -130,7 +181,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[100.0, 60.0, 80.0])
+        .follows_cost(&[150.0, 60.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -147,8 +198,17 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 by picture")
         .hint("How P2 follows the steps in brightness.")
         .offers(&["linear", "inverse-gradient", "fixed"]),
+    Row::names("p2_guide", "smoothed", &["smoothed", "picture"])
+        .flag(MATCHING, "--p2-guide", "GUIDE")
+        .help("The picture whose steps in brightness P2 depends on")
+        .about(&[
+            "The left picture smoothed over 3x3 pixels, so that noise makes no steps",
+            "The left picture as it is",
+        ])
+        .knob("Smoothness", "P2 guide")
+        .hint("Whether P2 follows the picture as it is or smoothed."),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost(&[16.0, 15.0, 3.0])
+        .follows_cost(&[30.0, 15.0, 3.0])
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
@@ -157,7 +217,7 @@ pub(super) const ROWS: &[Row] = &[
         .only("p2_mode", "linear"),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost(&[3.0, 1.75, 2.0])
+        .follows_cost(&[9.5, 1.75, 2.0])
         .flag(MATCHING, "--p2-slope", "COST|auto")
         .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")
@@ -191,14 +251,14 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .only("cost", "census"),
-    Row::whole("census_weight", Whole(14), U8, WEIGHT)
+    Row::whole("census_weight", Whole(22), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
         .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
         .knob("Cost", "census")
         .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", "combined"),
-    Row::whole("gradient_weight", Whole(11), U8, WEIGHT)
+    Row::whole("gradient_weight", Whole(19), U8, WEIGHT)
         .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
         .help(
             "Cost `combined`: sixteenths that a grey level of difference in gradient counts, \
@@ -208,7 +268,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What a grey level of difference in gradient counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", "combined"),
-    Row::whole("intensity_weight", Whole(8), U8, WEIGHT)
+    Row::whole("intensity_weight", Whole(10), U8, WEIGHT)
         .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
         .help(
             "Cost `combined`: sixteenths that a grey level of difference in intensity \
@@ -349,10 +409,17 @@ impl Matching {
                 count: self.disparities.unwrap_or(STAND_IN as usize),
             },
             cost,
+            window: (self.cost_window > 0).then_some(Window {
+                side: self.cost_window,
+                by_texture: self.cost_window_where == WindowWhere::WeakTexture,
+            }),
+            prior: (self.prior > 0)
+                .then_some(Prior { levels: self.prior, strength: self.prior_strength }),
             paths: Paths::try_from(self.paths)?,
             p1: self.p1,
             p2: self.p2,
             p2_mode,
+            p2_guide: self.p2_guide,
             uniqueness: self.uniqueness,
             subpixel: self.subpixel,
             left_right: self.left_right,
@@ -395,17 +462,39 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
         ParamsError::PenaltyFloor { .. } => &["cost", "p2_min", "p2"],
         ParamsError::PathCost { .. } => match cost {
             CostKind::Combined => COMBINED_KEYS,
-            CostKind::Census => &["p2", "census_window"],
-            CostKind::Ad => &["p2", "ad_truncation"],
+            CostKind::Census => &["p2", "census_window", "prior", "prior_strength"],
+            CostKind::Ad => &["p2", "ad_truncation", "prior", "prior_strength"],
+        },
+        ParamsError::Window(_) => &["cost_window"],
+        ParamsError::PriorLevels(_) => &["prior"],
+        ParamsError::PriorStrength(_) => &["prior_strength"],
+        ParamsError::Supported { .. } => match cost {
+            CostKind::Combined => SUPPORTED_COMBINED_KEYS,
+            CostKind::Census => &["census_window", "cost_window", "prior", "prior_strength"],
+            CostKind::Ad => &["ad_truncation", "cost_window", "prior", "prior_strength"],
         },
         ParamsError::Uniqueness(_) => &["uniqueness"],
         ParamsError::Smoothing(_) => &["smoothing", "smoothing_guard"],
     }
 }
 
-/// The keys that make up the size of the combined cost, and P2.
+/// The keys that make up the size of the combined cost, and what supports it.
+const SUPPORTED_COMBINED_KEYS: &[&str] = &[
+    "cost_window",
+    "prior",
+    "prior_strength",
+    "census_weight",
+    "gradient_weight",
+    "intensity_weight",
+    "gradient_truncation",
+    "intensity_truncation",
+];
+
+/// The keys that make up the size of the combined cost with its prior, and P2.
 const COMBINED_KEYS: &[&str] = &[
     "p2",
+    "prior",
+    "prior_strength",
     "census_weight",
     "gradient_weight",
     "intensity_weight",

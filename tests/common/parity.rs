@@ -8,8 +8,8 @@ use stereod::internals::engine::Engine;
 use stereod::internals::frame::{Image, StereoPair};
 use stereod::internals::matching::{History, match_next};
 use stereod::{
-    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Median, P2Mode, Params, Paths,
-    Rectifier, Smoothing, Speckle, StereoGeometry,
+    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Guide, Median, P2Mode, Params, Paths,
+    Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Window,
 };
 
 /// A pair with the given pictures.
@@ -279,6 +279,20 @@ fn costs() -> impl Strategy<Value = Cost> {
     .prop_filter("a cost from 1 to 255", |cost| (1..=255).contains(&cost.max()))
 }
 
+/// What supports the cost, and the guide of P2.
+fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide)> {
+    let window = prop_oneof![
+        1 => Just(None),
+        1 => (prop_oneof![Just(3u8), Just(5)], any::<bool>())
+            .prop_map(|(side, by_texture)| Some(Window { side, by_texture })),
+    ];
+    let prior = prop_oneof![
+        1 => Just(None),
+        1 => (1u8..=3, 1u8..=32).prop_map(|(levels, strength)| Some(Prior { levels, strength })),
+    ];
+    (window, prior, prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)])
+}
+
 fn speckles() -> impl Strategy<Value = Option<Speckle>> {
     prop_oneof![
         2 => Just(None),
@@ -312,10 +326,16 @@ pub fn params() -> impl Strategy<Value = Params> {
         speckles(),
         prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)],
     );
-    (range, costs(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
-        |((min, count), cost, paths, (p1, p2), p2_mode, refinement)| {
-            // Bring the penalties into their limits.
-            let p2 = p2.min((255 - cost.max()) as u8);
+    (range, costs(), supports(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
+        |((min, count), cost, (window, prior, p2_guide), paths, (p1, p2), p2_mode, refinement)| {
+            // Bring support and penalties into their limits.
+            let room = 127u32.saturating_sub(cost.max()).min(32) as u8;
+            let window = window.filter(|_| cost.max() <= 127);
+            let prior = prior
+                .filter(|_| room > 0)
+                .map(|prior| Prior { strength: prior.strength.min(room), ..prior });
+            let largest = cost.max() + prior.map_or(0, |prior| u32::from(prior.strength));
+            let p2 = p2.min((255 - largest) as u8);
             let p1 = (u16::from(p1) % (u16::from(p2) + 1)) as u8;
             let p2_mode = match p2_mode {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
@@ -323,8 +343,11 @@ pub fn params() -> impl Strategy<Value = Params> {
             };
             let (uniqueness, subpixel, left_right, median, speckle, smoothing) = refinement;
             Params {
+                window,
+                prior,
                 paths,
                 p2_mode,
+                p2_guide,
                 uniqueness,
                 subpixel,
                 left_right,
