@@ -518,10 +518,14 @@ mod tests {
     fn defaults_can_be_computed() {
         let params = Matching::default().params().unwrap();
         assert_eq!(params.range, DisparityRange { min: 0, count: 64 });
-        assert_eq!(params.paths, Paths::Eight);
-        assert_eq!(params.cost.max(), 27);
-        assert_eq!((params.p1, params.p2), (30, 100));
-        assert_eq!(params.p2_mode, P2Mode::Linear { min: 16, slope_16: 48 });
+        assert_eq!(params.paths, Paths::Four);
+        // (24 * 22 + 5 * 19 + 6 * 10 + 8) / 16, and the strength of the prior.
+        assert_eq!((params.cost.max(), params.cost_max()), (43, 51));
+        assert_eq!(params.window, Some(Window { side: 5, by_texture: true }));
+        assert_eq!(params.prior, Some(Prior { levels: 2, strength: 8 }));
+        assert_eq!((params.p1, params.p2), (34, 150));
+        assert_eq!(params.p2_mode, P2Mode::Linear { min: 30, slope_16: 152 });
+        assert_eq!(params.p2_guide, Guide::Smoothed);
         assert_eq!(params.median, Median::Three);
         assert_eq!(params.speckle, Some(Speckle { size: 80, range_16: 32 }));
         assert_eq!(params.left_right, Some(1));
@@ -642,10 +646,10 @@ mod tests {
         assert_eq!(named, ["cost", "p1", "p2"]);
         let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost("ad") });
         assert!(sum.contains("--p2 or --ad-truncation"), "{sum}");
-        assert_eq!(named, ["p2", "ad_truncation"]);
+        assert_eq!(named, ["p2", "ad_truncation", "prior", "prior_strength"]);
         let (sum, named) = keys(Matching { p2: 230, ..of_cost("census") });
         assert!(sum.contains("(31) and P2 (230)") && sum.contains("--census-window"), "{sum}");
-        assert_eq!(named, ["p2", "census_window"]);
+        assert_eq!(named, ["p2", "census_window", "prior", "prior_strength"]);
         let (sum, named) = keys(Matching { census_weight: 127, ..Matching::default() });
         assert!(sum.contains("--census-weight"), "{sum}");
         assert!(named.contains(&"census_weight") && named.contains(&"p2"));

@@ -365,11 +365,17 @@ pub fn looks() -> impl Strategy<Value = Look> {
         .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
 }
 
+/// Pictures of little texture and little noise, moved by few columns.
+pub fn weak_looks() -> impl Strategy<Value = Look> {
+    (any::<u64>(), 1u8..=12, 1u8..=3, 0usize..12, prop_oneof![Just(0u64), 10..60])
+        .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
+}
+
 /// The combined cost as the settings have it.
 pub const COMBINED: Cost = Cost::Combined {
-    census_weight: 14,
-    gradient_weight: 11,
-    intensity_weight: 8,
+    census_weight: 22,
+    gradient_weight: 19,
+    intensity_weight: 10,
     gradient_truncation: 5,
     intensity_truncation: 6,
 };
