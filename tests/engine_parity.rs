@@ -135,7 +135,6 @@ proptest! {
     }
 }
 
-/// Compares on every vector width, with one and with several threads.
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -175,6 +174,7 @@ proptest! {
     }
 }
 
+/// Compares on every vector width, with one and with several threads.
 fn compare_everywhere(params: &Params, size: (usize, usize)) {
     for simd in SimdChoice::available() {
         for threads in [1, 3] {

@@ -367,7 +367,7 @@ pub fn looks() -> impl Strategy<Value = Look> {
 
 /// Pictures of little texture and little noise, moved by few columns.
 pub fn weak_looks() -> impl Strategy<Value = Look> {
-    (any::<u64>(), 1u8..=12, 1u8..=3, 0usize..12, prop_oneof![Just(0u64), 10..60])
+    (any::<u64>(), 1u8..=12, 1u8..=3, 0usize..12, prop_oneof![Just(0u64), 10u64..60])
         .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
 }
 
