@@ -156,7 +156,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "coarser levels")
         .hint("How many coarser pictures say what is likely where there is no texture; 0: none.")
         .offers(&["auto", "0", "1", "2", "3"]),
-    Row::whole("prior_strength", Whole(8), U8, [1, STRENGTH_MAX as i64])
+    Row::whole("prior_strength", Whole(7), U8, [1, STRENGTH_MAX as i64])
         .flag(MATCHING, "--prior-strength", "COST")
         .help("Cost of a disparity far from what the coarser picture has, 1 to 32")
         .knob("Cost", "their strength")
@@ -171,7 +171,7 @@ pub(super) const ROWS: &[Row] = &[
         .offers(&["auto", "4", "5", "8"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[34.0, 20.0, 12.0])
+        .follows_cost(&[32.0, 20.0, 12.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -181,7 +181,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[150.0, 60.0, 80.0])
+        .follows_cost(&[140.0, 60.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -520,10 +520,10 @@ mod tests {
         assert_eq!(params.range, DisparityRange { min: 0, count: 64 });
         assert_eq!(params.paths, Paths::Four);
         // (24 * 22 + 5 * 19 + 6 * 10 + 8) / 16, and the strength of the prior.
-        assert_eq!((params.cost.max(), params.cost_max()), (43, 51));
+        assert_eq!((params.cost.max(), params.cost_max()), (43, 50));
         assert_eq!(params.window, Some(Window { side: 5, by_texture: true }));
-        assert_eq!(params.prior, Some(Prior { levels: 2, strength: 8 }));
-        assert_eq!((params.p1, params.p2), (34, 150));
+        assert_eq!(params.prior, Some(Prior { levels: 2, strength: 7 }));
+        assert_eq!((params.p1, params.p2), (32, 140));
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 30, slope_16: 152 });
         assert_eq!(params.p2_guide, Guide::Smoothed);
         assert_eq!(params.median, Median::Three);
