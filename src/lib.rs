@@ -107,7 +107,8 @@ pub use calibration::Rectifier;
 pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
 pub use matcher::{Device, Disparity, Error, Matcher, Picture};
 pub use matching::{
-    CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Smoothing, Speckle,
+    CensusWindow, Cost, CostError, Fill, FillRule, Median, P2Mode, Params, ParamsError, Paths,
+    Smoothing, Speckle,
 };
 
 #[doc(hidden)]
