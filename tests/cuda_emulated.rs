@@ -180,6 +180,16 @@ fn the_plain_way_gives_the_bytes_of_the_reference() {
 }
 
 #[test]
+fn holes_are_filled_with_the_bytes_of_the_reference() {
+    same(SIZE, &["-d", "16", "--fill", "row", "--fill-max", "3"]);
+    same(SIZE, &["-d", "16", "--fill", "rays", "--median", "0"]);
+    same((75, 40), &["-d", "20", "--cost", "census", "--fill", "rays", "--fill-max", "5"]);
+    // Holes that no camera has seen stay.
+    same((63, 21), &["-d", "16", "--alpha", "1", "--fill", "rays"]);
+    same(SIZE, &["-d", "16", "--alpha", "1", "--fill", "row", "--smoothing", "0.5"]);
+}
+
+#[test]
 fn raw_pairs_are_rectified_to_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "16", "--alpha", "0"]);
     // With pixels that no camera sees; 63 * 21 is no whole number of vectors.
@@ -198,9 +208,11 @@ const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", 
 const COMBINED: &[&str] = &["-d", "16"];
 const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"];
 
+const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "7"];
+const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 22] = [
+const BROKEN: [Broken; 29] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -238,6 +250,13 @@ const BROKEN: [Broken; 22] = [
         "low[j] = high[j] = 0",
         &["-d", "20", "--cost", "ad", "--ad-window", "3"],
     ),
+    ("values[other] <= values[k]", "values[other] < values[k]", FILLED),
+    ("edges[k] = max(edges[k], abs(grey - greys[k]))", "edges[k] = abs(grey - greys[k])", FILLED),
+    ("31 - __clz(distance + 2)", "31 - __clz(distance + 1)", FILLED),
+    ("is_hidden ? 4 : 2", "2", FILLED),
+    ("distance <= REACH && open", "distance < REACH && open", FILLED),
+    ("if (!seen_left[at]) open &= ~(1u << k);", "", RAW_FILLED),
+    ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),
     ("bottom * fy + 32768) >> 16", "bottom * fy) >> 16", RAW),

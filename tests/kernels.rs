@@ -7,8 +7,8 @@ use stereod::internals::engine::cuda::{
     Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
 };
 use stereod::{
-    CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Rectifier, Smoothing,
-    StereoGeometry,
+    CensusWindow, Cost, DisparityRange, Fill, FillRule, Median, P2Mode, Params, Paths, Rectifier,
+    Smoothing, StereoGeometry,
 };
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -64,6 +64,10 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     variants.push((Params { median: Median::Five, ..params(64, Paths::Eight) }, (8192, 4096)));
     let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
     variants.push((Params { smoothing, ..params(64, Paths::Eight) }, usual));
+    for rule in [FillRule::Row, FillRule::Rays] {
+        let fill = Some(Fill { rule, reach: 64 });
+        variants.push((Params { fill, ..params(64, Paths::Eight) }, usual));
+    }
     let combined = Params::default();
     for count in [64, 128, 1024] {
         let range = DisparityRange { min: 0, count };
@@ -87,7 +91,8 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         let position = |x, y| (x >= unseen).then_some([x as f64, y as f64]);
         let map = RectifyMap::from_positions(size, size, position).unwrap();
         let rectifier = Rectifier::from_maps(map.clone(), map, GEOMETRY).unwrap();
-        variants.push((params(64, Paths::Eight), size, Some(rectifier)));
+        let fill = Some(Fill { rule: FillRule::Rays, reach: 64 });
+        variants.push((Params { fill, ..params(64, Paths::Eight) }, size, Some(rectifier)));
     }
     variants
 }

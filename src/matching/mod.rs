@@ -25,6 +25,7 @@ pub mod winner;
 
 pub use census::CensusWindow;
 pub use cost::{Cost, CostError};
+pub use filter::fill::{Fill, FillRule};
 pub use filter::smoothing::Smoothing;
 pub use params::{Guide, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 pub use prior::Prior;

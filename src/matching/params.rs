@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::{Cost, CostError};
+use crate::matching::filter::fill::{Fill, REACH_MAX};
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
 use crate::matching::prior::{LEVELS_MAX, Prior, STRENGTH_MAX, half_range};
 use crate::matching::window::{SUPPORTED_MAX, Window};
@@ -190,8 +191,10 @@ pub struct Params {
     pub median: Median,
     /// Removal of small regions, after the median; `None`: none.
     pub speckle: Option<Speckle>,
-    /// Smoothing in time, last of all; `None`: every map by itself.
+    /// Smoothing in time; `None`: every map by itself.
     pub smoothing: Option<Smoothing>,
+    /// Filling of holes, last of all; `None`: they stay.
+    pub fill: Option<Fill>,
 }
 
 /// Smallest and largest disparity that a map can hold, in whole pixels: 1/16 px in an `i16`.
@@ -217,6 +220,7 @@ impl Params {
             median: Median::Off,
             speckle: None,
             smoothing: None,
+            fill: None,
         }
     }
 
@@ -299,6 +303,11 @@ impl Params {
         {
             return Err(ParamsError::Smoothing(smoothing));
         }
+        if let Some(fill) = self.fill
+            && !(1..=REACH_MAX).contains(&fill.reach)
+        {
+            return Err(ParamsError::FillReach(fill.reach));
+        }
         Ok(())
     }
 }
@@ -339,6 +348,8 @@ pub enum ParamsError {
         .0.weight_256, .0.guard_16
     )]
     Smoothing(Smoothing),
+    #[error("holes cannot be filled from {0} px away; it must be 1 to {REACH_MAX} (--fill-max)")]
+    FillReach(u16),
 }
 
 impl fmt::Display for Paths {

@@ -11,12 +11,13 @@ use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::WEIGHT_MAX;
+use crate::matching::filter::fill::REACH_MAX;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::{
-    CensusWindow, Cost, CostError, Guide, Median, P2Mode, Params, ParamsError, Paths, Prior,
-    Speckle, Window,
+    CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median, P2Mode, Params, ParamsError,
+    Paths, Prior, Speckle, Window,
 };
 
 /// Name of the matching cost.
@@ -51,6 +52,18 @@ pub enum WindowWhere {
     WeakTexture,
     /// At every pixel alike.
     Everywhere,
+}
+
+/// Name of the rule by which holes of the map are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FillKind {
+    /// Holes stay.
+    Off,
+    /// The smaller of the two neighbours in the row.
+    Row,
+    /// The weighted median along eight rays.
+    Rays,
 }
 
 /// Settings of the matcher, every `auto` that the cost decides being the number that suits it.
@@ -89,6 +102,8 @@ pub struct Matching {
     pub speckle_range: f64,
     pub smoothing: Option<f64>,
     pub smoothing_guard: f64,
+    pub fill: FillKind,
+    pub fill_max: u16,
 }
 
 /// The default number of disparities. It stands in for a number that has not been chosen yet, where one
@@ -350,6 +365,22 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Filters", "moves beyond")
         .hint("What changes by more pixels than this has moved, and is taken as it is.")
         .slider(0.0, 8.0, 0.25),
+    Row::names("fill", "off", &["off", "row", "rays"])
+        .flag(MATCHING, "--fill", "RULE")
+        .help("Fill pixels without a disparity from those around them, last of all")
+        .about(&[
+            "Holes stay",
+            "The smaller of the two neighbours in the row; ends are extended",
+            "A median along eight rays, weighted by the edges of the picture on the way",
+        ])
+        .knob("Filters", "fill")
+        .hint("How holes are filled from what is known around them."),
+    Row::whole("fill_max", Whole(64), U16, [1, REACH_MAX as i64])
+        .flag(MATCHING, "--fill-max", "PX")
+        .help("Fill no pixel from farther away than this many pixels, 1 to 1023")
+        .knob("Filters", "fill within")
+        .hint("No pixel is filled from more pixels away than this.")
+        .slider(1.0, 256.0, 1.0),
     Row::new("subpixel", Switch(true), Kind::Switch)
         .flag(MATCHING, "--subpixel", "BOOL")
         .help("Sixteenths of a pixel instead of whole ones")
@@ -439,6 +470,12 @@ impl Matching {
                 weight_256: (256.0 * weight).round() as u8,
                 guard_16: (self.smoothing_guard * f64::from(SUBPIXEL)).round() as u16,
             }),
+            fill: match self.fill {
+                FillKind::Off => None,
+                FillKind::Row => Some(FillRule::Row),
+                FillKind::Rays => Some(FillRule::Rays),
+            }
+            .map(|rule| Fill { rule, reach: self.fill_max }),
         };
         params.check()?;
         Ok(params)
@@ -475,6 +512,7 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
         },
         ParamsError::Uniqueness(_) => &["uniqueness"],
         ParamsError::Smoothing(_) => &["smoothing", "smoothing_guard"],
+        ParamsError::FillReach(_) => &["fill_max"],
     }
 }
 
@@ -600,6 +638,8 @@ mod tests {
             paths: 5,
             ad_window: 3,
             min_disparity: -9,
+            fill: FillKind::Row,
+            fill_max: 9,
             ..Matching::default()
         };
         let params = matching.params().unwrap();
@@ -611,6 +651,7 @@ mod tests {
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
         assert_eq!(params.range.min, -9);
+        assert_eq!(params.fill, Some(Fill { rule: FillRule::Row, reach: 9 }));
 
         let window = CensusWindow::Plain { width: 7, height: 3 };
         let census = Matching { census_window: window, ..of_cost("census") };

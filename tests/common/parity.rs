@@ -8,8 +8,8 @@ use stereod::internals::engine::Engine;
 use stereod::internals::frame::{Image, StereoPair};
 use stereod::internals::matching::{History, match_next};
 use stereod::{
-    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Guide, Median, P2Mode, Params, Paths,
-    Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Window,
+    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Fill, FillRule, Guide, Median, P2Mode,
+    Params, Paths, Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Window,
 };
 
 /// A pair with the given pictures.
@@ -307,6 +307,15 @@ pub fn smoothings() -> impl Strategy<Value = Smoothing> {
         .prop_map(|(weight_256, guard_16)| Smoothing { weight_256, guard_16 })
 }
 
+fn fills() -> impl Strategy<Value = Option<Fill>> {
+    let rule = prop_oneof![1 => Just(FillRule::Row), 3 => Just(FillRule::Rays)];
+    let reach = prop_oneof![2 => 1u16..12, 2 => 12u16..200, 1 => Just(1023u16)];
+    prop_oneof![
+        2 => Just(None),
+        3 => (rule, reach).prop_map(|(rule, reach)| Some(Fill { rule, reach })),
+    ]
+}
+
 pub fn params() -> impl Strategy<Value = Params> {
     let range = (
         prop_oneof![Just(0i32), -20i32..20, -200i32..200],
@@ -325,6 +334,7 @@ pub fn params() -> impl Strategy<Value = Params> {
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
         speckles(),
         prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)],
+        fills(),
     );
     (range, costs(), supports(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
         |((min, count), cost, (window, prior, p2_guide), paths, (p1, p2), p2_mode, refinement)| {
@@ -341,7 +351,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
                 other => other,
             };
-            let (uniqueness, subpixel, left_right, median, speckle, smoothing) = refinement;
+            let (uniqueness, subpixel, left_right, median, speckle, smoothing, fill) = refinement;
             Params {
                 window,
                 prior,
@@ -354,6 +364,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 median,
                 speckle,
                 smoothing,
+                fill,
                 ..Params::bare(DisparityRange { min, count }, cost, (p1, p2))
             }
         },

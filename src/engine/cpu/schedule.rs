@@ -125,7 +125,7 @@ impl Frame<'_> {
         mark();
 
         let size = (geometry.width, geometry.height);
-        let mut pass = Pass { size, thread, threads, wait: &mut wait };
+        let mut pass = Pass { size, left: self.left, thread, threads, wait: &mut wait };
         // SAFETY: `hand_out` put the map where the filters expect it, and the barrier has been passed;
         // the simd was found on this machine.
         unsafe { self.filters.run::<V>(&mut pass, self.output.0, mark) };
