@@ -201,6 +201,8 @@ fn raw_pairs_are_rectified_to_the_bytes_of_the_reference() {
 type Broken = (&'static str, &'static str, &'static [&'static str]);
 
 const AD: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1"];
+const PARABOLA: &[&str] =
+    &["-d", "20", "--cost", "ad", "--ad-window", "1", "--subpixel", "parabola"];
 // The pictures' disparities lie across the middle of the padded range, or reach its last candidate.
 const ACROSS: &[&str] =
     &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
@@ -212,7 +214,7 @@ const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill
 const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 29] = [
+const BROKEN: [Broken; 30] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -232,7 +234,8 @@ const BROKEN: [Broken; 29] = [
     ("other_sums += step", "other_sums -= step", AD),
     ("sum.v[j + 1] * KEY_NUMBERS + both(j + 1)", "sum.v[j + 1] * KEY_NUMBERS + both(j)", AD),
     ("(b * 100 + 99 - UNIQUENESS)", "(b * 100 + 100 - UNIQUENESS + 200)", AD),
-    ("33 * den) / (2 * den)", "32 * den) / (2 * den)", AD),
+    ("33 * den) / (2 * den)", "32 * den) / (2 * den)", PARABOLA),
+    ("smaller < limit * larger", "smaller <= limit * larger", AD),
     ("(int)(key % KEY_NUMBERS) - (STRIP - 1)", "(int)(key % KEY_NUMBERS) - (STRIP - 3)", AD),
     // The filters.
     ("<= LEFT_RIGHT_LIMIT", "<= LEFT_RIGHT_LIMIT + 1", AD),

@@ -8,7 +8,7 @@ use stereod::internals::engine::cuda::{
 };
 use stereod::{
     CensusWindow, Cost, DisparityRange, Fill, FillRule, Median, P2Mode, Params, Paths, Rectifier,
-    Smoothing, StereoGeometry,
+    Smoothing, StereoGeometry, Subpixel,
 };
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -28,7 +28,7 @@ fn params(count: usize, paths: Paths) -> Params {
         paths,
         p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
         uniqueness: 5,
-        subpixel: true,
+        subpixel: Subpixel::Corrected,
         left_right: Some(1),
         median: Median::Three,
         ..Params::bare(DisparityRange { min: 0, count }, cost, (7, 86))
@@ -54,7 +54,7 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     }
     let bare = Params {
         uniqueness: 0,
-        subpixel: false,
+        subpixel: Subpixel::Off,
         left_right: None,
         median: Median::Off,
         p2_mode: P2Mode::InverseGradient,

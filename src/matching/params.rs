@@ -8,6 +8,7 @@ use crate::matching::cost::{Cost, CostError};
 use crate::matching::filter::fill::{Fill, REACH_MAX};
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
 use crate::matching::prior::{LEVELS_MAX, Prior, STRENGTH_MAX, half_range};
+use crate::matching::subpixel::Subpixel;
 use crate::matching::window::{SUPPORTED_MAX, Window};
 
 /// Largest path cost an engine can hold: one byte a candidate.
@@ -182,8 +183,8 @@ pub struct Params {
     /// A pixel is invalid where another disparity's sum is within this many percent of the best
     /// one's (0: no check).
     pub uniqueness: u8,
-    /// Whether the disparity is interpolated to 1/16 px.
-    pub subpixel: bool,
+    /// How the disparity is interpolated to 1/16 px.
+    pub subpixel: Subpixel,
     /// Largest difference in whole pixels between the disparity seen from the left and from the
     /// right; `None`: no check.
     pub left_right: Option<u16>,
@@ -215,7 +216,7 @@ impl Params {
             p2_mode: P2Mode::Fixed,
             p2_guide: Guide::Picture,
             uniqueness: 0,
-            subpixel: false,
+            subpixel: Subpixel::Off,
             left_right: None,
             median: Median::Off,
             speckle: None,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Value;
 
 use super::row::Integer::{I32, U8, U16, U32, U64};
-use super::row::Plain::{Real, Switch, Text, Whole};
+use super::row::Plain::{Real, Text, Whole};
 use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
@@ -17,7 +17,7 @@ use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::{
     CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median, P2Mode, Params, ParamsError,
-    Paths, Prior, Speckle, Window,
+    Paths, Prior, Speckle, Subpixel, Window,
 };
 
 /// Name of the matching cost.
@@ -95,7 +95,7 @@ pub struct Matching {
     pub p2_min: u8,
     pub p2_slope: f64,
     pub uniqueness: u8,
-    pub subpixel: bool,
+    pub subpixel: Subpixel,
     pub left_right: Option<u16>,
     pub median: u8,
     pub speckle_size: u32,
@@ -381,11 +381,18 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Filters", "fill within")
         .hint("No pixel is filled from more pixels away than this.")
         .slider(1.0, 256.0, 1.0),
-    Row::new("subpixel", Switch(true), Kind::Switch)
-        .flag(MATCHING, "--subpixel", "BOOL")
-        .help("Sixteenths of a pixel instead of whole ones")
+    Row::names("subpixel", "corrected", &["off", "parabola", "equiangular", "corrected"])
+        .or_switch(["off", "corrected"])
+        .flag(MATCHING, "--subpixel", "CURVE")
+        .help("Curve that finds disparities between whole pixels, to 1/16 px")
+        .about(&[
+            "Whole pixels",
+            "A parabola; disparities crowd around whole pixels",
+            "Two straight lines",
+            "Lines bent so that disparities crowd least",
+        ])
         .knob("Checks", "subpixel")
-        .hint("Sixteenths of a pixel instead of whole pixels."),
+        .hint("The curve that finds sixteenths of a pixel; off: whole pixels."),
 ];
 
 /// All numbers of a byte.
@@ -633,7 +640,7 @@ mod tests {
             left_right: None,
             median: 0,
             speckle_size: 0,
-            subpixel: false,
+            subpixel: Subpixel::Off,
             uniqueness: 0,
             paths: 5,
             ad_window: 3,
@@ -647,7 +654,7 @@ mod tests {
         assert_eq!(params.left_right, None);
         assert_eq!(params.median, Median::Off);
         assert_eq!(params.speckle, None);
-        assert_eq!((params.subpixel, params.uniqueness), (false, 0));
+        assert_eq!((params.subpixel, params.uniqueness), (Subpixel::Off, 0));
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
         assert_eq!(params.range.min, -9);

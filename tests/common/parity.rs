@@ -9,7 +9,7 @@ use stereod::internals::frame::{Image, StereoPair};
 use stereod::internals::matching::{History, match_next};
 use stereod::{
     CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Fill, FillRule, Guide, Median, P2Mode,
-    Params, Paths, Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Window,
+    Params, Paths, Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Subpixel, Window,
 };
 
 /// A pair with the given pictures.
@@ -293,6 +293,15 @@ fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide)> {
     (window, prior, prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)])
 }
 
+fn subpixels() -> impl Strategy<Value = Subpixel> {
+    prop_oneof![
+        Just(Subpixel::Off),
+        Just(Subpixel::Parabola),
+        Just(Subpixel::Equiangular),
+        Just(Subpixel::Corrected),
+    ]
+}
+
 fn speckles() -> impl Strategy<Value = Option<Speckle>> {
     prop_oneof![
         2 => Just(None),
@@ -329,7 +338,7 @@ pub fn params() -> impl Strategy<Value = Params> {
         prop_oneof![1 => Just(Paths::Four), 1 => Just(Paths::Five), 2 => Just(Paths::Eight)];
     let refinement = (
         prop_oneof![Just(0u8), 1u8..=99],
-        any::<bool>(),
+        subpixels(),
         prop_oneof![Just(None), (0u16..4).prop_map(Some)],
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
         speckles(),
@@ -397,7 +406,7 @@ pub fn usual() -> Params {
     Params {
         p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
         uniqueness: 5,
-        subpixel: true,
+        subpixel: Subpixel::Corrected,
         left_right: Some(1),
         median: Median::Three,
         ..Params::bare(DisparityRange { min: 0, count: 64 }, cost, (7, 86))

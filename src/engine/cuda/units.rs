@@ -13,7 +13,8 @@ use super::geometry::{
 use super::job::Job;
 use super::launch::Unit;
 use super::plan::filters;
-use crate::matching::{Params, Paths};
+use crate::matching::subpixel::LIMIT_UNIT;
+use crate::matching::{Params, Paths, Subpixel};
 
 /// The translation units for this job; needs no GPU.
 pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
@@ -90,7 +91,14 @@ fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
         .define("COST_MAX", params.cost.max())
         .define("PATHS", params.paths.count())
         .define("UNIQUENESS", params.uniqueness)
-        .define("SUBPIXEL", u32::from(params.subpixel))
+        .define("SUBPIXEL", u32::from(params.subpixel != Subpixel::Off))
         .define("LEFT_RIGHT", u32::from(params.left_right.is_some()));
+    let unit = match params.subpixel.limits() {
+        Some(limits) => {
+            let limits: Vec<String> = limits.iter().map(u16::to_string).collect();
+            unit.define("SUBPIXEL_LIMITS", limits.join(",")).define("LIMIT_UNIT", LIMIT_UNIT)
+        }
+        None => unit,
+    };
     cost.constants.iter().fold(unit, |unit, (name, value)| unit.define(name, value))
 }
