@@ -144,7 +144,7 @@ mod tests {
             (r#"{"left": "l.png", "right": "r.png"}"#, "missing field `gt`"),
             (r#"{"left": "l", "right": "r", "gt": "g.png", "gt_scale": 0}"#, "gt_scale is 0"),
             (r#"{"left": "l", "right": "r", "gt": "g.npy"}"#, "convert it"),
-            (r#"{"left": "l", "right": "r", "gt": "g.png", "ndisp": -4}"#, "ndisp"),
+            (r#"{"left": "l", "right": "r", "gt": "g.png", "ndisp": -4}"#, "`-4`"),
         ] {
             let error = format!("{:#}", of(text).unwrap_err());
             assert!(error.contains("item.json") && (error.contains(part)), "{text}: {error}");

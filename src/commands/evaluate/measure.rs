@@ -64,8 +64,8 @@ pub(super) struct Bench<'a> {
     engine: Option<(Key, Box<dyn Engine>)>,
 }
 
-/// What tells engines of one run apart: the size of the pictures as they come, and the candidates.
-type Key = ((usize, usize), DisparityRange);
+/// What tells engines of one run apart: the size of the pictures as they come, and what is computed.
+type Key = ((usize, usize), Params);
 
 impl<'a> Bench<'a> {
     /// Matches with these settings, each pair `repeat` times.
@@ -101,11 +101,15 @@ impl<'a> Bench<'a> {
             Some(noise) => Eye::BOTH.map(|eye| noise.add(&pictures[eye.index()], eye)),
         };
         let range = self.range(item, &pictures, &rig)?;
-        let (matched, time) = self.matched(pictures, size, &rig, range)?;
+        let params = Params { range, ..self.loaded.params.clone() };
+        let (matched, time) = self.matched(&pictures, &rig, &params)?;
         let unfilled = Values::of(&matched.disparity);
         let image_density = unfilled.density();
         let maps = [unfilled.clone(), unfilled.filled()];
         let [unfilled, dense] = maps.each_ref().map(|map| truth.map(|region| score(map, region)));
+        if (&unfilled.non_occluded, &unfilled.all) == (&None, &None) {
+            return Err(anyhow::anyhow!("no pixel of it has a truth that counts").into());
+        }
         let time_ms = time.as_secs_f64() * 1e3;
         let summary = Summary { time_ms, image_density, unfilled, dense };
         let measured = Measured { size: rig.pairs.size, range, summary };
@@ -143,23 +147,22 @@ impl<'a> Bench<'a> {
     /// The pair with its map, and the median of the times.
     fn matched(
         &mut self,
-        pictures: [Image; 2],
-        size: (usize, usize),
+        pictures: &[Image; 2],
         rig: &Rig,
-        range: DisparityRange,
+        params: &Params,
     ) -> Result<(Matched, Duration), Failure> {
-        let key = (size, range);
+        let key = ((pictures[0].width(), pictures[0].height()), params.clone());
         if self.engine.as_ref().is_none_or(|(made_for, _)| *made_for != key) {
             // Two do not need to fit into memory.
             self.engine = None;
-            self.engine = Some((key, self.create(rig, range)?));
+            self.engine = Some((key, self.create(rig, params)?));
         }
         let (_, engine) = self.engine.as_mut().context("there is no engine")?;
         let mut times = Vec::new();
         loop {
             // Filters that remember shall know nothing of other pairs.
             engine.take_history()?;
-            engine.submit(pair(&pictures))?;
+            engine.submit(pair(pictures))?;
             let matched = engine.collect()?.context("the engine lost the pair")?;
             times.push(matched.engine_time());
             if times.len() >= self.repeat as usize {
@@ -169,14 +172,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn create(&self, rig: &Rig, range: DisparityRange) -> Result<Box<dyn Engine>, Failure> {
-        let params = Params { range, ..self.loaded.params.clone() };
+    fn create(&self, rig: &Rig, params: &Params) -> Result<Box<dyn Engine>, Failure> {
         params.check().map_err(anyhow::Error::from)?;
         let settings = &self.loaded.settings.engine;
         let mut options = settings.options();
         // They come one by one.
         options.cuda.in_flight = 1;
-        engine::create(settings.kind, &params, &rig.pairs, &options).map_err(|error| match error
+        engine::create(settings.kind, params, &rig.pairs, &options).map_err(|error| match error
             .is::<Unusable>(
         ) {
             true => Failure::All(error),

@@ -107,4 +107,21 @@ mod tests {
         }
         assert!(parse(&[b'#'; 100]).is_err());
     }
+
+    #[test]
+    fn damaged_files_are_no_more_than_errors() {
+        let whole = file("PF\n2 2\n-1\n", &[1.0; 12], f32::to_le_bytes);
+        for length in 0..whole.len() {
+            assert!(parse(&whole[..length]).is_err(), "{length}");
+        }
+        for at in 0..12 {
+            for byte in 0..=255 {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                if let Ok(map) = parse(&damaged) {
+                    assert_eq!(map.values.len(), map.width * map.height);
+                }
+            }
+        }
+    }
 }
