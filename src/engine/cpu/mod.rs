@@ -258,7 +258,9 @@ mod tests {
     use std::time::Duration;
 
     use crate::frame::Image;
-    use crate::matching::{CensusWindow, Cost, Median, Paths, Smoothing, Speckle, match_pair};
+    use crate::matching::{
+        CensusWindow, Cost, Fill, FillRule, Median, Paths, Smoothing, Speckle, match_pair,
+    };
 
     fn params() -> impl Strategy<Value = Params> {
         let cost = prop_oneof![
@@ -269,13 +271,16 @@ mod tests {
         let paths = prop_oneof![Just(Paths::Four), Just(Paths::Five), Just(Paths::Eight)];
         let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
         let speckle = prop::option::of(Just(Speckle { size: 50, range_16: 16 }));
+        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
+        let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
         let p2 = prop_oneof![Just(50u8), Just(150)];
-        (cost, paths, median, speckle, p2, 1usize..200).prop_map(
-            |(cost, paths, median, speckle, p2, count)| Params {
+        (cost, paths, median, speckle, fill, p2, 1usize..200).prop_map(
+            |(cost, paths, median, speckle, fill, p2, count)| Params {
                 paths,
                 left_right: Some(1),
                 median,
                 speckle,
+                fill,
                 ..Params::bare(DisparityRange { min: -3, count }, cost, (5, p2))
             },
         )
