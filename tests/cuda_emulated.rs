@@ -230,7 +230,7 @@ const PRIOR: &[&str] =
 
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 38] = [
+const BROKEN: [Broken; 39] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -282,15 +282,12 @@ const BROKEN: [Broken; 38] = [
     ("min(max(x + across, 0), width - 1)", "x", PRIOR),
     ("2 * centre + SUBPIXEL_STEPS / 2", "2 * centre", PRIOR),
     // The volume of costs: the window's rows and columns, rounding, what is too far, a barrier that is missing.
-    ("cost_of_row(first - WINDOW_RADIUS + i)", "cost_of_row(first + i)", WINDOW),
-    ("get_sum(buffer, -right)", "get_sum(buffer, right)", WINDOW),
+    ("first - WINDOW_RADIUS + i, width", "first + i, width", WINDOW),
+    ("p - WINDOW_RADIUS - 1", "p - WINDOW_RADIUS", WINDOW),
+    ("get_sum(k - WINDOW_RADIUS)", "get_sum(PIXELS + k)", WINDOW),
     ("rest + both(1 << (BLEND_SHIFT - 1))", "rest", WINDOW),
     ("both(PRIOR_REACH)) * prior", "both(PRIOR_REACH + 1)) * prior", PRIOR),
-    (
-        "shared.put_sum(buffer, rows);\n        __syncthreads();",
-        "shared.put_sum(buffer, rows);",
-        WINDOW,
-    ),
+    ("__syncthreads();\n        auto sum_of_rows", "auto sum_of_rows", WINDOW),
     (
         "copy16(to + WINDOW_BASE + i, window.base + i)",
         "copy16(to + WINDOW_BASE + i, window.base)",

@@ -189,27 +189,36 @@ pub(super) fn volume_columns(row: u32, lanes: Lanes) -> u32 {
 /// Part of the picture whose costs a block writes down (`cost_volume.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CostTile {
-    /// Columns with those that are only summed, of which there are `radius` on either side.
+    /// Columns of a thread's pixels: they share most of what they look at in the right picture.
+    pub pixels: u32,
+    /// Columns with those that are only summed, of which there are `edge` on either side.
     pub columns: u32,
-    pub radius: u32,
+    pub edge: u32,
     pub rows: u32,
     pub threads: u32,
     pub shared_bytes: u32,
 }
 
 impl CostTile {
+    /// The tile where the cost of so many candidates is averaged over this window.
     pub fn of(window: Option<Window>, lanes: Lanes) -> Self {
         let side = window.map_or(1, |window| u32::from(window.side));
         let threads = BLOCK_THREADS;
-        let buffers = if lanes.registers <= 12 { 2 } else { 1 };
-        let words = side * lanes.registers / 2 + buffers * lanes.registers;
-        let shared_bytes = if side > 1 { 4 * threads * words } else { 0 };
-        Self { columns: threads / lanes.group, radius: side / 2, rows: 32, threads, shared_bytes }
+        let pixels = if lanes.registers <= 8 { 2 } else { 1 };
+        let words = pixels * (side * lanes.registers / 2 + lanes.registers);
+        CostTile {
+            pixels,
+            columns: threads / lanes.group * pixels,
+            edge: (side / 2).next_multiple_of(pixels),
+            rows: 32,
+            threads,
+            shared_bytes: if side > 1 { 4 * threads * words } else { 0 },
+        }
     }
 
     /// Blocks for a picture of this size.
     pub fn grid(self, width: u32, height: u32) -> [u32; 2] {
-        [width.div_ceil(self.columns - 2 * self.radius), height.div_ceil(self.rows)]
+        [width.div_ceil(self.columns - 2 * self.edge), height.div_ceil(self.rows)]
     }
 }
 

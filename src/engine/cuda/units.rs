@@ -58,9 +58,11 @@ fn support(level: &Level) -> Vec<Unit> {
         let tile = CostTile::of(params.window, lanes);
         let unit = pixel_cost("cost_volume.cu", params, lanes)
             .define("BLENDS", u32::from(level.has_blends()))
+            .define("PIXELS", tile.pixels)
             .define("TILE_COLUMNS", tile.columns)
             .define("TILE_ROWS", tile.rows)
             .define("EXPECTED_VOLUME_BESIDE", VOLUME_BESIDE)
+            .define("EXPECTED_EDGE", tile.edge)
             .define("EXPECTED_THREADS", tile.threads)
             .define("EXPECTED_SHARED_BYTES", tile.shared_bytes);
         units.push(blended(unit, level));
