@@ -36,13 +36,24 @@ __device__ __forceinline__ int matched_column(int x, int candidate, int width) {
 }
 #endif
 
-// The vertex of the parabola through the sums `a`, `b`, `c` of a winner `b` and its two neighbours, in
-// 1/16 px from the winner, rounded to the nearest (halves upwards); 0 where the three are equal or the
-// winner does not lie `between` two candidates.
-__device__ __forceinline__ int parabola_offset(int a, int b, int c, bool between) {
+// Where the disparity lies by the sums `a`, `b`, `c` of a winner `b` and its two neighbours, in 1/16 px from
+// the winner; 0 where the winner does not lie `between` two candidates.
+__device__ __forceinline__ int subpixel_offset(int a, int b, int c, bool between) {
+#ifdef SUBPIXEL_LIMITS
+    // As many sixteenths towards the smaller neighbour as there are limits that the ratio of the two
+    // neighbours, above the winner, lies below.
+    constexpr int limits[] = {SUBPIXEL_LIMITS};
+    const int smaller = LIMIT_UNIT * (min(a, c) - b), larger = max(a, c) - b;
+    int offset = 0;
+#pragma unroll
+    for (int limit : limits) offset += smaller < limit * larger;
+    return !between ? 0 : a < c ? -offset : offset;
+#else
+    // The vertex of the parabola, rounded to the nearest (halves upwards); 0 where the three are equal.
     const int den = a + c - 2 * b;
     // |a - c| <= den, so 32 den more make the numerator positive and the division a floor.
     return between && den != 0 ? (SUBPIXEL_STEPS * (a - c) + 33 * den) / (2 * den) - SUBPIXEL_STEPS : 0;
+#endif
 }
 
 #if UNIQUENESS

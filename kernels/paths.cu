@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     int disparity = (MIN_DISPARITY + winner) * SUBPIXEL_STEPS;
 #if SUBPIXEL
     if (winner > 0 && winner + 1 < DISPARITIES)
-        disparity += parabola_offset(sum_of(sums, pixel, winner - 1), b, sum_of(sums, pixel, winner + 1), true);
+        disparity += subpixel_offset(sum_of(sums, pixel, winner - 1), b, sum_of(sums, pixel, winner + 1), true);
 #endif
 #if UNIQUENESS
     const u32 limit = ambiguous_below(b);

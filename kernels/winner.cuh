@@ -111,7 +111,7 @@ __device__ __forceinline__ void complete(const Shared &shared, int i, int first_
     const int a = sum_at(winner - 1), c = sum_at(winner + 1);
     int disparity = (MIN_DISPARITY + winner) * SUBPIXEL_STEPS;
 #if SUBPIXEL
-    disparity += parabola_offset(a, b, c, winner > 0 && winner + 1 < DISPARITIES);
+    disparity += subpixel_offset(a, b, c, winner > 0 && winner + 1 < DISPARITIES);
 #endif
 #if UNIQUENESS
     // The winner and its neighbours are no rivals.

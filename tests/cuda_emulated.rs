@@ -205,6 +205,16 @@ fn the_plain_way_gives_the_bytes_of_the_reference() {
 }
 
 #[test]
+fn holes_are_filled_with_the_bytes_of_the_reference() {
+    same(SIZE, &["-d", "16", "--fill", "row", "--fill-max", "3"]);
+    same(SIZE, &["-d", "16", "--fill", "rays", "--median", "0"]);
+    same((75, 40), &["-d", "20", "--cost", "census", "--fill", "rays", "--fill-max", "5"]);
+    // Holes that no camera has seen stay.
+    same((63, 21), &["-d", "16", "--alpha", "1", "--fill", "rays"]);
+    same(SIZE, &["-d", "16", "--alpha", "1", "--fill", "row", "--smoothing", "0.5"]);
+}
+
+#[test]
 fn raw_pairs_are_rectified_to_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "16", "--alpha", "0"]);
     // With pixels that no camera sees; 63 * 21 is no whole number of vectors.
@@ -216,6 +226,8 @@ fn raw_pairs_are_rectified_to_the_bytes_of_the_reference() {
 type Broken = (&'static str, &'static str, &'static [&'static str]);
 
 const AD: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1"];
+const PARABOLA: &[&str] =
+    &["-d", "20", "--cost", "ad", "--ad-window", "1", "--subpixel", "parabola"];
 // The pictures' disparities lie across the middle of the padded range, or reach its last candidate.
 const ACROSS: &[&str] =
     &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
@@ -228,9 +240,11 @@ const WINDOW: &[&str] = &["-d", "16", "--prior", "0", "--cost-window", "5"];
 const PRIOR: &[&str] =
     &["-d", "24", "--prior", "1", "--prior-strength", "24", "--cost-window", "3"];
 
+const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "7"];
+const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 39] = [
+const BROKEN: [Broken; 47] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -250,7 +264,8 @@ const BROKEN: [Broken; 39] = [
     ("other_sums += step", "other_sums -= step", AD),
     ("sum.v[j + 1] * KEY_NUMBERS + both(j + 1)", "sum.v[j + 1] * KEY_NUMBERS + both(j)", AD),
     ("(b * 100 + 99 - UNIQUENESS)", "(b * 100 + 100 - UNIQUENESS + 200)", AD),
-    ("33 * den) / (2 * den)", "32 * den) / (2 * den)", AD),
+    ("33 * den) / (2 * den)", "32 * den) / (2 * den)", PARABOLA),
+    ("smaller < limit * larger", "smaller <= limit * larger", AD),
     ("(int)(key % KEY_NUMBERS) - (STRIP - 1)", "(int)(key % KEY_NUMBERS) - (STRIP - 3)", AD),
     // The filters.
     ("<= LEFT_RIGHT_LIMIT", "<= LEFT_RIGHT_LIMIT + 1", AD),
@@ -293,6 +308,13 @@ const BROKEN: [Broken; 39] = [
         "copy16(to + WINDOW_BASE + i, window.base)",
         WINDOW,
     ),
+    ("values[other] <= values[k]", "values[other] < values[k]", FILLED),
+    ("edges[k] = max(edges[k], abs(grey - greys[k]))", "edges[k] = abs(grey - greys[k])", FILLED),
+    ("31 - __clz(distance + 2)", "31 - __clz(distance + 1)", FILLED),
+    ("is_hidden ? 4 : 2", "2", FILLED),
+    ("distance <= REACH && open", "distance < REACH && open", FILLED),
+    ("if (!seen_left[at]) open &= ~(1u << k);", "", RAW_FILLED),
+    ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),
     ("bottom * fy + 32768) >> 16", "bottom * fy) >> 16", RAW),

@@ -7,8 +7,8 @@ use stereod::internals::engine::cuda::{
     Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
 };
 use stereod::{
-    CensusWindow, Cost, DisparityRange, Guide, Median, P2Mode, Params, Paths, Prior, Rectifier,
-    Smoothing, StereoGeometry, Window,
+    CensusWindow, Cost, DisparityRange, Fill, FillRule, Guide, Median, P2Mode, Params, Paths,
+    Prior, Rectifier, Smoothing, StereoGeometry, Subpixel, Window,
 };
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -28,7 +28,7 @@ fn params(count: usize, paths: Paths) -> Params {
         paths,
         p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
         uniqueness: 5,
-        subpixel: true,
+        subpixel: Subpixel::Corrected,
         left_right: Some(1),
         median: Median::Three,
         ..Params::bare(DisparityRange { min: 0, count }, cost, (7, 86))
@@ -54,7 +54,7 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     }
     let bare = Params {
         uniqueness: 0,
-        subpixel: false,
+        subpixel: Subpixel::Off,
         left_right: None,
         median: Median::Off,
         p2_mode: P2Mode::InverseGradient,
@@ -64,6 +64,10 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     variants.push((Params { median: Median::Five, ..params(64, Paths::Eight) }, (8192, 4096)));
     let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
     variants.push((Params { smoothing, ..params(64, Paths::Eight) }, usual));
+    for rule in [FillRule::Row, FillRule::Rays] {
+        let fill = Some(Fill { rule, reach: 64 });
+        variants.push((Params { fill, ..params(64, Paths::Eight) }, usual));
+    }
     let prior = |levels, strength| Some(Prior { levels, strength });
     let window = |side, by_texture| Some(Window { side, by_texture });
     let combined = Params { window: window(5, true), prior: prior(2, 8), ..Params::default() };
@@ -97,7 +101,8 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         let position = |x, y| (x >= unseen).then_some([x as f64, y as f64]);
         let map = RectifyMap::from_positions(size, size, position).unwrap();
         let rectifier = Rectifier::from_maps(map.clone(), map, GEOMETRY).unwrap();
-        variants.push((params(64, Paths::Eight), size, Some(rectifier)));
+        let fill = Some(Fill { rule: FillRule::Rays, reach: 64 });
+        variants.push((Params { fill, ..params(64, Paths::Eight) }, size, Some(rectifier)));
     }
     variants
 }

@@ -1,5 +1,6 @@
 //! Flags that several commands share, and how flags become a layer of the settings.
 
+use std::iter::zip;
 use std::path::PathBuf;
 
 use clap::builder::{
@@ -114,7 +115,11 @@ fn parser_of(row: &'static Row) -> ValueParser {
         Kind::Path => OsStringValueParser::new().map(|name| Value::from(text_of(&name))).into(),
         Kind::Text(_) => StringValueParser::new().map(Value::from).into(),
         Kind::Names(names) => {
-            let second = |name| row.alias.filter(|alias| alias[1] == name).map(|alias| alias[0]);
+            let second = |name| {
+                let switched = row.switch.into_iter().flat_map(|on| zip(["false", "true"], on));
+                let spelt = row.alias.into_iter().map(|[second, name]| (second, name));
+                spelt.chain(switched).filter(move |pair| pair.1 == name).map(|pair| pair.0)
+            };
             let listed = names.iter().zip(row.about);
             let listed: Vec<PossibleValue> = listed
                 .map(|(&name, about)| PossibleValue::new(name).help(about).aliases(second(name)))
@@ -206,7 +211,9 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::matching::{CensusWindow, Cost, Median, P2Mode, Paths, Smoothing, Speckle};
+    use crate::matching::{
+        CensusWindow, Cost, Fill, FillRule, Median, P2Mode, Paths, Smoothing, Speckle, Subpixel,
+    };
     use crate::settings::Settings;
     use crate::settings::row::MATCHING;
 
@@ -227,10 +234,10 @@ mod tests {
         let only = parse(
             "-d 48 --min-disparity -16 --cost ad --paths 5 --p1 11 --p2 99 --p2-mode linear \
              --p2-min 4 --p2-slope 1.5 --ad-truncation 33 --ad-window 3 --uniqueness 7 \
-             --left-right off --median 5 --subpixel false --census-window 7x5 --census-weight 1 \
+             --left-right off --median 5 --subpixel parabola --census-window 7x5 --census-weight 1 \
              --gradient-weight 2 --intensity-weight 3 --gradient-truncation 4 \
              --intensity-truncation 5 --speckle-size 44 --speckle-range 0.5 \
-             --smoothing 0.25 --smoothing-guard 1.5",
+             --smoothing 0.25 --smoothing-guard 1.5 --fill rays --fill-max 31",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -242,12 +249,13 @@ mod tests {
         assert_eq!(params.cost, Cost::Ad { truncation: 33, window: 3 });
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.smoothing, Some(Smoothing { weight_256: 64, guard_16: 24 }));
+        assert_eq!(params.fill, Some(Fill { rule: FillRule::Rays, reach: 31 }));
         assert_eq!((params.p1, params.p2), (11, 99));
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 4, slope_16: 24 });
         assert_eq!(params.uniqueness, 7);
         assert_eq!(params.left_right, None);
         assert_eq!(params.median, Median::Five);
-        assert!(!params.subpixel);
+        assert_eq!(params.subpixel, Subpixel::Parabola);
         assert_eq!(params.speckle, Some(Speckle { size: 44, range_16: 8 }));
         let cost = |flag: &str| {
             let more = "--census-window 7x5 --census-weight 1 --gradient-weight 2 \

@@ -25,9 +25,11 @@ pub mod winner;
 
 pub use census::CensusWindow;
 pub use cost::{Cost, CostError};
+pub use filter::fill::{Fill, FillRule};
 pub use filter::smoothing::Smoothing;
 pub use params::{Guide, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 pub use prior::Prior;
+pub use subpixel::Subpixel;
 pub use window::Window;
 
 pub use filter::History;
@@ -82,9 +84,7 @@ fn match_with(left: &Image, right: &Image, params: &Params, history: &mut Histor
     if params.uniqueness > 0 {
         uniqueness::uniqueness(&sums, &winners, params.uniqueness, &mut values);
     }
-    if params.subpixel {
-        subpixel::subpixel(&sums, &winners, &mut values);
-    }
+    subpixel::subpixel(&sums, &winners, params.subpixel, &mut values);
     if let Some(limit) = params.left_right {
         left_right::left_right(&sums, &winners, range.min, limit, &mut values);
     }

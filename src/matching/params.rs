@@ -5,8 +5,10 @@ use std::str::FromStr;
 
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::{Cost, CostError};
+use crate::matching::filter::fill::{Fill, REACH_MAX};
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
 use crate::matching::prior::{LEVELS_MAX, Prior, STRENGTH_MAX, half_range};
+use crate::matching::subpixel::Subpixel;
 use crate::matching::window::{SUPPORTED_MAX, Window};
 
 /// Largest path cost an engine can hold: one byte a candidate.
@@ -181,8 +183,8 @@ pub struct Params {
     /// A pixel is invalid where another disparity's sum is within this many percent of the best
     /// one's (0: no check).
     pub uniqueness: u8,
-    /// Whether the disparity is interpolated to 1/16 px.
-    pub subpixel: bool,
+    /// How the disparity is interpolated to 1/16 px.
+    pub subpixel: Subpixel,
     /// Largest difference in whole pixels between the disparity seen from the left and from the
     /// right; `None`: no check.
     pub left_right: Option<u16>,
@@ -190,8 +192,10 @@ pub struct Params {
     pub median: Median,
     /// Removal of small regions, after the median; `None`: none.
     pub speckle: Option<Speckle>,
-    /// Smoothing in time, last of all; `None`: every map by itself.
+    /// Smoothing in time; `None`: every map by itself.
     pub smoothing: Option<Smoothing>,
+    /// Filling of holes, last of all; `None`: they stay.
+    pub fill: Option<Fill>,
 }
 
 /// Smallest and largest disparity that a map can hold, in whole pixels: 1/16 px in an `i16`.
@@ -212,11 +216,12 @@ impl Params {
             p2_mode: P2Mode::Fixed,
             p2_guide: Guide::Picture,
             uniqueness: 0,
-            subpixel: false,
+            subpixel: Subpixel::Off,
             left_right: None,
             median: Median::Off,
             speckle: None,
             smoothing: None,
+            fill: None,
         }
     }
 
@@ -299,6 +304,11 @@ impl Params {
         {
             return Err(ParamsError::Smoothing(smoothing));
         }
+        if let Some(fill) = self.fill
+            && !(1..=REACH_MAX).contains(&fill.reach)
+        {
+            return Err(ParamsError::FillReach(fill.reach));
+        }
         Ok(())
     }
 }
@@ -339,6 +349,8 @@ pub enum ParamsError {
         .0.weight_256, .0.guard_16
     )]
     Smoothing(Smoothing),
+    #[error("holes cannot be filled from {0} px away; it must be 1 to {REACH_MAX} (--fill-max)")]
+    FillReach(u16),
 }
 
 impl fmt::Display for Paths {

@@ -3,7 +3,7 @@
 use super::reduced::reduced;
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::params::DISPARITY_LIMITS;
-use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle};
+use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel};
 
 /// Matches two small pictures: an engine, or [`crate::matching::match_pair`].
 pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
@@ -171,7 +171,7 @@ fn params(range: DisparityRange, points: usize) -> Params {
         paths: Paths::Four,
         p2_mode: P2Mode::Linear { min: 16, slope_16: 48 },
         uniqueness: 10,
-        subpixel: true,
+        subpixel: Subpixel::Parabola,
         left_right: Some(1),
         median: Median::Three,
         speckle: Some(Speckle { size: (points / 1000).max(8) as u32, range_16: 24 }),

@@ -329,10 +329,10 @@ impl Layers {
 
     fn put(&mut self, section: &str, key: &str, value: Value, origin: Origin) {
         value.as_str().into_iter().for_each(remember);
-        if let Err(misfit) = schema::check_value(section, key, &value) {
-            self.mistakes.push(format!("{origin}: {misfit}"));
-            return;
-        }
+        let value = match schema::check_value(section, key, value) {
+            Ok(value) => value,
+            Err(misfit) => return self.mistakes.push(format!("{origin}: {misfit}")),
+        };
         let table = self.table.get_mut(section).and_then(Value::as_table_mut);
         table.expect("every section is a table").insert(key.to_owned(), value);
         self.origins.insert(dotted(section, key), origin);

@@ -6,17 +6,18 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Value;
 
 use super::row::Integer::{I32, U8, U16, U32, U64};
-use super::row::Plain::{Real, Switch, Text, Whole};
+use super::row::Plain::{Real, Text, Whole};
 use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::WEIGHT_MAX;
+use crate::matching::filter::fill::REACH_MAX;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::{
-    CensusWindow, Cost, CostError, Guide, Median, P2Mode, Params, ParamsError, Paths, Prior,
-    Speckle, Window,
+    CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median, P2Mode, Params, ParamsError,
+    Paths, Prior, Speckle, Subpixel, Window,
 };
 
 /// Name of the matching cost.
@@ -53,6 +54,18 @@ pub enum WindowWhere {
     Everywhere,
 }
 
+/// Name of the rule by which holes of the map are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FillKind {
+    /// Holes stay.
+    Off,
+    /// The smaller of the two neighbours in the row.
+    Row,
+    /// The weighted median along eight rays.
+    Rays,
+}
+
 /// Settings of the matcher, every `auto` that the cost decides being the number that suits it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,13 +95,15 @@ pub struct Matching {
     pub p2_min: u8,
     pub p2_slope: f64,
     pub uniqueness: u8,
-    pub subpixel: bool,
+    pub subpixel: Subpixel,
     pub left_right: Option<u16>,
     pub median: u8,
     pub speckle_size: u32,
     pub speckle_range: f64,
     pub smoothing: Option<f64>,
     pub smoothing_guard: f64,
+    pub fill: FillKind,
+    pub fill_max: u16,
 }
 
 /// The default number of disparities. It stands in for a number that has not been chosen yet, where one
@@ -156,7 +171,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "coarser levels")
         .hint("How many coarser pictures say what is likely where there is no texture; 0: none.")
         .offers(&["auto", "0", "1", "2", "3"]),
-    Row::whole("prior_strength", Whole(8), U8, [1, STRENGTH_MAX as i64])
+    Row::whole("prior_strength", Whole(7), U8, [1, STRENGTH_MAX as i64])
         .flag(MATCHING, "--prior-strength", "COST")
         .help("Cost of a disparity far from what the coarser picture has, 1 to 32")
         .knob("Cost", "their strength")
@@ -171,7 +186,7 @@ pub(super) const ROWS: &[Row] = &[
         .offers(&["auto", "4", "5", "8"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[34.0, 20.0, 12.0])
+        .follows_cost(&[32.0, 20.0, 12.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -181,7 +196,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[150.0, 60.0, 80.0])
+        .follows_cost(&[140.0, 60.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -350,11 +365,34 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Filters", "moves beyond")
         .hint("What changes by more pixels than this has moved, and is taken as it is.")
         .slider(0.0, 8.0, 0.25),
-    Row::new("subpixel", Switch(true), Kind::Switch)
-        .flag(MATCHING, "--subpixel", "BOOL")
-        .help("Sixteenths of a pixel instead of whole ones")
+    Row::names("fill", "off", &["off", "row", "rays"])
+        .flag(MATCHING, "--fill", "RULE")
+        .help("Fill pixels without a disparity from those around them, last of all")
+        .about(&[
+            "Holes stay",
+            "The smaller of the two neighbours in the row; ends are extended",
+            "A median along eight rays, weighted by the edges of the picture on the way",
+        ])
+        .knob("Filters", "fill")
+        .hint("How holes are filled from what is known around them."),
+    Row::whole("fill_max", Whole(64), U16, [1, REACH_MAX as i64])
+        .flag(MATCHING, "--fill-max", "PX")
+        .help("Fill no pixel from farther away than this many pixels, 1 to 1023")
+        .knob("Filters", "fill within")
+        .hint("No pixel is filled from more pixels away than this.")
+        .slider(1.0, 256.0, 1.0),
+    Row::names("subpixel", "corrected", &["off", "parabola", "equiangular", "corrected"])
+        .or_switch(["off", "corrected"])
+        .flag(MATCHING, "--subpixel", "CURVE")
+        .help("Curve that finds disparities between whole pixels, to 1/16 px")
+        .about(&[
+            "Whole pixels",
+            "A parabola; disparities crowd around whole pixels",
+            "Two straight lines",
+            "Lines bent so that disparities crowd least",
+        ])
         .knob("Checks", "subpixel")
-        .hint("Sixteenths of a pixel instead of whole pixels."),
+        .hint("The curve that finds sixteenths of a pixel; off: whole pixels."),
 ];
 
 /// All numbers of a byte.
@@ -439,6 +477,12 @@ impl Matching {
                 weight_256: (256.0 * weight).round() as u8,
                 guard_16: (self.smoothing_guard * f64::from(SUBPIXEL)).round() as u16,
             }),
+            fill: match self.fill {
+                FillKind::Off => None,
+                FillKind::Row => Some(FillRule::Row),
+                FillKind::Rays => Some(FillRule::Rays),
+            }
+            .map(|rule| Fill { rule, reach: self.fill_max }),
         };
         params.check()?;
         Ok(params)
@@ -475,6 +519,7 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
         },
         ParamsError::Uniqueness(_) => &["uniqueness"],
         ParamsError::Smoothing(_) => &["smoothing", "smoothing_guard"],
+        ParamsError::FillReach(_) => &["fill_max"],
     }
 }
 
@@ -518,10 +563,14 @@ mod tests {
     fn defaults_can_be_computed() {
         let params = Matching::default().params().unwrap();
         assert_eq!(params.range, DisparityRange { min: 0, count: 64 });
-        assert_eq!(params.paths, Paths::Eight);
-        assert_eq!(params.cost.max(), 27);
-        assert_eq!((params.p1, params.p2), (30, 100));
-        assert_eq!(params.p2_mode, P2Mode::Linear { min: 16, slope_16: 48 });
+        assert_eq!(params.paths, Paths::Four);
+        // (24 * 22 + 5 * 19 + 6 * 10 + 8) / 16, and the strength of the prior.
+        assert_eq!((params.cost.max(), params.cost_max()), (43, 50));
+        assert_eq!(params.window, Some(Window { side: 5, by_texture: true }));
+        assert_eq!(params.prior, Some(Prior { levels: 2, strength: 7 }));
+        assert_eq!((params.p1, params.p2), (32, 140));
+        assert_eq!(params.p2_mode, P2Mode::Linear { min: 30, slope_16: 152 });
+        assert_eq!(params.p2_guide, Guide::Smoothed);
         assert_eq!(params.median, Median::Three);
         assert_eq!(params.speckle, Some(Speckle { size: 80, range_16: 32 }));
         assert_eq!(params.left_right, Some(1));
@@ -591,11 +640,13 @@ mod tests {
             left_right: None,
             median: 0,
             speckle_size: 0,
-            subpixel: false,
+            subpixel: Subpixel::Off,
             uniqueness: 0,
             paths: 5,
             ad_window: 3,
             min_disparity: -9,
+            fill: FillKind::Row,
+            fill_max: 9,
             ..Matching::default()
         };
         let params = matching.params().unwrap();
@@ -603,10 +654,11 @@ mod tests {
         assert_eq!(params.left_right, None);
         assert_eq!(params.median, Median::Off);
         assert_eq!(params.speckle, None);
-        assert_eq!((params.subpixel, params.uniqueness), (false, 0));
+        assert_eq!((params.subpixel, params.uniqueness), (Subpixel::Off, 0));
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
         assert_eq!(params.range.min, -9);
+        assert_eq!(params.fill, Some(Fill { rule: FillRule::Row, reach: 9 }));
 
         let window = CensusWindow::Plain { width: 7, height: 3 };
         let census = Matching { census_window: window, ..of_cost("census") };
@@ -642,10 +694,10 @@ mod tests {
         assert_eq!(named, ["cost", "p1", "p2"]);
         let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost("ad") });
         assert!(sum.contains("--p2 or --ad-truncation"), "{sum}");
-        assert_eq!(named, ["p2", "ad_truncation"]);
+        assert_eq!(named, ["p2", "ad_truncation", "prior", "prior_strength"]);
         let (sum, named) = keys(Matching { p2: 230, ..of_cost("census") });
         assert!(sum.contains("(31) and P2 (230)") && sum.contains("--census-window"), "{sum}");
-        assert_eq!(named, ["p2", "census_window"]);
+        assert_eq!(named, ["p2", "census_window", "prior", "prior_strength"]);
         let (sum, named) = keys(Matching { census_weight: 127, ..Matching::default() });
         assert!(sum.contains("--census-weight"), "{sum}");
         assert!(named.contains(&"census_weight") && named.contains(&"p2"));

@@ -30,6 +30,8 @@ pub struct Row {
     pub about: &'static [&'static str],
     /// A second spelling of a name for the flag, and the name.
     pub alias: Option<[&'static str; 2]>,
+    /// Names that `false` and `true` stand for.
+    pub switch: Option<[&'static str; 2]>,
     /// Adds to the flag what the rest of the row does not say.
     pub arg: fn(Arg) -> Arg,
     /// Times at which it can change.
@@ -175,6 +177,7 @@ impl Row {
             help: "",
             about: &[],
             alias: None,
+            switch: None,
             arg: |arg| arg,
             live: Live::Fixed,
             panel: None,
@@ -226,6 +229,11 @@ impl Row {
     /// Lets `auto` stand in place of the number; it is this one for each cost.
     pub const fn follows_cost(self, by_cost: &'static [f64]) -> Row {
         Row { words: &["auto"], by_cost: Some(by_cost), ..self }
+    }
+
+    /// Lets `false` and `true` stand for these names.
+    pub const fn or_switch(self, names: [&'static str; 2]) -> Row {
+        Row { switch: Some(names), ..self }
     }
 
     /// Names the unit of the number.

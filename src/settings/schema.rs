@@ -109,12 +109,14 @@ pub(super) fn check_key(section: &str, key: &str) -> Result<&'static Row, ValueE
     Err(format!("unknown key `{key}` in [{section}]{meant} keys: {}", join(keys(section))))
 }
 
-/// Checks that the key takes the value; the message where it does not.
-pub(super) fn check_value(section: &str, key: &str, value: &Value) -> Result<(), ValueError> {
-    check_key(section, key)?.check(value).map_err(|expected| {
-        let value = without_secrets(value);
+/// The value as the key holds it ([`Row::named`]); the message where the key does not take it.
+pub(super) fn check_value(section: &str, key: &str, value: Value) -> Result<Value, ValueError> {
+    let row = check_key(section, key)?;
+    row.check(&value).map_err(|expected| {
+        let value = without_secrets(&value);
         format!("wrong value {value} for `{key}` in [{section}]: expected {expected}")
-    })
+    })?;
+    Ok(row.named(value))
 }
 
 /// The value that a text from the environment or the command line means for this key. TOML's
@@ -127,8 +129,8 @@ pub(super) fn value_of_text(section: &str, key: &str, text: &str) -> Result<Valu
     };
     let mut misfit = String::new();
     for candidate in candidates.into_iter().flatten() {
-        match check_value(section, key, &candidate) {
-            Ok(()) => return Ok(candidate),
+        match check_value(section, key, candidate) {
+            Ok(value) => return Ok(value),
             Err(error) => misfit = error,
         }
     }
@@ -156,6 +158,7 @@ impl Row {
         match (self.kind, value) {
             (_, Value::String(word)) if self.words.contains(&word.as_str()) => Ok(()),
             (Kind::Names(names), Value::String(name)) if names.contains(&name.as_str()) => Ok(()),
+            (Kind::Names(_), Value::Boolean(_)) if self.switch.is_some() => Ok(()),
             (Kind::Switch, Value::Boolean(_)) | (Kind::Path, Value::String(_)) => Ok(()),
             (Kind::Text(check), Value::String(text)) => check(text),
             // TOML has dates, which are names and texts here.
@@ -179,6 +182,14 @@ impl Row {
             }
             (_, Value::String(text)) => Err(with_nearest(&self.expected(), text)),
             _ => Err(self.expected()),
+        }
+    }
+
+    /// The value as the key holds it: a name where a switch stands for one.
+    pub fn named(&self, value: Value) -> Value {
+        match (self.switch, &value) {
+            (Some(names), Value::Boolean(on)) => names[usize::from(*on)].into(),
+            _ => value,
         }
     }
 
@@ -239,7 +250,7 @@ mod tests {
     use super::*;
 
     fn misfit(section: &str, key: &str, value: impl Into<Value>) -> String {
-        check_value(section, key, &value.into()).unwrap_err()
+        check_value(section, key, value.into()).unwrap_err()
     }
 
     #[test]
@@ -300,7 +311,13 @@ mod tests {
             ("matching", "p2_slope", Value::from(f64::NAN), "a number from 0 to 255"),
             ("matching", "p2_slope", Value::from(true), "`auto` or a number"),
             ("matching", "speckle_range", Value::from(true), "a number"),
-            ("matching", "subpixel", Value::from(1), "true or false"),
+            (
+                "matching",
+                "subpixel",
+                Value::from(1),
+                "one of `off`, `parabola`, `equiangular`, `corrected`",
+            ),
+            ("output", "depth", Value::from(1), "true or false"),
             ("matching", "cost", Value::from("x"), "one of `combined`, `census`, `ad`"),
             ("source", "tolerance_ms", Value::from("half"), "`auto` or a number"),
             (

@@ -8,8 +8,8 @@ use stereod::internals::engine::Engine;
 use stereod::internals::frame::{Image, StereoPair};
 use stereod::internals::matching::{History, match_next};
 use stereod::{
-    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Guide, Median, P2Mode, Params, Paths,
-    Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Window,
+    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Fill, FillRule, Guide, Median, P2Mode,
+    Params, Paths, Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Subpixel, Window,
 };
 
 /// A pair with the given pictures.
@@ -293,6 +293,15 @@ fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide)> {
     (window, prior, prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)])
 }
 
+fn subpixels() -> impl Strategy<Value = Subpixel> {
+    prop_oneof![
+        Just(Subpixel::Off),
+        Just(Subpixel::Parabola),
+        Just(Subpixel::Equiangular),
+        Just(Subpixel::Corrected),
+    ]
+}
+
 fn speckles() -> impl Strategy<Value = Option<Speckle>> {
     prop_oneof![
         2 => Just(None),
@@ -305,6 +314,15 @@ fn speckles() -> impl Strategy<Value = Option<Speckle>> {
 pub fn smoothings() -> impl Strategy<Value = Smoothing> {
     (1u8..=255, prop_oneof![0u16..40, 0u16..=1023])
         .prop_map(|(weight_256, guard_16)| Smoothing { weight_256, guard_16 })
+}
+
+fn fills() -> impl Strategy<Value = Option<Fill>> {
+    let rule = prop_oneof![1 => Just(FillRule::Row), 3 => Just(FillRule::Rays)];
+    let reach = prop_oneof![2 => 1u16..12, 2 => 12u16..200, 1 => Just(1023u16)];
+    prop_oneof![
+        2 => Just(None),
+        3 => (rule, reach).prop_map(|(rule, reach)| Some(Fill { rule, reach })),
+    ]
 }
 
 pub fn params() -> impl Strategy<Value = Params> {
@@ -320,11 +338,12 @@ pub fn params() -> impl Strategy<Value = Params> {
         prop_oneof![1 => Just(Paths::Four), 1 => Just(Paths::Five), 2 => Just(Paths::Eight)];
     let refinement = (
         prop_oneof![Just(0u8), 1u8..=99],
-        any::<bool>(),
+        subpixels(),
         prop_oneof![Just(None), (0u16..4).prop_map(Some)],
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
         speckles(),
         prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)],
+        fills(),
     );
     (range, costs(), supports(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
         |((min, count), cost, (window, prior, p2_guide), paths, (p1, p2), p2_mode, refinement)| {
@@ -341,7 +360,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
                 other => other,
             };
-            let (uniqueness, subpixel, left_right, median, speckle, smoothing) = refinement;
+            let (uniqueness, subpixel, left_right, median, speckle, smoothing, fill) = refinement;
             Params {
                 window,
                 prior,
@@ -354,6 +373,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 median,
                 speckle,
                 smoothing,
+                fill,
                 ..Params::bare(DisparityRange { min, count }, cost, (p1, p2))
             }
         },
@@ -365,11 +385,17 @@ pub fn looks() -> impl Strategy<Value = Look> {
         .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
 }
 
+/// Pictures of little texture and little noise, moved by few columns.
+pub fn weak_looks() -> impl Strategy<Value = Look> {
+    (any::<u64>(), 1u8..=12, 1u8..=3, 0usize..12, prop_oneof![Just(0u64), 10u64..60])
+        .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
+}
+
 /// The combined cost as the settings have it.
 pub const COMBINED: Cost = Cost::Combined {
-    census_weight: 14,
-    gradient_weight: 11,
-    intensity_weight: 8,
+    census_weight: 22,
+    gradient_weight: 19,
+    intensity_weight: 10,
     gradient_truncation: 5,
     intensity_truncation: 6,
 };
@@ -380,7 +406,7 @@ pub fn usual() -> Params {
     Params {
         p2_mode: P2Mode::Linear { min: 3, slope_16: 40 },
         uniqueness: 5,
-        subpixel: true,
+        subpixel: Subpixel::Corrected,
         left_right: Some(1),
         median: Median::Three,
         ..Params::bare(DisparityRange { min: 0, count: 64 }, cost, (7, 86))

@@ -11,8 +11,7 @@ use super::geometry::Geometry;
 use super::memory::Block;
 use super::simd::Lanes;
 use crate::frame::{INVALID, SUBPIXEL};
-use crate::matching::Params;
-use crate::matching::subpixel::parabola_offset;
+use crate::matching::{Params, Subpixel};
 use crate::memory::{Refused, product};
 
 /// What the right view says of a column without candidates.
@@ -47,7 +46,7 @@ pub struct WinnerTakesAll {
     width: usize,
     min: i32,
     uniqueness: u8,
-    subpixel: bool,
+    subpixel: Subpixel,
     right_view: bool,
     /// Sums of the current pixel.
     sums: Block<i16>,
@@ -193,9 +192,9 @@ impl WinnerTakesAll {
             let mut value = ((self.min + winner as i32) * SUBPIXEL) as i16;
             if self.uniqueness > 0 && !self.is_unique::<V>(chunks, winner, least) {
                 value = INVALID;
-            } else if self.subpixel && winner > 0 && winner + 1 < self.count {
+            } else if winner > 0 && winner + 1 < self.count {
                 let (a, c) = (*sums.add(winner - 1), *sums.add(winner + 1));
-                value += parabola_offset(a as u16, least as u16, c as u16);
+                value += self.subpixel.offset(a as u16, least as u16, c as u16);
             }
             let at = self.row * self.width + x;
             *self.winners.ptr().add(at) = winner as u16;

@@ -14,7 +14,8 @@ use super::job::Job;
 use super::launch::Unit;
 use super::levels::Level;
 use super::plan::filters;
-use crate::matching::{Guide, Params, Paths};
+use crate::matching::subpixel::LIMIT_UNIT;
+use crate::matching::{Guide, Params, Paths, Subpixel};
 
 /// The translation units for this job; needs no GPU.
 pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
@@ -136,13 +137,20 @@ fn pixel_cost(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
 
 /// A unit that aggregates costs.
 fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
-    with_cost(file, &CostKernel::aggregated(params, lanes), params, lanes)
+    let unit = with_cost(file, &CostKernel::aggregated(params, lanes), params, lanes)
         .define("P2_MAX", params.p2)
         .define("COST_MAX", params.cost_max())
         .define("PATHS", params.paths.count())
         .define("UNIQUENESS", params.uniqueness)
-        .define("SUBPIXEL", u32::from(params.subpixel))
-        .define("LEFT_RIGHT", u32::from(params.left_right.is_some()))
+        .define("SUBPIXEL", u32::from(params.subpixel != Subpixel::Off))
+        .define("LEFT_RIGHT", u32::from(params.left_right.is_some()));
+    match params.subpixel.limits() {
+        Some(limits) => {
+            let limits: Vec<String> = limits.iter().map(u16::to_string).collect();
+            unit.define("SUBPIXEL_LIMITS", limits.join(",")).define("LIMIT_UNIT", LIMIT_UNIT)
+        }
+        None => unit,
+    }
 }
 
 fn with_cost(file: &'static str, cost: &CostKernel, params: &Params, lanes: Lanes) -> Unit {

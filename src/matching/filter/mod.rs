@@ -9,6 +9,7 @@
 //! A filter may keep a [`State`] from map to map of a stream. It begins anew where the stream does
 //! ([`history::Continuity`]), and goes over to the next engine where one takes the place of another.
 
+pub mod fill;
 pub mod history;
 mod matching;
 pub mod median;
@@ -20,6 +21,7 @@ pub use history::{Continuity, History, State};
 pub use matching::Matching;
 
 use crate::matching::params::{Params, Speckle};
+use fill::Fill;
 use smoothing::Smoothing;
 
 /// A filter with its parameters.
@@ -33,6 +35,8 @@ pub enum Filter {
     Speckle(Speckle),
     /// Smooths what stands still, in time ([`smoothing`]).
     Smoothing(Smoothing),
+    /// Fills holes from what is known around them ([`fill`]).
+    Fill(Fill),
 }
 
 impl Params {
@@ -41,7 +45,8 @@ impl Params {
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
         let smoothing = self.smoothing.map(Filter::Smoothing);
-        [Some(Filter::ValidMask), median, speckle, smoothing].into_iter().flatten()
+        let fill = self.fill.map(Filter::Fill);
+        [Some(Filter::ValidMask), median, speckle, smoothing, fill].into_iter().flatten()
     }
 }
 
@@ -53,6 +58,7 @@ impl Filter {
             Filter::Median(_) => "median",
             Filter::Speckle(_) => "speckle",
             Filter::Smoothing(_) => "smoothing",
+            Filter::Fill(_) => "fill",
         }
     }
 
@@ -60,7 +66,7 @@ impl Filter {
     pub fn state_len(self, pixels: usize) -> usize {
         match self {
             Filter::Smoothing(_) => pixels,
-            Filter::ValidMask | Filter::Median(_) | Filter::Speckle(_) => 0,
+            Filter::ValidMask | Filter::Median(_) | Filter::Speckle(_) | Filter::Fill(_) => 0,
         }
     }
 
@@ -73,6 +79,7 @@ impl Filter {
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),
             Filter::Speckle(speckle) => speckle::apply(width, height, values, speckle),
             Filter::Smoothing(how) => smoothing::apply(values, state, of.range, how),
+            Filter::Fill(fill) => fill::apply(values, of.left, fill),
         }
     }
 }

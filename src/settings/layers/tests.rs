@@ -20,6 +20,20 @@ fn mistakes(layers: Layers) -> Vec<String> {
 }
 
 #[test]
+fn true_and_false_stand_for_names_where_a_switch_became_a_choice() {
+    for (text, name) in [("true", "corrected"), ("false", "off"), ("\"parabola\"", "parabola")] {
+        let mut file = Layers::new();
+        file.file_text(Path::new("rig.toml"), &format!("[matching]\nsubpixel = {text}\n"));
+        let mut assigned = Layers::new();
+        assigned.assignment(&format!("matching.subpixel={text}"));
+        for layers in [file, assigned] {
+            let loaded = layers.finish().unwrap();
+            assert_eq!(loaded.values()["matching"]["subpixel"].as_str(), Some(name));
+        }
+    }
+}
+
+#[test]
 fn nothing_said_is_the_defaults() {
     let loaded = Layers::new().finish().unwrap();
     let defaults = Settings::default();
@@ -46,7 +60,7 @@ fn the_cost_of_any_layer_brings_its_defaults_and_any_layer_overrides_them() {
     let mut layers = with_file("[matching]\np2 = 90\n");
     layers.environment([("STEREOD_MATCHING_P2".into(), "auto".into())]);
     let loaded = layers.finish().unwrap();
-    assert_eq!(loaded.settings.matching.p2, 100);
+    assert_eq!(loaded.settings.matching.p2, 140);
     assert_eq!(loaded.origin("matching", "p2").to_string(), "STEREOD_MATCHING_P2");
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::matching::{Cost, Median, P2Mode, Params, match_pair};
+use crate::matching::{Cost, Median, P2Mode, Params, Subpixel, match_pair};
 use crate::sink::accuracy::Accuracy;
 use crate::{frame::DisparityMap, pool::Pooled};
 
@@ -193,7 +193,7 @@ fn the_reference_matcher_finds_the_truth() {
         (DisparityRange { min: 0, count: 32 }, Cost::Ad { truncation: 30, window: 3 });
     let params = Params {
         p2_mode: P2Mode::Linear { min: 6, slope_16: 40 },
-        subpixel: true,
+        subpixel: Subpixel::Corrected,
         median: Median::Three,
         ..Params::bare(range, cost, (12, 80))
     };

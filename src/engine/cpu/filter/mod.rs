@@ -3,6 +3,7 @@
 //! Each has memory of its own, made once. Most change the map where it lies; one that cannot has a
 //! buffer of its own, into which the stage before it writes.
 
+mod fill;
 mod median;
 mod pass;
 mod smoothing;
@@ -11,6 +12,7 @@ pub mod valid_mask;
 
 use std::collections::BTreeMap;
 
+use self::fill::FillFilter;
 use self::median::MedianFilter;
 pub use self::pass::Pass;
 use self::smoothing::SmoothingFilter;
@@ -26,6 +28,7 @@ enum MapFilter {
     Median(MedianFilter),
     Speckle(SpeckleFilter),
     Smoothing(SmoothingFilter),
+    Fill(FillFilter),
 }
 
 impl MapFilter {
@@ -37,6 +40,7 @@ impl MapFilter {
             Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
             Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
             Filter::Smoothing(_) => SmoothingFilter::bytes_of(size),
+            Filter::Fill(fill) => FillFilter::bytes_of(fill, size, threads),
         }
     }
 
@@ -56,6 +60,7 @@ impl MapFilter {
             Filter::Smoothing(how) => {
                 Some(Self::Smoothing(SmoothingFilter::new(how, range, size)?))
             }
+            Filter::Fill(fill) => Some(Self::Fill(FillFilter::new(fill, size, threads)?)),
         })
     }
 
@@ -64,6 +69,7 @@ impl MapFilter {
             Self::Median(median) => median.bytes(),
             Self::Speckle(speckle) => speckle.bytes(),
             Self::Smoothing(smoothing) => smoothing.bytes(),
+            Self::Fill(fill) => fill.bytes(),
         }
     }
 
@@ -71,7 +77,7 @@ impl MapFilter {
     fn input(&self) -> Option<*mut i16> {
         match self {
             Self::Median(median) => Some(median.input()),
-            Self::Speckle(_) | Self::Smoothing(_) => None,
+            Self::Speckle(_) | Self::Smoothing(_) | Self::Fill(_) => None,
         }
     }
 
@@ -79,7 +85,7 @@ impl MapFilter {
     /// in the stream.
     fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
         match self {
-            Self::Median(_) | Self::Speckle(_) => None,
+            Self::Median(_) | Self::Speckle(_) | Self::Fill(_) => None,
             Self::Smoothing(smoothing) => Some(smoothing.state()),
         }
     }
@@ -97,6 +103,7 @@ impl MapFilter {
                 Self::Median(median) => median.run::<V>(pass, map),
                 Self::Speckle(speckle) => speckle.run(pass, map),
                 Self::Smoothing(smoothing) => smoothing.run::<V>(pass, map),
+                Self::Fill(fill) => fill.run::<V>(pass, map),
             }
         }
     }

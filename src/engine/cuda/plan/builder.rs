@@ -26,6 +26,8 @@ pub(super) struct Builder<'a> {
     pub right: BufferId,
     /// The map as the filters so far have left it.
     pub map: BufferId,
+    /// Table of the pixels that the left camera has seen, once the valid mask has made it.
+    pub seen_left: Option<Arg>,
     /// Another map, for a filter that does not work in place.
     spare: Option<BufferId>,
 }
@@ -85,6 +87,7 @@ impl<'a> Builder<'a> {
             winners,
             right,
             map,
+            seen_left: None,
             spare: None,
         }
     }

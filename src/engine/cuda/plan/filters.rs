@@ -9,14 +9,15 @@ use super::super::launch::{Arg, BufferId, Scope, Unit};
 use super::builder::Builder;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
-use crate::matching::Median;
-use crate::matching::filter::Filter;
+use crate::matching::filter::{Filter, fill};
+use crate::matching::{FillRule, Median};
 
 /// Their kernels' sources as (name, text).
 pub const SOURCES: &[(&str, &str)] = &[
     ("disparities.cu", include_str!("../../../../kernels/disparities.cu")),
     ("left_right.cu", include_str!("../../../../kernels/left_right.cu")),
     ("filter_valid_mask.cu", include_str!("../../../../kernels/filter_valid_mask.cu")),
+    ("filter_fill.cu", include_str!("../../../../kernels/filter_fill.cu")),
     ("filter_median.cu", include_str!("../../../../kernels/filter_median.cu")),
     ("filter_smoothing.cu", include_str!("../../../../kernels/filter_smoothing.cu")),
     ("filter_speckle.cu", include_str!("../../../../kernels/filter_speckle.cu")),
@@ -65,6 +66,18 @@ pub fn units(job: &Job) -> Vec<Unit> {
             .define("DISPARITIES", params.range.count);
         units.push(unit);
     }
+    if let Some(fill) = params.fill {
+        let rays = match fill.rule {
+            FillRule::Row => 1 << fill::LEFT | 1 << fill::RIGHT,
+            FillRule::Rays => 0xff,
+        };
+        let unit = Unit::new("filter_fill.cu")
+            .pixelwise()
+            .define("RAYS", rays)
+            .define("REACH", fill.reach)
+            .define("MASKED", u8::from(job.is_masked()));
+        units.push(unit);
+    }
     units
 }
 
@@ -86,6 +99,7 @@ impl Builder<'_> {
                 Filter::Median(_) => self.median(),
                 Filter::Speckle(_) => self.speckle(),
                 Filter::Smoothing(_) => self.smoothing(filter),
+                Filter::Fill(_) => self.fill(),
             }
         }
         self.map
@@ -113,6 +127,7 @@ impl Builder<'_> {
             Arg::Buffer(self.plan.table(name, seen))
         };
         let (left, right) = (mask("left mask", Eye::Left), mask("right mask", Eye::Right));
+        self.seen_left = Some(left);
         let args = vec![Arg::Buffer(self.winners), left, right];
         self.pixelwise("valid mask", "filter_valid_mask", "valid_mask", args);
     }
@@ -155,6 +170,18 @@ impl Builder<'_> {
         ];
         let grid = [count.div_ceil(BLOCK_THREADS as usize) as u32, 1];
         self.launch("smoothing", kernel, grid, [BLOCK_THREADS, 1], args).ordered = true;
+    }
+
+    fn fill(&mut self) {
+        let (from, to) = self.filtered();
+        let kernel = self.kernel("filter_fill", "fill");
+        let [left, _] = self.pictures;
+        let mut args = vec![Arg::Buffer(from), Arg::Buffer(left)];
+        args.extend(self.seen_left);
+        args.extend(self.size());
+        args.push(Arg::Buffer(to));
+        let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
+        self.launch("fill", kernel, grid, [BLOCK_THREADS, 1], args);
     }
 
     fn speckle(&mut self) {

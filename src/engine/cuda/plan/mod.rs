@@ -82,7 +82,7 @@ mod tests {
     use super::super::launch::{Arg, Kernel, Step};
     use super::super::units::specialisations;
     use super::*;
-    use crate::matching::{Median, Params, Paths, Prior, Speckle};
+    use crate::matching::{Fill, FillRule, Median, Params, Paths, Prior, Smoothing, Speckle};
 
     struct Fits(u32);
 
@@ -155,6 +155,22 @@ mod tests {
         );
         let of_level = |level: &str| plan.kernels.iter().any(|kernel| kernel.unit.ends_with(level));
         assert!(of_level(" of level 2") && !of_level(" of level 3"));
+    }
+
+    #[test]
+    fn holes_are_filled_last_beside_the_left_picture() {
+        let usual = crate::settings::Matching::default().params().unwrap();
+        let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
+        for rule in [FillRule::Row, FillRule::Rays] {
+            let fill = Some(Fill { rule, reach: 64 });
+            let params = Params { smoothing, fill, ..usual.clone() };
+            let job = Job { params: &params, size: (640, 480), rectifier: None };
+            let plan = check(&job, &Properties::typical(90));
+            let Some(Step::Launch(last)) = plan.steps.last() else { panic!("{:?}", plan.steps) };
+            assert_eq!(plan.kernels[last.kernel.0].symbol, "fill");
+            assert!(last.args.contains(&Arg::Buffer(plan.left)), "{last:?}");
+            assert_eq!(last.args.last(), Some(&Arg::Buffer(plan.disparity)));
+        }
     }
 
     #[test]
