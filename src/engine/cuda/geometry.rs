@@ -40,6 +40,9 @@ pub(super) const TEXTURE_TILE: [u32; 2] = [64, 32];
 pub(super) const THRESHOLD_THREADS: u32 = 1024;
 pub(super) const HISTOGRAM_BYTES: usize = 4 * (RESPONSE_MAX + 1).next_multiple_of(2);
 
+/// Blocks that write costs down: enough for the largest devices to have none that waits long for the last.
+const COST_BLOCKS: u32 = 800;
+
 /// Room beside a row of the volume of costs for the halos of the first and the last strip, in columns.
 pub(super) const VOLUME_BESIDE: u32 = 8;
 
@@ -200,25 +203,29 @@ pub(super) struct CostTile {
 }
 
 impl CostTile {
-    /// The tile where the cost of so many candidates is averaged over this window.
-    pub fn of(window: Option<Window>, lanes: Lanes) -> Self {
+    /// The tile where the cost of so many candidates is averaged over this window, in a picture of this size.
+    /// The fewer rows it has the more blocks there are, but each begins with those above its first row.
+    pub fn of(window: Option<Window>, lanes: Lanes, size: (usize, usize)) -> Self {
         let side = window.map_or(1, |window| u32::from(window.side));
         let threads = BLOCK_THREADS;
         let pixels = if lanes.registers <= 8 { 2 } else { 1 };
         let words = pixels * (side * lanes.registers / 2 + lanes.registers);
-        CostTile {
+        let tile = |rows| CostTile {
             pixels,
             columns: threads / lanes.group * pixels,
             edge: (side / 2).next_multiple_of(pixels),
-            rows: 32,
+            rows,
             threads,
             shared_bytes: if side > 1 { 4 * threads * words } else { 0 },
-        }
+        };
+        let enough = |tile: &CostTile| tile.grid(size).iter().product::<u32>() >= COST_BLOCKS;
+        [32, 16].map(tile).into_iter().find(enough).unwrap_or(tile(8))
     }
 
     /// Blocks for a picture of this size.
-    pub fn grid(self, width: u32, height: u32) -> [u32; 2] {
-        [width.div_ceil(self.columns - 2 * self.edge), height.div_ceil(self.rows)]
+    pub fn grid(&self, (width, height): (usize, usize)) -> [u32; 2] {
+        let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
+        [across, (height as u32).div_ceil(self.rows)]
     }
 }
 

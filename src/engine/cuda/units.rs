@@ -56,7 +56,7 @@ fn support(level: &Level) -> Vec<Unit> {
     }
     if params.is_supported() {
         let lanes = Lanes::of(params.range.count);
-        let tile = CostTile::of(params.window, lanes);
+        let tile = CostTile::of(params.window, lanes, level.size);
         let unit = pixel_cost("cost_volume.cu", params, lanes)
             .define("BLENDS", u32::from(level.has_blends()))
             .define("PIXELS", tile.pixels)

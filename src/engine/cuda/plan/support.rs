@@ -91,7 +91,7 @@ impl Builder<'_> {
         scope: Scope,
     ) -> BufferId {
         let volume = self.plan.buffer("costs", self.volume_bytes(features.row), scope);
-        let tile = CostTile::of(self.params.window, self.lanes);
+        let tile = CostTile::of(self.params.window, self.lanes, self.level.size);
         let kernel = self.kernel("cost_volume", "cost_volume");
         let [width, height] = self.size();
         let args = vec![
@@ -105,7 +105,7 @@ impl Builder<'_> {
             Arg::Buffer(blends.unwrap_or(features.across)),
             Arg::Buffer(volume),
         ];
-        let grid = tile.grid(self.width, self.height);
+        let grid = tile.grid(self.level.size);
         let launch = self.launch("cost volume", kernel, grid, [tile.threads, 1], args);
         launch.shared_bytes = tile.shared_bytes;
         volume
