@@ -248,6 +248,7 @@ impl Params {
             median: Median::Three,
             speckle: Some(Speckle { size: 40, range_16: SUBPIXEL as u16 }),
             smoothing: None,
+            fill: None,
             ..self.clone()
         })
     }

@@ -13,6 +13,9 @@ use super::simd::{Lanes, Simd, portable::Portable};
 use super::support::{SupportBand, rows_around};
 use crate::matching;
 
+/// Writes the costs of some rows (the first, and how many), [row][x][depth].
+type WriteRows<'a> = dyn FnMut(&mut Scratch, (usize, usize), *mut u8) + 'a;
+
 impl Frame<'_> {
     /// What thread `thread` does for the frame.
     pub fn work(&self, simd: Simd, thread: usize) {
@@ -132,7 +135,7 @@ impl Frame<'_> {
         &self,
         thread: usize,
         scratch: &mut Scratch,
-        write: &mut dyn FnMut(&mut Scratch, (usize, usize), *mut u8),
+        write: &mut WriteRows<'_>,
     ) {
         let Geometry { width, depth, .. } = *self.geometry;
         self.stages::<V, BandCost, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
