@@ -5,7 +5,7 @@ use super::super::geometry::{
     BLOCK_THREADS, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS, SPECKLE_TILE, WARP,
 };
 use super::super::job::Job;
-use super::super::launch::{Arg, Scope, Unit};
+use super::super::launch::{Arg, BufferId, Scope, Unit};
 use super::builder::Builder;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
@@ -82,8 +82,8 @@ pub fn units(job: &Job) -> Vec<Unit> {
 }
 
 impl Builder<'_> {
-    /// Goes from the winners to the map, which is that of the plan at the end.
-    pub fn filters(&mut self, job: &Job) {
+    /// Goes from the winners to the map.
+    pub fn filters(mut self, job: &Job) -> BufferId {
         self.plan.buffers[self.winners.0].bytes = 4 * self.pixels();
         match self.params.left_right {
             Some(_) => self.left_right(),
@@ -102,7 +102,7 @@ impl Builder<'_> {
                 Filter::Fill(_) => self.fill(),
             }
         }
-        self.plan.disparity = self.map;
+        self.map
     }
 
     /// Takes the disparities of the winners, unchecked.
@@ -141,7 +141,7 @@ impl Builder<'_> {
         symbol: &'static str,
         mut args: Vec<Arg>,
     ) {
-        let kernel = self.plan.kernel(unit, symbol);
+        let kernel = self.kernel(unit, symbol);
         let [columns, width] = [self.columns, self.width].map(|n| Arg::I32(n as i32));
         args.extend([columns, width, Arg::Buffer(self.map)]);
         let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
@@ -150,7 +150,7 @@ impl Builder<'_> {
 
     fn median(&mut self) {
         let (from, to) = self.filtered();
-        let kernel = self.plan.kernel("filter_median", "median");
+        let kernel = self.kernel("filter_median", "median");
         let [width, height] = self.size();
         let args = vec![Arg::Buffer(from), width, height, Arg::Buffer(to)];
         let [across, down] = MEDIAN_TILE;
@@ -161,7 +161,7 @@ impl Builder<'_> {
     fn smoothing(&mut self, filter: Filter) {
         let count = self.width as usize * self.height as usize;
         let state = self.plan.state(filter.name(), filter.state_len(count));
-        let kernel = self.plan.kernel("filter_smoothing", "smoothing");
+        let kernel = self.kernel("filter_smoothing", "smoothing");
         let args = vec![
             Arg::I32(count as i32),
             Arg::Known(state),
@@ -174,8 +174,8 @@ impl Builder<'_> {
 
     fn fill(&mut self) {
         let (from, to) = self.filtered();
-        let kernel = self.plan.kernel("filter_fill", "fill");
-        let [left, _] = self.plan.matched();
+        let kernel = self.kernel("filter_fill", "fill");
+        let [left, _] = self.pictures;
         let mut args = vec![Arg::Buffer(from), Arg::Buffer(left)];
         args.extend(self.seen_left);
         args.extend(self.size());
@@ -194,7 +194,7 @@ impl Builder<'_> {
         let tiles = [self.width, self.height].map(|n| n.div_ceil(SPECKLE_TILE));
         let runs = [count.div_ceil((BLOCK_THREADS * SPECKLE_STEPS) as usize) as u32, 1];
         let mut speckle = |symbol, grid, block, args| {
-            let kernel = self.plan.kernel("filter_speckle", symbol);
+            let kernel = self.kernel("filter_speckle", symbol);
             self.launch("speckle", kernel, grid, block, args);
         };
         let label = [WARP, SPECKLE_TILE / SPECKLE_ROWS];
