@@ -4,7 +4,8 @@
 // column beside the word of the pixel (below), and for each row of the right one PLANES planes of
 // words, so laid out that the candidates of a pixel lie behind each other and no column need be clamped
 // any more. The aggregation keeps a window of a few columns of both in shared memory and asks for the
-// cost of one of its pixels.
+// cost of one of its pixels. A cost that is supported is written down instead (cost_volume.cu), and
+// what the aggregation keeps a window of is the volume (cost_stored.cuh).
 //
 // A cost is one header that defines
 //   BASE_WORDS   words a column of the left picture
@@ -15,6 +16,7 @@
 //   base_feature(left, x, y, word), match_feature(right, column, y, plane), cost(window, ...)
 #pragma once
 #include "lanes.cuh"
+#include "picture.cuh"
 
 // The word of a pixel of the left picture: its intensity and the penalties P2 of three paths, a byte
 // each; those of the downward or upward paths, or those of the horizontal ones.
@@ -25,20 +27,9 @@
 #define P2_HORIZONTAL_FROM_LEFT 1
 #define P2_HORIZONTAL_FROM_RIGHT 2
 
-// A picture of 8-bit intensities; columns and rows outside are the nearest inside.
-struct Picture {
-    const u8 *pixels;
-    int width, height;
-    __device__ __forceinline__ int at(int x, int y) const {
-        x = min(max(x, 0), width - 1);
-        y = min(max(y, 0), height - 1);
-        return pixels[(size_t)y * width + x];
-    }
-};
-
 // Column x of the left picture is column x + PAD of the prepared rows: room for the halo of the first
 // strip (BESIDE columns) and for all candidates of its pixels.
-#define PAD (REACH + BESIDE)
+#define PAD (PADDED_DISPARITIES + BESIDE)
 // A window on the prepared rows in shared memory: WINDOW_COLUMNS columns of the left picture, and what
 // their candidates look at in the right one.
 #define WINDOW_PLANE_WORDS ((WINDOW_COLUMNS + REACH) / COLUMNS)
@@ -56,6 +47,9 @@ struct Window {
 };
 
 #include COST_HEADER
+#ifndef STORED
+#define STORED 0
+#endif
 
 static_assert(BASE_WORDS == EXPECTED_BASE_WORDS && PLANES == EXPECTED_PLANES && COLUMNS == EXPECTED_COLUMNS &&
                   REACH == EXPECTED_REACH && MARGIN == EXPECTED_MARGIN,
@@ -64,7 +58,7 @@ static_assert(BASE_WORDS == EXPECTED_BASE_WORDS && PLANES == EXPECTED_PLANES && 
 // Where the prepared rows of both pictures lie.
 struct Features {
     const u32 *p2;     // [height][row]: the words of the pixels, with the penalties of these paths
-    const u32 *base;   // [height][BASE_WORDS][row]
+    const u32 *base;   // [height][BASE_WORDS][row], or the volume of costs
     const u32 *match;  // [height][PLANES][row / COLUMNS]
     int row;           // columns of a prepared row, with PAD columns left of the picture
 };
@@ -76,9 +70,13 @@ __device__ __forceinline__ Window window_of(const u32 *words) {
 
 // The window on row `y` in place, whose column 0 is `column`, which is even.
 __device__ __forceinline__ Window window_at(const Features &from, int column, int y) {
+#if STORED
+    return {from.base + volume_pixel(from.row, column, y), nullptr, 0, 0};
+#else
     int words = from.row / COLUMNS;
     return {from.base + (size_t)y * BASE_WORDS * from.row + column + PAD,
             from.match + (size_t)y * PLANES * words + (column + PAD - REACH) / COLUMNS, from.row, words};
+#endif
 }
 
 // Starts copying the window whose first column is `column` of row `y` to shared memory, with
@@ -87,6 +85,11 @@ __device__ __forceinline__ void copy_window(u32 *to, const Features &from, int c
     const u32 *p2 = from.p2 + (size_t)y * from.row + column + PAD;
     for (int i = thread; i < WINDOW_COLUMNS; i += threads) copy4(to + i, p2 + i);
     const Window window = window_at(from, column, y);
+#if STORED
+    // Columns lie behind each other.
+    for (int i = 4 * thread; i < WINDOW_COLUMNS * BASE_WORDS; i += 4 * threads)
+        copy16(to + WINDOW_BASE + i, window.base + i);
+#else
 #pragma unroll
     for (int word = 0; word < BASE_WORDS; word++)
         for (int i = thread; i < WINDOW_COLUMNS; i += threads)
@@ -95,4 +98,5 @@ __device__ __forceinline__ void copy_window(u32 *to, const Features &from, int c
     for (int plane = 0; plane < PLANES; plane++)
         for (int i = thread; i < WINDOW_PLANE_WORDS; i += threads)
             copy4(to + WINDOW_MATCH + plane * WINDOW_PLANE_PITCH + i, window.match + plane * window.plane_pitch + i);
+#endif
 }

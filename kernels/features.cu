@@ -1,33 +1,34 @@
 // Prepares a pair for the aggregation: the penalties P2 of every path beside the intensities of the
 // left picture, and what the cost compares (cost.cuh). The table of penalties says P2 by the step of
-// brightness.
+// brightness in the guide, which is the left picture or that one smoothed.
 //
 // One thread a column of a prepared row; the grid covers [row / BLOCK_THREADS][height].
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
 
 // The penalty for the step of brightness between a pixel and the one before it on a path.
-__device__ __forceinline__ u32 penalty(const Picture &left, const u8 *penalties, int x, int y, int dx, int dy) {
-    return penalties[abs(left.at(x, y) - left.at(x - dx, y - dy))];
+__device__ __forceinline__ u32 penalty(const Picture &guide, const u8 *penalties, int x, int y, int dx, int dy) {
+    return penalties[abs(guide.at(x, y) - guide.at(x - dx, y - dy))];
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    features(const u8 *left_pixels, const u8 *right_pixels, const u8 *penalties, int width, int height,
-             int row, u32 *p2_down, u32 *p2_up, u32 *p2_across, u32 *base, u32 *match) {
+    features(const u8 *left_pixels, const u8 *right_pixels, const u8 *guide_pixels, const u8 *penalties, int width,
+             int height, int row, u32 *p2_down, u32 *p2_up, u32 *p2_across, u32 *base, u32 *match) {
     int i = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (i >= row) return;
     Picture left = {left_pixels, width, height}, right = {right_pixels, width, height};
+    Picture guide = {guide_pixels, width, height};
     int x = i - PAD;
     size_t at = (size_t)y * row + i;
     u32 intensity = left.at(x, y) << 8 * INTENSITY;
-    p2_down[at] = intensity | penalty(left, penalties, x, y, 0, 1) << 8 * P2_VERTICAL |
-                  penalty(left, penalties, x, y, 1, 1) << 8 * P2_DIAGONAL_FROM_LEFT |
-                  penalty(left, penalties, x, y, -1, 1) << 8 * P2_DIAGONAL_FROM_RIGHT;
-    p2_up[at] = intensity | penalty(left, penalties, x, y, 0, -1) << 8 * P2_VERTICAL |
-                penalty(left, penalties, x, y, 1, -1) << 8 * P2_DIAGONAL_FROM_LEFT |
-                penalty(left, penalties, x, y, -1, -1) << 8 * P2_DIAGONAL_FROM_RIGHT;
-    p2_across[at] = intensity | penalty(left, penalties, x, y, 1, 0) << 8 * P2_HORIZONTAL_FROM_LEFT |
-                    penalty(left, penalties, x, y, -1, 0) << 8 * P2_HORIZONTAL_FROM_RIGHT;
+    p2_down[at] = intensity | penalty(guide, penalties, x, y, 0, 1) << 8 * P2_VERTICAL |
+                  penalty(guide, penalties, x, y, 1, 1) << 8 * P2_DIAGONAL_FROM_LEFT |
+                  penalty(guide, penalties, x, y, -1, 1) << 8 * P2_DIAGONAL_FROM_RIGHT;
+    p2_up[at] = intensity | penalty(guide, penalties, x, y, 0, -1) << 8 * P2_VERTICAL |
+                penalty(guide, penalties, x, y, 1, -1) << 8 * P2_DIAGONAL_FROM_LEFT |
+                penalty(guide, penalties, x, y, -1, -1) << 8 * P2_DIAGONAL_FROM_RIGHT;
+    p2_across[at] = intensity | penalty(guide, penalties, x, y, 1, 0) << 8 * P2_HORIZONTAL_FROM_LEFT |
+                    penalty(guide, penalties, x, y, -1, 0) << 8 * P2_HORIZONTAL_FROM_RIGHT;
 #if BASE_WORDS > 0
     for (int word = 0; word < BASE_WORDS; word++)
         base[((size_t)y * BASE_WORDS + word) * row + i] = base_feature(left, x, y, word);

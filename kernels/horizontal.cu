@@ -94,7 +94,8 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     horizontal(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, int columns,
                u32 *from_left, u32 *from_right) {
-    DYNAMIC_SHARED(u32, windows);
+    DYNAMIC_SHARED(uint4, shared_words);
+    u32 *windows = reinterpret_cast<u32 *>(shared_words);
     const Features features = {p2, base, match, row};
     if (blockIdx.y == 0) follow<false>(features, width, height, columns, from_left, windows);
     else follow<true>(features, width, height, columns, from_right, windows);

@@ -1,64 +1,7 @@
 // Path deltas, which is what aggregation keeps in memory: L_r(p, d) - C(p, d), which lies within 0 and
-// P2 and so fits a byte; whoever reads it computes C again. A volume is
-// [height][columns][GROUP lanes][BYTE_WORDS]; a word holds registers 2k and 2k + 1 of a lane: byte 0 and
-// 1 their low halves, byte 2 and 3 their high ones. Sums that do not fit bytes have a word a register.
+// P2 and so fits a byte; whoever reads it knows C. A volume is [height][columns][GROUP lanes][BYTE_WORDS]
+// (packed.cuh). Sums that do not fit bytes have a word a register.
 #pragma once
-#include "lanes.cuh"
+#include "packed.cuh"
 
-#define BYTE_WORDS (REGISTERS / 2)
 static_assert(4 * GROUP * BYTE_WORDS == EXPECTED_DELTA_BYTES, "geometry.rs: Lanes::padded");
-
-// Registers as bytes; their halves are below 256.
-__device__ __forceinline__ void pack(const Vector &a, u32 (&words)[BYTE_WORDS]) {
-#pragma unroll
-    for (int k = 0; k < BYTE_WORDS; k++) words[k] = a.v[2 * k] + (a.v[2 * k + 1] << 8);
-}
-
-__device__ __forceinline__ void add_packed(Vector &to, const u32 (&words)[BYTE_WORDS]) {
-#pragma unroll
-    for (int k = 0; k < BYTE_WORDS; k++) {
-        to.v[2 * k] = add2(to.v[2 * k], __byte_perm(words[k], 0, EVEN_BYTES));
-        to.v[2 * k + 1] = add2(to.v[2 * k + 1], __byte_perm(words[k], 0, ODD_BYTES));
-    }
-}
-
-// N words that lie behind each other, aligned to their size up to 16 bytes.
-template <int N> __device__ __forceinline__ void store_words(u32 *to, const u32 (&words)[N]) {
-    if (N % 4 == 0) {
-#pragma unroll
-        for (int k = 0; k < N; k += 4) store4(to + k, words + k);
-    } else if (N % 2 == 0) {
-#pragma unroll
-        for (int k = 0; k < N; k += 2) *(uint2 *)(to + k) = make_uint2(words[k], words[k + 1]);
-    } else {
-#pragma unroll
-        for (int k = 0; k < N; k++) to[k] = words[k];
-    }
-}
-template <int N> __device__ __forceinline__ void load_words(const u32 *from, u32 (&words)[N]) {
-    if (N % 4 == 0) {
-#pragma unroll
-        for (int k = 0; k < N; k += 4) {
-            uint4 four = *(const uint4 *)(from + k);
-            words[k] = four.x, words[k + 1] = four.y, words[k + 2] = four.z, words[k + 3] = four.w;
-        }
-    } else if (N % 2 == 0) {
-#pragma unroll
-        for (int k = 0; k < N; k += 2) {
-            uint2 two = *(const uint2 *)(from + k);
-            words[k] = two.x, words[k + 1] = two.y;
-        }
-    } else {
-#pragma unroll
-        for (int k = 0; k < N; k++) words[k] = from[k];
-    }
-}
-template <int N> __device__ __forceinline__ void copy_words(u32 *to, const u32 *from) {
-    if (N % 4 == 0) {
-#pragma unroll
-        for (int k = 0; k < N; k += 4) copy16(to + k, from + k);
-    } else {
-#pragma unroll
-        for (int k = 0; k < N; k++) copy4(to + k, from + k);
-    }
-}

@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     const Features features = {direction == 0 ? of.p2_down : of.p2_up, of.base, of.match, of.row};
     // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
     const u32 exchanges_before = (of.turn * 2 + SELECT) * (height / HALO + 1) + 1;
-    const int first_column = strip * STRIP, window_column = first_column - HALO - MARGIN;
+    const int first_column = strip * STRIP, window_column = first_column - BORDER - MARGIN;
     const HaloExchange exchange(of.halo_buffer, direction, strip, strips, exchanges_before);
     u32 *own_state = of.path_state + (size_t)direction * SWEEP_PATHS * columns * HALF_DISPARITIES;
     const int warp = threadIdx.x / 32, group = warp_group();
@@ -130,8 +130,8 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
 
         for (int i = 0; i < rows.count; i++) {
             const u32 *window = shared.window(i);
-            const u32 pixel = window[HALO + MARGIN + column];
-            const Vector c = cost(window_of(window), HALO + MARGIN + column, lane, pixel, window_column, width);
+            const u32 pixel = window[BORDER + MARGIN + column];
+            const Vector c = cost(window_of(window), BORDER + MARGIN + column, lane, pixel, window_column, width);
             const int before = (i + 1) & 1, now = i & 1;
 
             const bool exchanges = --until_exchange == 0;
@@ -204,8 +204,8 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
         const int first = (warp - MAIN_WARPS) % MAX(1, HALO_WARPS) * WARP_PIXELS, distance = first + group;
         const bool neighbour = side == 0 ? strip > 0 : strip + 1 < strips;
         const int at = min(distance, HALO - 2), slot = side == 0 ? HALO - 1 - at : STRIP + at;
-        const int window_x = HALO + MARGIN + (side == 0 ? -1 - at : STRIP + at);
-        const bool empty = first_column + window_x - HALO - MARGIN >= width;
+        const int window_x = BORDER + MARGIN + (side == 0 ? -1 - at : STRIP + at);
+        const bool empty = first_column + window_x - BORDER - MARGIN >= width;
         const u32 p2 = side == 0 ? IN_BOTH_HALVES(P2_DIAGONAL_FROM_LEFT) : IN_BOTH_HALVES(P2_DIAGONAL_FROM_RIGHT);
         int halo = HALO;
         for (int i = 0; i < rows.count; i++) {

@@ -12,7 +12,9 @@
 //   TILES         rows of sums in work: one is written, one becomes keys, one is matched from the right,
 //                 one is completed
 #pragma once
-#define WINDOW_COLUMNS (STRIP + 2 * HALO + 2 * MARGIN)
+// Columns beside a strip whose costs are asked for.
+#define BORDER (DIAGONALS * HALO)
+#define WINDOW_COLUMNS (STRIP + 2 * BORDER + 2 * MARGIN)
 #include "cost.cuh"
 #include "path_delta.cuh"
 

@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 pub mod calibration;
+pub mod evaluate;
 pub mod flags;
 pub mod rectify;
 pub mod rig;
@@ -15,6 +16,7 @@ use toml::Value;
 
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
+pub use evaluate::EvaluateArgs;
 pub use flags::{Common, FlagLayer};
 use flags::{SettingFlags, parser};
 pub use rectify::RectifyArgs;
@@ -57,6 +59,9 @@ pub enum Command {
     /// Measure the engine, stage by stage
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
+    /// Measure how right the disparity is, on pairs of known disparity
+    #[command(after_help = evaluate::EXAMPLES)]
+    Evaluate(Box<EvaluateArgs>),
     /// Calibrate two cameras from pictures of a board, or print a board
     #[command(after_help = calibrate::EXAMPLES)]
     #[command(

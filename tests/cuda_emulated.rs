@@ -173,10 +173,45 @@ fn every_set_of_paths_and_every_range_gives_the_bytes_of_the_reference() {
     same((3, 40), &["-d", "5", "--min-disparity", "2"]);
 }
 
+/// Large enough for one coarser level.
+const TWO_LEVELS: (usize, usize) = (45, 33);
+
+#[test]
+fn supported_costs_give_the_bytes_of_the_reference() {
+    // The window alone, of either side; where there is texture and where there is none.
+    let window = ["-d", "20", "--prior", "0", "--cost-window"];
+    let with = |more: &[&'static str]| [&window, more].concat();
+    same(SIZE, &with(&["5"]));
+    same(SIZE, &with(&["3", "--cost-window-where", "everywhere", "--cost", "census"]));
+    same((9, 40), &with(&["5", "--cost", "ad", "--ad-window", "3", "--p2-guide", "picture"]));
+    same((75, 35), &with(&["3", "--cost", "ad", "--ad-window", "1", "--paths", "8"]));
+    same((1, 1), &with(&["5"]));
+    // The prior alone, and both; three levels, and candidates on either side of 0.
+    let strong = ["--prior-strength", "20", "--cost-window"];
+    same(TWO_LEVELS, &[&["-d", "24", "--prior", "2"], &strong[..], &["0"]].concat());
+    let less = ["--min-disparity", "-11", "--paths", "5", "--speckle-size", "0"];
+    same(TWO_LEVELS, &[&["-d", "33", "--prior", "1"], &strong[..], &["5"], &less].concat());
+    let ad = ["--cost", "ad", "--ad-window", "1", "--ad-truncation", "60", "--paths", "8"];
+    same((66, 65), &[&["-d", "40", "--prior", "3"], &strong[..], &["3"], &ad].concat());
+    // More candidates than the sweeps take, and a guide alone.
+    same((34, 33), &["-d", "600", "--cost", "ad", "--cost-window", "5", "--prior", "1"]);
+    same(SIZE, &["-d", "20", "--cost", "ad", "--p2-guide", "smoothed"]);
+}
+
 #[test]
 fn the_plain_way_gives_the_bytes_of_the_reference() {
     same((23, 9), &["-d", "1000", "--uniqueness", "0"]);
     same((23, 9), &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"]);
+}
+
+#[test]
+fn holes_are_filled_with_the_bytes_of_the_reference() {
+    same(SIZE, &["-d", "16", "--fill", "row", "--fill-max", "3"]);
+    same(SIZE, &["-d", "16", "--fill", "rays", "--median", "0"]);
+    same((75, 40), &["-d", "20", "--cost", "census", "--fill", "rays", "--fill-max", "5"]);
+    // Holes that no camera has seen stay.
+    same((63, 21), &["-d", "16", "--alpha", "1", "--fill", "rays"]);
+    same(SIZE, &["-d", "16", "--alpha", "1", "--fill", "row", "--smoothing", "0.5"]);
 }
 
 #[test]
@@ -197,6 +232,9 @@ fn how_sure_each_pixel_is_gives_the_bytes_of_the_reference() {
     same(SIZE, &with(&["-d", "14", "--min-disparity", "-4", "--uniqueness", "0"]));
     same(SIZE, &with(&["-d", "7", "--alpha", "1", "--left-right", "off"]));
     same((37, 9), &with(&["-d", "3", "--paths", "4"]));
+    // What is filled has none, and coarser levels do not ask for it.
+    same(SIZE, &with(&["-d", "20", "--median", "0", "--fill", "rays"]));
+    same(TWO_LEVELS, &with(&["-d", "24", "--prior", "1", "--prior-strength", "20"]));
     same((70, 40), &with(&["-d", "64", "--paths", "5", "--cost", "ad"]));
     same((23, 9), &with(&["-d", "600", "--cost", "census", "--uniqueness", "20"]));
 }
@@ -216,9 +254,16 @@ const SURE: &[&str] = &["-d", "14", "--min-confidence", "20"];
 const COMBINED: &[&str] = &["-d", "16"];
 const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"];
 
+// Costs that are supported by the window alone, and by the prior as well.
+const WINDOW: &[&str] = &["-d", "16", "--prior", "0", "--cost-window", "5"];
+const PRIOR: &[&str] =
+    &["-d", "24", "--prior", "1", "--prior-strength", "24", "--cost-window", "3"];
+
+const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "7"];
+const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 27] = [
+const BROKEN: [Broken; 51] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -227,7 +272,7 @@ const BROKEN: [Broken; 27] = [
     // The penalty of the wrong horizontal direction.
     ("LEFTWARDS ? P2_HORIZONTAL_FROM_RIGHT", "LEFTWARDS ? P2_HORIZONTAL_FROM_LEFT", AD),
     // Paths come in from beyond the right border; strips mix up their halos, or exchange too few columns.
-    ("first_column + window_x - HALO - MARGIN >= width", "false", AD),
+    ("first_column + window_x - BORDER - MARGIN >= width", "false", AD),
     (
         "side == 0 ? column : STRIP + column, lane, path",
         "side == 0 ? column : STRIP + column, lane, filled(0)",
@@ -253,6 +298,7 @@ const BROKEN: [Broken; 27] = [
         SURE,
     ),
     ("known ? peaks[(size_t)y * columns + x] : 0", "peaks[(size_t)y * columns + x]", SURE),
+    ("== INVALID) confidence[i] = 0", "== INVALID) confidence[i] = 1", SURE),
     // The costs.
     ("value < centre", "value <= centre", COMBINED),
     ("return g < 0 ? 0x8000u | -g : g", "return g < 0 ? -g : g", COMBINED),
@@ -266,6 +312,37 @@ const BROKEN: [Broken; 27] = [
         "low[j] = high[j] = 0",
         &["-d", "20", "--cost", "ad", "--ad-window", "3"],
     ),
+    // The smoothed guide; half pictures.
+    ("(2 - abs(down)) * (from", "(1 + abs(down)) * (from", &["-d", "16", "--cost", "ad"]),
+    ("(sum + 2) / 4", "(sum + 1) / 4", PRIOR),
+    // Texture: its window, what the noise is of, and how much of it.
+    ("greatest = max(greatest, grey);", "greatest = grey;", WINDOW),
+    ("grey >= DARKEST", "grey >= 0", WINDOW),
+    ("(u64)3 * of_warps", "(u64)2 * of_warps", WINDOW),
+    ("(warp > 0 ? of_warps[warp - 1] : 0)", "0", WINDOW),
+    // What a window counts, and a prior; where that varies, and what it expects.
+    ("3 * noise - range, 0)", "3 * noise - range, 1)", WINDOW),
+    ("2 * noise - range, 0), noise) + noise / 2", "2 * noise - range, 0), noise)", PRIOR),
+    ("min(max(x + across, 0), width - 1)", "x", PRIOR),
+    ("2 * centre + SUBPIXEL_STEPS / 2", "2 * centre", PRIOR),
+    // The volume of costs: the window's rows and columns, rounding, what is too far, a barrier that is missing.
+    ("first - WINDOW_RADIUS + i, width", "first + i, width", WINDOW),
+    ("p - WINDOW_RADIUS - 1", "p - WINDOW_RADIUS", WINDOW),
+    ("get_sum(k - WINDOW_RADIUS)", "get_sum(PIXELS + k)", WINDOW),
+    ("rest + both(1 << (BLEND_SHIFT - 1))", "rest", WINDOW),
+    ("both(PRIOR_REACH)) * prior", "both(PRIOR_REACH + 1)) * prior", PRIOR),
+    ("__syncthreads();\n        auto sum_of_rows", "auto sum_of_rows", WINDOW),
+    (
+        "copy16(to + WINDOW_BASE + i, window.base + i)",
+        "copy16(to + WINDOW_BASE + i, window.base)",
+        WINDOW,
+    ),
+    ("values[other] <= values[k]", "values[other] < values[k]", FILLED),
+    ("edges[k] = max(edges[k], abs(grey - greys[k]))", "edges[k] = abs(grey - greys[k])", FILLED),
+    ("31 - __clz(distance + 2)", "31 - __clz(distance + 1)", FILLED),
+    ("is_hidden ? 4 : 2", "2", FILLED),
+    ("distance <= REACH && open", "distance < REACH && open", FILLED),
+    ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),
     ("bottom * fy + 32768) >> 16", "bottom * fy) >> 16", RAW),
@@ -274,13 +351,24 @@ const BROKEN: [Broken; 27] = [
     ("dx > 0 ? P2_DIAGONAL_FROM_LEFT", "dx <= 0 ? P2_DIAGONAL_FROM_LEFT", PLAIN),
 ];
 
-/// The pictures of a short stream that an engine writes, smoothed in time.
+/// The pictures of a short stream that an engine writes, smoothed in time, with costs that the noise of each
+/// pair decides on.
 fn smoothed(engine: &str, broken: Option<(&str, &str)>) -> Vec<(String, Vec<u8>)> {
     let output = tempfile::tempdir().unwrap();
     let mut command = emulated(broken);
     let run = command
         .args(["run", "--headless", "--demo", "--demo-size", "64x32", "--frames", "7", "-d", "16"])
-        .args(["--cost", "ad", "--smoothing", "0.3", "--smoothing-guard", "0.5", "--pictures"])
+        .args([
+            "--cost",
+            "ad",
+            "--cost-window",
+            "3",
+            "--smoothing",
+            "0.3",
+            "--smoothing-guard",
+            "0.5",
+            "--pictures",
+        ])
         .arg(output.path())
         .args(["--engine", engine])
         .output()
@@ -300,9 +388,11 @@ fn a_filter_that_remembers_does_so_with_several_frames_in_flight() {
     let expected = smoothed("cpu", None);
     assert!(expected.len() >= 7, "{} files", expected.len());
     assert!(smoothed("cuda", None) == expected, "another stream than on the CPU");
-    for broken in
-        [("known ? state[i] : NEVER", "NEVER"), ("> SMOOTHING_GUARD", ">= SMOOTHING_GUARD")]
-    {
+    for broken in [
+        ("known ? state[i] : NEVER", "NEVER"),
+        ("> SMOOTHING_GUARD", ">= SMOOTHING_GUARD"),
+        ("histogram[first] = histogram[first + 1] = 0;", ""),
+    ] {
         assert!(smoothed("cuda", Some(broken)) != expected, "{broken:?} was not noticed");
     }
 }
@@ -318,7 +408,11 @@ fn broken_kernels_are_noticed() {
     for (old, new, arguments) in BROKEN {
         let places: usize = files.iter().map(|text| text.matches(old).count()).sum();
         assert!(places > 0, "`{old}` is nowhere in kernels/");
-        let size = if arguments == PLAIN { (23, 9) } else { SIZE };
+        let size = match arguments {
+            PLAIN => (23, 9),
+            PRIOR => TWO_LEVELS,
+            _ => SIZE,
+        };
         if verify(size, arguments, Some((old, new))).0 {
             unnoticed.push(old);
         }

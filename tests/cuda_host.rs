@@ -181,7 +181,7 @@ fn too_little_memory_is_told_before_anything_is_allocated() {
 #[test]
 fn a_lost_device_ends_the_run_with_its_cause_and_finished_files() {
     let Some(machine) = Machine::with_nvrtc() else { return };
-    let machine = machine.with("FAKE_FAIL_AT", 61);
+    let machine = machine.with("FAKE_FAIL_AT", 205);
     let (recording, stats) = (machine.file("out.mkv"), machine.file("stats.json"));
     let (status, _, stderr) = machine.stereod(&[
         "run",

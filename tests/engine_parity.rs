@@ -13,11 +13,13 @@ use stereod::internals::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
 use stereod::internals::engine::{Engine, PairSpec};
 use stereod::internals::frame::{Image, Mask};
 use stereod::internals::matching::match_pair;
-use stereod::{CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Speckle};
+use stereod::{
+    CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior, Speckle, Window,
+};
 
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay, looks, pair,
-    params, pictures, same, smoothings, usual, wild_rectifier,
+    params, pictures, same, smoothings, usual, weak_looks, wild_rectifier,
 };
 
 /// Compares on a CPU engine that works in this way.
@@ -129,6 +131,45 @@ proptest! {
             let mut engine = CpuEngine::new(&params, &PairSpec::raw(rectifier.clone()), options).unwrap();
             let outcome = compare_rectified(&mut engine, &params, &rectifier, &looks);
             prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, options);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Pictures large enough for coarser levels, whose texture is about as strong as their noise.
+    #[test]
+    fn supported_costs_are_those_of_the_reference(
+        params in params(),
+        window in prop::option::of((prop_oneof![Just(3u8), Just(5)], any::<bool>())),
+        prior in prop::option::of((1u8..=3, 1u8..=32)),
+        cost in prop_oneof![
+            Just(COMBINED),
+            Just(Cost::Ad { truncation: 30, window: 1 }),
+            Just(Cost::Ad { truncation: 40, window: 3 }),
+            Just(Cost::Census { window: CensusWindow::Symmetric9x7 }),
+        ],
+        (min, count) in (-10i32..10, 1usize..=70),
+        size in (32usize..100, 32usize..75),
+        threads in 1usize..=3,
+        looks in proptest::collection::vec(weak_looks(), 1..=2),
+    ) {
+        let params = Params {
+            range: DisparityRange { min, count },
+            cost,
+            window: window.map(|(side, by_texture)| Window { side, by_texture }),
+            prior: prior.map(|(levels, strength)| Prior { levels, strength }),
+            p1: params.p1.min(30),
+            p2: params.p2.clamp(30, 120),
+            p2_mode: P2Mode::Linear { min: 20, slope_16: 60 },
+            ..params
+        };
+        for simd in SimdChoice::available() {
+            let options = CpuOptions { threads: Some(threads), simd };
+            if let Err(difference) = compare(&params, size, options, &looks) {
+                return Err(TestCaseError::fail(difference));
+            }
         }
     }
 }

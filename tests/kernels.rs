@@ -7,8 +7,8 @@ use stereod::internals::engine::cuda::{
     Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
 };
 use stereod::{
-    CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Rectifier, Smoothing,
-    StereoGeometry, Subpixel,
+    CensusWindow, Cost, DisparityRange, Fill, FillRule, Guide, Median, P2Mode, Params, Paths,
+    Prior, Rectifier, Smoothing, StereoGeometry, Subpixel, Window,
 };
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -68,7 +68,21 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         variants
             .push((Params { confidence: Some(confidence), ..params(count, Paths::Eight) }, usual));
     }
-    let combined = Params::default();
+    for rule in [FillRule::Row, FillRule::Rays] {
+        let fill = Some(Fill { rule, reach: 64 });
+        variants.push((Params { fill, ..params(64, Paths::Eight) }, usual));
+    }
+    let prior = |levels, strength| Some(Prior { levels, strength });
+    let window = |side, by_texture| Some(Window { side, by_texture });
+    let combined = Params { window: window(5, true), prior: prior(2, 8), ..Params::default() };
+    for (window, prior, paths, count, size) in [
+        (window(5, false), None, Paths::Four, 129, usual),
+        (window(3, true), None, Paths::Five, 40, (320, 240)),
+        (None, prior(1, 32), Paths::Eight, 512, (320, 240)),
+    ] {
+        let p2_guide = Guide::Smoothed;
+        variants.push((Params { window, prior, p2_guide, ..params(count, paths) }, size));
+    }
     for count in [64, 128, 1024] {
         let range = DisparityRange { min: 0, count };
         variants.push((Params { range, ..combined.clone() }, usual));
@@ -91,7 +105,8 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         let position = |x, y| (x >= unseen).then_some([x as f64, y as f64]);
         let map = RectifyMap::from_positions(size, size, position).unwrap();
         let rectifier = Rectifier::from_maps(map.clone(), map, GEOMETRY).unwrap();
-        variants.push((params(64, Paths::Eight), size, Some(rectifier)));
+        let fill = Some(Fill { rule: FillRule::Rays, reach: 64 });
+        variants.push((Params { fill, ..params(64, Paths::Eight) }, size, Some(rectifier)));
     }
     variants
 }
@@ -142,7 +157,8 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
         Ok(nvrtc) => nvrtc,
         Err(missing) => return eprintln!("skipped: {missing}"),
     };
-    let combined = Params::default();
+    let window = Some(Window { side: 5, by_texture: true });
+    let combined = Params { window, ..Params::default() };
     let mut refused = HashSet::new();
     for params in [combined, params(64, Paths::Four), params(1024, Paths::Five)] {
         let job = Job { params: &params, size: (1280, 720), rectifier: None };
@@ -159,8 +175,8 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
             }
         }
     }
-    // Five sizes of the cost's features in each of four files, and those of the blocks and volumes.
-    assert_eq!(refused.len(), 4 * 5 + 2 + 6, "{refused:?}");
+    // Five sizes of the cost's features in each of five files, and those of the blocks and volumes.
+    assert_eq!(refused.len(), 5 * 5 + 2 + 6 + 4 + 1, "{refused:?}");
 }
 
 /// The architecture that a cubin's ELF header names. Up to NVRTC 12 it stands in the lowest byte of

@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
     use crate::matching::{
-        CensusWindow, Cost, Median, P2Mode, Paths, Smoothing, Speckle, Subpixel,
+        CensusWindow, Cost, Fill, FillRule, Median, P2Mode, Paths, Smoothing, Speckle, Subpixel,
     };
     use crate::settings::Settings;
     use crate::settings::row::MATCHING;
@@ -237,7 +237,7 @@ mod tests {
              --left-right off --median 5 --subpixel parabola --min-confidence 33 --census-window 7x5 --census-weight 1 \
              --gradient-weight 2 --intensity-weight 3 --gradient-truncation 4 \
              --intensity-truncation 5 --speckle-size 44 --speckle-range 0.5 \
-             --smoothing 0.25 --smoothing-guard 1.5",
+             --smoothing 0.25 --smoothing-guard 1.5 --fill rays --fill-max 31",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -249,6 +249,7 @@ mod tests {
         assert_eq!(params.cost, Cost::Ad { truncation: 33, window: 3 });
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.smoothing, Some(Smoothing { weight_256: 64, guard_16: 24 }));
+        assert_eq!(params.fill, Some(Fill { rule: FillRule::Rays, reach: 31 }));
         assert_eq!((params.p1, params.p2), (11, 99));
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 4, slope_16: 24 });
         assert_eq!(params.uniqueness, 7);

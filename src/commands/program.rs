@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::{
-    Error, bench, calibrate, calibration, completions, config, devices, man, match_still, rectify,
-    run,
+    Error, bench, calibrate, calibration, completions, config, devices, evaluate, man, match_still,
+    rectify, run,
 };
 use crate::cli::{Cli, Command};
 use crate::redact::redact;
@@ -56,6 +56,7 @@ fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Run(args) => run::run(*args),
         Command::Match(args) => match_still::run(*args),
         Command::Bench(args) => bench::run(*args),
+        Command::Evaluate(args) => evaluate::run(*args),
         Command::Calibrate(args) => calibrate::run(*args),
         Command::Rectify(args) => rectify::run(*args),
         Command::Calibration(args) => calibration::run(args),

@@ -7,7 +7,7 @@ use crate::engine::cpu::{CpuEngine, CpuOptions};
 use crate::engine::{Engine, PairSpec};
 use crate::frame::{DisparityMap, Image, StereoPair};
 use crate::matching::Params;
-use crate::range::{self, Spare};
+use crate::range::{self, SmallMatcher, Spare};
 use crate::settings::Loaded;
 
 /// Matches small pictures on the CPU, which has done so before a GPU has its kernels compiled.
@@ -20,6 +20,29 @@ pub fn small_matcher(
         engine.submit(StereoPair::of_stills(left, right))?;
         Ok(engine.collect()?.context("the engine lost the pair")?.disparity)
     }
+}
+
+/// Number of candidates from `min` on that is enough for these (raw) pairs; `None` where they do not tell.
+///
+/// # Errors
+/// Where the pairs cannot be matched.
+pub fn enough<'a>(
+    pairs: impl IntoIterator<Item = &'a StereoPair>,
+    rig: &Rig,
+    min: i32,
+    spare: Spare,
+    matcher: &SmallMatcher,
+) -> anyhow::Result<Option<usize>> {
+    let rectified: Vec<[Image; 2]>;
+    let raw = pairs.into_iter();
+    let pairs: Vec<[&Image; 2]> = match &rig.pairs.rectifier {
+        None => raw.map(|pair| [&pair.left, &pair.right]).collect(),
+        Some(rectifier) => {
+            rectified = raw.map(|pair| rectifier.rectify_pair(pair)).collect();
+            rectified.iter().map(|[left, right]| [left, right]).collect()
+        }
+    };
+    range::enough(pairs, min, spare, matcher)
 }
 
 /// The settings with a number in place of `auto` disparities: as many as these pairs need, or the
@@ -38,17 +61,9 @@ pub fn with_choice<'a>(
     if !loaded.awaits_choice() {
         return Ok(loaded.clone());
     }
-    let rectified: Vec<[Image; 2]>;
-    let raw: Vec<&StereoPair> = pairs.into_iter().collect();
-    let pairs: Vec<[&Image; 2]> = match &rig.pairs.rectifier {
-        None => raw.iter().map(|pair| [&pair.left, &pair.right]).collect(),
-        Some(rectifier) => {
-            rectified = raw.iter().map(|pair| rectifier.rectify_pair(pair)).collect();
-            rectified.iter().map(|[left, right]| [left, right]).collect()
-        }
-    };
+    let pairs: Vec<&StereoPair> = pairs.into_iter().collect();
     let (looked_at, min) = (pairs.len(), loaded.params.range.min);
-    let enough = range::enough(pairs, min, spare, &small_matcher(options))?;
+    let enough = enough(pairs, rig, min, spare, &small_matcher(options))?;
     let count = enough.unwrap_or(loaded.params.range.count);
     let what = match looked_at {
         1 => "the pair".to_owned(),

@@ -15,8 +15,11 @@ use crate::memory::{Budget, product};
 /// The first pixel that differs, and how many do; memory that does not suffice for the reference.
 pub fn verify(matched: &Matched, params: &Params, history: &mut History) -> anyhow::Result<usize> {
     let (width, height) = (matched.disparity.width(), matched.disparity.height());
-    // The sums of all paths, one path's costs, and next to that little.
-    let bytes = product([width, height, params.range.count, size_of::<u16>() + size_of::<u8>()]);
+    // The sums of all paths, one path's costs, the cost by itself and with its support, and next to that
+    // little.
+    let written = if params.is_supported() { 2 * size_of::<u8>() } else { 0 };
+    let of_candidate = size_of::<u16>() + size_of::<u8>() + written;
+    let bytes = product([width, height, params.range.count, of_candidate]);
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
     let StereoPair { left, right, timestamp, .. } = &matched.pair;

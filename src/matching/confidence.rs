@@ -66,7 +66,8 @@ pub fn mean(sum: u16) -> u8 {
     ((sum + AREA / 2) / AREA).max(1) as u8
 }
 
-/// Takes the confidence from pixels that the filters have invalidated since.
+/// Takes the confidence from pixels that the filters have invalidated since. What is filled afterwards has none
+/// either: nobody has measured it.
 pub fn of_known(values: &[i16], confidence: &mut [u8]) {
     for (confidence, &value) in confidence.iter_mut().zip(values) {
         *confidence = if value == INVALID { 0 } else { *confidence };

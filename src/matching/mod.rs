@@ -1,10 +1,12 @@
 //! What the matcher computes, one plain scalar file a stage: the definition that every engine must
 //! reproduce byte for byte.
 //!
-//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], summed along
-//! several paths ([`aggregation`]), a [`winner`] per pixel, its checks ([`uniqueness`],
-//! [`left_right`]) and interpolation ([`subpixel`]), and the [`filter`]s of the map. All of it is integer arithmetic, so two engines either agree exactly or one of them is
-//! wrong. Nothing here is fast; `engine/` is.
+//! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], which where there is
+//! little [`texture`] is [`support`]ed by a [`window`] and by a [`prior`] from pictures of half the size
+//! ([`pyramid`]), summed along several paths ([`aggregation`]), a [`winner`] per pixel, its checks
+//! ([`uniqueness`], [`left_right`]) and interpolation ([`subpixel`]), and the [`filter`]s of the map. All of it
+//! is integer arithmetic, so two engines either agree exactly or one of them is wrong. Nothing here is fast;
+//! `engine/` is.
 
 pub mod aggregation;
 pub mod census;
@@ -13,15 +15,23 @@ pub mod cost;
 pub mod filter;
 pub mod left_right;
 pub mod params;
+pub mod prior;
+pub mod pyramid;
 pub mod subpixel;
+pub mod support;
+pub mod texture;
 pub mod uniqueness;
+pub mod window;
 pub mod winner;
 
 pub use census::CensusWindow;
 pub use cost::{Cost, CostError};
+pub use filter::fill::{Fill, FillRule};
 pub use filter::smoothing::Smoothing;
-pub use params::{Median, P2Mode, Params, ParamsError, Paths, Speckle};
+pub use params::{Guide, Median, P2Mode, Params, ParamsError, Paths, Speckle};
+pub use prior::Prior;
 pub use subpixel::Subpixel;
+pub use window::Window;
 
 pub use filter::History;
 
@@ -64,8 +74,15 @@ fn match_with(
     let (width, height) = (left.width(), left.height());
     let range = params.range;
 
-    let cost = cost::pixel_cost(left, right, params.cost);
-    let sums = aggregation::aggregate(cost.as_ref(), left, params);
+    let mut cost = cost::pixel_cost(left, right, params.cost);
+    if params.is_supported() {
+        let coarse = coarse_map(left, right, params);
+        cost = Box::new(support::supported(cost.as_ref(), left, coarse.as_ref(), params));
+    }
+    let sums = match params.p2_guide {
+        Guide::Picture => aggregation::aggregate(cost.as_ref(), left, params),
+        Guide::Smoothed => aggregation::aggregate(cost.as_ref(), &pyramid::smoothed(left), params),
+    };
 
     let winners = winner::winners(&sums);
     let mut values: Vec<i16> =
@@ -88,9 +105,46 @@ fn match_with(
             history.states.insert(filter.name(), state);
         }
     }
-    let confidence = confidence.map(|mut confidence| {
-        confidence::of_known(&values, &mut confidence);
-        Image::from_vec(width, height, confidence)
-    });
+    let confidence = confidence.map(|confidence| Image::from_vec(width, height, confidence));
     (DisparityMap::new(width, height, range, Pooled::unpooled(values)), confidence)
+}
+
+/// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small.
+fn coarse_map(left: &Image, right: &Image, params: &Params) -> Option<DisparityMap> {
+    let coarser = params.coarser()?;
+    pyramid::half_size((left.width(), left.height()))?;
+    Some(match_pair(&pyramid::half(left), &pyramid::half(right), &coarser))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::DisparityRange;
+
+    #[test]
+    fn what_is_filled_has_no_confidence() {
+        // The right halves have nothing in common.
+        let grey = |x: usize, y: usize| (x * x * 37 + y * 101 + x * y * 13) as u8;
+        let left = Image::from_fn(40, 12, grey);
+        let right = Image::from_fn(40, 12, |x, y| {
+            let other = (x * 89 + y * y * 57 + x * y * 7) as u8;
+            if x < 20 { grey(x + 3, y) } else { other }
+        });
+        let range = DisparityRange { min: 0, count: 8 };
+        let with = |fill| {
+            let params = Params { fill, confidence: Some(0), left_right: Some(0), ..bare(range) };
+            let (map, confidence) =
+                match_next(&left, &right, Duration::ZERO, &params, &mut History::default());
+            (map.values().to_vec(), confidence.unwrap().pixels().to_vec())
+        };
+        let (holes, expected) = with(None);
+        assert!(holes.iter().zip(&expected).all(|(&value, &c)| (value == INVALID) == (c == 0)));
+        let (filled, confidence) = with(Some(Fill { rule: FillRule::Row, reach: 64 }));
+        assert!(holes.iter().zip(&filled).any(|(&hole, &now)| hole == INVALID && now != INVALID));
+        assert_eq!(confidence, expected);
+    }
+
+    fn bare(range: DisparityRange) -> Params {
+        Params::bare(range, Cost::Ad { truncation: 40, window: 1 }, (7, 86))
+    }
 }

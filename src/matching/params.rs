@@ -3,10 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::frame::DisparityRange;
+use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::{Cost, CostError};
+use crate::matching::filter::fill::{Fill, REACH_MAX};
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
+use crate::matching::prior::{LEVELS_MAX, Prior, STRENGTH_MAX, half_range};
 use crate::matching::subpixel::Subpixel;
+use crate::matching::window::{SUPPORTED_MAX, Window};
 
 /// Largest path cost an engine can hold: one byte a candidate.
 pub const PATH_COST_MAX: u32 = 255;
@@ -101,6 +104,18 @@ impl P2Mode {
     }
 }
 
+/// The picture whose steps in brightness the penalty of a large disparity step follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guide {
+    /// The left picture as it is.
+    Picture,
+    /// The left picture smoothed ([`pyramid::smoothed`]), so that noise makes no steps.
+    ///
+    /// [`pyramid::smoothed`]: crate::matching::pyramid::smoothed
+    Smoothed,
+}
+
 /// Side of the median window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Median {
@@ -151,6 +166,10 @@ pub struct Params {
     pub range: DisparityRange,
     /// Pixel-wise cost.
     pub cost: Cost,
+    /// Window over which the cost is averaged; `None`: every pixel by itself.
+    pub window: Option<Window>,
+    /// What coarser pictures add to the cost; `None`: nothing.
+    pub prior: Option<Prior>,
     /// Directions of aggregation.
     pub paths: Paths,
     /// Penalty for a disparity step of one pixel between neighbours of a path.
@@ -159,6 +178,8 @@ pub struct Params {
     pub p2: u8,
     /// How P2 depends on the picture.
     pub p2_mode: P2Mode,
+    /// The picture that P2 depends on.
+    pub p2_guide: Guide,
     /// A pixel is invalid where another disparity's sum is within this many percent of the best
     /// one's (0: no check).
     pub uniqueness: u8,
@@ -174,8 +195,10 @@ pub struct Params {
     pub median: Median,
     /// Removal of small regions, after the median; `None`: none.
     pub speckle: Option<Speckle>,
-    /// Smoothing in time, last of all; `None`: every map by itself.
+    /// Smoothing in time; `None`: every map by itself.
     pub smoothing: Option<Smoothing>,
+    /// Filling of holes, last of all; `None`: they stay.
+    pub fill: Option<Fill>,
 }
 
 /// Smallest and largest disparity that a map can hold, in whole pixels: 1/16 px in an `i16`.
@@ -188,10 +211,13 @@ impl Params {
         Self {
             range,
             cost,
+            window: None,
+            prior: None,
             paths: Paths::Eight,
             p1,
             p2,
             p2_mode: P2Mode::Fixed,
+            p2_guide: Guide::Picture,
             uniqueness: 0,
             confidence: None,
             subpixel: Subpixel::Off,
@@ -199,7 +225,37 @@ impl Params {
             median: Median::Off,
             speckle: None,
             smoothing: None,
+            fill: None,
         }
+    }
+
+    /// Whether a window or a prior supports the cost.
+    pub fn is_supported(&self) -> bool {
+        self.window.is_some() || self.prior.is_some()
+    }
+
+    /// Largest value that the cost takes with what supports it.
+    pub fn cost_max(&self) -> u32 {
+        self.cost.max() + self.prior.map_or(0, |prior| u32::from(prior.strength))
+    }
+
+    /// The parameters of the next coarser level; `None` where there is no prior. What a coarse map knows has
+    /// to be right more often than it has to be much, hence checks of its own.
+    pub fn coarser(&self) -> Option<Params> {
+        let prior = self.prior?;
+        Some(Params {
+            range: half_range(self.range),
+            window: self.window.map(|window| Window { side: 3, ..window }),
+            prior: (prior.levels > 1).then_some(Prior { levels: prior.levels - 1, ..prior }),
+            uniqueness: 10,
+            confidence: None,
+            left_right: Some(1),
+            median: Median::Three,
+            speckle: Some(Speckle { size: 40, range_16: SUBPIXEL as u16 }),
+            smoothing: None,
+            fill: None,
+            ..self.clone()
+        })
     }
 
     /// Whether an engine can compute this.
@@ -223,8 +279,27 @@ impl Params {
         {
             return Err(ParamsError::PenaltyFloor { min, p2: self.p2 });
         }
-        if self.cost.max() + u32::from(self.p2) > PATH_COST_MAX {
-            let (cost, flags) = (self.cost.max(), self.cost.max_flags());
+        match self.window {
+            Some(window) if !matches!(window.side, 3 | 5) => {
+                return Err(ParamsError::Window(window.side));
+            }
+            _ => {}
+        }
+        match self.prior {
+            Some(Prior { levels, .. }) if !(1..=LEVELS_MAX).contains(&levels) => {
+                return Err(ParamsError::PriorLevels(levels));
+            }
+            Some(Prior { strength, .. }) if !(1..=STRENGTH_MAX).contains(&strength) => {
+                return Err(ParamsError::PriorStrength(strength));
+            }
+            _ => {}
+        }
+        if self.is_supported() && self.cost_max() > SUPPORTED_MAX {
+            let (cost, flags) = (self.cost_max(), self.cost.max_flags());
+            return Err(ParamsError::Supported { cost, flags });
+        }
+        if self.cost_max() + u32::from(self.p2) > PATH_COST_MAX {
+            let (cost, flags) = (self.cost_max(), self.cost.max_flags());
             return Err(ParamsError::PathCost { cost, p2: self.p2, flags });
         }
         if self.uniqueness > 99 {
@@ -234,6 +309,11 @@ impl Params {
             && (smoothing.weight_256 == 0 || smoothing.guard_16 > GUARD_MAX_16)
         {
             return Err(ParamsError::Smoothing(smoothing));
+        }
+        if let Some(fill) = self.fill
+            && !(1..=REACH_MAX).contains(&fill.reach)
+        {
+            return Err(ParamsError::FillReach(fill.reach));
         }
         Ok(())
     }
@@ -258,6 +338,16 @@ pub enum ParamsError {
     PenaltyFloor { min: u8, p2: u8 },
     #[error("the largest cost ({cost}) and P2 ({p2}) add up to {}; together they must be at most {PATH_COST_MAX}, so lower --p2 or {flags}", .cost + u32::from(*.p2))]
     PathCost { cost: u32, p2: u8, flags: &'static str },
+    #[error("the window of the cost is {0} pixels; it must be 3 or 5, or off (--cost-window)")]
+    Window(u8),
+    #[error("the prior has {0} levels; it must have 1 to {LEVELS_MAX}, or be off (--prior)")]
+    PriorLevels(u8),
+    #[error("the strength of the prior is {0}; it must be 1 to {STRENGTH_MAX} (--prior-strength)")]
+    PriorStrength(u8),
+    #[error(
+        "the largest cost and the strength of the prior add up to {cost}; with a window or a prior they must be at most {SUPPORTED_MAX}, so lower --prior-strength or {flags}, or turn --cost-window and --prior off"
+    )]
+    Supported { cost: u32, flags: &'static str },
     #[error("uniqueness is {0} %; it must be 0 (off) to 99 (--uniqueness)")]
     Uniqueness(u8),
     #[error(
@@ -265,6 +355,8 @@ pub enum ParamsError {
         .0.weight_256, .0.guard_16
     )]
     Smoothing(Smoothing),
+    #[error("holes cannot be filled from {0} px away; it must be 1 to {REACH_MAX} (--fill-max)")]
+    FillReach(u16),
 }
 
 impl fmt::Display for Paths {
@@ -343,6 +435,50 @@ mod tests {
         ] {
             let error = with(cost, 1).unwrap_err().to_string();
             assert!(error.contains(flag), "{cost:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn coarser_levels_have_half_the_candidates_until_there_are_no_more() {
+        let range = |min, count| DisparityRange { min, count };
+        let params = Params::bare(range(0, 64), Cost::Ad { truncation: 20, window: 1 }, (1, 2));
+        assert_eq!(params.coarser(), None);
+        let params = Params {
+            window: Some(Window { side: 5, by_texture: true }),
+            prior: Some(Prior { levels: 2, strength: 8 }),
+            ..params
+        };
+        let half = params.coarser().unwrap();
+        assert_eq!(half.prior, Some(Prior { levels: 1, strength: 8 }));
+        assert_eq!(half.window, Some(Window { side: 3, by_texture: true }));
+        let quarter = half.coarser().unwrap();
+        assert_eq!((quarter.range, quarter.prior), (range(0, 16), None));
+        assert_eq!(quarter.check(), Ok(()));
+    }
+
+    #[test]
+    fn what_supports_the_cost_has_its_limits() {
+        let with = |window, prior, cost, p2| {
+            let range = DisparityRange { min: 0, count: 16 };
+            Params { window, prior, ..Params::bare(range, cost, (1, p2)) }.check()
+        };
+        let (side, prior) = (
+            |side| Some(Window { side, by_texture: false }),
+            |levels, strength| Some(Prior { levels, strength }),
+        );
+        let ad = |truncation| Cost::Ad { truncation, window: 1 };
+        assert_eq!(with(side(5), prior(3, 32), ad(95), 128), Ok(()));
+        assert_eq!(with(None, None, ad(200), 55), Ok(()));
+        for (result, flag) in [
+            (with(side(7), None, ad(9), 1), "--cost-window"),
+            (with(None, prior(4, 1), ad(9), 1), "--prior"),
+            (with(None, prior(1, 33), ad(9), 1), "--prior-strength"),
+            (with(side(3), None, ad(128), 1), "--ad-truncation"),
+            (with(None, prior(1, 32), ad(96), 1), "--prior-strength"),
+            (with(None, prior(1, 32), ad(95), 129), "--p2"),
+        ] {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains(flag), "{flag}: {error}");
         }
     }
 }

@@ -11,10 +11,13 @@ use super::row::{AUTO, Kind, MATCHING, Row};
 use super::suggest::with_nearest;
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::WEIGHT_MAX;
+use crate::matching::filter::fill::REACH_MAX;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::params::SLOPE_UNIT;
+use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::{
-    CensusWindow, Cost, CostError, Median, P2Mode, Params, ParamsError, Paths, Speckle, Subpixel,
+    CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median, P2Mode, Params, ParamsError,
+    Paths, Prior, Speckle, Subpixel, Window,
 };
 
 /// Name of the matching cost.
@@ -41,6 +44,28 @@ pub enum P2Kind {
     Linear,
 }
 
+/// Where the cost is averaged over a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowWhere {
+    /// The less texture there is beside the noise, the more.
+    WeakTexture,
+    /// At every pixel alike.
+    Everywhere,
+}
+
+/// Name of the rule by which holes of the map are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FillKind {
+    /// Holes stay.
+    Off,
+    /// The smaller of the two neighbours in the row.
+    Row,
+    /// The weighted median along eight rays.
+    Rays,
+}
+
 /// Settings of the matcher, every `auto` that the cost decides being the number that suits it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,10 +83,15 @@ pub struct Matching {
     pub intensity_weight: u8,
     pub gradient_truncation: u8,
     pub intensity_truncation: u8,
+    pub cost_window: u8,
+    pub cost_window_where: WindowWhere,
+    pub prior: u8,
+    pub prior_strength: u8,
     pub paths: u32,
     pub p1: u8,
     pub p2: u8,
     pub p2_mode: P2Kind,
+    pub p2_guide: Guide,
     pub p2_min: u8,
     pub p2_slope: f64,
     pub uniqueness: u8,
@@ -73,6 +103,8 @@ pub struct Matching {
     pub speckle_range: f64,
     pub smoothing: Option<f64>,
     pub smoothing_guard: f64,
+    pub fill: FillKind,
+    pub fill_max: u16,
 }
 
 /// The default number of disparities. It stands in for a number that has not been chosen yet, where one
@@ -114,14 +146,48 @@ pub(super) const ROWS: &[Row] = &[
         ])
         .knob("Cost", "cost")
         .hint("How well two pixels agree. What is auto follows it."),
-    Row::new("paths", Whole(8), Kind::OneOf(U32, &["4", "5", "8"]))
+    Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
+        .follows_cost(&[5.0, 0.0, 0.0])
+        .flag(MATCHING, "--cost-window", "PX")
+        .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
+        .knob("Cost", "averaged over")
+        .hint("Side of the window over which the cost is averaged; 0: every pixel by itself.")
+        .offers(&["auto", "0", "3", "5"]),
+    Row::names("cost_window_where", "weak-texture", &["weak-texture", "everywhere"])
+        .flag(MATCHING, "--cost-window-where", "WHERE")
+        .help("Which pixels the window of the cost is for")
+        .about(&[
+            "Those without texture above the noise, the more so the less they have",
+            "All alike, which blurs edges",
+        ])
+        .knob("Cost", "averaged where")
+        .hint("Whether the window is for pixels without texture or for all."),
+    Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
+        .follows_cost(&[2.0, 0.0, 0.0])
+        .flag(MATCHING, "--prior", "LEVELS")
+        .help(
+            "Pictures of half the size, and of half of that, and so on, that say what is likely where \
+             texture is below the noise; 0 to 3, 0 is off",
+        )
+        .knob("Cost", "coarser levels")
+        .hint("How many coarser pictures say what is likely where there is no texture; 0: none.")
+        .offers(&["auto", "0", "1", "2", "3"]),
+    Row::whole("prior_strength", Whole(7), U8, [1, STRENGTH_MAX as i64])
+        .flag(MATCHING, "--prior-strength", "COST")
+        .help("Cost of a disparity far from what the coarser picture has, 1 to 32")
+        .knob("Cost", "their strength")
+        .hint("What a disparity costs that is far from what the coarser picture has.")
+        .slider(1.0, 32.0, 1.0),
+    Row::new("paths", AUTO, Kind::OneOf(U32, &["4", "5", "8"]))
+        .follows_cost(&[4.0, 8.0, 8.0])
         .flag(MATCHING, "--paths", "N")
         .help("Directions along which costs are summed")
         .knob("Smoothness", "paths")
         .hint("Directions along which costs are summed.")
+        .offers(&["auto", "4", "5", "8"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[30.0, 20.0, 12.0])
+        .follows_cost(&[32.0, 20.0, 12.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -131,7 +197,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[100.0, 60.0, 80.0])
+        .follows_cost(&[140.0, 60.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -148,8 +214,17 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 by picture")
         .hint("How P2 follows the steps in brightness.")
         .offers(&["linear", "inverse-gradient", "fixed"]),
+    Row::names("p2_guide", "smoothed", &["smoothed", "picture"])
+        .flag(MATCHING, "--p2-guide", "GUIDE")
+        .help("The picture whose steps in brightness P2 depends on")
+        .about(&[
+            "The left picture smoothed over 3x3 pixels, so that noise makes no steps",
+            "The left picture as it is",
+        ])
+        .knob("Smoothness", "P2 guide")
+        .hint("Whether P2 follows the picture as it is or smoothed."),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost(&[16.0, 15.0, 3.0])
+        .follows_cost(&[30.0, 15.0, 3.0])
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
@@ -158,7 +233,7 @@ pub(super) const ROWS: &[Row] = &[
         .only("p2_mode", "linear"),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost(&[3.0, 1.75, 2.0])
+        .follows_cost(&[9.5, 1.75, 2.0])
         .flag(MATCHING, "--p2-slope", "COST|auto")
         .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")
@@ -192,14 +267,14 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .only("cost", "census"),
-    Row::whole("census_weight", Whole(14), U8, WEIGHT)
+    Row::whole("census_weight", Whole(22), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
         .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
         .knob("Cost", "census")
         .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", "combined"),
-    Row::whole("gradient_weight", Whole(11), U8, WEIGHT)
+    Row::whole("gradient_weight", Whole(19), U8, WEIGHT)
         .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
         .help(
             "Cost `combined`: sixteenths that a grey level of difference in gradient counts, \
@@ -209,7 +284,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What a grey level of difference in gradient counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", "combined"),
-    Row::whole("intensity_weight", Whole(8), U8, WEIGHT)
+    Row::whole("intensity_weight", Whole(10), U8, WEIGHT)
         .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
         .help(
             "Cost `combined`: sixteenths that a grey level of difference in intensity \
@@ -297,6 +372,22 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Filters", "moves beyond")
         .hint("What changes by more pixels than this has moved, and is taken as it is.")
         .slider(0.0, 8.0, 0.25),
+    Row::names("fill", "off", &["off", "row", "rays"])
+        .flag(MATCHING, "--fill", "RULE")
+        .help("Fill pixels without a disparity from those around them, last of all")
+        .about(&[
+            "Holes stay",
+            "The smaller of the two neighbours in the row; ends are extended",
+            "A median along eight rays, weighted by the edges of the picture on the way",
+        ])
+        .knob("Filters", "fill")
+        .hint("How holes are filled from what is known around them."),
+    Row::whole("fill_max", Whole(64), U16, [1, REACH_MAX as i64])
+        .flag(MATCHING, "--fill-max", "PX")
+        .help("Fill no pixel from farther away than this many pixels, 1 to 1023")
+        .knob("Filters", "fill within")
+        .hint("No pixel is filled from more pixels away than this.")
+        .slider(1.0, 256.0, 1.0),
     Row::names("subpixel", "corrected", &["off", "parabola", "equiangular", "corrected"])
         .or_switch(["off", "corrected"])
         .flag(MATCHING, "--subpixel", "CURVE")
@@ -363,10 +454,17 @@ impl Matching {
                 count: self.disparities.unwrap_or(STAND_IN as usize),
             },
             cost,
+            window: (self.cost_window > 0).then_some(Window {
+                side: self.cost_window,
+                by_texture: self.cost_window_where == WindowWhere::WeakTexture,
+            }),
+            prior: (self.prior > 0)
+                .then_some(Prior { levels: self.prior, strength: self.prior_strength }),
             paths: Paths::try_from(self.paths)?,
             p1: self.p1,
             p2: self.p2,
             p2_mode,
+            p2_guide: self.p2_guide,
             uniqueness: self.uniqueness,
             subpixel: self.subpixel,
             left_right: self.left_right,
@@ -387,6 +485,12 @@ impl Matching {
                 weight_256: (256.0 * weight).round() as u8,
                 guard_16: (self.smoothing_guard * f64::from(SUBPIXEL)).round() as u16,
             }),
+            fill: match self.fill {
+                FillKind::Off => None,
+                FillKind::Row => Some(FillRule::Row),
+                FillKind::Rays => Some(FillRule::Rays),
+            }
+            .map(|rule| Fill { rule, reach: self.fill_max }),
         };
         params.check()?;
         Ok(params)
@@ -410,17 +514,40 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
         ParamsError::PenaltyFloor { .. } => &["cost", "p2_min", "p2"],
         ParamsError::PathCost { .. } => match cost {
             CostKind::Combined => COMBINED_KEYS,
-            CostKind::Census => &["p2", "census_window"],
-            CostKind::Ad => &["p2", "ad_truncation"],
+            CostKind::Census => &["p2", "census_window", "prior", "prior_strength"],
+            CostKind::Ad => &["p2", "ad_truncation", "prior", "prior_strength"],
+        },
+        ParamsError::Window(_) => &["cost_window"],
+        ParamsError::PriorLevels(_) => &["prior"],
+        ParamsError::PriorStrength(_) => &["prior_strength"],
+        ParamsError::Supported { .. } => match cost {
+            CostKind::Combined => SUPPORTED_COMBINED_KEYS,
+            CostKind::Census => &["census_window", "cost_window", "prior", "prior_strength"],
+            CostKind::Ad => &["ad_truncation", "cost_window", "prior", "prior_strength"],
         },
         ParamsError::Uniqueness(_) => &["uniqueness"],
         ParamsError::Smoothing(_) => &["smoothing", "smoothing_guard"],
+        ParamsError::FillReach(_) => &["fill_max"],
     }
 }
 
-/// The keys that make up the size of the combined cost, and P2.
+/// The keys that make up the size of the combined cost, and what supports it.
+const SUPPORTED_COMBINED_KEYS: &[&str] = &[
+    "cost_window",
+    "prior",
+    "prior_strength",
+    "census_weight",
+    "gradient_weight",
+    "intensity_weight",
+    "gradient_truncation",
+    "intensity_truncation",
+];
+
+/// The keys that make up the size of the combined cost with its prior, and P2.
 const COMBINED_KEYS: &[&str] = &[
     "p2",
+    "prior",
+    "prior_strength",
     "census_weight",
     "gradient_weight",
     "intensity_weight",
@@ -444,10 +571,14 @@ mod tests {
     fn defaults_can_be_computed() {
         let params = Matching::default().params().unwrap();
         assert_eq!(params.range, DisparityRange { min: 0, count: 64 });
-        assert_eq!(params.paths, Paths::Eight);
-        assert_eq!(params.cost.max(), 27);
-        assert_eq!((params.p1, params.p2), (30, 100));
-        assert_eq!(params.p2_mode, P2Mode::Linear { min: 16, slope_16: 48 });
+        assert_eq!(params.paths, Paths::Four);
+        // (24 * 22 + 5 * 19 + 6 * 10 + 8) / 16, and the strength of the prior.
+        assert_eq!((params.cost.max(), params.cost_max()), (43, 50));
+        assert_eq!(params.window, Some(Window { side: 5, by_texture: true }));
+        assert_eq!(params.prior, Some(Prior { levels: 2, strength: 7 }));
+        assert_eq!((params.p1, params.p2), (32, 140));
+        assert_eq!(params.p2_mode, P2Mode::Linear { min: 30, slope_16: 152 });
+        assert_eq!(params.p2_guide, Guide::Smoothed);
         assert_eq!(params.median, Median::Three);
         assert_eq!(params.speckle, Some(Speckle { size: 80, range_16: 32 }));
         assert_eq!((params.left_right, params.confidence), (Some(1), None));
@@ -523,6 +654,8 @@ mod tests {
             paths: 5,
             ad_window: 3,
             min_disparity: -9,
+            fill: FillKind::Row,
+            fill_max: 9,
             ..Matching::default()
         };
         let params = matching.params().unwrap();
@@ -534,6 +667,7 @@ mod tests {
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
         assert_eq!(params.range.min, -9);
+        assert_eq!(params.fill, Some(Fill { rule: FillRule::Row, reach: 9 }));
 
         let window = CensusWindow::Plain { width: 7, height: 3 };
         let census = Matching { census_window: window, ..of_cost("census") };
@@ -569,10 +703,10 @@ mod tests {
         assert_eq!(named, ["cost", "p1", "p2"]);
         let (sum, named) = keys(Matching { ad_truncation: 200, ..of_cost("ad") });
         assert!(sum.contains("--p2 or --ad-truncation"), "{sum}");
-        assert_eq!(named, ["p2", "ad_truncation"]);
+        assert_eq!(named, ["p2", "ad_truncation", "prior", "prior_strength"]);
         let (sum, named) = keys(Matching { p2: 230, ..of_cost("census") });
         assert!(sum.contains("(31) and P2 (230)") && sum.contains("--census-window"), "{sum}");
-        assert_eq!(named, ["p2", "census_window"]);
+        assert_eq!(named, ["p2", "census_window", "prior", "prior_strength"]);
         let (sum, named) = keys(Matching { census_weight: 127, ..Matching::default() });
         assert!(sum.contains("--census-weight"), "{sum}");
         assert!(named.contains(&"census_weight") && named.contains(&"p2"));

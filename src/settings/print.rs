@@ -67,7 +67,7 @@ mod tests {
                 _ => assert_eq!(printed, default),
             }
         }
-        assert!(printed.contains("\np1 = 30\n") && printed.contains("\nspeckle_size = 80\n"));
+        assert!(printed.contains("\np1 = 32\n") && printed.contains("\nspeckle_size = 80\n"));
     }
 
     #[test]
@@ -95,9 +95,9 @@ mod tests {
             text.contains("p1 = 9                           # --set matching.p1=9\n"),
             "{text}"
         );
-        let p2 = "p2 = 100                         # default for combined\n";
+        let p2 = "p2 = 140                         # default for combined\n";
         assert!(text.contains(p2), "{text}");
-        assert!(text.contains("paths = 8                        # default\n"), "{text}");
+        assert!(text.contains("uniqueness = 8                   # default\n"), "{text}");
         assert!(text.contains("rate = 25.0 "), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 //! bytes can promise gigabytes.
 
 use std::fs;
-use std::io::Cursor;
+use std::io::{BufReader, Cursor};
 use std::path::Path;
 
 use anyhow::{bail, ensure};
@@ -62,6 +62,16 @@ pub fn check(content: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Width and height of a picture in a regular file, by its header alone.
+///
+/// # Errors
+/// Where the file cannot be read, or does not begin as a picture does.
+pub fn dimensions(path: &Path) -> anyhow::Result<(usize, usize)> {
+    let reader = ImageReader::new(BufReader::new(reading::open(path)?)).with_guessed_format()?;
+    let (width, height) = reader.into_dimensions()?;
+    Ok((width as usize, height as usize))
+}
+
 /// Limits of what a decoder may allocate.
 pub fn limits() -> Limits {
     let mut limits = Limits::no_limits();
@@ -108,7 +118,18 @@ mod tests {
     }
 
     #[test]
+    fn the_size_is_read_from_the_header() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, png(640, 375)).unwrap();
+        assert_eq!(dimensions(&path).unwrap(), (640, 375));
+        fs::write(&path, b"no picture").unwrap();
+        assert!(dimensions(&path).is_err());
+    }
+
+    #[test]
     fn what_never_ends_is_not_read_for_ever() {
+        assert!(dimensions(Path::new("/dev/zero")).is_err());
         let error = read_file(Path::new("/dev/zero")).unwrap_err().to_string();
         assert!(error.contains("longer than"), "{error}");
         assert!(check_length(FILE_MAX + 1).is_err());

@@ -6,6 +6,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use image::codecs::pnm::PnmDecoder;
 use image::{DynamicImage, ImageFormat, ImageReader};
 
 use super::{header, jpeg};
@@ -38,6 +39,54 @@ pub fn read_colours(path: &Path) -> Result<[Image; 3]> {
     Ok([0, 1, 2].map(|number| Image::from_vec(width, height, channel(number))))
 }
 
+/// Stored values of a picture that stands for numbers: a map of disparity, a mask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Levels {
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+    /// True where they have 16 bits, false where they have 8 or fewer.
+    pub deep: bool,
+    /// Every value, row by row.
+    pub values: Vec<u16>,
+}
+
+/// Reads the stored values of a grey picture, PNG or PGM, 8 or 16 bits; one in colour counts as grey where
+/// its channels are the same.
+///
+/// # Errors
+/// As [`read_still`]; for a picture in colour, and for one with another number of levels (PNM), since
+/// decoders would stretch those.
+pub fn read_levels(path: &Path) -> Result<Levels> {
+    let (content, format) = read_known(path)?;
+    let shown = path.display();
+    if format == ImageFormat::Pnm {
+        let most = PnmDecoder::new(Cursor::new(&content)).map(|pnm| pnm.header().maximal_sample());
+        if let Ok(most @ (0..=254 | 256..=65534 | 65536..)) = most {
+            bail!(
+                "cannot read {shown} as numbers: its largest level is {most}; write it with 255 or 65535"
+            );
+        }
+    }
+    let picture = decode_known(path, &content, format)?;
+    let (width, height) = (picture.width() as usize, picture.height() as usize);
+    let deep = picture.color().bytes_per_pixel() / picture.color().channel_count() > 1;
+    let (colours, values) = match picture {
+        DynamicImage::ImageLuma8(p) => (1, p.into_raw().into_iter().map(u16::from).collect()),
+        DynamicImage::ImageLuma16(p) => (1, p.into_raw()),
+        other if deep => (3, other.into_rgb16().into_raw()),
+        other => (3, other.into_rgb8().into_raw().into_iter().map(u16::from).collect::<Vec<_>>()),
+    };
+    if values.chunks_exact(colours).any(|pixel| pixel.iter().any(|&value| value != pixel[0])) {
+        bail!(
+            "cannot read {shown} as numbers: it is in colour (a coloured preview?); name a grey picture"
+        );
+    }
+    let values = values.into_iter().step_by(colours).collect();
+    Ok(Levels { width, height, deep, values })
+}
+
 /// True where a file is a picture, by its first bytes or else by its name.
 pub fn is_picture(path: &Path) -> bool {
     // Opening a FIFO would wait for whoever writes to it.
@@ -46,6 +95,12 @@ pub fn is_picture(path: &Path) -> bool {
 }
 
 fn decode(path: &Path) -> Result<DynamicImage> {
+    let (content, format) = read_known(path)?;
+    decode_known(path, &content, format)
+}
+
+/// The content of a file that begins like a picture of a kind that is read here, and its kind.
+fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     let shown = path.display();
     if path.is_dir() {
         bail!("cannot read {shown}: it is a folder; name a picture in it");
@@ -54,12 +109,18 @@ fn decode(path: &Path) -> Result<DynamicImage> {
     if content.is_empty() {
         bail!("cannot read {shown}: the file is empty");
     }
-    let format = match image::guess_format(&content) {
-        Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) => format,
+    match image::guess_format(&content) {
+        Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) => {
+            Ok((content, format))
+        }
         _ => bail!("cannot read {shown}: it is no PNG, JPEG, PGM or PPM picture"),
-    };
-    header::check(&content).with_context(|| format!("cannot read {shown}"))?;
-    let picture = decode_whole(&content, format)
+    }
+}
+
+fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<DynamicImage> {
+    let shown = path.display();
+    header::check(content).with_context(|| format!("cannot read {shown}"))?;
+    let picture = decode_whole(content, format)
         .with_context(|| format!("cannot read {shown}: the picture is damaged"))?;
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     if width == 0 || height == 0 {
@@ -177,6 +238,36 @@ mod tests {
         let channels = read_colours(&path).unwrap();
         let expected = [[0, 1, 2, 0, 1, 2], [10, 10, 10, 11, 11, 11], [30; 6]];
         assert_eq!(channels.each_ref().map(Image::pixels), expected);
+    }
+
+    #[test]
+    fn levels_are_what_is_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let levels = |name: &str, picture: DynamicImage| {
+            let path = dir.path().join(name);
+            picture.save(&path).unwrap();
+            read_levels(&path)
+        };
+        let shallow: Vec<u16> = vec![0, 7, 255, 16, 8, 1];
+        let eight = ImageBuffer::from_fn(3, 2, |x, y| Luma([shallow[(y * 3 + x) as usize] as u8]));
+        let grey = Levels { width: 3, height: 2, deep: false, values: shallow };
+        assert_eq!(levels("a.png", eight.clone().into()).unwrap(), grey);
+        assert_eq!(levels("a.pgm", eight.clone().into()).unwrap(), grey);
+        let alike = ImageBuffer::from_fn(3, 2, |x, y| Rgb([eight.get_pixel(x, y)[0]; 3]));
+        assert_eq!(levels("a.png", alike.into()).unwrap(), grey);
+        let values = vec![0, 1, 256, 65535, 384, 2];
+        let deep = ImageBuffer::from_fn(3, 2, |x, y| Luma([values[(y * 3 + x) as usize]]));
+        let grey = Levels { width: 3, height: 2, deep: true, values };
+        assert_eq!(levels("a.png", DynamicImage::ImageLuma16(deep.clone())).unwrap(), grey);
+        assert_eq!(levels("a.pgm", DynamicImage::ImageLuma16(deep)).unwrap(), grey);
+
+        let colour = ImageBuffer::from_fn(3, 2, |x, _| Rgb([x as u8, 0, 0]));
+        let error = levels("a.png", colour.into()).unwrap_err().to_string();
+        assert!(error.contains("a.png as numbers: it is in colour"), "{error}");
+        let path = dir.path().join("few.pgm");
+        fs::write(&path, b"P5\n2 1\n15\n\x03\x0f").unwrap();
+        let error = read_levels(&path).unwrap_err().to_string();
+        assert!(error.contains("its largest level is 15"), "{error}");
     }
 
     #[test]

@@ -30,12 +30,21 @@ fn write(folder: &Path, text: &str) -> String {
 #[test]
 fn help_names_every_command() {
     let help = prints(&["--help"]);
-    for name in ["run", "match", "bench", "calibration", "devices", "config", "completions", "man"]
-    {
+    for name in [
+        "run",
+        "match",
+        "bench",
+        "evaluate",
+        "calibration",
+        "devices",
+        "config",
+        "completions",
+        "man",
+    ] {
         assert!(help.contains(&format!("\n  {name} ")), "{name}");
     }
     assert_eq!(prints(&["-h"]), help);
-    for name in ["run", "match", "bench"] {
+    for name in ["run", "match", "bench", "evaluate"] {
         let help = prints(&[name, "--help"]);
         for part in
             ["Usage: stereod ", "--disparities <N|auto>", "--set <SECTION.KEY=VALUE>", "Examples:"]

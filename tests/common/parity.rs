@@ -8,8 +8,8 @@ use stereod::internals::engine::Engine;
 use stereod::internals::frame::{Image, Matched, StereoPair};
 use stereod::internals::matching::{History, match_next};
 use stereod::{
-    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Median, P2Mode, Params, Paths,
-    Rectifier, Smoothing, Speckle, StereoGeometry, Subpixel,
+    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Fill, FillRule, Guide, Median, P2Mode,
+    Params, Paths, Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Subpixel, Window,
 };
 
 /// A pair with the given pictures.
@@ -295,6 +295,20 @@ fn costs() -> impl Strategy<Value = Cost> {
     .prop_filter("a cost from 1 to 255", |cost| (1..=255).contains(&cost.max()))
 }
 
+/// What supports the cost, and the guide of P2.
+fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide)> {
+    let window = prop_oneof![
+        1 => Just(None),
+        1 => (prop_oneof![Just(3u8), Just(5)], any::<bool>())
+            .prop_map(|(side, by_texture)| Some(Window { side, by_texture })),
+    ];
+    let prior = prop_oneof![
+        1 => Just(None),
+        1 => (1u8..=3, 1u8..=32).prop_map(|(levels, strength)| Some(Prior { levels, strength })),
+    ];
+    (window, prior, prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)])
+}
+
 fn subpixels() -> impl Strategy<Value = Subpixel> {
     prop_oneof![
         Just(Subpixel::Off),
@@ -318,6 +332,15 @@ pub fn smoothings() -> impl Strategy<Value = Smoothing> {
         .prop_map(|(weight_256, guard_16)| Smoothing { weight_256, guard_16 })
 }
 
+fn fills() -> impl Strategy<Value = Option<Fill>> {
+    let rule = prop_oneof![1 => Just(FillRule::Row), 3 => Just(FillRule::Rays)];
+    let reach = prop_oneof![2 => 1u16..12, 2 => 12u16..200, 1 => Just(1023u16)];
+    prop_oneof![
+        2 => Just(None),
+        3 => (rule, reach).prop_map(|(rule, reach)| Some(Fill { rule, reach })),
+    ]
+}
+
 pub fn params() -> impl Strategy<Value = Params> {
     let range = (
         prop_oneof![Just(0i32), -20i32..20, -200i32..200],
@@ -339,21 +362,31 @@ pub fn params() -> impl Strategy<Value = Params> {
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
         speckles(),
         prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)],
+        fills(),
     );
-    (range, costs(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
-        |((min, count), cost, paths, (p1, p2), p2_mode, refinement)| {
-            // Bring the penalties into their limits.
-            let p2 = p2.min((255 - cost.max()) as u8);
+    (range, costs(), supports(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
+        |((min, count), cost, (window, prior, p2_guide), paths, (p1, p2), p2_mode, refinement)| {
+            // Bring support and penalties into their limits.
+            let room = 127u32.saturating_sub(cost.max()).min(32) as u8;
+            let window = window.filter(|_| cost.max() <= 127);
+            let prior = prior
+                .filter(|_| room > 0)
+                .map(|prior| Prior { strength: prior.strength.min(room), ..prior });
+            let largest = cost.max() + prior.map_or(0, |prior| u32::from(prior.strength));
+            let p2 = p2.min((255 - largest) as u8);
             let p1 = (u16::from(p1) % (u16::from(p2) + 1)) as u8;
             let p2_mode = match p2_mode {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
                 other => other,
             };
-            let (uniqueness, (subpixel, confidence), left_right, median, speckle, smoothing) =
+            let (uniqueness, (subpixel, confidence), left_right, median, speckle, smoothing, fill) =
                 refinement;
             Params {
+                window,
+                prior,
                 paths,
                 p2_mode,
+                p2_guide,
                 uniqueness,
                 subpixel,
                 confidence,
@@ -361,6 +394,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 median,
                 speckle,
                 smoothing,
+                fill,
                 ..Params::bare(DisparityRange { min, count }, cost, (p1, p2))
             }
         },
@@ -372,11 +406,17 @@ pub fn looks() -> impl Strategy<Value = Look> {
         .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
 }
 
+/// Pictures of little texture and little noise, moved by few columns.
+pub fn weak_looks() -> impl Strategy<Value = Look> {
+    (any::<u64>(), 1u8..=12, 1u8..=3, 0usize..12, prop_oneof![Just(0u64), 10u64..60])
+        .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
+}
+
 /// The combined cost as the settings have it.
 pub const COMBINED: Cost = Cost::Combined {
-    census_weight: 14,
-    gradient_weight: 11,
-    intensity_weight: 8,
+    census_weight: 22,
+    gradient_weight: 19,
+    intensity_weight: 10,
     gradient_truncation: 5,
     intensity_truncation: 6,
 };

@@ -29,6 +29,19 @@ struct Program {
     std::map<std::string, std::string> headers;
 };
 
+// A text with all that it includes, so that what is broken elsewhere need not be compiled anew. `macros` names
+// the header of the cost.
+static void collect(const Program &program, const std::string &text, const std::string &macros, std::map<std::string, std::string> &found) {
+    static const std::regex include("#include (?:\"([^\"]+)\"|COST_HEADER)"), cost("-DCOST_HEADER=\"([^\"]+)\"");
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), include); at != std::sregex_iterator(); ++at) {
+        std::string name = (*at)[1];
+        std::smatch of_cost;
+        if (name.empty() && std::regex_search(macros, of_cost, cost)) name = of_cost[1];
+        auto header = program.headers.find(name);
+        if (header != program.headers.end() && found.insert(*header).second) collect(program, header->second, macros, found);
+    }
+}
+
 extern "C" {
 int nvrtcVersion(int *major, int *minor) { *major = 13; *minor = 0; return 0; }
 int nvrtcGetNumSupportedArchs(int *count) { *count = 1; return 0; }
@@ -48,12 +61,14 @@ int nvrtcCompileProgram(Program *program, int count, const char *const *options)
     std::string all = program->source, macros;
     for (int i = 0; i < count; i++)
         if (!strncmp(options[i], "-D", 2)) macros += std::string(" '") + options[i] + "'";
-    for (auto &[name, text] : program->headers) all += text;
     std::ifstream replaced(std::string(getenv("EMULATED_HEADER")) + "/instructions.cuh");
     std::stringstream replacement;
     replacement << replaced.rdbuf();
     program->headers["instructions.cuh"] = replacement.str();
-    all += replacement.str() + macros;
+    std::map<std::string, std::string> included;
+    collect(*program, program->source, macros, included);
+    for (auto &[name, text] : included) all += text;
+    all += macros;
 
     namespace fs = std::filesystem;
     char number[32];

@@ -7,11 +7,11 @@ use indicatif::ProgressBar;
 
 use super::super::Error;
 use super::arguments::{detector, refuse_inputs};
-use super::report::progress_bar;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::Detector;
 use crate::calibration::solve::{Reason, Sighting, fit};
 use crate::cli::calibrate::CalibrateArgs;
+use crate::commands::progress_bar;
 use crate::frame::{Eye, Image};
 use crate::settings::Loaded;
 use crate::source::pictures::{files_of_glob, number_in_name};

@@ -3,10 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
 use crate::calibration::solve::Solved;
-use crate::telemetry::{logs, stderr};
 
 /// The report as text; `output` is where the calibration was written.
 pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {
@@ -47,17 +44,4 @@ pub(super) fn in_words(solved: &Solved, output: Option<&PathBuf>) -> String {
     }
     let _ = writeln!(text, "{}", report.verdict);
     text
-}
-
-/// A bar on standard error, where that is a terminal; without a number of things it is a count.
-pub(super) fn progress_bar(expected: Option<u64>, quiet: bool, things: &str) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
-    let bar = ProgressBar::with_draw_target(expected, target);
-    let template = match expected {
-        Some(_) => format!("{{wide_bar}} {{pos}}/{{len}} {things}, {{eta}} left  {{msg}}"),
-        None => format!("{{spinner}} {{pos}} {things}, {{elapsed}}  {{msg}}"),
-    };
-    bar.set_style(ProgressStyle::with_template(&template).expect("a valid template"));
-    logs::write_above(Some(bar.clone()));
-    bar
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use indicatif::ProgressBar;
 
 use super::arguments::{detector, options};
-use super::report::progress_bar;
 use crate::calibration::board::Board;
 use crate::calibration::board::detect::{Detection, Detector, NotFound};
 use crate::calibration::solve::{
     self, Guide, Judgement, Reason, Refusal, Sighting, SolveError, Solved, fit, most_diverse,
 };
 use crate::cli::calibrate::CalibrateArgs;
+use crate::commands::progress_bar;
 use crate::frame::StereoPair;
 use crate::source::SourceInfo;
 

@@ -39,6 +39,8 @@ pub struct Scratch {
     pub winner: WinnerTakesAll,
     /// The cost of a band, where it is not computed on the fly.
     pub band_costs: Block<u8>,
+    /// The costs of single pixels of a band and around it, where something supports them.
+    pub pixel_costs: Block<u8>,
     /// Sums over a window's rows.
     pub window_columns: Vec<u16>,
     /// Sums over a window.
@@ -73,6 +75,7 @@ struct ScratchLens {
     path_state: u64,
     ring: u64,
     band_costs: u64,
+    pixel_costs: u64,
     window_columns: usize,
     window_sums: usize,
     features: usize,
@@ -81,15 +84,22 @@ struct ScratchLens {
 impl ScratchLens {
     fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
         let Geometry { width, depth, band_rows, planes, ring, vertical, .. } = *geometry;
-        let window = matches!(params.cost, Cost::Ad { window: 2.., .. });
-        let band_costs = window || features.of_left();
+        let of_cost = matches!(params.cost, Cost::Ad { window: 2.., .. });
+        let supported = params.is_supported();
+        let band_costs = supported || of_cost || features.of_left();
+        let window = of_cost || params.window.is_some();
+        let around = 2 * params.window.map_or(0, |window| usize::from(window.side / 2));
         Self {
             path_deltas: product([band_rows, width, planes, depth]),
             path_state: product([vertical, geometry.path_state_slots(), depth]),
             ring: product([band_rows, ring, depth]),
             band_costs: if band_costs { product([band_rows, width, depth]) } else { 0 },
+            pixel_costs: match supported {
+                true => product([band_rows + around, width, depth]),
+                false => 0,
+            },
             window_columns: if window { width.saturating_mul(depth) } else { 0 },
-            window_sums: if window { depth } else { 0 },
+            window_sums: if of_cost || supported { depth } else { 0 },
             features: features.scratch_len(geometry),
         }
     }
@@ -114,6 +124,7 @@ pub fn bytes_of(
         Block::<i16>::bytes_of(scratch.ring),
         WinnerTakesAll::bytes_of(geometry, params, lanes),
         Block::<u8>::bytes_of(scratch.band_costs),
+        Block::<u8>::bytes_of(scratch.pixel_costs),
         scratch.features as u64,
         columns,
         window,
@@ -178,6 +189,7 @@ impl Scratch {
             ring: Block::new(lens.ring)?,
             winner: WinnerTakesAll::new(geometry, params, lanes)?,
             band_costs: Block::new(lens.band_costs)?,
+            pixel_costs: Block::new(lens.pixel_costs)?,
             window_columns: filled(lens.window_columns, 0)?,
             window_sums: filled(lens.window_sums, 0)?,
             features: filled(lens.features, 0)?,
@@ -191,6 +203,7 @@ impl Scratch {
             + self.ring.bytes()
             + self.winner.bytes()
             + self.band_costs.bytes()
+            + self.pixel_costs.bytes()
             + self.features.len()
             + 2 * (self.window_columns.len() + self.window_sums.len())
     }

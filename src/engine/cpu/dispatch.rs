@@ -1,5 +1,7 @@
 //! Which kernels a frame runs through: those for its vectors, its number of candidates and its cost.
 
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+
 use super::band_costs::{BandCost, FillBand, WindowMean};
 use super::buffers::Scratch;
 use super::cost::{AdCost, Cost};
@@ -8,7 +10,11 @@ use super::geometry::Geometry;
 use super::plane_costs::{CensusCost, CombinedCost, Planes};
 use super::schedule::Frame;
 use super::simd::{Lanes, Simd, portable::Portable};
+use super::support::{SupportBand, rows_around};
 use crate::matching;
+
+/// Writes the costs of some rows (the first, and how many), [row][x][depth].
+type WriteRows<'a> = dyn FnMut(&mut Scratch, (usize, usize), *mut u8) + 'a;
 
 impl Frame<'_> {
     /// What thread `thread` does for the frame.
@@ -48,12 +54,15 @@ impl Frame<'_> {
                     last: self.geometry.chunks - 1,
                     padding: self.shared.padding.ptr(),
                 };
-                self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |_, _| cost);
+                match self.support {
+                    None => self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |_, _| cost),
+                    Some(_) => self.band_cost_stages::<V, _, MAX, EXACT>(thread, scratch, cost),
+                }
             }
             matching::Cost::Ad { truncation, window } => {
                 let radius = usize::from(window / 2);
-                self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
-                    self.window_cost::<V>(scratch, rows, truncation, radius)
+                self.written_stages::<V, MAX, EXACT>(thread, scratch, &mut |scratch, rows, to| {
+                    self.window_cost::<V>(scratch, rows, truncation, radius, to);
                 });
             }
             matching::Cost::Census { window } => match descriptor_bytes(window) {
@@ -111,34 +120,65 @@ impl Frame<'_> {
         scratch: &mut Scratch,
         cost: C,
     ) {
+        let geometry = self.geometry;
+        self.written_stages::<V, MAX, EXACT>(thread, scratch, &mut |_, rows, band_costs| {
+            // SAFETY: the costs are this thread's, with room for the rows; the simd was found on this machine;
+            // the planes were finished before the last barrier.
+            unsafe {
+                V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs });
+            }
+        });
+    }
+
+    /// The stages with a cost that `write` writes for some rows, with what supports it.
+    fn written_stages<V: Lanes, const MAX: usize, const EXACT: bool>(
+        &self,
+        thread: usize,
+        scratch: &mut Scratch,
+        write: &mut WriteRows<'_>,
+    ) {
         let Geometry { width, depth, .. } = *self.geometry;
         self.stages::<V, BandCost, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
             let band_costs = scratch.band_costs.ptr();
-            // SAFETY: the band's costs are this thread's; the simd was found on this machine; the planes were
-            // finished before the last barrier.
-            unsafe {
-                V::vectorize(FillBand::<_, MAX, EXACT> {
-                    geometry: self.geometry,
-                    cost,
-                    rows,
-                    band_costs,
-                });
+            match self.support {
+                None => write(scratch, rows, band_costs),
+                Some(support) => {
+                    let radius = self.params.window.map_or(0, |w| usize::from(w.side / 2));
+                    let around = rows_around(self.geometry, rows, radius);
+                    let pixel_costs = scratch.pixel_costs.ptr();
+                    write(scratch, around, pixel_costs);
+                    // SAFETY: both are this thread's, and have room for these rows; the simd was found on
+                    // this machine.
+                    unsafe {
+                        V::vectorize(SupportBand {
+                            geometry: self.geometry,
+                            radius,
+                            rows,
+                            pixel_costs: from_raw_parts(pixel_costs, around.1 * width * depth),
+                            support,
+                            columns: &mut scratch.window_columns,
+                            window: &mut scratch.window_sums,
+                            band_costs: from_raw_parts_mut(band_costs, rows.1 * width * depth),
+                        });
+                    }
+                }
             }
             BandCost { band_costs, first: rows.0, width, depth }
         });
     }
 
-    /// Writes the windowed cost of a band into the thread's memory.
+    /// Writes the windowed cost of some rows.
     fn window_cost<V: Lanes>(
         &self,
         scratch: &mut Scratch,
         rows: (usize, usize),
         truncation: u8,
         radius: usize,
-    ) -> BandCost {
-        let Geometry { width, depth, band_rows, .. } = *self.geometry;
-        // SAFETY: the band's costs are this thread's; the simd was found on this machine; the mirrored rows
-        // were finished before the last barrier.
+        to: *mut u8,
+    ) {
+        let Geometry { width, depth, .. } = *self.geometry;
+        // SAFETY: the costs are this thread's, with room for the rows; the simd was found on this machine; the
+        // mirrored rows were finished before the last barrier.
         unsafe {
             V::vectorize(WindowMean {
                 geometry: self.geometry,
@@ -149,12 +189,8 @@ impl Frame<'_> {
                 rows,
                 columns: &mut scratch.window_columns,
                 window: &mut scratch.window_sums,
-                band_costs: std::slice::from_raw_parts_mut(
-                    scratch.band_costs.ptr(),
-                    band_rows * width * depth,
-                ),
+                band_costs: from_raw_parts_mut(to, rows.1 * width * depth),
             });
         }
-        BandCost { band_costs: scratch.band_costs.ptr(), first: rows.0, width, depth }
     }
 }

@@ -16,8 +16,8 @@ pub struct Horizontal<'a, C, const MAX: usize, const EXACT: bool, const ROWS: us
     pub geometry: &'a Geometry,
     /// The matching cost.
     pub cost: C,
-    /// Left picture, which steers P2.
-    pub left: &'a Image,
+    /// The picture that steers P2.
+    pub guide: &'a Image,
     /// P1.
     pub p1: u8,
     /// P2 by step of brightness.
@@ -55,10 +55,10 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize>
         unsafe {
             let (zero, ones, p1) = (V::splat(0), V::splat(255), V::splat(self.p1));
             let mut costs = [self.cost.row::<V>(self.y); ROWS];
-            let mut rows = [self.left.pixels().as_ptr(); ROWS];
+            let mut rows = [self.guide.pixels().as_ptr(); ROWS];
             for r in 0..ROWS {
                 costs[r] = self.cost.row::<V>(self.y + r);
-                rows[r] = self.left.row(self.y + r).as_ptr();
+                rows[r] = self.guide.row(self.y + r).as_ptr();
             }
             let mut before = [[zero; MAX]; ROWS];
             let mut x_before = if LEFTWARDS { width - 1 } else { 0 };

@@ -3,24 +3,28 @@
 //! Semi-Global Matching is bound by memory if the sums S(p, d) of all pixels are kept. They are not:
 //!
 //! 0. *rectify*, where the pairs come raw (`rectify.rs`).
-//! 1. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is computed once a
+//! 1. Where a window or a prior supports the cost: pictures of half the size (*pyramid*), which are matched
+//!    in the same way with memory of their own (*prior*, `level.rs`), and what every pixel's *texture* makes of
+//!    both (`prepare.rs`); the costs of a band are then made of it (`support.rs`).
+//! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is computed once a
 //!    picture (`features.rs`), the right rows mirrored, so that a pixel's candidates lie behind each
 //!    other (`cost.rs`). The cost itself is computed wherever it is needed, or band by band
 //!    (`band_costs.rs`).
-//! 2. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
+//! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
 //!    begins (`vertical.rs`).
-//! 3. *Aggregation and winner*, band by band from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
+//! 4. *Aggregation and winner*, band by band from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
 //!    ones once more from the checkpoint, the upward ones, and the winner as soon as a pixel's sum
 //!    is complete (`winner.rs`). The sums of a band stay in the cache. Five paths need no upward
 //!    sweep and so no checkpoints, four no diagonals.
-//! 4. The *filters* of the map, one after the other (`filter/`).
+//! 5. The *filters* of the map, one after the other (`filter/`).
 //!
 //! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads share out the
 //! bands and follow each other as a wavefront (`schedule.rs`, `team.rs`).
 //!
 //! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
 //! pictures (about W H for `ad`, 12 W H for `combined`), and for each thread about 8 W D bytes of
-//! horizontal paths, 6 W D of path vectors and, unless the cost is `ad` of single pixels, 8 W D of costs.
+//! horizontal paths, 6 W D of path vectors and, unless the cost is `ad` of single pixels, 8 W D of costs; with a
+//! window another 12 W D of costs and 2 W D of sums. A coarser level takes about a fifth of that.
 
 mod band_costs;
 mod buffers;
@@ -30,53 +34,48 @@ mod features;
 mod filter;
 mod geometry;
 mod horizontal;
+mod level;
 mod memory;
 mod options;
 mod path;
 mod plane_costs;
+mod prepare;
 mod rectify;
 mod schedule;
 mod simd;
+mod support;
 mod team;
+mod texture;
 mod vertical;
 mod winner;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::bail;
 
-use self::buffers::{Scratch, Shared};
-use self::features::Features;
-use self::filter::Filters;
-use self::geometry::Geometry;
+use self::level::{Level, levels};
 pub use self::options::CpuOptions;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
-use self::schedule::{Frame, Output, STAGES};
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
 use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
-use crate::matching::confidence::of_known;
 use crate::matching::filter::Continuity;
 use crate::matching::{History, Params};
-use crate::memory::{Budget, Estimate, Refused, Reserved};
+use crate::memory::{Budget, Estimate, Reserved};
 use crate::pool::Pool;
 
 /// Matches pairs of one size with one set of parameters.
 pub struct CpuEngine {
     params: Params,
-    geometry: Geometry,
+    size: (usize, usize),
     simd: Simd,
-    features: Features,
-    p2: [u8; 256],
     team: Team,
-    shared: Shared,
-    scratches: Vec<Mutex<Scratch>>,
-    filters: Filters,
+    /// The finest first, which is that of the pairs.
+    levels: Vec<Level>,
     continuity: Continuity,
     pool: Pool<i16>,
     confidences: Pool<u8>,
@@ -108,23 +107,16 @@ impl CpuEngine {
         let what = format!("matching {width}x{height} at {} disparities", params.range.count);
         let memory = Budget::of_process().reserve(what, needed, CURE)?;
         let (simd, team) = options.crew()?;
-        let lanes = simd.lanes();
-        let geometry = Geometry::new(params, width, height, lanes);
-        let features = Features::new(params.cost);
-        let scratches = (0..team.len())
-            .map(|_| Ok(Mutex::new(Scratch::new(&geometry, params, &features, lanes)?)))
-            .collect::<Result<_, Refused>>()?;
-        let filters = Filters::new(params, pairs.size, team.len())?;
+        let levels = levels(params, pairs.size)
+            .into_iter()
+            .map(|(params, size)| Level::new(params, size, simd, team.len()))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             params: params.clone(),
+            size: pairs.size,
             simd,
-            p2: params.p2_mode.table(params.p1, params.p2),
             team,
-            shared: Shared::new(&geometry, &features, lanes)?,
-            features,
-            geometry,
-            scratches,
-            filters,
+            levels,
             continuity: Continuity::default(),
             pool: Pool::new(),
             confidences: Pool::new(),
@@ -149,20 +141,16 @@ impl CpuEngine {
         params.check()?;
         check_dimensions(width, height)?;
         let (simd, threads) = options.hands()?;
-        let geometry = Geometry::new(params, width, height, simd.lanes());
-        let features = Features::new(params.cost);
-        let buffers = buffers::bytes_of(&geometry, params, &features, simd.lanes(), threads);
-        let filters = Filters::bytes_of(params, (width, height), threads);
-        let host = buffers.saturating_add(filters);
-        Ok(Estimate { host, device: 0 })
+        let levels = levels(params, (width, height));
+        let bytes = levels
+            .iter()
+            .map(|(params, size)| Level::bytes_of(params, *size, simd.lanes(), threads));
+        Ok(Estimate { host: bytes.fold(0, u64::saturating_add), device: 0 })
     }
 
     /// Memory that the engine holds, in bytes, without the maps that it hands out.
     pub fn memory_bytes(&self) -> usize {
-        let scratches = self.scratches.iter();
-        self.shared.bytes()
-            + self.filters.bytes()
-            + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
+        self.levels.iter().map(Level::bytes).sum()
     }
 
     /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
@@ -171,41 +159,21 @@ impl CpuEngine {
         &mut self,
         pair: &StereoPair,
     ) -> anyhow::Result<(DisparityMap, Option<Image>, Vec<StageTime>)> {
-        let (width, height) = (self.geometry.width, self.geometry.height);
+        let (width, height) = self.size;
         let mut values = self.pool.try_take(width * height)?;
-        let confidence =
-            self.filters.confidence().map(|_| self.confidences.try_take(width * height));
-        let mut confidence = confidence.transpose()?;
-        self.shared.begin_frame();
-        self.filters.begin_map(self.continuity.goes_on(pair.timestamp));
-        let times = Mutex::new(Vec::new());
-        let watch = self.team.watch();
-        let frame = Frame {
-            geometry: &self.geometry,
-            params: &self.params,
-            features: &self.features,
-            p2: &self.p2,
-            left: &pair.left,
-            right: &pair.right,
-            shared: &self.shared,
-            scratches: &self.scratches,
-            filters: &self.filters,
-            watch: &watch,
-            output: Output(values.as_mut_ptr()),
-            times: &times,
+        let goes_on = self.continuity.goes_on(pair.timestamp);
+        let (eyes, output) = ([&pair.left, &pair.right], values.as_mut_ptr());
+        let (levels, team) = (&mut self.levels, &mut self.team);
+        // SAFETY: the map has a value a pixel, and the simd was found on this machine.
+        let stages = unsafe { level::run(levels, team, self.simd, eyes, output, goes_on)? };
+        let confidence = match self.levels[0].filters.confidence() {
+            Some(filter) => {
+                let mut confidence = self.confidences.try_take(width * height)?;
+                confidence.copy_from_slice(filter.means());
+                Some(Image::new(width, height, confidence))
+            }
+            None => None,
         };
-        let simd = self.simd;
-        self.team.run(&|thread| frame.work(simd, thread));
-        self.filters.end_map();
-        let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-        let names = STAGES.into_iter().chain(self.filters.names());
-        let stages = names.zip(times.windows(2));
-        let stages = stages.map(|(name, mark)| (name, mark[1] - mark[0])).collect();
-        if let (Some(filter), Some(confidence)) = (self.filters.confidence(), &mut confidence) {
-            confidence.copy_from_slice(filter.means());
-            of_known(&values, confidence);
-        }
-        let confidence = confidence.map(|confidence| Image::new(width, height, confidence));
         Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
     }
 }
@@ -224,7 +192,7 @@ impl Engine for CpuEngine {
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
         match &self.rectify {
             Some(rectify) => rectify.check_size(&pair)?,
-            None => check_size(&pair, (self.geometry.width, self.geometry.height))?,
+            None => check_size(&pair, self.size)?,
         }
         if self.finished.is_some() {
             bail!("the CPU engine holds one pair at a time; collect it before the next");
@@ -257,17 +225,15 @@ impl Engine for CpuEngine {
     }
 
     fn take_history(&mut self) -> anyhow::Result<History> {
-        let size = (self.geometry.width, self.geometry.height);
         let continuity = std::mem::take(&mut self.continuity);
-        Ok(History { continuity, size, states: self.filters.take_states() })
+        Ok(History { continuity, size: self.size, states: self.levels[0].filters.take_states() })
     }
 
     fn resume(&mut self, history: History) -> anyhow::Result<()> {
         self.continuity = history.continuity;
-        let size = (self.geometry.width, self.geometry.height);
         // Nor does what this engine itself remembers go on with that stream.
-        let states = if history.size == size { history.states } else { BTreeMap::new() };
-        self.filters.resume(&states);
+        let states = if history.size == self.size { history.states } else { BTreeMap::new() };
+        self.levels[0].filters.resume(&states);
         Ok(())
     }
 }
@@ -280,7 +246,10 @@ mod tests {
     use crate::frame::DisparityRange;
     use std::time::Duration;
 
-    use crate::matching::{CensusWindow, Cost, Median, Paths, Smoothing, Speckle, match_pair};
+    use crate::matching::{
+        CensusWindow, Cost, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle,
+        Window, match_pair,
+    };
 
     fn params() -> impl Strategy<Value = Params> {
         let cost = prop_oneof![
@@ -291,16 +260,30 @@ mod tests {
         let paths = prop_oneof![Just(Paths::Four), Just(Paths::Five), Just(Paths::Eight)];
         let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
         let speckle = prop::option::of(Just(Speckle { size: 50, range_16: 16 }));
+        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
+        let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
         let p2 = prop_oneof![Just(50u8), Just(150)];
+        let window = prop::option::of(Just(Window { side: 5, by_texture: true }));
+        let prior = prop::option::of((1u8..=3).prop_map(|levels| Prior { levels, strength: 8 }));
+        let guide = prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)];
+        let supports = (window, prior, guide);
         let confidence = prop::option::of(Just(20));
-        (cost, paths, median, speckle, p2, 1usize..200, confidence).prop_map(
-            |(cost, paths, median, speckle, p2, count, confidence)| Params {
-                paths,
-                confidence,
-                left_right: Some(1),
-                median,
-                speckle,
-                ..Params::bare(DisparityRange { min: -3, count }, cost, (5, p2))
+        let filters = (confidence, median, speckle, fill);
+        (cost, supports, paths, filters, p2, 1usize..200).prop_map(
+            |(cost, (window, prior, p2_guide), paths, filters, p2, count)| {
+                let (confidence, median, speckle, fill) = filters;
+                Params {
+                    window,
+                    prior,
+                    p2_guide,
+                    paths,
+                    confidence,
+                    left_right: Some(1),
+                    median,
+                    speckle,
+                    fill,
+                    ..Params::bare(DisparityRange { min: -3, count }, cost, (5, p2))
+                }
             },
         )
     }
@@ -311,7 +294,7 @@ mod tests {
         #[test]
         fn the_estimate_is_what_is_taken(
             params in params(),
-            (width, height) in (1usize..300, 1usize..40),
+            (width, height) in (1usize..300, 1usize..80),
             threads in 1usize..4,
         ) {
             for simd in SimdChoice::available() {

@@ -133,15 +133,7 @@ unsafe fn apply(simd: Simd, map: &RectifyMap, from: &Image, pixels: Range<usize>
     assert_eq!((from.width(), from.height()), map.source_size(), "size of a raw picture");
     let kernel = Part { map, from: from.pixels(), pixels, to };
     // SAFETY: the caller's promise.
-    unsafe {
-        match simd {
-            #[cfg(target_arch = "x86_64")]
-            Simd::Avx512 => super::simd::avx512::Avx512::vectorize(kernel),
-            #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => super::simd::avx2::Avx2::vectorize(kernel),
-            Simd::Portable => super::simd::portable::Portable::vectorize(kernel),
-        }
-    }
+    unsafe { simd.vectorize(kernel) }
 }
 
 /// A part of one picture.

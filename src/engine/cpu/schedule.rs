@@ -15,6 +15,7 @@ use super::filter::{Filters, Pass};
 use super::geometry::Geometry;
 use super::horizontal::Horizontal;
 use super::simd::Lanes;
+use super::support::PixelSupport;
 use super::team::Watch;
 use super::vertical::{ACCUMULATE, CHECKPOINT, FINISH, ONLY, Vertical};
 use crate::frame::Image;
@@ -46,6 +47,10 @@ pub struct Frame<'a> {
     pub left: &'a Image,
     /// Match picture, of the same size.
     pub right: &'a Image,
+    /// The picture that P2 follows, of the same size.
+    pub guide: &'a Image,
+    /// What supports the cost at every pixel, where something does.
+    pub support: Option<&'a [PixelSupport]>,
     /// Memory of all threads, made for this geometry.
     pub shared: &'a Shared,
     /// Memory of each thread.
@@ -120,7 +125,7 @@ impl Frame<'_> {
         mark();
 
         let size = (geometry.width, geometry.height);
-        let mut pass = Pass { size, thread, threads, wait: &mut wait };
+        let mut pass = Pass { size, left: self.left, thread, threads, wait: &mut wait };
         // SAFETY: `hand_out` put the map where the filters expect it, and the barrier has been passed;
         // the simd was found on this machine.
         unsafe { self.filters.run::<V>(&mut pass, self.output.0, mark) };
@@ -169,7 +174,7 @@ impl Frame<'_> {
                     V::vectorize(Horizontal::<_, MAX, EXACT, ROWS_TOGETHER> {
                         geometry: self.geometry,
                         cost,
-                        left: self.left,
+                        guide: self.guide,
                         p1: self.params.p1,
                         p2: self.p2,
                         y: first + row,
@@ -180,7 +185,7 @@ impl Frame<'_> {
                     V::vectorize(Horizontal::<_, MAX, EXACT, 1> {
                         geometry: self.geometry,
                         cost,
-                        left: self.left,
+                        guide: self.guide,
                         p1: self.params.p1,
                         p2: self.p2,
                         y: first + row,
@@ -304,7 +309,7 @@ impl Frame<'_> {
             V::vectorize(Vertical::<_, MAX, EXACT, PATHS, MODE> {
                 geometry,
                 cost,
-                left: self.left,
+                guide: self.guide,
                 p1: self.params.p1,
                 p2: self.p2,
                 band: geometry.band(band),

@@ -33,8 +33,8 @@ pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usi
     pub geometry: &'a Geometry,
     /// The matching cost.
     pub cost: C,
-    /// Left picture, which steers P2.
-    pub left: &'a Image,
+    /// The picture that steers P2.
+    pub guide: &'a Image,
     /// P1.
     pub p1: u8,
     /// P2 by step of brightness.
@@ -96,7 +96,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
             let p1 = V::splat(self.p1);
             let costs = self.cost.row::<V>(y);
             let (here_row, before_row) =
-                (self.left.row(y).as_ptr(), self.left.row(y_before).as_ptr());
+                (self.guide.row(y).as_ptr(), self.guide.row(y_before).as_ptr());
 
             // Addresses of column 0.
             let mut from = [std::ptr::null::<u8>(); PATHS];

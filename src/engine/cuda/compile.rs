@@ -1,6 +1,6 @@
 //! From the kernels' sources, which the program carries as text, to code for one device.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -23,17 +23,26 @@ macro_rules! kernels {
 const FILES: &[(&str, &str)] = &kernels![
     "instructions.cuh",
     "bytes.cuh",
+    "picture.cuh",
     "lanes.cuh",
+    "packed.cuh",
     "disparity.cuh",
     "cost.cuh",
     "census.cuh",
+    "volume.cuh",
+    "blend.cuh",
     "path_delta.cuh",
     "sweep.cuh",
     "halo.cuh",
     "stored_deltas.cuh",
     "winner.cuh",
     "rectify.cu",
+    "half.cu",
+    "smoothed.cu",
+    "texture.cu",
+    "blend.cu",
     "features.cu",
+    "cost_volume.cu",
     "horizontal.cu",
     "sweep.cu",
     "paths.cu",
@@ -103,10 +112,13 @@ pub fn compile_all(
     let started = Instant::now();
     let mut code: Vec<Option<Vec<u8>>> = Vec::new();
     let mut missing = VecDeque::new();
+    // Levels share some units but for the name.
+    let mut first = HashMap::new();
     for (i, unit) in units.iter().enumerate() {
         let key = key(nvrtc, unit, target)?;
+        let is_first = *first.entry((unit.file, &unit.defines)).or_insert(i) == i;
         let kept = cache.load(&key);
-        if kept.is_none() {
+        if kept.is_none() && is_first {
             missing.push_back((i, key));
         }
         code.push(kept);
@@ -142,6 +154,11 @@ pub fn compile_all(
         nvrtc.version(),
         started.elapsed().as_secs_f64() * 1e3
     );
+    for (i, unit) in units.iter().enumerate() {
+        if code[i].is_none() {
+            code[i] = code[first[&(unit.file, &unit.defines)]].clone();
+        }
+    }
     code.into_iter().collect::<Option<_>>().context("a unit was not compiled")
 }
 

@@ -1,10 +1,11 @@
 //! The costs as the kernels know them: a header each, its constants, and the sizes of what it keeps of
 //! the pictures.
 
-use crate::matching::{CensusWindow, Cost};
+use super::geometry::Lanes;
+use crate::matching::{CensusWindow, Cost, Params};
 
 /// The headers of `kernels/` that define a cost, as (name, text).
-pub(super) const HEADERS: [(&str, &str); 4] = [AD, AD_WINDOW, CENSUS, COMBINED];
+pub(super) const HEADERS: [(&str, &str); 5] = [AD, AD_WINDOW, CENSUS, COMBINED, STORED];
 
 const AD: (&str, &str) = ("cost_ad.cuh", include_str!("../../../kernels/cost_ad.cuh"));
 const AD_WINDOW: (&str, &str) =
@@ -12,6 +13,7 @@ const AD_WINDOW: (&str, &str) =
 const CENSUS: (&str, &str) = ("cost_census.cuh", include_str!("../../../kernels/cost_census.cuh"));
 const COMBINED: (&str, &str) =
     ("cost_combined.cuh", include_str!("../../../kernels/cost_combined.cuh"));
+const STORED: (&str, &str) = ("cost_stored.cuh", include_str!("../../../kernels/cost_stored.cuh"));
 
 /// A cost for the kernels; `cost.cuh` says what the sizes are.
 pub(super) struct CostKernel {
@@ -26,6 +28,15 @@ pub(super) struct CostKernel {
 }
 
 impl CostKernel {
+    /// The cost as the aggregation sees it: computed when it is asked for, or read where it is supported and
+    /// so written down.
+    pub fn aggregated(params: &Params, lanes: Lanes) -> Self {
+        match params.is_supported() {
+            true => Self::whole(STORED, Vec::new(), lanes.half() / 2, 0),
+            false => Self::of(params.cost),
+        }
+    }
+
     /// The kernels' side of this cost.
     pub fn of(cost: Cost) -> Self {
         match cost {

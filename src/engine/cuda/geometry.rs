@@ -4,7 +4,8 @@
 
 use super::cost::CostKernel;
 use super::device::Properties;
-use crate::matching::{Cost, Params, Paths};
+use crate::matching::texture::RESPONSE_MAX;
+use crate::matching::{Cost, Params, Paths, Window};
 
 /// Lanes of a warp.
 pub(super) const WARP: u32 = 32;
@@ -36,14 +37,24 @@ const WIDE_STRIP: u32 = 24;
 /// Registers that the threads of a sweep need at least to keep their vectors.
 const REGISTERS_MIN: u32 = 64;
 
-/// Rows of a sweep's block: prepared windows in shared memory, stored path deltas on their way, sums in
-/// work.
-pub(super) const WINDOWS: u32 = 8;
+/// Width and height in pixels of what a block measures the texture of, the threads that find the noise
+/// threshold, and the bytes of the histogram that they find it in: an even number of words.
+pub(super) const TEXTURE_TILE: [u32; 2] = [64, 32];
+pub(super) const THRESHOLD_THREADS: u32 = 1024;
+pub(super) const HISTOGRAM_BYTES: usize = 4 * (RESPONSE_MAX + 1).next_multiple_of(2);
+
+/// Blocks that write costs down: enough for the largest devices to have none that waits long for the last.
+const COST_BLOCKS: u32 = 800;
+
+/// Room beside a row of the volume of costs for the halos of the first and the last strip, in columns.
+pub(super) const VOLUME_BESIDE: u32 = 8;
+
+/// Rows of a sweep's block: stored path deltas on their way, sums in work.
 pub(super) const AHEAD: u32 = 4;
 pub(super) const TILES: u32 = 4;
 
-/// Columns that the horizontal paths load at a time, and their warps a block.
-pub(super) const CHUNK: u32 = 32;
+/// Columns that the horizontal paths load at most at a time, and their warps a block.
+const CHUNK_MAX: u32 = 32;
 pub(super) const HORIZONTAL_WARPS: u32 = 2;
 
 /// Warps a block of the plain way.
@@ -100,11 +111,11 @@ impl Lanes {
         if sums_fit_bytes(params) { self.padded() } else { 2 * self.padded() }
     }
 
-    /// Layout for the horizontal paths of a cost that takes much arithmetic: half the registers in
+    /// Layout for the horizontal paths, of a cost that takes much arithmetic: half the registers in
     /// twice the lanes, so that there are twice as many warps to do it while others wait.
-    pub fn horizontal(self, cost: Cost) -> Self {
+    pub fn horizontal(self, params: &Params) -> Self {
         let halved = Lanes { group: 2 * self.group, registers: self.registers / 2 };
-        let cheap = matches!(cost, Cost::Ad { window: 1, .. });
+        let cheap = params.is_supported() || matches!(params.cost, Cost::Ad { window: 1, .. });
         if cheap || halved.group > WARP || !halved.registers.is_multiple_of(2) {
             self
         } else {
@@ -129,10 +140,30 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub fn of(cost: Cost, lanes: Lanes) -> Self {
-        let CostKernel { base_words, planes, columns, margin, .. } = CostKernel::of(cost);
-        let reach = if columns == 2 { lanes.half() } else { lanes.padded() };
+    pub fn of(cost: &CostKernel, lanes: Lanes) -> Self {
+        let &CostKernel { base_words, planes, columns, margin, .. } = cost;
+        let reach = match (planes, columns) {
+            (0, _) => 0,
+            (_, 2) => lanes.half(),
+            _ => lanes.padded(),
+        };
         Prepared { base_words, planes, columns, reach, margin }
+    }
+
+    /// What the aggregation keeps.
+    pub fn aggregated(params: &Params, lanes: Lanes) -> Self {
+        Self::of(&CostKernel::aggregated(params, lanes), lanes)
+    }
+
+    /// Prepared windows in a sweep's shared memory. Columns of a stored cost take more room than what a cost
+    /// is computed from.
+    pub fn windows(self) -> u32 {
+        if self.planes == 0 { 4 } else { 8 }
+    }
+
+    /// Columns that the horizontal paths load at a time.
+    pub fn chunk(self) -> u32 {
+        if self.planes == 0 { 8 } else { CHUNK_MAX }
     }
 
     /// Words of a window of so many columns in shared memory: `WINDOW_WORDS`.
@@ -143,16 +174,61 @@ impl Prepared {
         columns * (1 + self.base_words) + self.planes * pitch
     }
 
-    /// Columns of a prepared row for a picture that is `columns` wide with its last strip, and the
-    /// number of words of the row of a plane.
-    pub fn row(self, columns: u32) -> u32 {
-        (self.reach + BESIDE + columns.next_multiple_of(CHUNK) + BESIDE).next_multiple_of(32)
-    }
-
     /// Shared memory of a block of the horizontal paths with such lanes, in bytes.
     pub fn horizontal_bytes(self, lanes: Lanes) -> u32 {
-        let words = self.window_words(CHUNK + 2 * self.margin, lanes);
+        let words = self.window_words(self.chunk() + 2 * self.margin, lanes);
         4 * HORIZONTAL_WARPS * 2 * lanes.pixels() * words
+    }
+}
+
+/// Columns of a prepared row for a picture that is `columns` wide with its last strip.
+pub(super) fn prepared_row(columns: u32, lanes: Lanes) -> u32 {
+    let inside = columns.next_multiple_of(CHUNK_MAX);
+    (lanes.padded() + BESIDE + inside + BESIDE).next_multiple_of(32)
+}
+
+/// Columns of the volume of costs that belongs to prepared rows of so many.
+pub(super) fn volume_columns(row: u32, lanes: Lanes) -> u32 {
+    row - lanes.padded() - 2 * BESIDE + 2 * VOLUME_BESIDE
+}
+
+/// Part of the picture whose costs a block writes down (`cost_volume.cu`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CostTile {
+    /// Columns of a thread's pixels: they share most of what they look at in the right picture.
+    pub pixels: u32,
+    /// Columns with those that are only summed, of which there are `edge` on either side.
+    pub columns: u32,
+    pub edge: u32,
+    pub rows: u32,
+    pub threads: u32,
+    pub shared_bytes: u32,
+}
+
+impl CostTile {
+    /// The tile where the cost of so many candidates is averaged over this window, in a picture of this size.
+    /// The fewer rows it has the more blocks there are, but each begins with those above its first row.
+    pub fn of(window: Option<Window>, lanes: Lanes, size: (usize, usize)) -> Self {
+        let side = window.map_or(1, |window| u32::from(window.side));
+        let threads = BLOCK_THREADS;
+        let pixels = if lanes.registers <= 8 { 2 } else { 1 };
+        let words = pixels * (side * lanes.registers / 2 + lanes.registers);
+        let tile = |rows| CostTile {
+            pixels,
+            columns: threads / lanes.group * pixels,
+            edge: (side / 2).next_multiple_of(pixels),
+            rows,
+            threads,
+            shared_bytes: if side > 1 { 4 * threads * words } else { 0 },
+        };
+        let enough = |tile: &CostTile| tile.grid(size).iter().product::<u32>() >= COST_BLOCKS;
+        [32, 16].map(tile).into_iter().find(enough).unwrap_or(tile(8))
+    }
+
+    /// Blocks for a picture of this size.
+    pub fn grid(&self, (width, height): (usize, usize)) -> [u32; 2] {
+        let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
+        [across, (height as u32).div_ceil(self.rows)]
     }
 }
 
@@ -249,7 +325,7 @@ impl Strips {
     /// selects the winners (`select`): `SWEEP_THREADS` and `SHARED_WORDS`.
     pub fn block(&self, params: &Params, select: bool) -> Block {
         let lanes = Lanes::of(params.range.count);
-        let prepared = Prepared::of(params.cost, lanes);
+        let prepared = Prepared::aggregated(params, lanes);
         let (half, pixels, strip, halo) = (lanes.half(), lanes.pixels(), self.strip, self.halo);
         let diagonals = u32::from(params.paths != Paths::Four);
 
@@ -262,8 +338,9 @@ impl Strips {
         let slots = strip + halo;
         let paths = diagonals * 4 * slots * half;
         let leasts = diagonals * 4 * slots.next_multiple_of(4);
-        let columns = strip + 2 * halo + 2 * prepared.margin;
-        let windows = WINDOWS * prepared.window_words(columns, lanes).next_multiple_of(4);
+        let columns = strip + 2 * diagonals * halo + 2 * prepared.margin;
+        let window = prepared.window_words(columns, lanes).next_multiple_of(4);
+        let windows = prepared.windows() * window;
         let mut words = paths + leasts + windows;
         if select {
             let byte_words = lanes.registers / 2;

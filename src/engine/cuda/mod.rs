@@ -25,6 +25,7 @@ mod frames;
 mod geometry;
 mod job;
 mod launch;
+mod levels;
 mod loaded;
 mod memory;
 mod nvrtc;

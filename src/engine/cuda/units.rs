@@ -7,21 +7,81 @@
 use super::cost::CostKernel;
 use super::device::Properties;
 use super::geometry::{
-    AHEAD, BESIDE, Block, CHUNK, HORIZONTAL_WARPS, Lanes, PLAIN_WARPS, Prepared, Strips, TILES,
-    WINDOWS,
+    AHEAD, BESIDE, Block, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, Lanes, PLAIN_WARPS,
+    Prepared, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE,
 };
 use super::job::Job;
 use super::launch::Unit;
+use super::levels::Level;
 use super::plan::filters;
 use crate::matching::subpixel::LIMIT_UNIT;
-use crate::matching::{Params, Paths, Subpixel};
+use crate::matching::{Guide, Params, Paths, Subpixel};
 
 /// The translation units for this job; needs no GPU.
 pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
+    let levels = Level::all(job);
+    let mut units: Vec<_> =
+        job.rectifier.map(|_| Unit::new("rectify.cu").pixelwise()).into_iter().collect();
+    if levels.len() > 1 {
+        units.push(Unit::new("half.cu").pixelwise());
+    }
+    for level in &levels {
+        let named = |unit: Unit| Unit { name: level.unit(&unit.name), ..unit };
+        units.extend(support(level).into_iter().map(named));
+        units.extend(matching(&level.job(job), device).into_iter().map(named));
+    }
+    units
+}
+
+/// What prepares the guide of P2 and what supports the cost.
+fn support(level: &Level) -> Vec<Unit> {
+    let params = &level.params;
+    let mut units = Vec::new();
+    if params.p2_guide == Guide::Smoothed {
+        units.push(Unit::new("smoothed.cu").pixelwise());
+    }
+    if level.has_blends() {
+        let [width, height] = TEXTURE_TILE;
+        let texture = Unit::new("texture.cu")
+            .pixelwise()
+            .define("TILE_WIDTH", width)
+            .define("TILE_HEIGHT", height)
+            .define("THRESHOLD_THREADS", THRESHOLD_THREADS)
+            .define("EXPECTED_HISTOGRAM_BYTES", HISTOGRAM_BYTES);
+        let blend = blended(Unit::new("blend.cu").pixelwise(), level)
+            .define("BY_TEXTURE", u32::from(level.window_by_texture()))
+            .define("MIN_DISPARITY", format!("({})", params.range.min))
+            .define("DISPARITIES", params.range.count);
+        units.extend([texture, blend]);
+    }
+    if params.is_supported() {
+        let lanes = Lanes::of(params.range.count);
+        let tile = CostTile::of(params.window, lanes, level.size);
+        let unit = pixel_cost("cost_volume.cu", params, lanes)
+            .define("BLENDS", u32::from(level.has_blends()))
+            .define("PIXELS", tile.pixels)
+            .define("TILE_COLUMNS", tile.columns)
+            .define("TILE_ROWS", tile.rows)
+            .define("EXPECTED_VOLUME_BESIDE", VOLUME_BESIDE)
+            .define("EXPECTED_EDGE", tile.edge)
+            .define("EXPECTED_THREADS", tile.threads)
+            .define("EXPECTED_SHARED_BYTES", tile.shared_bytes);
+        units.push(blended(unit, level));
+    }
+    units
+}
+
+/// A unit that knows what may support the cost.
+fn blended(unit: Unit, level: &Level) -> Unit {
+    unit.define("WINDOW_SIDE", level.params.window.map_or(1, |window| window.side))
+        .define("PRIOR_STRENGTH", level.prior_strength())
+}
+
+/// What matches a level.
+fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
     let lanes = Lanes::of(params.range.count);
-    let mut units = vec![aggregation("features.cu", params, lanes).pixelwise()];
-    units.extend(job.rectifier.map(|_| Unit::new("rectify.cu").pixelwise()));
+    let mut units = vec![pixel_cost("features.cu", params, lanes).pixelwise()];
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips)),
         None => units.push(aggregation("paths.cu", params, lanes).define("WARPS", PLAIN_WARPS)),
@@ -32,10 +92,10 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
 
 /// The horizontal paths and the launches of the sweeps.
 fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
-    let prepared = Prepared::of(params.cost, lanes);
-    let across = lanes.horizontal(params.cost);
+    let prepared = Prepared::aggregated(params, lanes);
+    let across = lanes.horizontal(params);
     let horizontal = aggregation("horizontal.cu", params, across)
-        .define("CHUNK", CHUNK)
+        .define("CHUNK", prepared.chunk())
         .define("WARPS", HORIZONTAL_WARPS)
         .define("EXPECTED_DELTA_BYTES", across.padded())
         .define("EXPECTED_SHARED_BYTES", prepared.horizontal_bytes(across));
@@ -49,7 +109,7 @@ fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
             .define("DIAGONALS", u32::from(params.paths != Paths::Four))
             .define("OTHER_SUMS", u32::from(params.paths != Paths::Five))
             .define("SELECT", u32::from(select))
-            .define("WINDOWS", WINDOWS)
+            .define("WINDOWS", prepared.windows())
             .define("AHEAD", AHEAD)
             .define("TILES", TILES)
             .define("BLOCKS_PER_SM", strips.resident)
@@ -70,10 +130,32 @@ fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
     units
 }
 
-/// A unit that prepares or aggregates costs.
+/// A unit that prepares or computes the cost of single pixels.
+fn pixel_cost(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
+    with_cost(file, &CostKernel::of(params.cost), params, lanes)
+}
+
+/// A unit that aggregates costs.
 fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
-    let cost = CostKernel::of(params.cost);
-    let prepared = Prepared::of(params.cost, lanes);
+    let unit = with_cost(file, &CostKernel::aggregated(params, lanes), params, lanes)
+        .define("P2_MAX", params.p2)
+        .define("COST_MAX", params.cost_max())
+        .define("PATHS", params.paths.count())
+        .define("UNIQUENESS", params.uniqueness)
+        .define("CONFIDENCE", u32::from(params.confidence.is_some()))
+        .define("SUBPIXEL", u32::from(params.subpixel != Subpixel::Off))
+        .define("LEFT_RIGHT", u32::from(params.left_right.is_some()));
+    match params.subpixel.limits() {
+        Some(limits) => {
+            let limits: Vec<String> = limits.iter().map(u16::to_string).collect();
+            unit.define("SUBPIXEL_LIMITS", limits.join(",")).define("LIMIT_UNIT", LIMIT_UNIT)
+        }
+        None => unit,
+    }
+}
+
+fn with_cost(file: &'static str, cost: &CostKernel, params: &Params, lanes: Lanes) -> Unit {
+    let prepared = Prepared::of(cost, lanes);
     let unit = Unit::new(file)
         .define("COST_HEADER", format!("\"{}\"", cost.header))
         .define("DISPARITIES", params.range.count)
@@ -81,25 +163,11 @@ fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
         .define("GROUP", lanes.group)
         .define("REGISTERS", lanes.registers)
         .define("BESIDE", BESIDE)
+        .define("P1", params.p1)
         .define("EXPECTED_BASE_WORDS", prepared.base_words)
         .define("EXPECTED_PLANES", prepared.planes)
         .define("EXPECTED_COLUMNS", prepared.columns)
         .define("EXPECTED_REACH", prepared.reach)
-        .define("EXPECTED_MARGIN", prepared.margin)
-        .define("P1", params.p1)
-        .define("P2_MAX", params.p2)
-        .define("COST_MAX", params.cost.max())
-        .define("PATHS", params.paths.count())
-        .define("UNIQUENESS", params.uniqueness)
-        .define("CONFIDENCE", u32::from(params.confidence.is_some()))
-        .define("SUBPIXEL", u32::from(params.subpixel != Subpixel::Off))
-        .define("LEFT_RIGHT", u32::from(params.left_right.is_some()));
-    let unit = match params.subpixel.limits() {
-        Some(limits) => {
-            let limits: Vec<String> = limits.iter().map(u16::to_string).collect();
-            unit.define("SUBPIXEL_LIMITS", limits.join(",")).define("LIMIT_UNIT", LIMIT_UNIT)
-        }
-        None => unit,
-    };
+        .define("EXPECTED_MARGIN", prepared.margin);
     cost.constants.iter().fold(unit, |unit, (name, value)| unit.define(name, value))
 }

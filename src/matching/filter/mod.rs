@@ -9,6 +9,7 @@
 //! A filter may keep a [`State`] from map to map of a stream. It begins anew where the stream does
 //! ([`history::Continuity`]), and goes over to the next engine where one takes the place of another.
 
+pub mod fill;
 pub mod history;
 mod matching;
 pub mod median;
@@ -21,6 +22,7 @@ pub use matching::Matching;
 
 use crate::matching::confidence;
 use crate::matching::params::{Params, Speckle};
+use fill::Fill;
 use smoothing::Smoothing;
 
 /// A filter with its parameters.
@@ -36,6 +38,10 @@ pub enum Filter {
     Speckle(Speckle),
     /// Smooths what stands still, in time ([`smoothing`]).
     Smoothing(Smoothing),
+    /// Takes the confidence from what has no disparity by now ([`confidence::of_known`]).
+    ConfidenceOfKnown,
+    /// Fills holes from what is known around them ([`fill`]).
+    Fill(Fill),
 }
 
 impl Params {
@@ -45,7 +51,11 @@ impl Params {
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
         let smoothing = self.smoothing.map(Filter::Smoothing);
-        [Some(Filter::ValidMask), confidence, median, speckle, smoothing].into_iter().flatten()
+        let known = self.confidence.map(|_| Filter::ConfidenceOfKnown);
+        let fill = self.fill.map(Filter::Fill);
+        [Some(Filter::ValidMask), confidence, median, speckle, smoothing, known, fill]
+            .into_iter()
+            .flatten()
     }
 }
 
@@ -58,6 +68,8 @@ impl Filter {
             Filter::Median(_) => "median",
             Filter::Speckle(_) => "speckle",
             Filter::Smoothing(_) => "smoothing",
+            Filter::ConfidenceOfKnown => "confidence of known",
+            Filter::Fill(_) => "fill",
         }
     }
 
@@ -65,7 +77,12 @@ impl Filter {
     pub fn state_len(self, pixels: usize) -> usize {
         match self {
             Filter::Smoothing(_) => pixels,
-            Filter::ValidMask | Filter::Confidence(_) | Filter::Median(_) | Filter::Speckle(_) => 0,
+            Filter::ValidMask
+            | Filter::Confidence(_)
+            | Filter::Median(_)
+            | Filter::Speckle(_)
+            | Filter::ConfidenceOfKnown
+            | Filter::Fill(_) => 0,
         }
     }
 
@@ -89,6 +106,10 @@ impl Filter {
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),
             Filter::Speckle(speckle) => speckle::apply(width, height, values, speckle),
             Filter::Smoothing(how) => smoothing::apply(values, state, of.range, how),
+            Filter::ConfidenceOfKnown => {
+                confidence.iter_mut().for_each(|c| confidence::of_known(values, c));
+            }
+            Filter::Fill(fill) => fill::apply(values, of.left, fill),
         }
     }
 }

@@ -142,7 +142,7 @@ mod tests {
     fn auto_follows_a_cost_that_is_changed_later() {
         let before = loaded("[matching]\np2 = 90\n");
         let after = before.with_texts([("matching", "cost", "ad")]).unwrap();
-        assert_eq!((before.params.p1, before.params.p2), (30, 90));
+        assert_eq!((before.params.p1, before.params.p2), (32, 90));
         assert_eq!((after.params.p1, after.params.p2), (12, 90));
         assert_eq!(after.origin("matching", "cost").to_string(), "the window");
         assert_eq!(after.origin("matching", "p1").to_string(), "default for ad");

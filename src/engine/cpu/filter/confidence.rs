@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::pass::Pass;
 use crate::engine::cpu::memory::Block;
 use crate::frame::INVALID;
-use crate::matching::confidence::{RADIUS, mean};
+use crate::matching::confidence::{RADIUS, mean, of_known};
 use crate::memory::{Refused, filled, product};
 
 /// Sums of columns that a thread keeps for a row, with those beside the picture.
@@ -103,7 +103,25 @@ impl ConfidenceFilter {
         }
     }
 
-    /// The mean of every pixel of the newest map, of which no pass may be under way.
+    /// This thread's share of taking the confidence from what has no disparity by now.
+    ///
+    /// # Safety
+    /// `map` has the filter's size, [`ConfidenceFilter::run`] has been over for all threads, and nobody else
+    /// writes the map.
+    pub unsafe fn keep_known(&self, pass: &Pass<'_>, map: *const i16) {
+        let (first, end) = pass.rows();
+        let (from, len) = (first * self.size.0, (end - first) * self.size.0);
+        // SAFETY: these rows of the means are this thread's.
+        let (values, means) = unsafe {
+            (
+                std::slice::from_raw_parts(map.add(from), len),
+                std::slice::from_raw_parts_mut(self.means.ptr().add(from), len),
+            )
+        };
+        of_known(values, means);
+    }
+
+    /// The confidence of every pixel of the newest map, of which no pass may be under way.
     pub fn means(&self) -> &[u8] {
         // SAFETY: the block has this length, and nobody writes it now.
         unsafe { std::slice::from_raw_parts(self.means.ptr(), self.size.0 * self.size.1) }

@@ -4,6 +4,7 @@
 //! buffer of its own, into which the stage before it writes.
 
 mod confidence;
+mod fill;
 mod median;
 mod pass;
 mod smoothing;
@@ -13,6 +14,7 @@ pub mod valid_mask;
 use std::collections::BTreeMap;
 
 use self::confidence::ConfidenceFilter;
+use self::fill::FillFilter;
 use self::median::MedianFilter;
 pub use self::pass::Pass;
 use self::smoothing::SmoothingFilter;
@@ -29,6 +31,9 @@ enum MapFilter {
     Median(MedianFilter),
     Speckle(SpeckleFilter),
     Smoothing(SmoothingFilter),
+    /// Works on the memory of the confidence.
+    ConfidenceOfKnown,
+    Fill(FillFilter),
 }
 
 impl MapFilter {
@@ -37,10 +42,12 @@ impl MapFilter {
         match filter {
             // Applied row by row while rows are finished (`valid_mask.rs`).
             Filter::ValidMask => 0,
+            Filter::ConfidenceOfKnown => 0,
             Filter::Confidence(_) => ConfidenceFilter::bytes_of(size, threads),
             Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
             Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
             Filter::Smoothing(_) => SmoothingFilter::bytes_of(size),
+            Filter::Fill(fill) => FillFilter::bytes_of(fill, size, threads),
         }
     }
 
@@ -63,6 +70,8 @@ impl MapFilter {
             Filter::Smoothing(how) => {
                 Some(Self::Smoothing(SmoothingFilter::new(how, range, size)?))
             }
+            Filter::ConfidenceOfKnown => Some(Self::ConfidenceOfKnown),
+            Filter::Fill(fill) => Some(Self::Fill(FillFilter::new(fill, size, threads)?)),
         })
     }
 
@@ -72,6 +81,8 @@ impl MapFilter {
             Self::Median(median) => median.bytes(),
             Self::Speckle(speckle) => speckle.bytes(),
             Self::Smoothing(smoothing) => smoothing.bytes(),
+            Self::ConfidenceOfKnown => 0,
+            Self::Fill(fill) => fill.bytes(),
         }
     }
 
@@ -79,7 +90,11 @@ impl MapFilter {
     fn input(&self) -> Option<*mut i16> {
         match self {
             Self::Median(median) => Some(median.input()),
-            Self::Confidence(_) | Self::Speckle(_) | Self::Smoothing(_) => None,
+            Self::Confidence(_)
+            | Self::Speckle(_)
+            | Self::Smoothing(_)
+            | Self::ConfidenceOfKnown
+            | Self::Fill(_) => None,
         }
     }
 
@@ -87,18 +102,28 @@ impl MapFilter {
     /// in the stream.
     fn state(&mut self) -> Option<(&mut [i32], &mut bool)> {
         match self {
-            Self::Confidence(_) | Self::Median(_) | Self::Speckle(_) => None,
+            Self::Confidence(_)
+            | Self::Median(_)
+            | Self::Speckle(_)
+            | Self::ConfidenceOfKnown
+            | Self::Fill(_) => None,
             Self::Smoothing(smoothing) => Some(smoothing.state()),
         }
     }
 
-    /// This thread's share of the filter, which leaves the map in `map`.
+    /// This thread's share of the filter, which leaves the map in `map`. `confidence` is the filter of that
+    /// name, where there is one.
     ///
     /// # Safety
     /// `map` has room for the pass's size, and holds the map unless the filter has an input of its own,
     /// which then does; all threads make the same pass and nobody else touches either; the simd was
     /// found on this machine.
-    unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16) {
+    unsafe fn run<V: Lanes>(
+        &self,
+        pass: &mut Pass<'_>,
+        map: *mut i16,
+        confidence: Option<&ConfidenceFilter>,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
@@ -106,6 +131,10 @@ impl MapFilter {
                 Self::Median(median) => median.run::<V>(pass, map),
                 Self::Speckle(speckle) => speckle.run(pass, map),
                 Self::Smoothing(smoothing) => smoothing.run::<V>(pass, map),
+                Self::ConfidenceOfKnown => {
+                    confidence.iter().for_each(|confidence| confidence.keep_known(pass, map));
+                }
+                Self::Fill(fill) => fill.run::<V>(pass, map),
             }
         }
     }
@@ -201,9 +230,10 @@ impl Filters {
         output: *mut i16,
         mut mark: impl FnMut(),
     ) {
+        let confidence = self.confidence();
         for (number, (_, filter)) in self.0.iter().enumerate() {
             // SAFETY: each filter leaves the map where the next one expects it.
-            unsafe { filter.run::<V>(pass, self.input(number + 1, output)) };
+            unsafe { filter.run::<V>(pass, self.input(number + 1, output), confidence) };
             (pass.wait)();
             mark();
         }

@@ -1,9 +1,13 @@
 //! How threads share a map that goes through the filters.
 
+use crate::frame::Image;
+
 /// A map on its way through the filters, as one thread sees it.
 pub struct Pass<'a> {
     /// Width and height of the map.
     pub size: (usize, usize),
+    /// Left picture, whose map it is.
+    pub left: &'a Image,
     /// Number of this thread.
     pub thread: usize,
     /// Number of threads, each of which makes the same pass.

@@ -78,6 +78,23 @@ impl SimdChoice {
 }
 
 impl Simd {
+    /// Runs a kernel with these instructions.
+    ///
+    /// # Safety
+    /// The simd was found on this machine; and what the kernel asks for.
+    pub unsafe fn vectorize<K: Kernel>(self, kernel: K) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx512 => avx512::Avx512::vectorize(kernel),
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx2 => avx2::Avx2::vectorize(kernel),
+                Simd::Portable => portable::Portable::vectorize(kernel),
+            }
+        }
+    }
+
     /// Number of candidates in a vector.
     pub fn lanes(self) -> usize {
         match self {

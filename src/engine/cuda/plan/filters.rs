@@ -9,9 +9,9 @@ use super::super::launch::{Arg, BufferId, Scope, Unit};
 use super::builder::Builder;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
-use crate::matching::Median;
 use crate::matching::confidence::RADIUS;
-use crate::matching::filter::Filter;
+use crate::matching::filter::{Filter, fill};
+use crate::matching::{FillRule, Median};
 
 /// Their kernels' sources as (name, text).
 pub const SOURCES: &[(&str, &str)] = &[
@@ -19,6 +19,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("left_right.cu", include_str!("../../../../kernels/left_right.cu")),
     ("filter_confidence.cu", include_str!("../../../../kernels/filter_confidence.cu")),
     ("filter_valid_mask.cu", include_str!("../../../../kernels/filter_valid_mask.cu")),
+    ("filter_fill.cu", include_str!("../../../../kernels/filter_fill.cu")),
     ("filter_median.cu", include_str!("../../../../kernels/filter_median.cu")),
     ("filter_smoothing.cu", include_str!("../../../../kernels/filter_smoothing.cu")),
     ("filter_speckle.cu", include_str!("../../../../kernels/filter_speckle.cu")),
@@ -73,12 +74,24 @@ pub fn units(job: &Job) -> Vec<Unit> {
             .define("DISPARITIES", params.range.count);
         units.push(unit);
     }
+    if let Some(fill) = params.fill {
+        let rays = match fill.rule {
+            FillRule::Row => 1 << fill::LEFT | 1 << fill::RIGHT,
+            FillRule::Rays => 0xff,
+        };
+        let unit = Unit::new("filter_fill.cu")
+            .pixelwise()
+            .define("RAYS", rays)
+            .define("REACH", fill.reach)
+            .define("MASKED", u8::from(job.is_masked()));
+        units.push(unit);
+    }
     units
 }
 
 impl Builder<'_> {
-    /// Goes from the winners to the map, which is that of the plan at the end.
-    pub fn filters(&mut self, job: &Job) {
+    /// Goes from the winners to the map.
+    pub fn filters(mut self, job: &Job) -> BufferId {
         self.plan.buffers[self.winners.0].bytes = 4 * self.pixels();
         if self.params.confidence.is_some() {
             self.plan.buffers[self.peaks.0].bytes = self.pixels();
@@ -98,12 +111,11 @@ impl Builder<'_> {
                 Filter::Median(_) => self.median(),
                 Filter::Speckle(_) => self.speckle(),
                 Filter::Smoothing(_) => self.smoothing(filter),
+                Filter::ConfidenceOfKnown => self.confidence_of_known(filter),
+                Filter::Fill(_) => self.fill(),
             }
         }
-        self.plan.disparity = self.map;
-        if let Some(confidence) = self.plan.confidence {
-            self.confidence_of_known(confidence);
-        }
+        self.map
     }
 
     /// Takes the disparities of the winners, unchecked.
@@ -128,6 +140,7 @@ impl Builder<'_> {
             Arg::Buffer(self.plan.table(name, seen))
         };
         let (left, right) = (mask("left mask", Eye::Left), mask("right mask", Eye::Right));
+        self.seen_left = Some(left);
         let args = vec![Arg::Buffer(self.winners), left, right];
         self.pixelwise("valid mask", "filter_valid_mask", "valid_mask", args);
     }
@@ -141,7 +154,7 @@ impl Builder<'_> {
         symbol: &'static str,
         mut args: Vec<Arg>,
     ) {
-        let kernel = self.plan.kernel(unit, symbol);
+        let kernel = self.kernel(unit, symbol);
         let [columns, width] = [self.columns, self.width].map(|n| Arg::I32(n as i32));
         args.extend([columns, width, Arg::Buffer(self.map)]);
         let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
@@ -153,7 +166,7 @@ impl Builder<'_> {
         let confidence = self.plan.buffer("confidence", pixels, Scope::Slot);
         self.plan.confidence = Some(confidence);
         let (from, to) = self.filtered();
-        let kernel = self.plan.kernel("filter_confidence", "confidence");
+        let kernel = self.kernel("filter_confidence", "confidence");
         let [width, height] = self.size();
         let args = vec![
             Arg::Buffer(self.peaks),
@@ -170,17 +183,18 @@ impl Builder<'_> {
     }
 
     /// Takes the confidence from what the filters have invalidated since.
-    fn confidence_of_known(&mut self, confidence: BufferId) {
+    fn confidence_of_known(&mut self, filter: Filter) {
+        let Some(confidence) = self.plan.confidence else { return };
         let count = self.width as usize * self.height as usize;
-        let kernel = self.plan.kernel("filter_confidence", "confidence_of_known");
+        let kernel = self.kernel("filter_confidence", "confidence_of_known");
         let args = vec![Arg::I32(count as i32), Arg::Buffer(self.map), Arg::Buffer(confidence)];
         let grid = [count.div_ceil(BLOCK_THREADS as usize) as u32, 1];
-        self.launch("confidence", kernel, grid, [BLOCK_THREADS, 1], args);
+        self.launch(filter.name(), kernel, grid, [BLOCK_THREADS, 1], args);
     }
 
     fn median(&mut self) {
         let (from, to) = self.filtered();
-        let kernel = self.plan.kernel("filter_median", "median");
+        let kernel = self.kernel("filter_median", "median");
         let [width, height] = self.size();
         let args = vec![Arg::Buffer(from), width, height, Arg::Buffer(to)];
         let [across, down] = MEDIAN_TILE;
@@ -191,7 +205,7 @@ impl Builder<'_> {
     fn smoothing(&mut self, filter: Filter) {
         let count = self.width as usize * self.height as usize;
         let state = self.plan.state(filter.name(), filter.state_len(count));
-        let kernel = self.plan.kernel("filter_smoothing", "smoothing");
+        let kernel = self.kernel("filter_smoothing", "smoothing");
         let args = vec![
             Arg::I32(count as i32),
             Arg::Known(state),
@@ -200,6 +214,18 @@ impl Builder<'_> {
         ];
         let grid = [count.div_ceil(BLOCK_THREADS as usize) as u32, 1];
         self.launch("smoothing", kernel, grid, [BLOCK_THREADS, 1], args).ordered = true;
+    }
+
+    fn fill(&mut self) {
+        let (from, to) = self.filtered();
+        let kernel = self.kernel("filter_fill", "fill");
+        let [left, _] = self.pictures;
+        let mut args = vec![Arg::Buffer(from), Arg::Buffer(left)];
+        args.extend(self.seen_left);
+        args.extend(self.size());
+        args.push(Arg::Buffer(to));
+        let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
+        self.launch("fill", kernel, grid, [BLOCK_THREADS, 1], args);
     }
 
     fn speckle(&mut self) {
@@ -212,7 +238,7 @@ impl Builder<'_> {
         let tiles = [self.width, self.height].map(|n| n.div_ceil(SPECKLE_TILE));
         let runs = [count.div_ceil((BLOCK_THREADS * SPECKLE_STEPS) as usize) as u32, 1];
         let mut speckle = |symbol, grid, block, args| {
-            let kernel = self.plan.kernel("filter_speckle", symbol);
+            let kernel = self.kernel("filter_speckle", symbol);
             self.launch("speckle", kernel, grid, block, args);
         };
         let label = [WARP, SPECKLE_TILE / SPECKLE_ROWS];

@@ -5,10 +5,15 @@
 //! strips must fit the device at once. Where they do not, the *plain* way (`kernels/paths.cu`) keeps
 //! the sums of the whole picture in memory. What follows the winner is a list of filters
 //! (`filters.rs`).
+//!
+//! Levels of smaller pictures, whose maps support the costs of larger ones, are matched before them in the
+//! same way (`levels.rs`, `support.rs`).
 
 mod builder;
 pub mod filters;
+mod pictures;
 mod plain;
+mod support;
 mod sweeps;
 
 use anyhow::ensure;
@@ -16,7 +21,9 @@ use anyhow::ensure;
 use super::device::Properties;
 use super::geometry::Strips;
 use super::job::Job;
-use super::launch::{Occupancy, Plan};
+use super::launch::{Input, Occupancy, Plan};
+use super::levels::Level;
+use crate::frame::Eye;
 use builder::Builder;
 
 /// Most rows that a grid can have.
@@ -34,21 +41,38 @@ pub fn plan(
     in_flight: usize,
     occupancy: &dyn Occupancy,
 ) -> anyhow::Result<Plan> {
-    let (params, (width, height)) = (job.params, job.size);
+    let (width, height) = job.size;
     ensure!(
         height <= GRID_ROWS_MAX,
         "the CUDA engine takes pictures of at most {GRID_ROWS_MAX} rows, not {height}; use --engine cpu"
     );
-    let mut builder = Builder::new(job);
+    let input = match job.rectifier {
+        None => Input::rectified(width, height),
+        Some(rectifier) => {
+            let (width, height) = rectifier.source_size(Eye::Left);
+            Input { width, height, pitch: width }
+        }
+    };
+    let mut plan = Plan::new(width, height, input);
     if let Some(rectifier) = job.rectifier {
-        builder.rectify(rectifier);
+        plan.rectify(rectifier, job.size);
     }
-    match Strips::of(params, width as u32, device) {
-        Some(strips) => builder.sweeps(strips, device, memory, in_flight, occupancy)?,
-        None => builder.plain(),
+    let levels = Level::all(job);
+    let mut pictures = vec![plan.matched()];
+    for finer in levels.iter().filter(|level| level.has_coarser) {
+        pictures.push(plan.half(pictures[finer.number], finer.size));
     }
-    builder.filters(job);
-    Ok(builder.plan)
+    let mut coarse = None;
+    for (level, pictures) in levels.iter().zip(pictures).rev() {
+        let mut builder = Builder::new(&mut plan, level, pictures, coarse);
+        match Strips::of(&level.params, level.size.0 as u32, device) {
+            Some(strips) => builder.sweeps(strips, device, memory, in_flight, occupancy)?,
+            None => builder.plain(),
+        }
+        coarse = Some(builder.filters(&level.job(job)));
+    }
+    plan.disparity = coarse.unwrap_or(plan.disparity);
+    Ok(plan)
 }
 
 #[cfg(test)]
@@ -58,7 +82,7 @@ mod tests {
     use super::super::launch::{Arg, Kernel, Step};
     use super::super::units::specialisations;
     use super::*;
-    use crate::matching::{Median, Params, Paths, Speckle};
+    use crate::matching::{Fill, FillRule, Median, Params, Paths, Prior, Smoothing, Speckle};
 
     struct Fits(u32);
 
@@ -91,7 +115,7 @@ mod tests {
             (None, Median::Off, speckle, &["disparities", "speckle_label"]),
             (Some(1), Median::Five, speckle, &["left_right", "median", "speckle_label"]),
         ] {
-            let params = Params { left_right, median, speckle, ..usual.clone() };
+            let params = Params { prior: None, left_right, median, speckle, ..usual.clone() };
             let job = Job { params: &params, size: (640, 480), rectifier: None };
             let plan = check(&job, &device);
             let mut launches = plan.steps.iter().filter_map(|step| match step {
@@ -105,6 +129,49 @@ mod tests {
             assert!(rest.iter().all(|symbol| symbol.starts_with("speckle_")), "{filters:?}");
             let last = launches.next_back().unwrap();
             assert!(last.args.contains(&Arg::Buffer(plan.disparity)), "{last:?}");
+        }
+    }
+
+    #[test]
+    fn coarser_levels_come_first_and_support_the_cost() {
+        let params = crate::settings::Matching::default().params().unwrap();
+        let params = Params { prior: Some(Prior { levels: 2, strength: 4 }), ..params };
+        let job = Job { params: &params, size: (640, 480), rectifier: None };
+        let plan = check(&job, &Properties::typical(90));
+        let mut stages: Vec<_> = plan
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Launch(launch) => Some(launch.stage),
+                _ => None,
+            })
+            .collect();
+        stages.dedup();
+        let blended = stages.iter().rposition(|stage| *stage == "prior").unwrap();
+        assert_eq!(stages[..2], ["pyramid", "prior"]);
+        assert_eq!(
+            stages[blended - 1..blended + 3],
+            ["texture", "prior", "cost features", "cost volume"]
+        );
+        let of_level = |level: &str| plan.kernels.iter().any(|kernel| kernel.unit.ends_with(level));
+        assert!(of_level(" of level 2") && !of_level(" of level 3"));
+    }
+
+    #[test]
+    fn holes_are_filled_last_beside_the_left_picture() {
+        let usual = crate::settings::Matching::default().params().unwrap();
+        let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
+        for rule in [FillRule::Row, FillRule::Rays] {
+            let fill = Some(Fill { rule, reach: 64 });
+            let params = Params { smoothing, fill, confidence: Some(0), ..usual.clone() };
+            let job = Job { params: &params, size: (640, 480), rectifier: None };
+            let plan = check(&job, &Properties::typical(90));
+            let Some(Step::Launch(last)) = plan.steps.last() else { panic!("{:?}", plan.steps) };
+            assert_eq!(plan.kernels[last.kernel.0].symbol, "fill");
+            let Some(Step::Launch(before)) = plan.steps.iter().nth_back(1) else { panic!() };
+            assert_eq!(plan.kernels[before.kernel.0].symbol, "confidence_of_known");
+            assert!(last.args.contains(&Arg::Buffer(plan.left)), "{last:?}");
+            assert_eq!(last.args.last(), Some(&Arg::Buffer(plan.disparity)));
         }
     }
 

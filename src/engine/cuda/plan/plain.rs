@@ -12,8 +12,8 @@ impl Builder<'_> {
         self.plan.overlap = false;
         let words = self.pixels() * self.lanes.half() as usize;
         let sums = self.plan.buffer("sums", 4 * words, Scope::Engine);
-        let features = self.features();
-        let kernel = self.plan.kernel("paths", "paths");
+        let features = self.costs(Scope::Engine);
+        let kernel = self.kernel("paths", "paths");
         let paths_a_block = PLAIN_WARPS * self.lanes.pixels();
         let threads = WARP * PLAIN_WARPS;
         let [width, height] = self.size();
@@ -40,13 +40,13 @@ impl Builder<'_> {
             let grid = [starts.div_ceil(paths_a_block), 1];
             self.launch("aggregation", kernel, grid, [threads, 1], args);
         }
-        let kernel = self.plan.kernel("paths", "winners");
+        let kernel = self.kernel("paths", "winners");
         let blocks = self.pixels().div_ceil(paths_a_block as usize) as u32;
         let (winners, peaks) = (Arg::Buffer(self.winners), Arg::Buffer(self.peaks));
         let args = vec![Arg::Buffer(sums), width, height, winners, peaks];
         self.launch("winner", kernel, [blocks, 1], [threads, 1], args);
         if self.params.left_right.is_some() {
-            let kernel = self.plan.kernel("paths", "right_winners");
+            let kernel = self.kernel("paths", "right_winners");
             let args = vec![Arg::Buffer(sums), width, height, Arg::Buffer(self.right)];
             let grid = [self.width.div_ceil(threads), self.height];
             self.launch("winner", kernel, grid, [threads, 1], args);

@@ -3,9 +3,9 @@
 use anyhow::ensure;
 
 use super::super::device::Properties;
-use super::super::geometry::{Block, HORIZONTAL_WARPS, Strips, WARP};
+use super::super::geometry::{Block, HORIZONTAL_WARPS, Prepared, Strips, WARP, prepared_row};
 use super::super::launch::{Arg, BufferId, Lane, Occupancy, Scope, Step};
-use super::builder::{Builder, COST_FEATURES, Features};
+use super::builder::{Builder, COST_FEATURES, Features, HORIZONTAL};
 use crate::matching::Paths;
 
 /// Share of the device's memory that the volumes of all frames in flight may take; where they take
@@ -28,7 +28,8 @@ impl Builder<'_> {
         let stores = self.params.paths != Paths::Five;
         let sum_volume =
             if stores { self.pixels() * self.lanes.sum_bytes(self.params) as usize } else { 0 };
-        let volumes = 2 * byte_volume + sum_volume;
+        let costs = self.volume_bytes(prepared_row(self.columns, self.lanes));
+        let volumes = 2 * byte_volume + sum_volume + costs;
         let scope = if volumes.saturating_mul(in_flight) > memory / VOLUMES_PART {
             self.plan.overlap = false;
             Scope::Engine
@@ -46,17 +47,17 @@ impl Builder<'_> {
 
         if self.params.left_right.is_some() {
             self.plan.steps.push(Step::Memset {
-                stage: COST_FEATURES,
+                stage: self.stage(COST_FEATURES),
                 buffer: self.right,
                 value: 0xff,
                 lane: Lane::Main,
             });
         }
-        let features = self.features();
+        let features = self.costs(scope);
         self.plan.steps.push(Step::Fork);
         self.horizontal(strips, device, features, [from_left, from_right]);
         let sweep = |builder: &mut Self, stage, unit, select| -> anyhow::Result<()> {
-            let kernel = builder.plan.kernel(unit, "sweep");
+            let kernel = builder.kernel(unit, "sweep");
             let Block { threads, shared_bytes } = strips.block(builder.params, select);
             let held = occupancy.resident_blocks(
                 &builder.plan.kernels[kernel.0],
@@ -113,12 +114,12 @@ impl Builder<'_> {
         features: Features,
         volumes: [BufferId; 2],
     ) {
-        let kernel = self.plan.kernel("horizontal", "horizontal");
-        let lanes = self.lanes.horizontal(self.params.cost);
+        let kernel = self.kernel("horizontal", "horizontal");
+        let lanes = self.lanes.horizontal(self.params);
         let blocks = self.height.div_ceil(lanes.pixels() * HORIZONTAL_WARPS);
         // Beside the sweeps the device would put all these blocks on the few multiprocessors that
         // have no strip. Claiming shared memory spreads them.
-        let own = self.prepared.horizontal_bytes(lanes);
+        let own = Prepared::aggregated(self.params, self.lanes).horizontal_bytes(lanes);
         let sweeps = strips.resident * (strips.block(self.params, false).shared_bytes + 1024);
         let each = (2 * blocks).div_ceil(device.multiprocessors.max(1));
         let room = device.shared_per_multiprocessor.saturating_sub(sweeps) / each;
@@ -136,8 +137,7 @@ impl Builder<'_> {
             Arg::Buffer(volumes[1]),
         ];
         let threads = WARP * HORIZONTAL_WARPS;
-        let launch =
-            self.launch("aggregation, horizontal", kernel, [blocks, 2], [threads, 1], args);
+        let launch = self.launch(HORIZONTAL, kernel, [blocks, 2], [threads, 1], args);
         launch.shared_bytes = shared_bytes;
         launch.lane = Lane::Side;
     }

@@ -1,0 +1,49 @@
+// What supports the cost of each pixel (blend.cuh): the window where texture is weak (matching/window.rs), and
+// the prior where the coarse map knows a disparity and there is no texture (matching/prior.rs).
+//
+// ranges and blends are [height][width], coarse, which is asked only where there is a prior, is
+// [(height + 1) / 2][(width + 1) / 2] in 1/16 px. Grid: [width / BLOCK_THREADS][height].
+#include "blend.cuh"
+#include "disparity.cuh"
+
+// A coarse map says nothing where it varies by more within 3 x 3 pixels.
+#define VARIATION_MAX SUBPIXEL_STEPS
+
+// The candidate that the coarse map expects at pixel (x, y), or that one is expected at all: false where it does
+// not know, or varies.
+__device__ __forceinline__ bool expects(const short *coarse, int width, int height, int x, int y, int &candidate) {
+    x /= 2, y /= 2;
+    const int centre = coarse[(size_t)y * width + x];
+    bool even = true;
+#pragma unroll
+    for (int down = -1; down <= 1; down++) {
+        const short *row = coarse + (size_t)min(max(y + down, 0), height - 1) * width;
+#pragma unroll
+        for (int across = -1; across <= 1; across++) {
+            const int value = row[min(max(x + across, 0), width - 1)];
+            even &= value != INVALID && abs(value - centre) <= VARIATION_MAX;
+        }
+    }
+    // Twice the coarse disparity in whole pixels, halves upwards.
+    const int disparity = (2 * centre + SUBPIXEL_STEPS / 2) >> 4;
+    candidate = min(max(disparity - MIN_DISPARITY, -PRIOR_REACH), DISPARITIES - 1 + PRIOR_REACH);
+    return even;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    blend(const u8 *ranges, const u32 *threshold, const short *coarse, int width, int height, u32 *blends) {
+    const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
+    if (x >= width) return;
+    const size_t at = (size_t)y * width + x;
+    const int range = ranges[at], noise = *threshold;
+    u32 window = WINDOW_MOST, prior = 0;
+    int expected = 0;
+#if BY_TEXTURE
+    window = (WINDOW_MOST * min(max(3 * noise - range, 0), 2 * noise) + noise) / (2 * noise);
+#endif
+#if PRIOR_STRENGTH
+    if (expects(coarse, (width + 1) / 2, (height + 1) / 2, x, y, expected))
+        prior = (PRIOR_MOST * min(max(2 * noise - range, 0), noise) + noise / 2) / noise;
+#endif
+    blends[at] = blend_word(window, prior, expected);
+}

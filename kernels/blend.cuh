@@ -1,0 +1,30 @@
+// What supports the cost of a pixel, in a word (matching/support.rs): in the lowest bits what each pixel of the
+// window counts, then what each pixel of distance from the expected disparity counts, and then the number of the
+// candidate that is expected, which may lie up to PRIOR_REACH beyond the range: farther away all are alike.
+#pragma once
+#include "bytes.cuh"
+
+// The unit of what is counted, as the power of two.
+#define BLEND_SHIFT 9
+// Farther away than this from what is expected, all candidates are equally unlikely.
+#define PRIOR_REACH 8
+#define PRIOR_SHIFT 6
+#define CANDIDATE_SHIFT 18
+
+__device__ __forceinline__ u32 blend_word(u32 window, u32 prior, int expected) {
+    return window | prior << PRIOR_SHIFT | (u32)(expected + PRIOR_REACH) << CANDIDATE_SHIFT;
+}
+
+struct Blend {
+    u32 word;
+    __device__ __forceinline__ u32 window() const { return word & ((1 << PRIOR_SHIFT) - 1); }
+    __device__ __forceinline__ u32 prior() const {
+        return word >> PRIOR_SHIFT & ((1 << (CANDIDATE_SHIFT - PRIOR_SHIFT)) - 1);
+    }
+    __device__ __forceinline__ int expected() const { return (int)(word >> CANDIDATE_SHIFT) - PRIOR_REACH; }
+};
+
+// Most that a pixel of the window counts, and that a pixel of distance does.
+#define WINDOW_MOST (WINDOW_SIDE > 1 ? (1 << BLEND_SHIFT) / (WINDOW_SIDE * WINDOW_SIDE) : 0)
+#define PRIOR_MOST ((1 << BLEND_SHIFT) / PRIOR_REACH * PRIOR_STRENGTH)
+static_assert(WINDOW_MOST < 1 << PRIOR_SHIFT && PRIOR_MOST < 1 << (CANDIDATE_SHIFT - PRIOR_SHIFT), "the parts of a word");

@@ -1,0 +1,199 @@
+// The supported cost of every pixel and candidate, written down once (matching/support.rs):
+// C = (own C0 + window S + prior min(|d - expected|, 8) + 256) / 512, where S is the sum of C0 over a window of
+// WINDOW_SIDE pixels a side, its pixels clamped into the picture.
+//
+// A block goes down TILE_COLUMNS columns for TILE_ROWS rows, a group of lanes PIXELS columns beside each other, which
+// look at nearly the same columns of the right picture. It keeps the sums over the rows of the window of its
+// columns. What is beside them comes from the other groups through shared memory; so the outer EDGE columns on
+// either side are only summed.
+//
+// Grid: [width / (TILE_COLUMNS - 2 * EDGE)][height / TILE_ROWS].
+#define WINDOW_COLUMNS 0
+#include "cost.cuh"
+#include "blend.cuh"
+#include "volume.cuh"
+
+#define WINDOW_RADIUS (WINDOW_SIDE / 2)
+#define EDGE ((WINDOW_RADIUS + PIXELS - 1) / PIXELS * PIXELS)
+#define THREADS (TILE_COLUMNS / PIXELS * GROUP)
+// The costs of the rows of a window, and the sums over them.
+#define SHARED_WORDS (WINDOW_SIDE > 1 ? THREADS * PIXELS * (WINDOW_SIDE * BYTE_WORDS + REGISTERS) : 0)
+static_assert(THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED_BYTES && EDGE == EXPECTED_EDGE,
+              "geometry.rs: CostTile");
+static_assert(VOLUME_BESIDE == EXPECTED_VOLUME_BESIDE, "geometry.rs: VOLUME_BESIDE");
+// Each half of a sum of parts, which 512 units divide, stays below 2^16.
+#define COST_BITS both(0xffffu >> BLEND_SHIFT)
+// Blocks of a multiprocessor: with fewer registers a thread spills.
+#define BLOCKS (REGISTERS <= 8 ? 3 : 2)
+
+// A thread's words in shared memory.
+struct Shared {
+    u32 *own, *sums;
+    __device__ __forceinline__ explicit Shared(u32 *words)
+        : own(words + threadIdx.x * BYTE_WORDS), sums(words + THREADS * PIXELS * WINDOW_SIDE * BYTE_WORDS) {}
+    // The cost of a pixel of a row of the window, which only this thread looks at.
+    __device__ __forceinline__ u32 *cost(int slot, int pixel) const {
+        return own + (slot * PIXELS + pixel) * (THREADS * BYTE_WORDS);
+    }
+    __device__ __forceinline__ void keep(int slot, int pixel, const Vector &c) const {
+        u32 words[BYTE_WORDS];
+        pack(c, words);
+#pragma unroll
+        for (int k = 0; k < BYTE_WORDS; k++) cost(slot, pixel)[k] = words[k];
+    }
+    __device__ __forceinline__ Vector kept(int slot, int pixel) const {
+        u32 words[BYTE_WORDS];
+        load_words(cost(slot, pixel), words);
+        return unpacked(words);
+    }
+    // The sum over the rows of a column of the group that is so far to the right.
+    __device__ __forceinline__ u32 *sum(int pixel, int right) const {
+        return sums + pixel * (THREADS * REGISTERS) + ((int)threadIdx.x + right * GROUP) * ACCESS;
+    }
+    __device__ __forceinline__ void put_sum(int pixel, const Vector &a) const {
+#pragma unroll
+        for (int k = 0; k < REGISTERS; k += ACCESS) put_access(sum(pixel, 0) + k * THREADS, a.v + k);
+    }
+    // That of a column, counted from this group's first.
+    __device__ __forceinline__ Vector get_sum(int column) const {
+        const int right = (column + EDGE) / PIXELS - EDGE / PIXELS, pixel = (column + EDGE) % PIXELS;
+        Vector a;
+#pragma unroll
+        for (int k = 0; k < REGISTERS; k += ACCESS) get_access(sum(pixel, right) + k * THREADS, a.v + k);
+        return a;
+    }
+};
+
+__device__ __forceinline__ void add(Vector &to, const Vector &a) {
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) to.v[j] += a.v[j];
+}
+__device__ __forceinline__ void subtract(Vector &from, const Vector &a) {
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) from.v[j] -= a.v[j];
+}
+
+// A candidate's number as the bits of a half-float, which may be negative (instructions.cuh).
+__device__ __forceinline__ u32 half_float(int number) { return number < 0 ? 0x8000u | -number : number; }
+
+__device__ __forceinline__ Vector supported(const Vector &own, const Vector &sum, Blend blend, u32 lane) {
+    const u32 window = blend.window(), rest = (1 << BLEND_SHIFT) - WINDOW_SIDE * WINDOW_SIDE * window;
+    Vector c;
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) {
+        c.v[j] = own.v[j] * rest + both(1 << (BLEND_SHIFT - 1));
+        if (WINDOW_SIDE > 1) c.v[j] += sum.v[j] * window;
+    }
+#if PRIOR_STRENGTH
+    const u32 prior = blend.prior(), expected = both(half_float(blend.expected()));
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) {
+        const u32 candidates = both(lane * REGISTERS + j) + (HALF_DISPARITIES << 16);
+        c.v[j] += least_magnitude(sub2(candidates, expected), both(PRIOR_REACH)) * prior;
+    }
+#endif
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) c.v[j] = c.v[j] >> BLEND_SHIFT & COST_BITS;
+    return c;
+}
+
+// The costs of a row of this thread's pixels, which begin in column `x`; `row` is that of the picture.
+struct Costs {
+    Vector of[PIXELS];
+    // `inside` says that no column of the block lies beside the picture.
+    __device__ __forceinline__ Costs(const Features &features, int x, int row, int width, int height, u32 lane,
+                                     bool inside) {
+        const int y = min(max(row, 0), height - 1);
+        const u32 *words = features.p2 + (size_t)y * features.row + PAD;
+        if (inside) {
+            Window window = window_at(features, x, y);
+            // So that words of neighbouring pixels are read together.
+            if (COLUMNS == 1) window.match = (const u32 *)__builtin_assume_aligned(window.match, 4 * PIXELS);
+#pragma unroll
+            for (int p = 0; p < PIXELS; p++) of[p] = cost(window, p, lane, words[x + p], x, width);
+        } else {
+            const Window window = window_at(features, 0, y);
+#pragma unroll
+            for (int p = 0; p < PIXELS; p++) {
+                const int column = min(max(x + p, 0), width - 1);
+                of[p] = cost(window, column, lane, words[column], 0, width);
+            }
+        }
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    cost_volume(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height,
+                const u32 *blends, u32 *volume) {
+    DYNAMIC_SHARED(uint4, shared_words);
+    const Shared shared(reinterpret_cast<u32 *>(shared_words));
+    const Features features = {p2, base, match, row};
+    const u32 lane = group_lane();
+    const int column = threadIdx.x / GROUP * PIXELS;
+    const int first_column = blockIdx.x * (TILE_COLUMNS - 2 * EDGE) - EDGE, x = first_column + column;
+    const bool inside = first_column >= 0 && first_column + TILE_COLUMNS <= width;
+    const bool stores = column >= EDGE && column < TILE_COLUMNS - EDGE;
+    const int first = blockIdx.y * TILE_ROWS, end = min(first + TILE_ROWS, height);
+
+    Vector rows[PIXELS];
+#pragma unroll
+    for (int p = 0; p < PIXELS; p++) rows[p] = filled(0);
+    for (int i = 0; i < WINDOW_SIDE - 1; i++) {
+        const Costs costs(features, x, first - WINDOW_RADIUS + i, width, height, lane, inside);
+#pragma unroll
+        for (int p = 0; p < PIXELS; p++) {
+            shared.keep(i, p, costs.of[p]);
+            add(rows[p], costs.of[p]);
+        }
+    }
+    for (int y = first; y < end; y++) {
+        const Costs costs(features, x, y + WINDOW_RADIUS, width, height, lane, inside);
+#if WINDOW_SIDE > 1
+        const int i = y - first;
+        Vector beside[2 * WINDOW_RADIUS];
+#pragma unroll
+        for (int p = 0; p < PIXELS; p++) {
+            shared.keep((i + WINDOW_SIDE - 1) % WINDOW_SIDE, p, costs.of[p]);
+            add(rows[p], costs.of[p]);
+            shared.put_sum(p, rows[p]);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < WINDOW_RADIUS; k++) {
+            beside[k] = stores ? shared.get_sum(k - WINDOW_RADIUS) : filled(0);
+            beside[WINDOW_RADIUS + k] = stores ? shared.get_sum(PIXELS + k) : filled(0);
+        }
+        __syncthreads();
+        auto sum_of_rows = [&](int c) {
+            return c < 0 ? beside[c + WINDOW_RADIUS] : c < PIXELS ? rows[c] : beside[c - PIXELS + WINDOW_RADIUS];
+        };
+        Vector sum = filled(0);
+#pragma unroll
+        for (int c = -WINDOW_RADIUS; c < WINDOW_RADIUS; c++) add(sum, sum_of_rows(c));
+#endif
+#pragma unroll
+        for (int p = 0; p < PIXELS; p++) {
+#if WINDOW_SIDE > 1
+            const Vector own = shared.kept((i + WINDOW_RADIUS) % WINDOW_SIDE, p);
+            add(sum, sum_of_rows(p + WINDOW_RADIUS));
+            if (p > 0) subtract(sum, sum_of_rows(p - WINDOW_RADIUS - 1));
+#else
+            const Vector own = costs.of[p], sum = filled(0);
+#endif
+            if (stores && x + p < width) {
+#if BLENDS
+                const Blend blend = {blends[(size_t)y * width + x + p]};
+#else
+                const Blend blend = {blend_word(WINDOW_MOST, 0, 0)};
+#endif
+                u32 words[BYTE_WORDS];
+                pack(supported(own, sum, blend, lane), words);
+                store_words(volume + volume_pixel(row, x + p, y) + lane * BYTE_WORDS, words);
+            }
+        }
+#if WINDOW_SIDE > 1
+#pragma unroll
+        for (int p = 0; p < PIXELS; p++) subtract(rows[p], shared.kept(i % WINDOW_SIDE, p));
+#endif
+    }
+}

@@ -1,0 +1,96 @@
+// Fills holes of the map from the known pixels around them (fill.rs): the smaller of the two in the row, or
+// the weighted median along eight rays.
+//
+// disparity and filled are [height][width], left is the picture of the map, seen_left (where MASKED) a byte
+// a pixel. RAYS has bit k for ray k that is followed, for at most REACH pixels. A thread a pixel: a hole
+// follows all its rays at once, step by step, so that their loads overlap; known pixels are copied.
+// Grid: [width / BLOCK_THREADS][height].
+#include "disparity.cuh"
+
+// Rays are numbered row by row around the pixel.
+#define RAY_LEFT 3
+#define RAY_RIGHT 4
+#define IN_ROW (RAYS == (1 << RAY_LEFT | 1 << RAY_RIGHT))
+__device__ __forceinline__ int ray_dx(int k) { return (k + (k > RAY_LEFT)) % 3 - 1; }
+__device__ __forceinline__ int ray_dy(int k) { return (k + (k > RAY_LEFT)) / 3 - 1; }
+
+// Halved by every 8 grey levels of edge and every sixteenfold of the distance, with chords between.
+__device__ __forceinline__ int ray_weight(int edge, int distance) {
+    const int eighths = min(edge + 2 * (31 - __clz(distance + 2)), 96);
+    return (16 - (eighths & 7)) << 8 >> (eighths >> 3);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fill(const short *disparity, const u8 *left,
+#if MASKED
+         const u8 *seen_left,
+#endif
+         int width, int height, short *filled) {
+    const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
+    if (x >= width) return;
+    const size_t here = (size_t)y * width + x;
+    const int known = disparity[here];
+    bool is_hole = known == INVALID;
+#if MASKED
+    is_hole = is_hole && seen_left[here];
+#endif
+    if (!is_hole) {
+        filled[here] = (short)known;
+        return;
+    }
+
+    // What the rays have met, with its weight: 0 where there is nothing.
+    int values[8], weights[8], edges[8], greys[8];
+    int right_distance = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        values[k] = INVALID;
+        weights[k] = edges[k] = 0;
+        greys[k] = left[here];
+    }
+    u32 open = RAYS;
+    for (int distance = 1; distance <= REACH && open; distance++) {
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            if (!(open >> k & 1)) continue;
+            const int ray_x = x + distance * ray_dx(k), ray_y = y + distance * ray_dy(k);
+            if (ray_x < 0 || ray_x >= width || ray_y < 0 || ray_y >= height) {
+                open &= ~(1u << k);
+                continue;
+            }
+            const size_t at = (size_t)ray_y * width + ray_x;
+            const int grey = left[at], value = disparity[at];
+            edges[k] = max(edges[k], abs(grey - greys[k]));
+            greys[k] = grey;
+            if (value != INVALID) {
+                values[k] = value;
+                weights[k] = ray_weight(edges[k], distance);
+                if (k == RAY_RIGHT) right_distance = distance;
+                open &= ~(1u << k);
+            }
+#if MASKED
+            if (!seen_left[at]) open &= ~(1u << k);
+#endif
+        }
+    }
+
+    int total = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k++) total += weights[k];
+    // In the row the smaller one is taken, however little it weighs. A pixel that the foreground to its
+    // right hides in the right picture belongs to the background: a quarter of the weight is enough.
+    const int nearer = values[RAY_RIGHT] - values[RAY_LEFT];
+    const bool both_known = weights[RAY_LEFT] && weights[RAY_RIGHT];
+    const bool is_hidden =
+        both_known && nearer > SUBPIXEL_STEPS && right_distance * SUBPIXEL_STEPS <= nearer;
+    const int parts = is_hidden ? 4 : 2;
+    int chosen = total > 0 ? 32767 : INVALID;
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        int sum = 0;
+#pragma unroll
+        for (int other = 0; other < 8; other++) sum += values[other] <= values[k] ? weights[other] : 0;
+        if (weights[k] && (IN_ROW || parts * sum >= total)) chosen = min(chosen, values[k]);
+    }
+    filled[here] = (short)chosen;
+}

@@ -1,0 +1,16 @@
+// Both pictures at half the size: each pixel the rounded mean of 2 x 2; behind the last column and row
+// stands the last one again (matching/pyramid.rs).
+//
+// A thread makes one pixel. Grid: [pixels of the half / BLOCK_THREADS][eyes].
+#include "picture.cuh"
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    half_size(const u8 *left, const u8 *right, int width, int height, u8 *half_left, u8 *half_right) {
+    const int half_width = (width + 1) / 2, half_height = (height + 1) / 2;
+    const int i = blockIdx.x * BLOCK_THREADS + threadIdx.x;
+    if (i >= half_width * half_height) return;
+    const Picture from = {blockIdx.y == 0 ? left : right, width, height};
+    const int x = 2 * (i % half_width), y = 2 * (i / half_width);
+    const int sum = from.at(x, y) + from.at(x + 1, y) + from.at(x, y + 1) + from.at(x + 1, y + 1);
+    (blockIdx.y == 0 ? half_left : half_right)[i] = (sum + 2) / 4;
+}

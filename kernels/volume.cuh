@@ -1,0 +1,13 @@
+// The volume of supported costs: [height][columns][GROUP lanes][BYTE_WORDS] (packed.cuh), with room beside the
+// picture for the halos of the first and the last strip, which nobody fills.
+#pragma once
+#include "packed.cuh"
+
+#define VOLUME_BESIDE 8
+// Columns of the volume that belongs to prepared rows of so many columns (cost.cuh).
+#define VOLUME_COLUMNS(row) ((row) - PAD - BESIDE + 2 * VOLUME_BESIDE)
+
+// Where the words of pixel (x, y) begin.
+__device__ __forceinline__ size_t volume_pixel(int row, int x, int y) {
+    return ((size_t)y * VOLUME_COLUMNS(row) + x + VOLUME_BESIDE) * (GROUP * BYTE_WORDS);
+}

@@ -1,0 +1,95 @@
+//! The flags of `stereod evaluate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::flags::{Common, FlagLayer, SettingFlags};
+use crate::settings::row::{CALIBRATION, ENGINE, MATCHING};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stereod evaluate middlebury/ kitti2015/training/
+  stereod evaluate teddy/ -d 60 --paths 4 --json -
+  stereod evaluate middlebury/ eth3d/ --markdown table.md --errors wrong/
+  stereod evaluate middlebury/ --noise 5 --seed 7
+
+A DATASET is a folder that is searched, with all below it, for pairs of known disparity: folders with an
+item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3),
+KITTI (2012 and 2015) and ETH3D's two-view sets as they are published. Each pair is matched with the range
+that its publisher gives, unless --disparities says otherwise. The report has each pair, and the means of
+each DATASET and of all.
+
+Pictures of --errors: right within 0.5 px dark green, 1 px green, 2 px yellow, 4 px orange, beyond red; no
+disparity: light blue where the neighbours in the row would fill it right within 1 px, violet where not;
+half as bright where only one eye sees it; grey: the left picture, where the truth is not known.
+
+Exit status: 0 done, 1 a pair could not be evaluated (the others are), 2 wrong usage or configuration.";
+
+/// What `evaluate` is told.
+#[derive(Clone, Debug, Args)]
+pub struct EvaluateArgs {
+    /// Folders that hold pairs with known disparity, or the item.json of one
+    #[arg(value_name = "DATASET", required = true, value_hint = ValueHint::AnyPath)]
+    pub datasets: Vec<PathBuf>,
+
+    /// Write all figures as one JSON object; - is standard output, in place of the table
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// Write the tables in Markdown; - is standard output, in place of the aligned ones
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
+
+    /// Write a picture of each pair's errors into this folder, which is made where it is missing
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub errors: Option<PathBuf>,
+
+    /// Add Gaussian noise of this standard deviation in grey levels to both eyes
+    #[arg(long, value_name = "SIGMA", value_parser = sigma)]
+    pub noise: Option<f64>,
+
+    /// Seed of the noise: the same seed gives the same noise on every machine; 1 where it is not given
+    #[arg(long, value_name = "N", requires = "noise")]
+    pub seed: Option<u64>,
+
+    /// How often each pair is matched; the median is its time
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+
+    /// Rectify the pictures first; the truth is then that of the rectified left picture.
+    #[command(flatten, next_help_heading = "Cameras")]
+    pub calibration: SettingFlags<CALIBRATION>,
+
+    /// What is computed.
+    #[command(flatten, next_help_heading = "Matching")]
+    pub matching: SettingFlags<MATCHING>,
+
+    /// What computes.
+    #[command(flatten, next_help_heading = "Engine")]
+    pub compute: SettingFlags<ENGINE>,
+
+    /// Configuration and logs.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl EvaluateArgs {
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        layer.add(&self.calibration);
+        layer.add(&self.matching);
+        layer.add(&self.compute);
+        layer
+    }
+}
+
+/// A standard deviation in grey levels, of which a picture has 256.
+fn sigma(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(sigma) if (0.0..=255.0).contains(&sigma) => Ok(sigma),
+        _ => Err("expected a number of grey levels from 0 to 255".into()),
+    }
+}

@@ -1,0 +1,128 @@
+//! `stereod evaluate`: how right the disparity is, on pairs of known disparity.
+
+mod described;
+mod find;
+mod item;
+mod layouts;
+mod measure;
+mod noise;
+mod outputs;
+mod pfm;
+mod pictures;
+mod report;
+mod scoring;
+mod summary;
+mod table;
+mod truth;
+
+use std::path::PathBuf;
+
+use super::rig::Cameras;
+use super::{Error, load, progress_bar};
+use crate::cli::EvaluateArgs;
+use crate::telemetry::logs;
+use find::{Found, Searched};
+use measure::{Bench, Failure};
+use noise::Noise;
+use outputs::Outputs;
+use report::{Dataset, Report};
+
+/// Seed of the noise where none is given.
+const SEED: u64 = 1;
+
+/// So many of the pairs that could not be evaluated are named with the error.
+const NAMED: usize = 5;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where there are no pairs, or no engine; where a result cannot be written; at the end, where one of the pairs
+/// could not be evaluated.
+pub fn run(args: EvaluateArgs) -> Result<(), Error> {
+    let loaded = load(&args.common, args.flags())?;
+    let outputs = Outputs::of(&args)?;
+    let cameras = Cameras::read(&loaded.settings)?;
+    let datasets = search(&args.datasets)?;
+    let outputs = outputs.prepare(&loaded, &datasets)?;
+
+    let noise = args.noise.map(|sigma| Noise::new(sigma, args.seed.unwrap_or(SEED)));
+    let mut report = Report {
+        engine: None,
+        repeat: args.repeat,
+        noise: noise.as_ref().map(|noise| (noise.sigma, noise.seed)),
+        settings: loaded.values()["matching"].clone(),
+        datasets: Vec::new(),
+    };
+    let mut bench = Bench::new(&loaded, cameras, noise, args.repeat);
+    let count = datasets.iter().map(|searched| searched.pairs.len() as u64).sum();
+    let bar = progress_bar(Some(count), args.common.quiet, "pairs");
+    let mut number = 0;
+    for Searched { path, pairs } in datasets {
+        let mut evaluated = Vec::new();
+        for (name, item) in pairs {
+            let outcome = match item.map_err(Failure::Pair).and_then(|item| bench.measure(&item)) {
+                Ok((measured, compared)) => {
+                    outputs.show_errors(number, &compared)?;
+                    Ok(measured)
+                }
+                Err(Failure::All(error)) => return Err(error.into()),
+                Err(Failure::Pair(error)) => Err(Error::from(error).to_string()),
+            };
+            number += 1;
+            evaluated.push((name, outcome));
+            bar.inc(1);
+        }
+        report.datasets.push(Dataset { path, pairs: evaluated });
+    }
+    bar.finish_and_clear();
+    logs::write_above(None);
+    report.engine = bench.engine();
+    outputs.write(&report)?;
+    failures(&report)
+}
+
+/// The end of a run in which pairs could not be evaluated.
+fn failures(report: &Report) -> Result<(), Error> {
+    let (measured, all) = report.counts();
+    if measured == all {
+        return Ok(());
+    }
+    let failed = report.datasets.iter().flat_map(|dataset| &dataset.pairs);
+    let mut failed = failed.filter_map(|(name, pair)| Some((name, pair.as_ref().err()?)));
+    let mut message = format!("{} of {all} pairs could not be evaluated:", all - measured);
+    for (name, error) in failed.by_ref().take(NAMED) {
+        message.push_str(&format!("\n  {name}: {error}"));
+    }
+    match failed.count() {
+        0 => {}
+        more => message.push_str(&format!("\n  and {more} more (--json has all of them)")),
+    }
+    Err(Error::Failed(anyhow::anyhow!("{message}")))
+}
+
+/// Finds the pairs of all data sets.
+fn search(paths: &[PathBuf]) -> Result<Vec<Searched>, Error> {
+    let (mut datasets, mut without_truth) = (Vec::new(), 0);
+    for path in paths {
+        let found = find::search(path).map_err(Error::Usage)?;
+        let Found { pairs, without_truth: more } = found;
+        without_truth += more;
+        if pairs.is_empty() {
+            let lacking = match more {
+                0 => String::new(),
+                _ => format!(" ({more} folders hold pictures, but no truth)"),
+            };
+            return Err(Error::usage(format!(
+                "no pair with known disparity in {}{lacking}: name a folder of Middlebury, KITTI or ETH3D, or \
+                 one with an {} (`stereod evaluate --help`)",
+                path.display(),
+                described::NAME
+            )));
+        }
+        datasets.push(Searched { path: path.clone(), pairs });
+    }
+    if without_truth > 0 {
+        tracing::info!("{without_truth} folders with a pair and no truth are passed over");
+    }
+    Ok(datasets)
+}

@@ -1,0 +1,155 @@
+//! Pairs that an `item.json` describes (docs/accuracy.md lists its fields).
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+
+use super::item::{Areas, Item, Truth};
+use crate::reading;
+use crate::sink::files;
+
+/// Name of the file that describes a folder's pair.
+pub(super) const NAME: &str = "item.json";
+
+/// No description is longer, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// The fields that mean something here; others are for people or other programs.
+#[derive(Deserialize)]
+struct Description {
+    left: PathBuf,
+    right: PathBuf,
+    gt: PathBuf,
+    gt_scale: Option<f64>,
+    gt_invalid: Option<f64>,
+    max_disp: Option<f64>,
+    masks: Option<Masks>,
+    #[serde(default)]
+    gt_is_nonocc: bool,
+    ndisp: Option<usize>,
+}
+
+#[derive(Default, Deserialize)]
+struct Masks {
+    nonocc: Option<PathBuf>,
+    all: Option<PathBuf>,
+}
+
+/// The pair that the file at `path` describes; names in it are relative to its folder.
+///
+/// # Errors
+/// Where it cannot be read, or says something that cannot be.
+pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
+    let shown = path.display();
+    let text = reading::read(path, LONGEST).with_context(|| format!("cannot read {shown}"))?;
+    let found: Description =
+        serde_json::from_slice(&text).with_context(|| format!("{shown} describes no pair"))?;
+    let folder = files::folder_of(path);
+    let truth = Truth {
+        file: folder.join(&found.gt),
+        scale: found.gt_scale,
+        unknown: found.gt_invalid,
+        largest: found.max_disp,
+        mask: None,
+    };
+    if let Some(scale) = truth.scale {
+        ensure!(
+            scale.is_finite() && scale > 0.0,
+            "{shown}: gt_scale is {scale}; it is what one pixel of disparity is stored as"
+        );
+    }
+    if files::extension(&truth.file) == "npy" {
+        bail!("{shown}: {} is read as PFM or PNG only; convert it", truth.file.display());
+    }
+    let with_mask = |mask: Option<&PathBuf>| Truth {
+        mask: mask.map(|mask| folder.join(mask)),
+        ..truth.clone()
+    };
+    let masks = found.masks.unwrap_or_default();
+    let truth = match found.gt_is_nonocc {
+        // Truth that leaves occluded pixels out says nothing of all pixels, unless a mask does.
+        true => Areas {
+            non_occluded: Some(truth.clone()),
+            all: masks.all.as_ref().map(|mask| with_mask(Some(mask))),
+        },
+        false => Areas {
+            non_occluded: masks.nonocc.as_ref().map(|mask| with_mask(Some(mask))),
+            all: Some(with_mask(masks.all.as_ref())),
+        },
+    };
+    Ok(Item {
+        eyes: [folder.join(&found.left), folder.join(&found.right)],
+        truth,
+        disparities: found.ndisp,
+        described_by: vec![path.to_owned()],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> anyhow::Result<Item> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        std::fs::write(&path, text).unwrap();
+        let strip = |path: &mut PathBuf| {
+            *path = path.strip_prefix(folder.path()).unwrap().to_owned();
+        };
+        let mut item = item(&path)?;
+        item.eyes.iter_mut().chain(&mut item.described_by).for_each(strip);
+        for truth in [&mut item.truth.non_occluded, &mut item.truth.all].into_iter().flatten() {
+            strip(&mut truth.file);
+            truth.mask.iter_mut().for_each(strip);
+        }
+        Ok(item)
+    }
+
+    fn truth(mask: Option<&str>) -> Truth {
+        let mask = mask.map(PathBuf::from);
+        Truth { file: "g.png".into(), scale: Some(4.0), unknown: Some(0.0), largest: None, mask }
+    }
+
+    const BEGIN: &str = r#"{"name": "x", "metric": "middlebury", "left": "l.png", "right": "r.png",
+        "gt": "g.png", "gt_scale": 4, "gt_invalid": 0, "#;
+
+    #[test]
+    fn masks_and_range() {
+        let masks =
+            r#""ndisp": 60, "masks": {"nonocc": "n.png", "all": "a.png", "disc": "d.png"}}"#;
+        let item = of(&format!("{BEGIN}{masks}")).unwrap();
+        assert_eq!(item.eyes, [PathBuf::from("l.png"), "r.png".into()]);
+        let [non_occluded, all] = [Some("n.png"), Some("a.png")].map(|mask| Some(truth(mask)));
+        assert_eq!(item.truth, Areas { non_occluded, all });
+        assert_eq!((item.disparities, item.files().count()), (Some(60), 7));
+
+        let item = of(&format!(r#"{BEGIN}"masks": {{"nonocc": "n.png"}}}}"#)).unwrap();
+        let all = Some(truth(None));
+        assert_eq!(item.truth, Areas { non_occluded: Some(truth(Some("n.png"))), all });
+    }
+
+    #[test]
+    fn truth_without_occluded_pixels() {
+        let item = of(&format!(r#"{BEGIN}"gt_is_nonocc": true, "max_disp": 70}}"#)).unwrap();
+        let non_occluded = Some(Truth { largest: Some(70.0), ..truth(None) });
+        assert_eq!(item.truth, Areas { non_occluded, all: None });
+    }
+
+    #[test]
+    fn what_describes_nothing_is_named() {
+        for (text, part) in [
+            ("", "describes no pair"),
+            ("[]", "describes no pair"),
+            (r#"{"left": "l.png", "right": "r.png"}"#, "missing field `gt`"),
+            (r#"{"left": "l", "right": "r", "gt": "g.png", "gt_scale": 0}"#, "gt_scale is 0"),
+            (r#"{"left": "l", "right": "r", "gt": "g.npy"}"#, "convert it"),
+            (r#"{"left": "l", "right": "r", "gt": "g.png", "ndisp": -4}"#, "`-4`"),
+        ] {
+            let error = format!("{:#}", of(text).unwrap_err());
+            assert!(error.contains("item.json") && (error.contains(part)), "{text}: {error}");
+        }
+        let deep = "[".repeat(1 << 19);
+        assert!(of(&deep).is_err());
+    }
+}

@@ -1,0 +1,356 @@
+//! Folders of data sets as their publishers lay them out: what is where, and what the numbers mean.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::item::{Areas, Item, Truth};
+use crate::calibration::format;
+use crate::source::header;
+
+/// Candidates for KITTI, which names no range: what is usual there.
+const KITTI_DISPARITIES: usize = 128;
+
+/// KITTI: folders of the left and right pictures, and of the truth without and with the pixels that only
+/// one eye sees. All files of a pair have one name.
+struct Kitti {
+    eyes: [&'static str; 2],
+    non_occluded: &'static str,
+    all: &'static str,
+}
+
+const KITTI: [Kitti; 3] = [
+    Kitti { eyes: ["image_2", "image_3"], non_occluded: "disp_noc_0", all: "disp_occ_0" },
+    Kitti { eyes: ["image_0", "image_1"], non_occluded: "disp_noc", all: "disp_occ" },
+    Kitti { eyes: ["colored_0", "colored_1"], non_occluded: "disp_noc", all: "disp_occ" },
+];
+
+/// Middlebury 2001 to 2006: names of the pictures and of the truth, without their endings, and the stored
+/// value of a pixel of disparity by the height of the picture.
+struct Middlebury {
+    eyes: [&'static str; 2],
+    truth: &'static str,
+    scales: &'static [(usize, f64)],
+}
+
+const MIDDLEBURY: [Middlebury; 2] = [
+    // 2001, whose pictures have 380 to 383 rows, and 2003 at a quarter, half and all of its size.
+    Middlebury {
+        eyes: ["im2", "im6"],
+        truth: "disp2",
+        scales: &[(380, 8.0), (381, 8.0), (383, 8.0), (375, 4.0), (750, 2.0), (1500, 1.0)],
+    },
+    // 2005 and 2006 at a third, half and all of their size.
+    Middlebury {
+        eyes: ["view1", "view5"],
+        truth: "disp1",
+        scales: &[(370, 3.0), (555, 2.0), (1110, 1.0)],
+    },
+];
+
+/// Names of the eyes' pictures of Middlebury 2014, its version 3, and ETH3D, without their endings.
+const TWO_VIEW: [&str; 2] = ["im0", "im1"];
+
+/// Names that the truth of those has.
+const TWO_VIEW_TRUTHS: [&str; 2] = ["disp0GT.pfm", "disp0.pfm"];
+
+/// What a folder holds in one of the layouts.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// Pairs; each with the file name that tells it from others of the folder, if there may be others.
+    pub(super) items: Vec<(Option<OsString>, anyhow::Result<Item>)>,
+    /// True where there is a pair of pictures, but no truth.
+    pub(super) lacks_truth: bool,
+}
+
+/// The pairs of a folder in which these files and folders are.
+pub(super) fn contents(folder: &Path, names: &BTreeSet<OsString>) -> Contents {
+    let has = |name: &str| names.contains(&OsString::from(name)).then(|| folder.join(name));
+    for kitti in &KITTI {
+        let truths = [has(kitti.non_occluded), has(kitti.all)];
+        if let ([Some(left), Some(right)], true) =
+            (kitti.eyes.map(has), truths.iter().any(Option::is_some))
+        {
+            return Contents { items: of_kitti([left, right], truths), lacks_truth: false };
+        }
+    }
+    let any_of = |stem: &str, endings: &[&str]| {
+        endings.iter().find_map(|ending| has(&format!("{stem}.{ending}")))
+    };
+    let eyes = |stems: [&str; 2]| {
+        let [left, right] = stems.map(|stem| any_of(stem, &["png", "ppm", "pgm", "jpg"]));
+        Some([left?, right?])
+    };
+    let one = |item| Contents { items: vec![(None, item)], lacks_truth: false };
+    let mut lacks_truth = false;
+    for layout in &MIDDLEBURY {
+        let Some(eyes) = eyes(layout.eyes) else { continue };
+        match any_of(layout.truth, &["png", "pgm"]) {
+            Some(truth) => {
+                let masks = Areas { non_occluded: has("nonocc.png"), all: has("all.png") };
+                return one(of_middlebury(layout, eyes, truth, masks));
+            }
+            None => lacks_truth = true,
+        }
+    }
+    if let Some(eyes) = eyes(TWO_VIEW) {
+        match TWO_VIEW_TRUTHS.iter().find_map(|name| has(name)) {
+            Some(truth) => {
+                return one(of_two_view(eyes, truth, has("mask0nocc.png"), has("calib.txt")));
+            }
+            None => lacks_truth = true,
+        }
+    }
+    Contents { items: Vec::new(), lacks_truth }
+}
+
+fn of_kitti(
+    eyes: [PathBuf; 2],
+    truths: [Option<PathBuf>; 2],
+) -> Vec<(Option<OsString>, anyhow::Result<Item>)> {
+    let mut names = BTreeSet::new();
+    for folder in truths.iter().flatten() {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                let failed =
+                    Err(error).with_context(|| format!("cannot read {}", folder.display()));
+                return vec![(None, failed)];
+            }
+        };
+        let files = entries.flatten().map(|entry| entry.file_name());
+        names.extend(files.filter(|name| Path::new(name).extension().is_some_and(|e| e == "png")));
+    }
+    let item = |name: &OsString| {
+        let truth = |folder: &Option<PathBuf>| {
+            let file = folder.as_ref()?.join(name);
+            file.exists().then_some(Truth {
+                file,
+                scale: None,
+                unknown: None,
+                largest: None,
+                mask: None,
+            })
+        };
+        let [non_occluded, all] = truths.each_ref().map(truth);
+        Item {
+            eyes: eyes.each_ref().map(|folder| folder.join(name)),
+            truth: Areas { non_occluded, all },
+            disparities: Some(KITTI_DISPARITIES),
+            described_by: Vec::new(),
+        }
+    };
+    names.iter().map(|name| (Some(name.clone()), Ok(item(name)))).collect()
+}
+
+fn of_middlebury(
+    layout: &Middlebury,
+    eyes: [PathBuf; 2],
+    file: PathBuf,
+    masks: Areas<PathBuf>,
+) -> anyhow::Result<Item> {
+    let shown = file.display();
+    let (_, height) = header::dimensions(&file).with_context(|| format!("cannot read {shown}"))?;
+    let Some((_, scale)) = layout.scales.iter().find(|(rows, _)| *rows == height) else {
+        let known: Vec<String> = layout.scales.iter().map(|(rows, _)| rows.to_string()).collect();
+        bail!(
+            "{shown} has {height} rows, and what its values mean is known with {}: write an item.json \
+             with gt_scale",
+            known.join(", ")
+        );
+    };
+    let truth = |mask: Option<PathBuf>| Truth {
+        file: file.clone(),
+        scale: Some(*scale),
+        unknown: None,
+        largest: None,
+        mask,
+    };
+    Ok(Item {
+        eyes,
+        truth: Areas {
+            non_occluded: masks.non_occluded.map(|mask| truth(Some(mask))),
+            all: Some(truth(masks.all)),
+        },
+        // As many as 8 bits can hold.
+        disparities: Some((255.0 / scale) as usize + 1),
+        described_by: Vec::new(),
+    })
+}
+
+fn of_two_view(
+    eyes: [PathBuf; 2],
+    file: PathBuf,
+    mask: Option<PathBuf>,
+    calibration: Option<PathBuf>,
+) -> anyhow::Result<Item> {
+    let described_by = Vec::from_iter(calibration);
+    let disparities = match &described_by[..] {
+        [] => None,
+        files => match format::read(files) {
+            Ok(calibration) => calibration.disparities,
+            Err(error) if error.lacks_size() => None,
+            Err(error) => return Err(error.into()),
+        },
+    };
+    let truth = Truth { file, scale: None, unknown: None, largest: None, mask: None };
+    let non_occluded = mask.map(|mask| Truth { mask: Some(mask), ..truth.clone() });
+    let truth = Areas { non_occluded, all: Some(truth) };
+    Ok(Item { eyes, truth, disparities, described_by })
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{ImageBuffer, Luma};
+
+    use super::*;
+
+    /// A folder with these files, all of them the picture of a column of so many rows.
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn new(rows: u32, files: &[&str]) -> Self {
+            let folder = Self(tempfile::tempdir().unwrap());
+            let picture = ImageBuffer::from_pixel(1, rows, Luma([9u8]));
+            for file in files {
+                let path = folder.at(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                match file.ends_with("pfm") || file.ends_with("txt") {
+                    true => fs::write(path, "").unwrap(),
+                    false => picture.save(path).unwrap(),
+                }
+            }
+            folder
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn contents(&self) -> Contents {
+            let names = fs::read_dir(self.0.path()).unwrap();
+            contents(self.0.path(), &names.map(|entry| entry.unwrap().file_name()).collect())
+        }
+
+        /// The only pair.
+        fn item(&self) -> Item {
+            let Contents { mut items, lacks_truth } = self.contents();
+            assert!(items.len() == 1 && !lacks_truth);
+            items.remove(0).1.unwrap()
+        }
+
+        /// The names of files of the folder.
+        fn names<'a>(&self, paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<String> {
+            let name =
+                |path: &PathBuf| path.strip_prefix(self.0.path()).unwrap().display().to_string();
+            paths.into_iter().map(name).collect()
+        }
+    }
+
+    #[test]
+    fn middlebury_2001_to_2006_by_the_height_of_their_pictures() {
+        for (rows, files, scale, disparities) in [
+            (383, ["im2.ppm", "im6.ppm", "disp2.pgm"], 8.0, 32),
+            (375, ["im2.png", "im6.png", "disp2.png"], 4.0, 64),
+            (750, ["im2.png", "im6.png", "disp2.pgm"], 2.0, 128),
+            (1500, ["im2.png", "im6.png", "disp2.png"], 1.0, 256),
+            (370, ["view1.png", "view5.png", "disp1.png"], 3.0, 86),
+            (555, ["view1.png", "view5.png", "disp1.png"], 2.0, 128),
+            (1110, ["view1.png", "view5.png", "disp1.png"], 1.0, 256),
+        ] {
+            let folder = Folder::new(rows, &files);
+            let item = folder.item();
+            assert_eq!(folder.names(item.files()), files, "{rows}");
+            let all = item.truth.all.unwrap();
+            assert_eq!((all.scale, all.mask, all.unknown), (Some(scale), None, None), "{rows}");
+            assert_eq!(
+                (item.disparities, item.truth.non_occluded),
+                (Some(disparities), None),
+                "{rows}"
+            );
+        }
+        let files = ["im2.png", "im6.png", "disp2.png", "nonocc.png", "all.png"];
+        let folder = Folder::new(375, &files);
+        let Areas { non_occluded, all } = folder.item().truth;
+        let masks = [non_occluded, all].map(|truth| truth.unwrap().mask.unwrap());
+        assert_eq!(folder.names(&masks), ["nonocc.png", "all.png"]);
+
+        let odd = Folder::new(100, &files).contents().items.remove(0).1.unwrap_err().to_string();
+        assert!(odd.contains("disp2.png has 100 rows") && odd.contains("gt_scale"), "{odd}");
+    }
+
+    #[test]
+    fn kitti_with_both_truths_and_either() {
+        let files = [
+            "image_2/000000_10.png",
+            "image_3/000000_10.png",
+            "image_2/000000_11.png",
+            "disp_noc_0/000000_10.png",
+            "disp_occ_0/000000_10.png",
+            "disp_occ_0/000001_10.png",
+            "disp_occ_0/readme.txt",
+        ];
+        let folder = Folder::new(5, &files);
+        let items = folder.contents().items;
+        let names: Vec<_> = items.iter().map(|(name, _)| name.clone().unwrap()).collect();
+        assert_eq!(names, ["000000_10.png", "000001_10.png"]);
+        let [first, second] = [0, 1].map(|i| items[i].1.as_ref().unwrap());
+        assert_eq!(folder.names(first.files()), [files[0], files[1], files[3], files[4]]);
+        assert_eq!((first.disparities, &second.truth.non_occluded), (Some(128), &None));
+
+        let folder = Folder::new(
+            5,
+            &[
+                "image_0/a.png",
+                "image_1/a.png",
+                "colored_0/a.png",
+                "colored_1/a.png",
+                "disp_noc/a.png",
+            ],
+        );
+        let item = folder.item();
+        assert_eq!(
+            folder.names(item.files()),
+            ["image_0/a.png", "image_1/a.png", "disp_noc/a.png"]
+        );
+        assert_eq!(item.truth.all, None);
+    }
+
+    #[test]
+    fn middlebury_2014_and_eth3d() {
+        let folder =
+            Folder::new(5, &["im0.png", "im1.png", "disp0GT.pfm", "mask0nocc.png", "calib.txt"]);
+        let calibration = "cam0=[400 0 50; 0 400 40; 0 0 1]\ncam1=[400 0 50; 0 400 40; 0 0 1]\n\
+                           doffs=0\nbaseline=100\nwidth=100\nheight=80\nndisp=70\n";
+        fs::write(folder.at("calib.txt"), calibration).unwrap();
+        let item = folder.item();
+        assert_eq!(item.disparities, Some(70));
+        assert_eq!(
+            folder.names(item.files()),
+            ["im0.png", "im1.png", "disp0GT.pfm", "mask0nocc.png", "disp0GT.pfm", "calib.txt"]
+        );
+        fs::write(folder.at("calib.txt"), "ndisp=70\n").unwrap();
+        assert!(folder.contents().items.remove(0).1.is_err());
+
+        let folder = Folder::new(5, &["im0.png", "im1.png", "disp0.pfm"]);
+        let item = folder.item();
+        assert_eq!((item.disparities, item.truth.non_occluded), (None, None));
+    }
+
+    #[test]
+    fn pictures_without_truth_are_told_apart_from_nothing() {
+        for (files, lacks_truth) in [
+            (&["im0.png", "im1.png"][..], true),
+            (&["view1.png", "view5.png", "disp5.png"], true),
+            (&["im0.png", "disp0.pfm"], false),
+            (&["image_2/a.png", "image_3/a.png"], false),
+            (&[], false),
+        ] {
+            let contents = Folder::new(5, files).contents();
+            assert_eq!((contents.items.len(), contents.lacks_truth), (0, lacks_truth), "{files:?}");
+        }
+    }
+}

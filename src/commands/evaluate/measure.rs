@@ -1,0 +1,226 @@
+//! One pair, matched and compared with its truth.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+use super::item::{Areas, Item};
+use super::noise::Noise;
+use super::scoring::{Values, score};
+use super::summary::Summary;
+use super::truth::{self, Region};
+use crate::commands::ranging::{self, small_matcher};
+use crate::commands::rig::{Cameras, Rig};
+use crate::engine::cuda::Unusable;
+use crate::engine::{self, Engine};
+use crate::frame::{DisparityRange, Eye, Image, Matched, StereoPair};
+use crate::matching::Params;
+use crate::range::Spare;
+use crate::settings::{Loaded, Origin};
+use crate::source::still::read_still;
+
+/// What came of a pair.
+#[derive(Debug)]
+pub(super) struct Measured {
+    /// Width and height of the map.
+    pub(super) size: (usize, usize),
+    /// The candidates that it was matched with.
+    pub(super) range: DisparityRange,
+    /// The figures.
+    pub(super) summary: Summary,
+}
+
+/// A pair's maps and truth, for pictures of the errors.
+pub(super) struct Compared {
+    /// The left picture as it was matched.
+    pub(super) left: Image,
+    /// The map as it was matched, and with its holes closed.
+    pub(super) maps: [Values; 2],
+    /// The truth.
+    pub(super) truth: Areas<Region>,
+}
+
+/// Reason why a pair could not be measured.
+pub(super) enum Failure {
+    /// Something about this pair.
+    Pair(anyhow::Error),
+    /// No pair can be matched with these settings on this machine.
+    All(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Pair(error)
+    }
+}
+
+/// Matches pair after pair.
+pub(super) struct Bench<'a> {
+    loaded: &'a Loaded,
+    cameras: Cameras<'a>,
+    noise: Option<Noise>,
+    repeat: u32,
+    /// The engine of the pair before, with what it was made for.
+    engine: Option<(Key, Box<dyn Engine>)>,
+}
+
+/// What tells engines of one run apart: the size of the pictures as they come, and what is computed.
+type Key = ((usize, usize), Params);
+
+impl<'a> Bench<'a> {
+    /// Matches with these settings, each pair `repeat` times.
+    pub(super) fn new(
+        loaded: &'a Loaded,
+        cameras: Cameras<'a>,
+        noise: Option<Noise>,
+        repeat: u32,
+    ) -> Self {
+        Self { loaded, cameras, noise, repeat, engine: None }
+    }
+
+    /// What computes; `None` before the first pair.
+    pub(super) fn engine(&self) -> Option<String> {
+        self.engine.as_ref().map(|(_, engine)| engine.description())
+    }
+
+    /// Matches a pair and compares it with the truth.
+    ///
+    /// # Errors
+    /// Where it cannot be read or matched, or its parts differ in size.
+    pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
+        let pictures = read(item)?;
+        let truth = truth::read(item)?;
+        let size = (pictures[0].width(), pictures[0].height());
+        let rig = self.cameras.for_pictures(size).map_err(|error| anyhow::anyhow!("{error}"))?;
+        for region in [&truth.non_occluded, &truth.all].into_iter().flatten() {
+            let (map, truth) = (rig.pairs.size, region.size());
+            ensure_same(map, truth)?;
+        }
+        let pictures = match &self.noise {
+            None => pictures,
+            Some(noise) => Eye::BOTH.map(|eye| noise.add(&pictures[eye.index()], eye)),
+        };
+        let range = self.range(item, &pictures, &rig)?;
+        let params = Params { range, ..self.loaded.params.clone() };
+        let (matched, time) = self.matched(&pictures, &rig, &params)?;
+        let unfilled = Values::of(&matched.disparity);
+        let image_density = unfilled.density();
+        let maps = [unfilled.clone(), unfilled.filled()];
+        let [unfilled, dense] = maps.each_ref().map(|map| truth.map(|region| score(map, region)));
+        if (&unfilled.non_occluded, &unfilled.all) == (&None, &None) {
+            return Err(anyhow::anyhow!("no pixel of it has a truth that counts").into());
+        }
+        let time_ms = time.as_secs_f64() * 1e3;
+        let summary = Summary { time_ms, image_density, unfilled, dense };
+        let measured = Measured { size: rig.pairs.size, range, summary };
+        Ok((measured, Compared { left: matched.pair.left, maps, truth }))
+    }
+
+    /// The candidates for a pair: those that the user wants, else those that its publisher gives, else as
+    /// many as the pictures need.
+    fn range(
+        &self,
+        item: &Item,
+        pictures: &[Image; 2],
+        rig: &Rig,
+    ) -> anyhow::Result<DisparityRange> {
+        let Loaded { settings, params, .. } = self.loaded;
+        let is_wanted = *self.loaded.origin("matching", "disparities") != Origin::Default;
+        let count = match (is_wanted, settings.matching.disparities, item.disparities) {
+            (true, Some(count), _) => count,
+            // Up to the same largest one.
+            (false, _, Some(count)) => {
+                let count = i64::try_from(count).unwrap_or(i64::MAX);
+                count.saturating_sub(i64::from(params.range.min)).max(1) as usize
+            }
+            _ => {
+                let pair = pair(pictures);
+                let matcher = small_matcher(settings.engine.options().cpu);
+                let enough =
+                    ranging::enough([&pair], rig, params.range.min, Spare::None, &matcher)?;
+                enough.unwrap_or(params.range.count)
+            }
+        };
+        Ok(DisparityRange { count, ..params.range })
+    }
+
+    /// The pair with its map, and the median of the times.
+    fn matched(
+        &mut self,
+        pictures: &[Image; 2],
+        rig: &Rig,
+        params: &Params,
+    ) -> Result<(Matched, Duration), Failure> {
+        let key = ((pictures[0].width(), pictures[0].height()), params.clone());
+        if self.engine.as_ref().is_none_or(|(made_for, _)| *made_for != key) {
+            // Two do not need to fit into memory.
+            self.engine = None;
+            self.engine = Some((key, self.create(rig, params)?));
+        }
+        let (_, engine) = self.engine.as_mut().context("there is no engine")?;
+        let mut times = Vec::new();
+        loop {
+            // Filters that remember shall know nothing of other pairs.
+            engine.take_history()?;
+            engine.submit(pair(pictures))?;
+            let matched = engine.collect()?.context("the engine lost the pair")?;
+            times.push(matched.engine_time());
+            if times.len() >= self.repeat as usize {
+                times.sort_unstable();
+                return Ok((matched, times[times.len() / 2]));
+            }
+        }
+    }
+
+    fn create(&self, rig: &Rig, params: &Params) -> Result<Box<dyn Engine>, Failure> {
+        params.check().map_err(anyhow::Error::from)?;
+        let settings = &self.loaded.settings.engine;
+        let mut options = settings.options();
+        // They come one by one.
+        options.cuda.in_flight = 1;
+        engine::create(settings.kind, params, &rig.pairs, &options).map_err(|error| match error
+            .is::<Unusable>(
+        ) {
+            true => Failure::All(error),
+            false => Failure::Pair(error),
+        })
+    }
+}
+
+/// The intensity of both eyes.
+fn read(item: &Item) -> anyhow::Result<[Image; 2]> {
+    let [left, right] = &item.eyes;
+    let pictures = [read_still(left)?, read_still(right)?];
+    let [l, r] = pictures.each_ref().map(|image| (image.width(), image.height()));
+    ensure!(
+        l == r,
+        "the pictures differ in size: {} is {}x{}, {} is {}x{}",
+        left.display(),
+        l.0,
+        l.1,
+        right.display(),
+        r.0,
+        r.1
+    );
+    Ok(pictures)
+}
+
+fn ensure_same(map: (usize, usize), truth: (usize, usize)) -> anyhow::Result<()> {
+    ensure!(
+        map == truth,
+        "the truth is {}x{}, but the left picture {}x{}: they belong to different sizes of the data set",
+        truth.0,
+        truth.1,
+        map.0,
+        map.1
+    );
+    Ok(())
+}
+
+/// The engine takes a pair for good.
+fn pair(pictures: &[Image; 2]) -> StereoPair {
+    let [left, right] = pictures.each_ref().map(|picture| {
+        Image::from_vec(picture.width(), picture.height(), picture.pixels().to_vec())
+    });
+    StereoPair::of_stills(left, right)
+}

@@ -1,0 +1,139 @@
+//! Where the results go: standard output, files, and pictures of the errors.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+
+use super::find::{Searched, name_of};
+use super::item::Item;
+use super::measure::Compared;
+use super::report::Report;
+use super::{pictures, table};
+use crate::cli::EvaluateArgs;
+use crate::commands::{Error, inputs, print};
+use crate::settings::Loaded;
+use crate::sink::claim::Claim;
+use crate::sink::files;
+use crate::sink::png::encode_rgb;
+
+/// The results that were asked for.
+pub(super) struct Outputs<'a> {
+    json: Option<&'a Path>,
+    markdown: Option<&'a Path>,
+    errors: Option<&'a Path>,
+}
+
+/// The same once it is certain that they can be written and destroy nothing.
+pub(super) struct Prepared<'a> {
+    outputs: Outputs<'a>,
+    /// Files of the pictures of the errors, one a pair; none where they were not asked for.
+    pictures: Vec<PathBuf>,
+    _claim: Option<Claim>,
+}
+
+/// Standard output.
+const STDOUT: &str = "-";
+
+impl<'a> Outputs<'a> {
+    /// Those of the command line.
+    ///
+    /// # Errors
+    /// Where they would mix.
+    pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
+        let [json, markdown, errors] =
+            [&args.json, &args.markdown, &args.errors].map(|path| path.as_deref());
+        let outputs = Self { json, markdown, errors };
+        if is_stdout(json) && is_stdout(markdown) {
+            return Err(Error::usage(
+                "--json - and --markdown - would mix on standard output; name a file for one of them",
+            ));
+        }
+        files::refuse_same(outputs.files()).map_err(Error::Usage)?;
+        Ok(outputs)
+    }
+
+    /// Those that are files, with their flags.
+    fn files(&self) -> impl Iterator<Item = (&'static str, &'a Path)> {
+        let all = [("--json", self.json), ("--markdown", self.markdown)];
+        all.into_iter()
+            .filter_map(|(flag, path)| Some((flag, path.filter(|path| *path != STDOUT)?)))
+    }
+
+    /// Makes sure that nothing that is read will be destroyed, and that everything can be written.
+    ///
+    /// # Errors
+    /// Where one of them is also an input, or cannot be written.
+    pub(super) fn prepare(
+        self,
+        loaded: &Loaded,
+        datasets: &[Searched],
+    ) -> Result<Prepared<'a>, Error> {
+        let pairs = || datasets.iter().flat_map(|dataset| &dataset.pairs);
+        let items = pairs().filter_map(|(_, item)| item.as_ref().ok());
+        let inputs = inputs(loaded, items.flat_map(Item::files).cloned());
+        for (_, file) in self.files() {
+            inputs.refuse(file).map_err(Error::Usage)?;
+            files::check_writable(file)?;
+        }
+        let (mut pictures, mut claim) = (Vec::new(), None);
+        if let Some(folder) = self.errors {
+            let names = datasets.iter().flat_map(|dataset| {
+                let name = name_of(&dataset.path);
+                dataset.pairs.iter().map(move |(pair, _)| (name.clone(), pair.as_str()))
+            });
+            pictures = pictures::names(names).into_iter().map(|name| folder.join(name)).collect();
+            for picture in &pictures {
+                inputs.refuse(picture).map_err(Error::Usage)?;
+            }
+            claim = Some(claimed(folder)?);
+        }
+        Ok(Prepared { outputs: self, pictures, _claim: claim })
+    }
+}
+
+impl Prepared<'_> {
+    /// Writes the picture of the errors of pair number `pair` of the run, where that was asked for.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub(super) fn show_errors(&self, pair: usize, compared: &Compared) -> anyhow::Result<()> {
+        let Some(path) = self.pictures.get(pair) else { return Ok(()) };
+        let (width, height) = (compared.left.width(), compared.left.height());
+        files::write_whole(path, &encode_rgb(&pictures::errors(compared), width, height)?)
+    }
+
+    /// Writes the report: the aligned tables to standard output where nothing else goes there.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub(super) fn write(&self, report: &Report) -> Result<(), Error> {
+        let Outputs { json, markdown, .. } = self.outputs;
+        for (path, text) in
+            [(json, Report::json as fn(&Report) -> String), (markdown, table::markdown)]
+        {
+            match path {
+                Some(path) if path == STDOUT => print(text(report))?,
+                Some(path) => files::write_whole(path, text(report).as_bytes())?,
+                None => {}
+            }
+        }
+        match is_stdout(json) || is_stdout(markdown) {
+            true => Ok(()),
+            false => print(table::aligned(report)),
+        }
+    }
+}
+
+fn is_stdout(path: Option<&Path>) -> bool {
+    path.is_some_and(|path| path == STDOUT)
+}
+
+/// Makes the folder where it is missing; no other run writes there meanwhile.
+fn claimed(folder: &Path) -> anyhow::Result<Claim> {
+    if folder.exists() && !folder.is_dir() {
+        bail!("cannot write pictures into {}: it is not a folder", folder.display());
+    }
+    fs::create_dir_all(folder).map_err(|error| files::explain(folder, &error))?;
+    Claim::on_folder(folder)
+}

@@ -1,0 +1,181 @@
+//! What came of all pairs, as JSON; [`super::table`] has it for people.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use super::item::Areas;
+use super::measure::Measured;
+use super::scoring::{NAMES, Score};
+use super::summary::Summary;
+
+/// A data set and its pairs.
+pub(super) struct Dataset {
+    /// As it was named on the command line.
+    pub(super) path: PathBuf,
+    /// Each pair by its name, and what came of it, or why nothing did.
+    pub(super) pairs: Vec<(String, Result<Measured, String>)>,
+}
+
+impl Dataset {
+    /// The pairs that could be evaluated.
+    pub(super) fn measured(&self) -> impl Iterator<Item = (&str, &Measured)> {
+        self.pairs.iter().filter_map(|(name, pair)| Some((&**name, pair.as_ref().ok()?)))
+    }
+
+    /// The means over its pairs.
+    pub(super) fn mean(&self) -> Option<Summary> {
+        mean(self.measured().map(|(_, measured)| measured))
+    }
+}
+
+/// All that is reported.
+pub(super) struct Report {
+    /// What has computed, in words; `None` where nothing could be.
+    pub(super) engine: Option<String>,
+    /// How often each pair was matched.
+    pub(super) repeat: u32,
+    /// Standard deviation and seed of the noise that was added.
+    pub(super) noise: Option<(f64, u64)>,
+    /// `[matching]` of the settings.
+    pub(super) settings: toml::Value,
+    /// The data sets, in the order of the command line.
+    pub(super) datasets: Vec<Dataset>,
+}
+
+impl Report {
+    /// Number of pairs that could be evaluated, and of all.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let measured = self.datasets.iter().map(|dataset| dataset.measured().count()).sum();
+        (measured, self.datasets.iter().map(|dataset| dataset.pairs.len()).sum())
+    }
+
+    /// The means over all pairs.
+    pub(super) fn mean(&self) -> Option<Summary> {
+        mean(self.datasets.iter().flat_map(Dataset::measured).map(|(_, measured)| measured))
+    }
+
+    /// Everything as one JSON object. Figures have the names, digits and places of the scoring script of the
+    /// test data: `unfilled` is what it says with `--fill none`, `dense` with `--fill kitti`.
+    pub(super) fn json(&self) -> String {
+        let datasets = self.datasets.iter().map(|dataset| {
+            json!({
+                "dataset": dataset.path.to_string_lossy(),
+                "items": dataset.pairs.iter().map(pair).collect::<Vec<_>>(),
+                "mean": dataset.mean().map(|mean| summary(&mean, "items")),
+            })
+        });
+        let report = json!({
+            "stereod": env!("CARGO_PKG_VERSION"),
+            "engine": self.engine,
+            "repeat": self.repeat,
+            "noise": self.noise.map(|(sigma, seed)| json!({ "sigma": sigma, "seed": seed })),
+            "settings": self.settings,
+            "datasets": datasets.collect::<Vec<_>>(),
+            "mean": self.mean().map(|mean| summary(&mean, "items")),
+        });
+        format!("{report:#}\n")
+    }
+}
+
+fn mean<'a>(of: impl Iterator<Item = &'a Measured>) -> Option<Summary> {
+    Summary::mean(&of.map(|measured| &measured.summary).collect::<Vec<_>>())
+}
+
+fn pair((name, outcome): &(String, Result<Measured, String>)) -> Value {
+    match outcome {
+        Err(error) => json!({ "item": name, "error": error }),
+        Ok(Measured { size: (width, height), range, summary: found }) => {
+            let mut all = json!({
+                "item": name,
+                "width": width,
+                "height": height,
+                "min_disparity": range.min,
+                "disparities": range.count,
+            });
+            if let (Value::Object(all), Value::Object(more)) = (&mut all, summary(found, "n")) {
+                all.extend(more);
+            }
+            all
+        }
+    }
+}
+
+/// The figures, with what they are taken over called `counted`.
+fn summary(summary: &Summary, counted: &str) -> Value {
+    let map = |areas: &Areas<Score>| json!({ "nonocc": score(&areas.non_occluded, counted), "all": score(&areas.all, counted) });
+    json!({
+        "time_ms": rounded(summary.time_ms),
+        "image_density": rounded(summary.image_density),
+        "unfilled": map(&summary.unfilled),
+        "dense": map(&summary.dense),
+    })
+}
+
+fn score(score: &Option<Score>, counted: &str) -> Value {
+    let Some(score) = score else { return Value::Null };
+    let figures = NAMES.iter().zip(score.figures.0);
+    let mut all: Map<String, Value> =
+        figures.map(|(name, figure)| ((*name).to_owned(), json!(figure.map(rounded)))).collect();
+    all.insert(counted.to_owned(), score.count.into());
+    all.into()
+}
+
+/// The number to four digits after the point, the nearest one.
+fn rounded(number: f64) -> f64 {
+    format!("{number:.4}").parse().unwrap_or(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scoring::Figures;
+    use super::*;
+    use crate::frame::DisparityRange;
+
+    fn measured(time_ms: f64, density: f64) -> Measured {
+        let mut figures = Figures([None; NAMES.len()]);
+        figures.0[0] = Some(density);
+        let all = Some(Score { count: 6, figures });
+        let areas = Areas { non_occluded: None, all };
+        let (unfilled, dense) = (areas.clone(), areas);
+        let summary = Summary { time_ms, image_density: density, unfilled, dense };
+        Measured { size: (3, 2), range: DisparityRange { min: -1, count: 16 }, summary }
+    }
+
+    #[test]
+    fn pairs_failures_and_means() {
+        let first = vec![
+            ("a".into(), Ok(measured(1.0, 200.0 / 3.0))),
+            ("b".into(), Err("cannot be read".into())),
+        ];
+        let second = vec![("c".into(), Ok(measured(4.0, 50.0)))];
+        let report = Report {
+            engine: Some("CPU".into()),
+            repeat: 3,
+            noise: Some((2.5, 9)),
+            settings: toml::Value::from("all"),
+            datasets: vec![
+                Dataset { path: "one".into(), pairs: first },
+                Dataset { path: "two".into(), pairs: second },
+            ],
+        };
+        assert_eq!(report.counts(), (2, 3));
+        let json: Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["noise"], json!({ "sigma": 2.5, "seed": 9 }));
+        let pairs = &json["datasets"][0]["items"];
+        assert_eq!(pairs[1], json!({ "item": "b", "error": "cannot be read" }));
+        let pair = &pairs[0];
+        assert_eq!((&pair["width"], &pair["min_disparity"]), (&json!(3), &json!(-1)));
+        assert_eq!(pair["unfilled"]["nonocc"], Value::Null);
+        let all = &pair["dense"]["all"];
+        assert_eq!(
+            (&all["density"], &all["n"], &all["rms"]),
+            (&json!(66.6667), &json!(6), &Value::Null)
+        );
+        // Means are of what was measured, not of what is shown of it: (66.66666... + 50) / 2.
+        let mean = &json["mean"]["unfilled"]["all"];
+        assert_eq!((&mean["density"], &mean["items"]), (&json!(58.3333), &json!(2)));
+        assert_eq!(json["mean"]["time_ms"], 2.5);
+        assert_eq!(json["datasets"][1]["mean"]["time_ms"], 4.0);
+    }
+}

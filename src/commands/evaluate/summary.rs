@@ -1,0 +1,45 @@
+//! The figures of one pair, and the means over several.
+
+use super::item::Areas;
+use super::scoring::Score;
+
+/// All figures of a pair, or their means.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Summary {
+    /// Time in the engine in milliseconds.
+    pub(super) time_ms: f64,
+    /// Part of the whole map that has a disparity, in percent.
+    pub(super) image_density: f64,
+    /// The map as it was matched.
+    pub(super) unfilled: Areas<Score>,
+    /// The map with its holes closed along the rows.
+    pub(super) dense: Areas<Score>,
+}
+
+impl Summary {
+    /// The means over pairs, of each figure over those that have it; `None` over none.
+    pub(super) fn mean(of: &[&Summary]) -> Option<Self> {
+        if of.is_empty() {
+            return None;
+        }
+        let mean = |value: fn(&Summary) -> f64| {
+            of.iter().map(|summary| value(summary)).sum::<f64>() / of.len() as f64
+        };
+        let area = |score: fn(&Summary) -> Option<&Score>| {
+            let scores: Vec<&Score> = of.iter().filter_map(|summary| score(summary)).collect();
+            Score::mean(&scores)
+        };
+        Some(Self {
+            time_ms: mean(|summary| summary.time_ms),
+            image_density: mean(|summary| summary.image_density),
+            unfilled: Areas {
+                non_occluded: area(|summary| summary.unfilled.non_occluded.as_ref()),
+                all: area(|summary| summary.unfilled.all.as_ref()),
+            },
+            dense: Areas {
+                non_occluded: area(|summary| summary.dense.non_occluded.as_ref()),
+                all: area(|summary| summary.dense.all.as_ref()),
+            },
+        })
+    }
+}

@@ -1,0 +1,259 @@
+//! The report for people: aligned for a terminal, or in Markdown.
+
+use std::fmt::Write;
+
+use super::item::Areas;
+use super::report::Report;
+use super::scoring::Score;
+use super::summary::Summary;
+use crate::text::on_one_line;
+
+/// What a column shows: its head, the map and figure that it is of, and its digits after the point.
+struct Column {
+    head: &'static str,
+    map: fn(&Summary) -> &Areas<Score>,
+    figure: &'static str,
+    digits: usize,
+}
+
+const fn matched(head: &'static str, figure: &'static str, digits: usize) -> Column {
+    Column { head, map: |summary| &summary.unfilled, figure, digits }
+}
+
+const fn dense(head: &'static str, figure: &'static str, digits: usize) -> Column {
+    Column { head, map: |summary| &summary.dense, figure, digits }
+}
+
+/// The columns of figures; the time follows.
+const COLUMNS: [Column; 16] = [
+    matched("known", "density", 1),
+    matched("wrong", "bad1.0_valid", 2),
+    matched("error", "avgerr", 3),
+    matched("rms", "rms", 3),
+    matched("bad 0.5", "bad0.5", 2),
+    matched("1", "bad1.0", 2),
+    matched("2", "bad2.0", 2),
+    matched("4", "bad4.0", 2),
+    matched("D1", "d1", 2),
+    dense("dense 0.5", "bad0.5", 2),
+    dense("1", "bad1.0", 2),
+    dense("2", "bad2.0", 2),
+    dense("4", "bad4.0", 2),
+    dense("D1", "d1", 2),
+    dense("error", "avgerr", 3),
+    dense("rms", "rms", 3),
+];
+
+/// What the columns mean.
+const LEGEND: &str = "\
+Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them that are off
+by more than 1 px; error, rms: mean and root mean square error of the known. bad 0.5, 1, 2, 4: off by more
+pixels or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took the
+smaller neighbour of their row. ms: time in the engine";
+
+/// An area and its title.
+type Section = (&'static str, fn(&Areas<Score>) -> &Option<Score>);
+
+const SECTIONS: [Section; 2] = [
+    ("Pixels that both eyes see", |areas| &areas.non_occluded),
+    ("All pixels", |areas| &areas.all),
+];
+
+/// Cells of a table, row by row; the first row is the head, and the first column holds names.
+struct Table {
+    title: &'static str,
+    rows: Vec<Vec<String>>,
+}
+
+/// The report as aligned tables.
+pub(super) fn aligned(report: &Report) -> String {
+    let mut text = String::new();
+    for table in tables(report) {
+        let columns = table.rows[0].len();
+        let width = |column: usize| table.rows.iter().map(|row| row[column].chars().count()).max();
+        let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+        let _ = writeln!(text, "{}", table.title);
+        for row in &table.rows {
+            let _ = write!(text, "  {:<1$}", row[0], widths[0]);
+            for (cell, width) in row.iter().zip(&widths).skip(1) {
+                let _ = write!(text, "  {cell:>width$}");
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{LEGEND}{}.\n{}", times(report), conditions(report));
+    text
+}
+
+/// The report in Markdown.
+pub(super) fn markdown(report: &Report) -> String {
+    let mut text = String::new();
+    for table in tables(report) {
+        let _ = writeln!(text, "{}:\n", table.title);
+        for (number, row) in table.rows.iter().enumerate() {
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+            if number == 0 {
+                let _ = writeln!(text, "| --- |{}", " ---: |".repeat(row.len() - 1));
+            }
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{LEGEND}{}.\n{}", times(report), conditions(report));
+    text
+}
+
+/// A table for each area that has truth anywhere. Its means are over the pairs that it shows.
+fn tables(report: &Report) -> Vec<Table> {
+    let several = report.datasets.len() > 1;
+    let mut tables = Vec::new();
+    for (title, area) in SECTIONS {
+        let (mut rows, mut all) = (Vec::new(), Vec::new());
+        let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?, area);
+        for dataset in &report.datasets {
+            let before = all.len();
+            for (name, measured) in dataset.measured() {
+                if let Some(row) = row(&on_one_line(name), &measured.summary, area) {
+                    rows.push(row);
+                    all.push(&measured.summary);
+                }
+            }
+            let name = on_one_line(&dataset.path.to_string_lossy()).into_owned();
+            rows.extend(mean(&format!("mean of {name}"), &all[before..]));
+        }
+        if several {
+            rows.extend(mean("mean of all", &all));
+        }
+        if !rows.is_empty() {
+            let heads = COLUMNS.iter().map(|column| column.head);
+            let head = ["pair"].into_iter().chain(heads).chain(["ms"]);
+            rows.insert(0, head.map(str::to_owned).collect());
+            tables.push(Table { title, rows });
+        }
+    }
+    tables
+}
+
+/// A row; `None` where there is no truth of the area.
+fn row(
+    name: &str,
+    summary: &Summary,
+    area: fn(&Areas<Score>) -> &Option<Score>,
+) -> Option<Vec<String>> {
+    let mut cells = vec![name.to_owned()];
+    for column in &COLUMNS {
+        let score = area((column.map)(summary)).as_ref()?;
+        let figure = score.figures.get(column.figure);
+        cells.push(figure.map_or("-".into(), |figure| format!("{figure:.0$}", column.digits)));
+    }
+    cells.push(format!("{:.1}", summary.time_ms));
+    Some(cells)
+}
+
+fn times(report: &Report) -> String {
+    match report.repeat {
+        1 => String::new(),
+        repeat => format!(", the median of {repeat}"),
+    }
+}
+
+/// What has computed, and what was done to the pictures.
+fn conditions(report: &Report) -> String {
+    let noise = report.noise.map(|(sigma, seed)| {
+        format!("; noise of {sigma} grey levels was added to both eyes (seed {seed})")
+    });
+    let (measured, all) = report.counts();
+    let count = match measured == all {
+        true => format!("{all} pair{}", if all == 1 { "" } else { "s" }),
+        false => format!("{measured} of {all} pairs"),
+    };
+    let engine = report.engine.as_ref().map(|engine| format!(" on {engine}"));
+    format!("{count}{}{}.", engine.unwrap_or_default(), noise.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::Measured;
+    use super::super::report::Dataset;
+    use super::super::scoring::{Figures, NAMES};
+    use super::*;
+    use crate::frame::DisparityRange;
+
+    /// A pair whose figures are all `dense` percent after filling and 1 more before; `all` where it has
+    /// truth for all pixels.
+    fn measured(dense: f64, has_all: bool) -> Measured {
+        let score = |value| Some(Score { count: 8, figures: Figures([Some(value); NAMES.len()]) });
+        let areas = |value| Areas {
+            non_occluded: score(value),
+            all: if has_all { score(value) } else { None },
+        };
+        let mut unfilled = areas(dense + 1.0);
+        if let Some(score) = &mut unfilled.non_occluded {
+            score.figures.0[14] = None;
+        }
+        let summary =
+            Summary { time_ms: 10.0 * dense, image_density: 100.0, unfilled, dense: areas(dense) };
+        Measured { size: (4, 2), range: DisparityRange { min: 0, count: 16 }, summary }
+    }
+
+    fn report(datasets: Vec<Dataset>) -> Report {
+        let (engine, noise) = (Some("CPU".into()), Some((5.0, 7)));
+        Report { engine, repeat: 3, noise, settings: toml::Value::from(0), datasets }
+    }
+
+    fn dataset(path: &str, pairs: &[(&str, f64, bool)]) -> Dataset {
+        let pair =
+            |&(name, dense, all): &(&str, f64, bool)| (name.to_owned(), Ok(measured(dense, all)));
+        Dataset { path: path.into(), pairs: pairs.iter().map(pair).collect() }
+    }
+
+    #[test]
+    fn rows_are_pairs_and_means_of_what_the_table_shows() {
+        let mut first = dataset("v2", &[("teddy", 2.0, true), ("a|b\n", 4.0, false)]);
+        first.pairs.push(("lost".into(), Err("cannot be read".into())));
+        let second = dataset("kitti", &[("one", 6.0, false)]);
+        let report = report(vec![first, second]);
+        let text = markdown(&report);
+        let lines: Vec<&str> = text.lines().collect();
+        let row = |name: &str, values: &str| {
+            lines.iter().filter(|line| line.starts_with(&format!("| {name} | {values}"))).count()
+        };
+        assert_eq!(lines[0], "Pixels that both eyes see:");
+        assert!(lines[2].starts_with(
+            "| pair | known | wrong | error | rms | bad 0.5 | 1 | 2 | 4 | D1 | dense 0.5 |"
+        ));
+        assert!(lines[3].starts_with("| --- | ---: | ---: |"));
+        // 4 rows of pairs and means in the first table beside that of all, 1 and its means in the second.
+        assert_eq!(row("teddy", "3.0 | 3.00 | 3.000 | - | 3.00 |"), 1);
+        assert_eq!(row("teddy", "3.0 | 3.00 | 3.000 | 3.000 | 3.00 |"), 1);
+        assert_eq!(row("a\\|b\\n", "5.0 | 5.00"), 1);
+        assert_eq!((row("mean of v2", "4.0 | 4.00"), row("mean of v2", "3.0 | 3.00")), (1, 1));
+        assert_eq!((row("mean of kitti", "7.0 | 7.00"), row("one", "7.0")), (1, 1));
+        assert_eq!((row("mean of all", "5.0 | 5.00"), row("mean of all", "3.0 | 3.00")), (1, 1));
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("| mean of all |") && line.ends_with("| 40.0 |"))
+        );
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("| mean of all |") && line.ends_with("| 20.0 |"))
+        );
+        let end = "3 of 4 pairs on CPU; noise of 5 grey levels was added to both eyes (seed 7).";
+        assert_eq!(lines.last(), Some(&end));
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let text =
+            aligned(&report(vec![dataset("v2", &[("teddy", 2.0, false), ("x", 40.0, false)])]));
+        let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+        assert_eq!(lines.len(), 5);
+        let widths: Vec<usize> = lines[1..].iter().map(|line| line.chars().count()).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+        assert!(!text.contains("All pixels") && !text.contains("mean of all"), "{text}");
+        assert!(text.contains("time in the engine, the median of 3.\n2 pairs on CPU;"), "{text}");
+    }
+}

@@ -1,0 +1,18 @@
+//! Progress bars of commands that work through a number of things.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::telemetry::{logs, stderr};
+
+/// A bar on standard error, where that is a terminal; without a number of things it is a count.
+pub fn progress_bar(expected: Option<u64>, quiet: bool, things: &str) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { stderr::draw_target() };
+    let bar = ProgressBar::with_draw_target(expected, target);
+    let template = match expected {
+        Some(_) => format!("{{wide_bar}} {{pos}}/{{len}} {things}, {{eta}} left  {{msg}}"),
+        None => format!("{{spinner}} {{pos}} {things}, {{elapsed}}  {{msg}}"),
+    };
+    bar.set_style(ProgressStyle::with_template(&template).expect("a valid template"));
+    logs::write_above(Some(bar.clone()));
+    bar
+}

@@ -1,0 +1,294 @@
+//! What rays have met, carried from row to row and along a row.
+
+use crate::frame::{INVALID, Image};
+use crate::matching::filter::fill::{self, Met};
+use crate::memory::{Refused, filled, product};
+
+/// Columns of a block: what has no hole is passed over block by block.
+pub const BLOCK: usize = 32;
+
+/// Columns of rows whose blocks are whole.
+pub fn columns(width: usize) -> usize {
+    width.checked_next_multiple_of(BLOCK).unwrap_or(usize::MAX)
+}
+
+/// What the rays of one direction have met, seen from the pixels of a row; those that leave the row see a
+/// known pixel itself. With a column on either side, where there is nothing.
+pub struct Front {
+    /// Values, or none: nothing was met, or too far away.
+    values: Vec<i16>,
+    /// Largest edges on the way.
+    edges: Vec<i16>,
+    /// Steps.
+    distances: Vec<i16>,
+}
+
+impl Front {
+    fn new(len: usize) -> Result<Self, Refused> {
+        let values = filled(len, INVALID)?;
+        Ok(Self { values, edges: filled(len, 0)?, distances: filled(len, 0)? })
+    }
+
+    fn set(&mut self, x: usize, value: i16, edge: i16, distance: i16) {
+        self.values[1 + x] = value;
+        self.edges[1 + x] = edge;
+        self.distances[1 + x] = distance;
+    }
+
+    /// The values of the block at column `x`.
+    #[inline(always)]
+    pub fn block(&self, x: usize) -> [i16; BLOCK] {
+        block(&self.values, x)
+    }
+
+    /// Its weights, 0 where there is no value.
+    #[inline(always)]
+    pub fn weights(&self, x: usize) -> [i16; BLOCK] {
+        let (values, edges) = (block(&self.values, x), block(&self.edges, x));
+        let (distances, mut weights) = (block(&self.distances, x), [0; BLOCK]);
+        weigh(&values, &edges, &distances, &mut weights);
+        weights
+    }
+
+    /// Its steps.
+    #[inline(always)]
+    pub fn steps(&self, x: usize) -> [i16; BLOCK] {
+        block(&self.distances, x)
+    }
+}
+
+#[inline(always)]
+fn block(row: &[i16], x: usize) -> [i16; BLOCK] {
+    *row[1 + x..].first_chunk().expect("blocks are whole")
+}
+
+/// [`Front::weights`], of slices of one length that lie apart, so that it becomes vectors.
+#[inline(always)]
+fn weigh(values: &[i16], edges: &[i16], distances: &[i16], weights: &mut [i16]) {
+    let len = weights.len();
+    let (values, edges, distances) = (&values[..len], &edges[..len], &distances[..len]);
+    for x in 0..len {
+        let weight = fill::weight(edges[x] as u8, distances[x] as u16) as i16;
+        weights[x] = if values[x] == INVALID { 0 } else { weight };
+    }
+}
+
+/// One thread's memory for sweeping over rows.
+pub struct Fronts {
+    /// Three directions, seen from the row before and from this one.
+    before: [Front; 3],
+    pub here: [Front; 3],
+    /// To the left and to the right, for holes only.
+    pub across: [Front; 2],
+    /// Greys of the row before and of this one, with a column on either side.
+    grey_before: Vec<i16>,
+    grey: Vec<i16>,
+    /// All bits of a pixel where rays end: known, or never seen. None of a hole's.
+    pub ends: Vec<i16>,
+}
+
+/// Rows of numbers that [`Fronts`] hold.
+const ROWS: usize = 3 * (3 + 3 + 2) + 3;
+
+impl Fronts {
+    pub fn new(width: usize) -> Result<Self, Refused> {
+        let len = columns(width).checked_add(2).ok_or(Refused(u64::MAX))?;
+        let front = || Front::new(len);
+        Ok(Self {
+            before: [front()?, front()?, front()?],
+            here: [front()?, front()?, front()?],
+            across: [front()?, front()?],
+            grey_before: filled(len, 0)?,
+            grey: filled(len, 0)?,
+            ends: filled(len, -1)?,
+        })
+    }
+
+    /// [`Fronts::bytes`] before there are any.
+    pub fn bytes_of(width: usize) -> u64 {
+        product([ROWS * size_of::<i16>(), columns(width).saturating_add(2)])
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        ROWS * size_of_val(&self.grey[..])
+    }
+
+    /// Begins a sweep behind the row `beyond`, outside the picture where that is `None`: what it carries, ray
+    /// by ray, is looked for with these steps.
+    pub fn begin(
+        &mut self,
+        map: &[i16],
+        left: &Image,
+        beyond: Option<usize>,
+        steps: &[(i32, i32)],
+        reach: u16,
+    ) {
+        let Some(y) = beyond else {
+            return self.here.iter_mut().for_each(|front| front.values.fill(INVALID));
+        };
+        let width = left.width();
+        let row = &map[y * width..][..width];
+        self.take_row(row, left, y);
+        for (front, &step) in self.here.iter_mut().zip(steps) {
+            for (x, &value) in row.iter().enumerate() {
+                let met = match self.ends[x] {
+                    0 => fill::meet(map, left, (x, y), step, reach),
+                    _ => None,
+                };
+                // Rays that end here have what is here, also where that is nothing.
+                let met = met.unwrap_or(Met { value, distance: 0, edge: 0 });
+                front.set(x, met.value, met.edge.into(), met.distance as i16);
+            }
+        }
+    }
+
+    /// Takes in the greys of a row and where rays end there.
+    #[inline(always)]
+    fn take_row(&mut self, values: &[i16], left: &Image, y: usize) {
+        let width = values.len();
+        for (to, &grey) in self.grey[1..][..width].iter_mut().zip(left.row(y)) {
+            *to = grey.into();
+        }
+        for (ends, &value) in self.ends[..width].iter_mut().zip(values) {
+            *ends = -i16::from(value != INVALID);
+        }
+        if let Some(mask) = left.valid_mask() {
+            for (ends, &seen) in self.ends[..width].iter_mut().zip(mask.row(y)) {
+                *ends |= -i16::from(!seen);
+            }
+        }
+    }
+
+    /// Goes on to the next row of a sweep, which is row `y` of the map.
+    #[inline(always)]
+    pub fn go_on(&mut self, values: &[i16], left: &Image, y: usize, reach: u16) {
+        std::mem::swap(&mut self.before, &mut self.here);
+        std::mem::swap(&mut self.grey_before, &mut self.grey);
+        self.take_row(values, left, y);
+        let width = values.len();
+        for (offset, (before, here)) in self.before.iter().zip(&mut self.here).enumerate() {
+            let there = offset..offset + width;
+            carry(
+                [values, &self.ends[..width], &self.grey[1..=width]],
+                &self.grey_before[there.clone()],
+                [&before.values, &before.edges, &before.distances].map(|row| &row[there.clone()]),
+                [&mut here.values, &mut here.edges, &mut here.distances]
+                    .map(|row| &mut row[1..=width]),
+                reach as i16,
+            );
+        }
+    }
+
+    /// Follows the rays of the row from its holes.
+    #[inline(always)]
+    pub fn follow_row(&mut self, values: &[i16], reach: u16) {
+        let Self { across: [to_left, to_right], grey, ends, .. } = self;
+        let reach = usize::from(reach);
+        let mut from = 0;
+        while let Some((start, end)) = next_run(&ends[..values.len()], from) {
+            let (left, right) = (known(values, start.checked_sub(1)), known(values, Some(end)));
+            let follow = |front: &mut Front, x, end: Option<i16>, edge, distance: usize| {
+                let value = end.filter(|_| distance <= reach).unwrap_or(INVALID);
+                front.set(x, value, edge, distance.min(reach) as i16);
+            };
+            let mut edge = 0;
+            for x in start..end {
+                edge = (grey[1 + x] - grey[x]).abs().max(edge);
+                follow(to_left, x, left, edge, x + 1 - start);
+            }
+            let mut edge = 0;
+            for x in (start..end).rev() {
+                edge = (grey[1 + x] - grey[2 + x]).abs().max(edge);
+                follow(to_right, x, right, edge, end - x);
+            }
+            from = end;
+        }
+    }
+
+    /// Tells whether the block at column `x` has a hole.
+    #[inline(always)]
+    pub fn has_hole(&self, x: usize) -> bool {
+        !all_known(&self.ends[x..x + BLOCK])
+    }
+}
+
+/// Carries what rays have met from a row to the next one, given its values, where rays end, and its greys;
+/// of both rows the slices that are to lie below each other. Slices of one length that lie apart, so that
+/// it becomes vectors.
+#[inline(always)]
+fn carry(
+    [values, ends, grey]: [&[i16]; 3],
+    grey_before: &[i16],
+    [old_values, old_edges, old_distances]: [&[i16]; 3],
+    [new_values, new_edges, new_distances]: [&mut [i16]; 3],
+    reach: i16,
+) {
+    carry_edges(ends, grey, grey_before, old_edges, new_edges);
+    carry_distances(ends, old_distances, new_distances);
+    carry_values(values, ends, old_values, new_distances, reach, new_values);
+}
+
+#[inline(always)]
+fn carry_edges(ends: &[i16], grey: &[i16], grey_before: &[i16], old: &[i16], new: &mut [i16]) {
+    let len = new.len();
+    let (ends, grey) = (&ends[..len], &grey[..len]);
+    let (grey_before, old) = (&grey_before[..len], &old[..len]);
+    for x in 0..len {
+        new[x] = old[x].max((grey[x] - grey_before[x]).abs()) & !ends[x];
+    }
+}
+
+#[inline(always)]
+fn carry_distances(ends: &[i16], old: &[i16], new: &mut [i16]) {
+    for ((new, &old), &ends) in new.iter_mut().zip(old).zip(ends) {
+        *new = old.saturating_add(1) & !ends;
+    }
+}
+
+#[inline(always)]
+fn carry_values(
+    values: &[i16],
+    ends: &[i16],
+    old: &[i16],
+    distances: &[i16],
+    reach: i16,
+    new: &mut [i16],
+) {
+    let len = new.len();
+    let (values, ends) = (&values[..len], &ends[..len]);
+    let (old, distances) = (&old[..len], &distances[..len]);
+    for x in 0..len {
+        // Masks, because a choice would load only one of two and not become vectors.
+        let far = -i16::from(distances[x] > reach);
+        let carried = (old[x] & !far) | (INVALID & far);
+        new[x] = (carried & !ends[x]) | (values[x] & ends[x]);
+    }
+}
+
+/// The known value at the end of a run, if there is one.
+#[inline(always)]
+pub fn known(values: &[i16], at: Option<usize>) -> Option<i16> {
+    values.get(at?).copied().filter(|&value| value != INVALID)
+}
+
+/// Whether rays end at all of these pixels.
+#[inline(always)]
+fn all_known(ends: &[i16]) -> bool {
+    ends.iter().fold(-1, |all, &ends| all & ends) == -1
+}
+
+/// The first run of holes at or after `from`: its first column, and the one behind its last.
+#[inline(always)]
+fn next_run(ends: &[i16], from: usize) -> Option<(usize, usize)> {
+    let mut start = from;
+    // Most pixels are known.
+    while let Some(next) = ends.get(start..start + BLOCK)
+        && all_known(next)
+    {
+        start += BLOCK;
+    }
+    start += ends[start..].iter().position(|&ends| ends == 0)?;
+    let len = ends[start..].iter().position(|&ends| ends != 0).unwrap_or(ends.len() - start);
+    Some((start, start + len))
+}

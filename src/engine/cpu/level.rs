@@ -1,0 +1,152 @@
+//! One level of the pyramid: pictures of one size, with the parameters and the memory for them. Most
+//! engines have one; with a prior, one for each coarser size as well.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use super::buffers::{self, Scratch, Shared};
+use super::features::Features;
+use super::filter::Filters;
+use super::geometry::Geometry;
+use super::prepare::{Prepare, coarser_size};
+use super::schedule::{Frame, Output, STAGES};
+use super::simd::Simd;
+use super::team::Team;
+use crate::frame::{Image, StageTime};
+use crate::matching::Params;
+use crate::memory::Refused;
+
+/// Matches pairs of one size with one set of parameters.
+pub struct Level {
+    params: Params,
+    geometry: Geometry,
+    features: Features,
+    p2: [u8; 256],
+    shared: Shared,
+    scratches: Vec<Mutex<Scratch>>,
+    prepare: Prepare,
+    /// The filters of its maps.
+    pub filters: Filters,
+}
+
+/// The parameters and sizes of all levels, the finest first.
+pub fn levels(params: &Params, size: (usize, usize)) -> Vec<(Params, (usize, usize))> {
+    let mut levels = vec![(params.clone(), size)];
+    while let Some((params, size)) = levels.last()
+        && let (Some(coarser), Some(size)) = (params.coarser(), coarser_size(params, *size))
+    {
+        levels.push((coarser, size));
+    }
+    levels
+}
+
+impl Level {
+    /// The level for pictures of this size, with all its memory.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn new(
+        params: Params,
+        size: (usize, usize),
+        simd: Simd,
+        threads: usize,
+    ) -> Result<Self, Refused> {
+        let lanes = simd.lanes();
+        let geometry = Geometry::new(&params, size.0, size.1, lanes);
+        let features = Features::new(params.cost);
+        let scratches = (0..threads)
+            .map(|_| Ok(Mutex::new(Scratch::new(&geometry, &params, &features, lanes)?)))
+            .collect::<Result<_, Refused>>()?;
+        Ok(Self {
+            p2: params.p2_mode.table(params.p1, params.p2),
+            shared: Shared::new(&geometry, &features, lanes)?,
+            prepare: Prepare::new(&params, size, threads)?,
+            filters: Filters::new(&params, size, threads)?,
+            scratches,
+            features,
+            geometry,
+            params,
+        })
+    }
+
+    /// [`Level::bytes`] before there is one.
+    pub fn bytes_of(params: &Params, size: (usize, usize), lanes: usize, threads: usize) -> u64 {
+        let geometry = Geometry::new(params, size.0, size.1, lanes);
+        let features = Features::new(params.cost);
+        buffers::bytes_of(&geometry, params, &features, lanes, threads)
+            .saturating_add(Prepare::bytes_of(params, size, threads))
+            .saturating_add(Filters::bytes_of(params, size, threads))
+    }
+
+    /// Memory in bytes.
+    pub fn bytes(&self) -> usize {
+        let scratches = self.scratches.iter();
+        let size = (self.geometry.width, self.geometry.height);
+        self.shared.bytes()
+            + self.filters.bytes()
+            + Prepare::bytes_of(&self.params, size, self.scratches.len()) as usize
+            + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
+    }
+}
+
+/// Matches a pair on the first of these levels, for which it has its size, with what the others say; the
+/// time that each stage took. `goes_on`: whether the pair follows the one before in its stream.
+///
+/// # Errors
+/// Where there is no memory for a picture.
+///
+/// # Safety
+/// `output` has room for a value a pixel, and nobody else touches it; the simd was found on this machine.
+pub unsafe fn run(
+    levels: &mut [Level],
+    team: &mut Team,
+    simd: Simd,
+    [left, right]: [&Image; 2],
+    output: *mut i16,
+    goes_on: bool,
+) -> Result<Vec<StageTime>, Refused> {
+    let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
+    let (mut stages, mut began) = (Vec::new(), Instant::now());
+    let mut lap = |stages: &mut Vec<StageTime>, name| {
+        let now = Instant::now();
+        stages.push((name, now - std::mem::replace(&mut began, now)));
+    };
+    if let (false, Some(map)) = (coarser.is_empty(), level.prepare.coarse_map()) {
+        let prepare = &level.prepare;
+        let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
+        lap(&mut stages, "pyramid");
+        // SAFETY: the map has the coarser level's size, and is read when that is done.
+        unsafe { run(coarser, team, simd, halves.each_ref(), map, false)? };
+        lap(&mut stages, "prior");
+    }
+    let guide = level.prepare.run(team, simd, left, &level.geometry, &level.params)?;
+    if guide.is_some() || level.prepare.support().is_some() {
+        lap(&mut stages, "texture");
+    }
+
+    level.shared.begin_frame();
+    level.filters.begin_map(goes_on);
+    let (watch, times) = (team.watch(), Mutex::new(Vec::new()));
+    let frame = Frame {
+        geometry: &level.geometry,
+        params: &level.params,
+        features: &level.features,
+        p2: &level.p2,
+        left,
+        right,
+        guide: guide.as_ref().unwrap_or(left),
+        support: level.prepare.support(),
+        shared: &level.shared,
+        scratches: &level.scratches,
+        filters: &level.filters,
+        watch: &watch,
+        output: Output(output),
+        times: &times,
+    };
+    team.run(&|thread| frame.work(simd, thread));
+    level.filters.end_map();
+    let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
+    let names = STAGES.into_iter().chain(level.filters.names());
+    stages.extend(names.zip(times.windows(2)).map(|(name, mark)| (name, mark[1] - mark[0])));
+    Ok(stages)
+}

@@ -1,0 +1,234 @@
+//! What is prepared of a picture before its costs: pictures of half the size, the guide of P2, and what
+//! supports the cost at every pixel. Threads share out the rows.
+
+use std::sync::Mutex;
+
+use super::geometry::Geometry;
+use super::memory::Block;
+use super::simd::Simd;
+use super::support::{Coarse, PixelSupport, blends, support_row};
+use super::team::Team;
+use super::texture::{HalfRow, NoiseRow, Picture, RangeRow, SmoothedRow, range_scratch};
+use crate::frame::Image;
+use crate::matching::pyramid::half_size;
+use crate::matching::texture::{RESPONSE_MAX, threshold_of};
+use crate::matching::{Guide, Params};
+use crate::memory::{Refused, filled, product};
+use crate::pool::Pool;
+
+/// Prepares the pictures of one level.
+pub struct Prepare {
+    size: (usize, usize),
+    /// Whether P2 follows a smoothed picture.
+    smoothed: bool,
+    pictures: Pool<u8>,
+    supports: Option<Supports>,
+    threads: Vec<Mutex<OfThread>>,
+}
+
+/// Memory for what supports the cost.
+struct Supports {
+    /// Range of grey levels of every pixel.
+    ranges: Block<u8>,
+    /// What it comes to.
+    pixels: Block<PixelSupport>,
+    /// The map of the half-size pictures, where there is one.
+    coarse: Option<(Block<i16>, (usize, usize))>,
+}
+
+/// Memory of one thread.
+struct OfThread {
+    histogram: Vec<u32>,
+    numbers: Vec<u16>,
+    bytes: Vec<u8>,
+    said: Vec<i16>,
+}
+
+/// Rows of a picture that is being made; every thread writes rows of its own.
+struct Rows<T>(*mut T, usize);
+
+// SAFETY: the threads write different rows, and the picture outlives the task.
+unsafe impl<T> Sync for Rows<T> {}
+
+impl<T> Rows<T> {
+    /// Row `y`.
+    ///
+    /// # Safety
+    /// The row exists, and nobody else has it.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn row(&self, y: usize) -> &mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(y * self.1), self.1) }
+    }
+}
+
+/// The size of the next coarser level, where the parameters have one and the pictures are large enough.
+pub fn coarser_size(params: &Params, size: (usize, usize)) -> Option<(usize, usize)> {
+    params.prior.and_then(|_| half_size(size))
+}
+
+impl Prepare {
+    /// For pictures of this size; allocates all but pictures.
+    ///
+    /// # Errors
+    /// Where there is no memory.
+    pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
+        let (width, height) = size;
+        let pixels = product([width, height]);
+        let coarse = coarser_size(params, size).map(|size| {
+            let map = Block::new(product([size.0, size.1]))?;
+            Ok((map, size))
+        });
+        let supports = match params.is_supported() {
+            true => Some(Supports {
+                ranges: Block::new(pixels)?,
+                pixels: Block::new(pixels)?,
+                coarse: coarse.transpose()?,
+            }),
+            false => None,
+        };
+        let supported = params.is_supported();
+        let of_thread = || {
+            Ok(Mutex::new(OfThread {
+                histogram: filled(if supported { RESPONSE_MAX + 1 } else { 0 }, 0)?,
+                numbers: filled(width, 0)?,
+                bytes: filled(if supported { range_scratch(width) } else { 0 }, 0)?,
+                said: filled(if supported { width.div_ceil(2) } else { 0 }, 0)?,
+            }))
+        };
+        let threads = (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?;
+        let smoothed = params.p2_guide == Guide::Smoothed;
+        Ok(Self { size, smoothed, pictures: Pool::new(), supports, threads })
+    }
+
+    /// Bytes of all of it, with the pictures that it makes.
+    pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
+        let (width, height) = size;
+        let pixels = product([width, height]);
+        let mut bytes = if params.p2_guide == Guide::Smoothed { pixels } else { 0 };
+        let mut of_thread = product([width, size_of::<u16>()]);
+        if params.is_supported() {
+            bytes = bytes.saturating_add(Block::<u8>::bytes_of(pixels)).saturating_add(Block::<
+                PixelSupport,
+            >::bytes_of(
+                pixels
+            ));
+            of_thread += (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64
+                + range_scratch(width) as u64
+                + product([width.div_ceil(2), size_of::<i16>()]);
+        }
+        if let Some((width, height)) = coarser_size(params, size) {
+            let pixels = product([width, height]);
+            let map = Block::<i16>::bytes_of(pixels);
+            bytes = bytes.saturating_add(pixels.saturating_mul(2)).saturating_add(map);
+        }
+        bytes.saturating_add(of_thread.saturating_mul(threads as u64))
+    }
+
+    /// Where the map of the half-size pictures belongs; `None` where there is none.
+    pub fn coarse_map(&self) -> Option<*mut i16> {
+        let (map, _) = self.supports.as_ref()?.coarse.as_ref()?;
+        Some(map.ptr())
+    }
+
+    /// What supports every pixel, row by row; `None` where nothing does.
+    pub fn support(&self) -> Option<&[PixelSupport]> {
+        let pixels = &self.supports.as_ref()?.pixels;
+        // SAFETY: the block holds a number a pixel, and is written by `run` only, which has it alone.
+        Some(unsafe { std::slice::from_raw_parts(pixels.ptr(), self.size.0 * self.size.1) })
+    }
+
+    /// The picture of half the size.
+    ///
+    /// # Errors
+    /// Where there is no memory.
+    pub fn half(&self, team: &mut Team, simd: Simd, image: &Image) -> Result<Image, Refused> {
+        let (width, height) = (image.width().div_ceil(2), image.height().div_ceil(2));
+        let mut pixels = self.pictures.try_take(width * height)?;
+        let (of, to) = (picture(image), Rows(pixels.as_mut_ptr(), width));
+        share(team, height, |_, y| {
+            // SAFETY: every row is given to one thread once; the simd was found on this machine.
+            unsafe { simd.vectorize(HalfRow { of, y, to: to.row(y) }) };
+        });
+        Ok(Image::new(width, height, pixels))
+    }
+
+    /// Prepares the left picture: the guide of P2, where it is not the picture itself, and what supports the
+    /// cost, for which the map of the half-size pictures has to be in [`Prepare::coarse_map`].
+    ///
+    /// # Errors
+    /// Where there is no memory.
+    pub fn run(
+        &mut self,
+        team: &mut Team,
+        simd: Simd,
+        left: &Image,
+        geometry: &Geometry,
+        params: &Params,
+    ) -> Result<Option<Image>, Refused> {
+        let (width, height) = self.size;
+        let mut smoothed = match self.smoothed {
+            true => Some(self.pictures.try_take(width * height)?),
+            false => None,
+        };
+        let guide = smoothed.as_mut().map(|pixels| Rows(pixels.as_mut_ptr(), width));
+        let ranges = self.supports.as_ref().map(|supports| Rows(supports.ranges.ptr(), width));
+        let (threads, of) = (&self.threads, picture(left));
+        let scratch = |thread: usize| threads[thread].lock().unwrap_or_else(|e| e.into_inner());
+        threads.iter().enumerate().for_each(|(i, _)| scratch(i).histogram.fill(0));
+        share(team, height, |thread, y| {
+            let OfThread { histogram, numbers, bytes, .. } = &mut *scratch(thread);
+            // SAFETY: as in `half`.
+            unsafe {
+                if let Some(guide) = &guide {
+                    let to = guide.row(y);
+                    simd.vectorize(SmoothedRow { of, y, to, sums: &mut *numbers });
+                }
+                if let Some(ranges) = &ranges {
+                    simd.vectorize(RangeRow { of, y, to: ranges.row(y), scratch: bytes });
+                    if y > 0 && y + 1 < height {
+                        simd.vectorize(NoiseRow { of, y, histogram, responses: numbers });
+                    }
+                }
+            }
+        });
+        if let (Some(supports), Some(ranges)) = (&self.supports, &ranges) {
+            let mut histogram = std::mem::take(&mut scratch(0).histogram);
+            for thread in 1..threads.len() {
+                let others = &scratch(thread).histogram;
+                histogram.iter_mut().zip(others).for_each(|(sum, &other)| *sum += other);
+            }
+            let blends = blends(params, threshold_of(&histogram));
+            scratch(0).histogram = histogram;
+            let pixels = Rows(supports.pixels.ptr(), width);
+            let coarse = supports.coarse.as_ref().map(|&(ref map, size)| {
+                // SAFETY: the block holds a number a pixel; the coarser level has written it.
+                let values = unsafe { std::slice::from_raw_parts(map.ptr(), size.0 * size.1) };
+                Coarse { values, size }
+            });
+            share(team, height, |thread, y| {
+                let said = &mut scratch(thread).said;
+                if let Some(coarse) = &coarse {
+                    coarse.speaks(y / 2, said);
+                }
+                let said = coarse.map(|_| &said[..]);
+                // SAFETY: as in `half`; the ranges were finished before.
+                unsafe { support_row(geometry, &blends, ranges.row(y), said, pixels.row(y)) };
+            });
+        }
+        Ok(smoothed.map(|pixels| Image::new(width, height, pixels)))
+    }
+}
+
+/// The pixels of a picture.
+fn picture(image: &Image) -> Picture<'_> {
+    Picture { pixels: image.pixels(), size: (image.width(), image.height()) }
+}
+
+/// Has the team do `height` rows: `row` is called with the number of the thread and of the row.
+fn share(team: &mut Team, height: usize, row: impl Fn(usize, usize) + Sync) {
+    let threads = team.len();
+    team.run(&|thread| {
+        (height * thread / threads..height * (thread + 1) / threads).for_each(|y| row(thread, y));
+    });
+}

@@ -1,0 +1,170 @@
+//! Pictures of half the size, smoothed ones, and their texture and noise, row by row: the values of
+//! [`crate::matching::pyramid`] and [`crate::matching::texture`].
+
+use super::simd::{Kernel, Lanes};
+use crate::matching::texture::{RADIUS, UNCLIPPED};
+
+/// A picture: its pixels row by row, and its size.
+#[derive(Clone, Copy)]
+pub struct Picture<'a> {
+    /// Grey levels.
+    pub pixels: &'a [u8],
+    /// Width and height in pixels.
+    pub size: (usize, usize),
+}
+
+impl<'a> Picture<'a> {
+    /// Row `y`, which may lie outside: then the nearest one.
+    #[inline(always)]
+    fn row(&self, y: i64) -> &'a [u8] {
+        let y = y.clamp(0, self.size.1 as i64 - 1) as usize;
+        &self.pixels[y * self.size.0..][..self.size.0]
+    }
+}
+
+/// Writes row `y` of the picture of half the size.
+pub struct HalfRow<'a> {
+    /// The picture.
+    pub of: Picture<'a>,
+    /// The row of the half-size picture.
+    pub y: usize,
+    /// Its pixels.
+    pub to: &'a mut [u8],
+}
+
+impl Kernel for HalfRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let rows = [0, 1].map(|down| self.of.row((2 * self.y) as i64 + down));
+        let mean = |a: [u8; 2], b: [u8; 2]| {
+            let [a, b, c, d] = [a[0], a[1], b[0], b[1]].map(u16::from);
+            ((a + b + c + d + 2) / 4) as u8
+        };
+        let (above, last_above) = rows[0].as_chunks::<2>();
+        let (below, last_below) = rows[1].as_chunks::<2>();
+        for ((to, &a), &b) in self.to.iter_mut().zip(above).zip(below) {
+            *to = mean(a, b);
+        }
+        if let ([a], [b]) = (last_above, last_below) {
+            self.to[above.len()] = mean([*a; 2], [*b; 2]);
+        }
+    }
+}
+
+/// Writes row `y` of the picture smoothed by 1 2 1 along rows and columns.
+pub struct SmoothedRow<'a> {
+    /// The picture.
+    pub of: Picture<'a>,
+    /// The row.
+    pub y: usize,
+    /// Its smoothed pixels.
+    pub to: &'a mut [u8],
+    /// A number a pixel.
+    pub sums: &'a mut [u16],
+}
+
+impl Kernel for SmoothedRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let rows = [-1, 0, 1].map(|down| self.of.row(self.y as i64 + down));
+        let width = rows[1].len();
+        let sums = &mut self.sums[..width];
+        for (((sum, &a), &b), &c) in sums.iter_mut().zip(rows[0]).zip(rows[1]).zip(rows[2]) {
+            *sum = u16::from(a) + 2 * u16::from(b) + u16::from(c);
+        }
+        let of = |a: u16, b: u16, c: u16| ((a + 2 * b + c + 8) / 16) as u8;
+        let inside = sums.iter().zip(&sums[1.min(width)..]).zip(&sums[2.min(width)..]);
+        for (to, ((&a, &b), &c)) in self.to[1.min(width)..].iter_mut().zip(inside) {
+            *to = of(a, b, c);
+        }
+        let last = width - 1;
+        self.to[0] = of(sums[0], sums[0], sums[1.min(last)]);
+        self.to[last] = of(sums[last.saturating_sub(1)], sums[last], sums[last]);
+    }
+}
+
+/// Writes the range of grey levels in the 5 x 5 pixels around those of row `y`.
+pub struct RangeRow<'a> {
+    /// The picture.
+    pub of: Picture<'a>,
+    /// The row.
+    pub y: usize,
+    /// The ranges along it.
+    pub to: &'a mut [u8],
+    /// [`range_scratch`] bytes.
+    pub scratch: &'a mut [u8],
+}
+
+/// Bytes that [`RangeRow`] needs for rows of this width.
+pub fn range_scratch(width: usize) -> usize {
+    2 * (width + 2 * RADIUS)
+}
+
+impl Kernel for RangeRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        const SIDE: usize = 2 * RADIUS + 1;
+        let rows: [&[u8]; SIDE] =
+            std::array::from_fn(|i| self.of.row(self.y as i64 + i as i64 - RADIUS as i64));
+        let width = rows[0].len();
+        // Columns of the window's least and greatest, between margins that repeat their ends.
+        let (least, greatest) =
+            self.scratch[..range_scratch(width)].split_at_mut(width + 2 * RADIUS);
+        least[RADIUS..][..width].copy_from_slice(rows[0]);
+        greatest[RADIUS..][..width].copy_from_slice(rows[0]);
+        for row in &rows[1..] {
+            let columns = least[RADIUS..].iter_mut().zip(&mut greatest[RADIUS..]);
+            for ((least, greatest), &grey) in columns.zip(*row) {
+                (*least, *greatest) = ((*least).min(grey), (*greatest).max(grey));
+            }
+        }
+        for column in [&mut *least, &mut *greatest] {
+            let (first, last) = (column[RADIUS], column[RADIUS + width - 1]);
+            column[..RADIUS].fill(first);
+            column[RADIUS + width..].fill(last);
+        }
+        for (x, to) in self.to[..width].iter_mut().enumerate() {
+            let (mut low, mut high) = (least[x], greatest[x]);
+            for i in 1..SIDE {
+                (low, high) = (low.min(least[x + i]), high.max(greatest[x + i]));
+            }
+            *to = high - low;
+        }
+    }
+}
+
+/// Counts the responses of the noise filter along row `y`, which is neither the first nor the last.
+pub struct NoiseRow<'a> {
+    /// The picture.
+    pub of: Picture<'a>,
+    /// The row.
+    pub y: usize,
+    /// Pixels by response.
+    pub histogram: &'a mut [u32],
+    /// A number a pixel.
+    pub responses: &'a mut [u16],
+}
+
+impl Kernel for NoiseRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let rows = [-1, 0, 1].map(|down| self.of.row(self.y as i64 + down));
+        let width = rows[0].len();
+        if width < 3 {
+            return;
+        }
+        let responses = &mut self.responses[..width - 2];
+        for (x, response) in responses.iter_mut().enumerate() {
+            let of_row = |row: &[u8]| {
+                let [a, b, c] = [row[x], row[x + 1], row[x + 2]].map(i16::from);
+                a - 2 * b + c
+            };
+            *response = (of_row(rows[0]) - 2 * of_row(rows[1]) + of_row(rows[2])).unsigned_abs();
+        }
+        for (&response, grey) in responses.iter().zip(&rows[1][1..]) {
+            if (UNCLIPPED.0..=UNCLIPPED.1).contains(grey) {
+                self.histogram[usize::from(response)] += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Holes of the map are filled from the known pixels around them.
+//!
+//! From a pixel without a disparity, rays go out until they meet one that has one. Either the smaller of
+//! the two that are met in the row is taken (the rule by which KITTI compares sparse maps: the background
+//! goes on), or a weighted median of all eight, whose weights fall with the edges between there and here.
+//! What a foreground hides from the right camera belongs to the background.
+//!
+//! What is filled has no disparity of its own: nothing was measured there, so it stands last in the list of
+//! filters, where nothing remembers it or goes on from it. Known pixels stay as they are.
+
+use crate::frame::{INVALID, Image, SUBPIXEL};
+
+/// How holes are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// Rule by which a value is chosen.
+    pub rule: FillRule,
+    /// Length of the longest ray, in pixels: across, down or diagonally (1 to [`REACH_MAX`]).
+    pub reach: u16,
+}
+
+/// Rule by which the value of a filled pixel is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillRule {
+    /// The smaller of the two in the row, or the only one.
+    Row,
+    /// The weighted median along eight rays.
+    Rays,
+}
+
+/// Longest reach.
+pub const REACH_MAX: u16 = 1023;
+
+/// The steps (dx, dy) of the eight rays.
+pub const RAYS: [(i32, i32); 8] =
+    [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)];
+/// Numbers of the rays to the left and to the right.
+pub const LEFT: usize = 3;
+/// As [`LEFT`].
+pub const RIGHT: usize = 4;
+
+/// A known pixel that a ray has met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Met {
+    /// Its disparity in 1/16 px.
+    pub value: i16,
+    /// Steps to it.
+    pub distance: u16,
+    /// Largest difference in grey between two neighbours on the way, both ends included.
+    pub edge: u8,
+}
+
+/// Fills the holes of a map of the left picture. Rays end where the picture does, where the left camera
+/// has seen nothing, and after `fill.reach` steps; where none meets a known pixel, the hole stays.
+pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
+    let known = values.to_vec();
+    let width = left.width();
+    for (i, value) in values.iter_mut().enumerate() {
+        if known[i] == INVALID && is_seen(left, i) {
+            let met = |ray| meet(&known, left, (i % width, i / width), ray, fill.reach);
+            *value = match fill.rule {
+                FillRule::Row => smaller(met(RAYS[LEFT]), met(RAYS[RIGHT])),
+                FillRule::Rays => weighted(RAYS.map(met)),
+            };
+        }
+    }
+}
+
+fn is_seen(left: &Image, at: usize) -> bool {
+    left.valid_mask().is_none_or(|mask| mask.pixels()[at])
+}
+
+/// The first known pixel of the ray that leaves (x, y) by the steps (dx, dy), at most `reach` away.
+pub fn meet(
+    known: &[i16],
+    left: &Image,
+    (x, y): (usize, usize),
+    (dx, dy): (i32, i32),
+    reach: u16,
+) -> Option<Met> {
+    let (width, height) = (left.width(), left.height());
+    let mut grey = left.pixels()[y * width + x];
+    let mut edge = 0;
+    for distance in 1..=reach {
+        let steps = isize::try_from(distance).ok()?;
+        let x = x.checked_add_signed(dx as isize * steps).filter(|&x| x < width)?;
+        let y = y.checked_add_signed(dy as isize * steps).filter(|&y| y < height)?;
+        let at = y * width + x;
+        let before = std::mem::replace(&mut grey, left.pixels()[at]);
+        edge = edge.max(before.abs_diff(grey));
+        if known[at] != INVALID {
+            return Some(Met { value: known[at], distance, edge });
+        }
+        if !is_seen(left, at) {
+            return None;
+        }
+    }
+    None
+}
+
+/// The smaller of two disparities, or the only one: of two surfaces the one that is farther away.
+pub fn smaller(a: Option<Met>, b: Option<Met>) -> i16 {
+    [a, b].into_iter().flatten().map(|met| met.value).min().unwrap_or(INVALID)
+}
+
+/// The lower weighted median of what the rays have met, in the order of [`RAYS`]: the least value that
+/// together with all smaller ones has half of the weight; a quarter, where the pixel is [hidden](is_hidden).
+fn weighted(met: [Option<Met>; 8]) -> i16 {
+    let parts = if is_hidden(met[LEFT], met[RIGHT]) { 4 } else { 2 };
+    let mut met: Vec<Met> = met.into_iter().flatten().collect();
+    met.sort_by_key(|met| met.value);
+    let total: u32 = met.iter().map(|met| u32::from(weight(met.edge, met.distance))).sum();
+    let mut sum = 0;
+    let middle = met.iter().find(|met| {
+        sum += u32::from(weight(met.edge, met.distance));
+        parts * sum >= total
+    });
+    middle.map_or(INVALID, |met| met.value)
+}
+
+/// Whether the background, which goes on from the left, lies behind the foreground to the right in the
+/// right picture.
+fn is_hidden(left: Option<Met>, right: Option<Met>) -> bool {
+    let (Some(left), Some(right)) = (left, right) else { return false };
+    is_hidden_by(left.value, right.value, right.distance)
+}
+
+/// Whether a pixel of the disparity `far` lies in the right picture behind the disparity `near` that begins
+/// `distance` pixels to its right: nearer by more than a pixel, and by at least that distance.
+#[inline(always)]
+pub fn is_hidden_by(far: i16, near: i16, distance: u16) -> bool {
+    let nearer = i32::from(near) - i32::from(far);
+    nearer > SUBPIXEL && i32::from(distance) * SUBPIXEL <= nearer
+}
+
+/// The weight of what a ray has met: halved by every 8 grey levels of the largest edge on the way and by
+/// every sixteenfold of the distance (plus 2), from 3584 down to 1.
+///
+/// With e = min(edge + 2 floor(log2(distance + 2)), 96) eighths of a halving, it is 4096 * 2^-(e / 8) with
+/// chords in place of the curve between whole halvings.
+#[inline(always)]
+pub fn weight(edge: u8, distance: u16) -> u16 {
+    // In 16 bits throughout, so that vectors hold as many as of disparities.
+    let log = 15 - (distance + 2).leading_zeros() as u16;
+    let eighths = (u16::from(edge) + 2 * log).min(96);
+    (16 - eighths % 8) << 8 >> (eighths / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::frame::Mask;
+
+    const X: i16 = INVALID;
+
+    fn filled(width: usize, grey: &[u8], values: &[i16], rule: FillRule, reach: u16) -> Vec<i16> {
+        let left = Image::from_vec(width, values.len() / width, grey.to_vec());
+        let mut values = values.to_vec();
+        apply(&mut values, &left, Fill { rule, reach });
+        values
+    }
+
+    #[test]
+    fn a_row_takes_the_background_and_extends_its_ends() {
+        let values = [
+            X, X, 9, X, X, X, 4, X, //
+            X, X, X, X, X, X, X, X, //
+        ];
+        let row = |reach| filled(8, &[0; 16], &values, FillRule::Row, reach);
+        let none = [X; 8];
+        assert_eq!(row(8), [[9, 9, 9, 4, 4, 4, 4, 4], none].concat());
+        // Within one step, either end is met alone; the middle is too far away.
+        assert_eq!(row(1), [[X, 9, 9, 9, X, 4, 4, 4], none].concat());
+        assert_eq!(row(2), [[9, 9, 9, 9, 4, 4, 4, 4], none].concat());
+    }
+
+    #[test]
+    fn weights_by_hand() {
+        // One step: log2(3) is 1, two eighths; (16 - 2) * 256.
+        assert_eq!(weight(0, 1), 3584);
+        // Two steps: log2(4) is 2, four eighths.
+        assert_eq!(weight(0, 2), 12 * 256);
+        assert_eq!(weight(0, 13), weight(0, 6)); // log2(15) and log2(8) are 3.
+        assert_eq!(weight(0, 14), 2048); // Eight eighths.
+        assert_eq!(weight(8, 14), 1024);
+        assert_eq!(weight(3, 1), 11 * 256);
+        // 87 eighths: 2304 / 1024; 96 and more: 4096 / 4096.
+        assert_eq!((weight(85, 1), weight(94, 1), weight(255, REACH_MAX)), (2, 1, 1));
+    }
+
+    #[test]
+    fn rays_take_the_median_that_no_edge_cuts_off() {
+        // The centre meets eight neighbours at one step.
+        let values = [10, 20, 30, 40, X, 50, 60, 70, 80];
+        // Alike, the fourth of eight has half of the weight: 40; and 50 is no foreground.
+        assert_eq!(filled(3, &[7; 9], &values, FillRule::Rays, 1)[4], 40);
+        // Behind edges of 30 levels, 32 eighths with the distance, five weigh 4096 / 16 = 256 each, while
+        // 60, 70 and 80 weigh 3584.
+        let grey = [37, 37, 37, 37, 7, 37, 7, 7, 7];
+        // 1280 up to 50, 4864 with 60, 8448 with 70, of 12032.
+        assert_eq!(filled(3, &grey, &values, FillRule::Rays, 1)[4], 70);
+    }
+
+    #[test]
+    fn what_the_foreground_hides_is_background() {
+        // 5 px in front of 2 px: three pixels are hidden, those at the foreground's left.
+        let (far, near) = (32, 80);
+        let values = [
+            far, far, far, far, near, near, near, near, //
+            far, X, X, X, X, near, near, near, //
+            far, far, far, far, near, near, near, near,
+        ];
+        let met = |value, distance| Some(Met { value, distance, edge: 0 });
+        let hidden = |left, right| is_hidden(met(far, left), met(near, right));
+        assert_eq!(
+            [(1, 4), (2, 3), (3, 2), (4, 1)].map(|(l, r)| hidden(l, r)),
+            [false, true, true, true]
+        );
+        assert!(!is_hidden(met(far, 1), met(far + 16, 1)), "a pixel is a slant");
+        assert!(is_hidden(met(far, 1), met(far + 17, 1)));
+        assert!(!is_hidden(None, met(near, 1)) && !is_hidden(met(far, 1), None));
+        // The last hole, (4, 1), meets the far side at two corners (3584 each) and four steps to the left
+        // (3072), the near one five times at one step: 10240 of 28160 is a quarter, but no half.
+        assert_eq!(filled(8, &[0; 24], &values, FillRule::Rays, 8)[9..13], [far; 4]);
+        // Out of the left's reach it is not known to be hidden: 7168 of 25088.
+        assert_eq!(filled(8, &[0; 24], &values, FillRule::Rays, 3)[9..13], [far, far, far, near]);
+    }
+
+    #[test]
+    fn what_the_camera_has_not_seen_stays_unknown_and_ends_rays() {
+        let seen = vec![true, true, false, true, true, true];
+        let left =
+            Image::from_vec(6, 1, vec![0; 6]).with_valid_mask(Some(Arc::new(Mask::new(6, seen))));
+        for rule in [FillRule::Row, FillRule::Rays] {
+            let mut values = [5, X, X, X, X, 8];
+            apply(&mut values, &left, Fill { rule, reach: 9 });
+            assert_eq!(values, [5, 5, X, 8, 8, 8], "{rule:?}");
+            let mut values = [5, X, X, X, X, X];
+            apply(&mut values, &left, Fill { rule, reach: 9 });
+            assert_eq!(values, [5, 5, X, X, X, X], "{rule:?}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Data sets as they are published, each a small wall whose truth is stored as theirs is.
+
+use std::fs;
+
+use image::{DynamicImage, ImageBuffer, Luma};
+
+use super::{Data, HIDDEN, SHIFT, write_floats};
+
+const SIZE: (u32, u32) = (96, 48);
+
+const CALIBRATION: &str = "\
+cam0=[80 0 47; 0 80 23; 0 0 1]
+cam1=[80 0 47; 0 80 23; 0 0 1]
+doffs=0
+baseline=100
+width=96
+height=48
+ndisp=20
+";
+
+fn deep(data: &Data, name: &str, value: impl Fn(u32) -> u16) {
+    let picture = ImageBuffer::from_fn(SIZE.0, SIZE.1, |x, _| Luma([value(x)]));
+    DynamicImage::ImageLuma16(picture).save(data.file(name)).unwrap();
+}
+
+fn middlebury(data: &Data, folder: &str, names: [&str; 3], height: u32, scale: u8) {
+    let [left, right, truth] = names.map(|name| format!("{folder}/{name}"));
+    data.wall(&left, &right, (SIZE.0, height));
+    let value = scale * SHIFT as u8;
+    data.grey(&truth, (SIZE.0, height), |x, _| if x < HIDDEN { 0 } else { value });
+}
+
+fn kitti(data: &Data, [left, right, non_occluded, all]: [&str; 4]) {
+    let at = |folder: &str| format!("kitti/{folder}/000007_10.png");
+    data.wall(&at(left), &at(right), SIZE);
+    let value = 256 * SHIFT as u16;
+    deep(data, &at(non_occluded), |x| if x < 2 * HIDDEN { 0 } else { value });
+    deep(data, &at(all), |x| if x < HIDDEN { 0 } else { value });
+}
+
+fn two_view(data: &Data, folder: &str, truth: &str, has_more: bool) {
+    let at = |name: &str| format!("{folder}/{name}");
+    data.wall(&at("im0.png"), &at("im1.png"), SIZE);
+    write_floats(&data.file(&at(truth)), SIZE, |x, _| {
+        if x < HIDDEN { f32::INFINITY } else { SHIFT as f32 }
+    });
+    if has_more {
+        data.grey(&at("mask0nocc.png"), SIZE, |x, _| if x < 2 * HIDDEN { 128 } else { 255 });
+        fs::write(data.file(&at("calib.txt")), CALIBRATION).unwrap();
+    }
+}
+
+#[test]
+fn every_layout_is_found_and_understood() {
+    let data = Data::new();
+    middlebury(&data, "2001", ["im2.pgm", "im6.pgm", "disp2.pgm"], 380, 8);
+    middlebury(&data, "2003", ["im2.png", "im6.png", "disp2.png"], 375, 4);
+    middlebury(&data, "2006", ["view1.png", "view5.png", "disp1.png"], 370, 3);
+    two_view(&data, "eth3d", "disp0GT.pfm", true);
+    two_view(&data, "middlebury2014", "disp0.pfm", false);
+    kitti(&data, ["image_2", "image_3", "disp_noc_0", "disp_occ_0"]);
+    data.wall("without/im0.png", "without/im1.png", SIZE);
+
+    let report = data.report(&["."]);
+    let items = report["datasets"][0]["items"].as_array().unwrap();
+    let pixels = |height: u32, hidden: u32| Some(u64::from((SIZE.0 - hidden) * height));
+    let both = |hidden| pixels(SIZE.1, hidden);
+    let found: Vec<_> = items
+        .iter()
+        .map(|item| {
+            let dense = &item["dense"];
+            for area in ["nonocc", "all"] {
+                if !dense[area].is_null() {
+                    assert_eq!(dense[area]["avgerr"], 0.0, "{item:#}");
+                }
+            }
+            let count = |area: &str| dense[area]["n"].as_u64();
+            (
+                item["item"].as_str().unwrap(),
+                item["disparities"].as_u64(),
+                count("nonocc"),
+                count("all"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found[..5],
+        [
+            ("2001", Some(32), None, pixels(380, HIDDEN)),
+            ("2003", Some(64), None, pixels(375, HIDDEN)),
+            ("2006", Some(86), None, pixels(370, HIDDEN)),
+            ("eth3d", Some(20), both(2 * HIDDEN), both(HIDDEN)),
+            ("kitti/000007_10", Some(128), both(2 * HIDDEN), both(HIDDEN)),
+        ]
+    );
+    // Its publisher's calib.txt is missing: the pictures tell.
+    let (name, disparities, non_occluded, all) = found[5];
+    assert_eq!((name, non_occluded, all), ("middlebury2014", None, both(HIDDEN)));
+    assert!(disparities.is_some_and(|count| count.is_multiple_of(16)), "{disparities:?}");
+    assert_eq!(found.len(), 6);
+}
+
+#[test]
+fn kitti_2012_in_grey_and_in_colour() {
+    for eyes in [["image_0", "image_1"], ["colored_0", "colored_1"]] {
+        let data = Data::new();
+        kitti(&data, [eyes[0], eyes[1], "disp_noc", "disp_occ"]);
+        let report = data.report(&["kitti"]);
+        let item = &report["datasets"][0]["items"][0];
+        assert_eq!(item["item"], "000007_10");
+        assert_eq!(
+            (&item["dense"]["nonocc"]["rms"], &item["dense"]["all"]["rms"]),
+            (&0.0.into(), &0.0.into())
+        );
+    }
+}
+
+#[test]
+fn pictures_in_colour_are_matched_as_match_does() {
+    let data = Data::new();
+    data.described("wall");
+    // Red alone tells the same, at a fifth of the contrast (Rec. 709).
+    for eye in ["l.png", "r.png"] {
+        let path = data.at(&format!("wall/{eye}"));
+        let grey = image::open(&path).unwrap().to_luma8();
+        let colour =
+            ImageBuffer::from_fn(96, 48, |x, y| image::Rgb([grey.get_pixel(x, y)[0], 90, 17]));
+        colour.save(&path).unwrap();
+    }
+    let item = data.report(&["wall", "--uniqueness", "0"])["datasets"][0]["items"][0].clone();
+    let out = data.at("map.pfm");
+    let mut command = crate::common::program::stereod(&[
+        "match",
+        "wall/l.png",
+        "wall/r.png",
+        "-d",
+        "16",
+        "--set",
+        "matching.subpixel=false",
+        "--uniqueness",
+        "0",
+        "-o",
+        "map.pfm",
+    ]);
+    let (status, _, stderr) = crate::common::outcome::outcome(command.current_dir(data.0.path()));
+    assert_eq!(status, 0, "{stderr}");
+    let map = fs::read(out).unwrap();
+    let floats = map["Pf\n96 48\n-1.0\n".len()..]
+        .as_chunks()
+        .0
+        .iter()
+        .map(|&bytes| f32::from_le_bytes(bytes));
+    let known = floats.filter(|value| value.is_finite()).count();
+    let density = 100.0 * known as f64 / (96.0 * 48.0);
+    assert!((item["image_density"].as_f64().unwrap() - density).abs() < 1e-4, "{density}: {item}");
+}
