@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use common::parity::{
     self, CONSTANT, Look, NOISY, POOR, compare_relay, looks, pair, params, pictures, smoothings,
-    usual, wild_rectifier,
+    usual, weak_looks, wild_rectifier,
 };
 use proptest::prelude::*;
 use stereod::internals::engine::cpu::{CpuEngine, CpuOptions};
@@ -65,7 +65,7 @@ proptest! {
     fn the_cuda_engine_gives_the_bytes_of_the_reference(
         params in params(),
         size in prop_oneof![3 => (1usize..70, 1usize..30), 1 => (1usize..400, 1usize..40)],
-        looks in proptest::collection::vec(looks(), 1..=5),
+        looks in proptest::collection::vec(prop_oneof![3 => looks(), 1 => weak_looks()], 1..=5),
     ) {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());
         if let Err(difference) = compare(&params, size, &looks) {
