@@ -11,6 +11,7 @@ mod pfm;
 mod pictures;
 mod report;
 mod scoring;
+mod sparsification;
 mod summary;
 mod table;
 mod truth;

@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use super::item::{Areas, Item};
 use super::noise::Noise;
 use super::scoring::{Values, score};
+use super::sparsification::Sparsification;
 use super::summary::Summary;
 use super::truth::{self, Region};
 use crate::commands::ranging::{self, small_matcher};
@@ -101,7 +102,8 @@ impl<'a> Bench<'a> {
             Some(noise) => Eye::BOTH.map(|eye| noise.add(&pictures[eye.index()], eye)),
         };
         let range = self.range(item, &pictures, &rig)?;
-        let params = Params { range, ..self.loaded.params.clone() };
+        let mut params = Params { range, ..self.loaded.params.clone() };
+        params.confidence.get_or_insert(0);
         let (matched, time) = self.matched(&pictures, &rig, &params)?;
         let unfilled = Values::of(&matched.disparity);
         let image_density = unfilled.density();
@@ -111,7 +113,9 @@ impl<'a> Bench<'a> {
             return Err(anyhow::anyhow!("no pixel of it has a truth that counts").into());
         }
         let time_ms = time.as_secs_f64() * 1e3;
-        let summary = Summary { time_ms, image_density, unfilled, dense };
+        let confidence = matched.confidence.as_ref().map(Image::pixels);
+        let sparsification = truth.map(|region| Sparsification::of(&maps[0], confidence?, region));
+        let summary = Summary { time_ms, image_density, unfilled, dense, sparsification };
         let measured = Measured { size: rig.pairs.size, range, summary };
         Ok((measured, Compared { left: matched.pair.left, maps, truth }))
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::item::Areas;
 use super::measure::Measured;
 use super::scoring::{NAMES, Score};
+use super::sparsification::Sparsification;
 use super::summary::Summary;
 
 /// A data set and its pairs.
@@ -109,7 +110,16 @@ fn summary(summary: &Summary, counted: &str) -> Value {
         "image_density": rounded(summary.image_density),
         "unfilled": map(&summary.unfilled),
         "dense": map(&summary.dense),
+        "sparsification": {
+            "nonocc": curve(summary.sparsification.non_occluded),
+            "all": curve(summary.sparsification.all),
+        },
     })
+}
+
+fn curve(curve: Option<Sparsification>) -> Option<Value> {
+    let Sparsification { area, best } = curve?;
+    Some(json!({ "area": rounded(area), "best": rounded(best) }))
 }
 
 fn score(score: &Option<Score>, counted: &str) -> Value {
@@ -138,7 +148,10 @@ mod tests {
         let all = Some(Score { count: 6, figures });
         let areas = Areas { non_occluded: None, all };
         let (unfilled, dense) = (areas.clone(), areas);
-        let summary = Summary { time_ms, image_density: density, unfilled, dense };
+        let curve = Sparsification { area: density / 2.0, best: 1.0 };
+        let sparsification = Areas { non_occluded: None, all: Some(curve) };
+        let image_density = density;
+        let summary = Summary { time_ms, image_density, unfilled, dense, sparsification };
         Measured { size: (3, 2), range: DisparityRange { min: -1, count: 16 }, summary }
     }
 
@@ -175,6 +188,8 @@ mod tests {
         // Means are of what was measured, not of what is shown of it: (66.66666... + 50) / 2.
         let mean = &json["mean"]["unfilled"]["all"];
         assert_eq!((&mean["density"], &mean["items"]), (&json!(58.3333), &json!(2)));
+        assert_eq!(json["mean"]["sparsification"]["all"], json!({ "area": 29.1667, "best": 1.0 }));
+        assert_eq!(json["mean"]["sparsification"]["nonocc"], Value::Null);
         assert_eq!(json["mean"]["time_ms"], 2.5);
         assert_eq!(json["datasets"][1]["mean"]["time_ms"], 4.0);
     }

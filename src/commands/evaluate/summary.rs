@@ -2,6 +2,7 @@
 
 use super::item::Areas;
 use super::scoring::Score;
+use super::sparsification::Sparsification;
 
 /// All figures of a pair, or their means.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,8 @@ pub(super) struct Summary {
     pub(super) unfilled: Areas<Score>,
     /// The map with its holes closed along the rows.
     pub(super) dense: Areas<Score>,
+    /// How well the confidence tells right from wrong, where there is one.
+    pub(super) sparsification: Areas<Sparsification>,
 }
 
 impl Summary {
@@ -29,6 +32,10 @@ impl Summary {
             let scores: Vec<&Score> = of.iter().filter_map(|summary| score(summary)).collect();
             Score::mean(&scores)
         };
+        let curve = |curve: fn(&Summary) -> Option<Sparsification>| {
+            let curves: Vec<_> = of.iter().filter_map(|summary| curve(summary)).collect();
+            Sparsification::mean(&curves)
+        };
         Some(Self {
             time_ms: mean(|summary| summary.time_ms),
             image_density: mean(|summary| summary.image_density),
@@ -39,6 +46,10 @@ impl Summary {
             dense: Areas {
                 non_occluded: area(|summary| summary.dense.non_occluded.as_ref()),
                 all: area(|summary| summary.dense.all.as_ref()),
+            },
+            sparsification: Areas {
+                non_occluded: curve(|summary| summary.sparsification.non_occluded),
+                all: curve(|summary| summary.sparsification.all),
             },
         })
     }

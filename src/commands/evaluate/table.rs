@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::item::Areas;
-use super::report::Report;
+use super::report::{Dataset, Report};
 use super::scoring::Score;
+use super::sparsification::Sparsification;
 use super::summary::Summary;
 use crate::text::on_one_line;
 
@@ -44,19 +45,43 @@ const COLUMNS: [Column; 16] = [
     dense("rms", "rms", 3),
 ];
 
+/// Head of a column and its figure.
+type Curve = (&'static str, fn(&Sparsification) -> f64);
+
+/// Columns of the areas under the sparsification curve, where there is a confidence: its own, and the best one.
+const CURVES: [Curve; 2] = [("auc", |curve| curve.area), ("best", |curve| curve.best)];
+
 /// What the columns mean.
 const LEGEND: &str = "\
 Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them that are off
 by more than 1 px; error, rms: mean and root mean square error of the known. bad 0.5, 1, 2, 4: off by more
 pixels or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took the
-smaller neighbour of their row. ms: time in the engine";
+smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels off by more than
+1 px over all densities, by the confidence and by the truth. ms: time in the engine";
 
 /// An area and its title.
-type Section = (&'static str, fn(&Areas<Score>) -> &Option<Score>);
+#[derive(Clone, Copy)]
+struct Section {
+    title: &'static str,
+    score: fn(&Areas<Score>) -> &Option<Score>,
+    curve: fn(&Areas<Sparsification>) -> &Option<Sparsification>,
+    /// True where there is a confidence.
+    has_curves: bool,
+}
 
 const SECTIONS: [Section; 2] = [
-    ("Pixels that both eyes see", |areas| &areas.non_occluded),
-    ("All pixels", |areas| &areas.all),
+    Section {
+        title: "Pixels that both eyes see",
+        score: |areas| &areas.non_occluded,
+        curve: |areas| &areas.non_occluded,
+        has_curves: false,
+    },
+    Section {
+        title: "All pixels",
+        score: |areas| &areas.all,
+        curve: |areas| &areas.all,
+        has_curves: false,
+    },
 ];
 
 /// Cells of a table, row by row; the first row is the head, and the first column holds names.
@@ -108,7 +133,11 @@ pub(super) fn markdown(report: &Report) -> String {
 fn tables(report: &Report) -> Vec<Table> {
     let several = report.datasets.len() > 1;
     let mut tables = Vec::new();
-    for (title, area) in SECTIONS {
+    for section in SECTIONS {
+        let curves = report.datasets.iter().flat_map(Dataset::measured);
+        let mut curves = curves.map(|(_, measured)| &measured.summary.sparsification);
+        let has_curves = curves.any(|areas| (section.curve)(areas).is_some());
+        let area = Section { has_curves, ..section };
         let (mut rows, mut all) = (Vec::new(), Vec::new());
         let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?, area);
         for dataset in &report.datasets {
@@ -127,25 +156,26 @@ fn tables(report: &Report) -> Vec<Table> {
         }
         if !rows.is_empty() {
             let heads = COLUMNS.iter().map(|column| column.head);
-            let head = ["pair"].into_iter().chain(heads).chain(["ms"]);
+            let curves = CURVES.iter().filter(|_| has_curves).map(|(head, _)| *head);
+            let head = ["pair"].into_iter().chain(heads).chain(curves).chain(["ms"]);
             rows.insert(0, head.map(str::to_owned).collect());
-            tables.push(Table { title, rows });
+            tables.push(Table { title: section.title, rows });
         }
     }
     tables
 }
 
 /// A row; `None` where there is no truth of the area.
-fn row(
-    name: &str,
-    summary: &Summary,
-    area: fn(&Areas<Score>) -> &Option<Score>,
-) -> Option<Vec<String>> {
+fn row(name: &str, summary: &Summary, area: Section) -> Option<Vec<String>> {
     let mut cells = vec![name.to_owned()];
     for column in &COLUMNS {
-        let score = area((column.map)(summary)).as_ref()?;
+        let score = (area.score)((column.map)(summary)).as_ref()?;
         let figure = score.figures.get(column.figure);
         cells.push(figure.map_or("-".into(), |figure| format!("{figure:.0$}", column.digits)));
+    }
+    let curve = (area.curve)(&summary.sparsification).as_ref();
+    for (_, value) in CURVES.iter().filter(|_| area.has_curves) {
+        cells.push(curve.map_or("-".into(), |curve| format!("{:.2}", value(curve))));
     }
     cells.push(format!("{:.1}", summary.time_ms));
     Some(cells)
@@ -175,7 +205,6 @@ fn conditions(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::measure::Measured;
-    use super::super::report::Dataset;
     use super::super::scoring::{Figures, NAMES};
     use super::*;
     use crate::frame::DisparityRange;
@@ -192,8 +221,15 @@ mod tests {
         if let Some(score) = &mut unfilled.non_occluded {
             score.figures.0[14] = None;
         }
-        let summary =
-            Summary { time_ms: 10.0 * dense, image_density: 100.0, unfilled, dense: areas(dense) };
+        let curve = Sparsification { area: dense / 2.0, best: dense / 4.0 };
+        let all = has_all.then_some(curve);
+        let summary = Summary {
+            time_ms: 10.0 * dense,
+            image_density: 100.0,
+            unfilled,
+            dense: areas(dense),
+            sparsification: Areas { non_occluded: None, all },
+        };
         Measured { size: (4, 2), range: DisparityRange { min: 0, count: 16 }, summary }
     }
 

@@ -1,0 +1,132 @@
+//! How well a confidence tells right disparities from wrong ones.
+//!
+//! Leave out the least confident pixels, more and more of them: the share of bad ones among those that stay
+//! should fall. The area below that curve, over all densities, is the figure (Hu and Mordohai, A quantitative
+//! evaluation of confidence measures for stereo vision, PAMI 34(11), 2012, section 4).
+
+use super::scoring::Values;
+use super::truth::Region;
+
+/// Disparities that are off by more pixels are bad.
+const BAD: f64 = 1.0;
+
+/// Levels of confidence.
+const LEVELS: usize = 256;
+
+/// Areas under sparsification curves, in percent: the mean share of bad pixels over all densities.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sparsification {
+    /// Area of the confidence.
+    pub(super) area: f64,
+    /// Area of one that knows the truth. No confidence has a smaller one.
+    pub(super) best: f64,
+}
+
+/// Good and bad pixels of a level of confidence.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    good: u64,
+    bad: u64,
+}
+
+impl Sparsification {
+    /// Of the pixels of a region that have a disparity; `confidence` has a level for each pixel of the map, row by
+    /// row, the larger the surer. `None` where no such pixel counts.
+    pub(super) fn of(map: &Values, confidence: &[u8], region: &Region) -> Option<Self> {
+        let mut levels = [Level::default(); LEVELS];
+        for (pixel, &level) in confidence.iter().enumerate() {
+            let (Some(truth), Some(value)) = (region.at(pixel), map.at(pixel)) else { continue };
+            let level = &mut levels[usize::from(level)];
+            match (value - truth).abs() > BAD {
+                true => level.bad += 1,
+                false => level.good += 1,
+            }
+        }
+        let [good, bad] = [|level: &Level| level.good, |level: &Level| level.bad]
+            .map(|count: fn(&Level) -> u64| levels.iter().map(count).sum());
+        let best = [Level { good: 0, bad }, Level { good, bad: 0 }];
+        (good + bad > 0).then(|| Self { area: area(&levels), best: area(&best) })
+    }
+
+    /// The mean of several; `None` of none.
+    pub(super) fn mean(of: &[Self]) -> Option<Self> {
+        let mean = |value: fn(&Self) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64;
+        (!of.is_empty()).then(|| Self { area: mean(|one| one.area), best: mean(|one| one.best) })
+    }
+}
+
+/// Area of levels, the least confident first. Pixels of one level have no order: each takes its share of the
+/// level's bad ones.
+fn area(levels: &[Level]) -> f64 {
+    let (mut pixels, mut bad, mut shares) = (0.0, 0.0, 0.0);
+    for level in levels.iter().rev() {
+        let count = level.good + level.bad;
+        let share = level.bad as f64 / count as f64;
+        for _ in 0..count {
+            pixels += 1.0;
+            bad += share;
+            shares += bad / pixels;
+        }
+    }
+    100.0 * shares / pixels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{DisparityMap, DisparityRange, INVALID};
+    use crate::pool::Pooled;
+
+    /// Pixels whose truth is 10 px; each is right, wrong, unknown or without truth.
+    fn of(pixels: &[(char, u8)]) -> Option<Sparsification> {
+        let value = |&(kind, _): &(char, u8)| match kind {
+            'r' => 16 * 11,
+            'w' => 16 * 11 + 1,
+            'u' => INVALID,
+            _ => 0,
+        };
+        let range = DisparityRange { min: 0, count: 64 };
+        let values = Pooled::unpooled(pixels.iter().map(value).collect());
+        let map = Values::of(&DisparityMap::new(pixels.len(), 1, range, values));
+        let truth: Vec<Option<f64>> =
+            pixels.iter().map(|(kind, _)| (*kind != '-').then_some(10.0)).collect();
+        let confidence: Vec<u8> = pixels.iter().map(|(_, confidence)| *confidence).collect();
+        Sparsification::of(&map, &confidence, &Region::of_values(pixels.len(), &truth))
+    }
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-9, "{found} instead of {expected}");
+    }
+
+    #[test]
+    fn areas_worked_out_by_hand() {
+        // One of the two most confident is bad, then comes a good one, then a bad one.
+        let pixels = [('r', 200), ('w', 0), ('u', 255), ('w', 200), ('-', 255), ('r', 9)];
+        let Sparsification { area, best } = of(&pixels).unwrap();
+        near(area, 100.0 * (0.5 + 0.5 + 1.0 / 3.0 + 0.5) / 4.0);
+        near(best, 100.0 * (0.0 + 0.0 + 1.0 / 3.0 + 0.5) / 4.0);
+    }
+
+    #[test]
+    fn a_confidence_that_knows_is_the_best_and_one_that_says_nothing_is_the_error_rate() {
+        let right = of(&[('w', 3), ('r', 7), ('r', 8), ('w', 2)]).unwrap();
+        near(right.area, right.best);
+        let nothing = of(&[('w', 3), ('r', 3), ('r', 3), ('w', 3)]).unwrap();
+        near(nothing.area, 50.0);
+        let liar = of(&[('w', 8), ('r', 2), ('r', 3), ('w', 7)]).unwrap();
+        near(liar.area, 100.0 * (1.0 + 1.0 + 2.0 / 3.0 + 0.5) / 4.0);
+        // The area of the best is e + (1 - e) ln(1 - e), for many pixels.
+        let many: Vec<_> =
+            (0..10_000).map(|i| if i % 5 == 0 { ('w', 0) } else { ('r', 1) }).collect();
+        let expected = 100.0 * (0.2 + 0.8 * 0.8_f64.ln());
+        assert!((of(&many).unwrap().best - expected).abs() < 0.01);
+    }
+
+    #[test]
+    fn where_nothing_is_known_there_is_none() {
+        assert_eq!(of(&[('u', 9), ('-', 9)]), None);
+        assert_eq!(Sparsification::mean(&[]), None);
+        let means = [(2.0, 1.0), (4.0, 2.0)].map(|(area, best)| Sparsification { area, best });
+        assert_eq!(Sparsification::mean(&means), Some(Sparsification { area: 3.0, best: 1.5 }));
+    }
+}
