@@ -288,12 +288,12 @@ const BROKEN: [Broken; 47] = [
     ("(sum + 2) / 4", "(sum + 1) / 4", PRIOR),
     // Texture: its window, what the noise is of, and how much of it.
     ("greatest = max(greatest, grey);", "greatest = grey;", WINDOW),
-    ("grey >= DARKEST", "grey >= 0", WINDOW),
+    ("grey >= DARKEST && grey <= BRIGHTEST", "grey < DARKEST", WINDOW),
     ("(u64)3 * of_warps", "(u64)2 * of_warps", WINDOW),
-    ("(warp > 0 ? of_warps[warp - 1] : 0)", "0", WINDOW),
+    ("if (threadIdx.x % 32 >= step) value += before", "value += before", WINDOW),
     // What a window counts, and a prior; where that varies, and what it expects.
     ("3 * noise - range, 0)", "3 * noise - range, 1)", WINDOW),
-    ("2 * noise - range, 0), noise) + noise / 2", "2 * noise - range, 0), noise)", PRIOR),
+    ("2 * noise - range, 0), noise)", "3 * noise - range, 0), noise)", PRIOR),
     ("min(max(x + across, 0), width - 1)", "x", PRIOR),
     ("2 * centre + SUBPIXEL_STEPS / 2", "2 * centre", PRIOR),
     // The volume of costs: the window's rows and columns, rounding, what is too far, a barrier that is missing.
@@ -363,7 +363,7 @@ fn a_filter_that_remembers_does_so_with_several_frames_in_flight() {
     for broken in [
         ("known ? state[i] : NEVER", "NEVER"),
         ("> SMOOTHING_GUARD", ">= SMOOTHING_GUARD"),
-        ("histogram[first] = histogram[first + 1] = 0;", ""),
+        ("histogram[first] = histogram[first + 1] = 0;", "histogram[first] = 1000;"),
     ] {
         assert!(smoothed("cuda", Some(broken)) != expected, "{broken:?} was not noticed");
     }
