@@ -244,7 +244,7 @@ const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill
 const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 47] = [
+const BROKEN: [Broken; 46] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -313,7 +313,6 @@ const BROKEN: [Broken; 47] = [
     ("31 - __clz(distance + 2)", "31 - __clz(distance + 1)", FILLED),
     ("is_hidden ? 4 : 2", "2", FILLED),
     ("distance <= REACH && open", "distance < REACH && open", FILLED),
-    ("if (!seen_left[at]) open &= ~(1u << k);", "", RAW_FILLED),
     ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),

@@ -212,7 +212,8 @@ mod tests {
 
     use super::*;
     use crate::matching::{
-        CensusWindow, Cost, Fill, FillRule, Median, P2Mode, Paths, Smoothing, Speckle, Subpixel,
+        CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode, Paths, Prior, Smoothing,
+        Speckle, Subpixel, Window,
     };
     use crate::settings::Settings;
     use crate::settings::row::MATCHING;
@@ -237,7 +238,9 @@ mod tests {
              --left-right off --median 5 --subpixel parabola --census-window 7x5 --census-weight 1 \
              --gradient-weight 2 --intensity-weight 3 --gradient-truncation 4 \
              --intensity-truncation 5 --speckle-size 44 --speckle-range 0.5 \
-             --smoothing 0.25 --smoothing-guard 1.5 --fill rays --fill-max 31",
+             --smoothing 0.25 --smoothing-guard 1.5 --fill rays --fill-max 31 \
+             --cost-window 3 --cost-window-where everywhere --prior 1 --prior-strength 5 \
+             --p2-guide picture",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -250,8 +253,11 @@ mod tests {
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.smoothing, Some(Smoothing { weight_256: 64, guard_16: 24 }));
         assert_eq!(params.fill, Some(Fill { rule: FillRule::Rays, reach: 31 }));
+        assert_eq!(params.window, Some(Window { side: 3, by_texture: false }));
+        assert_eq!(params.prior, Some(Prior { levels: 1, strength: 5 }));
         assert_eq!((params.p1, params.p2), (11, 99));
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 4, slope_16: 24 });
+        assert_eq!(params.p2_guide, Guide::Picture);
         assert_eq!(params.uniqueness, 7);
         assert_eq!(params.left_right, None);
         assert_eq!(params.median, Median::Five);

@@ -36,7 +36,7 @@ pub use filter::History;
 
 use std::time::Duration;
 
-use crate::frame::{DisparityMap, Image, SUBPIXEL};
+use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
 use crate::pool::Pooled;
 
 /// The disparity map of one rectified pair that belongs to no stream.
@@ -84,7 +84,9 @@ fn match_with(left: &Image, right: &Image, params: &Params, history: &mut Histor
     if params.uniqueness > 0 {
         uniqueness::uniqueness(&sums, &winners, params.uniqueness, &mut values);
     }
-    subpixel::subpixel(&sums, &winners, params.subpixel, &mut values);
+    for (i, value) in values.iter_mut().enumerate().filter(|(_, value)| **value != INVALID) {
+        *value += params.subpixel.within(sums.of_pixel(i), winners[i]);
+    }
     if let Some(limit) = params.left_right {
         left_right::left_right(&sums, &winners, range.min, limit, &mut values);
     }

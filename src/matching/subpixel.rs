@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::frame::{INVALID, SUBPIXEL};
-use crate::matching::aggregation::Sums;
+use crate::frame::SUBPIXEL;
 
 /// Number of [`Subpixel::limits`]: offsets in 1/16 px from a winner to half way to its neighbour.
 pub const LIMITS: usize = 8;
@@ -51,6 +50,15 @@ impl Subpixel {
         }
     }
 
+    /// Offset of the disparity from the winner in 1/16 px, from the sums of all candidates of a pixel; 0 at
+    /// the ends of the range, where the winner lacks a neighbour.
+    pub fn within(self, sums: &[u16], winner: usize) -> i16 {
+        if winner == 0 || winner + 1 >= sums.len() {
+            return 0;
+        }
+        self.offset(sums[winner - 1], sums[winner], sums[winner + 1])
+    }
+
     /// Offset of the disparity from the winner in 1/16 px, from -8 to 8, where `b` is the winner's sum,
     /// the least, and `a` and `c` are those of the candidates before and after it.
     #[inline(always)]
@@ -66,17 +74,6 @@ impl Subpixel {
                 let offset: i16 = below.iter().sum();
                 if a < c { -offset } else { offset }
             }
-        }
-    }
-}
-
-/// Moves the winners' disparities between the candidates; nothing at the ends of the range, where a
-/// winner lacks a neighbour.
-pub fn subpixel(sums: &Sums, winners: &[usize], mode: Subpixel, values: &mut [i16]) {
-    for (i, value) in values.iter_mut().enumerate() {
-        let (s, winner) = (sums.of_pixel(i), winners[i]);
-        if winner > 0 && winner + 1 < s.len() && *value != INVALID {
-            *value += mode.offset(s[winner - 1], s[winner], s[winner + 1]);
         }
     }
 }
@@ -149,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn no_interpolation_at_the_ends_or_of_invalid_pixels() {
-        let sums = Sums::from_values(3, 1, 3, vec![1, 5, 9, 9, 5, 1, 10, 4, 4]);
+    fn no_interpolation_at_the_ends() {
         for mode in [Subpixel::Parabola, Subpixel::Equiangular, Subpixel::Corrected] {
-            let mut values = [0, 32, INVALID];
-            subpixel(&sums, &[0, 2, 1], mode, &mut values);
-            assert_eq!(values, [0, 32, INVALID]);
+            assert_eq!(mode.within(&[1, 5, 9], 0), 0);
+            assert_eq!(mode.within(&[9, 5, 1], 2), 0);
+            assert_eq!(mode.within(&[4], 0), 0);
+            assert_eq!(mode.within(&[10, 4, 4], 1), 8);
         }
     }
 }

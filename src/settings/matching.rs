@@ -700,7 +700,7 @@ mod tests {
         assert_eq!(named, ["p2", "census_window", "prior", "prior_strength"]);
         let (sum, named) = keys(Matching { census_weight: 127, ..Matching::default() });
         assert!(sum.contains("--census-weight"), "{sum}");
-        assert!(named.contains(&"census_weight") && named.contains(&"p2"));
+        assert!(named.contains(&"census_weight") && named.contains(&"prior_strength"));
         assert!(Matching { paths: 6, ..Matching::default() }.params().is_err());
         // What the cost does not use is not looked at.
         assert!(Matching { ad_truncation: 200, ..Matching::default() }.params().is_ok());

@@ -114,7 +114,7 @@ fn what_is_no_data_set_is_wrong_usage() {
         (&["missing"][..], "missing: No such file"),
         (&["pair/im0.png"], "pair/im0.png is no data set"),
         (&["pair"], "no pair with known disparity in pair (1 folders hold pictures, but no truth)"),
-        (&["pair", "--noise", "-1"], "from 0 to 255"),
+        (&["pair", "--noise=-1"], "from 0 to 255"),
         (&["pair", "--noise", "nan"], "from 0 to 255"),
         (&["pair", "--seed", "3"], "--noise <SIGMA>"),
         (&["pair", "--repeat", "0"], "0"),

@@ -226,7 +226,8 @@ mod tests {
 
     use crate::frame::Image;
     use crate::matching::{
-        CensusWindow, Cost, Guide, Median, Paths, Prior, Smoothing, Speckle, Window, match_pair,
+        CensusWindow, Cost, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle,
+        Window, match_pair,
     };
 
     fn params() -> impl Strategy<Value = Params> {
@@ -238,13 +239,15 @@ mod tests {
         let paths = prop_oneof![Just(Paths::Four), Just(Paths::Five), Just(Paths::Eight)];
         let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
         let speckle = prop::option::of(Just(Speckle { size: 50, range_16: 16 }));
+        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
+        let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
         let p2 = prop_oneof![Just(50u8), Just(150)];
         let window = prop::option::of(Just(Window { side: 5, by_texture: true }));
         let prior = prop::option::of((1u8..=3).prop_map(|levels| Prior { levels, strength: 8 }));
         let guide = prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)];
         let supports = (window, prior, guide);
-        (cost, supports, paths, median, speckle, p2, 1usize..200).prop_map(
-            |(cost, (window, prior, p2_guide), paths, median, speckle, p2, count)| Params {
+        (cost, supports, paths, median, (speckle, fill), p2, 1usize..200).prop_map(
+            |(cost, (window, prior, p2_guide), paths, median, (speckle, fill), p2, count)| Params {
                 window,
                 prior,
                 p2_guide,
@@ -252,6 +255,7 @@ mod tests {
                 left_right: Some(1),
                 median,
                 speckle,
+                fill,
                 ..Params::bare(DisparityRange { min: -3, count }, cost, (5, p2))
             },
         )

@@ -1,7 +1,6 @@
 //! The costs as the kernels know them: a header each, its constants, and the sizes of what it keeps of
 //! the pictures.
 
-use super::geometry::Lanes;
 use crate::matching::{CensusWindow, Cost, Params};
 
 /// The headers of `kernels/` that define a cost, as (name, text).
@@ -29,10 +28,10 @@ pub(super) struct CostKernel {
 
 impl CostKernel {
     /// The cost as the aggregation sees it: computed when it is asked for, or read where it is supported and
-    /// so written down.
-    pub fn aggregated(params: &Params, lanes: Lanes) -> Self {
+    /// so written down, in vectors of `half` words for the paths.
+    pub fn aggregated(params: &Params, half: u32) -> Self {
         match params.is_supported() {
-            true => Self::whole(STORED, Vec::new(), lanes.half() / 2, 0),
+            true => Self::whole(STORED, Vec::new(), half / 2, 0),
             false => Self::of(params.cost),
         }
     }

@@ -149,7 +149,7 @@ impl Prepared {
 
     /// What the aggregation keeps.
     pub fn aggregated(params: &Params, lanes: Lanes) -> Self {
-        Self::of(&CostKernel::aggregated(params, lanes), lanes)
+        Self::of(&CostKernel::aggregated(params, lanes.half()), lanes)
     }
 
     /// Prepared windows in a sweep's shared memory. Columns of a stored cost take more room than what a cost

@@ -137,7 +137,7 @@ fn pixel_cost(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
 
 /// A unit that aggregates costs.
 fn aggregation(file: &'static str, params: &Params, lanes: Lanes) -> Unit {
-    let unit = with_cost(file, &CostKernel::aggregated(params, lanes), params, lanes)
+    let unit = with_cost(file, &CostKernel::aggregated(params, lanes.half()), params, lanes)
         .define("P2_MAX", params.p2)
         .define("COST_MAX", params.cost_max())
         .define("PATHS", params.paths.count())
