@@ -186,6 +186,10 @@ fn supported_costs_give_the_bytes_of_the_reference() {
     same((9, 40), &with(&["5", "--cost", "ad", "--ad-window", "3", "--p2-guide", "picture"]));
     same((75, 35), &with(&["3", "--cost", "ad", "--ad-window", "1", "--paths", "8"]));
     same((1, 1), &with(&["5"]));
+    // Twelve registers a lane: one pixel a thread, which may begin at an odd column.
+    let twelve = ["-d", "65", "--cost", "ad", "--ad-window", "1", "--prior", "0"];
+    same((70, 12), &[&twelve[..], &["--cost-window", "3"]].concat());
+    same((70, 33), &[&twelve[..6], &["--prior", "1"]].concat());
     // The prior alone, and both; three levels, and candidates on either side of 0.
     let strong = ["--prior-strength", "20", "--cost-window"];
     same(TWO_LEVELS, &[&["-d", "24", "--prior", "2"], &strong[..], &["0"]].concat());
