@@ -146,7 +146,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "cost")
         .hint("How well two pixels agree. What is auto follows it."),
     Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[5.0, 0.0, 0.0])
+        .follows_cost(&[0.0, 0.0, 0.0])
         .flag(MATCHING, "--cost-window", "PX")
         .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
         .knob("Cost", "averaged over")
@@ -162,7 +162,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "averaged where")
         .hint("Whether the window is for pixels without texture or for all."),
     Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
-        .follows_cost(&[2.0, 0.0, 0.0])
+        .follows_cost(&[0.0, 0.0, 0.0])
         .flag(MATCHING, "--prior", "LEVELS")
         .help(
             "Pictures of half the size, and of half of that, and so on, that say what is likely where \
@@ -564,10 +564,14 @@ mod tests {
         let params = Matching::default().params().unwrap();
         assert_eq!(params.range, DisparityRange { min: 0, count: 64 });
         assert_eq!(params.paths, Paths::Four);
-        // (24 * 22 + 5 * 19 + 6 * 10 + 8) / 16, and the strength of the prior.
-        assert_eq!((params.cost.max(), params.cost_max()), (43, 50));
-        assert_eq!(params.window, Some(Window { side: 5, by_texture: true }));
-        assert_eq!(params.prior, Some(Prior { levels: 2, strength: 7 }));
+        // (24 * 22 + 5 * 19 + 6 * 10 + 8) / 16.
+        assert_eq!((params.cost.max(), params.cost_max()), (43, 43));
+        assert_eq!((params.window, params.prior), (None, None));
+        let of_rooms = settings(&["matching.cost_window=5", "matching.prior=2"]).matching;
+        let of_rooms = of_rooms.params().unwrap();
+        assert_eq!(of_rooms.window, Some(Window { side: 5, by_texture: true }));
+        assert_eq!(of_rooms.prior, Some(Prior { levels: 2, strength: 7 }));
+        assert_eq!(of_rooms.cost_max(), 50);
         assert_eq!((params.p1, params.p2), (32, 140));
         assert_eq!(params.p2_mode, P2Mode::Linear { min: 30, slope_16: 152 });
         assert_eq!(params.p2_guide, Guide::Smoothed);
