@@ -236,6 +236,7 @@ const PARABOLA: &[&str] =
 const ACROSS: &[&str] =
     &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
+const CURVE: &[&str] = &["-d", "16", "--median", "0"];
 const COMBINED: &[&str] = &["-d", "16"];
 const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"];
 
@@ -269,7 +270,7 @@ const BROKEN: [Broken; 46] = [
     ("sum.v[j + 1] * KEY_NUMBERS + both(j + 1)", "sum.v[j + 1] * KEY_NUMBERS + both(j)", AD),
     ("(b * 100 + 99 - UNIQUENESS)", "(b * 100 + 100 - UNIQUENESS + 200)", AD),
     ("33 * den) / (2 * den)", "32 * den) / (2 * den)", PARABOLA),
-    ("smaller < limit * larger", "smaller <= limit * larger", AD),
+    ("LIMIT_UNIT * (min(a, c) - b)", "(LIMIT_UNIT + 4) * (min(a, c) - b)", CURVE),
     ("(int)(key % KEY_NUMBERS) - (STRIP - 1)", "(int)(key % KEY_NUMBERS) - (STRIP - 3)", AD),
     // The filters.
     ("<= LEFT_RIGHT_LIMIT", "<= LEFT_RIGHT_LIMIT + 1", AD),

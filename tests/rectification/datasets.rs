@@ -67,7 +67,8 @@ fn depth_is_that_of_the_data_sets() {
         ("kitti.txt", 750, "(P2, P3)"),
     ] {
         let arguments = ["match", "l.png", "r.png", "--calibration", file, "-d", "16"];
-        let more = ["--depth", "-o", "depth.png"];
+        // Of whole pixels, which is what the truth is.
+        let more = ["--subpixel", "off", "--depth", "-o", "depth.png"];
         let (status, stderr) = run(folder.path(), &[&arguments[..], &more].concat());
         assert_eq!(status, 0, "{file}: {stderr}");
         assert!(stderr.contains("come rectified") && stderr.contains(words), "{stderr}");
