@@ -13,6 +13,7 @@ pub mod census;
 pub mod cost;
 pub mod filter;
 pub mod left_right;
+pub mod levels;
 pub mod params;
 pub mod prior;
 pub mod pyramid;
@@ -103,7 +104,6 @@ fn match_with(left: &Image, right: &Image, params: &Params, history: &mut Histor
 
 /// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small.
 fn coarse_map(left: &Image, right: &Image, params: &Params) -> Option<DisparityMap> {
-    let coarser = params.coarser()?;
-    pyramid::half_size((left.width(), left.height()))?;
+    let (coarser, _) = levels::coarser(params, (left.width(), left.height()))?;
     Some(match_pair(&pyramid::half(left), &pyramid::half(right), &coarser))
 }
