@@ -414,7 +414,7 @@ mod tests {
         ] {
             let layer = match Cli::try_parse_from(arguments.split(' ')).unwrap().command {
                 Command::Match(args) => args.flags(),
-                Command::Bench(args) => args.flags(),
+                Command::Bench(args) => args.computation.flags(),
                 _ => unreachable!(),
             };
             let loaded = layer.over(crate::settings::Layers::new()).finish().unwrap();
