@@ -236,6 +236,7 @@ const PARABOLA: &[&str] =
 const ACROSS: &[&str] =
     &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
+const DIAGONAL: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "8"];
 const CURVE: &[&str] = &["-d", "16", "--median", "0"];
 const COMBINED: &[&str] = &["-d", "16"];
 const PLAIN: &[&str] = &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"];
@@ -258,7 +259,7 @@ const BROKEN: [Broken; 46] = [
     // The penalty of the wrong horizontal direction.
     ("LEFTWARDS ? P2_HORIZONTAL_FROM_RIGHT", "LEFTWARDS ? P2_HORIZONTAL_FROM_LEFT", AD),
     // Paths come in from beyond the right border; strips mix up their halos, or exchange too few columns.
-    ("first_column + window_x - BORDER - MARGIN >= width", "false", AD),
+    ("first_column + window_x - BORDER - MARGIN >= width", "false", DIAGONAL),
     (
         "side == 0 ? column : STRIP + column, lane, path",
         "side == 0 ? column : STRIP + column, lane, filled(0)",
@@ -306,7 +307,7 @@ const BROKEN: [Broken; 46] = [
     ("p - WINDOW_RADIUS - 1", "p - WINDOW_RADIUS", WINDOW),
     ("get_sum(k - WINDOW_RADIUS)", "get_sum(PIXELS + k)", WINDOW),
     ("rest + both(1 << (BLEND_SHIFT - 1))", "rest", WINDOW),
-    ("both(PRIOR_REACH)) * prior", "both(PRIOR_REACH + 1)) * prior", PRIOR),
+    ("both(PRIOR_REACH)) * prior", "both(2)) * prior", PRIOR),
     ("__syncthreads();\n        auto sum_of_rows", "auto sum_of_rows", WINDOW),
     (
         "copy16(to + WINDOW_BASE + i, window.base + i)",
@@ -317,7 +318,11 @@ const BROKEN: [Broken; 46] = [
     ("edges[k] = max(edges[k], abs(grey - greys[k]))", "edges[k] = abs(grey - greys[k])", FILLED),
     ("31 - __clz(distance + 2)", "31 - __clz(distance + 1)", FILLED),
     ("is_hidden ? 4 : 2", "2", FILLED),
-    ("distance <= REACH && open", "distance < REACH && open", FILLED),
+    (
+        "distance <= REACH && open",
+        "distance < REACH && open",
+        &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "2"],
+    ),
     ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),
@@ -387,6 +392,8 @@ fn broken_kernels_are_noticed() {
         let size = match arguments {
             PLAIN => (23, 9),
             PRIOR => TWO_LEVELS,
+            // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
+            DIAGONAL => (65, 23),
             _ => SIZE,
         };
         if verify(size, arguments, Some((old, new))).0 {

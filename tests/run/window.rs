@@ -100,7 +100,9 @@ fn tuned_in_the_window_written_down_and_read_back() {
         });
     };
     press("t", "the panel");
-    let support = ["the window of the cost", "where it is", "coarser levels", "their strength"];
+    // A number can be turned, and then typed.
+    let support =
+        ["the window of the cost", "where it is", "coarser levels", "their strength", "7"];
     let before = ["close", "reset", "write", "the cost"];
     for what in before.iter().chain(&support).chain(&["what a bit of the census counts"]) {
         press("Tab", what);
