@@ -106,11 +106,13 @@ struct Costs {
         const int y = min(max(row, 0), height - 1);
         const u32 *words = features.p2 + (size_t)y * features.row + PAD;
         if (inside) {
-            Window window = window_at(features, x, y);
+            // A window begins at an even column, at which one of several pixels always does.
+            const int begin = PIXELS % 2 ? x & ~1 : x, first = x - begin;
+            Window window = window_at(features, begin, y);
             // So that words of neighbouring pixels are read together.
             if (COLUMNS == 1) window.match = (const u32 *)__builtin_assume_aligned(window.match, 4 * PIXELS);
 #pragma unroll
-            for (int p = 0; p < PIXELS; p++) of[p] = cost(window, p, lane, words[x + p], x, width);
+            for (int p = 0; p < PIXELS; p++) of[p] = cost(window, first + p, lane, words[x + p], begin, width);
         } else {
             const Window window = window_at(features, 0, y);
 #pragma unroll

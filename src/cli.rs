@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 pub mod calibration;
+pub mod computation;
 pub mod evaluate;
 pub mod flags;
 pub mod rectify;
@@ -16,6 +17,7 @@ use toml::Value;
 
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
+pub use computation::Computation;
 pub use evaluate::EvaluateArgs;
 pub use flags::{Common, FlagLayer};
 use flags::{SettingFlags, parser};
@@ -24,7 +26,7 @@ pub use rig::RigFlags;
 pub use source::{BothArgs, SourceArgs};
 
 use crate::settings::Size;
-use crate::settings::row::{CALIBRATION, ENGINE, MATCHING, OUTPUT};
+use crate::settings::row::{ENGINE, MATCHING, OUTPUT};
 use crate::source::spec::SourceSpec;
 
 /// Dense disparity from two cameras or recorded stereo video, live.
@@ -290,32 +292,13 @@ pub struct BenchArgs {
     #[arg(long)]
     pub verify: bool,
 
-    /// Rectify the pictures first, as if they came raw.
-    #[command(flatten, next_help_heading = "Cameras")]
-    pub calibration: SettingFlags<CALIBRATION>,
-
-    /// What is computed.
-    #[command(flatten, next_help_heading = "Matching")]
-    pub matching: SettingFlags<MATCHING>,
-
-    /// What computes.
-    #[command(flatten, next_help_heading = "Engine")]
-    pub compute: SettingFlags<ENGINE>,
+    /// What is computed, and how.
+    #[command(flatten)]
+    pub computation: Computation,
 
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
-}
-
-impl BenchArgs {
-    /// The flags that stand for settings.
-    pub fn flags(&self) -> FlagLayer {
-        let mut layer = FlagLayer::default();
-        layer.add(&self.calibration);
-        layer.add(&self.matching);
-        layer.add(&self.compute);
-        layer
-    }
 }
 
 /// What `devices` is told.
@@ -435,7 +418,7 @@ mod tests {
         ] {
             let layer = match Cli::try_parse_from(arguments.split(' ')).unwrap().command {
                 Command::Match(args) => args.flags(),
-                Command::Bench(args) => args.flags(),
+                Command::Bench(args) => args.computation.flags(),
                 _ => unreachable!(),
             };
             let loaded = layer.over(crate::settings::Layers::new()).finish().unwrap();

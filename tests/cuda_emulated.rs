@@ -186,6 +186,10 @@ fn supported_costs_give_the_bytes_of_the_reference() {
     same((9, 40), &with(&["5", "--cost", "ad", "--ad-window", "3", "--p2-guide", "picture"]));
     same((75, 35), &with(&["3", "--cost", "ad", "--ad-window", "1", "--paths", "8"]));
     same((1, 1), &with(&["5"]));
+    // Twelve registers a lane: one pixel a thread, which may begin at an odd column.
+    let twelve = ["-d", "65", "--cost", "ad", "--ad-window", "1", "--prior", "0"];
+    same((70, 12), &[&twelve[..], &["--cost-window", "3"]].concat());
+    same((70, 33), &[&twelve[..6], &["--prior", "1"]].concat());
     // The prior alone, and both; three levels, and candidates on either side of 0.
     let strong = ["--prior-strength", "20", "--cost-window"];
     same(TWO_LEVELS, &[&["-d", "24", "--prior", "2"], &strong[..], &["0"]].concat());
@@ -249,6 +253,7 @@ const PARABOLA: &[&str] =
 const ACROSS: &[&str] =
     &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
+const DIAGONAL: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "8"];
 const CURVE: &[&str] = &["-d", "16", "--median", "0"];
 const SURE: &[&str] = &["-d", "14", "--min-confidence", "20"];
 const COMBINED: &[&str] = &["-d", "16"];
@@ -272,7 +277,7 @@ const BROKEN: [Broken; 51] = [
     // The penalty of the wrong horizontal direction.
     ("LEFTWARDS ? P2_HORIZONTAL_FROM_RIGHT", "LEFTWARDS ? P2_HORIZONTAL_FROM_LEFT", AD),
     // Paths come in from beyond the right border; strips mix up their halos, or exchange too few columns.
-    ("first_column + window_x - BORDER - MARGIN >= width", "false", AD),
+    ("first_column + window_x - BORDER - MARGIN >= width", "false", DIAGONAL),
     (
         "side == 0 ? column : STRIP + column, lane, path",
         "side == 0 ? column : STRIP + column, lane, filled(0)",
@@ -317,12 +322,12 @@ const BROKEN: [Broken; 51] = [
     ("(sum + 2) / 4", "(sum + 1) / 4", PRIOR),
     // Texture: its window, what the noise is of, and how much of it.
     ("greatest = max(greatest, grey);", "greatest = grey;", WINDOW),
-    ("grey >= DARKEST", "grey >= 0", WINDOW),
+    ("grey >= DARKEST && grey <= BRIGHTEST", "grey < DARKEST", WINDOW),
     ("(u64)3 * of_warps", "(u64)2 * of_warps", WINDOW),
-    ("(warp > 0 ? of_warps[warp - 1] : 0)", "0", WINDOW),
+    ("if (threadIdx.x % 32 >= step) value += before", "value += before", WINDOW),
     // What a window counts, and a prior; where that varies, and what it expects.
     ("3 * noise - range, 0)", "3 * noise - range, 1)", WINDOW),
-    ("2 * noise - range, 0), noise) + noise / 2", "2 * noise - range, 0), noise)", PRIOR),
+    ("2 * noise - range, 0), noise)", "3 * noise - range, 0), noise)", PRIOR),
     ("min(max(x + across, 0), width - 1)", "x", PRIOR),
     ("2 * centre + SUBPIXEL_STEPS / 2", "2 * centre", PRIOR),
     // The volume of costs: the window's rows and columns, rounding, what is too far, a barrier that is missing.
@@ -330,7 +335,7 @@ const BROKEN: [Broken; 51] = [
     ("p - WINDOW_RADIUS - 1", "p - WINDOW_RADIUS", WINDOW),
     ("get_sum(k - WINDOW_RADIUS)", "get_sum(PIXELS + k)", WINDOW),
     ("rest + both(1 << (BLEND_SHIFT - 1))", "rest", WINDOW),
-    ("both(PRIOR_REACH)) * prior", "both(PRIOR_REACH + 1)) * prior", PRIOR),
+    ("both(PRIOR_REACH)) * prior", "both(2)) * prior", PRIOR),
     ("__syncthreads();\n        auto sum_of_rows", "auto sum_of_rows", WINDOW),
     (
         "copy16(to + WINDOW_BASE + i, window.base + i)",
@@ -341,7 +346,11 @@ const BROKEN: [Broken; 51] = [
     ("edges[k] = max(edges[k], abs(grey - greys[k]))", "edges[k] = abs(grey - greys[k])", FILLED),
     ("31 - __clz(distance + 2)", "31 - __clz(distance + 1)", FILLED),
     ("is_hidden ? 4 : 2", "2", FILLED),
-    ("distance <= REACH && open", "distance < REACH && open", FILLED),
+    (
+        "distance <= REACH && open",
+        "distance < REACH && open",
+        &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "2"],
+    ),
     ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),
@@ -391,7 +400,7 @@ fn a_filter_that_remembers_does_so_with_several_frames_in_flight() {
     for broken in [
         ("known ? state[i] : NEVER", "NEVER"),
         ("> SMOOTHING_GUARD", ">= SMOOTHING_GUARD"),
-        ("histogram[first] = histogram[first + 1] = 0;", ""),
+        ("histogram[first] = histogram[first + 1] = 0;", "histogram[first] = 1000;"),
     ] {
         assert!(smoothed("cuda", Some(broken)) != expected, "{broken:?} was not noticed");
     }
@@ -411,6 +420,8 @@ fn broken_kernels_are_noticed() {
         let size = match arguments {
             PLAIN => (23, 9),
             PRIOR => TWO_LEVELS,
+            // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
+            DIAGONAL => (65, 23),
             _ => SIZE,
         };
         if verify(size, arguments, Some((old, new))).0 {

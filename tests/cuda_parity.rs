@@ -17,7 +17,7 @@ use stereod::internals::engine::cpu::{CpuEngine, CpuOptions};
 use stereod::internals::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
 use stereod::internals::engine::{Engine, PairSpec};
 use stereod::internals::frame::Image;
-use stereod::{Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths};
+use stereod::{Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths, Prior, Window};
 
 /// An engine, or `None` where this machine cannot have one.
 fn engine(params: &Params, size: (usize, usize), options: &CudaOptions) -> Option<CudaEngine> {
@@ -68,6 +68,36 @@ proptest! {
         looks in proptest::collection::vec(prop_oneof![3 => looks(), 1 => weak_looks()], 1..=5),
     ) {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());
+        if let Err(difference) = compare(&params, size, &looks) {
+            prop_assert!(false, "{}", difference);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Pictures large enough for coarser levels, whose texture is about as strong as their noise.
+    #[test]
+    fn supported_costs_are_those_of_the_reference(
+        params in params(),
+        window in prop::option::of((prop_oneof![Just(3u8), Just(5)], any::<bool>())),
+        prior in prop::option::of((1u8..=3, 1u8..=32)),
+        truncation in 1u8..=60,
+        (min, count) in (-10i32..10, 1usize..=140),
+        size in (32usize..200, 32usize..100),
+        looks in proptest::collection::vec(weak_looks(), 1..=4),
+    ) {
+        let params = Params {
+            range: DisparityRange { min, count },
+            cost: Cost::Ad { truncation, window: 1 },
+            window: window.map(|(side, by_texture)| Window { side, by_texture }),
+            prior: prior.map(|(levels, strength)| Prior { levels, strength }),
+            p1: params.p1.min(30),
+            p2: params.p2.clamp(30, 120),
+            p2_mode: P2Mode::Linear { min: 20, slope_16: 60 },
+            ..params
+        };
         if let Err(difference) = compare(&params, size, &looks) {
             prop_assert!(false, "{}", difference);
         }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::flags::{Common, FlagLayer, SettingFlags};
-use crate::settings::row::{CALIBRATION, ENGINE, MATCHING};
+use super::computation::Computation;
+use super::flags::Common;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -58,32 +58,14 @@ pub struct EvaluateArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 
-    /// Rectify the pictures first; the truth is then that of the rectified left picture.
-    #[command(flatten, next_help_heading = "Cameras")]
-    pub calibration: SettingFlags<CALIBRATION>,
-
-    /// What is computed.
-    #[command(flatten, next_help_heading = "Matching")]
-    pub matching: SettingFlags<MATCHING>,
-
-    /// What computes.
-    #[command(flatten, next_help_heading = "Engine")]
-    pub compute: SettingFlags<ENGINE>,
+    /// What is computed, and how; of pictures that are rectified first, the truth is that of the rectified
+    /// left one.
+    #[command(flatten)]
+    pub computation: Computation,
 
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
-}
-
-impl EvaluateArgs {
-    /// The flags that stand for settings.
-    pub fn flags(&self) -> FlagLayer {
-        let mut layer = FlagLayer::default();
-        layer.add(&self.calibration);
-        layer.add(&self.matching);
-        layer.add(&self.compute);
-        layer
-    }
 }
 
 /// A standard deviation in grey levels, of which a picture has 256.

@@ -33,7 +33,7 @@ const SUSTAINED: u32 = 100;
 /// # Errors
 /// Where the engine is not to be had or fails, or is not the reference's equal where that was asked.
 pub fn run(args: BenchArgs) -> Result<(), Error> {
-    let loaded = load(&args.common, args.flags())?;
+    let loaded = load(&args.common, args.computation.flags())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     let size = (args.size.width, args.size.height);
     let rig = Cameras::read(settings)?.for_pictures(size)?;

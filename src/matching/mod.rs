@@ -14,6 +14,7 @@ pub mod confidence;
 pub mod cost;
 pub mod filter;
 pub mod left_right;
+pub mod levels;
 pub mod params;
 pub mod prior;
 pub mod pyramid;
@@ -111,8 +112,7 @@ fn match_with(
 
 /// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small.
 fn coarse_map(left: &Image, right: &Image, params: &Params) -> Option<DisparityMap> {
-    let coarser = params.coarser()?;
-    pyramid::half_size((left.width(), left.height()))?;
+    let (coarser, _) = levels::coarser(params, (left.width(), left.height()))?;
     Some(match_pair(&pyramid::half(left), &pyramid::half(right), &coarser))
 }
 

@@ -158,7 +158,7 @@ fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity:
     left > FLAT * FLAT && both > 0.0 && both * both > SIMILAR * left * right
 }
 
-/// The default cost with stricter checks: better few points than wrong ones.
+/// Census, gradient and intensity together with strict checks: better few points than wrong ones.
 fn params(range: DisparityRange, points: usize) -> Params {
     let cost = Cost::Combined {
         census_weight: 14,

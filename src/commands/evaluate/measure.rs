@@ -105,9 +105,16 @@ impl<'a> Bench<'a> {
         let mut params = Params { range, ..self.loaded.params.clone() };
         params.confidence.get_or_insert(0);
         let (matched, time) = self.matched(&pictures, &rig, &params)?;
-        let unfilled = Values::of(&matched.disparity);
+        // What the matcher itself knows is never told from what it has filled.
+        let unfilled = match params.fill {
+            None => Values::of(&matched.disparity),
+            Some(_) => {
+                let params = Params { fill: None, ..params };
+                Values::of(&self.matched(&pictures, &rig, &params)?.0.disparity)
+            }
+        };
         let image_density = unfilled.density();
-        let maps = [unfilled.clone(), unfilled.filled()];
+        let maps = [unfilled, Values::of(&matched.disparity).filled()];
         let [unfilled, dense] = maps.each_ref().map(|map| truth.map(|region| score(map, region)));
         if (&unfilled.non_occluded, &unfilled.all) == (&None, &None) {
             return Err(anyhow::anyhow!("no pixel of it has a truth that counts").into());

@@ -1,6 +1,6 @@
 //! Which kernels a frame runs through: those for its vectors, its number of candidates and its cost.
 
-use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::slice::from_raw_parts_mut;
 
 use super::band_costs::{BandCost, FillBand, WindowMean};
 use super::buffers::Scratch;
@@ -154,11 +154,12 @@ impl Frame<'_> {
                             geometry: self.geometry,
                             radius,
                             rows,
-                            pixel_costs: from_raw_parts(pixel_costs, around.1 * width * depth),
+                            pixel_costs,
                             support,
                             columns: &mut scratch.window_columns,
                             window: &mut scratch.window_sums,
-                            band_costs: from_raw_parts_mut(band_costs, rows.1 * width * depth),
+                            padding: self.shared.padding.ptr(),
+                            band_costs,
                         });
                     }
                 }

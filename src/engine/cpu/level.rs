@@ -8,7 +8,7 @@ use super::buffers::{self, Scratch, Shared};
 use super::features::Features;
 use super::filter::Filters;
 use super::geometry::Geometry;
-use super::prepare::{Prepare, coarser_size};
+use super::prepare::Prepare;
 use super::schedule::{Frame, Output, STAGES};
 use super::simd::Simd;
 use super::team::Team;
@@ -27,17 +27,6 @@ pub struct Level {
     prepare: Prepare,
     /// The filters of its maps.
     pub filters: Filters,
-}
-
-/// The parameters and sizes of all levels, the finest first.
-pub fn levels(params: &Params, size: (usize, usize)) -> Vec<(Params, (usize, usize))> {
-    let mut levels = vec![(params.clone(), size)];
-    while let Some((params, size)) = levels.last()
-        && let (Some(coarser), Some(size)) = (params.coarser(), coarser_size(params, *size))
-    {
-        levels.push((coarser, size));
-    }
-    levels
 }
 
 impl Level {
@@ -81,10 +70,9 @@ impl Level {
     /// Memory in bytes.
     pub fn bytes(&self) -> usize {
         let scratches = self.scratches.iter();
-        let size = (self.geometry.width, self.geometry.height);
         self.shared.bytes()
             + self.filters.bytes()
-            + Prepare::bytes_of(&self.params, size, self.scratches.len()) as usize
+            + self.prepare.bytes()
             + scratches.map(|s| s.lock().unwrap_or_else(|e| e.into_inner()).bytes()).sum::<usize>()
     }
 }

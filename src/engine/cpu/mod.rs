@@ -54,7 +54,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 
-use self::level::{Level, levels};
+use self::level::Level;
 pub use self::options::CpuOptions;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
@@ -64,6 +64,7 @@ use self::team::Team;
 use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::filter::Continuity;
+use crate::matching::levels::levels;
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Estimate, Reserved};
 use crate::pool::Pool;

@@ -10,7 +10,7 @@ use super::support::{Coarse, PixelSupport, blends, support_row};
 use super::team::Team;
 use super::texture::{HalfRow, NoiseRow, Picture, RangeRow, SmoothedRow, range_scratch};
 use crate::frame::Image;
-use crate::matching::pyramid::half_size;
+use crate::matching::levels::coarser;
 use crate::matching::texture::{RESPONSE_MAX, threshold_of};
 use crate::matching::{Guide, Params};
 use crate::memory::{Refused, filled, product};
@@ -62,11 +62,6 @@ impl<T> Rows<T> {
     }
 }
 
-/// The size of the next coarser level, where the parameters have one and the pictures are large enough.
-pub fn coarser_size(params: &Params, size: (usize, usize)) -> Option<(usize, usize)> {
-    params.prior.and_then(|_| half_size(size))
-}
-
 impl Prepare {
     /// For pictures of this size; allocates all but pictures.
     ///
@@ -75,7 +70,7 @@ impl Prepare {
     pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
         let (width, height) = size;
         let pixels = product([width, height]);
-        let coarse = coarser_size(params, size).map(|size| {
+        let coarse = coarser(params, size).map(|(_, size)| {
             let map = Block::new(product([size.0, size.1]))?;
             Ok((map, size))
         });
@@ -117,12 +112,29 @@ impl Prepare {
                 + range_scratch(width) as u64
                 + product([width.div_ceil(2), size_of::<i16>()]);
         }
-        if let Some((width, height)) = coarser_size(params, size) {
+        if let Some((_, (width, height))) = coarser(params, size) {
             let pixels = product([width, height]);
             let map = Block::<i16>::bytes_of(pixels);
             bytes = bytes.saturating_add(pixels.saturating_mul(2)).saturating_add(map);
         }
         bytes.saturating_add(of_thread.saturating_mul(threads as u64))
+    }
+
+    /// Bytes of what it has, and of the pictures that it makes.
+    pub fn bytes(&self) -> usize {
+        let guide = if self.smoothed { self.size.0 * self.size.1 } else { 0 };
+        let supports = self.supports.as_ref().map_or(0, |supports| {
+            let coarse = supports.coarse.as_ref();
+            // Two pictures as large as the map.
+            let coarse = coarse.map_or(0, |(map, size)| map.bytes() + 2 * size.0 * size.1);
+            supports.ranges.bytes() + supports.pixels.bytes() + coarse
+        });
+        let of_thread = |thread: &Mutex<OfThread>| {
+            let OfThread { histogram, numbers, bytes, said } =
+                &*thread.lock().unwrap_or_else(|e| e.into_inner());
+            4 * histogram.len() + 2 * numbers.len() + bytes.len() + 2 * said.len()
+        };
+        guide + supports + self.threads.iter().map(of_thread).sum::<usize>()
     }
 
     /// Where the map of the half-size pictures belongs; `None` where there is none.

@@ -84,15 +84,17 @@ pub struct SupportBand<'a> {
     /// First row and number of rows of the band.
     pub rows: (usize, usize),
     /// The costs of single pixels of the rows [`rows_around`], [row][x][depth].
-    pub pixel_costs: &'a [u8],
+    pub pixel_costs: *const u8,
     /// What supports them, of the whole picture.
     pub support: &'a [PixelSupport],
     /// Sums over the window's rows, [x][depth]; empty without a window.
     pub columns: &'a mut [u16],
     /// Sums over the window, [depth].
     pub window: &'a mut [u16],
+    /// What is or-ed to a pixel's last vector: 255 in the lanes beyond the range, else 0.
+    pub padding: *const u8,
     /// The costs of the band, [row][x][depth].
-    pub band_costs: &'a mut [u8],
+    pub band_costs: *mut u8,
 }
 
 /// First row and number of rows whose pixel costs a band needs.
@@ -105,24 +107,34 @@ pub fn rows_around(
     (begin, (first + count + radius).min(geometry.height) - begin)
 }
 
+/// Numbers of candidates, as many as the widest vector has lanes of 16 bits.
+static NUMBERS: [i16; 32] = {
+    let mut numbers = [0; 32];
+    let mut i = 0;
+    while i < 32 {
+        numbers[i] = i as i16;
+        i += 1;
+    }
+    numbers
+};
+
 impl Kernel for SupportBand<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(mut self) {
         let (first, count) = self.rows;
-        if self.radius == 0 {
-            (first..first + count).for_each(|y| self.write_row(y));
-            return;
-        }
         let radius = self.radius as i64;
         self.columns.fill(0);
-        for down in -radius..=radius {
-            self.add_row(first as i64 + down);
-        }
-        for y in first..first + count {
-            if y > first {
-                self.move_down(y as i64 + radius, y as i64 - 1 - radius);
+        // SAFETY: the rows lie around the band; the caller vouches for the memory.
+        unsafe {
+            if radius > 0 {
+                (-radius..=radius).for_each(|down| self.add_row::<V>(first as i64 + down, None));
             }
-            self.write_row(y);
+            for y in first..first + count {
+                if radius > 0 && y > first {
+                    self.add_row::<V>(y as i64 + radius, Some(y as i64 - 1 - radius));
+                }
+                self.write_row::<V>(y);
+            }
         }
     }
 }
@@ -130,81 +142,103 @@ impl Kernel for SupportBand<'_> {
 impl SupportBand<'_> {
     /// The pixel costs of a row, clamped into the picture.
     #[inline(always)]
-    fn row(&self, y: i64) -> &[u8] {
+    unsafe fn row(&self, y: i64) -> *const u8 {
         let Geometry { width, depth, height, .. } = *self.geometry;
         let (begin, _) = rows_around(self.geometry, self.rows, self.radius);
         let y = y.clamp(0, height as i64 - 1) as usize - begin;
-        &self.pixel_costs[y * width * depth..][..width * depth]
+        // SAFETY: the row lies around the band.
+        unsafe { self.pixel_costs.add(y * width * depth) }
     }
 
-    /// Adds a row to the sums of the columns.
+    /// Adds a row to the sums of the columns, and takes another away.
     #[inline(always)]
-    fn add_row(&mut self, y: i64) {
-        let columns = std::mem::take(&mut self.columns);
-        columns.iter_mut().zip(self.row(y)).for_each(|(sum, &cost)| *sum += u16::from(cost));
-        self.columns = columns;
-    }
-
-    /// Adds a row to the sums of the columns and takes another away.
-    #[inline(always)]
-    fn move_down(&mut self, enters: i64, leaves: i64) {
-        let columns = std::mem::take(&mut self.columns);
-        let rows = self.row(enters).iter().zip(self.row(leaves));
-        for (sum, (&enters, &leaves)) in columns.iter_mut().zip(rows) {
-            *sum = sum.wrapping_add(u16::from(enters)).wrapping_sub(u16::from(leaves));
+    unsafe fn add_row<V: Lanes>(&mut self, enters: i64, leaves: Option<i64>) {
+        let (len, half) = (self.columns.len(), V::N / 2);
+        // SAFETY: rows and sums have a number for each lane of each pixel.
+        unsafe {
+            let enters = self.row(enters);
+            let leaves = leaves.map(|leaves| self.row(leaves));
+            for at in (0..len).step_by(V::N) {
+                let mut change = V::load(enters.add(at)).widen();
+                if let Some(leaves) = leaves {
+                    let leaves = V::load(leaves.add(at)).widen();
+                    change = [0, 1].map(|i| V::sub_wide(change[i], leaves[i]));
+                }
+                for (i, change) in change.into_iter().enumerate() {
+                    let sum = self.columns.as_mut_ptr().add(at + i * half).cast::<i16>();
+                    V::store_wide(V::add_wide(V::load_wide(sum), change), sum);
+                }
+            }
         }
-        self.columns = columns;
     }
 
     /// Slides the window along a row of the band and writes its costs.
     #[inline(always)]
-    fn write_row(&mut self, y: usize) {
-        let Geometry { width, depth, count, .. } = *self.geometry;
-        let radius = self.radius;
-        let band_costs = std::mem::take(&mut self.band_costs);
-        let window = std::mem::take(&mut self.window);
-        let window = &mut window[..depth];
-        let costs = &mut band_costs[(y - self.rows.0) * width * depth..][..width * depth];
-        let column = |x: i64| x.clamp(0, width as i64 - 1) as usize * depth;
-        window.fill(0);
-        if radius > 0 {
-            for across in -(radius as i64)..=radius as i64 {
-                let from = &self.columns[column(across)..][..depth];
-                window.iter_mut().zip(from).for_each(|(sum, &column)| *sum += column);
-            }
-        }
-        let own = self.row(y as i64);
+    unsafe fn write_row<V: Lanes>(&mut self, y: usize) {
+        let Geometry { width, depth, chunks, .. } = *self.geometry;
+        let (radius, half) = (self.radius as i64, V::N / 2);
         let support = &self.support[y * width..][..width];
-        for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
-            if radius > 0 && x > 0 {
-                let enters = &self.columns[column((x + radius) as i64)..][..depth];
-                let leaves = &self.columns[column(x as i64 - 1 - radius as i64)..][..depth];
-                for ((sum, &enters), &leaves) in window.iter_mut().zip(enters).zip(leaves) {
-                    *sum = sum.wrapping_add(enters).wrapping_sub(leaves);
+        // SAFETY: every column below lies in the picture, and every vector in the range of a pixel.
+        unsafe {
+            let own = self.row(y as i64);
+            let to = self.band_costs.add((y - self.rows.0) * width * depth);
+            let columns = self.columns.as_ptr().cast::<i16>();
+            // Without a window there are none, and nobody looks.
+            let column =
+                |x: i64| columns.wrapping_add(x.clamp(0, width as i64 - 1) as usize * depth);
+            let padding = V::load(self.padding);
+            let reach = V::splat_wide(REACH as i16);
+
+            // The window one column before the first.
+            self.window.fill(0);
+            let window = self.window.as_mut_ptr().cast::<i16>();
+            if radius > 0 {
+                for across in -1 - radius..radius {
+                    let from = column(across);
+                    for at in (0..depth).step_by(half) {
+                        let sum =
+                            V::add_wide(V::load_wide(window.add(at)), V::load_wide(from.add(at)));
+                        V::store_wide(sum, window.add(at));
+                    }
                 }
             }
-            let own = &own[x * depth..][..depth];
-            let to = &mut costs[x * depth..][..depth];
-            // No part is lost: all together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the range.
-            let parts = |own: u8, sum: u16| {
-                let own = blend.own.wrapping_mul(u16::from(own));
-                own.wrapping_add(blend.window.wrapping_mul(sum)).wrapping_add(UNIT as u16 / 2)
-            };
-            if blend.prior == 0 {
-                for ((to, &own), &sum) in to.iter_mut().zip(own).zip(window.iter()) {
-                    *to = (parts(own, sum) / UNIT as u16) as u8;
-                }
-            } else {
-                let each = to.iter_mut().zip(own).zip(window.iter());
-                for (k, ((to, &own), &sum)) in (0i16..).zip(each) {
-                    let far = k.abs_diff(expected).min(REACH as u16);
-                    let prior = blend.prior.wrapping_mul(far);
-                    *to = (parts(own, sum).wrapping_add(prior) / UNIT as u16) as u8;
+            for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
+                let (enters, leaves) = (column(x as i64 + radius), column(x as i64 - 1 - radius));
+                let of_own = V::splat_wide(blend.own as i16);
+                let of_window = V::splat_wide(blend.window as i16);
+                let of_prior = V::splat_wide(blend.prior as i16);
+                let expected = V::splat_wide(expected);
+                for c in 0..chunks {
+                    let at = c * V::N;
+                    let pixel = V::load(own.add(x * depth + at)).widen();
+                    let mut parts = [V::splat_wide(UNIT as i16 / 2); 2];
+                    for (i, parts) in parts.iter_mut().enumerate() {
+                        let at = at + i * half;
+                        // All parts together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the range.
+                        *parts = V::add_wide(*parts, V::mul_wide(pixel[i], of_own));
+                        if radius > 0 {
+                            let change = V::sub_wide(
+                                V::load_wide(enters.add(at)),
+                                V::load_wide(leaves.add(at)),
+                            );
+                            let sum = V::add_wide(V::load_wide(window.add(at)), change);
+                            V::store_wide(sum, window.add(at));
+                            *parts = V::add_wide(*parts, V::mul_wide(sum, of_window));
+                        }
+                        if blend.prior > 0 {
+                            let first = V::splat_wide(at as i16);
+                            let k = V::add_wide(V::load_wide(NUMBERS.as_ptr()), first);
+                            let far =
+                                V::sub_wide(V::max_wide(k, expected), V::min_wide(k, expected));
+                            let far = V::min_wide(far, reach);
+                            *parts = V::add_wide(*parts, V::mul_wide(far, of_prior));
+                        }
+                    }
+                    let cost = V::narrow_512(parts);
+                    let cost = if c + 1 == chunks { cost.or(padding) } else { cost };
+                    cost.store(to.add(x * depth + at));
                 }
             }
-            to[count..].fill(255);
         }
-        self.band_costs = band_costs;
-        self.window = window;
     }
 }

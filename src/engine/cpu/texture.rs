@@ -110,27 +110,53 @@ impl Kernel for RangeRow<'_> {
         // Columns of the window's least and greatest, between margins that repeat their ends.
         let (least, greatest) =
             self.scratch[..range_scratch(width)].split_at_mut(width + 2 * RADIUS);
-        least[RADIUS..][..width].copy_from_slice(rows[0]);
-        greatest[RADIUS..][..width].copy_from_slice(rows[0]);
-        for row in &rows[1..] {
-            let columns = least[RADIUS..].iter_mut().zip(&mut greatest[RADIUS..]);
-            for ((least, greatest), &grey) in columns.zip(*row) {
-                (*least, *greatest) = ((*least).min(grey), (*greatest).max(grey));
+        let whole = width - width % V::N;
+        for x in (0..whole).step_by(V::N) {
+            // SAFETY: the vector lies in the rows, and in the columns between the margins.
+            unsafe {
+                let load = |row: &[u8]| V::load(row.as_ptr().add(x));
+                let (mut low, mut high) = (load(rows[0]), load(rows[0]));
+                for row in &rows[1..] {
+                    (low, high) = (low.min(load(row)), larger(high, load(row)));
+                }
+                low.store(least.as_mut_ptr().add(RADIUS + x));
+                high.store(greatest.as_mut_ptr().add(RADIUS + x));
             }
+        }
+        for x in whole..width {
+            let column = rows.map(|row| row[x]);
+            least[RADIUS + x] = column.into_iter().fold(u8::MAX, u8::min);
+            greatest[RADIUS + x] = column.into_iter().fold(0, u8::max);
         }
         for column in [&mut *least, &mut *greatest] {
             let (first, last) = (column[RADIUS], column[RADIUS + width - 1]);
             column[..RADIUS].fill(first);
             column[RADIUS + width..].fill(last);
         }
-        for (x, to) in self.to[..width].iter_mut().enumerate() {
-            let (mut low, mut high) = (least[x], greatest[x]);
-            for i in 1..SIDE {
-                (low, high) = (low.min(least[x + i]), high.max(greatest[x + i]));
+        for x in (0..whole).step_by(V::N) {
+            // SAFETY: the vectors from here to the margin's width further on lie in the columns.
+            unsafe {
+                let load = |column: &[u8], i: usize| V::load(column.as_ptr().add(x + i));
+                let (mut low, mut high) = (load(least, 0), load(greatest, 0));
+                for i in 1..SIDE {
+                    low = low.min(load(least, i));
+                    high = larger(high, load(greatest, i));
+                }
+                high.subs(low).store(self.to.as_mut_ptr().add(x));
             }
-            *to = high - low;
+        }
+        for x in whole..width {
+            let low = least[x..x + SIDE].iter().fold(u8::MAX, |low, &grey| low.min(grey));
+            let high = greatest[x..x + SIDE].iter().fold(0, |high, &grey| high.max(grey));
+            self.to[x] = high - low;
         }
     }
+}
+
+/// The larger value, lane by lane.
+#[inline(always)]
+fn larger<V: Lanes>(a: V, b: V) -> V {
+    a.adds(b.subs(a))
 }
 
 /// Counts the responses of the noise filter along row `y`, which is neither the first nor the last.

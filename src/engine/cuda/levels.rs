@@ -2,7 +2,8 @@
 //! matched like a pair of its own, the coarsest first.
 
 use super::job::Job;
-use crate::matching::{Params, pyramid};
+use crate::matching::Params;
+use crate::matching::levels::levels;
 
 /// One level.
 #[derive(Clone, Debug)]
@@ -20,18 +21,15 @@ pub(super) struct Level {
 impl Level {
     /// The levels of a job, the finest first.
     pub fn all(job: &Job) -> Vec<Self> {
-        let finest = Level {
-            number: 0,
-            params: job.params.clone(),
-            size: job.size,
-            has_coarser: coarser(job.params, job.size).is_some(),
+        let levels = levels(job.params, job.size);
+        let coarsest = levels.len() - 1;
+        let level = |(number, (params, size))| Level {
+            number,
+            params,
+            size,
+            has_coarser: number < coarsest,
         };
-        let levels = std::iter::successors(Some(finest), |finer| {
-            let (params, size) = coarser(&finer.params, finer.size)?;
-            let has_coarser = coarser(&params, size).is_some();
-            Some(Level { number: finer.number + 1, params, size, has_coarser })
-        });
-        levels.collect()
+        levels.into_iter().enumerate().map(level).collect()
     }
 
     /// The job of this level of `whole`; coarser levels have no rectifier, because their pictures are made of
@@ -65,27 +63,20 @@ impl Level {
     }
 }
 
-fn coarser(params: &Params, size: (usize, usize)) -> Option<(Params, (usize, usize))> {
-    Some((params.coarser()?, pyramid::half_size(size)?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::matching::Prior;
 
     #[test]
-    fn levels_go_as_far_as_the_prior_and_the_pictures_do() {
-        let sizes = |levels, size| {
-            let prior = Some(Prior { levels, strength: 4 });
-            let params = Params { prior, ..Params::default() };
+    fn all_levels_but_the_coarsest_have_a_prior() {
+        let prior = Some(Prior { levels: 3, strength: 4 });
+        let params = Params { prior, ..Params::default() };
+        let strengths = |size| {
             let levels = Level::all(&Job { params: &params, size, rectifier: None });
-            let strengths: Vec<_> = levels.iter().map(Level::prior_strength).collect();
-            assert_eq!(strengths.split_last(), Some((&0, &vec![4; levels.len() - 1][..])));
-            levels.into_iter().map(|level| level.size).collect::<Vec<_>>()
+            levels.iter().map(Level::prior_strength).collect::<Vec<_>>()
         };
-        assert_eq!(sizes(2, (1281, 720)), [(1281, 720), (641, 360), (321, 180)]);
-        assert_eq!(sizes(3, (100, 63)), [(100, 63), (50, 32), (25, 16)]);
-        assert_eq!(sizes(3, (100, 31)), [(100, 31)]);
+        assert_eq!(strengths((100, 63)), [4, 4, 0]);
+        assert_eq!(strengths((100, 31)), [0]);
     }
 }

@@ -143,6 +143,24 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn widen(self) -> [__m256i; 2] {
+        unsafe {
+            [
+                _mm256_cvtepu8_epi16(_mm256_castsi256_si128(self.0)),
+                _mm256_cvtepu8_epi16(_mm256_extracti128_si256::<1>(self.0)),
+            ]
+        }
+    }
+    #[inline(always)]
+    fn narrow_512([a, b]: [__m256i; 2]) -> Self {
+        unsafe {
+            let both = _mm256_packus_epi16(_mm256_srli_epi16::<9>(a), _mm256_srli_epi16::<9>(b));
+            // The halves of the operands come in turns.
+            Self(_mm256_permute4x64_epi64::<0b11_01_10_00>(both))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn load_wide(from: *const i16) -> __m256i {
         unsafe { _mm256_loadu_si256(from.cast()) }
     }
@@ -157,6 +175,14 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn add_wide(a: __m256i, b: __m256i) -> __m256i {
         unsafe { _mm256_add_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn sub_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_sub_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn mul_wide(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_mullo_epi16(a, b) }
     }
     #[inline(always)]
     fn or_wide(a: __m256i, b: __m256i) -> __m256i {

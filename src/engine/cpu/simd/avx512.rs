@@ -168,6 +168,23 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    fn widen(self) -> [__m512i; 2] {
+        unsafe {
+            [
+                _mm512_cvtepu8_epi16(_mm512_castsi512_si256(self.0)),
+                _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(self.0)),
+            ]
+        }
+    }
+    #[inline(always)]
+    fn narrow_512(pair: [__m512i; 2]) -> Self {
+        unsafe {
+            let [a, b] = pair.map(|wide| _mm512_cvtepi16_epi8(_mm512_srli_epi16::<9>(wide)));
+            Self(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn load_wide(from: *const i16) -> __m512i {
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
@@ -182,6 +199,14 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn add_wide(a: __m512i, b: __m512i) -> __m512i {
         unsafe { _mm512_add_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn sub_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_sub_epi16(a, b) }
+    }
+    #[inline(always)]
+    fn mul_wide(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_mullo_epi16(a, b) }
     }
     #[inline(always)]
     fn or_wide(a: __m512i, b: __m512i) -> __m512i {

@@ -104,6 +104,11 @@ pub trait Lanes: Copy + 'static {
     /// Puts the lanes of [`Lanes::pair_sum`] into the order of the bytes they came from.
     fn in_order(pair: [Self::Wide; 2]) -> [Self::Wide; 2];
 
+    /// The bytes in 16 bits, in their order.
+    fn widen(self) -> [Self::Wide; 2];
+    /// 1/512 of each lane of the ordered pair, unsigned and rounded down, which fits a byte.
+    fn narrow_512(pair: [Self::Wide; 2]) -> Self;
+
     /// N / 2 values from memory of any alignment.
     ///
     /// # Safety
@@ -121,6 +126,10 @@ pub trait Lanes: Copy + 'static {
     unsafe fn splat_wide(value: i16) -> Self::Wide;
     /// Sum, lane by lane.
     fn add_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// Difference, lane by lane.
+    fn sub_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// The lower 16 bits of the product, lane by lane.
+    fn mul_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     /// Bitwise or.
     fn or_wide(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     /// The smaller value, lane by lane.

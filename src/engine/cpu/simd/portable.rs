@@ -158,6 +158,15 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
+    fn widen(self) -> [Wide; 2] {
+        [0, 8].map(|first| Wide(std::array::from_fn(|i| i16::from(self.0[first + i]))))
+    }
+    #[inline(always)]
+    fn narrow_512(pair: [Wide; 2]) -> Self {
+        Self(std::array::from_fn(|i| (pair[i / 8].0[i % 8] as u16 / 512) as u8))
+    }
+
+    #[inline(always)]
     unsafe fn load_wide(from: *const i16) -> Wide {
         // SAFETY: 8 readable values are the caller's promise.
         Wide(unsafe { from.cast::<[i16; 8]>().read_unaligned() })
@@ -174,6 +183,14 @@ impl Lanes for Portable {
     #[inline(always)]
     fn add_wide(a: Wide, b: Wide) -> Wide {
         a.zip(b, |a, b| a.wrapping_add(b))
+    }
+    #[inline(always)]
+    fn sub_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, |a, b| a.wrapping_sub(b))
+    }
+    #[inline(always)]
+    fn mul_wide(a: Wide, b: Wide) -> Wide {
+        a.zip(b, |a, b| a.wrapping_mul(b))
     }
     #[inline(always)]
     fn or_wide(a: Wide, b: Wide) -> Wide {
