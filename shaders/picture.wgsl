@@ -1,4 +1,4 @@
-// The left or the right picture in grey.
+// The left or the right picture, or the confidence, in grey.
 
 // Whether the target encodes what it is given as sRGB. The picture's bytes are to arrive
 // unchanged, so they are decoded first there.

@@ -72,11 +72,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let raw = pair(left, right);
     let small = settings.engine.options().cpu;
     let loaded = ranging::with_choice(&loaded, [&raw], &rig, Spare::None, small)?;
-    let (settings, mut params) = (&loaded.settings, loaded.params.clone());
-    if args.confidence.is_some() {
-        params.confidence.get_or_insert(0);
-    }
-    let params = &params;
+    let loaded = if args.confidence.is_some() { loaded.with_confidence()? } else { loaded };
+    let (settings, params) = (&loaded.settings, &loaded.params);
 
     let choice = settings.engine.kind;
     let mut options = settings.engine.options();

@@ -48,6 +48,11 @@ pub fn noise_threshold(image: &Image) -> u32 {
     threshold_of(&histogram)
 }
 
+/// Standard deviation of the noise in grey levels, in quarters, as the threshold has it.
+pub fn noise_sigma(image: &Image) -> f64 {
+    f64::from(noise_threshold(image) - 4) / 4.0
+}
+
 /// The threshold from the histogram of responses: 4 + 4 sigma, where sigma = q / (6 * 0.3853) and q is the
 /// smallest response that with all smaller ones makes up more than 30 %; 4 where there are none.
 pub fn threshold_of(histogram: &[u32]) -> u32 {

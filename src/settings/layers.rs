@@ -126,6 +126,8 @@ pub struct Layers {
     files: Vec<PathBuf>,
     /// The number of disparities that `auto` has come to.
     chosen: Option<usize>,
+    /// True where how sure each pixel is will be shown.
+    shows_confidence: bool,
 }
 
 impl Default for Layers {
@@ -167,6 +169,7 @@ impl Layers {
             mistakes: Vec::new(),
             files: Vec::new(),
             chosen: None,
+            shows_confidence: false,
         }
     }
 
@@ -364,7 +367,7 @@ impl Layers {
             *said = Origin::Pictures(Box::new(said.clone()));
         }
         let settings = schema::typed(values.clone());
-        let params = settings.matching.params().map_err(|error| {
+        let mut params = settings.matching.params().map_err(|error| {
             let set: Vec<String> = matching::keys_of(&error, settings.matching.cost)
                 .iter()
                 .filter_map(|key| {
@@ -376,6 +379,9 @@ impl Layers {
                 if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
             Error(vec![format!("{error}{origin}")])
         })?;
+        if self.shows_confidence || settings.output.confidence().is_some() {
+            params.confidence.get_or_insert(0);
+        }
         for (section, row) in schema::rows().filter(|(_, row)| row.by_cost.is_some()) {
             self.origins.entry(dotted(section, row.key)).or_insert(Origin::Cost(cost));
         }

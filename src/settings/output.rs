@@ -22,6 +22,7 @@ pub struct Output {
     pub segment_size: String,
     pub keep: String,
     pub keep_free: String,
+    pub confidence: String,
     pub preview: String,
     pub pictures: String,
     pub stream: String,
@@ -52,6 +53,13 @@ pub(super) const ROWS: &[Row] = &[
         "Delete the oldest files of the recording where less is free on the disk, such \
              as 5GB",
     ),
+    Row::path("confidence")
+        .flag(OUTPUT, "--confidence", "OUT.mkv")
+        .help(
+            "Record how sure each pixel is, 1 to 255, and 0 where the disparity is unknown or \
+             filled (FFV1, 8 bits, Matroska)",
+        )
+        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::path("preview")
         .flag(OUTPUT, "--preview", "OUT.mp4")
         .help("Record a coloured video to look at (H.264, MP4)")
@@ -111,6 +119,11 @@ impl Output {
         (segmenting != SegmentLimits::default()).then_some(segmenting)
     }
 
+    /// File of the confidence.
+    pub fn confidence(&self) -> Option<PathBuf> {
+        path(&self.confidence)
+    }
+
     /// File of the preview video.
     pub fn preview(&self) -> Option<PathBuf> {
         path(&self.preview)
@@ -137,7 +150,9 @@ impl Output {
 
     /// True where frames are written to files.
     pub fn any_frames(&self) -> bool {
-        !(self.record.is_empty() && self.preview.is_empty() && self.pictures.is_empty())
+        [&self.record, &self.confidence, &self.preview, &self.pictures]
+            .iter()
+            .any(|to| !to.is_empty())
     }
 
     /// Two outputs in one file would destroy each other.
@@ -171,7 +186,7 @@ impl Output {
         let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
             return Ok(());
         };
-        if self.record.is_empty() {
+        if self.record.is_empty() && self.confidence.is_empty() {
             return Err("output.segment, segment_size, keep and keep_free are about a recording, \
                         and there is none: give --record OUT.mkv as well");
         }

@@ -47,7 +47,7 @@ pub struct Window {
 
 pub(super) const ROWS: &[Row] = &[
     Row::names("mode", "auto", &["auto", "on", "off"]),
-    Row::names("view", "disparity", &["disparity", "left", "side-by-side", "pair"]),
+    Row::names("view", "disparity", &["disparity", "left", "side-by-side", "pair", "confidence"]),
     Row::new("full_screen", Switch(false), Kind::Switch),
     Row::text("snapshots", ".", |text| match text {
         "" => Err("a folder, for example \".\"".into()),

@@ -8,6 +8,7 @@ pub mod cloud;
 pub mod colour;
 pub mod colouring;
 pub mod encoding;
+pub mod exposure;
 pub mod files;
 pub mod flush;
 pub mod inputs;

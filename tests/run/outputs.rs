@@ -139,12 +139,15 @@ fn one_file_is_not_two_outputs() {
     let matched = ["match", "a.png", "a.png", "-d", "16"];
     let calibrate = ["calibrate", "--left", "a", "--right", "b", "--board", "chessboard:9x6"];
     let calibrate = [&calibrate[..], &["--square", "0.02"]].concat();
+    let segmented = [&DEMO[..], &["--segment", "10min"]].concat();
     for (command, outputs) in [
         (&matched[..], ["-o", "x.png", "--colour", "x.png"]),
         (&matched, ["-o", "x.png", "--colour", "./x.png"]),
         (&DEMO, ["--record", "there.mkv", "--preview", "hard.mp4"]),
         (&DEMO, ["--record", "new.mkv", "--preview", "soft.mp4"]),
         (&DEMO, ["--record", "there.mkv", "--stats", "hard.json"]),
+        (&DEMO, ["--record", "new.mkv", "--confidence", "./new.mkv"]),
+        (&segmented, ["--record", "new.mkv", "--confidence", "new.mkv"]),
         (&DEMO, ["--pictures", ".", "--stats", "disparity.json"]),
         (&calibrate, ["-o", "rig.toml", "--json", "rig.toml"]),
     ] {

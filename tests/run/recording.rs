@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
+use stereod::internals::matching::{History, match_next};
 use stereod::internals::sink::video::{RecordingTags, read_recording_tags};
 
 use super::*;
@@ -48,6 +49,33 @@ fn segments_are_files_of_their_own_and_no_frame_is_lost_between() {
         let expected = Duration::from_secs(1).mul_f64(frames.len() as f64 / 30.0);
         let wrong = player.duration().unwrap().abs_diff(expected);
         assert!(wrong < Duration::from_millis(1), "{path:?}: {wrong:?}");
+    }
+}
+
+#[test]
+fn confidence_is_recorded_beside_the_disparity() {
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = ["--frames", "35", "--record", "o.mkv", "--confidence", "sure.mkv"];
+    let outputs = [&DEMO[..], &outputs, &["--segment", "1s"]].concat();
+    let statistics = statistics(folder.path(), &outputs);
+    assert_eq!(statistics["written"]["confidence"], 35, "{statistics}");
+    let found = files(folder.path(), ".mkv");
+    let (disparity, confidence) = found.split_at(2);
+    let params = Params { confidence: Some(0), ..params() };
+    let mut numbers = Vec::new();
+    for path in confidence {
+        let player = player::Player::open(path, player::RECORDING).unwrap();
+        numbers.extend(player.play().into_iter().map(|frame| frame.bytes));
+    }
+    let disparity: Vec<_> = disparity.iter().flat_map(|path| recorded(path)).collect();
+    assert_eq!((disparity.len(), numbers.len()), (35, 35));
+    for (n, (disparity, numbers)) in (0..).zip(disparity.iter().zip(&numbers)) {
+        let known = disparity.iter().map(|&number| number > 0);
+        assert!(known.eq(numbers.iter().map(|&sure| sure > 0)), "{n}");
+        let StereoPair { left, right, timestamp, .. } = demo_pair(n);
+        let mut history = History::default();
+        let (_, expected) = match_next(&left, &right, timestamp, &params, &mut history);
+        assert!(expected.unwrap().pixels() == numbers, "{n}");
     }
 }
 

@@ -50,6 +50,7 @@ impl Session {
         let cameras = Cameras::read(&loaded.settings)?;
         let (control, requests) = (Control::default(), Requests::default());
         let window = connect_window(loaded.settings.window.mode)?;
+        let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
         let hangup = requests.clone();
         let reload = Box::new(move || hangup.ask(Request::Reload));
         signals::stop_on_signals(&control, window.as_ref().map(Window::remote), Some(reload))?;

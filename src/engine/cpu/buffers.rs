@@ -99,7 +99,7 @@ impl ScratchLens {
                 false => 0,
             },
             window_columns: if window { width.saturating_mul(depth) } else { 0 },
-            window_sums: if of_cost || supported { depth } else { 0 },
+            window_sums: if of_cost { depth } else { 0 },
             features: features.scratch_len(geometry),
         }
     }

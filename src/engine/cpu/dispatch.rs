@@ -157,7 +157,6 @@ impl Frame<'_> {
                             pixel_costs,
                             support,
                             columns: &mut scratch.window_columns,
-                            window: &mut scratch.window_sums,
                             padding: self.shared.padding.ptr(),
                             band_costs,
                         });

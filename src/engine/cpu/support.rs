@@ -89,8 +89,6 @@ pub struct SupportBand<'a> {
     pub support: &'a [PixelSupport],
     /// Sums over the window's rows, [x][depth]; empty without a window.
     pub columns: &'a mut [u16],
-    /// Sums over the window, [depth].
-    pub window: &'a mut [u16],
     /// What is or-ed to a pixel's last vector: 255 in the lanes beyond the range, else 0.
     pub padding: *const u8,
     /// The costs of the band, [row][x][depth].
@@ -118,28 +116,45 @@ static NUMBERS: [i16; 32] = {
     numbers
 };
 
+// Without iterators and closures where vectors are: a compiler that does not inline one of them makes a call
+// of every instruction.
 impl Kernel for SupportBand<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(mut self) {
-        let (first, count) = self.rows;
-        let radius = self.radius as i64;
-        self.columns.fill(0);
-        // SAFETY: the rows lie around the band; the caller vouches for the memory.
+        // SAFETY: the caller's promise.
         unsafe {
-            if radius > 0 {
-                (-radius..=radius).for_each(|down| self.add_row::<V>(first as i64 + down, None));
-            }
-            for y in first..first + count {
-                if radius > 0 && y > first {
-                    self.add_row::<V>(y as i64 + radius, Some(y as i64 - 1 - radius));
-                }
-                self.write_row::<V>(y);
+            match self.radius {
+                0 => self.rows::<V, 1>(),
+                1 => self.rows::<V, 3>(),
+                _ => self.rows::<V, 5>(),
             }
         }
     }
 }
 
 impl SupportBand<'_> {
+    /// Writes the costs of all rows with a window of `SIDE` pixels across and down.
+    #[inline(always)]
+    unsafe fn rows<V: Lanes, const SIDE: usize>(&mut self) {
+        let (first, count) = self.rows;
+        let radius = SIDE as i64 / 2;
+        self.columns.fill(0);
+        // SAFETY: the rows lie around the band; the caller vouches for the memory.
+        unsafe {
+            if SIDE > 1 {
+                for down in 0..SIDE as i64 {
+                    self.add_row::<V>(first as i64 - radius + down, None);
+                }
+            }
+            for y in first..first + count {
+                if SIDE > 1 && y > first {
+                    self.add_row::<V>(y as i64 + radius, Some(y as i64 - 1 - radius));
+                }
+                self.write_row::<V, SIDE>(y);
+            }
+        }
+    }
+
     /// The pixel costs of a row, clamped into the picture.
     #[inline(always)]
     unsafe fn row(&self, y: i64) -> *const u8 {
@@ -154,91 +169,122 @@ impl SupportBand<'_> {
     #[inline(always)]
     unsafe fn add_row<V: Lanes>(&mut self, enters: i64, leaves: Option<i64>) {
         let (len, half) = (self.columns.len(), V::N / 2);
+        let sums = self.columns.as_mut_ptr().cast::<i16>();
         // SAFETY: rows and sums have a number for each lane of each pixel.
         unsafe {
             let enters = self.row(enters);
-            let leaves = leaves.map(|leaves| self.row(leaves));
-            for at in (0..len).step_by(V::N) {
-                let mut change = V::load(enters.add(at)).widen();
-                if let Some(leaves) = leaves {
-                    let leaves = V::load(leaves.add(at)).widen();
-                    change = [0, 1].map(|i| V::sub_wide(change[i], leaves[i]));
+            let leaves = match leaves {
+                Some(leaves) => self.row(leaves),
+                None => std::ptr::null(),
+            };
+            let mut at = 0;
+            while at < len {
+                let [mut low, mut high] = V::load(enters.add(at)).widen();
+                if !leaves.is_null() {
+                    let [less_low, less_high] = V::load(leaves.add(at)).widen();
+                    (low, high) = (V::sub_wide(low, less_low), V::sub_wide(high, less_high));
                 }
-                for (i, change) in change.into_iter().enumerate() {
-                    let sum = self.columns.as_mut_ptr().add(at + i * half).cast::<i16>();
-                    V::store_wide(V::add_wide(V::load_wide(sum), change), sum);
-                }
+                let (to_low, to_high) = (sums.add(at), sums.add(at + half));
+                V::store_wide(V::add_wide(V::load_wide(to_low), low), to_low);
+                V::store_wide(V::add_wide(V::load_wide(to_high), high), to_high);
+                at += V::N;
             }
         }
     }
 
-    /// Slides the window along a row of the band and writes its costs.
+    /// Writes the costs of a row of the band.
     #[inline(always)]
-    unsafe fn write_row<V: Lanes>(&mut self, y: usize) {
+    unsafe fn write_row<V: Lanes, const SIDE: usize>(&mut self, y: usize) {
         let Geometry { width, depth, chunks, .. } = *self.geometry;
-        let (radius, half) = (self.radius as i64, V::N / 2);
         let support = &self.support[y * width..][..width];
         // SAFETY: every column below lies in the picture, and every vector in the range of a pixel.
         unsafe {
             let own = self.row(y as i64);
             let to = self.band_costs.add((y - self.rows.0) * width * depth);
-            let columns = self.columns.as_ptr().cast::<i16>();
-            // Without a window there are none, and nobody looks.
-            let column =
-                |x: i64| columns.wrapping_add(x.clamp(0, width as i64 - 1) as usize * depth);
+            let sums = self.columns.as_ptr().cast::<i16>();
             let padding = V::load(self.padding);
-            let reach = V::splat_wide(REACH as i16);
-
-            // The window one column before the first.
-            self.window.fill(0);
-            let window = self.window.as_mut_ptr().cast::<i16>();
-            if radius > 0 {
-                for across in -1 - radius..radius {
-                    let from = column(across);
-                    for at in (0..depth).step_by(half) {
-                        let sum =
-                            V::add_wide(V::load_wide(window.add(at)), V::load_wide(from.add(at)));
-                        V::store_wide(sum, window.add(at));
+            for x in 0..width {
+                let PixelSupport { blend, expected } = support[x];
+                let mut parts = Parts::<V, SIDE>::new(blend, expected);
+                if SIDE > 1 {
+                    for i in 0..SIDE {
+                        let column = (x + i).saturating_sub(SIDE / 2).min(width - 1);
+                        parts.columns[i] = sums.add(column * depth);
                     }
                 }
-            }
-            for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
-                let (enters, leaves) = (column(x as i64 + radius), column(x as i64 - 1 - radius));
-                let of_own = V::splat_wide(blend.own as i16);
-                let of_window = V::splat_wide(blend.window as i16);
-                let of_prior = V::splat_wide(blend.prior as i16);
-                let expected = V::splat_wide(expected);
                 for c in 0..chunks {
                     let at = c * V::N;
-                    let pixel = V::load(own.add(x * depth + at)).widen();
-                    let mut parts = [V::splat_wide(UNIT as i16 / 2); 2];
-                    for (i, parts) in parts.iter_mut().enumerate() {
-                        let at = at + i * half;
-                        // All parts together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the range.
-                        *parts = V::add_wide(*parts, V::mul_wide(pixel[i], of_own));
-                        if radius > 0 {
-                            let change = V::sub_wide(
-                                V::load_wide(enters.add(at)),
-                                V::load_wide(leaves.add(at)),
-                            );
-                            let sum = V::add_wide(V::load_wide(window.add(at)), change);
-                            V::store_wide(sum, window.add(at));
-                            *parts = V::add_wide(*parts, V::mul_wide(sum, of_window));
-                        }
-                        if blend.prior > 0 {
-                            let first = V::splat_wide(at as i16);
-                            let k = V::add_wide(V::load_wide(NUMBERS.as_ptr()), first);
-                            let far =
-                                V::sub_wide(V::max_wide(k, expected), V::min_wide(k, expected));
-                            let far = V::min_wide(far, reach);
-                            *parts = V::add_wide(*parts, V::mul_wide(far, of_prior));
-                        }
-                    }
-                    let cost = V::narrow_512(parts);
+                    let pixel = V::load(own.add(x * depth + at));
+                    let cost = if blend.own == UNIT as u16 && blend.prior == 0 {
+                        pixel
+                    } else {
+                        let [low, high] = pixel.widen();
+                        let high_at = at + V::N / 2;
+                        V::narrow_512([parts.blended(low, at), parts.blended(high, high_at)])
+                    };
                     let cost = if c + 1 == chunks { cost.or(padding) } else { cost };
                     cost.store(to.add(x * depth + at));
                 }
             }
+        }
+    }
+}
+
+/// What the costs of a pixel are made of, in every lane.
+struct Parts<V: Lanes, const SIDE: usize> {
+    own: V::Wide,
+    window: V::Wide,
+    prior: V::Wide,
+    expected: V::Wide,
+    reach: V::Wide,
+    rounding: V::Wide,
+    counts_window: bool,
+    counts_prior: bool,
+    /// Sums of the window's columns.
+    columns: [*const i16; SIDE],
+}
+
+impl<V: Lanes, const SIDE: usize> Parts<V, SIDE> {
+    #[inline(always)]
+    unsafe fn new(blend: Blend, expected: i16) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                own: V::splat_wide(blend.own as i16),
+                window: V::splat_wide(blend.window as i16),
+                prior: V::splat_wide(blend.prior as i16),
+                expected: V::splat_wide(expected),
+                reach: V::splat_wide(REACH as i16),
+                rounding: V::splat_wide(UNIT as i16 / 2),
+                counts_window: SIDE > 1 && blend.window > 0,
+                counts_prior: blend.prior > 0,
+                columns: [std::ptr::null(); SIDE],
+            }
+        }
+    }
+
+    /// 512 times the costs of the candidates from `at` on. All parts together fit 16 bits (`SUPPORTED_MAX`), but
+    /// for the lanes beyond the range.
+    #[inline(always)]
+    unsafe fn blended(&self, pixel: V::Wide, at: usize) -> V::Wide {
+        // SAFETY: the columns have a number for each candidate.
+        unsafe {
+            let mut parts = V::add_wide(self.rounding, V::mul_wide(pixel, self.own));
+            if self.counts_window {
+                let mut sum = V::load_wide(self.columns[0].add(at));
+                for i in 1..SIDE {
+                    sum = V::add_wide(sum, V::load_wide(self.columns[i].add(at)));
+                }
+                parts = V::add_wide(parts, V::mul_wide(sum, self.window));
+            }
+            if self.counts_prior {
+                let first = V::splat_wide(at as i16);
+                let k = V::add_wide(V::load_wide(NUMBERS.as_ptr()), first);
+                let far = V::sub_wide(V::max_wide(k, self.expected), V::min_wide(k, self.expected));
+                let far = V::min_wide(far, self.reach);
+                parts = V::add_wide(parts, V::mul_wide(far, self.prior));
+            }
+            parts
         }
     }
 }

@@ -34,6 +34,14 @@ impl Loaded {
         Layers { chosen: Some(disparities), ..self.layers.clone() }.finish()
     }
 
+    /// The same, the confidence being computed from now on, also where nothing is invalid for want of it.
+    ///
+    /// # Errors
+    /// As of [`Layers::finish`].
+    pub fn with_confidence(&self) -> Result<Loaded, Error> {
+        Layers { shows_confidence: true, ..self.layers.clone() }.finish()
+    }
+
     /// The same with other values for some keys, written as on the command line, and checked like
     /// every layer.
     ///

@@ -64,7 +64,10 @@ impl GreyVideo {
             picture.width(),
             picture.height()
         );
-        self.video.write(time, origin, |y, row| row.copy_from_slice(picture.row(y)))
+        self.video.write(time, origin, |y, row| {
+            row.copy_from_slice(picture.row(y));
+            Ok(())
+        })
     }
 
     /// Writes what is on the way, and what is known at the end only.

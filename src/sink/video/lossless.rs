@@ -27,7 +27,7 @@ use crate::thread::locked;
 const SHORTEST_SIDE: usize = 4;
 
 /// A grey value.
-pub(super) trait Sample: bytemuck::Pod + Default + Send {
+pub trait Sample: bytemuck::Pod + Default + Send {
     /// GStreamer's name of pictures of it.
     const FORMAT: &'static str;
     /// The value with its bytes in the order of the format.
@@ -138,12 +138,12 @@ impl<T: Sample> Lossless<T> {
     /// enough to do. The `origin` of the first picture is at 0 in the file.
     ///
     /// # Errors
-    /// Where encoder or file have failed.
+    /// Where encoder or file have failed, or `fill` does.
     pub(super) fn write(
         &mut self,
         time: Duration,
         origin: Duration,
-        mut fill: impl FnMut(usize, &mut [T]),
+        mut fill: impl FnMut(usize, &mut [T]) -> Result<()>,
     ) -> Result<()> {
         let (width, height) = self.description.size;
         if self.clock.first.is_none() {
@@ -157,7 +157,7 @@ impl<T: Sample> Lossless<T> {
         outside.fill(T::default());
         for (y, row) in inside.chunks_exact_mut(stride).enumerate() {
             let (values, rest) = row.split_at_mut(width);
-            fill(y, values);
+            fill(y, values)?;
             values.iter_mut().for_each(|value| *value = value.stored());
             rest.fill(T::default());
         }

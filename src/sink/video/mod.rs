@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Recorder:  map ─▶ 16-bit numbers ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
+//!            confidence ─▶ appsrc ─▶ ... the same
 //! GreyVideo: picture ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
 //! Preview:   map ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
 //! Stream:    map ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
@@ -22,6 +23,6 @@ mod times;
 
 pub use grey::{GreyVideo, GreyVideoOptions};
 pub use preview::Preview;
-pub use recorder::Recorder;
+pub use recorder::{Confidence, Recorder};
 pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
 pub use tags::{RecordingTags, read_recording_tags};

@@ -1,21 +1,57 @@
-//! The lossless recording: FFV1, 16-bit grey, in Matroska.
+//! The lossless recordings, FFV1 in Matroska: of disparity or depth, 16-bit grey, and of confidence, 8-bit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::RecordingTags;
-use super::lossless::{Description, Lossless};
-use super::output::Place;
+use super::lossless::{Description, Lossless, Sample};
+use super::output::{Place, Tags};
+use super::tags;
 use crate::frame::Matched;
 use crate::sink::encoding::Encoding;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::segments::Segments;
 use crate::sink::{Losses, Sink, StreamInfo};
 
-/// Records disparity bit-exactly, or depth: [`Numbers`] as 16-bit grey video, FFV1 version 3
-/// (RFC 9043) in Matroska, every frame decodable alone.
+/// What a recording keeps of each frame.
+pub trait Content: Send {
+    /// Its number for a pixel.
+    type Sample: Sample;
+
+    /// Writes the numbers of row `y` of a frame.
+    ///
+    /// # Errors
+    /// Where the frame does not have them.
+    fn fill(&self, frame: &Matched, y: usize, row: &mut [Self::Sample]) -> Result<()>;
+}
+
+impl Content for Numbers {
+    type Sample = u16;
+
+    fn fill(&self, frame: &Matched, y: usize, row: &mut [u16]) -> Result<()> {
+        let map = &frame.disparity;
+        self.encode(&map.values()[y * map.width()..][..map.width()], row);
+        Ok(())
+    }
+}
+
+/// Confidence of each pixel: 1 to 255, and 0 where the disparity is unknown or was filled.
+pub struct Confidence;
+
+impl Content for Confidence {
+    type Sample = u8;
+
+    fn fill(&self, frame: &Matched, y: usize, row: &mut [u8]) -> Result<()> {
+        let confidence = frame.confidence.as_ref().context("the frame has no confidence")?;
+        row.copy_from_slice(confidence.row(y));
+        Ok(())
+    }
+}
+
+/// Records what every frame has of it bit-exactly: disparity or depth as [`Numbers`], 16-bit grey, or
+/// [`Confidence`], 8-bit grey; FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
 ///
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
 /// how much of the picture to crop.
@@ -24,12 +60,12 @@ use crate::sink::{Losses, Sink, StreamInfo};
 /// than its predecessor follows it one frame later. Tags ([`RecordingTags`]) stand at the
 /// beginning, and no frame waits in this process once it is encoded: a file whose program was killed
 /// holds all but the last few frames. [`finish`](Sink::finish) adds duration and index.
-pub struct Recorder {
+pub struct Recorder<C: Content = Numbers> {
     name: String,
     path: PathBuf,
     size: (usize, usize),
-    numbers: Numbers,
-    video: Lossless<u16>,
+    content: C,
+    video: Lossless<C::Sample>,
     /// Frames that it took.
     taken: u64,
     /// True where the caller has been told of the failure.
@@ -43,7 +79,7 @@ impl Recorder {
     /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
     /// encoder; the message says what to do.
     pub fn create(path: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
-        Self::start(Place::File(path.to_path_buf()), stream, quantity)
+        Self::of_numbers(Place::File(path.to_path_buf()), stream, quantity)
     }
 
     /// Starts the encoder; the frames go into one segment after the other, each a whole file of its
@@ -52,14 +88,13 @@ impl Recorder {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn segmented(segments: Segments, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
-        Self::start(Place::Segments(segments), stream, quantity)
+        Self::of_numbers(Place::Segments(segments), stream, quantity)
     }
 
-    fn start(place: Place, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
-        let StreamInfo { size, rate, range, geometry, clock } = *stream;
-        let path = place.path().to_path_buf();
+    fn of_numbers(place: Place, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
+        let StreamInfo { range, geometry, clock, .. } = *stream;
         let numbers = Numbers::new(quantity, range, geometry.as_ref())?;
-        let name = match quantity {
+        let track = match quantity {
             Quantity::Disparity => "disparity",
             Quantity::Depth => "depth",
         };
@@ -70,13 +105,52 @@ impl Recorder {
             RecordingTags { quantity, encoding, range, geometry, first_timestamp, utc_offset_ns }
                 .to_pairs()
         };
-        let description = Description { size, rate, name };
+        Self::start(place, stream, ("recording", track), numbers, Box::new(tags))
+    }
+}
+
+impl Recorder<Confidence> {
+    /// Creates a file of the confidence (an earlier one is replaced) and starts the encoder.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`].
+    pub fn of_confidence(path: &Path, stream: &StreamInfo) -> Result<Self> {
+        Self::confidence(Place::File(path.to_path_buf()), stream)
+    }
+
+    /// The same in segments.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`].
+    pub fn of_confidence_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
+        Self::confidence(Place::Segments(segments), stream)
+    }
+
+    fn confidence(place: Place, stream: &StreamInfo) -> Result<Self> {
+        let clock = stream.clock;
+        let tags = move |first| tags::of_confidence(first, clock);
+        Self::start(place, stream, ("confidence", "confidence"), Confidence, Box::new(tags))
+    }
+}
+
+impl<C: Content> Recorder<C> {
+    /// `kind` is what people call the output, `track` what is in it.
+    fn start(
+        place: Place,
+        stream: &StreamInfo,
+        (kind, track): (&str, &'static str),
+        content: C,
+        tags: Tags,
+    ) -> Result<Self> {
+        let StreamInfo { size, rate, clock, .. } = *stream;
+        let path = place.path().to_path_buf();
+        let description = Description { size, rate, name: track };
         Ok(Self {
-            name: format!("recording {}", path.display()),
+            name: format!("{kind} {}", path.display()),
             path,
             size,
-            numbers,
-            video: Lossless::create(place, description, clock, Box::new(tags))?,
+            content,
+            video: Lossless::create(place, description, clock, tags)?,
             taken: 0,
             failed: false,
         })
@@ -91,14 +165,12 @@ impl Recorder {
             map.width(),
             map.height()
         );
-        let (time, numbers) = (frame.pair.timestamp, &self.numbers);
-        self.video.write(time, time, |y, row| {
-            numbers.encode(&map.values()[y * width..][..width], row);
-        })
+        let (time, content) = (frame.pair.timestamp, &self.content);
+        self.video.write(time, time, |y, row| content.fill(frame, y, row))
     }
 }
 
-impl Sink for Recorder {
+impl<C: Content> Sink for Recorder<C> {
     fn name(&self) -> &str {
         &self.name
     }

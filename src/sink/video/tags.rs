@@ -159,6 +159,18 @@ pub(super) fn of_rectified(
     described(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
 }
 
+/// The tags of a recording of confidence, whose first frame was captured at `first` of the source.
+pub(super) fn of_confidence(
+    first: Duration,
+    clock: Option<CaptureClock>,
+) -> Vec<(&'static str, String)> {
+    let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
+    let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
+    pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
+    let meaning = "confidence of the disparity, 1 to 255; 0 where it is unknown or was filled";
+    described("stereod confidence", meaning, pairs)
+}
+
 /// Of which clock capture times are.
 fn of_clock(utc_offset_ns: Option<i64>) -> Vec<(&'static str, String)> {
     match utc_offset_ns {

@@ -30,6 +30,8 @@ pub struct OverlayContent {
     pub counts: Option<Counts>,
     /// Alignment of the eyes, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
+    /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
+    pub exposure: Option<(String, bool)>,
     /// The colours' legend, where disparity is shown.
     pub legend: Option<Legend>,
     /// The pixel under the mouse.
@@ -79,6 +81,8 @@ pub struct Hover {
     pub pixel: (u32, u32),
     /// Disparity in pixels, where known.
     pub disparity: Option<f32>,
+    /// How sure it is, 1 to 255, where the disparity was measured.
+    pub confidence: Option<u8>,
     /// Depth in metres, where the disparity and the calibration are known.
     pub depth: Option<f64>,
     /// Where the pixel is on the target, once for each picture shown; in pixels.
@@ -169,7 +173,7 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
         }
         lines.push(Line::new(text, DIM));
     }
-    if let Some((text, alarm)) = &content.alignment {
+    for (text, alarm) in content.alignment.iter().chain(&content.exposure) {
         lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
     }
     if !content.help {
@@ -196,6 +200,9 @@ fn describe(hover: &Hover) -> String {
     }
     if let Some(depth) = hover.depth {
         text += &format!("  {depth:.3} m");
+    }
+    if let Some(confidence) = hover.confidence {
+        text += &format!("  confidence {confidence}");
     }
     text
 }

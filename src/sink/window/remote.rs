@@ -39,6 +39,8 @@ pub struct WindowStats {
     pub counts: Counts,
     /// Alignment of the eyes, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
+    /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
+    pub exposure: Option<(String, bool)>,
     /// Troubles that there are just now, and such as are just over.
     pub banners: Vec<Banner>,
 }

@@ -39,9 +39,11 @@ struct FrameTextures {
     size: (u32, u32),
     left: wgpu::Texture,
     right: wgpu::Texture,
+    confidence: wgpu::Texture,
     disparity: wgpu::Texture,
     left_group: wgpu::BindGroup,
     right_group: wgpu::BindGroup,
+    confidence_group: wgpu::BindGroup,
     disparity_group: wgpu::BindGroup,
 }
 
@@ -129,6 +131,9 @@ impl Renderer {
         if let Some(textures) = &self.frame {
             write(queue, &textures.left, left.pixels(), 1);
             write(queue, &textures.right, right.pixels(), 1);
+            if let Some(confidence) = &frame.confidence {
+                write(queue, &textures.confidence, confidence.pixels(), 1);
+            }
             write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
         }
         Ok(())
@@ -138,7 +143,9 @@ impl Renderer {
         let left = texture(device, "left picture", size, wgpu::TextureFormat::R8Unorm);
         let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
         let right = texture(device, "right picture", size, wgpu::TextureFormat::R8Unorm);
-        let [left_group, right_group] = [&left, &right].map(|picture| {
+        let confidence = texture(device, "confidence", size, wgpu::TextureFormat::R8Unorm);
+        let greys = [&left, &right, &confidence];
+        let [left_group, right_group, confidence_group] = greys.map(|picture| {
             let view = picture.create_view(&Default::default());
             let sampler = wgpu::BindingResource::Sampler(&self.sampler);
             let resources = [wgpu::BindingResource::TextureView(&view), sampler];
@@ -153,7 +160,17 @@ impl Renderer {
                 self.colouring.as_entire_binding(),
             ],
         );
-        FrameTextures { size, left, right, disparity, left_group, right_group, disparity_group }
+        FrameTextures {
+            size,
+            left,
+            right,
+            confidence,
+            disparity,
+            left_group,
+            right_group,
+            confidence_group,
+            disparity_group,
+        }
     }
 
     /// Size of the frame on the device.
@@ -197,6 +214,7 @@ impl Renderer {
                 let (pipeline, group) = match pane.content {
                     Content::Left => (&pipelines.picture, &frame.left_group),
                     Content::Right => (&pipelines.picture, &frame.right_group),
+                    Content::Confidence => (&pipelines.picture, &frame.confidence_group),
                     Content::Disparity => (&pipelines.disparity, &frame.disparity_group),
                 };
                 let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];

@@ -16,6 +16,8 @@ pub enum View {
     SideBySide,
     /// The left picture and, right of it, the right one.
     Pair,
+    /// How sure each pixel is: the lighter, the surer.
+    Confidence,
 }
 
 impl View {
@@ -24,7 +26,8 @@ impl View {
         match self {
             View::Left => View::Disparity,
             View::Disparity => View::SideBySide,
-            View::SideBySide | View::Pair => View::Left,
+            View::SideBySide => View::Confidence,
+            View::Confidence | View::Pair => View::Left,
         }
     }
 
@@ -40,6 +43,7 @@ impl View {
             View::Disparity => &[Content::Disparity],
             View::SideBySide => &[Content::Left, Content::Disparity],
             View::Pair => &[Content::Left, Content::Right],
+            View::Confidence => &[Content::Confidence],
         }
     }
 
@@ -90,6 +94,8 @@ pub enum Content {
     Disparity,
     /// The right picture.
     Right,
+    /// The confidence in grey.
+    Confidence,
 }
 
 /// Everything about the picture that a person can choose.
@@ -238,7 +244,7 @@ mod tests {
 
     #[test]
     fn any_target_holds_its_panes() {
-        for view in [View::Left, View::Disparity, View::SideBySide, View::Pair] {
+        for view in [View::Left, View::Disparity, View::SideBySide, View::Pair, View::Confidence] {
             for picture in [(1, 1), (1, 1000), (1000, 1), (752, 480), (33, 7)] {
                 for width in [0, 1, 2, 3, 17, 640] {
                     for height in [0, 1, 2, 3, 17, 640] {

@@ -10,6 +10,7 @@ use crate::settings::Loaded;
 use crate::sink::Sink;
 use crate::sink::accuracy::{Accuracy, AccuracySink, AccuracySummary};
 use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
+use crate::sink::exposure::{self, Exposure, ExposureSink};
 use crate::sink::map_metrics::{self, MapMetrics, MapMetricsSink};
 use crate::sink::range::{self, RangeSink};
 use crate::source::SourceInfo;
@@ -26,6 +27,7 @@ pub struct Findings {
     alignment: Option<(alignment::Shared, SharedLimits)>,
     /// The range that would do, where the candidate disparities fall short.
     pub too_few: range::Shared,
+    exposure: exposure::Shared,
     map_metrics: Option<map_metrics::Shared>,
 }
 
@@ -55,12 +57,14 @@ impl Findings {
         // Beside an engine that may be at work on all cores.
         let one = CpuOptions { threads: Some(1), ..settings.engine.options().cpu };
         sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), too_few.clone())));
+        let exposure = exposure::Shared::default();
+        sinks.push(Box::new(ExposureSink::new(exposure.clone())));
         let map_metrics = settings.metrics.listen().map(|_| {
             let (sink, shared) = MapMetricsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
             sinks.push(Box::new(sink));
             shared
         });
-        Self { accuracy, alignment, too_few, map_metrics }
+        Self { accuracy, alignment, too_few, exposure, map_metrics }
     }
 
     /// Errors against the truth so far; `None` where it is not known.
@@ -71,6 +75,11 @@ impl Findings {
     /// The alignment of the eyes just now, where it is watched.
     pub fn alignment(&self) -> Option<State> {
         self.alignment.as_ref().map(|(shared, _)| alignment::state_of(shared))
+    }
+
+    /// Noise and exposure of the eyes just now; `None` before the first pair.
+    pub fn exposure(&self) -> Option<Exposure> {
+        exposure::newest(&self.exposure)
     }
 
     /// Warns of a row error above this many pixels from now on, where the alignment is watched.

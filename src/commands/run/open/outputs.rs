@@ -46,12 +46,18 @@ pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
     // Segments have names of their own.
     let record = output.record().filter(|_| output.segmenting().is_none());
     let description = output.pictures().map(|dir| dir.join(pictures::DESCRIPTION_FILE));
-    let files: [(&'static str, &Option<PathBuf>); 4] = [
+    let confidence = output.confidence().filter(|_| output.segmenting().is_none());
+    let files: [(&'static str, &Option<PathBuf>); 5] = [
         ("--record", &record),
+        ("--confidence", &confidence),
         ("--preview", &preview),
         ("--stats", &statistics),
         ("--pictures", &description),
     ];
+    // Which those of two recordings must not share either.
+    let recordings = [("--record", output.record()), ("--confidence", output.confidence())];
+    let recordings = recordings.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
+    files::refuse_same(recordings).map_err(Error::Usage)?;
     let named = files.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
     files::refuse_same(named.clone()).map_err(Error::Usage)?;
     let mut claims = Vec::new();
@@ -89,23 +95,28 @@ pub fn open(
         // A recorded source is better matched anew, with room for all of it.
         sinks.push(if info.live { Box::new(Restarting::new(sink, recipe)) } else { sink });
     };
+    let limits = settings.output.segmenting();
     if let Some(path) = settings.output.record() {
-        let limits = settings.output.segmenting();
-        let first = match limits {
-            Some(limits) => segmented(&path, limits, &stream, quantity),
-            None => Recorder::create(&path, &stream, quantity)
-                .map(|sink| Box::new(sink) as Box<dyn Sink>),
-        };
-        let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
-        let recipe: Recipe = match limits {
-            // A pipe may have a reader again.
-            None if !is_file => {
-                Box::new(move || Ok(Box::new(Recorder::create(&path, &stream, quantity)?)))
-            }
-            // A single file that was cut short goes on in segments of any length.
-            _ => Box::new(move || segmented(&path, limits.unwrap_or_default(), &stream, quantity)),
-        };
+        let create: Create = Box::new(move |place| {
+            Ok(match place {
+                Place::File(path) => Box::new(Recorder::create(path, &stream, quantity)?),
+                Place::Segments(names) => Box::new(Recorder::segmented(names, &stream, quantity)?),
+            })
+        });
+        let (first, recipe) = recording(path, limits, create);
         add(first.context("--record")?, recipe);
+    }
+    if let Some(path) = settings.output.confidence() {
+        let create: Create = Box::new(move |place| {
+            Ok(match place {
+                Place::File(path) => Box::new(Recorder::of_confidence(path, &stream)?),
+                Place::Segments(names) => {
+                    Box::new(Recorder::of_confidence_segmented(names, &stream)?)
+                }
+            })
+        });
+        let (first, recipe) = recording(path, limits, create);
+        add(first.context("--confidence")?, recipe);
     }
     if let Some(path) = settings.output.preview() {
         let first = Preview::create(&path, &stream, colouring.clone()).context("--preview")?;
@@ -161,15 +172,17 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
         Some(Stats::File(path)) => Some(path),
         Some(Stats::Stdout) | None => None,
     };
-    let files = [output.record(), output.preview(), stats, loaded.settings.window.settings()];
+    let videos = [output.record(), output.confidence(), output.preview()];
+    let files = videos.into_iter().chain([stats, loaded.settings.window.settings()]);
     let streamed = output.stream().map(files_of_fragment).unwrap_or_default();
-    for path in files.into_iter().flatten().chain(streamed) {
+    for path in files.flatten().chain(streamed) {
         inputs.refuse(&path)?;
     }
     if let Some(folder) = output.pictures() {
         inputs.refuse_folder(&folder, pictures::is_written)?;
     }
-    if let Some(base) = output.record().filter(|_| output.segmenting().is_some()) {
+    let segmented = [output.record(), output.confidence()].into_iter().flatten();
+    for base in segmented.filter(|_| output.segmenting().is_some()) {
         let folder = base.parent().filter(|folder| !folder.as_os_str().is_empty());
         let is_segment = |name: &OsStr| segments::is_segment(&base, name);
         inputs.refuse_folder(folder.unwrap_or(Path::new(".")), is_segment)?;
@@ -177,13 +190,34 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
     Ok(())
 }
 
-fn segmented(
-    path: &Path,
-    limits: SegmentLimits,
-    stream: &StreamInfo,
-    quantity: Quantity,
-) -> Result<Box<dyn Sink>> {
-    Ok(Box::new(Recorder::segmented(Segments::new(path, limits)?, stream, quantity)?))
+/// Where a recording goes: one file, or segments.
+enum Place<'a> {
+    File(&'a Path),
+    Segments(Segments),
+}
+
+/// Makes a recording, and makes it anew.
+type Create = Box<dyn FnMut(Place<'_>) -> Result<Box<dyn Sink>> + Send>;
+
+/// A recording, and how it goes on where it has failed.
+fn recording(
+    path: PathBuf,
+    limits: Option<SegmentLimits>,
+    mut create: Create,
+) -> (Result<Box<dyn Sink>>, Recipe) {
+    let segments = |path: &Path, limits| Ok(Place::Segments(Segments::new(path, limits)?));
+    let first = match limits {
+        Some(limits) => segments(&path, limits).and_then(&mut create),
+        None => create(Place::File(&path)),
+    };
+    let is_file = matches!(files::target(&path), Ok(files::Target::File(_)));
+    let recipe: Recipe = match limits {
+        // A pipe may have a reader again.
+        None if !is_file => Box::new(move || create(Place::File(&path))),
+        // A single file that was cut short goes on in segments of any length.
+        _ => Box::new(move || create(segments(&path, limits.unwrap_or_default())?)),
+    };
+    (first, recipe)
 }
 
 /// Goes on with a preview in a file named as segments are.

@@ -13,13 +13,14 @@ use crate::range::TooFew;
 use crate::redact::redact;
 use crate::settings::Loaded;
 use crate::sink::accuracy::AccuracySummary;
+use crate::sink::exposure::Exposure;
 use crate::sink::range;
 use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
 
 /// Beginnings of the names of outputs that write pairs.
-const WRITING: [&str; 4] = ["recording", "preview", "pictures", "stream"];
+const WRITING: [&str; 5] = ["recording", "confidence", "preview", "pictures", "stream"];
 
 /// A count for each eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -55,7 +56,7 @@ pub struct Statistics {
     /// Pairs in the lossless recording, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
-    /// Pairs that each kind of output wrote: `recording`, `preview`, `pictures`, `stream`.
+    /// Pairs that each kind of output wrote: `recording`, `confidence`, `preview`, `pictures`, `stream`.
     pub written: BTreeMap<&'static str, u64>,
     /// Frames that each output took.
     pub outputs: Vec<SinkCounts>,
@@ -88,6 +89,9 @@ pub struct Statistics {
     /// Agreement of the rows of the two eyes, where that was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<alignment::Summary>,
+    /// Noise and exposure of the pictures of either eye, of the last second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<Exposure>,
     /// Fate of the cameras, where the source is live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveSummary>,
@@ -140,6 +144,7 @@ impl Statistics {
             accuracy: findings.accuracy(),
             too_few_disparities: range::found(&findings.too_few),
             alignment: findings.alignment().map(|state| state.summary()),
+            exposure: findings.exposure(),
             live: handles.live.as_ref().map(|live| live.summary()),
             error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
         }
@@ -210,6 +215,9 @@ impl fmt::Display for Statistics {
         }
         if let Some(alignment) = &self.alignment {
             write!(f, "\n  alignment of the eyes: {alignment}")?;
+        }
+        if let Some(exposure) = &self.exposure {
+            write!(f, "\n  left and right picture: {exposure}")?;
         }
         if let Some(live) = &self.live {
             write_live(live, f)?;

@@ -83,7 +83,8 @@ impl<'a> Watch<'a> {
             let live = self.handles.live.as_deref().filter(|_| !ended);
             let banners = self.banners.now(Instant::now(), live, off, self.handles.one_stream);
             let engine = self.handles.engine.clone();
-            remote.stats(WindowStats { engine, counts, alignment, banners });
+            let exposure = self.handles.findings.exposure().map(|exposure| exposure.line());
+            remote.stats(WindowStats { engine, counts, alignment, exposure, banners });
         }
     }
 }

@@ -177,9 +177,10 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
-    fn narrow_512(pair: [__m512i; 2]) -> Self {
+    fn narrow_512([a, b]: [__m512i; 2]) -> Self {
         unsafe {
-            let [a, b] = pair.map(|wide| _mm512_cvtepi16_epi8(_mm512_srli_epi16::<9>(wide)));
+            let a = _mm512_cvtepi16_epi8(_mm512_srli_epi16::<9>(a));
+            let b = _mm512_cvtepi16_epi8(_mm512_srli_epi16::<9>(b));
             Self(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b))
         }
     }

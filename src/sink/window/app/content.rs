@@ -35,6 +35,7 @@ impl App {
             engine: self.stats.as_ref().map(|stats| stats.engine.clone()).unwrap_or_default(),
             counts: self.stats.as_ref().map(|stats| stats.counts),
             alignment: self.stats.as_ref().and_then(|stats| stats.alignment.clone()),
+            exposure: self.stats.as_ref().and_then(|stats| stats.exposure.clone()),
             legend: self.view.has_disparity().then_some(legend),
             hover: self.hover(),
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
@@ -77,8 +78,11 @@ impl App {
         let marks = marks.collect();
         // The disparity is that of the left picture.
         let disparity = disparity.filter(|_| under.content != Content::Right);
+        let (x, y) = (pixel.0 as usize, pixel.1 as usize);
+        let sure = frame.confidence.as_ref().map(|confidence| confidence.row(y)[x]);
+        let confidence = disparity.and(sure).filter(|&sure| sure > 0);
         let depth = disparity.and_then(|d| frame.geometry?.depth_m(f64::from(d)));
-        Some(Hover { pixel, disparity, depth, marks })
+        Some(Hover { pixel, disparity, confidence, depth, marks })
     }
 
     /// The lines along the rows of both pictures.

@@ -1,0 +1,228 @@
+//! Watches how noisy and how exposed the pictures of both eyes are while pairs flow past.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::frame::{Image, Matched};
+use crate::matching::texture::noise_sigma;
+use crate::sink::Sink;
+use crate::thread::locked;
+
+/// Time between the pairs that are measured.
+const STEP: Duration = Duration::from_secs(1);
+
+/// The brightest grey level: what is brighter is cut off.
+const WHITE: u8 = 255;
+
+/// From this ratio of the eyes' brightness on it is an alarm: what is well exposed differs by less than 1.2.
+const UNEQUAL: f64 = 1.3;
+
+/// From this share of saturated pixels of an eye on it is an alarm.
+const TOO_BRIGHT: f64 = 0.15;
+
+/// Measured pairs in a row that must be as bad before it is told.
+const PATIENCE: u32 = 3;
+
+/// Noise and exposure of one eye's picture.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct EyeExposure {
+    /// Standard deviation of the noise, in grey levels.
+    pub noise: f64,
+    /// Mean grey level.
+    pub brightness: f64,
+    /// Share of the pixels that are white, 0 to 1.
+    pub saturated: f64,
+}
+
+impl EyeExposure {
+    /// That of a picture; 0 for one without pixels.
+    fn of(image: &Image) -> Self {
+        let pixels = image.pixels();
+        let count = pixels.len().max(1) as f64;
+        let sum: u64 = pixels.iter().map(|&grey| u64::from(grey)).sum();
+        let white = pixels.iter().filter(|&&grey| grey == WHITE).count();
+        let thousandths = |value: f64| (value * 1000.0).round() / 1000.0;
+        Self {
+            noise: thousandths(noise_sigma(image)),
+            brightness: thousandths(sum as f64 / count),
+            saturated: thousandths(white as f64 / count),
+        }
+    }
+}
+
+/// Noise and exposure of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Exposure {
+    /// That of the left eye.
+    pub left: EyeExposure,
+    /// That of the right eye.
+    pub right: EyeExposure,
+}
+
+impl Exposure {
+    /// That of two pictures.
+    pub fn of(left: &Image, right: &Image) -> Self {
+        Self { left: EyeExposure::of(left), right: EyeExposure::of(right) }
+    }
+
+    /// Trouble that costs depth, with what helps.
+    fn trouble(&self) -> Option<String> {
+        let Self { left, right } = self;
+        let ratio = left.brightness.max(1.0) / right.brightness.max(1.0);
+        let (brighter, ratio) = if ratio < 1.0 { ("right", 1.0 / ratio) } else { ("left", ratio) };
+        if ratio >= UNEQUAL {
+            return Some(format!(
+                "the {brighter} eye's pictures are {ratio:.1} times as bright as the other's: give \
+                 both cameras one exposure ([camera] exposure_from) or open the darker one's lens"
+            ));
+        }
+        let worse =
+            if left.saturated > right.saturated { ("left", left) } else { ("right", right) };
+        (worse.1.saturated >= TOO_BRIGHT).then(|| {
+            format!(
+                "{:.0} % of the {} eye's pixels are white, where nothing can be matched: expose \
+                 for less ([camera] exposure_ms)",
+                100.0 * worse.1.saturated,
+                worse.0
+            )
+        })
+    }
+
+    /// The same in a few words, and whether that is an alarm.
+    pub fn line(&self) -> (String, bool) {
+        (self.to_string(), self.trouble().is_some())
+    }
+}
+
+impl fmt::Display for Exposure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { left, right } = self;
+        write!(f, "noise {:.1} {:.1}", left.noise, right.noise)?;
+        write!(f, "  brightness {:.0} {:.0}", left.brightness, right.brightness)?;
+        if left.saturated.max(right.saturated) >= 0.005 {
+            let percent = |eye: &EyeExposure| 100.0 * eye.saturated;
+            write!(f, "  white {:.0} {:.0} %", percent(left), percent(right))?;
+        }
+        Ok(())
+    }
+}
+
+/// The newest measurement, for everybody who wants to show it.
+pub type Shared = Arc<Mutex<Option<Exposure>>>;
+
+/// A copy of the newest measurement.
+pub fn newest(shared: &Shared) -> Option<Exposure> {
+    *locked(shared)
+}
+
+/// Takes the newest pair once a second and measures it; tells once of trouble that lasts. Never makes
+/// the pipeline wait.
+#[derive(Debug)]
+pub struct ExposureSink {
+    shared: Shared,
+    measured: Option<Instant>,
+    /// Measured pairs in a row with trouble.
+    bad: u32,
+    told: bool,
+}
+
+impl ExposureSink {
+    /// A sink that keeps `shared` up to date.
+    pub fn new(shared: Shared) -> Self {
+        Self { shared, measured: None, bad: 0, told: false }
+    }
+
+    /// Measures a pair; what is to be told now.
+    fn measure(&mut self, frame: &Matched) -> Option<String> {
+        let exposure = Exposure::of(&frame.pair.left, &frame.pair.right);
+        *locked(&self.shared) = Some(exposure);
+        let trouble = exposure.trouble();
+        self.bad = if trouble.is_some() { self.bad + 1 } else { 0 };
+        let trouble = trouble.filter(|_| self.bad >= PATIENCE && !self.told)?;
+        self.told = true;
+        Some(trouble)
+    }
+}
+
+impl Sink for ExposureSink {
+    fn name(&self) -> &str {
+        "check of the exposure"
+    }
+
+    fn is_check(&self) -> bool {
+        true
+    }
+
+    fn newest_only(&self) -> bool {
+        true
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        if self.measured.is_none_or(|measured| measured.elapsed() >= STEP) {
+            self.measured = Some(Instant::now());
+            if let Some(trouble) = self.measure(frame) {
+                tracing::warn!("{trouble}");
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{DisparityMap, DisparityRange, StereoPair};
+    use crate::pool::Pooled;
+
+    fn matched(left: u8, right: u8) -> Matched {
+        let eye = |grey: u8| Image::from_fn(20, 10, move |x, _| if x < 4 { WHITE } else { grey });
+        let range = DisparityRange { min: 0, count: 64 };
+        let map = DisparityMap::new(20, 10, range, Pooled::unpooled(vec![0; 200]));
+        Matched::new(StereoPair::of_stills(eye(left), eye(right)), map)
+    }
+
+    #[test]
+    fn both_eyes_are_measured() {
+        let pair = matched(100, 50).pair;
+        let Exposure { left, right } = Exposure::of(&pair.left, &pair.right);
+        // 4 of 20 columns are white.
+        assert_eq!((left.saturated, right.saturated), (0.2, 0.2));
+        assert_eq!((left.brightness, right.brightness), (131.0, 91.0));
+        assert_eq!(left.noise, 0.0);
+    }
+
+    #[test]
+    fn trouble_that_lasts_is_told_once() {
+        let mut sink = ExposureSink::new(Shared::default());
+        let dark = matched(100, 20);
+        // 131 beside 67.
+        for _ in 1..PATIENCE {
+            assert_eq!(sink.measure(&dark), None);
+        }
+        assert_eq!(newest(&sink.shared).unwrap().right.brightness, 67.0);
+        let told = sink.measure(&dark).unwrap();
+        assert!(told.contains("the left eye's") && told.contains("2.0 times"), "{told}");
+        assert_eq!(sink.measure(&dark), None);
+        let mut sink = ExposureSink { bad: PATIENCE, ..ExposureSink::new(Shared::default()) };
+        let told = sink.measure(&matched(90, 100)).unwrap();
+        assert!(told.contains("20 % of the"), "{told}");
+    }
+
+    #[test]
+    fn what_is_well_exposed_is_no_alarm() {
+        let eye = |grey: u8| Image::from_fn(20, 10, move |x, _| if x < 1 { WHITE } else { grey });
+        let exposure = Exposure::of(&eye(100), &eye(90));
+        assert_eq!(
+            exposure.line(),
+            ("noise 0.0 0.0  brightness 108 98  white 5 5 %".into(), false)
+        );
+    }
+}
