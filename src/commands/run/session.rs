@@ -50,7 +50,6 @@ impl Session {
         let cameras = Cameras::read(&loaded.settings)?;
         let (control, requests) = (Control::default(), Requests::default());
         let window = connect_window(loaded.settings.window.mode)?;
-        let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
         let hangup = requests.clone();
         let reload = Box::new(move || hangup.ask(Request::Reload));
         signals::stop_on_signals(&control, window.as_ref().map(Window::remote), Some(reload))?;
@@ -67,6 +66,7 @@ impl Session {
         let rig = cameras.for_pictures((info.width, info.height))?;
         let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
         let Some(Chosen { loaded, source, dropped_before }) = chosen else { return Ok(None) };
+        let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
         let (engine, room) = engine::open(&loaded, &info, &rig, &pictures)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);

@@ -203,8 +203,7 @@ impl SupportBand<'_> {
             let to = self.band_costs.add((y - self.rows.0) * width * depth);
             let sums = self.columns.as_ptr().cast::<i16>();
             let padding = V::load(self.padding);
-            for x in 0..width {
-                let PixelSupport { blend, expected } = support[x];
+            for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
                 let mut parts = Parts::<V, SIDE>::new(blend, expected);
                 if SIDE > 1 {
                     for i in 0..SIDE {

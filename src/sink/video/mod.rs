@@ -23,6 +23,6 @@ mod times;
 
 pub use grey::{GreyVideo, GreyVideoOptions};
 pub use preview::Preview;
-pub use recorder::{Confidence, Recorder};
+pub use recorder::Recorder;
 pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
 pub use tags::{RecordingTags, read_recording_tags};
