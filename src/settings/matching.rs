@@ -147,7 +147,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "cost")
         .hint("How well two pixels agree. What is auto follows it."),
     Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[0.0, 0.0, 0.0])
+        .follows_cost(&[5.0, 0.0, 0.0])
         .flag(MATCHING, "--cost-window", "PX")
         .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
         .knob("Cost", "averaged over")
@@ -163,7 +163,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "averaged where")
         .hint("Whether the window is for pixels without texture or for all."),
     Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
-        .follows_cost(&[0.0, 0.0, 0.0])
+        .follows_cost(&[2.0, 0.0, 0.0])
         .flag(MATCHING, "--prior", "LEVELS")
         .help(
             "Pictures of half the size, and of half of that, and so on, that say what is likely where \
@@ -172,7 +172,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "coarser levels")
         .hint("How many coarser pictures say what is likely where there is no texture; 0: none.")
         .offers(&["auto", "0", "1", "2", "3"]),
-    Row::whole("prior_strength", Whole(7), U8, [1, STRENGTH_MAX as i64])
+    Row::whole("prior_strength", Whole(5), U8, [1, STRENGTH_MAX as i64])
         .flag(MATCHING, "--prior-strength", "COST")
         .help("Cost of a disparity far from what the coarser picture has, 1 to 32")
         .knob("Cost", "their strength")
@@ -197,7 +197,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[140.0, 60.0, 80.0])
+        .follows_cost(&[155.0, 60.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -224,7 +224,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 guide")
         .hint("Whether P2 follows the picture as it is or smoothed."),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost(&[30.0, 15.0, 3.0])
+        .follows_cost(&[25.0, 15.0, 3.0])
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
@@ -284,7 +284,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What a grey level of difference in gradient counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
         .only("cost", "combined"),
-    Row::whole("intensity_weight", Whole(10), U8, WEIGHT)
+    Row::whole("intensity_weight", Whole(7), U8, WEIGHT)
         .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
         .help(
             "Cost `combined`: sixteenths that a grey level of difference in intensity \
@@ -304,7 +304,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Larger differences in gradient count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
         .only("cost", "combined"),
-    Row::whole("intensity_truncation", Whole(6), U8, BYTE)
+    Row::whole("intensity_truncation", Whole(10), U8, BYTE)
         .flag(MATCHING, "--intensity-truncation", "LEVELS")
         .help(
             "Cost `combined`: larger differences in intensity count as this many grey \
@@ -344,7 +344,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Side of the median filter's window; 0: off.")
         .offers(&["auto", "0", "3", "5"]),
     Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
-        .follows_cost(&[80.0, 80.0, 0.0])
+        .follows_cost(&[40.0, 80.0, 0.0])
         .flag(MATCHING, "--speckle-size", "PIXELS|auto")
         .help("Invalidate connected regions of fewer pixels; 0 is off")
         .knob("Filters", "speckles below")

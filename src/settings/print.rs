@@ -95,7 +95,7 @@ mod tests {
             text.contains("p1 = 9                           # --set matching.p1=9\n"),
             "{text}"
         );
-        let p2 = "p2 = 140                         # default for combined\n";
+        let p2 = "p2 = 155                         # default for combined\n";
         assert!(text.contains(p2), "{text}");
         assert!(text.contains("uniqueness = 8                   # default\n"), "{text}");
         assert!(text.contains("rate = 25.0 "), "{text}");

@@ -60,7 +60,7 @@ fn the_cost_of_any_layer_brings_its_defaults_and_any_layer_overrides_them() {
     let mut layers = with_file("[matching]\np2 = 90\n");
     layers.environment([("STEREOD_MATCHING_P2".into(), "auto".into())]);
     let loaded = layers.finish().unwrap();
-    assert_eq!(loaded.settings.matching.p2, 140);
+    assert_eq!(loaded.settings.matching.p2, 155);
     assert_eq!(loaded.origin("matching", "p2").to_string(), "STEREOD_MATCHING_P2");
 }
 

@@ -13,25 +13,22 @@ fn defaults_can_be_computed() {
     let params = Matching::default().params().unwrap();
     assert_eq!(params.range, DisparityRange { min: 0, count: 64 });
     assert_eq!(params.paths, Paths::Four);
-    // (24 * 22 + 5 * 19 + 6 * 10 + 8) / 16.
-    assert_eq!((params.cost.max(), params.cost_max()), (43, 43));
-    assert_eq!((params.window, params.prior), (None, None));
-    let of_rooms = settings(&["matching.cost_window=5", "matching.prior=2"]).matching;
-    let of_rooms = of_rooms.params().unwrap();
-    assert_eq!(of_rooms.window, Some(Window { side: 5, by_texture: true }));
-    assert_eq!(of_rooms.prior, Some(Prior { levels: 2, strength: 7 }));
-    assert_eq!(of_rooms.cost_max(), 50);
-    assert_eq!((params.p1, params.p2), (32, 140));
-    assert_eq!(params.p2_mode, P2Mode::Linear { min: 30, slope_16: 152 });
+    // (24 * 22 + 5 * 19 + 10 * 7 + 8) / 16, and the strength of the prior.
+    assert_eq!((params.cost.max(), params.cost_max()), (43, 48));
+    assert_eq!(params.window, Some(Window { side: 5, by_texture: true }));
+    assert_eq!(params.prior, Some(Prior { levels: 2, strength: 5 }));
+    assert_eq!((params.p1, params.p2), (32, 155));
+    assert_eq!(params.p2_mode, P2Mode::Linear { min: 25, slope_16: 152 });
     assert_eq!(params.p2_guide, Guide::Smoothed);
     assert_eq!(params.median, Median::Three);
-    assert_eq!(params.speckle, Some(Speckle { size: 80, range_16: 32 }));
+    assert_eq!(params.speckle, Some(Speckle { size: 40, range_16: 32 }));
     assert_eq!((params.left_right, params.confidence), (Some(1), None));
 }
 
 #[test]
 fn every_cost_has_defaults_of_its_own() {
     let params = of_cost("ad").params().unwrap();
+    assert_eq!((params.window, params.prior), (None, None));
     assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });
     assert_eq!((params.p1, params.p2), (12, 80));
     assert_eq!(params.p2_mode, P2Mode::Linear { min: 3, slope_16: 32 });
