@@ -67,7 +67,7 @@ mod tests {
                 _ => assert_eq!(printed, default),
             }
         }
-        assert!(printed.contains("\np1 = 32\n") && printed.contains("\nspeckle_size = 80\n"));
+        assert!(printed.contains("\np1 = 32\n") && printed.contains("\nspeckle_size = 40\n"));
     }
 
     #[test]

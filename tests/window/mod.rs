@@ -63,7 +63,8 @@ fn frame(sequence: u64) -> Arc<Matched> {
     let disparity = DisparityMap::new(width, height, RANGE, Pooled::unpooled(values));
     let matched = Matched::new(pair, disparity);
     let finished = matched.submitted + Duration::from_millis(7);
-    Arc::new(Matched { geometry: Some(GEOMETRY), finished, ..matched })
+    let confidence = Some(Image::from_fn(width, height, |x, y| 255 - grey(x, y)));
+    Arc::new(Matched { confidence, geometry: Some(GEOMETRY), finished, ..matched })
 }
 
 /// The left picture: every block of one grey, so that smoothing changes nothing inside.
@@ -95,7 +96,17 @@ fn assert_disparity(picture: &RgbaImage, map: ColourMap, (left, top): (u32, u32)
 }
 
 /// As [`assert_disparity`], for a pane with the left picture.
-fn assert_left(picture: &RgbaImage, (left, top): (u32, u32), scale: f64) {
+fn assert_left(picture: &RgbaImage, at: (u32, u32), scale: f64) {
+    assert_grey(picture, at, scale, grey);
+}
+
+/// Every block is of the grey that its first pixel has.
+fn assert_grey(
+    picture: &RgbaImage,
+    (left, top): (u32, u32),
+    scale: f64,
+    grey: impl Fn(usize, usize) -> u8,
+) {
     each_block(|column, row| {
         let (x, y) = middle(column, row, scale);
         let grey = grey(column * BLOCK, row * BLOCK);
