@@ -1,4 +1,5 @@
-//! Every specialisation of every kernel compiles for every architecture, without a GPU.
+//! Every specialisation of every kernel compiles for the oldest and the newest architecture and for some
+//! between, without a GPU.
 
 use std::collections::HashSet;
 
@@ -112,16 +113,21 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
 }
 
 #[test]
-fn every_specialisation_compiles_for_every_architecture() {
+fn every_specialisation_compiles() {
     let nvrtc = match Nvrtc::find() {
         Ok(nvrtc) => nvrtc,
         Err(missing) => return eprintln!("skipped: {missing}"),
     };
     let mut work: Vec<(u32, Unit)> = Vec::new();
-    for sm in ARCHITECTURES {
+    for (i, sm) in ARCHITECTURES.into_iter().enumerate() {
         let properties = Properties::typical(sm);
         let mut seen = HashSet::new();
-        for (params, size, rectifier) in variants() {
+        let outermost = i == 0 || i + 1 == ARCHITECTURES.len();
+        for (j, (params, size, rectifier)) in variants().into_iter().enumerate() {
+            // Seldom does one compile for both ends and not between: a third is enough of each.
+            if !outermost && i % 3 != j % 3 {
+                continue;
+            }
             params.check().unwrap();
             let job = Job { params: &params, size, rectifier: rectifier.as_ref() };
             let units = specialisations(&job, &properties);

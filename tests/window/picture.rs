@@ -33,6 +33,7 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
     let mut all = Arc::into_inner(frame(0)).unwrap();
     all.pair.left = Image::from_fn(width, height, |_, _| 0);
     all.pair.right = Image::from_fn(width, height, |_, _| 0);
+    all.confidence = None;
     all.disparity = DisparityMap::new(width, height, RANGE, Pooled::unpooled(values.clone()));
     for (low, high) in [(-32767, 32767), (-160, 3000), (0, 1), (7, 7), (0, 255)] {
         let limits = Limits { low, high };
@@ -92,6 +93,7 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
     let mut one = Arc::into_inner(frame(0)).unwrap();
     one.pair.left = Image::from_fn(1, 1, |_, _| 200);
     one.pair.right = Image::from_fn(1, 1, |_, _| 100);
+    let too_large = one.confidence.take();
     one.disparity = DisparityMap::new(1, 1, RANGE, Pooled::unpooled(vec![504]));
     let shown = offscreen.render(&one, &scene, (2, 1), None).unwrap();
     assert_eq!(shown.get_pixel(0, 0).0, [200, 200, 200, 255]);
@@ -101,6 +103,9 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
         assert!(error.contains("cannot draw"), "{error}");
     }
     offscreen.render(&one, &scene, (1, 1), Some(&full_overlay())).unwrap();
+    one.confidence = too_large;
+    let error = offscreen.render(&one, &scene, (2, 1), None).unwrap_err();
+    assert!(format!("{error:#}").contains("confidence of another size"), "{error:#}");
 }
 
 fn full_overlay() -> OverlayContent {

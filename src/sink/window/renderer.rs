@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
 
 use super::scene::{Content, Scene, panes};
-use crate::frame::Matched;
+use crate::frame::{Image, Matched};
 use crate::sink::colour::ColourMap;
 
 /// The shaders, by file name.
@@ -124,6 +124,12 @@ impl Renderer {
         let right = &frame.pair.right;
         if (right.width(), right.height()) != (left.width(), left.height()) {
             bail!("a right picture of another size than the left one");
+        }
+        let other = |confidence: &Image| {
+            (confidence.width(), confidence.height()) != (left.width(), left.height())
+        };
+        if frame.confidence.as_ref().is_some_and(other) {
+            bail!("a confidence of another size than the left picture");
         }
         if self.frame.as_ref().is_none_or(|textures| textures.size != size) {
             self.frame = Some(self.textures(device, size));
