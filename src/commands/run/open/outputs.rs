@@ -54,7 +54,7 @@ pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
         ("--stats", &statistics),
         ("--pictures", &description),
     ];
-    // Which those of two recordings must not share either.
+    // Two recordings must not share those of segments either.
     let recordings = [("--record", output.record()), ("--confidence", output.confidence())];
     let recordings = recordings.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
     files::refuse_same(recordings).map_err(Error::Usage)?;
