@@ -69,8 +69,8 @@ __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &store
 }
 
 // Row `i`, second step: the winner's key (disparity.cuh), and how many candidates are good enough
-// to make it ambiguous, or with CONFIDENCE the sum of the best rival. A step of its own, a row later, because the lanes wait for each other most of
-// its time, which the first step of the next row fills.
+// to make it ambiguous, or with CONFIDENCE the sum of the best rival. A step of its own, a row later,
+// because the lanes wait for each other most of its time, which the first step of the next row fills.
 __device__ __forceinline__ void compare(const Shared &shared, const Picked &picked, int i, int column, u32 lane) {
     const u32 low = picked.least & 0xffff, high = picked.least >> 16;
     const u32 first = lane * REGISTERS;

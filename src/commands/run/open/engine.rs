@@ -47,8 +47,8 @@ fn reserve(
     in_flight: usize,
 ) -> Result<Reserved, TooMuch> {
     let before = product([2, raw.0, raw.1, queue.pairs + in_flight + IN_HAND]);
-    // Two bytes of disparity a pixel, one of each eye.
-    let behind = product([4, matched.0, matched.1, queue.results + in_flight + IN_HAND]);
+    // Two bytes of disparity a pixel, one of each eye, and one of confidence, which may be asked for later.
+    let behind = product([5, matched.0, matched.1, queue.results + in_flight + IN_HAND]);
     let what = format!(
         "keeping {} pairs and {} results of {}x{}",
         queue.pairs, queue.results, raw.0, raw.1
