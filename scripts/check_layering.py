@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DATA = {"frame", "pool", "control", "backoff", "clock", "memory", "reading", "redact", "text", "thread"}
+DATA = {"frame", "chroma", "pool", "control", "backoff", "clock", "memory", "reading", "redact", "text", "thread"}
 STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment", "range", "sameness"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
@@ -26,7 +26,8 @@ MAY_KNOW = {
     "redact": set(),
     "text": set(),
     "thread": set(),
-    "frame": {"pool"},
+    "chroma": {"pool"},
+    "frame": {"pool", "chroma"},
     "pair": DATA,
     "synchronisation": DATA,
     "calibration": DATA,

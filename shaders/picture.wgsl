@@ -1,11 +1,31 @@
-// The left or the right picture, or the confidence, in grey.
+// The left or the right picture in its colours, or in grey; the confidence in grey.
+
+// How luma and colour differences become red, green and blue (ITU-T H.273, 8.3).
+struct Coding {
+    // Luma of black.
+    black: f32,
+    // Weight of the luma above it in each colour.
+    luma: f32,
+    // Weights of the differences Cb and Cr in the colours.
+    red_cr: f32,
+    green_cb: f32,
+    green_cr: f32,
+    blue_cb: f32,
+    // Uniform blocks are multiples of 16 bytes.
+    unused: vec2<f32>,
+}
+
+// The difference of what has no colour.
+const NONE: f32 = 128.0 / 255.0;
 
 // Whether the target encodes what it is given as sRGB. The picture's bytes are to arrive
 // unchanged, so they are decoded first there.
 override encoding_target: bool = false;
 
 @group(0) @binding(0) var picture: texture_2d<f32>;
-@group(0) @binding(1) var smooth_sampler: sampler;
+@group(0) @binding(1) var differences: texture_2d<f32>;
+@group(0) @binding(2) var smooth_sampler: sampler;
+@group(0) @binding(3) var<uniform> coding: Coding;
 
 fn decoded(colour: vec3<f32>) -> vec3<f32> {
     let low = colour / 12.92;
@@ -14,8 +34,13 @@ fn decoded(colour: vec3<f32>) -> vec3<f32> {
 }
 
 @fragment
-fn grey(@location(0) place: vec2<f32>) -> @location(0) vec4<f32> {
-    var colour = textureSample(picture, smooth_sampler, place).rrr;
+fn shown(@location(0) place: vec2<f32>) -> @location(0) vec4<f32> {
+    let luma = (textureSample(picture, smooth_sampler, place).r - coding.black) * coding.luma;
+    let difference = textureSample(differences, smooth_sampler, place).rg - vec2<f32>(NONE);
+    let red = coding.red_cr * difference.g;
+    let green = coding.green_cb * difference.r + coding.green_cr * difference.g;
+    let blue = coding.blue_cb * difference.r;
+    var colour = clamp(vec3<f32>(luma + red, luma + green, luma + blue), vec3<f32>(0.0), vec3<f32>(1.0));
     if encoding_target {
         colour = decoded(colour);
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::chroma::Chroma;
 use crate::pool::Pooled;
 
 /// An 8-bit intensity picture, rows tightly packed, top row first.
@@ -13,6 +14,7 @@ pub struct Image {
     height: usize,
     pixels: Pooled<u8>,
     valid: Option<Arc<Mask>>,
+    chroma: Option<Box<Chroma>>,
 }
 
 /// The valid mask of a rectified picture: true where a pixel shows something that the camera has seen.
@@ -62,7 +64,7 @@ impl Image {
     pub fn new(width: usize, height: usize, pixels: Pooled<u8>) -> Self {
         assert!(width > 0 && height > 0, "a picture has at least one pixel");
         assert_eq!(pixels.len(), width * height, "pixels of a {width}x{height} picture");
-        Self { width, height, pixels, valid: None }
+        Self { width, height, pixels, valid: None, chroma: None }
     }
 
     /// The same picture with a valid mask; `None`: every pixel is valid.
@@ -80,6 +82,55 @@ impl Image {
     /// The valid mask; `None`: every pixel is valid.
     pub fn valid_mask(&self) -> Option<&Mask> {
         self.valid.as_deref()
+    }
+
+    /// The same picture with its colour.
+    ///
+    /// # Panics
+    /// Where the colour is of a picture of another size.
+    pub fn with_chroma(mut self, chroma: Option<Chroma>) -> Self {
+        if let Some(chroma) = &chroma {
+            assert_eq!(chroma.size(), (self.width, self.height), "size of a picture's colour");
+        }
+        self.chroma = chroma.map(Box::new);
+        self
+    }
+
+    /// The colour, where the source has it and somebody looks at it.
+    pub fn chroma(&self) -> Option<&Chroma> {
+        self.chroma.as_deref()
+    }
+
+    /// The colour alone.
+    pub fn into_chroma(self) -> Option<Chroma> {
+        self.chroma.map(|chroma| *chroma)
+    }
+
+    /// Red, green and blue of pixel (x, y); grey where there is no colour.
+    pub fn rgb_at(&self, x: usize, y: usize) -> [u8; 3] {
+        let grey = self.pixels[y * self.width + x];
+        match &self.chroma {
+            Some(chroma) => chroma.coding().rgb(grey, chroma.plane().at(x, y)),
+            None => [grey; 3],
+        }
+    }
+
+    /// Writes red, green and blue of every pixel into the first three of each `N` bytes of rows that are
+    /// `stride` bytes apart; the others are left as they are.
+    pub fn write_rgb<const N: usize>(&self, out: &mut [u8], stride: usize) {
+        let colour = self.chroma.as_ref().map(|chroma| (chroma.coding(), chroma.plane()));
+        for (y, row) in out.chunks_mut(stride).take(self.height).enumerate() {
+            let (pixels, _) = row.as_chunks_mut::<N>();
+            let pixels = pixels.iter_mut().zip(self.row(y));
+            match colour {
+                Some((coding, plane)) => {
+                    for (x, (pixel, &grey)) in pixels.enumerate() {
+                        pixel[..3].copy_from_slice(&coding.rgb(grey, plane.at(x, y)));
+                    }
+                }
+                None => pixels.for_each(|(pixel, &grey)| pixel[..3].fill(grey)),
+            }
+        }
     }
 
     /// A picture that belongs to no pool.

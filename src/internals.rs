@@ -16,6 +16,9 @@ pub mod calibration {
     }
     pub use crate::calibration::{CalibrationError, Lens, RectifyMap, StereoCalibration};
 }
+pub mod chroma {
+    pub use crate::chroma::{Chroma, ChromaPlane, ColourCoding};
+}
 pub mod clock {
     pub use crate::clock::CaptureClock;
 }
@@ -66,14 +69,15 @@ pub mod sink {
         pub use crate::sink::numbers::{Numbers, Quantity};
     }
     pub mod pictures {
-        pub use crate::sink::pictures::{DESCRIPTION_FILE, Pictures};
+        pub use crate::sink::pictures::{PICTURES, Pictures};
     }
     pub mod png {
         pub use crate::sink::png::{encode_grey, encode_rgb};
     }
     pub mod video {
         pub use crate::sink::video::{
-            GreyVideo, GreyVideoOptions, Preview, Recorder, RecordingTags, read_recording_tags,
+            GreyVideo, GreyVideoOptions, Preview, Recorder, RecordingTags, VideoView,
+            read_recording_tags,
         };
     }
     pub mod window {

@@ -75,6 +75,7 @@
 mod alignment;
 mod backoff;
 mod calibration;
+mod chroma;
 mod cli;
 mod clock;
 mod commands;

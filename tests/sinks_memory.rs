@@ -15,7 +15,7 @@ use stereod::internals::sink::colour::{ColourMap, ColourRange};
 use stereod::internals::sink::colouring::{Colouring, LiveColouring};
 use stereod::internals::sink::numbers::Quantity;
 use stereod::internals::sink::pictures::Pictures;
-use stereod::internals::sink::video::{Preview, Recorder};
+use stereod::internals::sink::video::{Preview, Recorder, VideoView};
 use stereod::internals::sink::{Sink, StreamInfo};
 
 const WIDTH: usize = 160;
@@ -55,13 +55,15 @@ fn memory_does_not_grow() {
         rate: Some(25.0),
         range: RANGE,
         geometry: None,
+        has_colour: false,
         clock: None,
     };
     let quantity = Quantity::Disparity;
     let colouring = Colouring { map: ColourMap::Turbo, span: ColourRange::ADAPTIVE };
     let colouring = LiveColouring::new(colouring);
     let recorder = Recorder::create(&file("a.mkv"), &stream, quantity).unwrap();
-    let preview = Preview::create(&file("a.mp4"), &stream, colouring).unwrap();
+    let preview =
+        Preview::create(&file("a.mp4"), &stream, VideoView::Disparity, colouring).unwrap();
     let pictures = Pictures::create(&file("pictures"), &stream, quantity).unwrap();
     for (sink, grown) in [
         ("recorder", growth(Box::new(recorder))),

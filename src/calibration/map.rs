@@ -134,6 +134,20 @@ impl RectifyMap {
         &self.weights
     }
 
+    /// The pixel of the source that lies nearest to what rectified pixel (x, y) shows; `None` where that
+    /// is invalid.
+    pub fn nearest(&self, x: usize, y: usize) -> Option<(usize, usize)> {
+        let at = y * self.width + x;
+        let (offset, weights) = (self.offsets[at], self.weights[at]);
+        let stride = self.source.0 as u32;
+        // A weight of 1/2 or more is the next pixel's, which is there: the last one has none.
+        let beyond = |weight: u16| usize::from(weight >= 128);
+        (offset != Self::UNSEEN).then(|| {
+            let (x, y) = ((offset % stride) as usize, (offset / stride) as usize);
+            (x + beyond(weights & 255), y + beyond(weights >> 8))
+        })
+    }
+
     /// The valid mask of the rectified pictures; `None`: the camera sees every pixel.
     pub fn mask(&self) -> Option<Arc<Mask>> {
         self.mask.clone()
@@ -188,6 +202,14 @@ mod tests {
         let (stride, _) = map.source_size();
         let part = |whole: usize, fraction: u16| whole as f64 + f64::from(fraction) / 256.0;
         [part(offset % stride, weights & 255), part(offset / stride, weights >> 8)]
+    }
+
+    #[test]
+    fn the_nearest_pixel_of_the_source_is_found() {
+        let at = [[0.0, 0.0], [1.4, 2.0], [1.6, 0.5], [3.0, 2.0], [5.0, 0.0]];
+        let map = RectifyMap::from_positions((4, 3), (5, 1), |x, _| Some(at[x])).unwrap();
+        let nearest: Vec<_> = (0..5).map(|x| map.nearest(x, 0)).collect();
+        assert_eq!(nearest, [Some((0, 0)), Some((1, 2)), Some((2, 1)), Some((3, 2)), None]);
     }
 
     fn check(map: &RectifyMap, expected: &[(usize, usize, f64, f64)]) {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::error::{LARGER_MAX, RectifyError};
 use super::{Lens, Rectification, RectifyMap, StereoCalibration};
+use crate::chroma::Resampling;
 use crate::frame::{Eye, Image, StereoGeometry, StereoPair};
 use crate::memory::{Budget, Reserved};
+use crate::pool::Pooled;
 
 /// Turns the pictures of two cameras into a rectified pair.
 #[derive(Clone, Debug)]
@@ -111,6 +113,15 @@ impl Rectifier {
         self.left.size()
     }
 
+    /// The rectified picture of `raw`, whose pixels these are, with the valid mask of its eye and the
+    /// colour of `raw`.
+    pub fn rectified_image(self: &Arc<Self>, eye: Eye, pixels: Pooled<u8>, raw: Image) -> Image {
+        let (width, height) = self.size();
+        let through = || Arc::new(OfEye { rectifier: self.clone(), eye });
+        let chroma = raw.into_chroma().map(|chroma| chroma.resampled(through()));
+        Image::new(width, height, pixels).with_valid_mask(self.map(eye).mask()).with_chroma(chroma)
+    }
+
     /// The rectified pictures of both eyes, left and right, with their valid masks.
     ///
     /// # Panics
@@ -122,6 +133,23 @@ impl Rectifier {
             map.apply(from, &mut pixels);
             Image::from_vec(width, height, pixels).with_valid_mask(map.mask())
         })
+    }
+}
+
+/// The map of an eye, for what follows a picture.
+#[derive(Debug)]
+struct OfEye {
+    rectifier: Arc<Rectifier>,
+    eye: Eye,
+}
+
+impl Resampling for OfEye {
+    fn size(&self) -> (usize, usize) {
+        self.rectifier.size()
+    }
+
+    fn origin(&self, x: usize, y: usize) -> Option<(usize, usize)> {
+        self.rectifier.map(self.eye).nearest(x, y)
     }
 }
 

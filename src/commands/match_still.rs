@@ -53,11 +53,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         cloud::check_name(cloud).map_err(Error::Usage)?;
     }
     let cameras = Cameras::read(settings)?;
-    if args.cloud.is_some() && !cameras.are_known() {
-        return Err(Error::usage(
-            "--cloud needs to know the cameras: give --calibration FILE, or --focal and --baseline \
-             for pictures that come rectified",
-        ));
+    if args.cloud.is_some() {
+        cameras.required_by("--cloud")?;
     }
 
     let [left, right] = stills.read()?;
@@ -128,8 +125,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
     if let (Some(path), Some(geometry)) = (&args.cloud, rig.pairs.geometry) {
         let colours = colours_of(&stills, &rig)?;
-        let points = cloud::write_cloud(path, &matched.disparity, &geometry, |pixel| {
-            [0, 1, 2].map(|channel| colours[channel].pixels()[pixel])
+        let points = cloud::write_cloud(path, &matched.disparity, &geometry, |x, y| {
+            [0, 1, 2].map(|channel| colours[channel].row(y)[x])
         })?;
         tracing::info!("{}: {points} points", path.display());
     }

@@ -16,13 +16,12 @@ use crate::cli::RectifyArgs;
 use crate::control::Control;
 use crate::engine::cpu::CpuRectifier;
 use crate::frame::{Eye, Image, StereoPair};
-use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::sink::claim::Claim;
 use crate::sink::files;
 use crate::sink::png::{encode_grey, encode_rgb};
 use crate::sink::video::{GreyVideo, GreyVideoOptions};
-use crate::source::gst;
+use crate::source::gst::{self, Keep};
 use crate::source::spec::SourceSpec;
 
 /// Runs the command.
@@ -116,7 +115,7 @@ fn videos(
 ) -> Result<(), Error> {
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
-    let options = settings.source.stream_options(&settings.camera, &control.stop, &Pool::new());
+    let options = settings.source.stream_options(&settings.camera, &control.stop, &Keep::default());
     let mut source = gst::open(spec, &options)?;
     let info = source.info().clone();
     let rectifier = rectifier(cameras, (info.width, info.height))?;

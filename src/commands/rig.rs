@@ -46,13 +46,11 @@ impl<'a> Cameras<'a> {
             if !known && (settings.focal_px > 0.0 || settings.baseline_m > 0.0) {
                 return Err(Error::usage("depth needs both --focal and --baseline"));
             }
-            if !known && loaded.output.depth {
-                return Err(Error::usage(
-                    "--depth needs to know the cameras: give --calibration FILE, or --focal and \
-                     --baseline for pictures that come rectified",
-                ));
+            let cameras = Self { settings, files, loaded: None };
+            if loaded.output.depth {
+                cameras.required_by("--depth")?;
             }
-            return Ok(Self { settings, files, loaded: None });
+            return Ok(cameras);
         }
         if known {
             return Err(Error::usage(
@@ -66,6 +64,20 @@ impl<'a> Cameras<'a> {
             Err(error) => return Err(wrong(error)),
         };
         Ok(Self { settings, files, loaded })
+    }
+
+    /// Checks that depth can be computed, without which `flag` makes no sense.
+    ///
+    /// # Errors
+    /// Where it cannot.
+    pub fn required_by(&self, flag: &str) -> Result<(), Error> {
+        if self.are_known() {
+            return Ok(());
+        }
+        Err(Error::usage(format!(
+            "{flag} needs to know the cameras: give --calibration FILE, or --focal and --baseline for \
+             pictures that come rectified"
+        )))
     }
 
     /// True where depth can be computed.

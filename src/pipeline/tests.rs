@@ -31,6 +31,7 @@ fn numbers(length: u64, live: bool) -> Numbers {
         pairs: None,
         live,
         has_truth: false,
+        has_colour: false,
     };
     Numbers { info, length, delivered: 0, fails: false }
 }

@@ -10,7 +10,7 @@ use super::names::path_of;
 use super::row::Plain::Switch;
 use super::row::{Conflict, Kind, OUTPUT, QUANTITY, Row, any};
 use crate::sink::segments::SegmentLimits;
-use crate::sink::video::StreamPicture;
+use crate::sink::video::{StreamPicture, VideoView};
 
 /// Outputs besides the window. An empty text is no such output.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -24,7 +24,9 @@ pub struct Output {
     pub keep_free: String,
     pub confidence: String,
     pub preview: String,
+    pub preview_view: VideoView,
     pub pictures: String,
+    pub clouds: String,
     pub stream: String,
     pub stream_view: StreamPicture,
     pub stats: String,
@@ -64,10 +66,25 @@ pub(super) const ROWS: &[Row] = &[
         .flag(OUTPUT, "--preview", "OUT.mp4")
         .help("Record a coloured video to look at (H.264, MP4)")
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+    Row::names("preview_view", "disparity", &["disparity", "left", "side-by-side"])
+        .flag(OUTPUT, "--preview-view", "VIEW")
+        .help("What the preview shows")
+        .about(&[
+            "The disparity in colours",
+            "The left picture, in colour where the source has it",
+            "The left picture, and the disparity in colours",
+        ]),
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(
             "Write numbered 16-bit PNG pictures into a folder, in place of those of an \
+             earlier run",
+        )
+        .arg(|arg| arg.value_hint(ValueHint::DirPath)),
+    Row::path("clouds")
+        .flag(OUTPUT, "--clouds", "DIR")
+        .help(
+            "Write numbered point clouds (PLY, metres, coloured) into a folder, in place of those of an \
              earlier run",
         )
         .arg(|arg| arg.value_hint(ValueHint::DirPath)),
@@ -80,7 +97,7 @@ pub(super) const ROWS: &[Row] = &[
         .help("What is streamed")
         .about(&[
             "The disparity in colours",
-            "The left picture",
+            "The left picture, in colour where the source has it",
             "The left picture, and the disparity in colours",
             "The 16-bit numbers of a recording",
         ]),
@@ -134,6 +151,11 @@ impl Output {
         path(&self.pictures)
     }
 
+    /// Folder of the numbered point clouds.
+    pub fn clouds(&self) -> Option<PathBuf> {
+        path(&self.clouds)
+    }
+
     /// Destination of the statistics.
     pub fn stats(&self) -> Option<Stats> {
         match self.stats.as_str() {
@@ -148,11 +170,17 @@ impl Output {
         given(self.stream.trim())
     }
 
+    /// True where the left picture is shown, with its colour.
+    pub fn shows_left(&self) -> bool {
+        (self.preview().is_some() && self.preview_view.shows_left())
+            || (self.stream().is_some() && self.stream_view.shows_left())
+            || self.clouds().is_some()
+    }
+
     /// True where frames are written to files.
     pub fn any_frames(&self) -> bool {
-        [&self.record, &self.confidence, &self.preview, &self.pictures]
-            .iter()
-            .any(|to| !to.is_empty())
+        let Self { record, confidence, preview, pictures, clouds, .. } = self;
+        [record, confidence, preview, pictures, clouds].iter().any(|to| !to.is_empty())
     }
 
     /// Two outputs in one file would destroy each other.

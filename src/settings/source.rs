@@ -11,8 +11,7 @@ use super::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, Row};
 use super::size::Size;
 use crate::control::Switch as Stop;
 use crate::pair::PairBy;
-use crate::pool::Pool;
-use crate::source::gst::{GstOptions, Reconnect};
+use crate::source::gst::{GstOptions, Keep, Reconnect};
 use crate::source::spec::SourceSpec;
 use crate::source::v4l2::{CameraRequest, Format};
 
@@ -164,7 +163,7 @@ impl Source {
     }
 
     /// Options of the streams, whose pictures are kept in the pool.
-    pub fn stream_options(&self, camera: &Camera, stop: &Stop, pool: &Pool<u8>) -> GstOptions {
+    pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
         let Source { pair_by, picture_rate, swap, rate, format, reconnect, .. } = *self;
         GstOptions {
             pair_by,
@@ -177,7 +176,7 @@ impl Source {
             reconnect,
             silence: self.silence_s.map(Duration::from_secs_f64),
             stop: stop.clone(),
-            pool: pool.clone(),
+            keep: keep.clone(),
             ..GstOptions::default()
         }
     }
@@ -191,7 +190,7 @@ mod tests {
 
     fn options(assignments: &[&str]) -> GstOptions {
         let settings = settings(assignments);
-        settings.source.stream_options(&settings.camera, &Stop::default(), &Pool::new())
+        settings.source.stream_options(&settings.camera, &Stop::default(), &Keep::default())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::frame::{DisparityMap, Image, StereoGeometry};
+use crate::frame::{DisparityMap, StereoGeometry};
 use crate::sink::files;
 
 /// Bytes of a point: three floats and three bytes of colour.
@@ -21,9 +21,15 @@ pub fn check_name(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes every pixel with a finite depth as a point of a binary PLY file (Turk, "The PLY Polygon
-/// File Format"): x to the right, y down, z forward from the left camera, in metres, and the colour
-/// that `colour` gives for the number of the pixel, row by row. The number of points.
+/// The beginning of every file.
+const MAGIC: &str = "ply\nformat binary_little_endian 1.0\ncomment stereod";
+
+/// True where a file that begins so is a point cloud of stereod's.
+pub fn is_cloud(begin: &[u8]) -> bool {
+    begin.starts_with(&MAGIC.as_bytes()[..begin.len().min(MAGIC.len())])
+}
+
+/// Writes the file of [`encode_cloud`]. The number of points.
 ///
 /// # Errors
 /// Where the name does not end in `.ply`, or the file cannot be written; an earlier file is then
@@ -32,9 +38,22 @@ pub fn write_cloud(
     path: &Path,
     map: &DisparityMap,
     geometry: &StereoGeometry,
-    colour: impl Fn(usize) -> [u8; 3],
+    colour: impl Fn(usize, usize) -> [u8; 3],
 ) -> Result<usize> {
     check_name(path)?;
+    let (file, count) = encode_cloud(map, geometry, colour);
+    files::write_whole(path, &file)?;
+    Ok(count)
+}
+
+/// A binary PLY file (Turk, "The PLY Polygon File Format") with every pixel that has a finite depth as a
+/// point: x to the right, y down, z forward from the left camera, in metres, and the colour that
+/// `colour` gives for pixel (x, y). With it, the number of points.
+pub fn encode_cloud(
+    map: &DisparityMap,
+    geometry: &StereoGeometry,
+    colour: impl Fn(usize, usize) -> [u8; 3],
+) -> (Vec<u8>, usize) {
     let mut points = Vec::with_capacity(map.values().len() * POINT_BYTES);
     for y in 0..map.height() {
         for x in 0..map.width() {
@@ -45,31 +64,24 @@ pub fn write_cloud(
             for coordinate in point {
                 points.extend((coordinate as f32).to_le_bytes());
             }
-            points.extend(colour(y * map.width() + x));
+            points.extend(colour(x, y));
         }
     }
     let count = points.len() / POINT_BYTES;
     let mut file = format!(
-        "ply\nformat binary_little_endian 1.0\n\
-         comment stereod: metres from the left camera, x right, y down, z forward\n\
+        "{MAGIC}: metres from the left camera, x right, y down, z forward\n\
          element vertex {count}\nproperty float x\nproperty float y\nproperty float z\n\
          property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n"
     )
     .into_bytes();
     file.append(&mut points);
-    files::write_whole(path, &file)?;
-    Ok(count)
-}
-
-/// The colours of a grey picture, for [`write_cloud`].
-pub fn grey(image: &Image) -> impl Fn(usize) -> [u8; 3] + '_ {
-    |pixel| [image.pixels()[pixel]; 3]
+    (file, count)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::INVALID;
+    use crate::frame::{INVALID, Image};
     use crate::pool::Pooled;
 
     #[test]
@@ -92,7 +104,7 @@ mod tests {
             Pooled::unpooled(values),
         );
         let image = Image::from_fn(2, 2, |x, y| (100 * y + 10 * x) as u8);
-        assert_eq!(write_cloud(&path, &map, &geometry, grey(&image)).unwrap(), 2);
+        assert_eq!(write_cloud(&path, &map, &geometry, |x, y| image.rgb_at(x, y)).unwrap(), 2);
         let file = std::fs::read(&path).unwrap();
         let end = file.windows(11).position(|w| w == b"end_header\n").unwrap() + 11;
         let header = String::from_utf8(file[..end].to_vec()).unwrap();
@@ -104,7 +116,8 @@ mod tests {
         };
         assert_eq!(of(points[0]), ([-0.02, 0.0, 2.0], [0, 0, 0]));
         assert_eq!(of(points[1]), ([0.0, 0.04, 4.0], [110, 110, 110]));
-        let wrong = write_cloud(&dir.path().join("a.xyz"), &map, &geometry, grey(&image));
+        let wrong =
+            write_cloud(&dir.path().join("a.xyz"), &map, &geometry, |x, y| image.rgb_at(x, y));
         assert!(wrong.unwrap_err().to_string().contains(".ply"));
     }
 }

@@ -5,6 +5,7 @@ pub mod alignment;
 pub mod board;
 pub mod claim;
 pub mod cloud;
+pub mod clouds;
 pub mod colour;
 pub mod colouring;
 pub mod encoding;
@@ -14,6 +15,7 @@ pub mod flush;
 pub mod inputs;
 pub mod map_metrics;
 pub mod new_file;
+pub mod numbered;
 pub mod numbers;
 pub mod pictures;
 pub mod png;
@@ -41,6 +43,8 @@ pub struct StreamInfo {
     pub range: DisparityRange,
     /// The cameras that depth is computed from, where known.
     pub geometry: Option<StereoGeometry>,
+    /// True where left pictures have their colour.
+    pub has_colour: bool,
     /// The clock of the capture times, where they have one.
     pub clock: Option<CaptureClock>,
 }

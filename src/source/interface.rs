@@ -35,6 +35,8 @@ pub struct SourceInfo {
     pub live: bool,
     /// True where pairs carry their true disparity.
     pub has_truth: bool,
+    /// True where left pictures carry their colour.
+    pub has_colour: bool,
 }
 
 /// Numbers of what a source has delivered so far.

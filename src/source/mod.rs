@@ -26,7 +26,9 @@ pub fn open(
     streams: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
     match spec {
-        SourceSpec::Demo => Ok(Box::new(DemoSource::new(demo)?.with_pool(streams.pool.clone()))),
+        SourceSpec::Demo => {
+            Ok(Box::new(DemoSource::new(demo)?.with_pool(streams.keep.pixels.clone())))
+        }
         _ => gst::open(spec, streams),
     }
 }

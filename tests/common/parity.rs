@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use stereod::internals::calibration::RectifyMap;
+use stereod::internals::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod::internals::engine::Engine;
 use stereod::internals::frame::{Image, Matched, StereoPair};
 use stereod::internals::matching::{History, match_next};
+use stereod::internals::pool::{Pool, Pooled};
 use stereod::{
     CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Fill, FillRule, Guide, Median, P2Mode,
     Params, Paths, Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Subpixel, Window,
@@ -203,6 +205,36 @@ pub fn wild_rectifier(source: (usize, usize), size: (usize, usize), seed: u64) -
     Rectifier::from_maps(map(2 * seed), map(2 * seed + 1), geometry).unwrap()
 }
 
+/// The colour of a picture of this size, another one at every second pixel across and down.
+fn chroma(width: usize, height: usize) -> Chroma {
+    let across = width.div_ceil(2);
+    let samples = (0..across * height.div_ceil(2)).map(|i| [(i * 7) as u8, (i * 13) as u8]);
+    let samples = Pooled::unpooled(samples.collect());
+    let plane = ChromaPlane::new((width, height), [1, 1], samples);
+    Chroma::new(ColourCoding::new(0.299, 0.114, false), plane, Pool::new())
+}
+
+/// The samples that the colour of a rectified picture must have: those of the pixels nearest to where
+/// its own come from.
+fn rectified_colour(map: &RectifyMap) -> Vec<[u8; 2]> {
+    let ((width, height), (stride, rows)) = (map.size(), map.source_size());
+    let of = chroma(stride, rows);
+    let mut samples = Vec::new();
+    for y in (0..height).step_by(2) {
+        for x in (0..width).step_by(2) {
+            let (offset, weights) = (map.offsets()[y * width + x], map.weights()[y * width + x]);
+            let at = offset as usize;
+            let (column, row) = (at % stride, at / stride);
+            let (across, down) = ((weights & 255) / 128, (weights >> 8) / 128);
+            samples.push(match offset {
+                RectifyMap::UNSEEN => [128; 2],
+                _ => of.plane().at(column + usize::from(across), row + usize::from(down)),
+            });
+        }
+    }
+    samples
+}
+
 /// As [`compare`], for an engine that rectifies: the pictures that it hands out are those of the
 /// plain definition, too.
 pub fn compare_rectified(
@@ -216,7 +248,7 @@ pub fn compare_rectified(
     for &look in looks {
         let raw = || {
             let (left, right) = pictures(width, height, look);
-            pair(left, right)
+            pair(left.with_chroma(Some(chroma(width, height))), right)
         };
         let [left, right] = rectifier.rectify_pair(&raw());
         let expected = match_next(&left, &right, Duration::ZERO, params, &mut history);
@@ -229,6 +261,10 @@ pub fn compare_rectified(
             if expected.pixels() != got.pixels() || expected.valid_mask() != got.valid_mask() {
                 return Err(format!("the {eye} picture differs: {}", context()));
             }
+        }
+        let colour = matched.pair.left.chroma().map(|chroma| chroma.plane().samples());
+        if colour != Some(&rectified_colour(rectifier.map(Eye::Left))[..]) {
+            return Err(format!("the colour differs: {}", context()));
         }
         if matched.geometry != Some(rectifier.geometry()) || matched.stages.is_empty() {
             return Err(format!("the result lacks geometry or times: {}", context()));

@@ -2,6 +2,7 @@
 //! go wrong.
 
 mod bad_input;
+mod colour;
 mod damaged;
 #[cfg(target_os = "linux")]
 mod deaf;

@@ -39,6 +39,7 @@ fn child_that_writes_until_it_is_killed() {
         rate: Some(25.0),
         range: RANGE,
         geometry: None,
+        has_colour: false,
         clock: None,
     };
     let quantity = Quantity::Disparity;
@@ -46,7 +47,9 @@ fn child_that_writes_until_it_is_killed() {
     let colouring = LiveColouring::new(colouring);
     let mut sinks: [Box<dyn Sink>; 3] = [
         Box::new(Recorder::create(&dir.join("a.mkv"), &stream, quantity).unwrap()),
-        Box::new(Preview::create(&dir.join("a.mp4"), &stream, colouring).unwrap()),
+        Box::new(
+            Preview::create(&dir.join("a.mp4"), &stream, VideoView::Disparity, colouring).unwrap(),
+        ),
         Box::new(Pictures::create(&dir.join("pictures"), &stream, quantity).unwrap()),
     ];
     for i in 0.. {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stereod::internals::sink::encoding::Encoding;
 use stereod::internals::sink::numbers::Quantity;
-use stereod::internals::sink::pictures::{DESCRIPTION_FILE, Pictures};
+use stereod::internals::sink::pictures::{PICTURES, Pictures};
 use stereod::internals::sink::{Sink, StreamInfo};
 use stereod::{DisparityRange, StereoGeometry};
 
@@ -20,7 +20,14 @@ fn stream(min: i32, count: usize) -> StreamInfo {
         centre_y_px: 3.5,
         right_centre_x_px: 16.0,
     };
-    StreamInfo { size: (31, 7), rate: None, range, geometry: Some(geometry), clock: None }
+    StreamInfo {
+        size: (31, 7),
+        rate: None,
+        range,
+        geometry: Some(geometry),
+        has_colour: false,
+        clock: None,
+    }
 }
 
 #[test]
@@ -45,7 +52,7 @@ fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     }
     pictures.finish().unwrap();
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 5);
-    let text = fs::read_to_string(folder.join(DESCRIPTION_FILE)).unwrap();
+    let text = fs::read_to_string(folder.join(PICTURES.description)).unwrap();
     let description: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(description["scale"], 256);
     assert_eq!(description["offset"], -5);
@@ -55,10 +62,10 @@ fn numbered_pictures_hold_the_maps_and_a_file_says_how() {
     drop(pictures);
     let unknown = StreamInfo { geometry: None, ..stream };
     let mut pictures = Pictures::create(&folder, &unknown, Quantity::Disparity).unwrap();
-    assert_eq!(fs::read_to_string(folder.join(DESCRIPTION_FILE)).unwrap(), text);
+    assert_eq!(fs::read_to_string(folder.join(PICTURES.description)).unwrap(), text);
     pictures.consume(&matched(31, vec![16; 31 * 7], 42, Duration::ZERO)).unwrap();
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
-    let text = fs::read_to_string(folder.join(DESCRIPTION_FILE)).unwrap();
+    let text = fs::read_to_string(folder.join(PICTURES.description)).unwrap();
     let description: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(description["baseline_m"], serde_json::Value::Null);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gstreamer::prelude::*;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::colouring::LiveColouring;
-use stereod::internals::sink::video::Preview;
+use stereod::internals::sink::video::{Preview, VideoView};
 use stereod::internals::sink::{Sink, StreamInfo};
 use stereod::{DisparityRange, INVALID};
 
@@ -22,6 +22,7 @@ fn stream(width: usize, height: usize) -> StreamInfo {
         rate: Some(25.0),
         range: DisparityRange { min: 0, count: 64 },
         geometry: None,
+        has_colour: false,
         clock: None,
     }
 }
@@ -38,7 +39,8 @@ fn thirds(width: usize, height: usize) -> Vec<i16> {
 }
 
 fn write(path: &Path, stream: &StreamInfo, times: &[u64]) {
-    let mut preview = Preview::create(path, stream, LiveColouring::default()).unwrap();
+    let mut preview =
+        Preview::create(path, stream, VideoView::Disparity, LiveColouring::default()).unwrap();
     for (sequence, &time) in times.iter().enumerate() {
         let (width, height) = stream.size;
         let values = thirds(width, height);
@@ -152,7 +154,8 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
     std::fs::write(&path, b"earlier").unwrap();
     for is_finished in [false, true] {
         let mut preview =
-            Preview::create(&path, &stream(64, 48), LiveColouring::default()).unwrap();
+            Preview::create(&path, &stream(64, 48), VideoView::Disparity, LiveColouring::default())
+                .unwrap();
         if is_finished {
             preview.finish().unwrap();
         }
@@ -160,7 +163,9 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
         assert_eq!(std::fs::read(&path).unwrap(), b"earlier");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
-    let mut preview = Preview::create(&path, &stream(64, 48), LiveColouring::default()).unwrap();
+    let mut preview =
+        Preview::create(&path, &stream(64, 48), VideoView::Disparity, LiveColouring::default())
+            .unwrap();
     for i in 0..400 {
         let frame = matched(64, thirds(64, 48), i, Duration::from_millis(i * 40));
         preview.consume(&frame).unwrap();
@@ -176,10 +181,11 @@ fn an_earlier_file_is_replaced_with_the_first_fragment() {
 fn wrong_names_and_places_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |path: &Path, words: &str| {
-        let error = Preview::create(path, &stream(8, 8), LiveColouring::default())
-            .err()
-            .unwrap()
-            .to_string();
+        let error =
+            Preview::create(path, &stream(8, 8), VideoView::Disparity, LiveColouring::default())
+                .err()
+                .unwrap()
+                .to_string();
         assert!(error.contains(&*path.to_string_lossy()) && error.contains(words), "{error}");
     };
     refused(&dir.path().join("a.mkv"), "name it .mp4");
@@ -192,7 +198,12 @@ fn a_full_disk_is_an_error_and_not_a_hang() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("full.mp4");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-    let mut preview = match Preview::create(&path, &stream(64, 48), LiveColouring::default()) {
+    let mut preview = match Preview::create(
+        &path,
+        &stream(64, 48),
+        VideoView::Disparity,
+        LiveColouring::default(),
+    ) {
         Ok(preview) => preview,
         Err(error) => panic!("{error:#}"),
     };

@@ -55,6 +55,7 @@ fn stream(width: usize, height: usize, min: i32, count: usize) -> StreamInfo {
         rate: Some(20.0),
         range: DisparityRange { min, count },
         geometry: None,
+        has_colour: false,
         clock: None,
     }
 }

@@ -1,5 +1,8 @@
 //! The picture off-screen: colours, places, overlay.
 
+use stereod::internals::chroma::{Chroma, ChromaPlane, ColourCoding};
+use stereod::internals::pool::Pool;
+
 use super::*;
 
 const MAPS: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
@@ -21,6 +24,40 @@ fn every_pixel_has_exactly_its_colour() {
         let grey = frame.pair.left.row(y as usize)[x as usize];
         assert_eq!(*seen, Rgba([grey, grey, grey, 255]), "{x},{y}");
     }
+}
+
+/// The left picture in its colours, the right one and the confidence in grey beside it.
+#[test]
+fn pictures_with_colour_are_shown_in_it() {
+    let Some(mut offscreen) = offscreen("pictures_with_colour_are_shown_in_it") else { return };
+    let (width, height) = (PICTURE.0 as usize, PICTURE.1 as usize);
+    let turbo = |view| scene(view, ColourMap::Turbo);
+    // As many samples as pixels, and a fourth of them; full and limited range.
+    for (shift, coding) in [
+        ([0, 0], ColourCoding::of_rgb()),
+        ([1, 1], ColourCoding::new(0.299, 0.114, false)),
+        ([1, 0], ColourCoding::new(0.2126, 0.0722, true)),
+    ] {
+        let mut coloured = Arc::into_inner(frame(0)).unwrap();
+        let (across, down) = ChromaPlane::size_for((width, height), shift);
+        // The same colour all over, since graphics devices mix those of neighbours.
+        let samples = Pooled::unpooled(vec![[90, 170]; across * down]);
+        let plane = ChromaPlane::new((width, height), shift, samples);
+        let chroma = Chroma::new(coding, plane, Pool::new());
+        coloured.pair.left = Image::from_fn(width, height, super::grey).with_chroma(Some(chroma));
+        let shown = offscreen.render(&coloured, &turbo(View::Left), PICTURE, None).unwrap();
+        for (x, y, seen) in shown.enumerate_pixels() {
+            let expected = coloured.pair.left.rgb_at(x as usize, y as usize);
+            let off = seen.0.iter().zip(expected).map(|(a, b)| a.abs_diff(b)).max();
+            assert!(off <= Some(1), "{coding:?} at {x},{y}: {seen:?}, not {expected:?}");
+        }
+        let shown = offscreen.render(&coloured, &turbo(View::Confidence), PICTURE, None).unwrap();
+        assert!(shown.pixels().all(|Rgba([red, green, blue, _])| red == green && red == blue));
+    }
+    // A camera that comes back in grey.
+    let shown = offscreen.render(&frame(0), &turbo(View::Left), PICTURE, None).unwrap();
+    let grey = super::grey(3, 3);
+    assert_eq!(*shown.get_pixel(3, 3), Rgba([grey, grey, grey, 255]));
 }
 
 /// Every disparity that fits into the range, against the table, one pixel each.

@@ -13,10 +13,10 @@ use crate::calibration::board::Board;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::control::Control;
 use crate::frame::StereoPair;
-use crate::pool::Pool;
 use crate::queue::LinkReceiver;
 use crate::settings::{Loaded, WindowMode};
 use crate::sink::window::Window;
+use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
 
 /// Pairs of a recording that are closer in time than this are not looked at: a board that is held
@@ -46,7 +46,7 @@ pub(super) fn calibrate(
     };
     let window = connect_window(wanted)?;
     signals::stop_on_signals(&control, window.as_ref().map(Window::remote), None)?;
-    let source = open_source(spec, loaded, false, &Pool::new(), &control)?;
+    let source = open_source(spec, loaded, false, &Keep::default(), &control)?;
     let info = source.info().clone();
     tracing::info!("{}", describe(&info));
     let mut session = Session::new(args, board, &info, spec.are_pictures());

@@ -24,6 +24,7 @@ use crate::pool::Pool;
 use crate::settings::Pace;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::window::{Remote, Timing, Tuning, Window, WindowSink};
+use crate::source::gst::Keep;
 use crate::telemetry::metrics::Listener;
 use crate::thread;
 
@@ -48,6 +49,9 @@ impl Session {
         let spec = source::named(&args, &loaded.settings.source)?;
         outputs::check(&spec, &loaded)?;
         let cameras = Cameras::read(&loaded.settings)?;
+        if loaded.settings.output.clouds().is_some() {
+            cameras.required_by("--clouds")?;
+        }
         let (control, requests) = (Control::default(), Requests::default());
         let window = connect_window(loaded.settings.window.mode)?;
         let hangup = requests.clone();
@@ -59,15 +63,16 @@ impl Session {
         // Open: in this order, so that earlier output is intact where the input cannot be opened.
         let output = &loaded.settings.output;
         let watched = (window.is_some() || output.stream().is_some()) && !output.any_frames();
-        let pictures = Pool::new();
-        let source = source::wait_for(&spec, &loaded, watched, &pictures, &control)?;
+        let colours = (window.is_some() || output.shows_left()).then(Pool::new);
+        let keep = Keep { colours, ..Keep::default() };
+        let source = source::wait_for(&spec, &loaded, watched, &keep, &control)?;
         let Some(source) = source else { return Ok(None) };
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures((info.width, info.height))?;
         let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
         let Some(Chosen { loaded, source, dropped_before }) = chosen else { return Ok(None) };
         let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
-        let (engine, room) = engine::open(&loaded, &info, &rig, &pictures)?;
+        let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
         let colouring = LiveColouring::new(settings.colour.colouring(range));

@@ -66,12 +66,9 @@ impl Rectify {
                 unsafe { apply(simd, map, from, pixels, to.0) };
             }
         });
-        let rectified = |pixels, eye| {
-            Image::new(width, height, pixels).with_valid_mask(self.rectifier.map(eye).mask())
-        };
         Ok(StereoPair {
-            left: rectified(left, Eye::Left),
-            right: rectified(right, Eye::Right),
+            left: self.rectifier.rectified_image(Eye::Left, left, raw.left),
+            right: self.rectifier.rectified_image(Eye::Right, right, raw.right),
             // It is that of the raw picture's pixels.
             truth: None,
             ..raw

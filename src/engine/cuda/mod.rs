@@ -58,10 +58,9 @@ use self::loaded::Loaded;
 use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
+use crate::calibration::Rectifier;
 use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
-use crate::frame::{
-    DisparityMap, DisparityRange, Eye, Image, Mask, Matched, StereoGeometry, StereoPair,
-};
+use crate::frame::{DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair};
 use crate::matching::filter::Continuity;
 use crate::matching::{History, Params};
 use crate::memory::Reserved;
@@ -94,10 +93,9 @@ pub struct CudaEngine {
     /// Memory for the confidence that is handed out, where it is asked for.
     confidences: Option<PinnedPool<u8>>,
     pictures: PinnedPool<u8>,
-    /// Memory for the rectified pictures that are handed out, where the device makes them, and what
-    /// either camera has seen of them.
+    /// Memory for the rectified pictures that are handed out, where the device makes them.
     rectified: Option<PinnedPool<u8>>,
-    seen: [Option<Arc<Mask>>; 2],
+    rectifier: Option<Arc<Rectifier>>,
     memory: Memory,
     _modules: Loaded,
     context: Arc<Context>,
@@ -178,6 +176,7 @@ impl CudaEngine {
         );
         let mut engine = Self::allocate(context, modules, job, &plan, &device, options)?;
         engine.depth_from = pairs.geometry;
+        engine.rectifier = pairs.rectifier.clone();
         engine._pinned = Some(host);
         tracing::debug!("CUDA engine ready after {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
         Ok(engine)
@@ -225,10 +224,7 @@ impl CudaEngine {
                 Some(_) => Some(PinnedPool::new(&context, pixels, 2 * (options.in_flight + 1))?),
                 None => None,
             },
-            seen: match job.rectifier {
-                Some(rectifier) => Eye::BOTH.map(|eye| rectifier.map(eye).mask()),
-                None => [None, None],
-            },
+            rectifier: None,
             memory,
             _modules: modules,
             context,
@@ -322,22 +318,24 @@ impl Engine for CudaEngine {
         slot.wait()?;
         let (stages, device_time) = slot.times()?;
         self.queue.pop_front();
-        let mut frame = slot.in_flight.take().context("a slot without a frame was queued")?;
+        let frame = slot.in_flight.take().context("a slot without a frame was queued")?;
         let values = Pooled::lent(self.maps.lend(frame.output.map));
         let (width, height) = self.size;
         let confidence = self.confidences.as_ref().zip(frame.output.confidence);
         let confidence = confidence
             .map(|(pool, memory)| Image::new(width, height, Pooled::lent(pool.lend(memory))));
-        if let (Some(pool), Some([left, right])) = (&self.rectified, frame.output.rectified) {
-            let picture = |memory, seen: &Option<Arc<Mask>>| {
-                let pixels = Pooled::lent(pool.lend(memory));
-                Image::new(width, height, pixels).with_valid_mask(seen.clone())
+        let mut pair = frame.pair;
+        if let (Some(pool), Some(rectifier), Some([left, right])) =
+            (&self.rectified, &self.rectifier, frame.output.rectified)
+        {
+            let picture = |eye, memory, raw| {
+                rectifier.rectified_image(eye, Pooled::lent(pool.lend(memory)), raw)
             };
-            frame.pair.left = picture(left, &self.seen[0]);
-            frame.pair.right = picture(right, &self.seen[1]);
+            pair.left = picture(Eye::Left, left, pair.left);
+            pair.right = picture(Eye::Right, right, pair.right);
         }
         Ok(Some(Matched {
-            pair: frame.pair,
+            pair,
             disparity: DisparityMap::new(width, height, self.range, values),
             confidence,
             geometry: self.depth_from,

@@ -4,8 +4,8 @@
 //! Recorder:  map ─▶ 16-bit numbers ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
 //!            confidence ─▶ appsrc ─▶ ... the same
 //! GreyVideo: picture ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
-//! Preview:   map ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
-//! Stream:    map ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
+//! Preview:   map, left picture ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
+//! Stream:    map, left picture ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
 //! ```
 
 mod ebml;
@@ -20,9 +20,11 @@ mod recorder;
 mod stream;
 mod tags;
 mod times;
+mod view;
 
 pub use grey::{GreyVideo, GreyVideoOptions};
 pub use preview::Preview;
 pub use recorder::Recorder;
 pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
 pub use tags::{RecordingTags, read_recording_tags};
+pub use view::VideoView;

@@ -1,4 +1,4 @@
-//! The preview: disparity in colours, H.264 in MP4, for any player.
+//! The preview: disparity in colours, or the left picture, H.264 in MP4, for any player.
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use gstreamer::prelude::*;
 use super::elements::require;
 use super::feed::{Feed, Flow, Progress};
 use super::times::{Clock, fraction, frame_duration};
+use super::view::{Painter, VideoView};
 use crate::frame::Matched;
 use crate::pool::Pool;
-use crate::sink::colour::{ColourScale, colourise};
-use crate::sink::colouring::{Colouring, LiveColouring};
+use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
 use crate::sink::{Sink, StreamInfo};
@@ -35,11 +35,10 @@ const SMALLEST_SIDE: usize = 16;
 pub struct Preview {
     name: String,
     path: PathBuf,
-    stream: StreamInfo,
-    colouring: LiveColouring,
-    /// The colours of the frame before.
-    colours: Colouring,
-    scale: ColourScale,
+    /// Width and height of what is shown.
+    size: (usize, usize),
+    view: VideoView,
+    painter: Painter,
     clock: Clock,
     duration: Duration,
     pool: Pool<u8>,
@@ -58,19 +57,24 @@ fn padded(side: usize) -> usize {
 }
 
 impl Preview {
-    /// Creates the file and starts the encoder; the colours follow `colouring`.
+    /// Creates the file and starts the encoder; the colours of disparity follow `colouring`.
     ///
     /// # Errors
     /// Where the name does not end in `.mp4`, the file cannot be created or gone back in, or GStreamer
     /// lacks the encoder; the message says what to do.
-    pub fn create(path: &Path, stream: &StreamInfo, colouring: LiveColouring) -> Result<Self> {
+    pub fn create(
+        path: &Path,
+        stream: &StreamInfo,
+        view: VideoView,
+        colouring: LiveColouring,
+    ) -> Result<Self> {
         if files::extension(path) != "mp4" {
             bail!(
                 "cannot write the preview {}: previews are MP4 files; name it .mp4",
                 path.display()
             );
         }
-        let (width, height) = stream.size;
+        let (width, height) = (view.width(stream.size.0), stream.size.1);
         ensure!(width > 0 && height > 0, "a preview has at least one pixel");
         require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
         let file = NewFile::create(path)?;
@@ -100,14 +104,12 @@ impl Preview {
             progress.clone(),
         );
         let feed = Feed::start(&caps, &elements, progress, Flow::File(path))?;
-        let colours = colouring.get();
         Ok(Self {
             name: format!("preview {}", path.display()),
             path: path.to_path_buf(),
-            stream: *stream,
-            scale: ColourScale::new(colours.span, stream.range),
-            colouring,
-            colours,
+            size: (width, height),
+            view,
+            painter: Painter::new(stream, colouring),
             clock: Clock::new(stream.rate),
             // Without one, players would not show the last frame.
             duration: frame_duration(rate).unwrap_or(Duration::from_millis(40)),
@@ -133,23 +135,12 @@ impl Preview {
     }
 
     fn show(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        let map = &frame.disparity;
-        let (width, height) = self.stream.size;
-        ensure!(
-            (map.width(), map.height()) == (width, height),
-            "cannot write the preview {}: the size changed from {width}x{height} to {}x{}",
-            self.path.display(),
-            map.width(),
-            map.height()
-        );
-        let before = std::mem::replace(&mut self.colours, self.colouring.get());
-        if before.span != self.colours.span {
-            self.scale = ColourScale::new(self.colours.span, self.stream.range);
-        }
-        self.scale.update(map, frame.pair.timestamp);
+        let (width, height) = self.size;
+        let followed = self.painter.follow(frame);
+        followed.with_context(|| format!("cannot write the preview {}", self.path.display()))?;
         let stride = padded(width) * 4;
         let mut picture = self.pool.take(stride * padded(height));
-        colourise::<4>(map, self.colours.map, &self.scale, &mut picture, stride);
+        self.painter.paint(self.view, frame, &mut picture, stride);
         repeat_edges(&mut picture, width, height, stride);
         let time = self.clock.time(frame.pair.timestamp);
         self.feed.push(picture, time, Some(self.duration))

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::elements::{package_of, require};
 use super::feed::{Feed, Flow, Progress};
 use super::times::fraction;
+use super::view::{Painter, VideoView};
 use crate::frame::Matched;
 use crate::pool::Pool;
-use crate::sink::colour::{ColourScale, colourise};
-use crate::sink::colouring::{Colouring, LiveColouring};
+use crate::sink::colouring::LiveColouring;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::{Losses, Sink, StreamInfo};
 
@@ -27,12 +27,29 @@ pub enum StreamPicture {
     /// The disparity in colours: RGBx.
     #[default]
     Disparity,
-    /// The left picture, rectified: GRAY8.
+    /// The left picture, rectified: RGBx where the source has colour, else GRAY8.
     Left,
     /// The left picture, and right of it the disparity in colours: RGBx of twice the width.
     SideBySide,
     /// The 16-bit numbers of a recording: GRAY16_LE.
     Numbers,
+}
+
+impl StreamPicture {
+    /// The view that is painted, unless it is numbers.
+    fn view(self) -> Option<VideoView> {
+        match self {
+            Self::Disparity => Some(VideoView::Disparity),
+            Self::Left => Some(VideoView::Left),
+            Self::SideBySide => Some(VideoView::SideBySide),
+            Self::Numbers => None,
+        }
+    }
+
+    /// True where the left picture is shown.
+    pub fn shows_left(self) -> bool {
+        self.view().is_some_and(VideoView::shows_left)
+    }
 }
 
 /// Options of a stream.
@@ -67,10 +84,8 @@ pub enum FragmentError {
 pub struct Stream {
     name: String,
     stream: StreamInfo,
-    options: StreamOptions,
-    /// The colours of the frame before.
-    colouring: Colouring,
-    scale: ColourScale,
+    picture: StreamPicture,
+    painter: Painter,
     numbers: Numbers,
     bytes: Pool<u8>,
     words: Pool<u16>,
@@ -92,11 +107,10 @@ impl Stream {
         let numbers = Numbers::new(options.quantity, stream.range, stream.geometry.as_ref())?;
         let (width, height) = stream.size;
         let name = name_of(&fragment);
-        let (format, width) = match options.picture {
-            StreamPicture::Disparity => ("RGBx", width),
-            StreamPicture::Left => ("GRAY8", width),
-            StreamPicture::SideBySide => ("RGBx", 2 * width),
-            StreamPicture::Numbers => ("GRAY16_LE", width),
+        let (format, width) = match (options.picture, options.picture.view()) {
+            (StreamPicture::Left, _) if !stream.has_colour => ("GRAY8", width),
+            (_, Some(view)) => ("RGBx", view.width(width)),
+            (_, None) => ("GRAY16_LE", width),
         };
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", format)
@@ -107,13 +121,11 @@ impl Stream {
             .build();
         let progress = Arc::new(Progress::default());
         let feed = Feed::start(&caps, &[fragment.upcast_ref()], progress, Flow::Live)?;
-        let colouring = options.colouring.get();
         Ok(Self {
             name,
             stream: *stream,
-            options: options.clone(),
-            colouring,
-            scale: ColourScale::new(colouring.span, stream.range),
+            picture: options.picture,
+            painter: Painter::new(stream, options.colouring.clone()),
             numbers,
             bytes: Pool::new(),
             words: Pool::new(),
@@ -125,51 +137,30 @@ impl Stream {
 
     /// Shows a frame; true where there was room for it.
     fn show(&mut self, frame: &Arc<Matched>) -> Result<bool> {
-        let (map, left) = (&frame.disparity, &frame.pair.left);
+        self.painter.follow(frame)?;
         let (width, height) = self.stream.size;
-        ensure!(
-            (map.width(), map.height()) == (width, height),
-            "the size changed from {width}x{height} to {}x{}",
-            map.width(),
-            map.height()
-        );
-        let before = std::mem::replace(&mut self.colouring, self.options.colouring.get());
-        if before.span != self.colouring.span {
-            self.scale = ColourScale::new(self.colouring.span, self.stream.range);
-        }
-        self.scale.update(map, frame.pair.timestamp);
-        let colours = self.colouring.map;
-        match self.options.picture {
-            StreamPicture::Disparity => {
-                let mut picture = self.bytes.take(width * 4 * height);
-                colourise::<4>(map, colours, &self.scale, &mut picture, width * 4);
-                self.feed.push_now(picture)
-            }
-            StreamPicture::Left => {
+        match (self.picture, self.picture.view()) {
+            (StreamPicture::Left, _) if !self.stream.has_colour => {
                 let stride = width.next_multiple_of(4);
                 let mut picture = self.bytes.take(stride * height);
                 for (y, row) in picture.chunks_exact_mut(stride).enumerate() {
-                    row[..width].copy_from_slice(left.row(y));
+                    row[..width].copy_from_slice(frame.pair.left.row(y));
                     row[width..].fill(0);
                 }
                 self.feed.push_now(picture)
             }
-            StreamPicture::SideBySide => {
-                let stride = 2 * width * 4;
+            (_, Some(view)) => {
+                let stride = view.width(width) * 4;
                 let mut picture = self.bytes.take(stride * height);
-                colourise::<4>(map, colours, &self.scale, &mut picture[width * 4..], stride);
-                for (y, row) in picture.chunks_exact_mut(stride).enumerate() {
-                    for (pixel, &grey) in row.chunks_exact_mut(4).zip(left.row(y)) {
-                        pixel.fill(grey);
-                    }
-                }
+                self.painter.paint(view, frame, &mut picture, stride);
                 self.feed.push_now(picture)
             }
-            StreamPicture::Numbers => {
+            (_, None) => {
                 let stride = width.next_multiple_of(2);
                 let mut picture = self.words.take(stride * height);
-                for (y, row) in picture.chunks_exact_mut(stride).enumerate() {
-                    self.numbers.encode(&map.values()[y * width..][..width], &mut row[..width]);
+                let values = frame.disparity.values().chunks_exact(width);
+                for (row, values) in picture.chunks_exact_mut(stride).zip(values) {
+                    self.numbers.encode(values, &mut row[..width]);
                     row[..width].iter_mut().for_each(|number| *number = number.to_le());
                     row[width..].fill(0);
                 }

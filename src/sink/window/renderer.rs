@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
 
 use super::scene::{Content, Scene, panes};
+use crate::chroma::ColourCoding;
 use crate::frame::{Image, Matched};
 use crate::sink::colour::ColourMap;
 
@@ -24,6 +25,29 @@ struct Colouring {
     unused: u32,
 }
 
+/// `struct Coding` of shaders/picture.wgsl: how grey and two differences become colours.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Coding {
+    black: f32,
+    luma: f32,
+    red_cr: f32,
+    green_cb: f32,
+    green_cr: f32,
+    blue_cb: f32,
+    unused: [f32; 2],
+}
+
+impl From<&ColourCoding> for Coding {
+    fn from(coding: &ColourCoding) -> Self {
+        let ColourCoding { black, luma, red_cr, green_cb, green_cr, blue_cb } = *coding;
+        let [luma, red_cr, green_cb, green_cr, blue_cb] =
+            [luma, red_cr, green_cb, green_cr, blue_cb].map(|weight| weight as f32 / 65536.0);
+        let black = black as f32 / 255.0;
+        Self { black, luma, red_cr, green_cb, green_cr, blue_cb, unused: [0.0; 2] }
+    }
+}
+
 /// The frame on the device and what draws it.
 pub(crate) struct Renderer {
     picture_layout: wgpu::BindGroupLayout,
@@ -37,14 +61,20 @@ pub(crate) struct Renderer {
 /// One frame's pictures on the device.
 struct FrameTextures {
     size: (u32, u32),
-    left: wgpu::Texture,
-    right: wgpu::Texture,
-    confidence: wgpu::Texture,
+    left: PictureTextures,
+    right: PictureTextures,
+    confidence: PictureTextures,
     disparity: wgpu::Texture,
-    left_group: wgpu::BindGroup,
-    right_group: wgpu::BindGroup,
-    confidence_group: wgpu::BindGroup,
     disparity_group: wgpu::BindGroup,
+}
+
+/// A picture on the device: its intensity, its colour and how that is coded.
+struct PictureTextures {
+    label: &'static str,
+    pixels: wgpu::Texture,
+    differences: wgpu::Texture,
+    coding: wgpu::Buffer,
+    group: wgpu::BindGroup,
 }
 
 /// The drawing programs for targets of one format.
@@ -60,7 +90,13 @@ impl Renderer {
             device,
             &[
                 texture_binding(wgpu::TextureSampleType::Float { filterable: true }),
+                texture_binding(wgpu::TextureSampleType::Float { filterable: true }),
                 wgpu::BindingType::Sampler(wgpu::SamplerBindingType::Filtering),
+                wgpu::BindingType::Buffer {
+                    ty: wgpu::BufferBindingType::Uniform,
+                    has_dynamic_offset: false,
+                    min_binding_size: None,
+                },
             ],
         );
         let disparity_layout = layout(
@@ -134,29 +170,76 @@ impl Renderer {
         if self.frame.as_ref().is_none_or(|textures| textures.size != size) {
             self.frame = Some(self.textures(device, size));
         }
-        if let Some(textures) = &self.frame {
-            write(queue, &textures.left, left.pixels(), 1);
-            write(queue, &textures.right, right.pixels(), 1);
+        if let Some(mut textures) = self.frame.take() {
+            self.show(device, queue, &mut textures.left, left);
+            self.show(device, queue, &mut textures.right, right);
             if let Some(confidence) = &frame.confidence {
-                write(queue, &textures.confidence, confidence.pixels(), 1);
+                self.show(device, queue, &mut textures.confidence, confidence);
             }
             write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
+            self.frame = Some(textures);
         }
         Ok(())
     }
 
-    fn textures(&self, device: &wgpu::Device, size: (u32, u32)) -> FrameTextures {
-        let left = texture(device, "left picture", size, wgpu::TextureFormat::R8Unorm);
-        let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
-        let right = texture(device, "right picture", size, wgpu::TextureFormat::R8Unorm);
-        let confidence = texture(device, "confidence", size, wgpu::TextureFormat::R8Unorm);
-        let greys = [&left, &right, &confidence];
-        let [left_group, right_group, confidence_group] = greys.map(|picture| {
-            let view = picture.create_view(&Default::default());
-            let sampler = wgpu::BindingResource::Sampler(&self.sampler);
-            let resources = [wgpu::BindingResource::TextureView(&view), sampler];
-            group(device, &self.picture_layout, resources)
+    /// Brings a picture to the device, in textures that fit it.
+    fn show(
+        &self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        textures: &mut PictureTextures,
+        picture: &Image,
+    ) {
+        let chroma = picture.chroma().map(|chroma| (chroma.plane(), chroma.coding()));
+        let across = chroma.map_or((1, 1), |(plane, _)| plane.samples_size());
+        let across = (across.0 as u32, across.1 as u32);
+        if (textures.differences.width(), textures.differences.height()) != across {
+            let size = (picture.width() as u32, picture.height() as u32);
+            *textures = self.picture(device, textures.label, size, across);
+        }
+        write(queue, &textures.pixels, picture.pixels(), 1);
+        let (samples, coding) = match chroma {
+            Some((plane, coding)) => (plane.samples(), coding),
+            None => (&[[128; 2]][..], &ColourCoding::GREY),
+        };
+        write(queue, &textures.differences, samples.as_flattened(), 2);
+        queue.write_buffer(&textures.coding, 0, bytemuck::bytes_of(&Coding::from(coding)));
+    }
+
+    /// Room for a picture of `size` whose colour has `across` samples.
+    fn picture(
+        &self,
+        device: &wgpu::Device,
+        label: &'static str,
+        size: (u32, u32),
+        across: (u32, u32),
+    ) -> PictureTextures {
+        let pixels = texture(device, label, size, wgpu::TextureFormat::R8Unorm);
+        let differences = texture(device, label, across, wgpu::TextureFormat::Rg8Unorm);
+        let coding = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some(label),
+            size: size_of::<Coding>() as u64,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
         });
+        let views = [&pixels, &differences].map(|t| t.create_view(&Default::default()));
+        let group = group(
+            device,
+            &self.picture_layout,
+            [
+                wgpu::BindingResource::TextureView(&views[0]),
+                wgpu::BindingResource::TextureView(&views[1]),
+                wgpu::BindingResource::Sampler(&self.sampler),
+                coding.as_entire_binding(),
+            ],
+        );
+        PictureTextures { label, pixels, differences, coding, group }
+    }
+
+    fn textures(&self, device: &wgpu::Device, size: (u32, u32)) -> FrameTextures {
+        let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
+        let [left, right, confidence] = ["left picture", "right picture", "confidence"]
+            .map(|label| self.picture(device, label, size, (1, 1)));
         let disparity_group = group(
             device,
             &self.disparity_layout,
@@ -166,17 +249,7 @@ impl Renderer {
                 self.colouring.as_entire_binding(),
             ],
         );
-        FrameTextures {
-            size,
-            left,
-            right,
-            confidence,
-            disparity,
-            left_group,
-            right_group,
-            confidence_group,
-            disparity_group,
-        }
+        FrameTextures { size, left, right, confidence, disparity, disparity_group }
     }
 
     /// Size of the frame on the device.
@@ -218,9 +291,9 @@ impl Renderer {
         if let Some(frame) = &self.frame {
             for pane in panes(scene.view, frame.size, scene.room(size)) {
                 let (pipeline, group) = match pane.content {
-                    Content::Left => (&pipelines.picture, &frame.left_group),
-                    Content::Right => (&pipelines.picture, &frame.right_group),
-                    Content::Confidence => (&pipelines.picture, &frame.confidence_group),
+                    Content::Left => (&pipelines.picture, &frame.left.group),
+                    Content::Right => (&pipelines.picture, &frame.right.group),
+                    Content::Confidence => (&pipelines.picture, &frame.confidence.group),
                     Content::Disparity => (&pipelines.disparity, &frame.disparity_group),
                 };
                 let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];
@@ -282,7 +355,7 @@ impl Renderer {
             })
         };
         Pipelines {
-            picture: pipeline(&picture, "grey", &self.picture_layout),
+            picture: pipeline(&picture, "shown", &self.picture_layout),
             disparity: pipeline(&disparity, "coloured", &self.disparity_layout),
         }
     }

@@ -136,6 +136,7 @@ impl DemoSource {
             pairs: options.frames,
             live: false,
             has_truth: true,
+            has_colour: false,
         };
         Ok(Self {
             options,

@@ -45,6 +45,7 @@ pub(super) fn open(
         pairs: stream.expected(),
         live: stream.live(),
         has_truth: false,
+        has_colour: stream.has_colour(),
     };
     let swap = options.swap;
     Ok(Box::new(FramePackedStream { info, stream, state, swap, pairs: 0, last: None, done: false }))

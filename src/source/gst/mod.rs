@@ -29,7 +29,7 @@ use gstreamer as gst;
 use self::plane::Layout;
 use super::Source;
 use super::spec::SourceSpec;
-pub use options::{GstOptions, Reconnect};
+pub use options::{GstOptions, Keep, Reconnect};
 
 /// Opens streams and waits for the first picture of each.
 ///

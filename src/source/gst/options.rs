@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::chroma::Differences;
 use crate::control::Switch;
 use crate::frame::Eye;
 use crate::pair::PairBy;
@@ -20,6 +21,15 @@ pub enum Reconnect {
     On,
     /// None: the source ends with the first.
     Off,
+}
+
+/// Where the pictures of streams are kept.
+#[derive(Clone, Debug, Default)]
+pub struct Keep {
+    /// Pool of the intensities.
+    pub pixels: Pool<u8>,
+    /// Pool of the colours; `None` where nobody looks at them.
+    pub colours: Option<Pool<Differences>>,
 }
 
 /// Options for opening and pairing streams.
@@ -47,7 +57,7 @@ pub struct GstOptions {
     /// they are longer.
     pub silence: Option<Duration>,
     /// Where pictures are kept.
-    pub pool: Pool<u8>,
+    pub keep: Keep,
     /// Ends the wait for the first picture.
     pub stop: Switch,
 }
@@ -65,7 +75,7 @@ impl Default for GstOptions {
             patience: Duration::from_secs(15),
             reconnect: Reconnect::Auto,
             silence: None,
-            pool: Pool::new(),
+            keep: Keep::default(),
             stop: Switch::default(),
         }
     }

@@ -1,7 +1,8 @@
 //! From a decoded GStreamer buffer to 8-bit intensity.
 //!
 //! The luma of YUV and grey formats is taken as it is: stretching limited to full range would
-//! change the picture's values and round twice. RGB becomes Rec. 709 intensity.
+//! change the picture's values and round twice. RGB becomes Rec. 709 intensity. Where colour is
+//! wanted, the colour differences are copied beside it, at the format's own resolution.
 
 use std::sync::LazyLock;
 
@@ -10,6 +11,8 @@ use gstreamer as gst;
 use gstreamer_video as gst_video;
 use gstreamer_video::prelude::*;
 
+use super::options::Keep;
+use crate::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
 use crate::frame::{Image, intensity};
 use crate::pool::Pool;
 
@@ -71,14 +74,19 @@ pub(super) fn copy_views(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,
     layout: Layout,
-    pool: &Pool<u8>,
+    keep: &Keep,
 ) -> anyhow::Result<Views> {
     let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info)
         .map_err(|_| anyhow!("delivers buffers that are smaller than their format says"))?;
     let whole = visible(buffer, &frame)?;
     let (width, height) = layout.view_size(whole.width, whole.height)?;
     let first = Area { width, height, ..whole };
-    let copy = |area| copy_area(&frame, area, pool);
+    let copy = |area| {
+        let colour = keep.colours.as_ref().map(|pool| copy_colour(&frame, area, pool));
+        Ok::<_, anyhow::Error>(
+            copy_area(&frame, area, &keep.pixels)?.with_chroma(colour.transpose()?.flatten()),
+        )
+    };
     Ok(match layout {
         Layout::Whole => Views::One(copy(first)?),
         Layout::SideBySide => {
@@ -204,6 +212,63 @@ fn copy_area(
     Ok(Image::new(width, height, pixels))
 }
 
+/// True where pictures of this format are in colour.
+pub(super) fn has_colour(format: &gst_video::VideoFormatInfo) -> bool {
+    format.is_rgb() || (format.is_yuv() && format.n_components() >= 3)
+}
+
+/// The colour of an area; `None` where the format has none.
+fn copy_colour(
+    frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
+    area: Area,
+    pool: &Pool<Differences>,
+) -> anyhow::Result<Option<Chroma>> {
+    let format = frame.format_info();
+    if !has_colour(&format) {
+        return Ok(None);
+    }
+    let (shift, coding) = if format.is_rgb() {
+        ([0, 0], ColourCoding::of_rgb())
+    } else {
+        // All formats have both differences alike.
+        ([format.w_sub()[1], format.h_sub()[1]], coding(frame.info()))
+    };
+    let size = (area.width, area.height);
+    let (width, height) = ChromaPlane::size_for(size, shift);
+    let mut samples = pool.try_take(width * height)?;
+    let (x, y) = (area.x >> shift[0], area.y >> shift[1]);
+    let rows = samples.chunks_exact_mut(width).zip(y..);
+    if format.is_rgb() {
+        let [red, green, blue] = [0, 1, 2].map(|component| Component::new(frame, component));
+        let (red, green, blue) = (red?, green?, blue?);
+        for (out, y) in rows {
+            let r = red.samples(red.row(x, y, width)?);
+            let g = green.samples(green.row(x, y, width)?);
+            let b = blue.samples(blue.row(x, y, width)?);
+            for (((out, r), g), b) in out.iter_mut().zip(r).zip(g).zip(b) {
+                *out = ColourCoding::differences(intensity(r, g, b), r, b);
+            }
+        }
+    } else {
+        let (cb, cr) = (Component::new(frame, 1)?, Component::new(frame, 2)?);
+        for (out, y) in rows {
+            let b = cb.samples(cb.row(x, y, width)?);
+            let r = cr.samples(cr.row(x, y, width)?);
+            for ((out, b), r) in out.iter_mut().zip(b).zip(r) {
+                *out = [b, r];
+            }
+        }
+    }
+    Ok(Some(Chroma::new(coding, ChromaPlane::new(size, shift, samples), pool.clone())))
+}
+
+/// How a stream codes its colours; by Rec. 601 in limited range where it does not say.
+fn coding(info: &gst_video::VideoInfo) -> ColourCoding {
+    let colorimetry = info.colorimetry();
+    let (red, blue) = colorimetry.matrix().kr_kb().unwrap_or((0.299, 0.114));
+    ColourCoding::new(red, blue, colorimetry.range() == gst_video::VideoColorRange::Range0_255)
+}
+
 /// True where [`copy_views`] reads this format; videoconvert turns every other one into one of these.
 fn readable(format: gst_video::VideoFormat) -> bool {
     let info = gst_video::VideoFormatInfo::from_format(format);
@@ -241,6 +306,10 @@ pub(super) fn readable_caps() -> gst::Caps {
 mod tests {
     use super::*;
 
+    fn keep() -> Keep {
+        Keep { pixels: Pool::new(), colours: Some(Pool::new()) }
+    }
+
     fn sizes(width: u32, height: u32) -> (usize, usize) {
         (width as usize, height as usize)
     }
@@ -274,7 +343,7 @@ mod tests {
     }
 
     fn read(sample: &gst::Sample, info: &gst_video::VideoInfo, layout: Layout) -> Views {
-        copy_views(sample.buffer().unwrap(), info, layout, &Pool::new()).unwrap()
+        copy_views(sample.buffer().unwrap(), info, layout, &keep()).unwrap()
     }
 
     fn one(views: Views) -> Image {
@@ -332,7 +401,7 @@ mod tests {
             let mut data = vec![0; info.size()];
             data[..bytes.len()].copy_from_slice(&bytes);
             let buffer = gst::Buffer::from_mut_slice(data);
-            let image = one(copy_views(&buffer, &info, Layout::Whole, &Pool::new()).unwrap());
+            let image = one(copy_views(&buffer, &info, Layout::Whole, &keep()).unwrap());
             assert_eq!(image.pixels(), [7, 200, 31], "{format}");
         }
     }
@@ -358,6 +427,67 @@ mod tests {
         assert!(tried >= 12, "{tried} formats");
     }
 
+    #[test]
+    fn colours_come_through_every_format() {
+        gst::init().unwrap();
+        // Two fields that no subsampling mixes but at their border, and how videoconvert sees them.
+        let (width, height) = (32, 8);
+        let colours = [[180u8, 60, 40], [30, 90, 200]];
+        let from = gst_video::VideoInfo::builder(gst_video::VideoFormat::Rgb, width, height);
+        let from = from.build().unwrap();
+        let stride = from.stride()[0] as usize;
+        let mut data = vec![0; from.size()];
+        for y in 0..height as usize {
+            for x in 0..width as usize {
+                data[y * stride + 3 * x..][..3].copy_from_slice(&colours[x / 16]);
+            }
+        }
+        let (mut grey, mut tried) = (0, 0);
+        for &format in READABLE.iter() {
+            let (sample, info) = convert(&from, data.clone(), format);
+            let image = one(read(&sample, &info, Layout::Whole));
+            if gst_video::VideoFormatInfo::from_format(format).is_gray() {
+                assert!(image.chroma().is_none(), "{format}");
+                grey += 1;
+                continue;
+            }
+            for (x, colour) in
+                [(3, colours[0]), (10, colours[0]), (21, colours[1]), (31, colours[1])]
+            {
+                for y in [0, 5, 7] {
+                    let got = image.rgb_at(x, y);
+                    let off = got.iter().zip(colour).map(|(a, b)| a.abs_diff(b)).max();
+                    assert!(off <= Some(4), "{format} ({x}, {y}): {got:?}, not {colour:?}");
+                }
+            }
+            tried += 1;
+        }
+        assert!(tried >= 35 && grey >= 3, "{tried} formats, {grey} grey");
+    }
+
+    #[test]
+    fn each_half_has_its_own_colour_and_none_is_kept_unasked() {
+        gst::init().unwrap();
+        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::I420, 8, 2);
+        let info = info.build().unwrap();
+        let mut data = vec![100; info.size()];
+        for (plane, values) in [(1, [10, 20, 30, 40]), (2, [50, 60, 70, 80])] {
+            data[info.offset()[plane]..][..4].copy_from_slice(&values);
+        }
+        let buffer = gst::Buffer::from_mut_slice(data);
+        let Views::Both(left, right) =
+            copy_views(&buffer, &info, Layout::SideBySide, &keep()).unwrap()
+        else {
+            panic!("one view")
+        };
+        let samples = |image: &Image| image.chroma().unwrap().plane().samples().to_vec();
+        assert_eq!(samples(&left), [[10, 50], [20, 60]]);
+        assert_eq!(samples(&right), [[30, 70], [40, 80]]);
+        let unasked = Keep { colours: None, ..keep() };
+        let image = one(copy_views(&buffer, &info, Layout::Whole, &unasked).unwrap());
+        assert!(image.chroma().is_none());
+    }
+
     fn grey(width: u32, height: u32) -> (gst::Buffer, gst_video::VideoInfo) {
         let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, width, height)
             .build()
@@ -371,7 +501,7 @@ mod tests {
     fn halves_go_to_their_eyes() {
         gst::init().unwrap();
         let (buffer, info) = grey(6, 2);
-        let pool = Pool::new();
+        let pool = keep();
         let Views::Both(left, right) =
             copy_views(&buffer, &info, Layout::SideBySide, &pool).unwrap()
         else {
@@ -397,7 +527,7 @@ mod tests {
     fn cropped_and_padded_buffers_are_read_where_the_picture_is() {
         gst::init().unwrap();
         let (mut buffer, info) = grey(8, 4);
-        let pool = Pool::new();
+        let pool = keep();
         gst_video::VideoCropMeta::add(buffer.get_mut().unwrap(), (2, 1, 3, 2));
         let image = one(copy_views(&buffer, &info, Layout::Whole, &pool).unwrap());
         assert_eq!(image.pixels(), [18, 19, 20, 34, 35, 36]);

@@ -34,6 +34,7 @@ pub(super) struct ReconnectingStream {
     recipe: Recipe,
     options: GstOptions,
     size: (usize, usize),
+    has_colour: bool,
     rate: Option<f64>,
     /// True where the stream is reopened where it is lost.
     again: bool,
@@ -82,6 +83,7 @@ impl ReconnectingStream {
             recipe,
             options: options.clone(),
             size: (0, 0),
+            has_colour: false,
             rate: None,
             again: false,
             silence: SILENCE.0,
@@ -108,6 +110,7 @@ impl ReconnectingStream {
         }
         stream.measure_rate(&self.options.stop);
         (self.size, self.rate) = (stream.view_size(), stream.rate());
+        self.has_colour = stream.has_colour();
         self.again = stream.live() && self.options.reconnect != Reconnect::Off;
         let frames = self.rate.map_or(Duration::ZERO, period_of) * SILENCE.1;
         self.silence = self.options.silence.unwrap_or(SILENCE.0.max(frames));
@@ -314,6 +317,11 @@ impl ReconnectingStream {
     /// Size of each view in pixels.
     pub(super) fn view_size(&self) -> (usize, usize) {
         self.size
+    }
+
+    /// True where the views had colour at first.
+    pub(super) fn has_colour(&self) -> bool {
+        self.has_colour
     }
 
     /// Pictures a second, where known.

@@ -91,7 +91,7 @@ pub(super) struct Stream {
     shared: Arc<Shared>,
     format: Arc<Mutex<Format>>,
     /// Pictures that have been looked at but not handed out.
-    first: VecDeque<Raw>,
+    first: VecDeque<Box<Raw>>,
     /// Time of the picture handed out last.
     last_time: Option<Duration>,
     live: bool,
@@ -137,7 +137,7 @@ impl Stream {
         }
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
         let format = Arc::new(Mutex::new(Format::default()));
-        let taker = Taker::new(layout, options.pool.clone(), format.clone());
+        let taker = Taker::new(layout, options.keep.clone(), format.clone());
         let sink = appsink(sender, shared.clone(), taker);
         let convert = wiring::element("videoconvert")?;
         pipeline.add_many([&convert, sink.upcast_ref()])?;
@@ -280,7 +280,7 @@ impl Stream {
         };
         self.taken += 1;
         let time = self.time(&picture);
-        let Raw { views, arrived, .. } = picture;
+        let Raw { views, arrived, .. } = *picture;
         let next = self.first.front().and_then(|next| self.time(next));
         let before = std::mem::replace(&mut self.last_time, time);
         let shared = !self.live && (time == next || time == before);
@@ -502,6 +502,11 @@ impl Stream {
     /// Size of each view in pixels.
     pub(super) fn view_size(&self) -> (usize, usize) {
         locked(&self.format).view.unwrap_or_default()
+    }
+
+    /// True where the views have colour.
+    pub(super) fn has_colour(&self) -> bool {
+        locked(&self.format).colour
     }
 
     /// Pictures a second, where known.

@@ -13,14 +13,14 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 
 use super::message;
+use super::options::Keep;
 use super::plane::{self, Layout, Views};
-use crate::pool::Pool;
 use crate::source::live::EyeState;
 use crate::thread::locked;
 
 /// Things that the streaming thread hands on.
 pub(super) enum Delivered {
-    Picture(Raw),
+    Picture(Box<Raw>),
     End,
 }
 
@@ -222,6 +222,8 @@ impl Shared {
 pub(super) struct Format {
     /// Size of each view.
     pub(super) view: Option<(usize, usize)>,
+    /// True where views have colour.
+    pub(super) colour: bool,
     /// Pictures a second, where stated.
     pub(super) rate: Option<f64>,
 }
@@ -273,16 +275,16 @@ pub(super) fn appsink(
 /// The streaming thread's work.
 pub(super) struct Taker {
     layout: Layout,
-    pool: Pool<u8>,
+    keep: Keep,
     caps: Option<(gst::Caps, gst_video::VideoInfo)>,
     format: Arc<Mutex<Format>>,
     taken: u64,
 }
 
 impl Taker {
-    /// Copies into buffers of `pool`; tells `format` what the first picture is like.
-    pub(super) fn new(layout: Layout, pool: Pool<u8>, format: Arc<Mutex<Format>>) -> Self {
-        Self { layout, pool, caps: None, format, taken: 0 }
+    /// Copies into buffers of `keep`; tells `format` what the first picture is like.
+    pub(super) fn new(layout: Layout, keep: Keep, format: Arc<Mutex<Format>>) -> Self {
+        Self { layout, keep, caps: None, format, taken: 0 }
     }
 
     /// Copies a picture; `None` where it is damaged and the stream is live.
@@ -301,7 +303,7 @@ impl Taker {
         if live && buffer.flags().contains(gst::BufferFlags::CORRUPTED) {
             return Ok(None);
         }
-        let views = match plane::copy_views(buffer, &info, self.layout, &self.pool) {
+        let views = match plane::copy_views(buffer, &info, self.layout, &self.keep) {
             // The first picture was well, so this is no format that cannot be read.
             Err(_) if live => return Ok(None),
             views => views?,
@@ -312,6 +314,7 @@ impl Taker {
         let first = *format.view.get_or_insert(size);
         if self.taken == 0 {
             format.rate = rate(info.fps());
+            format.colour = view.chroma().is_some();
         }
         if first != size {
             bail!(
@@ -330,7 +333,7 @@ impl Taker {
             stream: segment.and_then(|segment| segment.to_stream_time(pts)),
             running: segment.and_then(|segment| segment.to_running_time(pts)),
         };
-        Ok(Some(Delivered::Picture(Raw { views, times, arrived })))
+        Ok(Some(Delivered::Picture(Box::new(Raw { views, times, arrived }))))
     }
 }
 

@@ -92,6 +92,7 @@ pub(super) fn open(
         pairs: common.or_else(|| expected_pairs(&streams)),
         live: left.live() || right.live(),
         has_truth: false,
+        has_colour: left.has_colour(),
     };
     let pairing = Pairing {
         by: options.pair_by,

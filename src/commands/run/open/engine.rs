@@ -26,7 +26,7 @@ pub fn open(
     let options = settings.engine.options();
     let engine = engine::create(choice, &loaded.params, &rig.pairs, &options)?;
     let raw = (info.width, info.height);
-    let room = reserve(&settings.queue, raw, rig.pairs.size, engine.depth())?;
+    let room = reserve(&settings.queue, raw, rig.pairs.size, engine.depth(), info.has_colour)?;
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
     }
@@ -45,10 +45,13 @@ fn reserve(
     raw: (usize, usize),
     matched: (usize, usize),
     in_flight: usize,
+    has_colour: bool,
 ) -> Result<Reserved, TooMuch> {
-    let before = product([2, raw.0, raw.1, queue.pairs + in_flight + IN_HAND]);
-    // Two bytes of disparity a pixel, one of each eye, and one of confidence, which may be asked for later.
-    let behind = product([5, matched.0, matched.1, queue.results + in_flight + IN_HAND]);
+    // A byte for each eye and, at the most, two for its colour.
+    let eyes = if has_colour { 6 } else { 2 };
+    let before = product([eyes, raw.0, raw.1, queue.pairs + in_flight + IN_HAND]);
+    // Two bytes of disparity a pixel, and one of confidence, which may be asked for later.
+    let behind = product([eyes + 3, matched.0, matched.1, queue.results + in_flight + IN_HAND]);
     let what = format!(
         "keeping {} pairs and {} results of {}x{}",
         queue.pairs, queue.results, raw.0, raw.1
@@ -64,9 +67,10 @@ mod tests {
 
     #[test]
     fn long_queues_of_large_pictures_are_refused() {
-        drop(reserve(&Settings::default().queue, (640, 480), (640, 480), 1).unwrap());
+        drop(reserve(&Settings::default().queue, (640, 480), (640, 480), 1, false).unwrap());
         let queue = Queue { pairs: 1024, results: 1024 };
-        let error = reserve(&queue, (32768, 32768), (32768, 32768), 16).unwrap_err().to_string();
+        let error =
+            reserve(&queue, (32768, 32768), (32768, 32768), 16, true).unwrap_err().to_string();
         assert!(error.contains("1024 pairs and 1024 results of 32768x32768 needs"), "{error}");
     }
 }

@@ -12,11 +12,12 @@ use crate::commands::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::settings::{self, Loaded, Stats};
 use crate::sink::claim::Claim;
+use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
 use crate::sink::numbers::Quantity;
-use crate::sink::pictures::{self, Pictures};
+use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Recipe, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::video::{FragmentError, Preview, Recorder, Stream, StreamOptions, check_fragment};
@@ -45,14 +46,16 @@ pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
     let preview = output.preview();
     // Segments have names of their own.
     let record = output.record().filter(|_| output.segmenting().is_none());
-    let description = output.pictures().map(|dir| dir.join(pictures::DESCRIPTION_FILE));
+    let pictures = output.pictures().map(|dir| dir.join(PICTURES.description));
+    let clouds = output.clouds().map(|dir| dir.join(CLOUDS.description));
     let confidence = output.confidence().filter(|_| output.segmenting().is_none());
-    let files: [(&'static str, &Option<PathBuf>); 5] = [
+    let files: [(&'static str, &Option<PathBuf>); 6] = [
         ("--record", &record),
         ("--confidence", &confidence),
         ("--preview", &preview),
         ("--stats", &statistics),
-        ("--pictures", &description),
+        ("--pictures", &pictures),
+        ("--clouds", &clouds),
     ];
     // Two recordings must not share those of segments either.
     let recordings = [("--record", output.record()), ("--confidence", output.confidence())];
@@ -61,8 +64,8 @@ pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
     let named = files.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
     files::refuse_same(named.clone()).map_err(Error::Usage)?;
     let mut claims = Vec::new();
-    // A folder of pictures is claimed once it is made.
-    for (flag, path) in named.filter(|(flag, _)| *flag != "--pictures") {
+    // Folders are claimed once they are made.
+    for (flag, path) in named.filter(|(flag, _)| !["--pictures", "--clouds"].contains(flag)) {
         claims.extend(Claim::on(path).context(flag)?);
     }
     let statistics = statistics.as_deref().map(NewFile::create).transpose().context("--stats")?;
@@ -87,6 +90,7 @@ pub fn open(
         rate: info.rate,
         range,
         geometry: rig.pairs.geometry,
+        has_colour: info.has_colour,
         clock,
     };
     let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
@@ -119,12 +123,21 @@ pub fn open(
         add(first.context("--confidence")?, recipe);
     }
     if let Some(path) = settings.output.preview() {
-        let first = Preview::create(&path, &stream, colouring.clone()).context("--preview")?;
-        add(Box::new(first), preview_again(path, stream, colouring.clone()));
+        let colouring = colouring.clone();
+        let view = settings.output.preview_view;
+        let create = move |path: &Path| Preview::create(path, &stream, view, colouring.clone());
+        let first = create(&path).context("--preview")?;
+        add(Box::new(first), preview_again(path, create));
     }
     if let Some(dir) = settings.output.pictures() {
         let first = Pictures::create(&dir, &stream, quantity).context("--pictures")?;
-        add(Box::new(first), Box::new(move || pictures_again(&dir, &stream, quantity)));
+        let again = move |dir: &Path| Pictures::resume(dir, &stream, quantity);
+        add(Box::new(first), Box::new(move || Ok(Box::new(again_in(&dir, again)?))));
+    }
+    if let Some(dir) = settings.output.clouds() {
+        let first = Clouds::create(&dir, &stream).context("--clouds")?;
+        let again = move |dir: &Path| Clouds::resume(dir, &stream);
+        add(Box::new(first), Box::new(move || Ok(Box::new(again_in(&dir, again)?))));
     }
     if let Some(fragment) = settings.output.stream() {
         let options = StreamOptions {
@@ -179,7 +192,10 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
         inputs.refuse(&path)?;
     }
     if let Some(folder) = output.pictures() {
-        inputs.refuse_folder(&folder, pictures::is_written)?;
+        inputs.refuse_folder(&folder, |name| PICTURES.is_written(name))?;
+    }
+    if let Some(folder) = output.clouds() {
+        inputs.refuse_folder(&folder, |name| CLOUDS.is_written(name))?;
     }
     let segmented = [output.record(), output.confidence()].into_iter().flatten();
     for base in segmented.filter(|_| output.segmenting().is_some()) {
@@ -221,7 +237,10 @@ fn recording(
 }
 
 /// Goes on with a preview in a file named as segments are.
-fn preview_again(path: PathBuf, stream: StreamInfo, colouring: LiveColouring) -> Recipe {
+fn preview_again(
+    path: PathBuf,
+    create: impl Fn(&Path) -> Result<Preview> + Send + 'static,
+) -> Recipe {
     let mut last: Option<PathBuf> = None;
     Box::new(move || {
         // The attempt before may have left a file that nothing could be written to.
@@ -233,13 +252,13 @@ fn preview_again(path: PathBuf, stream: StreamInfo, colouring: LiveColouring) ->
         let mut names = Segments::new(&path, SegmentLimits::default())?;
         let (_, next) = names.open(SystemTime::now())?;
         last = Some(next.clone());
-        Ok(Box::new(Preview::create(&next, &stream, colouring.clone())?))
+        Ok(Box::new(create(&next)?))
     })
 }
 
-/// Goes on in a folder of pictures. One that is gone is not made again: where a disk was taken out,
+/// Goes on in a folder of numbered files. One that is gone is not made again: where a disk was taken out,
 /// that would fill the one below.
-fn pictures_again(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Box<dyn Sink>> {
-    files::check_folder_of(&dir.join("picture"))?;
-    Ok(Box::new(Pictures::resume(dir, stream, quantity)?))
+fn again_in<S: Sink>(dir: &Path, resume: impl Fn(&Path) -> Result<S>) -> Result<S> {
+    files::check_folder_of(&dir.join("file"))?;
+    resume(dir)
 }

@@ -5,8 +5,8 @@ use crate::cli::RunArgs;
 use crate::cli::source::NO_SOURCE;
 use crate::commands::Error;
 use crate::control::Control;
-use crate::pool::Pool;
 use crate::settings::{self, Loaded, Origin};
+use crate::source::gst::Keep;
 use crate::source::spec::SourceSpec;
 use crate::source::{self, Source, SourceInfo};
 
@@ -27,10 +27,10 @@ pub fn wait_for(
     spec: &SourceSpec,
     loaded: &Loaded,
     endless: bool,
-    pool: &Pool<u8>,
+    keep: &Keep,
     control: &Control,
 ) -> anyhow::Result<Option<Box<dyn Source>>> {
-    let open = || open_source(spec, loaded, endless, pool, control);
+    let open = || open_source(spec, loaded, endless, keep, control);
     let source = until_there(loaded.settings.source.wait(), &control.stop, open)?;
     match &source {
         Some(source) => tracing::info!("{}", describe(source.info())),
@@ -39,13 +39,13 @@ pub fn wait_for(
     Ok(source)
 }
 
-/// Opens the source, which keeps its pictures in the pool; its size is known then. `endless`: a demo
+/// Opens the source, which keeps its pictures in `keep`; its size is known then. `endless`: a demo
 /// whose length nobody has set goes on for ever.
 pub fn open_source(
     spec: &SourceSpec,
     loaded: &Loaded,
     endless: bool,
-    pool: &Pool<u8>,
+    keep: &Keep,
     control: &Control,
 ) -> anyhow::Result<Box<dyn Source>> {
     let settings = &loaded.settings;
@@ -53,7 +53,7 @@ pub fn open_source(
     if endless && *loaded.origin("demo", "frames") == Origin::Default {
         demo.frames = None;
     }
-    let streams = settings.source.stream_options(&settings.camera, &control.stop, pool);
+    let streams = settings.source.stream_options(&settings.camera, &control.stop, keep);
     source::open(spec, demo, &streams)
 }
 

@@ -46,8 +46,8 @@ impl App {
         let path = snapshot::cloud_path(folder, SystemTime::now(), frame.pair.sequence);
         let frame = frame.clone();
         self.save("point cloud", move || {
-            let colours = cloud::grey(&frame.pair.left);
-            let points = cloud::write_cloud(&path, &frame.disparity, &geometry, colours)?;
+            let colour = |x, y| frame.pair.left.rgb_at(x, y);
+            let points = cloud::write_cloud(&path, &frame.disparity, &geometry, colour)?;
             Ok(format!("saved {} ({points} points)", path.display()))
         });
     }

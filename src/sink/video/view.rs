@@ -1,0 +1,92 @@
+//! Pictures for people: disparity in colours, the left picture, or both beside each other.
+
+use anyhow::{Result, ensure};
+
+use crate::frame::Matched;
+use crate::sink::StreamInfo;
+use crate::sink::colour::{ColourScale, colourise};
+use crate::sink::colouring::{Colouring, LiveColouring};
+
+/// What a video for people shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VideoView {
+    /// The disparity in colours.
+    #[default]
+    Disparity,
+    /// The left picture, in colour where the source has it.
+    Left,
+    /// The left picture, and right of it the disparity in colours.
+    SideBySide,
+}
+
+impl VideoView {
+    /// Width of a picture of maps that are `width` pixels wide.
+    pub(super) fn width(self, width: usize) -> usize {
+        if self == Self::SideBySide { 2 * width } else { width }
+    }
+
+    /// True where the left picture is shown.
+    pub fn shows_left(self) -> bool {
+        self != Self::Disparity
+    }
+}
+
+/// Paints frame after frame; the colours follow those that are chosen now.
+pub(super) struct Painter {
+    stream: StreamInfo,
+    chosen: LiveColouring,
+    /// The colours of the frame before.
+    colouring: Colouring,
+    scale: ColourScale,
+}
+
+impl Painter {
+    /// A painter of the frames of this stream.
+    pub(super) fn new(stream: &StreamInfo, chosen: LiveColouring) -> Self {
+        let colouring = chosen.get();
+        let scale = ColourScale::new(colouring.span, stream.range);
+        Self { stream: *stream, chosen, colouring, scale }
+    }
+
+    /// Takes a frame into account, painted or not: colours may span what there was lately.
+    ///
+    /// # Errors
+    /// Where it has another size than the stream.
+    pub(super) fn follow(&mut self, frame: &Matched) -> Result<()> {
+        let (map, (width, height)) = (&frame.disparity, self.stream.size);
+        ensure!(
+            (map.width(), map.height()) == (width, height),
+            "the size changed from {width}x{height} to {}x{}",
+            map.width(),
+            map.height()
+        );
+        let before = std::mem::replace(&mut self.colouring, self.chosen.get());
+        if before.span != self.colouring.span {
+            self.scale = ColourScale::new(self.colouring.span, self.stream.range);
+        }
+        self.scale.update(map, frame.pair.timestamp);
+        Ok(())
+    }
+
+    /// Paints the frame that was followed last, four bytes a pixel, into rows that are `stride` bytes apart.
+    pub(super) fn paint(
+        &self,
+        view: VideoView,
+        frame: &Matched,
+        picture: &mut [u8],
+        stride: usize,
+    ) {
+        let (map, left) = (&frame.disparity, &frame.pair.left);
+        let colours = self.colouring.map;
+        match view {
+            VideoView::Disparity => colourise::<4>(map, colours, &self.scale, picture, stride),
+            VideoView::Left => left.write_rgb::<4>(picture, stride),
+            VideoView::SideBySide => {
+                left.write_rgb::<4>(picture, stride);
+                let beside = &mut picture[map.width() * 4..];
+                colourise::<4>(map, colours, &self.scale, beside, stride);
+            }
+        }
+    }
+}
