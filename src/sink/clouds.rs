@@ -51,7 +51,7 @@ impl Clouds {
         open: impl FnOnce(&Path, &'static Kind, String) -> Result<NumberedFiles>,
     ) -> Result<Self> {
         let geometry = stream.geometry.context("the cameras are not known")?;
-        let name = format!("point clouds in {}", dir.display());
+        let name = format!("clouds in {}", dir.display());
         Ok(Self { name, files: open(dir, &CLOUDS, describe(&geometry))? })
     }
 }

@@ -11,7 +11,7 @@ use stereod::internals::sink::colouring::{Colouring, LiveColouring};
 use stereod::internals::sink::encoding::Encoding;
 use stereod::internals::sink::numbers::Quantity;
 use stereod::internals::sink::pictures::Pictures;
-use stereod::internals::sink::video::{Preview, Recorder, read_recording_tags};
+use stereod::internals::sink::video::{Preview, Recorder, VideoView, read_recording_tags};
 use stereod::internals::sink::{Sink, StreamInfo};
 
 use crate::common::maps::{Random, matched, random_values};

@@ -142,13 +142,16 @@ impl<'a> Component<'a> {
         let stride = usize::try_from(frame.plane_stride()[plane as usize])
             .context("delivers pictures whose rows run backwards")?;
         let depth = format.depth()[component];
+        let wide = depth > 8;
+        let offset = format.poffset()[component] as usize;
         Ok(Self {
             data,
             stride,
-            offset: format.poffset()[component] as usize,
+            // Of P010 and the like GStreamer counts words, so that the second one begins at 1.
+            offset: if wide && !offset.is_multiple_of(2) { 2 * offset } else { offset },
             step: format.pixel_stride()[component] as usize,
             shift: format.shift()[component] + depth - 8,
-            wide: depth > 8,
+            wide,
             little_endian: format.is_le(),
         })
     }

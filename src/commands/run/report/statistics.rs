@@ -20,7 +20,8 @@ use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
 
 /// Beginnings of the names of outputs that write pairs.
-const WRITING: [&str; 5] = ["recording", "confidence", "preview", "pictures", "stream"];
+const WRITING: [&str; 6] =
+    ["recording", "confidence", "preview", "pictures", "clouds", "stream"];
 
 /// A count for each eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
