@@ -3,7 +3,8 @@
 #include "instructions.cuh"
 
 // Disparities are in 1/16 px, as in the map; this is the one of a pixel that has none.
-#define SUBPIXEL_STEPS 16
+#define SUBPIXEL_BITS 4
+#define SUBPIXEL_STEPS (1 << SUBPIXEL_BITS)
 #define INVALID (-32768)
 
 // More than any sum of path costs (SUM_MAX of lanes.cuh): that of a candidate that there is not.

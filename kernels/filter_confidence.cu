@@ -1,8 +1,8 @@
-// How sure each pixel is: the mean of the peaks around it, in which pixels without a disparity count as 0;
-// what is less sure than CONFIDENCE_MIN is invalid.
+// How sure each pixel is: the mean of the peaks around it, in which pixels without a disparity and those that
+// are saturated in either eye count as 0; what is less sure than CONFIDENCE_MIN is invalid.
 //
-// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels. peaks is [height][columns], disparity, filtered
-// and confidence are [height][width].
+// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels. peaks is [height][columns]; left, right,
+// disparity, filtered and confidence are [height][width].
 //
 // Grid: [tiles across][tiles down], blocks of TILE_WIDTH x TILE_HEIGHT threads.
 #include "disparity.cuh"
@@ -12,8 +12,23 @@
 #define TILE_COLUMNS (TILE_WIDTH + 2 * RADIUS)
 #define TILE_ROWS (TILE_HEIGHT + 2 * RADIUS)
 
+// True where all 3 x 3 pixels around are at least WHITE and differ by at most ALIKE.
+__device__ bool is_saturated(const u8 *picture, int x, int y, int width, int height) {
+    if (picture[(size_t)y * width + x] < WHITE) return false;
+    int least = 255, greatest = 0;
+    for (int down = -1; down <= 1; down++) {
+        const u8 *row = picture + (size_t)min(max(y + down, 0), height - 1) * width;
+        for (int across = -1; across <= 1; across++) {
+            const int grey = row[min(max(x + across, 0), width - 1)];
+            least = min(least, grey);
+            greatest = max(greatest, grey);
+        }
+    }
+    return least >= WHITE && greatest - least <= ALIKE;
+}
+
 extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_HEIGHT)
-    confidence(const u8 *peaks, const short *disparity, int columns, int width, int height, short *filtered,
+    confidence(const u8 *left_picture, const u8 *right_picture, const u8 *peaks, const short *disparity, int columns, int width, int height, short *filtered,
                u8 *confidence) {
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
     __shared__ u8 tile[TILE_ROWS][TILE_COLUMNS];
@@ -23,8 +38,12 @@ extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_HEIGHT)
             // Beside the picture is what is nearest in it.
             const int x = min(max(left + column - RADIUS, 0), width - 1);
             const int y = min(max(top + row - RADIUS, 0), height - 1);
-            const bool known = disparity[(size_t)y * width + x] != INVALID;
-            tile[row][column] = known ? peaks[(size_t)y * columns + x] : 0;
+            const int value = disparity[(size_t)y * width + x];
+            // The column that it is matched with: to the nearest pixel, halves upwards.
+            const int match = min(max(x - ((value + SUBPIXEL_STEPS / 2) >> SUBPIXEL_BITS), 0), width - 1);
+            const bool counts = value != INVALID && !is_saturated(left_picture, x, y, width, height) &&
+                                !is_saturated(right_picture, match, y, width, height);
+            tile[row][column] = counts ? peaks[(size_t)y * columns + x] : 0;
         }
     }
     __syncthreads();

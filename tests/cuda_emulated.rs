@@ -271,7 +271,7 @@ const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill
 const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 51] = [
+const BROKEN: [Broken; 52] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -305,7 +305,8 @@ const BROKEN: [Broken; 51] = [
         "min(max(top + row - RADIUS, 1), height - 1)",
         SURE,
     ),
-    ("known ? peaks[(size_t)y * columns + x] : 0", "peaks[(size_t)y * columns + x]", SURE),
+    ("counts ? peaks[(size_t)y * columns + x] : 0", "peaks[(size_t)y * columns + x]", SURE),
+    ("y * width + x] < WHITE) return false", "y * width + x] <= WHITE) return false", SURE),
     ("== INVALID) confidence[i] = 0", "== INVALID) confidence[i] = 1", SURE),
     // The costs.
     ("value < centre", "value <= centre", COMBINED),

@@ -324,6 +324,7 @@ fn cuda_soak() {
             step: step % 60 + 1,
             shift: usize::from(shift % 40),
             noise: u64::from(noise % 8),
+            white: seed.is_multiple_of(3),
         }
     };
     let device = list().unwrap().remove(0).open().unwrap();

@@ -3,10 +3,13 @@
 //! The *peak* of a pixel compares its least sum with that of its best rival, the least of those more than
 //! one candidate away ([`rival`](crate::matching::uniqueness::rival)): one minus their ratio (Hu and Mordohai,
 //! PAMI 2012, "peak ratio"). The *confidence* is the mean of the peaks around, in which pixels that the
-//! checks have invalidated count as 0: neighbours of what is wrong are more often wrong than others.
+//! checks have invalidated count as 0: neighbours of what is wrong are more often wrong than others. So do
+//! pixels that are saturated in either eye ([`is_blind`]): what they say comes from their surroundings, however
+//! clear a winner the prior makes of it.
 
-use crate::frame::INVALID;
+use crate::frame::{INVALID, Image, SUBPIXEL, clamped};
 use crate::matching::aggregation::Sums;
+use crate::matching::saturation::is_saturated;
 use crate::matching::uniqueness::rival;
 
 /// Pixels from the centre of the window to its edge.
@@ -32,6 +35,24 @@ pub fn peak(least: u16, rival: Option<u16>) -> u8 {
         None => u8::MAX,
         Some(0) => 0,
         Some(rival) => (255 * u32::from(rival - least) / u32::from(rival)) as u8,
+    }
+}
+
+/// True where pixel (x, y) of the left picture, or the one that it is matched with at a disparity of `value`
+/// (1/16 px, rounded to whole pixels, halves upwards), is saturated.
+#[inline]
+pub fn is_blind(left: &Image, right: &Image, x: usize, y: usize, value: i16) -> bool {
+    let column = x as i32 - (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
+    is_saturated(left, x, y) || is_saturated(right, clamped(column.into(), left.width()), y)
+}
+
+/// Takes the peaks of what is saturated in either eye.
+pub fn blind(values: &[i16], peaks: &mut [u8], left: &Image, right: &Image) {
+    let width = left.width();
+    for (i, (peak, &value)) in peaks.iter_mut().zip(values).enumerate() {
+        if value != INVALID && is_blind(left, right, i % width, i / width, value) {
+            *peak = 0;
+        }
     }
 }
 
@@ -104,6 +125,22 @@ mod tests {
         assert_eq!(values, [5, INVALID, INVALID, 5, 5, INVALID]);
         assert_eq!(apply(1, 1, &mut [7], &[0], 1), [1]);
         assert_eq!(apply(1, 1, &mut [7], &[255], 0), [255]);
+    }
+
+    #[test]
+    fn what_is_saturated_in_either_eye_counts_as_nothing() {
+        // White from column 6 on in the left eye, from column 3 on in the right one.
+        let eye = |from: usize| {
+            Image::from_fn(9, 3, move |x, _| if x >= from { 250 } else { 10 * x as u8 })
+        };
+        let (left, right) = (eye(6), eye(3));
+        let mut peaks = vec![9; 27];
+        // 1.5 px count as 2, so that column 5 looks at column 3, at the edge of white; -1.5 px as -1.
+        let values = [[24; 9], [-24; 9], [INVALID; 9]].concat();
+        blind(&values, &mut peaks, &left, &right);
+        assert_eq!(peaks[..9], [9, 9, 9, 9, 9, 9, 0, 0, 0]);
+        assert_eq!(peaks[9..18], [9, 9, 9, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(peaks[18..], [9; 9]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod levels;
 pub mod params;
 pub mod prior;
 pub mod pyramid;
+pub mod saturation;
 pub mod subpixel;
 pub mod support;
 pub mod texture;

@@ -8,15 +8,13 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::frame::{Image, Matched};
+use crate::matching::saturation::is_saturated;
 use crate::matching::texture::noise_sigma;
 use crate::sink::Sink;
 use crate::thread::locked;
 
 /// Time between the pairs that are measured.
 const STEP: Duration = Duration::from_secs(1);
-
-/// The brightest grey level: what is brighter is cut off.
-const WHITE: u8 = 255;
 
 /// From this ratio of the eyes' brightness on it is an alarm: what is well exposed differs by less than 1.2.
 const UNEQUAL: f64 = 1.3;
@@ -34,7 +32,7 @@ pub struct EyeExposure {
     pub noise: f64,
     /// Mean grey level.
     pub brightness: f64,
-    /// Share of the pixels that are white, 0 to 1.
+    /// Share of the pixels that are saturated ([`is_saturated`]), 0 to 1.
     pub saturated: f64,
 }
 
@@ -44,7 +42,8 @@ impl EyeExposure {
         let pixels = image.pixels();
         let count = pixels.len().max(1) as f64;
         let sum: u64 = pixels.iter().map(|&grey| u64::from(grey)).sum();
-        let white = pixels.iter().filter(|&&grey| grey == WHITE).count();
+        let of_row = |y| (0..image.width()).filter(move |&x| is_saturated(image, x, y)).count();
+        let white: usize = (0..image.height()).map(of_row).sum();
         let thousandths = |value: f64| (value * 1000.0).round() / 1000.0;
         Self {
             noise: thousandths(noise_sigma(image)),
@@ -183,7 +182,7 @@ mod tests {
     use crate::pool::Pooled;
 
     fn matched(left: u8, right: u8) -> Matched {
-        let eye = |grey: u8| Image::from_fn(20, 10, move |x, _| if x < 4 { WHITE } else { grey });
+        let eye = |grey: u8| Image::from_fn(20, 10, move |x, _| if x < 5 { 255 } else { grey });
         let range = DisparityRange { min: 0, count: 64 };
         let map = DisparityMap::new(20, 10, range, Pooled::unpooled(vec![0; 200]));
         Matched::new(StereoPair::of_stills(eye(left), eye(right)), map)
@@ -193,9 +192,9 @@ mod tests {
     fn both_eyes_are_measured() {
         let pair = matched(100, 50).pair;
         let Exposure { left, right } = Exposure::of(&pair.left, &pair.right);
-        // 4 of 20 columns are white.
+        // 4 of 20 columns are white, and so is what is beside them.
         assert_eq!((left.saturated, right.saturated), (0.2, 0.2));
-        assert_eq!((left.brightness, right.brightness), (131.0, 91.0));
+        assert_eq!((left.brightness, right.brightness), (138.75, 101.25));
         assert_eq!(left.noise, 0.0);
     }
 
@@ -203,13 +202,13 @@ mod tests {
     fn trouble_that_lasts_is_told_once() {
         let mut sink = ExposureSink::new(Shared::default());
         let dark = matched(100, 20);
-        // 131 beside 67.
+        // 139 beside 79.
         for _ in 1..PATIENCE {
             assert_eq!(sink.measure(&dark), None);
         }
-        assert_eq!(newest(&sink.shared).unwrap().right.brightness, 67.0);
+        assert_eq!(newest(&sink.shared).unwrap().right.brightness, 78.75);
         let told = sink.measure(&dark).unwrap();
-        assert!(told.contains("the left eye's") && told.contains("2.0 times"), "{told}");
+        assert!(told.contains("the left eye's") && told.contains("1.8 times"), "{told}");
         assert_eq!(sink.measure(&dark), None);
         let mut sink = ExposureSink { bad: PATIENCE, ..ExposureSink::new(Shared::default()) };
         let told = sink.measure(&matched(90, 100)).unwrap();
@@ -218,11 +217,11 @@ mod tests {
 
     #[test]
     fn what_is_well_exposed_is_no_alarm() {
-        let eye = |grey: u8| Image::from_fn(20, 10, move |x, _| if x < 1 { WHITE } else { grey });
+        let eye = |grey: u8| Image::from_fn(20, 10, move |x, _| if x < 2 { 255 } else { grey });
         let exposure = Exposure::of(&eye(100), &eye(90));
         assert_eq!(
             exposure.line(),
-            ("noise 0.0 0.0  brightness 108 98  white 5 5 %".into(), false)
+            ("noise 0.0 0.0  brightness 116 106  white 5 5 %".into(), false)
         );
     }
 }

@@ -39,6 +39,8 @@ pub struct Look {
     pub shift: usize,
     /// One in how many pixels of the right picture is drawn anew; 0: none.
     pub noise: u64,
+    /// Whether half of it is white, in blocks, cut off or nearly.
+    pub white: bool,
 }
 
 /// Two pictures that are alike but for a shift and some noise.
@@ -53,7 +55,13 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     let mut grey = |below: u64| (random() % below.max(1)) as u8;
     let levels = u64::from(look.levels);
     let wide = width + look.shift;
-    let scene: Vec<u8> = (0..wide * height).map(|_| grey(levels).wrapping_mul(look.step)).collect();
+    let mut scene: Vec<u8> =
+        (0..wide * height).map(|_| grey(levels).wrapping_mul(look.step)).collect();
+    let blocks = |i: usize| (i % wide / 6 + i / wide / 4) % 2 == 1;
+    for (_, pixel) in scene.iter_mut().enumerate().filter(|&(i, _)| look.white && blocks(i)) {
+        // Differs by as much as saturated pixels may, and by more.
+        *pixel = 250 + *pixel % 5;
+    }
     let left = Image::from_fn(width, height, |x, y| scene[y * wide + x]);
     let mut right: Vec<u8> =
         (0..width * height).map(|i| scene[i / width * wide + i % width + look.shift]).collect();
@@ -438,14 +446,31 @@ pub fn params() -> impl Strategy<Value = Params> {
 }
 
 pub fn looks() -> impl Strategy<Value = Look> {
-    (any::<u64>(), prop_oneof![1u8..=4, 5u8..=255], 1u8..=60, 0usize..40, 0u64..8)
-        .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
+    let numbers = (any::<u64>(), prop_oneof![1u8..=4, 5u8..=255], 1u8..=60, 0usize..40, 0u64..8);
+    (numbers, proptest::bool::weighted(0.3)).prop_map(
+        |((seed, levels, step, shift, noise), white)| Look {
+            seed,
+            levels,
+            step,
+            shift,
+            noise,
+            white,
+        },
+    )
 }
 
 /// Pictures of little texture and little noise, moved by few columns.
 pub fn weak_looks() -> impl Strategy<Value = Look> {
-    (any::<u64>(), 1u8..=12, 1u8..=3, 0usize..12, prop_oneof![Just(0u64), 10u64..60])
-        .prop_map(|(seed, levels, step, shift, noise)| Look { seed, levels, step, shift, noise })
+    (any::<u64>(), 1u8..=12, 1u8..=3, 0usize..12, prop_oneof![Just(0u64), 10u64..60]).prop_map(
+        |(seed, levels, step, shift, noise)| Look {
+            seed,
+            levels,
+            step,
+            shift,
+            noise,
+            white: seed % 4 == 0,
+        },
+    )
 }
 
 /// The combined cost as the settings have it.
@@ -470,6 +495,6 @@ pub fn usual() -> Params {
     }
 }
 
-pub const NOISY: Look = Look { seed: 5, levels: 200, step: 1, shift: 9, noise: 5 };
-pub const CONSTANT: Look = Look { seed: 5, levels: 1, step: 1, shift: 0, noise: 0 };
-pub const POOR: Look = Look { seed: 77, levels: 2, step: 3, shift: 3, noise: 3 };
+pub const NOISY: Look = Look { seed: 5, levels: 200, step: 1, shift: 9, noise: 5, white: false };
+pub const CONSTANT: Look = Look { seed: 5, levels: 1, step: 1, shift: 0, noise: 0, white: false };
+pub const POOR: Look = Look { seed: 77, levels: 2, step: 3, shift: 3, noise: 3, white: false };

@@ -353,7 +353,8 @@ impl Frame<'_> {
                 let to = to.add((first + row) * width);
                 std::ptr::copy_nonoverlapping(values.as_ptr(), to, width);
                 if let (Some(peaks), Some(filter)) = (peaks, self.filters.confidence()) {
-                    filter.put_row(first + row, values, peaks);
+                    let eyes = [self.left, self.right];
+                    filter.put_row(eyes, first + row, values, peaks);
                 }
             }
         }

@@ -100,7 +100,8 @@ impl Filter {
         match self {
             Filter::ValidMask => valid_mask::apply(values, of),
             Filter::Confidence(least) => {
-                let peaks = confidence.take().unwrap_or_default();
+                let mut peaks = confidence.take().unwrap_or_default();
+                confidence::blind(values, &mut peaks, of.left, of.right);
                 *confidence = Some(confidence::apply(width, height, values, &peaks, least));
             }
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),

@@ -20,8 +20,7 @@ use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
 
 /// Beginnings of the names of outputs that write pairs.
-const WRITING: [&str; 6] =
-    ["recording", "confidence", "preview", "pictures", "clouds", "stream"];
+const WRITING: [&str; 6] = ["recording", "confidence", "preview", "pictures", "clouds", "stream"];
 
 /// A count for each eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

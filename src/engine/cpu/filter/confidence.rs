@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::pass::Pass;
 use crate::engine::cpu::memory::Block;
-use crate::frame::INVALID;
-use crate::matching::confidence::{RADIUS, mean, of_known};
+use crate::frame::{INVALID, Image};
+use crate::matching::confidence::{RADIUS, is_blind, mean, of_known};
 use crate::memory::{Refused, filled, product};
 
 /// Sums of columns that a thread keeps for a row, with those beside the picture.
@@ -52,17 +52,24 @@ impl ConfidenceFilter {
         self.peaks.bytes() + self.means.bytes() + self.sums.iter().map(sums).sum::<usize>()
     }
 
-    /// Takes the values and peaks of row `y` as the checks and the mask have left them.
+    /// Takes the values and peaks of row `y` of this pair as the checks and the mask have left them.
     ///
     /// # Safety
     /// The row lies in the map, and nobody else touches it.
-    pub unsafe fn put_row(&self, y: usize, values: &[i16], peaks: &[u8]) {
+    pub unsafe fn put_row(
+        &self,
+        [left, right]: [&Image; 2],
+        y: usize,
+        values: &[i16],
+        peaks: &[u8],
+    ) {
         // SAFETY: the caller's promise.
         let to = unsafe {
             std::slice::from_raw_parts_mut(self.peaks.ptr().add(y * self.size.0), self.size.0)
         };
-        for (to, (&value, &peak)) in to.iter_mut().zip(values.iter().zip(peaks)) {
-            *to = if value == INVALID { 0 } else { peak };
+        for (x, (to, (&value, &peak))) in to.iter_mut().zip(values.iter().zip(peaks)).enumerate() {
+            let counts = value != INVALID && !is_blind(left, right, x, y, value);
+            *to = if counts { peak } else { 0 };
         }
     }
 

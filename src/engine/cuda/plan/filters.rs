@@ -11,6 +11,7 @@ use crate::calibration::Rectifier;
 use crate::frame::Eye;
 use crate::matching::confidence::RADIUS;
 use crate::matching::filter::{Filter, fill};
+use crate::matching::saturation::{ALIKE, WHITE};
 use crate::matching::{FillRule, Median};
 
 /// Their kernels' sources as (name, text).
@@ -44,6 +45,7 @@ pub fn units(job: &Job) -> Vec<Unit> {
         let [width, height] = CONFIDENCE_TILE;
         let unit = Unit::new("filter_confidence.cu").pixelwise();
         let unit = unit.define("CONFIDENCE_MIN", least).define("RADIUS", RADIUS);
+        let unit = unit.define("WHITE", WHITE).define("ALIKE", ALIKE);
         units.push(unit.define("TILE_WIDTH", width).define("TILE_HEIGHT", height));
     }
     let side = match params.median {
@@ -167,8 +169,11 @@ impl Builder<'_> {
         self.plan.confidence = Some(confidence);
         let (from, to) = self.filtered();
         let kernel = self.kernel("filter_confidence", "confidence");
+        let [left, right] = self.pictures;
         let [width, height] = self.size();
         let args = vec![
+            Arg::Buffer(left),
+            Arg::Buffer(right),
             Arg::Buffer(self.peaks),
             Arg::Buffer(from),
             Arg::I32(self.columns as i32),

@@ -1,0 +1,52 @@
+//! What is cut off because it is too bright: there a picture shows nothing that could be matched.
+
+use crate::frame::{Image, clamped};
+
+/// From this grey level on a pixel may be saturated: white of video in limited range is 235, less what a
+/// codec takes from it.
+pub const WHITE: u8 = 230;
+
+/// Largest difference of grey levels around a saturated pixel: what codecs make of white.
+pub const ALIKE: u8 = 3;
+
+/// True where pixel (x, y) is saturated: all 3 x 3 pixels around it, those outside the picture replaced by the
+/// nearest inside, are at least [`WHITE`] and differ by at most [`ALIKE`]. White that is not cut off but without
+/// texture counts, too; it says no more.
+#[inline]
+pub fn is_saturated(image: &Image, x: usize, y: usize) -> bool {
+    if image.row(y)[x] < WHITE {
+        return false;
+    }
+    let (mut least, mut greatest) = (u8::MAX, 0);
+    for down in -1..=1 {
+        let row = image.row(clamped(y as i64 + down, image.height()));
+        for across in -1..=1 {
+            let grey = row[clamped(x as i64 + across, image.width())];
+            (least, greatest) = (least.min(grey), greatest.max(grey));
+        }
+    }
+    least >= WHITE && greatest - least <= ALIKE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_and_even_is_saturated() {
+        let with = |grey: u8| {
+            let image = Image::from_fn(7, 5, move |x, y| match (x, y) {
+                (3, 2) => grey,
+                _ => 240,
+            });
+            [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (5, 2)]
+                .map(|(x, y)| is_saturated(&image, x, y))
+        };
+        assert_eq!(with(240), [true; 6]);
+        assert_eq!(with(243), [true; 6]);
+        assert_eq!(with(244), [true, true, false, false, false, true]);
+        assert_eq!(with(90), [true, true, false, false, false, true]);
+        assert!(!is_saturated(&Image::from_fn(3, 3, |_, _| 229), 1, 1));
+        assert!(is_saturated(&Image::from_fn(1, 1, |_, _| 230), 0, 0));
+    }
+}
