@@ -253,7 +253,11 @@ fn copy_colour(
             }
         }
     } else {
-        let (cb, cr) = (Component::new(frame, 1)?, Component::new(frame, 2)?);
+        let (mut cb, mut cr) = (Component::new(frame, 1)?, Component::new(frame, 2)?);
+        // GStreamer 1.22 describes VYUY as if it were UYVY.
+        if format.format() == gst_video::VideoFormat::Vyuy && cb.offset < cr.offset {
+            std::mem::swap(&mut cb, &mut cr);
+        }
         for (out, y) in rows {
             let b = cb.samples(cb.row(x, y, width)?);
             let r = cr.samples(cr.row(x, y, width)?);
