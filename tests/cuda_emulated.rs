@@ -51,7 +51,11 @@ fn pictures(width: usize, height: usize) -> [PathBuf; 2] {
     let scene: Vec<u8> = (0..(width + 64) * height)
         .map(|i| {
             let (x, y) = (i % (width + 64), i / (width + 64));
-            let patch = (x / 7 * 31 + y / 5 * 17) % 11 * 23;
+            // The brightest is white.
+            let patch = match (x / 7 * 31 + y / 5 * 17) % 11 {
+                10 => 252,
+                number => number * 23,
+            };
             let noise = if (x / 20 + y / 9) % 3 == 0 { 0 } else { random() % 25 };
             (patch + noise).min(255) as u8
         })

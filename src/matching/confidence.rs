@@ -39,18 +39,19 @@ pub fn peak(least: u16, rival: Option<u16>) -> u8 {
 }
 
 /// True where pixel (x, y) of the left picture, or the one that it is matched with at a disparity of `value`
-/// (1/16 px, rounded to whole pixels, halves upwards), is saturated.
+/// (1/16 px, rounded to whole pixels, halves upwards), is saturated from the grey level `white` on.
 #[inline]
-pub fn is_blind(left: &Image, right: &Image, x: usize, y: usize, value: i16) -> bool {
+pub fn is_blind(left: &Image, right: &Image, x: usize, y: usize, value: i16, white: u8) -> bool {
     let column = x as i32 - (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
-    is_saturated(left, x, y) || is_saturated(right, clamped(column.into(), left.width()), y)
+    is_saturated(left, x, y, white)
+        || is_saturated(right, clamped(column.into(), left.width()), y, white)
 }
 
 /// Takes the peaks of what is saturated in either eye.
-pub fn blind(values: &[i16], peaks: &mut [u8], left: &Image, right: &Image) {
+pub fn blind(values: &[i16], peaks: &mut [u8], left: &Image, right: &Image, white: u8) {
     let width = left.width();
     for (i, (peak, &value)) in peaks.iter_mut().zip(values).enumerate() {
-        if value != INVALID && is_blind(left, right, i % width, i / width, value) {
+        if value != INVALID && is_blind(left, right, i % width, i / width, value, white) {
             *peak = 0;
         }
     }
@@ -137,7 +138,7 @@ mod tests {
         let mut peaks = vec![9; 27];
         // 1.5 px count as 2, so that column 5 looks at column 3, at the edge of white; -1.5 px as -1.
         let values = [[24; 9], [-24; 9], [INVALID; 9]].concat();
-        blind(&values, &mut peaks, &left, &right);
+        blind(&values, &mut peaks, &left, &right, 250);
         assert_eq!(peaks[..9], [9, 9, 9, 9, 9, 9, 0, 0, 0]);
         assert_eq!(peaks[9..18], [9, 9, 9, 0, 0, 0, 0, 0, 0]);
         assert_eq!(peaks[18..], [9; 9]);

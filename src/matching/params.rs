@@ -8,6 +8,7 @@ use crate::matching::cost::{Cost, CostError};
 use crate::matching::filter::fill::{Fill, REACH_MAX};
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
 use crate::matching::prior::{LEVELS_MAX, Prior, STRENGTH_MAX, half_range};
+use crate::matching::saturation::WHITE;
 use crate::matching::subpixel::Subpixel;
 use crate::matching::window::{SUPPORTED_MAX, Window};
 
@@ -186,6 +187,9 @@ pub struct Params {
     /// Least confidence of a pixel (1 to 255), below which it is invalid; `Some(0)`: none, but how sure each
     /// pixel is is computed; `None`: it is not.
     pub confidence: Option<u8>,
+    /// Grey level from which on pictures are white: what is saturated is no evidence of anything
+    /// ([`saturation`](crate::matching::saturation)).
+    pub white: u8,
     /// How the disparity is interpolated to 1/16 px.
     pub subpixel: Subpixel,
     /// Largest difference in whole pixels between the disparity seen from the left and from the
@@ -220,6 +224,7 @@ impl Params {
             p2_guide: Guide::Picture,
             uniqueness: 0,
             confidence: None,
+            white: WHITE,
             subpixel: Subpixel::Off,
             left_right: None,
             median: Median::Off,

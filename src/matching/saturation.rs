@@ -2,19 +2,20 @@
 
 use crate::frame::{Image, clamped};
 
-/// From this grey level on a pixel may be saturated: white of video in limited range is 235, less what a
-/// codec takes from it.
-pub const WHITE: u8 = 230;
+/// From this grey level on pictures are white, less what codecs take from it.
+pub const WHITE: u8 = 250;
+
+/// The same in video of limited range, whose white is 235.
+pub const WHITE_OF_LIMITED_RANGE: u8 = 231;
 
 /// Largest difference of grey levels around a saturated pixel: what codecs make of white.
 pub const ALIKE: u8 = 3;
 
 /// True where pixel (x, y) is saturated: all 3 x 3 pixels around it, those outside the picture replaced by the
-/// nearest inside, are at least [`WHITE`] and differ by at most [`ALIKE`]. White that is not cut off but without
-/// texture counts, too; it says no more.
+/// nearest inside, are at least `white` and differ by at most [`ALIKE`].
 #[inline]
-pub fn is_saturated(image: &Image, x: usize, y: usize) -> bool {
-    if image.row(y)[x] < WHITE {
+pub fn is_saturated(image: &Image, x: usize, y: usize, white: u8) -> bool {
+    if image.row(y)[x] < white {
         return false;
     }
     let (mut least, mut greatest) = (u8::MAX, 0);
@@ -25,7 +26,7 @@ pub fn is_saturated(image: &Image, x: usize, y: usize) -> bool {
             (least, greatest) = (least.min(grey), greatest.max(grey));
         }
     }
-    least >= WHITE && greatest - least <= ALIKE
+    least >= white && greatest - least <= ALIKE
 }
 
 #[cfg(test)]
@@ -40,13 +41,13 @@ mod tests {
                 _ => 240,
             });
             [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (5, 2)]
-                .map(|(x, y)| is_saturated(&image, x, y))
+                .map(|(x, y)| is_saturated(&image, x, y, 231))
         };
         assert_eq!(with(240), [true; 6]);
         assert_eq!(with(243), [true; 6]);
         assert_eq!(with(244), [true, true, false, false, false, true]);
         assert_eq!(with(90), [true, true, false, false, false, true]);
-        assert!(!is_saturated(&Image::from_fn(3, 3, |_, _| 229), 1, 1));
-        assert!(is_saturated(&Image::from_fn(1, 1, |_, _| 230), 0, 0));
+        assert!(!is_saturated(&Image::from_fn(3, 3, |_, _| 230), 1, 1, 231));
+        assert!(is_saturated(&Image::from_fn(1, 1, |_, _| 231), 0, 0, 231));
     }
 }

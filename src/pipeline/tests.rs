@@ -12,6 +12,7 @@ use crate::control::Switch;
 use crate::engine::Engine;
 use crate::frame::{DisparityMap, DisparityRange, Image};
 use crate::matching::History;
+use crate::matching::saturation::WHITE;
 use crate::pool::Pooled;
 use crate::source::SourceInfo;
 
@@ -32,6 +33,7 @@ fn numbers(length: u64, live: bool) -> Numbers {
         live,
         has_truth: false,
         has_colour: false,
+        white: WHITE,
     };
     Numbers { info, length, delivered: 0, fails: false }
 }

@@ -14,6 +14,7 @@ use super::schema::{self, join};
 use super::suggest::nearest;
 use super::{Matching, Settings, matching};
 use crate::matching::Params;
+use crate::matching::saturation::WHITE;
 use crate::reading;
 use crate::redact::{redact, remember};
 
@@ -128,6 +129,8 @@ pub struct Layers {
     chosen: Option<usize>,
     /// True where how sure each pixel is will be shown.
     shows_confidence: bool,
+    /// Grey level from which on the pictures are white.
+    white: u8,
 }
 
 impl Default for Layers {
@@ -170,6 +173,7 @@ impl Layers {
             files: Vec::new(),
             chosen: None,
             shows_confidence: false,
+            white: WHITE,
         }
     }
 
@@ -382,6 +386,7 @@ impl Layers {
         if self.shows_confidence || settings.output.confidence().is_some() {
             params.confidence.get_or_insert(0);
         }
+        params.white = self.white;
         for (section, row) in schema::rows().filter(|(_, row)| row.by_cost.is_some()) {
             self.origins.entry(dotted(section, row.key)).or_insert(Origin::Cost(cost));
         }

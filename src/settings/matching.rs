@@ -15,6 +15,7 @@ use crate::matching::filter::fill::REACH_MAX;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
+use crate::matching::saturation::WHITE;
 use crate::matching::{
     CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median, P2Mode, Params, ParamsError,
     Paths, Prior, Speckle, Subpixel, Window,
@@ -469,6 +470,7 @@ impl Matching {
             subpixel: self.subpixel,
             left_right: self.left_right,
             confidence: (self.min_confidence > 0).then_some(self.min_confidence),
+            white: WHITE,
             median: match self.median {
                 3 => Median::Three,
                 5 => Median::Five,

@@ -37,18 +37,19 @@ pub struct EyeExposure {
 }
 
 impl EyeExposure {
-    /// That of a picture; 0 for one without pixels.
-    fn of(image: &Image) -> Self {
+    /// That of a picture that is white from this grey level on; 0 for one without pixels.
+    fn of(image: &Image, white: u8) -> Self {
         let pixels = image.pixels();
         let count = pixels.len().max(1) as f64;
         let sum: u64 = pixels.iter().map(|&grey| u64::from(grey)).sum();
-        let of_row = |y| (0..image.width()).filter(move |&x| is_saturated(image, x, y)).count();
-        let white: usize = (0..image.height()).map(of_row).sum();
+        let of_row =
+            |y| (0..image.width()).filter(move |&x| is_saturated(image, x, y, white)).count();
+        let saturated: usize = (0..image.height()).map(of_row).sum();
         let thousandths = |value: f64| (value * 1000.0).round() / 1000.0;
         Self {
             noise: thousandths(noise_sigma(image)),
             brightness: thousandths(sum as f64 / count),
-            saturated: thousandths(white as f64 / count),
+            saturated: thousandths(saturated as f64 / count),
         }
     }
 }
@@ -63,9 +64,9 @@ pub struct Exposure {
 }
 
 impl Exposure {
-    /// That of two pictures.
-    pub fn of(left: &Image, right: &Image) -> Self {
-        Self { left: EyeExposure::of(left), right: EyeExposure::of(right) }
+    /// That of two pictures that are white from this grey level on.
+    pub fn of(left: &Image, right: &Image, white: u8) -> Self {
+        Self { left: EyeExposure::of(left, white), right: EyeExposure::of(right, white) }
     }
 
     /// Trouble that costs depth, with what helps.
@@ -123,6 +124,7 @@ pub fn newest(shared: &Shared) -> Option<Exposure> {
 #[derive(Debug)]
 pub struct ExposureSink {
     shared: Shared,
+    white: u8,
     measured: Option<Instant>,
     /// Measured pairs in a row with trouble.
     bad: u32,
@@ -130,14 +132,14 @@ pub struct ExposureSink {
 }
 
 impl ExposureSink {
-    /// A sink that keeps `shared` up to date.
-    pub fn new(shared: Shared) -> Self {
-        Self { shared, measured: None, bad: 0, told: false }
+    /// A sink that keeps `shared` up to date; pictures are white from this grey level on.
+    pub fn new(shared: Shared, white: u8) -> Self {
+        Self { shared, white, measured: None, bad: 0, told: false }
     }
 
     /// Measures a pair; what is to be told now.
     fn measure(&mut self, frame: &Matched) -> Option<String> {
-        let exposure = Exposure::of(&frame.pair.left, &frame.pair.right);
+        let exposure = Exposure::of(&frame.pair.left, &frame.pair.right, self.white);
         *locked(&self.shared) = Some(exposure);
         let trouble = exposure.trouble();
         self.bad = if trouble.is_some() { self.bad + 1 } else { 0 };
@@ -191,7 +193,7 @@ mod tests {
     #[test]
     fn both_eyes_are_measured() {
         let pair = matched(100, 50).pair;
-        let Exposure { left, right } = Exposure::of(&pair.left, &pair.right);
+        let Exposure { left, right } = Exposure::of(&pair.left, &pair.right, 250);
         // 4 of 20 columns are white, and so is what is beside them.
         assert_eq!((left.saturated, right.saturated), (0.2, 0.2));
         assert_eq!((left.brightness, right.brightness), (138.75, 101.25));
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn trouble_that_lasts_is_told_once() {
-        let mut sink = ExposureSink::new(Shared::default());
+        let mut sink = ExposureSink::new(Shared::default(), 250);
         let dark = matched(100, 20);
         // 139 beside 79.
         for _ in 1..PATIENCE {
@@ -210,7 +212,7 @@ mod tests {
         let told = sink.measure(&dark).unwrap();
         assert!(told.contains("the left eye's") && told.contains("1.8 times"), "{told}");
         assert_eq!(sink.measure(&dark), None);
-        let mut sink = ExposureSink { bad: PATIENCE, ..ExposureSink::new(Shared::default()) };
+        let mut sink = ExposureSink { bad: PATIENCE, ..ExposureSink::new(Shared::default(), 250) };
         let told = sink.measure(&matched(90, 100)).unwrap();
         assert!(told.contains("20 % of the"), "{told}");
     }
@@ -218,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_well_exposed_is_no_alarm() {
         let eye = |grey: u8| Image::from_fn(20, 10, move |x, _| if x < 2 { 255 } else { grey });
-        let exposure = Exposure::of(&eye(100), &eye(90));
+        let exposure = Exposure::of(&eye(100), &eye(90), 250);
         assert_eq!(
             exposure.line(),
             ("noise 0.0 0.0  brightness 116 106  white 5 5 %".into(), false)

@@ -37,6 +37,8 @@ pub struct SourceInfo {
     pub has_truth: bool,
     /// True where left pictures carry their colour.
     pub has_colour: bool,
+    /// Grey level from which on its pictures are white.
+    pub white: u8,
 }
 
 /// Numbers of what a source has delivered so far.

@@ -71,6 +71,7 @@ impl Session {
         let rig = cameras.for_pictures((info.width, info.height))?;
         let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
         let Some(Chosen { loaded, source, dropped_before }) = chosen else { return Ok(None) };
+        let loaded = loaded.with_white(info.white)?;
         let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);

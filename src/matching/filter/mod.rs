@@ -30,8 +30,9 @@ use smoothing::Smoothing;
 pub enum Filter {
     /// Invalidates what a camera has not seen ([`valid_mask`]).
     ValidMask,
-    /// Says how sure each pixel is, and invalidates what is less sure than this ([`confidence`]).
-    Confidence(u8),
+    /// Says how sure each pixel is, and invalidates what is less sure than `least` ([`confidence`]). Pictures
+    /// are white from `white` on.
+    Confidence { least: u8, white: u8 },
     /// Median of the square window that reaches so many pixels to either side ([`median`]).
     Median(usize),
     /// Invalidates small regions ([`speckle`]).
@@ -47,7 +48,8 @@ pub enum Filter {
 impl Params {
     /// The filters that these parameters ask for, in the order in which they are applied.
     pub(crate) fn filters(&self) -> impl Iterator<Item = Filter> + use<> {
-        let confidence = self.confidence.map(Filter::Confidence);
+        let white = self.white;
+        let confidence = self.confidence.map(|least| Filter::Confidence { least, white });
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
         let smoothing = self.smoothing.map(Filter::Smoothing);
@@ -64,7 +66,7 @@ impl Filter {
     pub fn name(self) -> &'static str {
         match self {
             Filter::ValidMask => "valid mask",
-            Filter::Confidence(_) => "confidence",
+            Filter::Confidence { .. } => "confidence",
             Filter::Median(_) => "median",
             Filter::Speckle(_) => "speckle",
             Filter::Smoothing(_) => "smoothing",
@@ -78,7 +80,7 @@ impl Filter {
         match self {
             Filter::Smoothing(_) => pixels,
             Filter::ValidMask
-            | Filter::Confidence(_)
+            | Filter::Confidence { .. }
             | Filter::Median(_)
             | Filter::Speckle(_)
             | Filter::ConfidenceOfKnown
@@ -99,9 +101,9 @@ impl Filter {
         let (width, height) = (of.left.width(), of.left.height());
         match self {
             Filter::ValidMask => valid_mask::apply(values, of),
-            Filter::Confidence(least) => {
+            Filter::Confidence { least, white } => {
                 let mut peaks = confidence.take().unwrap_or_default();
-                confidence::blind(values, &mut peaks, of.left, of.right);
+                confidence::blind(values, &mut peaks, of.left, of.right, white);
                 *confidence = Some(confidence::apply(width, height, values, &peaks, least));
             }
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),

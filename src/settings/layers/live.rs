@@ -42,6 +42,14 @@ impl Loaded {
         Layers { shows_confidence: true, ..self.layers.clone() }.finish()
     }
 
+    /// The same for pictures that are white from this grey level on.
+    ///
+    /// # Errors
+    /// As of [`Layers::finish`].
+    pub fn with_white(&self, white: u8) -> Result<Loaded, Error> {
+        Layers { white, ..self.layers.clone() }.finish()
+    }
+
     /// The same with other values for some keys, written as on the command line, and checked like
     /// every layer.
     ///

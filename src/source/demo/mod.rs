@@ -21,6 +21,7 @@ use anyhow::{Result, ensure};
 
 use crate::control::Switch;
 use crate::frame::{DisparityRange, Image, StereoPair, Truth};
+use crate::matching::saturation::WHITE;
 use crate::memory::{Budget, Refused, product};
 use crate::pool::Pool;
 use crate::source::{Source, SourceCounts, SourceInfo};
@@ -137,6 +138,7 @@ impl DemoSource {
             live: false,
             has_truth: true,
             has_colour: false,
+            white: WHITE,
         };
         Ok(Self {
             options,

@@ -46,6 +46,7 @@ pub(super) fn open(
         live: stream.live(),
         has_truth: false,
         has_colour: stream.has_colour(),
+        white: stream.white(),
     };
     let swap = options.swap;
     Ok(Box::new(FramePackedStream { info, stream, state, swap, pairs: 0, last: None, done: false }))

@@ -14,6 +14,7 @@ use gstreamer_video::prelude::*;
 use super::options::Keep;
 use crate::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
 use crate::frame::{Image, intensity};
+use crate::matching::saturation::{WHITE, WHITE_OF_LIMITED_RANGE};
 use crate::pool::Pool;
 
 /// Layout of the eyes' views in a picture of a stream.
@@ -276,6 +277,15 @@ fn coding(info: &gst_video::VideoInfo) -> ColourCoding {
     ColourCoding::new(red, blue, colorimetry.range() == gst_video::VideoColorRange::Range0_255)
 }
 
+/// Grey level from which on pictures are white, less what codecs take from it.
+pub(super) fn white(info: &gst_video::VideoInfo) -> u8 {
+    match info.colorimetry().range() {
+        gst_video::VideoColorRange::Range0_255 => WHITE,
+        _ if info.format_info().is_yuv() => WHITE_OF_LIMITED_RANGE,
+        _ => WHITE,
+    }
+}
+
 /// True where [`copy_views`] reads this format; videoconvert turns every other one into one of these.
 fn readable(format: gst_video::VideoFormat) -> bool {
     let info = gst_video::VideoFormatInfo::from_format(format);
@@ -490,6 +500,7 @@ mod tests {
         let samples = |image: &Image| image.chroma().unwrap().plane().samples().to_vec();
         assert_eq!(samples(&left), [[10, 50], [20, 60]]);
         assert_eq!(samples(&right), [[30, 70], [40, 80]]);
+        assert_eq!(white(&info), 231);
         let unasked = Keep { colours: None, ..keep() };
         let image = one(copy_views(&buffer, &info, Layout::Whole, &unasked).unwrap());
         assert!(image.chroma().is_none());

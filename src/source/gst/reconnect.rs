@@ -35,6 +35,7 @@ pub(super) struct ReconnectingStream {
     options: GstOptions,
     size: (usize, usize),
     has_colour: bool,
+    white: u8,
     rate: Option<f64>,
     /// True where the stream is reopened where it is lost.
     again: bool,
@@ -84,6 +85,7 @@ impl ReconnectingStream {
             options: options.clone(),
             size: (0, 0),
             has_colour: false,
+            white: u8::MAX,
             rate: None,
             again: false,
             silence: SILENCE.0,
@@ -110,7 +112,7 @@ impl ReconnectingStream {
         }
         stream.measure_rate(&self.options.stop);
         (self.size, self.rate) = (stream.view_size(), stream.rate());
-        self.has_colour = stream.has_colour();
+        (self.has_colour, self.white) = (stream.has_colour(), stream.white());
         self.again = stream.live() && self.options.reconnect != Reconnect::Off;
         let frames = self.rate.map_or(Duration::ZERO, period_of) * SILENCE.1;
         self.silence = self.options.silence.unwrap_or(SILENCE.0.max(frames));
@@ -317,6 +319,11 @@ impl ReconnectingStream {
     /// Size of each view in pixels.
     pub(super) fn view_size(&self) -> (usize, usize) {
         self.size
+    }
+
+    /// Grey level from which on the views were white at first.
+    pub(super) fn white(&self) -> u8 {
+        self.white
     }
 
     /// True where the views had colour at first.

@@ -504,6 +504,11 @@ impl Stream {
         locked(&self.format).view.unwrap_or_default()
     }
 
+    /// Grey level from which on the views are white.
+    pub(super) fn white(&self) -> u8 {
+        locked(&self.format).white
+    }
+
     /// True where the views have colour.
     pub(super) fn has_colour(&self) -> bool {
         locked(&self.format).colour

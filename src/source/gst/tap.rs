@@ -224,6 +224,8 @@ pub(super) struct Format {
     pub(super) view: Option<(usize, usize)>,
     /// True where views have colour.
     pub(super) colour: bool,
+    /// Grey level from which on they are white.
+    pub(super) white: u8,
     /// Pictures a second, where stated.
     pub(super) rate: Option<f64>,
 }
@@ -315,6 +317,7 @@ impl Taker {
         if self.taken == 0 {
             format.rate = rate(info.fps());
             format.colour = view.chroma().is_some();
+            format.white = plane::white(&info);
         }
         if first != size {
             bail!(

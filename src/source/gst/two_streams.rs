@@ -93,6 +93,7 @@ pub(super) fn open(
         live: left.live() || right.live(),
         has_truth: false,
         has_colour: left.has_colour(),
+        white: left.white().min(right.white()),
     };
     let pairing = Pairing {
         by: options.pair_by,

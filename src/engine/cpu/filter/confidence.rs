@@ -17,6 +17,8 @@ fn sums_len(width: usize) -> usize {
 pub struct ConfidenceFilter {
     /// Pixels that are less sure are invalid.
     least: u8,
+    /// From this grey level on pictures are white.
+    white: u8,
     size: (usize, usize),
     /// The peaks of the winners, 0 where they are invalid.
     peaks: Block<u8>,
@@ -27,11 +29,16 @@ pub struct ConfidenceFilter {
 }
 
 impl ConfidenceFilter {
-    pub fn new(least: u8, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
+    pub fn new(
+        (least, white): (u8, u8),
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self, Refused> {
         let pixels = product([size.0, size.1]);
         let sums = (0..threads).map(|_| Ok(Mutex::new(filled(sums_len(size.0), 0)?)));
         Ok(Self {
             least,
+            white,
             size,
             peaks: Block::new(pixels)?,
             means: Block::new(pixels)?,
@@ -68,7 +75,7 @@ impl ConfidenceFilter {
             std::slice::from_raw_parts_mut(self.peaks.ptr().add(y * self.size.0), self.size.0)
         };
         for (x, (to, (&value, &peak))) in to.iter_mut().zip(values.iter().zip(peaks)).enumerate() {
-            let counts = value != INVALID && !is_blind(left, right, x, y, value);
+            let counts = value != INVALID && !is_blind(left, right, x, y, value, self.white);
             *to = if counts { peak } else { 0 };
         }
     }

@@ -43,7 +43,7 @@ impl MapFilter {
             // Applied row by row while rows are finished (`valid_mask.rs`).
             Filter::ValidMask => 0,
             Filter::ConfidenceOfKnown => 0,
-            Filter::Confidence(_) => ConfidenceFilter::bytes_of(size, threads),
+            Filter::Confidence { .. } => ConfidenceFilter::bytes_of(size, threads),
             Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
             Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
             Filter::Smoothing(_) => SmoothingFilter::bytes_of(size),
@@ -60,8 +60,8 @@ impl MapFilter {
     ) -> Result<Option<Self>, Refused> {
         Ok(match filter {
             Filter::ValidMask => None,
-            Filter::Confidence(least) => {
-                Some(Self::Confidence(ConfidenceFilter::new(least, size, threads)?))
+            Filter::Confidence { least, white } => {
+                Some(Self::Confidence(ConfidenceFilter::new((least, white), size, threads)?))
             }
             Filter::Median(radius) => Some(Self::Median(MedianFilter::new(radius, size, threads)?)),
             Filter::Speckle(speckle) => {

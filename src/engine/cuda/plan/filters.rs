@@ -11,7 +11,7 @@ use crate::calibration::Rectifier;
 use crate::frame::Eye;
 use crate::matching::confidence::RADIUS;
 use crate::matching::filter::{Filter, fill};
-use crate::matching::saturation::{ALIKE, WHITE};
+use crate::matching::saturation::ALIKE;
 use crate::matching::{FillRule, Median};
 
 /// Their kernels' sources as (name, text).
@@ -45,7 +45,7 @@ pub fn units(job: &Job) -> Vec<Unit> {
         let [width, height] = CONFIDENCE_TILE;
         let unit = Unit::new("filter_confidence.cu").pixelwise();
         let unit = unit.define("CONFIDENCE_MIN", least).define("RADIUS", RADIUS);
-        let unit = unit.define("WHITE", WHITE).define("ALIKE", ALIKE);
+        let unit = unit.define("WHITE", params.white).define("ALIKE", ALIKE);
         units.push(unit.define("TILE_WIDTH", width).define("TILE_HEIGHT", height));
     }
     let side = match params.median {
@@ -109,7 +109,7 @@ impl Builder<'_> {
                         self.valid_mask(rectifier);
                     }
                 }
-                Filter::Confidence(_) => self.confidence(),
+                Filter::Confidence { .. } => self.confidence(),
                 Filter::Median(_) => self.median(),
                 Filter::Speckle(_) => self.speckle(),
                 Filter::Smoothing(_) => self.smoothing(filter),
