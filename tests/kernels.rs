@@ -124,8 +124,8 @@ fn every_specialisation_compiles() {
         let mut seen = HashSet::new();
         let outermost = i == 0 || i + 1 == ARCHITECTURES.len();
         for (j, (params, size, rectifier)) in variants().into_iter().enumerate() {
-            // Seldom does one compile for both ends and not between: a third is enough of each.
-            if !outermost && i % 3 != j % 3 {
+            // Seldom does one compile for both ends and not between: one of those is enough of each.
+            if !outermost && i != 1 + j % (ARCHITECTURES.len() - 2) {
                 continue;
             }
             params.check().unwrap();

@@ -84,7 +84,7 @@ fn keys_take_calibrate_and_quit() {
     // Never still: nothing is taken without a key.
     let slow: Vec<Stand> = stands()
         .windows(2)
-        .take(9)
+        .take(5)
         .flat_map(|two| (0..40).map(|i| two[0].towards(&two[1], f64::from(i) / 40.0)))
         .collect();
     let folder = videos(&slow);
