@@ -32,6 +32,11 @@ pub fn grey_range(image: &Image, x: usize, y: usize) -> u8 {
 /// linear structure, but by a quantile instead of the mean, because texture has strong responses: 30 % of the
 /// responses to Gaussian noise are below 6 * 0.3853 sigma.
 pub fn noise_threshold(image: &Image) -> u32 {
+    threshold_of(&responses(image))
+}
+
+/// How often the noise filter responds with each magnitude.
+fn responses(image: &Image) -> Vec<u32> {
     let mut histogram = vec![0u32; RESPONSE_MAX + 1];
     for y in 1..image.height().saturating_sub(1) {
         let rows = [y - 1, y, y + 1].map(|y| image.row(y));
@@ -45,12 +50,25 @@ pub fn noise_threshold(image: &Image) -> u32 {
             }
         }
     }
-    threshold_of(&histogram)
+    histogram
 }
 
-/// Standard deviation of the noise in grey levels, in quarters, as the threshold has it.
+/// Standard deviation of the noise in grey levels, as the threshold has it but finer: the responses of a
+/// magnitude are taken to be spread evenly over half a step to either side. 0 where it is less than 0.2, or
+/// no pixel says anything.
 pub fn noise_sigma(image: &Image) -> f64 {
-    f64::from(noise_threshold(image) - 4) / 4.0
+    let histogram = responses(image);
+    let wanted = 0.3 * histogram.iter().map(|&n| f64::from(n)).sum::<f64>();
+    let mut below = 0.0;
+    for (magnitude, &n) in histogram.iter().enumerate().filter(|(_, n)| **n > 0) {
+        let n = f64::from(n);
+        if below + n > wanted {
+            let quantile = magnitude as f64 - 0.5 + (wanted - below) / n;
+            return if magnitude == 0 { 0.0 } else { quantile / (6.0 * 0.3853) };
+        }
+        below += n;
+    }
+    0.0
 }
 
 /// The threshold from the histogram of responses: 4 + 4 sigma, where sigma = q / (6 * 0.3853) and q is the
@@ -105,6 +123,8 @@ mod tests {
             let image = Image::from_vec(200, 200, pixels.collect());
             let found = f64::from(noise_threshold(&image) - 4);
             assert!((found - 4.0 * sigma).abs() <= 1.0 + 0.1 * sigma, "{sigma}: {found}");
+            let finer = noise_sigma(&image);
+            assert!((finer - sigma).abs() <= 0.03 * sigma + 0.02, "{sigma}: {finer}");
         }
     }
 

@@ -53,10 +53,23 @@ pub struct Reading {
     pub valid_share: Option<f64>,
     /// Agreement of the rows of the two eyes.
     pub alignment: Option<Alignment>,
+    /// Pictures of the left and of the right eye.
+    pub exposure: Option<[Exposure; 2]>,
     /// Account of the left and of the right camera; nothing for recorded sources.
     pub cameras: Option<[Camera; 2]>,
     /// True where pairs flow; see [`Health`].
     pub healthy: bool,
+}
+
+/// Noise and exposure of an eye's pictures.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposure {
+    /// Standard deviation of the noise, in grey levels.
+    pub noise: f64,
+    /// Mean grey level.
+    pub brightness: f64,
+    /// Share of the pixels that are saturated.
+    pub saturated: f64,
 }
 
 /// Account of a camera.
@@ -141,8 +154,6 @@ impl Page<'_> {
         self.gauge("stereod_running", "Since the run began", Unit::Seconds, reading.running)?;
         self.gauge("stereod_healthy", "1 where pairs flow", plain(), reading.healthy.into())?;
 
-        let eyes =
-            |counts: [u64; 2]| [([("eye", "left")], counts[0]), ([("eye", "right")], counts[1])];
         self.counters("stereod_frames", "Frames of an eye", eyes(reading.frames))?;
         self.counter("stereod_pairs", "Pairs that the source delivered", reading.pairs)?;
         self.counter("stereod_matched", "Pairs matched", reading.matched)?;
@@ -207,6 +218,15 @@ impl Page<'_> {
             let help = "Share of the pixels of the last map that have a disparity";
             self.gauge("stereod_valid", help, Unit::Other("ratio".into()), share)?;
         }
+        if let Some(eyes) = reading.exposure {
+            let help = "Noise of the pictures, standard deviation";
+            self.gauges("stereod_noise", help, levels(), eyes.map(|eye| eye.noise))?;
+            let help = "Mean brightness of the pictures";
+            self.gauges("stereod_brightness", help, levels(), eyes.map(|eye| eye.brightness))?;
+            let help = "Share of the pixels that are saturated";
+            let ratio = Unit::Other("ratio".into());
+            self.gauges("stereod_saturated", help, ratio, eyes.map(|eye| eye.saturated))?;
+        }
         let Some(alignment) = reading.alignment else { return Ok(()) };
         let pixels = || Unit::Other("pixels".into());
         let help = "Difference between the rows of the eyes, root mean square";
@@ -243,6 +263,15 @@ impl Page<'_> {
         gauge.encode(self.0.encode_descriptor(name, help, unit.as_ref(), kind)?)
     }
 
+    /// A gauge of the left and of the right eye.
+    fn gauges(&mut self, name: &str, help: &str, unit: Unit, values: [f64; 2]) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
+        for (labels, value) in eyes(values) {
+            ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         let counter = ConstCounter::new(value);
         counter.encode(self.0.encode_descriptor(name, help, None, counter.metric_type())?)
@@ -260,6 +289,16 @@ impl Page<'_> {
         }
         Ok(())
     }
+}
+
+/// Numbers of the left and of the right eye, with their labels.
+fn eyes<T: Copy>([left, right]: [T; 2]) -> [([Label<'static>; 1], T); 2] {
+    [([("eye", "left")], left), ([("eye", "right")], right)]
+}
+
+/// Grey levels, of 256.
+fn levels() -> Unit {
+    Unit::Other("levels".into())
 }
 
 /// No unit.

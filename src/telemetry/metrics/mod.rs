@@ -12,7 +12,7 @@ mod process;
 mod server;
 
 pub use answers::{Health, State};
-pub use exposition::{Alignment, Camera, Output, Reading, TIME_CLASSES_US};
+pub use exposition::{Alignment, Camera, Exposure, Output, Reading, TIME_CLASSES_US};
 pub use hosts::Hosts;
 pub use server::{Listener, Server};
 

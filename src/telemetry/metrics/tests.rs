@@ -30,6 +30,10 @@ fn reading() -> Reading {
             Camera { lost: false, reconnects: 0, broken: 7 },
         ]),
         valid_share: Some(0.75),
+        exposure: Some([
+            Exposure { noise: 1.25, brightness: 101.0, saturated: 0.0 },
+            Exposure { noise: 2.5, brightness: 99.5, saturated: 0.125 },
+        ]),
         alignment: Some(Alignment { row_error_px: 0.5, roll_deg: -0.25, alarm: true }),
         ..Reading::default()
     }
@@ -41,6 +45,9 @@ fn the_text_is_what_the_format_wants() {
         text(reading(), Some(Process { resident_bytes: 4096, ..Process::default() })).unwrap();
     for line in [
         "stereod_frames_total{eye=\"right\"} 6",
+        "stereod_noise_levels{eye=\"left\"} 1.25",
+        "stereod_brightness_levels{eye=\"right\"} 99.5",
+        "stereod_saturated_ratio{eye=\"right\"} 0.125",
         "stereod_unpaired_frames_total{eye=\"right\"} 1",
         "stereod_output_dropped_frames_total{output=\"recording o.mkv\",cause=\"busy\"} 1",
         "stereod_output_dropped_frames_total{output=\"recording o.mkv\",cause=\"failed\"} 2",

@@ -7,6 +7,7 @@ use super::handles::Handles;
 use crate::alignment;
 use crate::frame::Eye;
 use crate::pipeline::SinkCounts;
+use crate::sink::exposure::EyeExposure;
 use crate::sink::map_metrics::Classes;
 use crate::source::live::EyeSummary;
 use crate::telemetry::metrics::{
@@ -53,6 +54,7 @@ impl State for Handles {
             device_time: progress.device_time_within(&TIME_CLASSES_US),
             skew: maps.as_ref().map(|maps| distribution(&maps.skew)),
             valid_share: maps.and_then(|maps| maps.valid_share),
+            exposure: self.findings.exposure().map(|seen| [seen.left, seen.right].map(exposure)),
             alignment: self.findings.alignment().and_then(seen_alignment),
             cameras: self.live.as_ref().map(|live| {
                 [Eye::Left, Eye::Right].map(|eye| {
@@ -99,6 +101,11 @@ fn distribution(classes: &Classes) -> Distribution {
     let classes_and_counts: Vec<_> = classes.counts().collect();
     let count = classes_and_counts.iter().map(|(_, count)| count).sum();
     Distribution { classes: classes_and_counts, sum: classes.sum().as_secs_f64(), count }
+}
+
+fn exposure(seen: EyeExposure) -> metrics::Exposure {
+    let EyeExposure { noise, brightness, saturated } = seen;
+    metrics::Exposure { noise, brightness, saturated }
 }
 
 fn seen_alignment(state: alignment::State) -> Option<metrics::Alignment> {
