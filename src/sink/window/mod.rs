@@ -24,6 +24,7 @@ mod scene;
 mod screen;
 mod snapshot;
 mod style;
+mod textures;
 mod tuning;
 
 use std::panic::AssertUnwindSafe;

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
 
 use super::scene::{Content, Scene, panes};
-use crate::chroma::ColourCoding;
+use super::textures::{PictureTextures, Taken, extent, group, texture, write};
 use crate::frame::{Image, Matched};
 use crate::sink::colour::ColourMap;
 
@@ -25,29 +25,6 @@ struct Colouring {
     unused: u32,
 }
 
-/// `struct Coding` of shaders/picture.wgsl: how grey and two differences become colours.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-struct Coding {
-    black: f32,
-    luma: f32,
-    red_cr: f32,
-    green_cb: f32,
-    green_cr: f32,
-    blue_cb: f32,
-    unused: [f32; 2],
-}
-
-impl From<&ColourCoding> for Coding {
-    fn from(coding: &ColourCoding) -> Self {
-        let ColourCoding { black, luma, red_cr, green_cb, green_cr, blue_cb } = *coding;
-        let [luma, red_cr, green_cb, green_cr, blue_cb] =
-            [luma, red_cr, green_cb, green_cr, blue_cb].map(|weight| weight as f32 / 65536.0);
-        let black = black as f32 / 255.0;
-        Self { black, luma, red_cr, green_cb, green_cr, blue_cb, unused: [0.0; 2] }
-    }
-}
-
 /// The frame on the device and what draws it.
 pub(crate) struct Renderer {
     picture_layout: wgpu::BindGroupLayout,
@@ -66,15 +43,6 @@ struct FrameTextures {
     confidence: PictureTextures,
     disparity: wgpu::Texture,
     disparity_group: wgpu::BindGroup,
-}
-
-/// A picture on the device: its intensity, its colour and how that is coded.
-struct PictureTextures {
-    label: &'static str,
-    pixels: wgpu::Texture,
-    differences: wgpu::Texture,
-    coding: wgpu::Buffer,
-    group: wgpu::BindGroup,
 }
 
 /// The drawing programs for targets of one format.
@@ -170,76 +138,24 @@ impl Renderer {
         if self.frame.as_ref().is_none_or(|textures| textures.size != size) {
             self.frame = Some(self.textures(device, size));
         }
-        if let Some(mut textures) = self.frame.take() {
-            self.show(device, queue, &mut textures.left, left);
-            self.show(device, queue, &mut textures.right, right);
+        let (layout, sampler) = (&self.picture_layout, &self.sampler);
+        let taken = Taken { device, layout, sampler };
+        if let Some(textures) = &mut self.frame {
+            textures.left.show(&taken, queue, left);
+            textures.right.show(&taken, queue, right);
             if let Some(confidence) = &frame.confidence {
-                self.show(device, queue, &mut textures.confidence, confidence);
+                textures.confidence.show(&taken, queue, confidence);
             }
             write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
-            self.frame = Some(textures);
         }
         Ok(())
     }
 
-    /// Brings a picture to the device, in textures that fit it.
-    fn show(
-        &self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        textures: &mut PictureTextures,
-        picture: &Image,
-    ) {
-        let chroma = picture.chroma().map(|chroma| (chroma.plane(), chroma.coding()));
-        let across = chroma.map_or((1, 1), |(plane, _)| plane.samples_size());
-        let across = (across.0 as u32, across.1 as u32);
-        if (textures.differences.width(), textures.differences.height()) != across {
-            let size = (picture.width() as u32, picture.height() as u32);
-            *textures = self.picture(device, textures.label, size, across);
-        }
-        write(queue, &textures.pixels, picture.pixels(), 1);
-        let (samples, coding) = match chroma {
-            Some((plane, coding)) => (plane.samples(), coding),
-            None => (&[[128; 2]][..], &ColourCoding::GREY),
-        };
-        write(queue, &textures.differences, samples.as_flattened(), 2);
-        queue.write_buffer(&textures.coding, 0, bytemuck::bytes_of(&Coding::from(coding)));
-    }
-
-    /// Room for a picture of `size` whose colour has `across` samples.
-    fn picture(
-        &self,
-        device: &wgpu::Device,
-        label: &'static str,
-        size: (u32, u32),
-        across: (u32, u32),
-    ) -> PictureTextures {
-        let pixels = texture(device, label, size, wgpu::TextureFormat::R8Unorm);
-        let differences = texture(device, label, across, wgpu::TextureFormat::Rg8Unorm);
-        let coding = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some(label),
-            size: size_of::<Coding>() as u64,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        let views = [&pixels, &differences].map(|t| t.create_view(&Default::default()));
-        let group = group(
-            device,
-            &self.picture_layout,
-            [
-                wgpu::BindingResource::TextureView(&views[0]),
-                wgpu::BindingResource::TextureView(&views[1]),
-                wgpu::BindingResource::Sampler(&self.sampler),
-                coding.as_entire_binding(),
-            ],
-        );
-        PictureTextures { label, pixels, differences, coding, group }
-    }
-
     fn textures(&self, device: &wgpu::Device, size: (u32, u32)) -> FrameTextures {
         let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
+        let taken = Taken { device, layout: &self.picture_layout, sampler: &self.sampler };
         let [left, right, confidence] = ["left picture", "right picture", "confidence"]
-            .map(|label| self.picture(device, label, size, (1, 1)));
+            .map(|label| PictureTextures::new(&taken, label, size, (1, 1)));
         let disparity_group = group(
             device,
             &self.disparity_layout,
@@ -384,42 +300,6 @@ fn tables(device: &wgpu::Device, queue: &wgpu::Queue) -> wgpu::TextureView {
         .create_view(&Default::default())
 }
 
-fn extent((width, height): (u32, u32)) -> wgpu::Extent3d {
-    wgpu::Extent3d { width, height, depth_or_array_layers: 1 }
-}
-
-fn texture(
-    device: &wgpu::Device,
-    label: &str,
-    size: (u32, u32),
-    format: wgpu::TextureFormat,
-) -> wgpu::Texture {
-    device.create_texture(&wgpu::TextureDescriptor {
-        label: Some(label),
-        size: extent(size),
-        mip_level_count: 1,
-        sample_count: 1,
-        dimension: wgpu::TextureDimension::D2,
-        format,
-        usage: wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST,
-        view_formats: &[],
-    })
-}
-
-/// Fills a texture with tightly packed rows.
-fn write(queue: &wgpu::Queue, texture: &wgpu::Texture, bytes: &[u8], bytes_per_pixel: u32) {
-    queue.write_texture(
-        texture.as_image_copy(),
-        bytes,
-        wgpu::TexelCopyBufferLayout {
-            offset: 0,
-            bytes_per_row: Some(texture.width() * bytes_per_pixel),
-            rows_per_image: None,
-        },
-        texture.size(),
-    );
-}
-
 fn texture_binding(sample_type: wgpu::TextureSampleType) -> wgpu::BindingType {
     wgpu::BindingType::Texture {
         sample_type,
@@ -443,20 +323,6 @@ fn layout(device: &wgpu::Device, bindings: &[wgpu::BindingType]) -> wgpu::BindGr
         label: None,
         entries: &entries,
     })
-}
-
-/// Bind group of bindings 0, 1, ....
-fn group<const N: usize>(
-    device: &wgpu::Device,
-    layout: &wgpu::BindGroupLayout,
-    resources: [wgpu::BindingResource<'_>; N],
-) -> wgpu::BindGroup {
-    let mut binding = 0..;
-    let entries = resources.map(|resource| wgpu::BindGroupEntry {
-        binding: binding.next().unwrap_or_default(),
-        resource,
-    });
-    device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })
 }
 
 #[cfg(test)]

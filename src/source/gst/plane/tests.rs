@@ -1,0 +1,244 @@
+use super::*;
+
+fn keep() -> Keep {
+    Keep { pixels: Pool::new(), colours: Some(Pool::new()) }
+}
+
+fn sizes(width: u32, height: u32) -> (usize, usize) {
+    (width as usize, height as usize)
+}
+
+/// Converts one picture by videoconvert, as GStreamer's own opinion of each format.
+fn convert(
+    from: &gst_video::VideoInfo,
+    data: Vec<u8>,
+    to: gst_video::VideoFormat,
+) -> (gst::Sample, gst_video::VideoInfo) {
+    let sample = gst::Sample::builder()
+        .buffer(&gst::Buffer::from_mut_slice(data))
+        .caps(&from.to_caps().unwrap())
+        .build();
+    let info = gst_video::VideoInfo::builder(to, from.width(), from.height());
+    let info =
+        if from.format_info().is_rgb() == gst_video::VideoFormatInfo::from_format(to).is_rgb() {
+            info.colorimetry(&from.colorimetry()).build().unwrap()
+        } else {
+            info.build().unwrap()
+        };
+    let converted = gst_video::convert_sample(
+        &sample,
+        &info.to_caps().unwrap(),
+        Some(gst::ClockTime::from_seconds(10)),
+    );
+    let converted = converted.unwrap_or_else(|error| panic!("{to}: {error}"));
+    let info = gst_video::VideoInfo::from_caps(converted.caps().unwrap()).unwrap();
+    (converted, info)
+}
+
+fn read(sample: &gst::Sample, info: &gst_video::VideoInfo, layout: Layout) -> Views {
+    copy_views(sample.buffer().unwrap(), info, layout, &keep()).unwrap()
+}
+
+fn one(views: Views) -> Image {
+    match views {
+        Views::One(image) => image,
+        Views::Both(..) => panic!("two views"),
+    }
+}
+
+#[test]
+fn luma_comes_through_every_format_unchanged() {
+    gst::init().unwrap();
+    // Odd sizes; values outside the limited range as well.
+    let (width, height) = (37, 5);
+    let luma: Vec<u8> = (0..width * height).map(|i| (i * 7 % 256) as u8).collect();
+    let from =
+        gst_video::VideoInfo::builder(gst_video::VideoFormat::Y444, width, height).build().unwrap();
+    let mut tried = 0;
+    for &format in READABLE.iter() {
+        let info = gst_video::VideoFormatInfo::from_format(format);
+        if !info.is_yuv() {
+            continue;
+        }
+        let stride = from.stride()[0] as usize;
+        let mut data = vec![128; from.size()];
+        for (y, row) in luma.chunks(width as usize).enumerate() {
+            data[y * stride..][..width as usize].copy_from_slice(row);
+        }
+        let (sample, info) = convert(&from, data, format);
+        let image = one(read(&sample, &info, Layout::Whole));
+        assert_eq!((image.width(), image.height()), sizes(width, height), "{format}");
+        // videoconvert itself rounds on its way to 10 and 12 bits; the next test is exact.
+        let slack = u8::from((9..16).contains(&info.comp_depth(0)));
+        let mut both = image.pixels().iter().zip(&luma);
+        assert!(both.all(|(a, b)| a.abs_diff(*b) <= slack), "{format}");
+        tried += 1;
+    }
+    assert!(tried >= 25, "{tried} formats");
+}
+
+#[test]
+fn deeper_samples_keep_their_8_highest_bits() {
+    gst::init().unwrap();
+    for (format, bytes) in [
+        (gst_video::VideoFormat::Gray8, vec![7u8, 200, 31]),
+        (gst_video::VideoFormat::Gray16Le, vec![99, 7, 255, 200, 0, 31]),
+        (gst_video::VideoFormat::Gray16Be, vec![7, 99, 200, 255, 31, 0]),
+        // 10 bits in the low end of the word, then in the high end.
+        (gst_video::VideoFormat::I42010le, vec![0x1f, 0, 0x23, 3, 0x7c, 0]),
+        (gst_video::VideoFormat::P01010le, vec![0xc0, 7, 0xc0, 200, 0, 31]),
+    ] {
+        assert!(READABLE.contains(&format));
+        let info = gst_video::VideoInfo::builder(format, 3, 1).build().unwrap();
+        let mut data = vec![0; info.size()];
+        data[..bytes.len()].copy_from_slice(&bytes);
+        let buffer = gst::Buffer::from_mut_slice(data);
+        let image = one(copy_views(&buffer, &info, Layout::Whole, &keep()).unwrap());
+        assert_eq!(image.pixels(), [7, 200, 31], "{format}");
+    }
+}
+
+#[test]
+fn rgb_becomes_intensity_in_every_format() {
+    gst::init().unwrap();
+    let colours = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [10, 200, 90], [255, 255, 255]];
+    let from = gst_video::VideoInfo::builder(gst_video::VideoFormat::Rgb, 5, 1).build().unwrap();
+    let expected = colours.map(|[r, g, b]| intensity(r, g, b));
+    let mut tried = 0;
+    for &format in READABLE.iter() {
+        if !gst_video::VideoFormatInfo::from_format(format).is_rgb() {
+            continue;
+        }
+        let mut data = vec![0; from.size()];
+        data[..15].copy_from_slice(colours.as_flattened());
+        let (sample, info) = convert(&from, data, format);
+        assert_eq!(one(read(&sample, &info, Layout::Whole)).pixels(), expected, "{format}");
+        tried += 1;
+    }
+    assert!(tried >= 12, "{tried} formats");
+}
+
+#[test]
+fn colours_come_through_every_format() {
+    gst::init().unwrap();
+    // Two fields that no subsampling mixes but at their border, and how videoconvert sees them.
+    let (width, height) = (32, 8);
+    let colours = [[180u8, 60, 40], [30, 90, 200]];
+    let from = gst_video::VideoInfo::builder(gst_video::VideoFormat::Rgb, width, height);
+    let from = from.build().unwrap();
+    let stride = from.stride()[0] as usize;
+    let mut data = vec![0; from.size()];
+    for y in 0..height as usize {
+        for x in 0..width as usize {
+            data[y * stride + 3 * x..][..3].copy_from_slice(&colours[x / 16]);
+        }
+    }
+    let (mut grey, mut tried) = (0, 0);
+    for &format in READABLE.iter() {
+        let (sample, info) = convert(&from, data.clone(), format);
+        let image = one(read(&sample, &info, Layout::Whole));
+        if gst_video::VideoFormatInfo::from_format(format).is_gray() {
+            assert!(image.chroma().is_none(), "{format}");
+            grey += 1;
+            continue;
+        }
+        for (x, colour) in [(3, colours[0]), (10, colours[0]), (21, colours[1]), (31, colours[1])] {
+            for y in [0, 5, 7] {
+                let got = image.rgb_at(x, y);
+                let off = got.iter().zip(colour).map(|(a, b)| a.abs_diff(b)).max();
+                assert!(off <= Some(4), "{format} ({x}, {y}): {got:?}, not {colour:?}");
+            }
+        }
+        tried += 1;
+    }
+    assert!(tried >= 35 && grey >= 3, "{tried} formats, {grey} grey");
+}
+
+#[test]
+fn each_half_has_its_own_colour_and_none_is_kept_unasked() {
+    gst::init().unwrap();
+    let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::I420, 8, 2);
+    let info = info.build().unwrap();
+    let mut data = vec![100; info.size()];
+    for (plane, values) in [(1, [10, 20, 30, 40]), (2, [50, 60, 70, 80])] {
+        data[info.offset()[plane]..][..4].copy_from_slice(&values);
+    }
+    let buffer = gst::Buffer::from_mut_slice(data);
+    let Views::Both(left, right) = copy_views(&buffer, &info, Layout::SideBySide, &keep()).unwrap()
+    else {
+        panic!("one view")
+    };
+    let samples = |image: &Image| image.chroma().unwrap().plane().samples().to_vec();
+    assert_eq!(samples(&left), [[10, 50], [20, 60]]);
+    assert_eq!(samples(&right), [[30, 70], [40, 80]]);
+    assert_eq!(white(&info), 231);
+    let unasked = Keep { colours: None, ..keep() };
+    let image = one(copy_views(&buffer, &info, Layout::Whole, &unasked).unwrap());
+    assert!(image.chroma().is_none());
+}
+
+fn grey(width: u32, height: u32) -> (gst::Buffer, gst_video::VideoInfo) {
+    let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, width, height)
+        .build()
+        .unwrap();
+    let stride = info.stride()[0] as usize;
+    let data = (0..info.size()).map(|i| (i / stride * 16 + i % stride) as u8).collect();
+    (gst::Buffer::from_mut_slice::<Vec<u8>>(data), info)
+}
+
+#[test]
+fn halves_go_to_their_eyes() {
+    gst::init().unwrap();
+    let (buffer, info) = grey(6, 2);
+    let pool = keep();
+    let Views::Both(left, right) = copy_views(&buffer, &info, Layout::SideBySide, &pool).unwrap()
+    else {
+        panic!("one view")
+    };
+    assert_eq!(left.pixels(), [0, 1, 2, 16, 17, 18]);
+    assert_eq!(right.pixels(), [3, 4, 5, 19, 20, 21]);
+    let Views::Both(top, bottom) = copy_views(&buffer, &info, Layout::TopBottom, &pool).unwrap()
+    else {
+        panic!("one view")
+    };
+    assert_eq!(top.pixels(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(bottom.pixels(), [16, 17, 18, 19, 20, 21]);
+    let (buffer, info) = grey(5, 3);
+    let odd = copy_views(&buffer, &info, Layout::SideBySide, &pool).unwrap_err().to_string();
+    assert!(odd.contains("5x3") && odd.contains("even width"), "{odd}");
+    let odd = copy_views(&buffer, &info, Layout::TopBottom, &pool).unwrap_err().to_string();
+    assert!(odd.contains("even height"), "{odd}");
+}
+
+#[test]
+fn cropped_and_padded_buffers_are_read_where_the_picture_is() {
+    gst::init().unwrap();
+    let (mut buffer, info) = grey(8, 4);
+    let pool = keep();
+    gst_video::VideoCropMeta::add(buffer.get_mut().unwrap(), (2, 1, 3, 2));
+    let image = one(copy_views(&buffer, &info, Layout::Whole, &pool).unwrap());
+    assert_eq!(image.pixels(), [18, 19, 20, 34, 35, 36]);
+
+    // A decoder that pads its rows says so in the buffer's video meta.
+    let mut buffer = gst::Buffer::from_mut_slice((0..64u8).collect::<Vec<u8>>());
+    gst_video::VideoMeta::add_full(
+        buffer.get_mut().unwrap(),
+        gst_video::VideoFrameFlags::empty(),
+        gst_video::VideoFormat::Gray8,
+        4,
+        2,
+        &[3],
+        &[20],
+    )
+    .unwrap();
+    let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 4, 2).build().unwrap();
+    let image = one(copy_views(&buffer, &info, Layout::Whole, &pool).unwrap());
+    assert_eq!(image.pixels(), [3, 4, 5, 6, 23, 24, 25, 26]);
+
+    let mut buffer = grey(8, 4).0;
+    gst_video::VideoCropMeta::add(buffer.get_mut().unwrap(), (6, 0, 3, 2));
+    let (_, info) = grey(8, 4);
+    assert!(copy_views(&buffer, &info, Layout::Whole, &pool).is_err());
+    let small = gst::Buffer::from_mut_slice(vec![0u8; 5]);
+    assert!(copy_views(&small, &info, Layout::Whole, &pool).is_err());
+}
