@@ -310,7 +310,7 @@ const BROKEN: [Broken; 52] = [
         SURE,
     ),
     ("counts ? peaks[(size_t)y * columns + x] : 0", "peaks[(size_t)y * columns + x]", SURE),
-    ("y * width + x] < WHITE) return false", "y * width + x] <= WHITE) return false", SURE),
+    ("y * width + x] < WHITE) return false", "y * width + x] < WHITE + 3) return false", SURE),
     ("== INVALID) confidence[i] = 0", "== INVALID) confidence[i] = 1", SURE),
     // The costs.
     ("value < centre", "value <= centre", COMBINED),
