@@ -1,7 +1,7 @@
 // How sure each pixel is: the mean of the peaks around it, in which pixels without a disparity and those that
 // are saturated in either eye count as 0; what is less sure than CONFIDENCE_MIN is invalid.
 //
-// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels. peaks is [height][columns]; left, right,
+// A block makes a tile of TILE_WIDTH x TILE_HEIGHT pixels. peaks is [height][columns]; the pictures,
 // disparity, filtered and confidence are [height][width].
 //
 // Grid: [tiles across][tiles down], blocks of TILE_WIDTH x TILE_HEIGHT threads.
@@ -28,8 +28,8 @@ __device__ bool is_saturated(const u8 *picture, int x, int y, int width, int hei
 }
 
 extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_HEIGHT)
-    confidence(const u8 *left_picture, const u8 *right_picture, const u8 *peaks, const short *disparity, int columns, int width, int height, short *filtered,
-               u8 *confidence) {
+    confidence(const u8 *left_picture, const u8 *right_picture, const u8 *peaks, const short *disparity,
+               int columns, int width, int height, short *filtered, u8 *confidence) {
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
     __shared__ u8 tile[TILE_ROWS][TILE_COLUMNS];
     __shared__ unsigned short sums[TILE_ROWS][TILE_WIDTH];

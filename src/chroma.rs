@@ -12,7 +12,7 @@ use crate::pool::{Pool, Pooled};
 pub type Differences = [u8; 2];
 
 /// Differences of a pixel without colour.
-const NONE: Differences = [128; 2];
+pub const NONE: Differences = [128; 2];
 
 /// Bits behind the point of [`ColourCoding`]'s weights.
 const FRACTION: u32 = 16;

@@ -26,7 +26,7 @@ const MAGIC: &str = "ply\nformat binary_little_endian 1.0\ncomment stereod";
 
 /// True where a file that begins so is a point cloud of stereod's.
 pub fn is_cloud(begin: &[u8]) -> bool {
-    begin.starts_with(&MAGIC.as_bytes()[..begin.len().min(MAGIC.len())])
+    begin.starts_with(MAGIC.as_bytes())
 }
 
 /// Writes the file of [`encode_cloud`]. The number of points.

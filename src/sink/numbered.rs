@@ -12,7 +12,7 @@ use crate::sink::files;
 use crate::sink::new_file::NewFile;
 
 /// Bytes of a file's beginning by which its kind is told.
-const BEGIN: usize = 48;
+const BEGIN: usize = 64;
 
 /// Kind of numbered files.
 #[derive(Debug)]

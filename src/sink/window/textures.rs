@@ -1,6 +1,6 @@
 //! Pictures on the device: their intensity, their colour, and how that is coded.
 
-use crate::chroma::ColourCoding;
+use crate::chroma::{ColourCoding, NONE};
 use crate::frame::Image;
 
 /// `struct Coding` of shaders/picture.wgsl: how grey and two differences become colours.
@@ -82,7 +82,7 @@ impl PictureTextures {
         write(queue, &self.pixels, picture.pixels(), 1);
         let (samples, coding) = match chroma {
             Some((plane, coding)) => (plane.samples(), coding),
-            None => (&[[128; 2]][..], &ColourCoding::GREY),
+            None => (&[NONE][..], &ColourCoding::GREY),
         };
         write(queue, &self.differences, samples.as_flattened(), 2);
         queue.write_buffer(&self.coding, 0, bytemuck::bytes_of(&Coding::from(coding)));

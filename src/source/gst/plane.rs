@@ -181,6 +181,29 @@ impl<'a> Component<'a> {
     }
 }
 
+/// The three components of a picture in red, green and blue.
+struct Rgb<'a>([Component<'a>; 3]);
+
+impl<'a> Rgb<'a> {
+    fn new(frame: &'a gst_video::VideoFrameRef<&gst::BufferRef>) -> anyhow::Result<Self> {
+        Ok(Self([Component::new(frame, 0)?, Component::new(frame, 1)?, Component::new(frame, 2)?]))
+    }
+
+    /// Red, green and blue of `width` pixels of row `y` from `x` on.
+    fn row(
+        &self,
+        x: usize,
+        y: usize,
+        width: usize,
+    ) -> anyhow::Result<impl Iterator<Item = [u8; 3]> + '_> {
+        let [red, green, blue] = &self.0;
+        let r = red.samples(red.row(x, y, width)?);
+        let g = green.samples(green.row(x, y, width)?);
+        let b = blue.samples(blue.row(x, y, width)?);
+        Ok(r.zip(g).zip(b).map(|((r, g), b)| [r, g, b]))
+    }
+}
+
 fn copy_area(
     frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
     area: Area,
@@ -190,13 +213,9 @@ fn copy_area(
     let mut pixels = pool.try_take(width * height)?;
     let rows = pixels.chunks_exact_mut(width).zip(y..);
     if frame.format_info().is_rgb() {
-        let [red, green, blue] = [0, 1, 2].map(|component| Component::new(frame, component));
-        let (red, green, blue) = (red?, green?, blue?);
+        let rgb = Rgb::new(frame)?;
         for (out, y) in rows {
-            let r = red.samples(red.row(x, y, width)?);
-            let g = green.samples(green.row(x, y, width)?);
-            let b = blue.samples(blue.row(x, y, width)?);
-            for (((out, r), g), b) in out.iter_mut().zip(r).zip(g).zip(b) {
+            for (out, [r, g, b]) in out.iter_mut().zip(rgb.row(x, y, width)?) {
                 *out = intensity(r, g, b);
             }
         }
@@ -217,7 +236,7 @@ fn copy_area(
 }
 
 /// True where pictures of this format are in colour.
-pub(super) fn has_colour(format: &gst_video::VideoFormatInfo) -> bool {
+fn has_colour(format: &gst_video::VideoFormatInfo) -> bool {
     format.is_rgb() || (format.is_yuv() && format.n_components() >= 3)
 }
 
@@ -243,13 +262,9 @@ fn copy_colour(
     let (x, y) = (area.x >> shift[0], area.y >> shift[1]);
     let rows = samples.chunks_exact_mut(width).zip(y..);
     if format.is_rgb() {
-        let [red, green, blue] = [0, 1, 2].map(|component| Component::new(frame, component));
-        let (red, green, blue) = (red?, green?, blue?);
+        let rgb = Rgb::new(frame)?;
         for (out, y) in rows {
-            let r = red.samples(red.row(x, y, width)?);
-            let g = green.samples(green.row(x, y, width)?);
-            let b = blue.samples(blue.row(x, y, width)?);
-            for (((out, r), g), b) in out.iter_mut().zip(r).zip(g).zip(b) {
+            for (out, [r, g, b]) in out.iter_mut().zip(rgb.row(x, y, width)?) {
                 *out = ColourCoding::differences(intensity(r, g, b), r, b);
             }
         }
