@@ -51,7 +51,7 @@ impl Claim {
         Ok(Some(Self { lock, beside: Some(beside) }))
     }
 
-    /// Claims a folder that is there, for pictures, and removes what killed runs have left unfinished.
+    /// Claims a folder that is there, for numbered files, and removes what killed runs have left unfinished.
     ///
     /// # Errors
     /// Where another run has it, or it cannot be opened.
@@ -59,7 +59,7 @@ impl Claim {
         let lock = File::open(folder).map_err(|error| files::explain(folder, &error))?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
             bail!(
-                "cannot write pictures into {}: another run of stereod is writing there; name another \
+                "cannot write into {}: another run of stereod is writing there; name another \
                  folder, or end that run first",
                 folder.display()
             );

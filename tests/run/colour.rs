@@ -142,6 +142,13 @@ fn point_clouds_of_a_video_have_the_colours_of_its_left_pictures() {
     let (status, _, stderr) = run_into("other");
     assert!(status == 1 && stderr.contains("000001.ply"), "{status}: {stderr}");
     assert_eq!(std::fs::read(at("other/000001.ply")).unwrap(), b"ply\nformat ascii 1.0\n");
+    let both = ["--pictures", "c", "--clouds", "./c", "--focal", "80", "--baseline", "0.1"];
+    let (status, _, stderr) = run(folder.path(), &[&["run", "--demo"][..], &both].concat());
+    assert!(
+        status == 2 && stderr.contains("--pictures and --clouds are the same folder"),
+        "{stderr}"
+    );
+    assert!(at("c/000002.ply").exists());
     let (status, _, stderr) = run(folder.path(), &["run", "--demo", "--clouds", "new"]);
     assert!(status == 2 && stderr.contains("--clouds needs to know the cameras"), "{stderr}");
     assert!(!at("new").exists());

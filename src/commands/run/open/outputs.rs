@@ -63,6 +63,16 @@ pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
     files::refuse_same(recordings).map_err(Error::Usage)?;
     let named = files.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
     files::refuse_same(named.clone()).map_err(Error::Usage)?;
+    let folders = [output.pictures(), output.clouds()]
+        .map(|folder| folder.map(|folder| folder.canonicalize().unwrap_or(folder)));
+    if let [Some(pictures), Some(clouds)] = folders
+        && pictures == clouds
+    {
+        return Err(Error::usage(format!(
+            "--pictures and --clouds are the same folder, {}; give each its own",
+            clouds.display()
+        )));
+    }
     let mut claims = Vec::new();
     // Folders are claimed once they are made.
     for (flag, path) in named.filter(|(flag, _)| !["--pictures", "--clouds"].contains(flag)) {
