@@ -7,8 +7,11 @@
 #define SUBPIXEL_STEPS (1 << SUBPIXEL_BITS)
 #define INVALID (-32768)
 
-// More than any sum of path costs (SUM_MAX of lanes.cuh): that of a candidate that there is not.
+// More than any sum of path costs (SUM_MAX of lanes.cuh): that of a candidate that there is not. Sums that are
+// kept in memory may be larger.
+#ifndef NO_SUM
 #define NO_SUM 2047u
+#endif
 
 // A sum of path costs with its candidate, below 1024: the least of such keys is the smallest sum and,
 // among equals, the smallest disparity.

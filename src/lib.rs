@@ -108,8 +108,8 @@ pub use calibration::Rectifier;
 pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
 pub use matcher::{Device, Disparity, Error, Matcher, Picture};
 pub use matching::{
-    CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median, P2Mode, Params, ParamsError,
-    Paths, Prior, Smoothing, Speckle, Subpixel, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median,
+    P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Subpixel, Window,
 };
 
 #[doc(hidden)]

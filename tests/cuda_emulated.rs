@@ -216,6 +216,39 @@ fn the_plain_way_gives_the_bytes_of_the_reference() {
 }
 
 #[test]
+fn sums_over_windows_give_the_bytes_of_the_reference() {
+    let local = ["--paths", "0", "--window"];
+    let with = |more: &[&'static str]| [&local, more].concat();
+    same(SIZE, &with(&["9x5", "-d", "20", "--cost", "sad"]));
+    same(SIZE, &with(&["3", "-d", "16", "--cost", "ssd", "--min-disparity", "-4"]));
+    same(SIZE, &with(&["11x3", "-d", "33", "--cost", "zsad", "--min-confidence", "9"]));
+    same((75, 35), &with(&["5x11", "-d", "70", "--cost", "zssd", "--fill", "row"]));
+    same(SIZE, &with(&["7", "-d", "20", "--cost", "ad"]));
+    same(SIZE, &with(&["1", "-d", "20", "--cost", "combined", "--left-right", "off"]));
+    same((23, 40), &with(&["5", "-d", "130", "--cost", "census", "--subpixel", "parabola"]));
+    same((1, 1), &with(&["11", "-d", "1", "--cost", "sad"]));
+    // Several blocks share a pixel's candidates; a right picture beyond a segment.
+    same((140, 6), &with(&["5", "-d", "300", "--cost", "sad", "--min-disparity", "-150"]));
+    // Raw pairs.
+    same(SIZE, &with(&["5", "-d", "16", "--cost", "zssd", "--alpha", "1"]));
+    // The same costs along paths.
+    for cost in ["sad", "ssd", "zsad", "zssd"] {
+        same(SIZE, &["-d", "20", "--cost", cost, "--window", "5", "--paths", "8"]);
+    }
+    same((37, 9), &["-d", "33", "--cost", "zsad", "--window", "3", "--paths", "4"]);
+}
+
+#[test]
+fn knight_s_moves_give_the_bytes_of_the_reference() {
+    same(SIZE, &["-d", "20", "--paths", "16", "--p2-mode", "linear"]);
+    same((7, 40), &["-d", "9", "--paths", "16", "--cost", "ad", "--p2-guide", "picture"]);
+    same((1, 3), &["-d", "2", "--paths", "16"]);
+    let prior = ["--prior", "1", "--cost-window", "3"];
+    same(TWO_LEVELS, &[&["-d", "24", "--paths", "16"], &prior[..]].concat());
+    same((34, 9), &["-d", "40", "--paths", "16", "--cost", "zssd"]);
+}
+
+#[test]
 fn holes_are_filled_with_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "16", "--fill", "row", "--fill-max", "3"]);
     same(SIZE, &["-d", "16", "--fill", "rays", "--median", "0"]);
@@ -275,7 +308,14 @@ const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill
 const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
-const BROKEN: [Broken; 52] = [
+// Sums over windows, without paths and with them; knight's moves.
+const SAD: &[&str] = &["--paths", "0", "--cost", "sad", "--window", "5x3", "-d", "20"];
+const ZSSD: &[&str] = &["--paths", "0", "--cost", "zssd", "--window", "5x3", "-d", "20"];
+const ZSAD: &[&str] = &["--paths", "0", "--cost", "zsad", "--window", "3x5", "-d", "20"];
+const BYTES: &[&str] = &["--paths", "4", "--cost", "ssd", "--window", "3", "-d", "20"];
+const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
+
+const BROKEN: [Broken; 66] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -364,8 +404,24 @@ const BROKEN: [Broken; 52] = [
     ("(fy > 0 ? stride : 0)", "0", RAW),
     ("bottom * fy + 32768) >> 16", "bottom * fy) >> 16", RAW),
     ("|| !seen_right[row + match]", "|| !seen_right[row + x]", RAW),
-    // The plain way: the penalty of the wrong diagonal.
-    ("dx > 0 ? P2_DIAGONAL_FROM_LEFT", "dx <= 0 ? P2_DIAGONAL_FROM_LEFT", PLAIN),
+    // Paths one after the other: the penalty of another step, where they begin, rows and columns of starts.
+    ("guide.at(at_x - dx, at_y - dy))]", "guide.at(at_x - dx, at_y))]", PLAIN),
+    ("const int rows = min(abs(dy), height)", "const int rows = min(1, height)", KNIGHT),
+    ("rows + beside / max(columns, 1)", "beside / max(columns, 1)", KNIGHT),
+    // Winners from sums that are kept: keys of the right picture, rivals, a column of another.
+    ("key_at(column + DISPARITIES - 1 - d)", "key_at(column + DISPARITIES - d)", SAD),
+    ("NO_WINNER && x >= 0 && x < width", "NO_WINNER && x >= 4 && x < width", SAD),
+    ("abs(e - winner) > 1", "abs(e - winner) > 0", SAD),
+    // Sums over windows: rows that come and go, columns, the mean, scales and bytes.
+    ("add(columns[p], parts(p, y + DOWN))", "add(columns[p], parts(p, y))", SAD),
+    ("subtract(columns[p], parts(p, y - DOWN))", "subtract(columns[p], parts(p, y))", SAD),
+    ("shared.get(p - ACROSS - 1)", "shared.get(p - ACROSS)", SAD),
+    ("min(max(x + p, 0), width - 1)", "min(max(x + p, 1), width - 1)", SAD),
+    ("window.v[4 * j + 3] * window.v[4 * j + 3]", "window.v[4 * j + 3]", ZSSD),
+    ("total, SCALE_LIMIT)", "total, SCALE_LIMIT / 64)", ZSSD),
+    ("value -= picture.at(x + across, y + down)", "value -= picture.at(x, y + down)", ZSAD),
+    ("sums.v[j] + both(1 << (BYTE_SHIFT - 1))", "sums.v[j]", BYTES),
+    ("(16 + BYTE_SHIFT), BLOCK_TRUNCATION", "(16 + BYTE_SHIFT), BLOCK_TRUNCATION / 2", BYTES),
 ];
 
 /// The pictures of a short stream that an engine writes, smoothed in time, with costs that the noise of each

@@ -8,8 +8,8 @@ use stereod::internals::engine::cuda::{
     Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
 };
 use stereod::{
-    CensusWindow, Cost, DisparityRange, Fill, FillRule, Guide, Median, P2Mode, Params, Paths,
-    Prior, Rectifier, Smoothing, StereoGeometry, Subpixel, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityRange, Fill, FillRule, Guide, Median,
+    P2Mode, Params, Paths, Prior, Rectifier, Smoothing, StereoGeometry, Subpixel, Window,
 };
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -41,7 +41,7 @@ fn params(count: usize, paths: Paths) -> Params {
 fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     let usual = (1280, 720);
     let mut variants = Vec::new();
-    for paths in [Paths::Four, Paths::Five, Paths::Eight] {
+    for paths in [Paths::Four, Paths::Five, Paths::Eight, Paths::Sixteen] {
         variants.push((params(128, paths), usual));
         variants.push((params(64, paths), (640, 480)));
     }
@@ -53,6 +53,21 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         let p2_mode = P2Mode::Fixed;
         variants.push((Params { cost, p1: 0, p2: 0, p2_mode, ..params(64, Paths::Five) }, usual));
     }
+    for (measure, width, count, paths) in [
+        (BlockMeasure::Sad, 11, 128, Paths::None),
+        (BlockMeasure::Ssd, 3, 64, Paths::None),
+        (BlockMeasure::ZeroMeanSad, 5, 1024, Paths::None),
+        (BlockMeasure::ZeroMeanSsd, 11, 192, Paths::None),
+        (BlockMeasure::Sad, 7, 100, Paths::Eight),
+        (BlockMeasure::ZeroMeanSad, 9, 64, Paths::Four),
+        (BlockMeasure::ZeroMeanSsd, 9, 300, Paths::Sixteen),
+    ] {
+        let window = BlockWindow { width, height: 7 };
+        let cost = Cost::Block { measure, window, truncation: 64 };
+        variants.push((Params { cost, ..params(count, paths) }, usual));
+    }
+    let sum_window = BlockWindow { width: 9, height: 5 };
+    variants.push((Params { sum_window, ..params(33, Paths::None) }, usual));
     let bare = Params {
         uniqueness: 0,
         subpixel: Subpixel::Off,

@@ -31,7 +31,9 @@ impl Sums {
     }
 
     /// Sums from their values, in the order of [`Sums::at`] row by row.
-    #[cfg(test)]
+    ///
+    /// # Panics
+    /// Where they are not one a pixel and candidate.
     pub fn from_values(width: usize, height: usize, count: usize, values: Vec<u16>) -> Self {
         assert_eq!(values.len(), width * height * count);
         Self { width, height, count, values }
@@ -162,10 +164,33 @@ mod tests {
     }
 
     #[test]
+    fn a_knight_s_move_starts_anew_where_it_leaves_the_picture() {
+        let costs = vec![
+            vec![vec![1, 5], vec![4, 0]],
+            vec![vec![3, 3], vec![7, 8]],
+            vec![vec![2, 9], vec![6, 1]],
+        ];
+        let left = Image::from_vec(2, 3, vec![0; 6]);
+        let p = params(2, Paths::Sixteen, P2Mode::Fixed);
+        // Two down and one right: only (1, 2) has a predecessor, (0, 0) = [1, 5]: [0, 2] with P1 = 2.
+        assert_eq!(
+            path_costs(&Table(costs.clone()), &left, &p, (1, 2)),
+            [1, 5, 4, 0, 3, 3, 7, 8, 2, 9, 6, 3]
+        );
+        // Two up and one left: only (0, 0), from (1, 2) = [6, 1]: [2, 0].
+        assert_eq!(
+            path_costs(&Table(costs), &left, &p, (-1, -2)),
+            [3, 5, 4, 0, 3, 3, 7, 8, 2, 9, 6, 1]
+        );
+    }
+
+    #[test]
     fn a_single_pixel_sums_its_cost_once_a_path() {
         let cost = Table(vec![vec![vec![3, 1]]]);
         let left = Image::from_vec(1, 1, vec![0]);
-        for (paths, factor) in [(Paths::Four, 4), (Paths::Five, 5), (Paths::Eight, 8)] {
+        for (paths, factor) in
+            [(Paths::Four, 4), (Paths::Five, 5), (Paths::Eight, 8), (Paths::Sixteen, 16)]
+        {
             let sums = aggregate(&cost, &left, &params(2, paths, P2Mode::Fixed));
             assert_eq!(sums.at(0, 0), [3 * factor, factor]);
         }

@@ -4,6 +4,7 @@
 //! absolute difference: clamped, never undefined).
 
 use crate::frame::{Image, clamped};
+use crate::matching::block::{BlockMeasure, BlockWindow, Blocks, SIDE_MAX};
 use crate::matching::census::{BITS_MAX, CensusWindow, descriptors};
 
 /// How well two pixels agree.
@@ -39,6 +40,16 @@ pub enum Cost {
         /// Largest difference in intensity that counts.
         intensity_truncation: u8,
     },
+    /// Differences of intensity summed over a window, by [`block::byte`](crate::matching::block::byte) where
+    /// they are aggregated.
+    Block {
+        /// What is summed.
+        measure: BlockMeasure,
+        /// The window.
+        window: BlockWindow,
+        /// Largest cost in the aggregation (1 to 255), in its unit.
+        truncation: u8,
+    },
 }
 
 /// The census window of [`Cost::Combined`].
@@ -51,7 +62,7 @@ impl Cost {
     /// Largest value the cost can take.
     pub fn max(&self) -> u32 {
         match *self {
-            Cost::Ad { truncation, .. } => u32::from(truncation),
+            Cost::Ad { truncation, .. } | Cost::Block { truncation, .. } => u32::from(truncation),
             Cost::Census { window } => window.bits(),
             Cost::Combined {
                 census_weight,
@@ -73,6 +84,7 @@ impl Cost {
     pub(super) fn max_flags(&self) -> &'static str {
         match self {
             Cost::Ad { .. } => "--ad-truncation",
+            Cost::Block { .. } => "--block-truncation",
             Cost::Census { .. } => "the number of bits (--census-window)",
             Cost::Combined { .. } => {
                 "the weights and truncations (--census-weight, --gradient-weight, \
@@ -87,6 +99,7 @@ impl Cost {
             Cost::Ad { .. } => "ad",
             Cost::Census { .. } => "census",
             Cost::Combined { .. } => "combined",
+            Cost::Block { measure, .. } => measure.name(),
         }
     }
 
@@ -113,7 +126,13 @@ impl Cost {
                     None => Ok(()),
                 }
             }
-            Cost::Ad { .. } | Cost::Census { .. } => Ok(()),
+            Cost::Block { truncation: 0, .. } => Err(CostError::BlockTruncation),
+            Cost::Block { window, measure, .. }
+                if !window.is_valid() || measure.is_zero_mean() && window.area() == 1 =>
+            {
+                Err(CostError::Block(window, measure.name()))
+            }
+            Cost::Ad { .. } | Cost::Census { .. } | Cost::Block { .. } => Ok(()),
         }
     }
 }
@@ -126,6 +145,12 @@ pub enum CostError {
     Truncation,
     #[error("the window of the cost is {0} pixels; it must be 1, 3, 5 or 7 (--ad-window)")]
     Window(u8),
+    #[error("the truncation of the cost is 0; it must be 1 to 255 (--block-truncation)")]
+    BlockTruncation,
+    #[error(
+        "a window of {0} pixels cannot be used for the cost `{1}`; width and height must be odd, 1 to {SIDE_MAX}, and without its mean a single pixel is always 0 (--window)"
+    )]
+    Block(BlockWindow, &'static str),
     #[error(
         "a census window of {0} pixels cannot be used; width and height must be odd, with 1 to {BITS_MAX} pixels besides the centre (--census-window)"
     )]
@@ -155,6 +180,9 @@ pub fn pixel_cost<'a>(left: &'a Image, right: &'a Image, cost: Cost) -> Box<dyn 
             Box::new(WindowMean { pixel, radius: usize::from(window / 2) })
         }
         Cost::Census { window } => Box::new(CensusDistance::new(left, right, window)),
+        Cost::Block { measure, window, truncation } => {
+            Box::new(Blocks::new(left, right, measure, window, truncation))
+        }
         Cost::Combined {
             census_weight,
             gradient_weight,
@@ -181,6 +209,12 @@ impl PixelCost for AbsoluteDifference<'_> {
     fn at(&self, x: usize, y: usize, d: i32) -> u8 {
         let match_x = clamped(x as i64 - i64::from(d), self.right.width());
         self.left.row(y)[x].abs_diff(self.right.row(y)[match_x]).min(self.truncation)
+    }
+}
+
+impl PixelCost for Blocks<'_> {
+    fn at(&self, x: usize, y: usize, d: i32) -> u8 {
+        self.byte(x, y, d)
     }
 }
 

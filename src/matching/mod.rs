@@ -3,18 +3,21 @@
 //!
 //! The flow is Hirschmüller's Semi-Global Matching (PAMI 2008): a pixel-wise [`cost`], which where there is
 //! little [`texture`] is [`support`]ed by a [`window`] and by a [`prior`] from pictures of half the size
-//! ([`pyramid`]), summed along several paths ([`aggregation`]), a [`winner`] per pixel, its checks
+//! ([`pyramid`]), summed along several paths ([`aggregation`]) or, where there are none,
+//! over a window ([`local`]), a [`winner`] per pixel, its checks
 //! ([`uniqueness`], [`left_right`]) and interpolation ([`subpixel`]), and the [`filter`]s of the map. All of it
 //! is integer arithmetic, so two engines either agree exactly or one of them is wrong. Nothing here is fast;
 //! `engine/` is.
 
 pub mod aggregation;
+pub mod block;
 pub mod census;
 pub mod confidence;
 pub mod cost;
 pub mod filter;
 pub mod left_right;
 pub mod levels;
+pub mod local;
 pub mod params;
 pub mod prior;
 pub mod pyramid;
@@ -26,6 +29,7 @@ pub mod uniqueness;
 pub mod window;
 pub mod winner;
 
+pub use block::{BlockMeasure, BlockWindow};
 pub use census::CensusWindow;
 pub use cost::{Cost, CostError};
 pub use filter::fill::{Fill, FillRule};
@@ -40,6 +44,7 @@ pub use filter::History;
 use std::time::Duration;
 
 use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
+use crate::matching::aggregation::Sums;
 use crate::pool::Pooled;
 
 /// The disparity map of one rectified pair that belongs to no stream.
@@ -76,14 +81,9 @@ fn match_with(
     let (width, height) = (left.width(), left.height());
     let range = params.range;
 
-    let mut cost = cost::pixel_cost(left, right, params.cost);
-    if params.is_supported() {
-        let coarse = coarse_map(left, right, params);
-        cost = Box::new(support::supported(cost.as_ref(), left, coarse.as_ref(), params));
-    }
-    let sums = match params.p2_guide {
-        Guide::Picture => aggregation::aggregate(cost.as_ref(), left, params),
-        Guide::Smoothed => aggregation::aggregate(cost.as_ref(), &pyramid::smoothed(left), params),
+    let sums = match params.paths {
+        Paths::None => local::sums(left, right, params),
+        _ => aggregated(left, right, params),
     };
 
     let winners = winner::winners(&sums);
@@ -109,6 +109,19 @@ fn match_with(
     }
     let confidence = confidence.map(|confidence| Image::from_vec(width, height, confidence));
     (DisparityMap::new(width, height, range, Pooled::unpooled(values)), confidence)
+}
+
+/// The costs, with what supports them, summed along the paths.
+fn aggregated(left: &Image, right: &Image, params: &Params) -> Sums {
+    let mut cost = cost::pixel_cost(left, right, params.cost);
+    if params.is_supported() {
+        let coarse = coarse_map(left, right, params);
+        cost = Box::new(support::supported(cost.as_ref(), left, coarse.as_ref(), params));
+    }
+    match params.p2_guide {
+        Guide::Picture => aggregation::aggregate(cost.as_ref(), left, params),
+        Guide::Smoothed => aggregation::aggregate(cost.as_ref(), &pyramid::smoothed(left), params),
+    }
 }
 
 /// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small.

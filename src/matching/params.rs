@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::frame::{DisparityRange, SUBPIXEL};
+use crate::matching::block::{BlockWindow, SIDE_MAX};
 use crate::matching::cost::{Cost, CostError};
 use crate::matching::filter::fill::{Fill, REACH_MAX};
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
@@ -21,24 +22,34 @@ pub const SLOPE_UNIT: u32 = 16;
 /// The set of directions along which costs are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
+    /// None: the winner comes straight from the cost (local matching).
+    None,
     /// The axes: right, left, down, up.
     Four,
     /// Right, left, down, down-right, down-left: one sweep over the picture.
     Five,
     /// The axes and the diagonals.
     Eight,
+    /// The axes, the diagonals and between them the knight's moves, two pixels one way and one the other.
+    Sixteen,
 }
 
 impl Paths {
     /// The steps (dx, dy) from one pixel of a path to the next.
     pub fn steps(self) -> &'static [(i32, i32)] {
-        const ALL: [(i32, i32); 8] =
-            [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1)];
+        #[rustfmt::skip]
+        const ALL: [(i32, i32); 16] = [
+            (1, 0), (-1, 0), (0, 1), (0, -1),
+            (1, 1), (-1, 1), (-1, -1), (1, -1),
+            (2, 1), (1, 2), (-1, 2), (-2, 1), (-2, -1), (-1, -2), (1, -2), (2, -1),
+        ];
         const FIVE: [(i32, i32); 5] = [(1, 0), (-1, 0), (0, 1), (1, 1), (-1, 1)];
         match self {
+            Paths::None => &[],
             Paths::Four => &ALL[..4],
             Paths::Five => &FIVE,
-            Paths::Eight => &ALL,
+            Paths::Eight => &ALL[..8],
+            Paths::Sixteen => &ALL,
         }
     }
 
@@ -52,9 +63,11 @@ impl TryFrom<u32> for Paths {
     type Error = ParamsError;
     fn try_from(count: u32) -> Result<Self, ParamsError> {
         match count {
+            0 => Ok(Paths::None),
             4 => Ok(Paths::Four),
             5 => Ok(Paths::Five),
             8 => Ok(Paths::Eight),
+            16 => Ok(Paths::Sixteen),
             _ => Err(ParamsError::Paths(count)),
         }
     }
@@ -173,6 +186,8 @@ pub struct Params {
     pub prior: Option<Prior>,
     /// Directions of aggregation.
     pub paths: Paths,
+    /// Window over which the costs of single pixels are added up where there are no paths.
+    pub sum_window: BlockWindow,
     /// Penalty for a disparity step of one pixel between neighbours of a path.
     pub p1: u8,
     /// Penalty for a larger step.
@@ -218,6 +233,7 @@ impl Params {
             window: None,
             prior: None,
             paths: Paths::Eight,
+            sum_window: BlockWindow::PIXEL,
             p1,
             p2,
             p2_mode: P2Mode::Fixed,
@@ -232,6 +248,11 @@ impl Params {
             smoothing: None,
             fill: None,
         }
+    }
+
+    /// Whether the winner comes straight from the cost.
+    pub fn is_local(&self) -> bool {
+        self.paths == Paths::None
     }
 
     /// Whether a window or a prior supports the cost.
@@ -303,7 +324,19 @@ impl Params {
             let (cost, flags) = (self.cost_max(), self.cost.max_flags());
             return Err(ParamsError::Supported { cost, flags });
         }
-        if self.cost_max() + u32::from(self.p2) > PATH_COST_MAX {
+        if !self.sum_window.is_valid() {
+            return Err(ParamsError::SumWindow(self.sum_window));
+        }
+        if self.is_local() && self.is_supported() {
+            return Err(ParamsError::LocalSupport);
+        }
+        if self.is_local() && matches!(self.cost, Cost::Ad { window: 2.., .. }) {
+            return Err(ParamsError::LocalAdWindow);
+        }
+        if let (Cost::Block { measure, .. }, true) = (self.cost, self.is_supported()) {
+            return Err(ParamsError::BlockSupport(measure.name()));
+        }
+        if !self.is_local() && self.cost_max() + u32::from(self.p2) > PATH_COST_MAX {
             let (cost, flags) = (self.cost_max(), self.cost.max_flags());
             return Err(ParamsError::PathCost { cost, p2: self.p2, flags });
         }
@@ -333,7 +366,7 @@ pub enum ParamsError {
     #[error("disparities {} to {} do not fit a disparity map; they must lie within {} to {} (--min-disparity, --disparities)",
         .0.min, .0.max(), DISPARITY_LIMITS.0, DISPARITY_LIMITS.1)]
     Range(DisparityRange),
-    #[error("the number of paths is {0}; it must be 4, 5 or 8 (--paths)")]
+    #[error("the number of paths is {0}; it must be 0, 4, 5, 8 or 16 (--paths)")]
     Paths(u32),
     #[error(transparent)]
     Cost(#[from] CostError),
@@ -353,6 +386,20 @@ pub enum ParamsError {
         "the largest cost and the strength of the prior add up to {cost}; with a window or a prior they must be at most {SUPPORTED_MAX}, so lower --prior-strength or {flags}, or turn --cost-window and --prior off"
     )]
     Supported { cost: u32, flags: &'static str },
+    #[error(
+        "the costs cannot be added up over {0} pixels; width and height must be odd, 1 to {SIDE_MAX} (--window)"
+    )]
+    SumWindow(BlockWindow),
+    #[error(
+        "without paths nothing supports the cost: give --paths 4 to 16, or turn --cost-window and --prior off (0)"
+    )]
+    LocalSupport,
+    #[error("without paths the window of the cost `ad` is that of --window; --ad-window must be 1")]
+    LocalAdWindow,
+    #[error(
+        "the cost `{0}` compares windows by itself, so nothing else supports it; turn --cost-window and --prior off (0)"
+    )]
+    BlockSupport(&'static str),
     #[error("uniqueness is {0} %; it must be 0 (off) to 99 (--uniqueness)")]
     Uniqueness(u8),
     #[error(

@@ -394,7 +394,7 @@ impl Layers {
     }
 }
 
-/// Puts the number that suits the cost in place of every `auto` that follows it, numbers with a
+/// Puts the number that suits the cost (and whether there are paths) in place of every `auto` that follows it, numbers with a
 /// fraction where a whole one was written for one, and texts in place of dates; the name of the cost.
 fn resolve(values: &mut Table) -> &'static str {
     let costs = match schema::row("matching", "cost").map(|row| row.kind) {
@@ -403,9 +403,16 @@ fn resolve(values: &mut Table) -> &'static str {
     };
     let said = values["matching"]["cost"].as_str();
     let at = costs.iter().position(|cost| Some(*cost) == said).expect("the cost was checked");
+    let paths = &values["matching"]["paths"];
+    let without_paths = match (schema::row("matching", "paths").and_then(|row| row.by_cost), paths)
+    {
+        (Some(by_cost), Value::String(_)) => by_cost[at] == 0.0,
+        (_, paths) => paths.as_integer() == Some(0),
+    };
     for (section, row) in schema::rows() {
         let value = &mut values[section][row.key];
         *value = match (row.kind, row.by_cost, &*value) {
+            (_, Some(_), Value::String(_)) if without_paths && row.off_without_paths => 0.into(),
             (Kind::Real(_), Some(by_cost), Value::String(_)) => by_cost[at].into(),
             (_, Some(by_cost), Value::String(_)) => (by_cost[at] as i64).into(),
             (Kind::Real(_), _, Value::Integer(whole)) => (*whole as f64).into(),

@@ -17,8 +17,8 @@ use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::saturation::WHITE;
 use crate::matching::{
-    CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median, P2Mode, Params, ParamsError,
-    Paths, Prior, Speckle, Subpixel, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median,
+    P2Mode, Params, ParamsError, Paths, Prior, Speckle, Subpixel, Window,
 };
 
 /// Name of the matching cost.
@@ -31,6 +31,14 @@ pub enum CostKind {
     Census,
     /// Absolute difference of intensities, cut off at `ad_truncation`.
     Ad,
+    /// Sum of absolute differences over `window`.
+    Sad,
+    /// Sum of squared differences over `window`.
+    Ssd,
+    /// Sum of absolute differences over `window` without the windows' means.
+    Zsad,
+    /// Sum of squared differences over `window` without the windows' means.
+    Zssd,
 }
 
 /// Name of the way in which the penalty of a large step depends on the picture.
@@ -79,6 +87,9 @@ pub struct Matching {
     pub ad_window: u8,
     #[serde(deserialize_with = "window_of_text")]
     pub census_window: CensusWindow,
+    #[serde(deserialize_with = "block_window_of_text")]
+    pub window: BlockWindow,
+    pub block_truncation: u8,
     pub census_weight: u8,
     pub gradient_weight: u8,
     pub intensity_weight: u8,
@@ -137,18 +148,23 @@ pub(super) const ROWS: &[Row] = &[
         .hint("The smallest candidate disparity, in pixels.")
         .slider(-64.0, 128.0, 1.0)
         .unless_recorded(),
-    Row::names("cost", "combined", &["combined", "census", "ad"])
+    Row::names("cost", "combined", &COSTS)
         .flag(MATCHING, "--cost", "COST")
         .help("How well two pixels agree")
         .about(&[
             "Census, gradient and intensity together",
             "Hamming distance of census descriptors, which take no notice of exposure",
             "Absolute difference of intensities, cut off at `ad_truncation`",
+            "Sum of absolute differences over `window`",
+            "Sum of squared differences over `window`",
+            "Sum of absolute differences over `window` without the windows' means",
+            "Sum of squared differences over `window` without the windows' means",
         ])
         .knob("Cost", "cost")
         .hint("How well two pixels agree. What is auto follows it."),
     Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[5.0, 0.0, 0.0])
+        .follows_cost(&[5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .off_without_paths()
         .flag(MATCHING, "--cost-window", "PX")
         .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
         .knob("Cost", "averaged over")
@@ -164,7 +180,8 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "averaged where")
         .hint("Whether the window is for pixels without texture or for all."),
     Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
-        .follows_cost(&[2.0, 0.0, 0.0])
+        .follows_cost(&[2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .off_without_paths()
         .flag(MATCHING, "--prior", "LEVELS")
         .help(
             "Pictures of half the size, and of half of that, and so on, that say what is likely where \
@@ -179,16 +196,16 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "their strength")
         .hint("What a disparity costs that is far from what the coarser picture has.")
         .slider(1.0, 32.0, 1.0),
-    Row::new("paths", AUTO, Kind::OneOf(U32, &["4", "5", "8"]))
-        .follows_cost(&[4.0, 8.0, 8.0])
+    Row::new("paths", AUTO, Kind::OneOf(U32, &["0", "4", "5", "8", "16"]))
+        .follows_cost(&[4.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0])
         .flag(MATCHING, "--paths", "N")
-        .help("Directions along which costs are summed")
+        .help("Directions along which costs are summed; 0: none, but a window (local matching)")
         .knob("Smoothness", "paths")
-        .hint("Directions along which costs are summed.")
-        .offers(&["auto", "4", "5", "8"])
+        .hint("Directions along which costs are summed; 0: the winner straight from the cost.")
+        .offers(&["auto", "0", "4", "5", "8", "16"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[32.0, 20.0, 12.0])
+        .follows_cost(&[32.0, 20.0, 12.0, 12.0, 12.0, 12.0, 12.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -198,7 +215,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[155.0, 60.0, 80.0])
+        .follows_cost(&[155.0, 60.0, 80.0, 80.0, 80.0, 80.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -225,7 +242,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 guide")
         .hint("Whether P2 follows the picture as it is or smoothed."),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost(&[25.0, 15.0, 3.0])
+        .follows_cost(&[25.0, 15.0, 3.0, 10.0, 10.0, 10.0, 10.0])
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
@@ -234,7 +251,7 @@ pub(super) const ROWS: &[Row] = &[
         .only("p2_mode", "linear"),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost(&[9.5, 1.75, 2.0])
+        .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0])
         .flag(MATCHING, "--p2-slope", "COST|auto")
         .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")
@@ -268,6 +285,27 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .only("cost", "census"),
+    Row::text("window", "9x9", block_window)
+        .flag(MATCHING, "--window", "N|WxH")
+        .help(
+            "Window of the costs `sad`, `ssd`, `zsad` and `zssd`, and of every cost without paths: odd, 1 to 11",
+        )
+        .arg(|arg| {
+            let spelled = |window: BlockWindow| Value::from(window.to_string());
+            arg.value_parser(move |text: &str| text.parse().map(spelled))
+        })
+        .knob("Cost", "summed over")
+        .hint("What sad, ssd, zsad and zssd are summed over, and every cost without paths.")
+        .offers(&["3x3", "5x5", "7x7", "9x9", "11x11"]),
+    Row::whole("block_truncation", Whole(64), U8, [1, 255])
+        .flag(MATCHING, "--block-truncation", "COST")
+        .help(
+            "Costs `sad` and `zsad` along paths: largest mean difference in quarters of a grey level; \
+             `ssd` and `zssd`: largest mean square; 1 to 255",
+        )
+        .knob("Cost", "block up to")
+        .hint("Along paths, larger mean differences (quarter levels) or squares count as this much.")
+        .slider(1.0, 255.0, 1.0),
     Row::whole("census_weight", Whole(22), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
         .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
@@ -338,14 +376,14 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Invalid where the winner and those around it hardly stand out; 0: off.")
         .slider(0.0, 255.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[3.0, 3.0, 5.0])
+        .follows_cost(&[3.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0])
         .flag(MATCHING, "--median", "PX")
         .help("Side of the median filter's window in pixels; 0 is off")
         .knob("Filters", "median")
         .hint("Side of the median filter's window; 0: off.")
         .offers(&["auto", "0", "3", "5"]),
     Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
-        .follows_cost(&[40.0, 80.0, 0.0])
+        .follows_cost(&[40.0, 80.0, 0.0, 80.0, 80.0, 80.0, 80.0])
         .flag(MATCHING, "--speckle-size", "PIXELS|auto")
         .help("Invalidate connected regions of fewer pixels; 0 is off")
         .knob("Filters", "speckles below")
@@ -409,6 +447,19 @@ const BYTE: [i64; 2] = [0, u8::MAX as i64];
 /// All weights of the combined cost.
 const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
+/// Names of the costs, in the order of [`CostKind`].
+const COSTS: [&str; 7] = ["combined", "census", "ad", "sad", "ssd", "zsad", "zssd"];
+
+/// Checks that a text is a window of block matching.
+fn block_window(text: &str) -> Result<(), String> {
+    text.parse::<BlockWindow>().map(drop)
+}
+
+/// A window of block matching from its text.
+fn block_window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<BlockWindow, D::Error> {
+    String::deserialize(from)?.parse().map_err(de::Error::custom)
+}
+
 /// Checks that a text is a census window.
 fn window(text: &str) -> Result<(), String> {
     match text.parse::<CensusWindow>() {
@@ -438,7 +489,15 @@ impl Matching {
                 intensity_truncation: self.intensity_truncation,
             },
             CostKind::Census => Cost::Census { window: self.census_window },
+            // Without paths the window of the sums takes its place.
+            CostKind::Ad if self.paths == 0 => {
+                Cost::Ad { truncation: self.ad_truncation, window: 1 }
+            }
             CostKind::Ad => Cost::Ad { truncation: self.ad_truncation, window: self.ad_window },
+            CostKind::Sad => self.block(BlockMeasure::Sad),
+            CostKind::Ssd => self.block(BlockMeasure::Ssd),
+            CostKind::Zsad => self.block(BlockMeasure::ZeroMeanSad),
+            CostKind::Zssd => self.block(BlockMeasure::ZeroMeanSsd),
         };
         let p2_mode = match self.p2_mode {
             P2Kind::Fixed => P2Mode::Fixed,
@@ -462,6 +521,7 @@ impl Matching {
             prior: (self.prior > 0)
                 .then_some(Prior { levels: self.prior, strength: self.prior_strength }),
             paths: Paths::try_from(self.paths)?,
+            sum_window: self.window,
             p1: self.p1,
             p2: self.p2,
             p2_mode,
@@ -497,6 +557,10 @@ impl Matching {
         params.check()?;
         Ok(params)
     }
+
+    fn block(&self, measure: BlockMeasure) -> Cost {
+        Cost::Block { measure, window: self.window, truncation: self.block_truncation }
+    }
 }
 
 /// The keys of `[matching]` whose values together make up an error, so that a message can say where
@@ -509,6 +573,8 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
         ParamsError::Cost(error) => match error {
             CostError::Truncation => &["ad_truncation"],
             CostError::Window(_) => &["ad_window"],
+            CostError::Block(..) => &["cost", "window"],
+            CostError::BlockTruncation => &["block_truncation"],
             CostError::Census(_) => &["census_window"],
             CostError::Weight { .. } | CostError::NoWeight => COMBINED_KEYS,
         },
@@ -518,6 +584,7 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
             CostKind::Combined => COMBINED_KEYS,
             CostKind::Census => &["p2", "census_window", "prior", "prior_strength"],
             CostKind::Ad => &["p2", "ad_truncation", "prior", "prior_strength"],
+            _ => &["cost", "p2", "block_truncation"],
         },
         ParamsError::Window(_) => &["cost_window"],
         ParamsError::PriorLevels(_) => &["prior"],
@@ -526,7 +593,12 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
             CostKind::Combined => SUPPORTED_COMBINED_KEYS,
             CostKind::Census => &["census_window", "cost_window", "prior", "prior_strength"],
             CostKind::Ad => &["ad_truncation", "cost_window", "prior", "prior_strength"],
+            _ => &["cost", "cost_window", "prior"],
         },
+        ParamsError::SumWindow(_) => &["window"],
+        ParamsError::LocalSupport => &["paths", "cost_window", "prior"],
+        ParamsError::LocalAdWindow => &["paths", "ad_window"],
+        ParamsError::BlockSupport(_) => &["cost", "cost_window", "prior"],
         ParamsError::Uniqueness(_) => &["uniqueness"],
         ParamsError::Smoothing(_) => &["smoothing", "smoothing_guard"],
         ParamsError::FillReach(_) => &["fill_max"],

@@ -20,6 +20,8 @@ pub struct Row {
     pub none: Option<&'static str>,
     /// Numbers that `auto` comes to for each cost, in the order of [`CostKind`](super::CostKind).
     pub by_cost: Option<&'static [f64]>,
+    /// Whether `auto` comes to 0 where there are no paths, whatever the cost.
+    pub off_without_paths: bool,
     /// Unit of the number, for messages.
     pub unit: Option<&'static str>,
     /// Flag that sets it.
@@ -172,6 +174,7 @@ impl Row {
             words: &[],
             none: None,
             by_cost: None,
+            off_without_paths: false,
             unit: None,
             flag: None,
             help: "",
@@ -229,6 +232,11 @@ impl Row {
     /// Lets `auto` stand in place of the number; it is this one for each cost.
     pub const fn follows_cost(self, by_cost: &'static [f64]) -> Row {
         Row { words: &["auto"], by_cost: Some(by_cost), ..self }
+    }
+
+    /// Lets `auto` come to 0 where there are no paths.
+    pub const fn off_without_paths(self) -> Row {
+        Row { off_without_paths: true, ..self }
     }
 
     /// Lets `false` and `true` stand for these names.

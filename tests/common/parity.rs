@@ -10,8 +10,9 @@ use stereod::internals::frame::{Image, Matched, StereoPair};
 use stereod::internals::matching::{History, match_next};
 use stereod::internals::pool::{Pool, Pooled};
 use stereod::{
-    CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Fill, FillRule, Guide, Median, P2Mode,
-    Params, Paths, Prior, Rectifier, Smoothing, Speckle, StereoGeometry, Subpixel, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Fill,
+    FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Rectifier, Smoothing, Speckle,
+    StereoGeometry, Subpixel, Window,
 };
 
 /// A pair with the given pictures.
@@ -324,6 +325,12 @@ fn costs() -> impl Strategy<Value = Cost> {
             .prop_map(|(truncation, window)| Cost::Ad { truncation, window }),
         2 => windows().prop_map(|window| Cost::Census { window }),
         1 => Just(COMBINED),
+        2 => (measures(), block_windows(), 1u8..=255).prop_map(|(measure, window, truncation)| {
+            // Without its mean a single pixel is always 0.
+            let alone = measure.is_zero_mean() && window.area() == 1;
+            let window = if alone { BlockWindow { width: 3, ..window } } else { window };
+            Cost::Block { measure, window, truncation }
+        }),
         2 => (0u8..=127, 0u8..=127, 0u8..=127, truncation(), truncation()).prop_map(
             |(census_weight, gradient_weight, intensity_weight, gradient_truncation, intensity)| {
                 Cost::Combined {
@@ -337,6 +344,20 @@ fn costs() -> impl Strategy<Value = Cost> {
         ),
     ]
     .prop_filter("a cost from 1 to 255", |cost| (1..=255).contains(&cost.max()))
+}
+
+fn measures() -> impl Strategy<Value = BlockMeasure> {
+    prop_oneof![
+        Just(BlockMeasure::Sad),
+        Just(BlockMeasure::Ssd),
+        Just(BlockMeasure::ZeroMeanSad),
+        Just(BlockMeasure::ZeroMeanSsd),
+    ]
+}
+
+fn block_windows() -> impl Strategy<Value = BlockWindow> {
+    (0u8..=5, 0u8..=5)
+        .prop_map(|(across, down)| BlockWindow { width: 2 * across + 1, height: 2 * down + 1 })
 }
 
 /// What supports the cost, and the guide of P2.
@@ -394,8 +415,13 @@ pub fn params() -> impl Strategy<Value = Params> {
             1 => 141usize..=300,
         ],
     );
-    let paths =
-        prop_oneof![1 => Just(Paths::Four), 1 => Just(Paths::Five), 2 => Just(Paths::Eight)];
+    let paths = prop_oneof![
+        2 => Just(Paths::None),
+        2 => Just(Paths::Four),
+        2 => Just(Paths::Five),
+        3 => Just(Paths::Eight),
+        1 => Just(Paths::Sixteen),
+    ];
     let refinement = (
         prop_oneof![Just(0u8), 1u8..=99],
         (
@@ -408,8 +434,19 @@ pub fn params() -> impl Strategy<Value = Params> {
         prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)],
         fills(),
     );
+    let paths = (paths, block_windows());
     (range, costs(), supports(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
         |((min, count), cost, (window, prior, p2_guide), paths, (p1, p2), p2_mode, refinement)| {
+            let (paths, sum_window) = paths;
+            // What cannot be combined.
+            let cost = match cost {
+                Cost::Ad { truncation, .. } if paths == Paths::None => {
+                    Cost::Ad { truncation, window: 1 }
+                }
+                cost => cost,
+            };
+            let supports = paths != Paths::None && !matches!(cost, Cost::Block { .. });
+            let (window, prior) = if supports { (window, prior) } else { (None, None) };
             // Bring support and penalties into their limits.
             let room = 127u32.saturating_sub(cost.max()).min(32) as u8;
             let window = window.filter(|_| cost.max() <= 127);
@@ -429,6 +466,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 window,
                 prior,
                 paths,
+                sum_window,
                 p2_mode,
                 p2_guide,
                 uniqueness,

@@ -8,7 +8,8 @@ use super::geometry::Geometry;
 use super::memory::Block;
 use super::team::Barrier;
 use super::winner::WinnerTakesAll;
-use crate::matching::{Cost, Params};
+use super::zero_mean::{self, zero_mean_window};
+use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
 use crate::memory::{Refused, filled, product};
 
 /// Memory that all threads use.
@@ -19,8 +20,13 @@ pub struct Shared {
     pub mirrored: Block<u8>,
     /// What is or-ed to a pixel's last vector of costs.
     pub padding: Block<u8>,
+    /// Pixels of both eyes without the mean around them (`zero_mean.rs`), the right one's mirrored; ZSAD only.
+    pub zero_mean: [Block<i16>; 2],
     /// The vertical paths' vectors where bands meet; [edge][path][1 + x][depth].
     pub edges: Block<u8>,
+    /// Costs and sums of the whole picture, [pixel][depth], of paths that no band follows (`whole.rs`).
+    pub whole_costs: Block<u8>,
+    pub whole_sums: Block<i16>,
     /// Finished columns of every band's last row, of the sweep that is going on.
     pub progress: [Vec<AtomicUsize>; 2],
     /// Where the threads wait between stages.
@@ -45,6 +51,15 @@ pub struct Scratch {
     pub window_columns: Vec<u16>,
     /// Sums over a window.
     pub window_sums: Vec<u16>,
+    /// The same of what needs 32 bits, [x][part][depth] and [part][depth].
+    pub wide_columns: Vec<u32>,
+    pub wide_sums: Vec<u32>,
+    /// Sums of one pixel, [depth].
+    pub pixel_sums: Vec<i16>,
+    /// Sums of a row, [x][depth], where there are no paths.
+    pub row_sums: Block<i16>,
+    /// What a row without means is made in.
+    pub zero_mean: Vec<i16>,
     /// What a row's planes are prepared from, and the planes.
     pub features: Vec<u8>,
 }
@@ -53,18 +68,26 @@ pub struct Scratch {
 struct SharedLens {
     left: u64,
     mirrored: u64,
+    zero_mean: [u64; 2],
     edges: u64,
+    whole: u64,
 }
 
 impl SharedLens {
-    fn of(geometry: &Geometry, features: &Features) -> Self {
-        let &Geometry { height, vertical, .. } = geometry;
+    fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
+        let &Geometry { width, height, depth, vertical, banded, .. } = geometry;
         let planes = |stride: usize| product([height, features.planes(), stride]);
         let edges = if geometry.upward { geometry.bands + 1 } else { 3 };
         Self {
             left: if features.of_left() { planes(geometry.feature_stride()) } else { 0 },
             mirrored: planes(geometry.mirrored_stride()),
-            edges: product([edges, vertical, geometry.edge_stride()]),
+            zero_mean: match zero_mean_window(params) {
+                Some(_) => [geometry.feature_stride(), geometry.mirrored_stride()]
+                    .map(|stride| product([height, stride])),
+                None => [0, 0],
+            },
+            edges: if banded { product([edges, vertical, geometry.edge_stride()]) } else { 0 },
+            whole: if banded || params.is_local() { 0 } else { product([width, height, depth]) },
         }
     }
 }
@@ -78,31 +101,72 @@ struct ScratchLens {
     pixel_costs: u64,
     window_columns: usize,
     window_sums: usize,
+    wide_columns: usize,
+    wide_sums: usize,
+    pixel_sums: usize,
+    row_sums: u64,
     features: usize,
+    zero_mean: usize,
 }
 
 impl ScratchLens {
     fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
-        let Geometry { width, depth, band_rows, planes, ring, vertical, .. } = *geometry;
+        let Geometry { width, depth, band_rows, planes, ring, vertical, banded, .. } = *geometry;
         let of_cost = matches!(params.cost, Cost::Ad { window: 2.., .. });
         let supported = params.is_supported();
-        let band_costs = supported || of_cost || features.of_left();
-        let window = of_cost || params.window.is_some();
+        let block = match params.cost {
+            Cost::Block { measure, .. } => Some(measure),
+            _ => None,
+        };
+        let local = params.is_local();
+        let band_costs = !local && (supported || of_cost || features.of_left() || block.is_some());
+        // Sums of 16 bits, and parts of 32.
+        let adds_pixels = block.map_or(local, |measure| measure == BlockMeasure::Sad);
+        let parts = match block {
+            None | Some(BlockMeasure::Sad) => 0,
+            Some(BlockMeasure::Ssd | BlockMeasure::ZeroMeanSad) => 1,
+            Some(BlockMeasure::ZeroMeanSsd) => 2,
+        };
+        let window = of_cost || params.window.is_some() || adds_pixels;
         let around = 2 * params.window.map_or(0, |window| usize::from(window.side / 2));
+        let cells = width.saturating_mul(depth);
         Self {
-            path_deltas: product([band_rows, width, planes, depth]),
-            path_state: product([vertical, geometry.path_state_slots(), depth]),
-            ring: product([band_rows, ring, depth]),
-            band_costs: if band_costs { product([band_rows, width, depth]) } else { 0 },
-            pixel_costs: match supported {
-                true => product([band_rows + around, width, depth]),
-                false => 0,
+            path_deltas: if banded { product([band_rows, width, planes, depth]) } else { 0 },
+            path_state: if banded {
+                product([vertical, geometry.path_state_slots(), depth])
+            } else {
+                0
             },
-            window_columns: if window { width.saturating_mul(depth) } else { 0 },
-            window_sums: if of_cost { depth } else { 0 },
+            ring: if banded { product([band_rows, ring, depth]) } else { 0 },
+            band_costs: if band_costs { product([band_rows, width, depth]) } else { 0 },
+            pixel_costs: match (adds_pixels, supported) {
+                (true, _) => product([places(params), width, depth]),
+                (_, true) => product([band_rows + around, width, depth]),
+                _ => 0,
+            },
+            window_columns: if window { cells } else { 0 },
+            window_sums: if of_cost || adds_pixels { depth } else { 0 },
+            wide_columns: cells.saturating_mul(parts),
+            wide_sums: depth * parts,
+            pixel_sums: if local || block.is_some() { depth } else { 0 },
+            row_sums: if local { product([width, depth]) } else { 0 },
             features: features.scratch_len(geometry),
+            zero_mean: zero_mean_window(params).map_or(0, |_| zero_mean::scratch_len(geometry)),
         }
     }
+}
+
+/// Window over which what a cost compares is added up: its own, or that of the sums without paths.
+pub fn window_of(params: &Params) -> BlockWindow {
+    match params.cost {
+        Cost::Block { window, .. } => window,
+        _ => params.sum_window,
+    }
+}
+
+/// Rows of pixels' costs that are kept to be added up: those of a window, and the one that leaves it.
+pub fn places(params: &Params) -> usize {
+    usize::from(window_of(params).height) + 1
 }
 
 /// Bytes of the memory of an engine with so many threads.
@@ -114,10 +178,12 @@ pub fn bytes_of(
     threads: usize,
 ) -> u64 {
     let sum = |parts: &[u64]| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
-    let shared = SharedLens::of(geometry, features);
+    let shared = SharedLens::of(geometry, params, features);
     let scratch = ScratchLens::of(geometry, params, features);
-    let [columns, window] =
-        [scratch.window_columns, scratch.window_sums].map(|len| product([2, len]));
+    let [columns, window, sums, zero_mean] =
+        [scratch.window_columns, scratch.window_sums, scratch.pixel_sums, scratch.zero_mean]
+            .map(|len| product([2, len]));
+    let wide = [scratch.wide_columns, scratch.wide_sums].map(|len| product([4, len]));
     let of_thread = sum(&[
         Block::<u8>::bytes_of(scratch.path_deltas),
         Block::<u8>::bytes_of(scratch.path_state).saturating_mul(2),
@@ -126,14 +192,23 @@ pub fn bytes_of(
         Block::<u8>::bytes_of(scratch.band_costs),
         Block::<u8>::bytes_of(scratch.pixel_costs),
         scratch.features as u64,
+        Block::<i16>::bytes_of(scratch.row_sums),
         columns,
         window,
+        sums,
+        zero_mean,
+        wide[0],
+        wide[1],
     ]);
     sum(&[
         Block::<u8>::bytes_of(shared.left),
         Block::<u8>::bytes_of(shared.mirrored),
         Block::<u8>::bytes_of(lanes as u64),
         Block::<u8>::bytes_of(shared.edges),
+        Block::<i16>::bytes_of(shared.zero_mean[0]),
+        Block::<i16>::bytes_of(shared.zero_mean[1]),
+        Block::<u8>::bytes_of(shared.whole),
+        Block::<i16>::bytes_of(shared.whole),
         of_thread.saturating_mul(threads as u64),
     ])
 }
@@ -143,8 +218,13 @@ impl Shared {
     ///
     /// # Errors
     /// Where there is none.
-    pub fn new(geometry: &Geometry, features: &Features, lanes: usize) -> Result<Self, Refused> {
-        let lens = SharedLens::of(geometry, features);
+    pub fn new(
+        geometry: &Geometry,
+        params: &Params,
+        features: &Features,
+        lanes: usize,
+    ) -> Result<Self, Refused> {
+        let lens = SharedLens::of(geometry, params, features);
         let padding = Block::<u8>::new(lanes as u64)?;
         // SAFETY: the block has this length, and nobody else knows it yet.
         let mask = unsafe { std::slice::from_raw_parts_mut(padding.ptr(), lanes) };
@@ -153,7 +233,10 @@ impl Shared {
             left: Block::new(lens.left)?,
             mirrored: Block::new(lens.mirrored)?,
             padding,
+            zero_mean: [Block::new(lens.zero_mean[0])?, Block::new(lens.zero_mean[1])?],
             edges: Block::new(lens.edges)?,
+            whole_costs: Block::new(lens.whole)?,
+            whole_sums: Block::new(lens.whole)?,
             progress: [0, 1].map(|_| (0..geometry.bands).map(|_| AtomicUsize::new(0)).collect()),
             barrier: Barrier::default(),
         })
@@ -161,7 +244,13 @@ impl Shared {
 
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
-        self.left.bytes() + self.mirrored.bytes() + self.padding.bytes() + self.edges.bytes()
+        self.left.bytes()
+            + self.mirrored.bytes()
+            + self.padding.bytes()
+            + self.zero_mean.iter().map(Block::bytes).sum::<usize>()
+            + self.edges.bytes()
+            + self.whole_costs.bytes()
+            + self.whole_sums.bytes()
     }
 
     /// Forgets the frame before.
@@ -192,6 +281,11 @@ impl Scratch {
             pixel_costs: Block::new(lens.pixel_costs)?,
             window_columns: filled(lens.window_columns, 0)?,
             window_sums: filled(lens.window_sums, 0)?,
+            wide_columns: filled(lens.wide_columns, 0)?,
+            wide_sums: filled(lens.wide_sums, 0)?,
+            pixel_sums: filled(lens.pixel_sums, 0)?,
+            row_sums: Block::new(lens.row_sums)?,
+            zero_mean: filled(lens.zero_mean, 0)?,
             features: filled(lens.features, 0)?,
         })
     }
@@ -205,6 +299,9 @@ impl Scratch {
             + self.band_costs.bytes()
             + self.pixel_costs.bytes()
             + self.features.len()
+            + self.row_sums.bytes()
             + 2 * (self.window_columns.len() + self.window_sums.len())
+            + 2 * (self.pixel_sums.len() + self.zero_mean.len())
+            + 4 * (self.wide_columns.len() + self.wide_sums.len())
     }
 }

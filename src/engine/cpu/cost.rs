@@ -127,9 +127,9 @@ impl<V: Lanes> PixelCost<V> for AdPixel<V> {
     }
 }
 
-/// Writes the right row so that byte `width - 1 - x + k` is what candidate k of column x looks at:
+/// Writes the right row so that number `width - 1 - x + k` is what candidate k of column x looks at:
 /// column x - min - k, clamped.
-pub fn mirror(row: &[u8], min: i32, mirrored: &mut [u8]) {
+pub fn mirror<T: Copy>(row: &[T], min: i32, mirrored: &mut [T]) {
     let width = row.len() as i64;
     // Byte i shows column width - 1 - min - i.
     let first = width - 1 - i64::from(min);

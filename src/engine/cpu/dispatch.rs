@@ -4,17 +4,19 @@ use std::slice::from_raw_parts_mut;
 
 use super::band_costs::{BandCost, FillBand, WindowMean};
 use super::buffers::Scratch;
-use super::cost::{AdCost, Cost};
+use super::cost::Cost;
 use super::features::descriptor_bytes;
 use super::geometry::Geometry;
 use super::plane_costs::{CensusCost, CombinedCost, Planes};
 use super::schedule::Frame;
 use super::simd::{Lanes, Simd, portable::Portable};
 use super::support::{SupportBand, rows_around};
+use super::window_sums::{ToBytes, ToSums, Total};
 use crate::matching;
+use crate::matching::block::byte_shift;
 
 /// Writes the costs of some rows (the first, and how many), [row][x][depth].
-type WriteRows<'a> = dyn FnMut(&mut Scratch, (usize, usize), *mut u8) + 'a;
+pub(super) type WriteRows<'a> = dyn FnMut(&mut Scratch, (usize, usize), *mut u8) + 'a;
 
 impl Frame<'_> {
     /// What thread `thread` does for the frame.
@@ -45,19 +47,30 @@ impl Frame<'_> {
         let planes = self.planes();
         match self.params.cost {
             matching::Cost::Ad { truncation, window: 1 } => {
-                let cost = AdCost {
-                    left: self.left.pixels().as_ptr(),
-                    mirrored: self.shared.mirrored.ptr(),
-                    width: self.geometry.width,
-                    stride: self.geometry.mirrored_stride(),
-                    truncation,
-                    last: self.geometry.chunks - 1,
-                    padding: self.shared.padding.ptr(),
-                };
+                let cost = self.ad_cost(truncation);
                 match self.support {
-                    None => self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |_, _| cost),
-                    Some(_) => self.band_cost_stages::<V, _, MAX, EXACT>(thread, scratch, cost),
+                    None if !self.params.is_local() => {
+                        self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |_, _| cost)
+                    }
+                    _ => self.band_cost_stages::<V, _, MAX, EXACT>(thread, scratch, cost),
                 }
+            }
+            matching::Cost::Block { .. } if self.params.is_local() => {
+                self.local_stages::<V>(thread, scratch, &mut |scratch, y, begins, to| {
+                    self.block_row::<V, MAX, EXACT, _>(scratch, y, begins, ToSums(to));
+                });
+            }
+            matching::Cost::Block { measure, truncation, .. } => {
+                let (count, shift) = (self.geometry.count, byte_shift(measure));
+                let row_bytes = self.geometry.width * self.geometry.depth;
+                self.written_stages::<V, MAX, EXACT>(thread, scratch, &mut |scratch, rows, to| {
+                    for row in 0..rows.1 {
+                        // SAFETY: there is room for the rows.
+                        let to = unsafe { to.add(row * row_bytes) };
+                        let sink = ToBytes { to, count, shift, truncation };
+                        self.block_row::<V, MAX, EXACT, _>(scratch, rows.0 + row, row == 0, sink);
+                    }
+                });
             }
             matching::Cost::Ad { truncation, window } => {
                 let radius = usize::from(window / 2);
@@ -113,6 +126,19 @@ impl Frame<'_> {
         }
     }
 
+    /// The stages with the cost that `cost` makes for a band.
+    fn stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+        &self,
+        thread: usize,
+        scratch: &mut Scratch,
+        cost: &mut dyn FnMut(&mut Scratch, (usize, usize)) -> C,
+    ) {
+        self.around::<V>(thread, scratch, &mut |scratch, parting| match self.geometry.banded {
+            true => self.aggregate::<V, C, MAX, EXACT>(thread, scratch, cost, parting),
+            false => self.aggregate_whole::<V, C, MAX, EXACT>(thread, scratch, cost, parting),
+        });
+    }
+
     /// The stages with a cost that is written into the thread's memory, band by band.
     fn band_cost_stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
         &self,
@@ -138,6 +164,12 @@ impl Frame<'_> {
         write: &mut WriteRows<'_>,
     ) {
         let Geometry { width, depth, .. } = *self.geometry;
+        if self.params.is_local() {
+            self.local_stages::<V>(thread, scratch, &mut |scratch, y, begins, to| {
+                self.pixel_sums_row::<V, _>(scratch, write, Total::Plain, y, begins, ToSums(to));
+            });
+            return;
+        }
         self.stages::<V, BandCost, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
             let band_costs = scratch.band_costs.ptr();
             match self.support {

@@ -26,6 +26,8 @@ pub struct Geometry {
     pub vertical: usize,
     /// Whether there is an upward sweep.
     pub upward: bool,
+    /// Whether paths are followed band by band: neither none at all nor knight's moves.
+    pub banded: bool,
     /// Bytes kept of a candidate of the horizontal paths: 1 where the deltas of both paths fit a byte
     /// together, else 2.
     pub planes: usize,
@@ -53,6 +55,7 @@ impl Geometry {
             depth: chunks * lanes,
             vertical: if params.paths == Paths::Four { 1 } else { 3 },
             upward: params.paths != Paths::Five,
+            banded: !matches!(params.paths, Paths::None | Paths::Sixteen),
             planes: if u32::from(params.p2) * 2 <= 255 { 1 } else { 2 },
             band_rows: BAND_ROWS,
             bands: height.div_ceil(BAND_ROWS),

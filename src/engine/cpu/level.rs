@@ -9,7 +9,7 @@ use super::features::Features;
 use super::filter::Filters;
 use super::geometry::Geometry;
 use super::prepare::Prepare;
-use super::schedule::{Frame, Output, STAGES};
+use super::schedule::{self, Frame, Output};
 use super::simd::Simd;
 use super::team::Team;
 use crate::frame::{Image, StageTime};
@@ -48,7 +48,7 @@ impl Level {
             .collect::<Result<_, Refused>>()?;
         Ok(Self {
             p2: params.p2_mode.table(params.p1, params.p2),
-            shared: Shared::new(&geometry, &features, lanes)?,
+            shared: Shared::new(&geometry, &params, &features, lanes)?,
             prepare: Prepare::new(&params, size, threads)?,
             filters: Filters::new(&params, size, threads)?,
             scratches,
@@ -134,7 +134,7 @@ pub unsafe fn run(
     team.run(&|thread| frame.work(simd, thread));
     level.filters.end_map();
     let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-    let names = STAGES.into_iter().chain(level.filters.names());
+    let names = schedule::stages(level.params.paths).iter().copied().chain(level.filters.names());
     stages.extend(names.zip(times.windows(2)).map(|(name, mark)| (name, mark[1] - mark[0])));
     Ok(stages)
 }

@@ -16,6 +16,9 @@
 //!    ones once more from the checkpoint, the upward ones, and the winner as soon as a pixel's sum
 //!    is complete (`winner.rs`). The sums of a band stay in the cache. Five paths need no upward
 //!    sweep and so no checkpoints, four no diagonals.
+//!
+//!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep
+//!    the costs and the sums of the whole picture (`whole.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
 //! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads share out the
@@ -35,6 +38,7 @@ mod filter;
 mod geometry;
 mod horizontal;
 mod level;
+mod local;
 mod memory;
 mod options;
 mod path;
@@ -47,7 +51,10 @@ mod support;
 mod team;
 mod texture;
 mod vertical;
+mod whole;
+mod window_sums;
 mod winner;
+mod zero_mean;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -248,17 +255,34 @@ mod tests {
     use std::time::Duration;
 
     use crate::matching::{
-        CensusWindow, Cost, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle,
-        Window, match_pair,
+        BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, Paths, Prior,
+        Smoothing, Speckle, Window, match_pair,
     };
 
     fn params() -> impl Strategy<Value = Params> {
+        let measure = prop_oneof![
+            Just(BlockMeasure::Sad),
+            Just(BlockMeasure::Ssd),
+            Just(BlockMeasure::ZeroMeanSad),
+            Just(BlockMeasure::ZeroMeanSsd),
+        ];
         let cost = prop_oneof![
             Just(Cost::Ad { truncation: 20, window: 1 }),
             Just(Cost::Ad { truncation: 20, window: 5 }),
             Just(Cost::Census { window: CensusWindow::Plain { width: 5, height: 5 } }),
+            measure.prop_map(|measure| Cost::Block {
+                measure,
+                window: BlockWindow { width: 5, height: 3 },
+                truncation: 60,
+            }),
         ];
-        let paths = prop_oneof![Just(Paths::Four), Just(Paths::Five), Just(Paths::Eight)];
+        let paths = prop_oneof![
+            2 => Just(Paths::None),
+            1 => Just(Paths::Four),
+            1 => Just(Paths::Five),
+            1 => Just(Paths::Eight),
+            1 => Just(Paths::Sixteen),
+        ];
         let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
         let speckle = prop::option::of(Just(Speckle { size: 50, range_16: 16 }));
         let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
@@ -273,11 +297,19 @@ mod tests {
         (cost, supports, paths, filters, p2, 1usize..200).prop_map(
             |(cost, (window, prior, p2_guide), paths, filters, p2, count)| {
                 let (confidence, median, speckle, fill) = filters;
+                let local = paths == Paths::None;
+                let cost = match cost {
+                    Cost::Ad { truncation, .. } if local => Cost::Ad { truncation, window: 1 },
+                    cost => cost,
+                };
+                let supports = !local && !matches!(cost, Cost::Block { .. });
+                let (window, prior) = if supports { (window, prior) } else { (None, None) };
                 Params {
                     window,
                     prior,
                     p2_guide,
                     paths,
+                    sum_window: BlockWindow { width: 3, height: 7 },
                     confidence,
                     left_right: Some(1),
                     median,

@@ -14,17 +14,46 @@ use super::features::{Destination, Features, PrepareRows};
 use super::filter::{Filters, Pass};
 use super::geometry::Geometry;
 use super::horizontal::Horizontal;
+use super::memory::Block;
 use super::simd::Lanes;
 use super::support::PixelSupport;
 use super::team::Watch;
 use super::vertical::{ACCUMULATE, CHECKPOINT, FINISH, ONLY, Vertical};
+use super::zero_mean::{ZeroMeanRows, zero_mean_window};
 use crate::frame::Image;
-use crate::matching::Params;
+use crate::matching::{Params, Paths};
 
 /// Rows that the horizontal paths walk along together.
 const ROWS_TOGETHER: usize = 4;
 /// Stages of a frame up to the first filter, as [`crate::frame::Matched::stages`] names them.
-pub const STAGES: [&str; 3] = ["cost features", "aggregation, down", "aggregation and winner"];
+pub fn stages(paths: Paths) -> &'static [&'static str] {
+    match paths {
+        Paths::None => &["cost features", "window sums and winner"],
+        Paths::Four | Paths::Five | Paths::Eight => {
+            &["cost features", "aggregation, down", "aggregation and winner"]
+        }
+        Paths::Sixteen => &["cost features", "cost volume", "aggregation", "winner"],
+    }
+}
+
+/// What parts the work of the threads.
+pub(super) struct Parting<'a> {
+    wait: &'a mut dyn FnMut(),
+    mark: &'a dyn Fn(),
+}
+
+impl Parting<'_> {
+    /// Waits for the other threads.
+    pub fn wait(&mut self) {
+        (self.wait)();
+    }
+
+    /// Waits for them at the end of a stage, and notes the time.
+    pub fn end_stage(&mut self) {
+        (self.wait)();
+        (self.mark)();
+    }
+}
 
 /// The number of the edge where a band begins.
 fn edge_number(geometry: &Geometry, band: usize) -> usize {
@@ -72,12 +101,12 @@ pub struct Output(pub *mut i16);
 unsafe impl Sync for Output {}
 
 impl Frame<'_> {
-    /// The stages, with the cost that `cost` makes for a band.
-    pub(super) fn stages<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+    /// The stages: the preparation, what `matching` makes of it, and the filters.
+    pub(super) fn around<V: Lanes>(
         &self,
         thread: usize,
         scratch: &mut Scratch,
-        cost: &mut dyn FnMut(&mut Scratch, (usize, usize)) -> C,
+        matching: &mut dyn FnMut(&mut Scratch, &mut Parting<'_>),
     ) {
         let threads = self.scratches.len();
         let geometry = self.geometry;
@@ -96,7 +125,24 @@ impl Frame<'_> {
         self.prepare::<V>(scratch, thread);
         wait();
         mark();
+        matching(scratch, &mut Parting { wait: &mut wait, mark: &mark });
 
+        let size = (geometry.width, geometry.height);
+        let mut pass = Pass { size, left: self.left, thread, threads, wait: &mut wait };
+        // SAFETY: `hand_out` put the map where the filters expect it, and the barrier has been passed;
+        // the simd was found on this machine.
+        unsafe { self.filters.run::<V>(&mut pass, self.output.0, mark) };
+    }
+
+    /// The paths and the winners, with the cost that `cost` makes for a band.
+    pub(super) fn aggregate<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+        &self,
+        thread: usize,
+        scratch: &mut Scratch,
+        cost: &mut dyn FnMut(&mut Scratch, (usize, usize)) -> C,
+        parting: &mut Parting<'_>,
+    ) {
+        let (threads, geometry) = (self.scratches.len(), self.geometry);
         if geometry.upward {
             for band in (thread..geometry.bands - 1).step_by(threads) {
                 let cost = cost(scratch, geometry.band(band));
@@ -106,8 +152,7 @@ impl Frame<'_> {
                 }
             }
         }
-        wait();
-        mark();
+        parting.end_stage();
 
         for number in (thread..geometry.bands).step_by(threads) {
             let band = if geometry.upward { geometry.bands - 1 - number } else { number };
@@ -119,16 +164,9 @@ impl Frame<'_> {
                 (_, true) => self.both_sweeps::<V, C, MAX, EXACT, 3>(scratch, band, cost),
                 _ => self.one_sweep::<V, C, MAX, EXACT>(scratch, band, cost),
             }
-            self.hand_out(scratch, band);
+            self.hand_out(scratch, geometry.band(band));
         }
-        wait();
-        mark();
-
-        let size = (geometry.width, geometry.height);
-        let mut pass = Pass { size, left: self.left, thread, threads, wait: &mut wait };
-        // SAFETY: `hand_out` put the map where the filters expect it, and the barrier has been passed;
-        // the simd was found on this machine.
-        unsafe { self.filters.run::<V>(&mut pass, self.output.0, mark) };
+        parting.end_stage();
     }
 
     /// This thread's share of what the cost compares.
@@ -150,6 +188,19 @@ impl Frame<'_> {
                     rows,
                     scratch: &mut scratch.features,
                     to,
+                });
+            }
+        }
+        if let Some(window) = zero_mean_window(self.params) {
+            // SAFETY: as above.
+            unsafe {
+                V::vectorize(ZeroMeanRows {
+                    geometry: self.geometry,
+                    window,
+                    eyes: [self.left, self.right],
+                    rows,
+                    to: self.shared.zero_mean.each_ref().map(Block::ptr),
+                    scratch: &mut scratch.zero_mean,
                 });
             }
         }
@@ -339,9 +390,8 @@ impl Frame<'_> {
         progress.store(self.geometry.columns(tile, rows - 1).1, Ordering::Release);
     }
 
-    /// The values of a band, checked against the right view.
-    fn hand_out(&self, scratch: &mut Scratch, band: usize) {
-        let (first, rows) = self.geometry.band(band);
+    /// The values of a band (its first row, and the number of its rows), checked against the right view.
+    pub(super) fn hand_out(&self, scratch: &mut Scratch, (first, rows): (usize, usize)) {
         let width = self.geometry.width;
         let to = self.filters.input(0, self.output.0);
         for row in 0..rows {

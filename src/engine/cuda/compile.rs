@@ -43,6 +43,8 @@ const FILES: &[(&str, &str)] = &kernels![
     "blend.cu",
     "features.cu",
     "cost_volume.cu",
+    "window_sums.cu",
+    "row_winners.cu",
     "horizontal.cu",
     "sweep.cu",
     "paths.cu",

@@ -4,15 +4,22 @@
 use crate::matching::{CensusWindow, Cost, Params};
 
 /// The headers of `kernels/` that define a cost, as (name, text).
-pub(super) const HEADERS: [(&str, &str); 5] = [AD, AD_WINDOW, CENSUS, COMBINED, STORED];
+pub(super) const HEADERS: [(&str, &str); 6] = [AD, AD_WINDOW, BLOCK, CENSUS, COMBINED, STORED];
 
 const AD: (&str, &str) = ("cost_ad.cuh", include_str!("../../../kernels/cost_ad.cuh"));
 const AD_WINDOW: (&str, &str) =
     ("cost_ad_window.cuh", include_str!("../../../kernels/cost_ad_window.cuh"));
+const BLOCK: (&str, &str) = ("cost_block.cuh", include_str!("../../../kernels/cost_block.cuh"));
 const CENSUS: (&str, &str) = ("cost_census.cuh", include_str!("../../../kernels/cost_census.cuh"));
 const COMBINED: (&str, &str) =
     ("cost_combined.cuh", include_str!("../../../kernels/cost_combined.cuh"));
 const STORED: (&str, &str) = ("cost_stored.cuh", include_str!("../../../kernels/cost_stored.cuh"));
+
+/// Tells whether the costs are written down before the aggregation: those that a window or a prior supports,
+/// and those of windows.
+pub(super) fn is_stored(params: &Params) -> bool {
+    params.is_supported() || matches!(params.cost, Cost::Block { .. })
+}
 
 /// A cost for the kernels; `cost.cuh` says what the sizes are.
 pub(super) struct CostKernel {
@@ -30,7 +37,7 @@ impl CostKernel {
     /// The cost as the aggregation sees it: computed when it is asked for, or read where it is supported and
     /// so written down, in vectors of `half` words for the paths.
     pub fn aggregated(params: &Params, half: u32) -> Self {
-        match params.is_supported() {
+        match is_stored(params) {
             true => Self::whole(STORED, Vec::new(), half / 2, 0),
             false => Self::of(params.cost),
         }
@@ -69,6 +76,18 @@ impl CostKernel {
                 ];
                 let words = window.bits().div_ceil(32);
                 Self::whole(CENSUS, constants, words, words)
+            }
+            // Without means, differences are those of `ad`.
+            Cost::Block { measure, .. } if !measure.is_zero_mean() => {
+                Self::of(Cost::Ad { truncation: u8::MAX, window: 1 })
+            }
+            Cost::Block { measure, window, .. } => {
+                let constants = vec![
+                    ("ZERO_MEAN_SAD", u32::from(!measure.is_squared())),
+                    ("WINDOW_WIDTH", window.width.into()),
+                    ("WINDOW_HEIGHT", window.height.into()),
+                ];
+                Self::whole(BLOCK, constants, 1, 1)
             }
             Cost::Combined {
                 census_weight,

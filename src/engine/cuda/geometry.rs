@@ -2,10 +2,10 @@
 //! kernels are compiled with. What both sides compute, the kernels compare as they are compiled: macros
 //! that begin with EXPECTED (`units.rs`) with formulas of their own.
 
-use super::cost::CostKernel;
+use super::cost::{CostKernel, is_stored};
 use super::device::Properties;
 use crate::matching::texture::RESPONSE_MAX;
-use crate::matching::{Cost, Params, Paths, Window};
+use crate::matching::{BlockWindow, Cost, Params, Paths, Window};
 
 /// Lanes of a warp.
 pub(super) const WARP: u32 = 32;
@@ -57,8 +57,9 @@ pub(super) const TILES: u32 = 4;
 const CHUNK_MAX: u32 = 32;
 pub(super) const HORIZONTAL_WARPS: u32 = 2;
 
-/// Warps a block of the plain way.
+/// Warps a block of the plain way, and the pixels of a row whose winners a block picks from their sums.
 pub(super) const PLAIN_WARPS: u32 = 4;
+pub(super) const SEGMENT: u32 = 128;
 
 /// Room beside a prepared row for the halos of the first and the last strip, in columns.
 pub(super) const BESIDE: u32 = 64;
@@ -115,7 +116,7 @@ impl Lanes {
     /// twice the lanes, so that there are twice as many warps to do it while others wait.
     pub fn horizontal(self, params: &Params) -> Self {
         let halved = Lanes { group: 2 * self.group, registers: self.registers / 2 };
-        let cheap = params.is_supported() || matches!(params.cost, Cost::Ad { window: 1, .. });
+        let cheap = is_stored(params) || matches!(params.cost, Cost::Ad { window: 1, .. });
         if cheap || halved.group > WARP || !halved.registers.is_multiple_of(2) {
             self
         } else {
@@ -232,6 +233,49 @@ impl CostTile {
     }
 }
 
+/// Part of the picture over whose windows a block sums (`window_sums.cu`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WindowTile {
+    /// Lanes of a pixel's candidates that a block looks after.
+    pub share: u32,
+    /// Columns of a thread's pixels.
+    pub pixels: u32,
+    /// Columns with those that are only summed, of which there are `edge` on either side.
+    pub columns: u32,
+    pub edge: u32,
+    pub rows: u32,
+    pub threads: u32,
+    pub shared_bytes: u32,
+}
+
+impl WindowTile {
+    /// The tile for sums over this window of words of so many parts a register, in a picture of this size. The
+    /// fewer rows it has the more blocks there are, but each begins with those above its first row.
+    pub fn of(window: BlockWindow, parts: u32, lanes: Lanes, size: (usize, usize)) -> Self {
+        let threads = BLOCK_THREADS;
+        let share = lanes.group.min(8);
+        let pixels = if lanes.registers <= 8 { 2 } else { 1 };
+        let tile = |rows| WindowTile {
+            share,
+            pixels,
+            columns: threads / share * pixels,
+            edge: (u32::from(window.width) / 2).next_multiple_of(pixels),
+            rows,
+            threads,
+            shared_bytes: 4 * threads * pixels * lanes.registers * parts,
+        };
+        let enough =
+            |tile: &WindowTile| tile.grid(lanes, size).iter().product::<u32>() >= COST_BLOCKS;
+        [64, 32].map(tile).into_iter().find(enough).unwrap_or(tile(16))
+    }
+
+    /// Blocks for a picture of this size.
+    pub fn grid(&self, lanes: Lanes, (width, height): (usize, usize)) -> [u32; 3] {
+        let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
+        [across, (height as u32).div_ceil(self.rows), lanes.group / self.share]
+    }
+}
+
 /// Division of the picture between the blocks of a sweep (`sweep.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strips {
@@ -262,7 +306,8 @@ impl Strips {
     /// One wide strip a multiprocessor is better than two narrow ones, because there are fewer halos and
     /// neighbours to wait for, but not where that leaves many multiprocessors without any.
     pub fn of(params: &Params, width: u32, device: &Properties) -> Option<Self> {
-        if params.paths != Paths::Four && !device.cooperative {
+        let alone = params.paths == Paths::Four;
+        if matches!(params.paths, Paths::None | Paths::Sixteen) || !alone && !device.cooperative {
             return None;
         }
         let ways: &[bool] = if params.paths == Paths::Five { &[false] } else { &[true, false] };

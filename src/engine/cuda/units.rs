@@ -8,14 +8,15 @@ use super::cost::CostKernel;
 use super::device::Properties;
 use super::geometry::{
     AHEAD, BESIDE, Block, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, Lanes, PLAIN_WARPS,
-    Prepared, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE,
+    Prepared, SEGMENT, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE, WindowTile,
 };
 use super::job::Job;
 use super::launch::Unit;
 use super::levels::Level;
 use super::plan::filters;
+use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 use crate::matching::subpixel::LIMIT_UNIT;
-use crate::matching::{Guide, Params, Paths, Subpixel};
+use crate::matching::{BlockWindow, Cost, Guide, Params, Paths, Subpixel};
 
 /// The translation units for this job; needs no GPU.
 pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
@@ -54,6 +55,9 @@ fn support(level: &Level) -> Vec<Unit> {
             .define("DISPARITIES", params.range.count);
         units.extend([texture, blend]);
     }
+    if window_sums(params) {
+        units.push(sums(level));
+    }
     if params.is_supported() {
         let lanes = Lanes::of(params.range.count);
         let tile = CostTile::of(params.window, lanes, level.size);
@@ -71,6 +75,62 @@ fn support(level: &Level) -> Vec<Unit> {
     units
 }
 
+/// Tells whether anything is summed over windows: block costs, and every cost without paths.
+pub(super) fn window_sums(params: &Params) -> bool {
+    params.is_local() || matches!(params.cost, Cost::Block { .. })
+}
+
+/// What sums over windows.
+fn sums(level: &Level) -> Unit {
+    let params = &level.params;
+    let lanes = Lanes::of(params.range.count);
+    let (window, tile) = window_tile(level);
+    let unit = pixel_cost("window_sums.cu", params, lanes)
+        .define("SHARE", tile.share)
+        .define("PIXELS", tile.pixels)
+        .define("TILE_COLUMNS", tile.columns)
+        .define("TILE_ROWS", tile.rows)
+        .define("LOCAL", u32::from(params.is_local()))
+        .define("EXPECTED_EDGE", tile.edge)
+        .define("EXPECTED_THREADS", tile.threads)
+        .define("EXPECTED_SHARED_BYTES", tile.shared_bytes);
+    let size = |unit: Unit| {
+        unit.define("WINDOW_WIDTH", window.width).define("WINDOW_HEIGHT", window.height)
+    };
+    match params.cost {
+        Cost::Block { measure, truncation, .. } => {
+            let scale = Scale::of(measure, window);
+            // The header of a cost without means knows the window already.
+            let unit = if measure.is_zero_mean() { unit } else { size(unit) };
+            unit.define("SQUARED", u32::from(measure.is_squared()))
+                .define("ZERO_MEAN", u32::from(measure.is_zero_mean()))
+                .define("SCALE_LIMIT", format!("{}u", scale.limit))
+                .define("SCALE_FACTOR", format!("{}u", scale.factor))
+                .define("WINDOW_SUM_MAX", format!("{SUM_MAX}u"))
+                .define("BYTE_SHIFT", byte_shift(measure))
+                .define("BLOCK_TRUNCATION", format!("{truncation}u"))
+        }
+        _ => size(unit).define("SQUARED", 0).define("ZERO_MEAN", 0).define("SCALE_FACTOR", 0),
+    }
+}
+
+/// The window over which is summed, and the tile of a block.
+pub(super) fn window_tile(level: &Level) -> (BlockWindow, WindowTile) {
+    let params = &level.params;
+    let (window, parts) = match params.cost {
+        Cost::Block { measure, window, .. } => {
+            let parts = match (measure.is_squared(), measure.is_zero_mean()) {
+                (false, false) => 1,
+                (true, true) => 4,
+                _ => 2,
+            };
+            (window, parts)
+        }
+        _ => (params.sum_window, 1),
+    };
+    (window, WindowTile::of(window, parts, Lanes::of(params.range.count), level.size))
+}
+
 /// A unit that knows what may support the cost.
 fn blended(unit: Unit, level: &Level) -> Unit {
     unit.define("WINDOW_SIDE", level.params.window.map_or(1, |window| window.side))
@@ -84,7 +144,16 @@ fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let mut units = vec![pixel_cost("features.cu", params, lanes).pixelwise()];
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips)),
-        None => units.push(aggregation("paths.cu", params, lanes).define("WARPS", PLAIN_WARPS)),
+        None => {
+            if !params.is_local() {
+                units.push(aggregation("paths.cu", params, lanes).define("WARPS", PLAIN_WARPS));
+            }
+            let winners = aggregation("row_winners.cu", params, lanes)
+                .define("WARPS", PLAIN_WARPS)
+                .define("SEGMENT", SEGMENT)
+                .define("NO_SUM", format!("{}u", SUM_MAX + 1));
+            units.push(winners);
+        }
     }
     units.extend(filters::units(job));
     units

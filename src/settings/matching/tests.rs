@@ -2,8 +2,6 @@ use super::*;
 use crate::settings::test_support::{refused, settings};
 use crate::settings::{Layers, row};
 
-const COSTS: [&str; 3] = ["combined", "census", "ad"];
-
 fn of_cost(cost: &str) -> Matching {
     settings(&[&format!("matching.cost={cost}")]).matching
 }
@@ -37,6 +35,36 @@ fn every_cost_has_defaults_of_its_own() {
     assert_eq!(params.cost, Cost::Census { window: CensusWindow::Symmetric9x7 });
     for cost in COSTS {
         assert_eq!(of_cost(cost).params().unwrap().cost.name(), cost);
+    }
+}
+
+/// Without paths nothing supports the cost, unless it was asked for: then the words say what to change.
+#[test]
+fn without_paths_what_supports_the_cost_is_off_by_itself() {
+    let params = |given: &[&str]| settings(given).matching.params();
+    let local = params(&["matching.paths=0"]).unwrap();
+    assert_eq!((local.paths, local.window, local.prior), (Paths::None, None, None));
+    assert_eq!(local.sum_window, BlockWindow { width: 9, height: 9 });
+    assert!(params(&["matching.paths=4"]).unwrap().is_supported());
+    let ad = params(&["matching.paths=0", "matching.cost=ad", "matching.window=5x3"]).unwrap();
+    assert_eq!(ad.cost, Cost::Ad { truncation: 32, window: 1 });
+    assert_eq!(ad.sum_window, BlockWindow { width: 5, height: 3 });
+    let block = params(&["matching.cost=zssd", "matching.window=11"]).unwrap();
+    let window = BlockWindow { width: 11, height: 11 };
+    let measure = BlockMeasure::ZeroMeanSsd;
+    assert_eq!(block.cost, Cost::Block { measure, window, truncation: 64 });
+    assert_eq!(block.paths, Paths::None);
+    for (given, named) in [
+        (&["matching.paths=0", "matching.prior=2"][..], "--prior"),
+        (&["matching.paths=0", "matching.cost_window=3"], "--cost-window"),
+        (&["matching.cost=sad", "matching.paths=8", "matching.prior=1"], "--prior"),
+        (&["matching.cost=zsad", "matching.window=1"], "--window"),
+        (&["matching.cost=ssd", "matching.paths=8", "matching.block_truncation=200"], "--block"),
+    ] {
+        let mut layers = Layers::new();
+        given.iter().for_each(|given| layers.assignment(given));
+        let error = layers.finish().unwrap_err().to_string();
+        assert!(error.contains(named), "{given:?}: {error}");
     }
 }
 

@@ -47,6 +47,9 @@ pub(super) struct Features {
     pub matching: BufferId,
     /// Columns of a prepared row.
     pub row: u32,
+    /// The picture whose steps in brightness P2 follows, and the table of P2 by step.
+    pub guide: BufferId,
+    pub penalties: Arg,
 }
 
 /// The stage of the account of times that prepares what the cost compares.
@@ -153,7 +156,7 @@ impl<'a> Builder<'a> {
         let words = row as usize * self.height as usize;
         let prepared = Prepared::of(&CostKernel::of(self.params.cost), self.lanes);
         let penalties = self.params.p2_mode.table(self.params.p1, self.params.p2);
-        let table = self.plan.table("penalties", penalties.to_vec());
+        let table = Arg::Buffer(self.plan.table("penalties", penalties.to_vec()));
         let mut buffer = |name, words| self.plan.buffer(name, 4 * words, Scope::Slot);
         let planes = (prepared.planes / prepared.columns) as usize;
         let features = Features {
@@ -163,6 +166,8 @@ impl<'a> Builder<'a> {
             base: buffer("left features", words * prepared.base_words as usize),
             matching: buffer("right features", words * planes),
             row,
+            guide,
+            penalties: table,
         };
         let kernel = self.kernel("features", "features");
         let [left, right] = self.pictures;
@@ -171,7 +176,7 @@ impl<'a> Builder<'a> {
             Arg::Buffer(left),
             Arg::Buffer(right),
             Arg::Buffer(guide),
-            Arg::Buffer(table),
+            table,
             width,
             height,
             Arg::I32(row as i32),

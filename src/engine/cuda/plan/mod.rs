@@ -1,9 +1,10 @@
 //! Kernels, buffers and launches that match pairs of a size with a set of parameters on a device.
 //!
-//! There are two ways. The fast one is the *sweeps* (`kernels/sweep.cu`): the horizontal paths are
+//! There are three ways. The fast one is the *sweeps* (`kernels/sweep.cu`): the horizontal paths are
 //! stored while two sweeps run towards each other, and the winners are picked as they pass. All their
-//! strips must fit the device at once. Where they do not, the *plain* way (`kernels/paths.cu`) keeps
-//! the sums of the whole picture in memory. What follows the winner is a list of filters
+//! strips must fit the device at once. Where they do not, and for 16 paths, the *plain* way
+//! (`kernels/paths.cu`) keeps the sums of the whole picture in memory; without paths, those are sums over windows
+//! (`kernels/window_sums.cu`). What follows the winner is a list of filters
 //! (`filters.rs`).
 //!
 //! Levels of smaller pictures, whose maps support the costs of larger ones, are matched before them in the
@@ -15,6 +16,7 @@ mod pictures;
 mod plain;
 mod support;
 mod sweeps;
+mod windows;
 
 use anyhow::ensure;
 
@@ -67,6 +69,7 @@ pub fn plan(
         let mut builder = Builder::new(&mut plan, level, pictures, coarse);
         match Strips::of(&level.params, level.size.0 as u32, device) {
             Some(strips) => builder.sweeps(strips, device, memory, in_flight, occupancy)?,
+            None if level.params.is_local() => builder.local(),
             None => builder.plain(),
         }
         coarse = Some(builder.filters(&level.job(job)));
@@ -178,12 +181,16 @@ mod tests {
     #[test]
     fn every_plan_is_sound() {
         let usual = crate::settings::Matching::default().params().unwrap();
-        for paths in [Paths::Four, Paths::Five, Paths::Eight] {
+        for paths in [Paths::None, Paths::Four, Paths::Five, Paths::Eight, Paths::Sixteen] {
             for count in [1, 64, 128, 1024] {
                 for size in [(1, 1), (640, 480), (1920, 1080), (8192, 4096)] {
                     for sm in [75, 90] {
                         let range = crate::frame::DisparityRange { min: 0, count };
-                        let params = Params { paths, range, ..usual.clone() };
+                        let supports = |params: &Params| match paths {
+                            Paths::None => Params { window: None, prior: None, ..params.clone() },
+                            _ => params.clone(),
+                        };
+                        let params = Params { paths, range, ..supports(&usual) };
                         let device = Properties::typical(sm);
                         let job = Job { params: &params, size, rectifier: None };
                         check(&job, &device);

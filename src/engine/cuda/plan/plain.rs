@@ -1,9 +1,12 @@
 //! The plain way: one direction after the other, with the sums of the whole picture in memory
 //! (`kernels/paths.cu`).
 
-use super::super::geometry::{PLAIN_WARPS, WARP};
-use super::super::launch::{Arg, Scope};
+use super::super::geometry::{PLAIN_WARPS, SEGMENT, WARP};
+use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::Builder;
+
+/// The stage in which winners are picked from sums that are kept.
+const WINNER: &str = "winner";
 
 impl Builder<'_> {
     /// The plain way.
@@ -18,17 +21,16 @@ impl Builder<'_> {
         let threads = WARP * PLAIN_WARPS;
         let [width, height] = self.size();
         for (i, &(dx, dy)) in self.params.paths.steps().iter().enumerate() {
-            let (steps, starts) = match (dx, dy) {
-                (_, 0) => (features.across, self.height),
-                (0, 1) => (features.down, self.width),
-                (0, _) => (features.up, self.width),
-                (_, 1) => (features.down, self.width + self.height - 1),
-                _ => (features.up, self.width + self.height - 1),
-            };
+            // Where the pixel before lies outside.
+            let rows = dy.unsigned_abs().min(self.height);
+            let columns = dx.unsigned_abs().min(self.width);
+            let starts = rows * self.width + columns * (self.height - rows);
             let args = vec![
-                Arg::Buffer(steps),
+                Arg::Buffer(features.across),
                 Arg::Buffer(features.base),
                 Arg::Buffer(features.matching),
+                Arg::Buffer(features.guide),
+                features.penalties,
                 Arg::I32(features.row as i32),
                 width,
                 height,
@@ -40,16 +42,27 @@ impl Builder<'_> {
             let grid = [starts.div_ceil(paths_a_block), 1];
             self.launch("aggregation", kernel, grid, [threads, 1], args);
         }
-        let kernel = self.kernel("paths", "winners");
-        let blocks = self.pixels().div_ceil(paths_a_block as usize) as u32;
-        let (winners, peaks) = (Arg::Buffer(self.winners), Arg::Buffer(self.peaks));
-        let args = vec![Arg::Buffer(sums), width, height, winners, peaks];
-        self.launch("winner", kernel, [blocks, 1], [threads, 1], args);
+        self.row_winners(sums);
+    }
+
+    /// The winners of both pictures from sums that are kept (`kernels/row_winners.cu`).
+    pub fn row_winners(&mut self, sums: BufferId) {
+        let [width, height] = self.size();
         if self.params.left_right.is_some() {
-            let kernel = self.kernel("paths", "right_winners");
-            let args = vec![Arg::Buffer(sums), width, height, Arg::Buffer(self.right)];
-            let grid = [self.width.div_ceil(threads), self.height];
-            self.launch("winner", kernel, grid, [threads, 1], args);
+            let stage = self.stage(WINNER);
+            let (buffer, lane) = (self.right, Lane::Main);
+            self.plan.steps.push(Step::Memset { stage, buffer, value: 0xff, lane });
         }
+        let kernel = self.kernel("row_winners", "row_winners");
+        let args = vec![
+            Arg::Buffer(sums),
+            width,
+            height,
+            Arg::Buffer(self.winners),
+            Arg::Buffer(self.peaks),
+            Arg::Buffer(self.right),
+        ];
+        let grid = [self.width.div_ceil(SEGMENT), self.height];
+        self.launch(WINNER, kernel, grid, [WARP * PLAIN_WARPS, 1], args);
     }
 }

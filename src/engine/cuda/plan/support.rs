@@ -1,6 +1,7 @@
 //! What goes before the aggregation where the guide of P2 is smoothed, and where a window or a prior
 //! supports the cost: then it is written down.
 
+use super::super::cost::is_stored;
 use super::super::geometry::{
     BLOCK_THREADS, CostTile, HISTOGRAM_BYTES, TEXTURE_TILE, THRESHOLD_THREADS, volume_columns,
 };
@@ -10,7 +11,7 @@ use super::builder::{Builder, COST_FEATURES, Features, PRIOR};
 impl Builder<'_> {
     /// Bytes of the volume of costs, 0 where none is written down.
     pub fn volume_bytes(&self, row: u32) -> usize {
-        match self.params.is_supported() {
+        match is_stored(self.params) {
             true => {
                 let columns = volume_columns(row, self.lanes) as usize;
                 columns * self.height as usize * self.lanes.padded() as usize
@@ -23,8 +24,15 @@ impl Builder<'_> {
     pub fn costs(&mut self, scope: Scope) -> Features {
         let blends = if self.level.has_blends() { Some(self.blends()) } else { None };
         let features = self.features();
-        match self.params.is_supported() {
-            true => Features { base: self.cost_volume(features, blends, scope), ..features },
+        if self.params.is_supported() {
+            return Features { base: self.cost_volume(features, blends, scope), ..features };
+        }
+        match is_stored(self.params) {
+            true => {
+                let volume = self.plan.buffer("costs", self.volume_bytes(features.row), scope);
+                self.window_sums(features, volume);
+                Features { base: volume, ..features }
+            }
             false => features,
         }
     }

@@ -1,0 +1,37 @@
+// What block matching without means compares (matching/block.rs), for window_sums.cu: of every pixel its
+// intensity, or with ZERO_MEAN_SAD the pixels of the window times its intensity less the sum of the window.
+//
+// A word of the right picture holds the candidates d and d + HALF_DISPARITIES, as 16-bit numbers with a sign.
+#pragma once
+#define BASE_WORDS 1
+#define PLANES 1
+#define COLUMNS 1
+#define REACH PADDED_DISPARITIES
+#define MARGIN 0
+
+__device__ __forceinline__ u32 compared(const Picture &picture, int column, int y) {
+    const int x = min(max(column, 0), picture.width - 1);
+    int value = picture.at(x, y);
+#if ZERO_MEAN_SAD
+    value *= WINDOW_WIDTH * WINDOW_HEIGHT;
+    for (int down = -(WINDOW_HEIGHT / 2); down <= WINDOW_HEIGHT / 2; down++)
+        for (int across = -(WINDOW_WIDTH / 2); across <= WINDOW_WIDTH / 2; across++)
+            value -= picture.at(x + across, y + down);
+#endif
+    return value & 0xffff;
+}
+__device__ __forceinline__ u32 base_feature(const Picture &left, int x, int y, int) {
+    return compared(left, x, y) * 0x10001u;
+}
+__device__ __forceinline__ u32 match_feature(const Picture &right, int column, int y, int) {
+    return compared(right, column, y) | compared(right, column - HALF_DISPARITIES, y) << 16;
+}
+
+// The differences of register `j`: of its low half and of its high one.
+struct Differences {
+    int low, high;
+};
+__device__ __forceinline__ Differences differences(const Window &window, int x, u32 lane, int j) {
+    const u32 left = window.base[x], right = window.match[x + REACH - lane * REGISTERS - j];
+    return {(short)(left & 0xffff) - (short)(right & 0xffff), (short)(left >> 16) - (short)(right >> 16)};
+}

@@ -1,0 +1,222 @@
+//! The stages that are not bands of paths: winners straight from window sums, and paths over the whole picture.
+
+use super::band_costs::FillBand;
+use super::buffers::{Scratch, places, window_of};
+use super::cost::{AdCost, Cost};
+use super::dispatch::WriteRows;
+use super::geometry::Geometry;
+use super::schedule::{Frame, Parting};
+use super::simd::Lanes;
+use super::whole::{Direction, PickRow};
+use super::window_sums::{Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
+use crate::matching::block::Scale;
+use crate::matching::{BlockMeasure, Cost as Matching};
+
+/// Rows that a thread does at a time. Each such piece begins with the rows of a window above it.
+const PIECE_ROWS: usize = 64;
+
+/// Writes the sums of a row, [x][depth]; the flag says that it is the first of a piece.
+type SumsOfRow<'a> = dyn FnMut(&mut Scratch, usize, bool, *mut i16) + 'a;
+
+impl Frame<'_> {
+    /// The stages without paths, with the sums of a row that `sums` writes.
+    pub(super) fn local_stages<V: Lanes>(
+        &self,
+        thread: usize,
+        scratch: &mut Scratch,
+        sums: &mut SumsOfRow<'_>,
+    ) {
+        let (threads, height) = (self.scratches.len(), self.geometry.height);
+        self.around::<V>(thread, scratch, &mut |scratch, parting| {
+            for first in (thread * PIECE_ROWS..height).step_by(threads * PIECE_ROWS) {
+                for y in first..height.min(first + PIECE_ROWS) {
+                    let row = scratch.row_sums.ptr();
+                    sums(scratch, y, y == first, row);
+                    self.pick::<V>(scratch, y, row);
+                }
+            }
+            parting.end_stage();
+        });
+    }
+
+    /// Picks the winners of row `y` from its sums.
+    fn pick<V: Lanes>(&self, scratch: &mut Scratch, y: usize, sums: *const i16) {
+        scratch.winner.begin_band(1);
+        let winner = &mut scratch.winner;
+        // SAFETY: the sums hold a row; the simd was found on this machine.
+        unsafe { V::vectorize(PickRow { geometry: self.geometry, sums, winner }) };
+        self.hand_out(scratch, (y, 1));
+    }
+
+    /// The sums of row `y` of costs of single pixels, which `write` writes row by row.
+    pub(super) fn pixel_sums_row<V: Lanes, S: Sink>(
+        &self,
+        scratch: &mut Scratch,
+        write: &mut WriteRows<'_>,
+        total: Total,
+        y: usize,
+        begins: bool,
+        sink: S,
+    ) {
+        let Geometry { width, height, depth, .. } = *self.geometry;
+        let (radius, places) = (window_of(self.params).radius(), places(self.params));
+        let down = radius.1;
+        let costs = scratch.pixel_costs.ptr();
+        let first = if begins { y.saturating_sub(down) } else { y + down };
+        for row in first..height.min(y + down + 1) {
+            // SAFETY: there is room for so many rows.
+            write(scratch, (row, 1), unsafe { costs.add(row % places * width * depth) });
+        }
+        let parts = PixelCosts { costs, places };
+        // SAFETY: the rows around are written; the simd was found on this machine.
+        unsafe {
+            V::vectorize(SumRow {
+                geometry: self.geometry,
+                parts,
+                radius,
+                total,
+                y,
+                begins,
+                columns: &mut scratch.window_columns,
+                window: &mut scratch.window_sums,
+                sums: &mut scratch.pixel_sums,
+                sink,
+            });
+        }
+    }
+
+    /// The sums of row `y` of a cost that compares windows.
+    pub(super) fn block_row<V: Lanes, const MAX: usize, const EXACT: bool, S: Sink>(
+        &self,
+        scratch: &mut Scratch,
+        y: usize,
+        begins: bool,
+        sink: S,
+    ) {
+        let Matching::Block { measure, window, .. } = self.params.cost else {
+            unreachable!("only block costs have rows of sums")
+        };
+        let scale = Scale::of(measure, window);
+        let (left, mirrored) = (self.left, self.shared.mirrored.ptr().cast_const());
+        let total = Total::Scaled(scale);
+        match measure {
+            BlockMeasure::Sad => {
+                let mut write = |_: &mut Scratch, rows, band_costs| {
+                    let (geometry, cost) = (self.geometry, self.ad_cost(u8::MAX));
+                    // SAFETY: there is room for the rows; the simd was found on this machine; the planes were
+                    // finished before the last barrier.
+                    unsafe {
+                        V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs })
+                    };
+                };
+                self.pixel_sums_row::<V, _>(scratch, &mut write, total, y, begins, sink);
+            }
+            BlockMeasure::Ssd => {
+                let parts = Squares::<false> { left, mirrored };
+                self.wide_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+            }
+            BlockMeasure::ZeroMeanSsd => {
+                let (parts, total) =
+                    (Squares::<true> { left, mirrored }, Total::Variance(scale, window.area()));
+                self.wide_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+            }
+            BlockMeasure::ZeroMeanSad => {
+                let [left, mirrored] =
+                    self.shared.zero_mean.each_ref().map(|eye| eye.ptr().cast_const());
+                let parts = ZeroMean { left, mirrored };
+                self.wide_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+            }
+        }
+    }
+
+    /// The sums of row `y` of parts that need 32 bits.
+    fn wide_row<V: Lanes, P: Parts<Sum = u32>, S: Sink>(
+        &self,
+        scratch: &mut Scratch,
+        parts: P,
+        total: Total,
+        y: usize,
+        begins: bool,
+        sink: S,
+    ) {
+        // SAFETY: the pictures are prepared; the simd was found on this machine.
+        unsafe {
+            V::vectorize(SumRow {
+                geometry: self.geometry,
+                parts,
+                radius: window_of(self.params).radius(),
+                total,
+                y,
+                begins,
+                columns: &mut scratch.wide_columns,
+                window: &mut scratch.wide_sums,
+                sums: &mut scratch.pixel_sums,
+                sink,
+            });
+        }
+    }
+
+    /// The truncated absolute difference of single pixels.
+    pub(super) fn ad_cost(&self, truncation: u8) -> AdCost {
+        AdCost {
+            left: self.left.pixels().as_ptr(),
+            mirrored: self.shared.mirrored.ptr(),
+            width: self.geometry.width,
+            stride: self.geometry.mirrored_stride(),
+            truncation,
+            last: self.geometry.chunks - 1,
+            padding: self.shared.padding.ptr(),
+        }
+    }
+
+    /// Paths over the whole picture, one direction after the other, and the winners, with the cost that `cost`
+    /// makes for a band.
+    pub(super) fn aggregate_whole<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+        &self,
+        thread: usize,
+        scratch: &mut Scratch,
+        cost: &mut dyn FnMut(&mut Scratch, (usize, usize)) -> C,
+        parting: &mut Parting<'_>,
+    ) {
+        let (threads, geometry) = (self.scratches.len(), self.geometry);
+        let row_cells = geometry.width * geometry.depth;
+        let (costs, sums) = (self.shared.whole_costs.ptr(), self.shared.whole_sums.ptr());
+        for band in (thread..geometry.bands).step_by(threads) {
+            let (first, rows) = geometry.band(band);
+            let cost = cost(scratch, (first, rows));
+            // SAFETY: the band's rows are this thread's until the barrier; the simd was found on this machine.
+            unsafe {
+                sums.add(first * row_cells).write_bytes(0, rows * row_cells);
+                let band_costs = costs.add(first * row_cells);
+                let rows = (first, rows);
+                V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs });
+            }
+        }
+        parting.end_stage();
+        for (number, &step) in self.params.paths.steps().iter().enumerate() {
+            if number > 0 {
+                parting.wait();
+            }
+            // SAFETY: paths of one direction have no pixel in common, and a barrier parts the directions; the
+            // simd was found on this machine.
+            unsafe {
+                V::vectorize(Direction::<MAX, EXACT> {
+                    geometry,
+                    costs,
+                    sums,
+                    guide: self.guide,
+                    p1: self.params.p1,
+                    p2: self.p2,
+                    step,
+                    thread: (thread, threads),
+                });
+            }
+        }
+        parting.end_stage();
+        for y in (thread..geometry.height).step_by(threads) {
+            // SAFETY: the row lies in the picture.
+            self.pick::<V>(scratch, y, unsafe { sums.add(y * row_cells) });
+        }
+        parting.end_stage();
+    }
+}

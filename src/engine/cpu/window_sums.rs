@@ -1,0 +1,325 @@
+//! Sums over windows, row by row: a running sum down every column of cells, and one along the row of those. So
+//! the time does not grow with the window.
+//!
+//! What is added up are the [`Parts`] of a cell (a pixel and a candidate): its cost, or what block matching
+//! compares (`matching/block.rs`). Where the sums go is a [`Sink`].
+
+use super::geometry::Geometry;
+use super::simd::{Kernel, Lanes};
+use crate::frame::Image;
+use crate::matching::block::{SUM_MAX, Scale};
+
+/// A number that is added up; what overflows on the way comes back when it is taken away again.
+pub trait Number: Copy {
+    /// Nothing.
+    const ZERO: Self;
+    /// The sum.
+    fn plus(self, other: Self) -> Self;
+    /// The difference.
+    fn minus(self, other: Self) -> Self;
+}
+
+impl Number for u16 {
+    const ZERO: Self = 0;
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+}
+
+impl Number for u32 {
+    const ZERO: Self = 0;
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+}
+
+/// What is added up of the cells of a row.
+pub trait Parts: Copy {
+    /// Number that holds the sum over a window.
+    type Sum: Number;
+    /// Numbers that are added up of every cell, [part][depth] a pixel.
+    const PARTS: usize;
+
+    /// Adds the cells of row `y` to `columns`, [x][part][depth], or takes them away.
+    ///
+    /// # Safety
+    /// The row lies in the picture, and its cells were prepared.
+    unsafe fn add_row(&self, geometry: &Geometry, y: usize, add: bool, columns: &mut [Self::Sum]);
+}
+
+/// Costs of single pixels that were written down: of row y, [x][depth], at place y mod `places`.
+#[derive(Clone, Copy)]
+pub struct PixelCosts {
+    /// The costs.
+    pub costs: *const u8,
+    /// Rows that there is room for.
+    pub places: usize,
+}
+
+impl Parts for PixelCosts {
+    type Sum = u16;
+    const PARTS: usize = 1;
+
+    #[inline(always)]
+    unsafe fn add_row(&self, geometry: &Geometry, y: usize, add: bool, columns: &mut [u16]) {
+        let len = geometry.width * geometry.depth;
+        // SAFETY: the place holds a row.
+        let row = unsafe { std::slice::from_raw_parts(self.costs.add(y % self.places * len), len) };
+        for (sum, &cost) in columns.iter_mut().zip(row) {
+            let cost = u16::from(cost);
+            *sum = if add { sum.plus(cost) } else { sum.minus(cost) };
+        }
+    }
+}
+
+/// Squares of the differences of intensity, and with `MEAN` the differences themselves behind them.
+#[derive(Clone, Copy)]
+pub struct Squares<'a, const MEAN: bool> {
+    /// Left picture.
+    pub left: &'a Image,
+    /// Mirrored rows of the right picture (`cost.rs`).
+    pub mirrored: *const u8,
+}
+
+impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
+    type Sum = u32;
+    const PARTS: usize = if MEAN { 2 } else { 1 };
+
+    #[inline(always)]
+    unsafe fn add_row(&self, geometry: &Geometry, y: usize, add: bool, columns: &mut [u32]) {
+        let Geometry { width, depth, .. } = *geometry;
+        let stride = geometry.mirrored_stride();
+        // SAFETY: the mirrored rows hold `stride` bytes each and are no longer written to.
+        let mirrored = unsafe { std::slice::from_raw_parts(self.mirrored.add(y * stride), stride) };
+        let columns = columns.chunks_exact_mut(Self::PARTS * depth);
+        for (x, (column, &left)) in columns.zip(self.left.row(y)).enumerate() {
+            let right = &mirrored[width - 1 - x..][..depth];
+            let (squares, differences) = column.split_at_mut(depth);
+            for (sum, &right) in squares.iter_mut().zip(right) {
+                let square = u32::from(left.abs_diff(right)).pow(2);
+                *sum = if add { sum.plus(square) } else { sum.minus(square) };
+            }
+            for (sum, &right) in differences.iter_mut().zip(right) {
+                let difference = (i32::from(left) - i32::from(right)) as u32;
+                *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
+            }
+        }
+    }
+}
+
+/// Absolute differences of pixels without the mean around them (`zero_mean.rs`).
+#[derive(Clone, Copy)]
+pub struct ZeroMean {
+    /// The left eye's, [row][feature stride].
+    pub left: *const i16,
+    /// The right eye's, mirrored.
+    pub mirrored: *const i16,
+}
+
+impl Parts for ZeroMean {
+    type Sum = u32;
+    const PARTS: usize = 1;
+
+    #[inline(always)]
+    unsafe fn add_row(&self, geometry: &Geometry, y: usize, add: bool, columns: &mut [u32]) {
+        let Geometry { width, depth, .. } = *geometry;
+        let (left_stride, stride) = (geometry.feature_stride(), geometry.mirrored_stride());
+        // SAFETY: the rows have these lengths and are no longer written to.
+        let (left, mirrored) = unsafe {
+            (
+                std::slice::from_raw_parts(self.left.add(y * left_stride), width),
+                std::slice::from_raw_parts(self.mirrored.add(y * stride), stride),
+            )
+        };
+        for (x, (column, &left)) in columns.chunks_exact_mut(depth).zip(left).enumerate() {
+            let right = &mirrored[width - 1 - x..][..depth];
+            for (sum, &right) in column.iter_mut().zip(right) {
+                let difference = u32::from(left.abs_diff(right));
+                *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
+            }
+        }
+    }
+}
+
+/// How the parts of a window become one number of 15 bits.
+#[derive(Clone, Copy)]
+pub enum Total {
+    /// Costs of pixels, added up.
+    Plain,
+    /// The first part, scaled.
+    Scaled(Scale),
+    /// The first part times the pixels of the window, less the square of the second, scaled.
+    Variance(Scale, u32),
+}
+
+/// Where the sums of a pixel go.
+pub trait Sink {
+    /// Takes the sums of the pixel in column `x`, as many as candidates with padding.
+    ///
+    /// # Safety
+    /// The column lies in the picture.
+    unsafe fn take(&mut self, x: usize, sums: &[i16]);
+}
+
+/// Sums as they are, [x][depth].
+pub struct ToSums(pub *mut i16);
+
+impl Sink for ToSums {
+    #[inline(always)]
+    unsafe fn take(&mut self, x: usize, sums: &[i16]) {
+        // SAFETY: there is room for a row.
+        unsafe {
+            std::ptr::copy_nonoverlapping(sums.as_ptr(), self.0.add(x * sums.len()), sums.len())
+        };
+    }
+}
+
+/// Costs for the aggregation, [x][depth] (`matching::block::byte`), 255 beyond the candidates.
+pub struct ToBytes {
+    /// Where they go.
+    pub to: *mut u8,
+    /// Number of candidates.
+    pub count: usize,
+    /// Bits that a byte has fewer than a sum.
+    pub shift: u32,
+    /// Largest cost.
+    pub truncation: u8,
+}
+
+impl Sink for ToBytes {
+    #[inline(always)]
+    unsafe fn take(&mut self, x: usize, sums: &[i16]) {
+        // SAFETY: there is room for a row.
+        let to = unsafe { std::slice::from_raw_parts_mut(self.to.add(x * sums.len()), sums.len()) };
+        let (half, shift, most) =
+            (1u16 << (self.shift - 1), self.shift, u16::from(self.truncation));
+        for (byte, &sum) in to.iter_mut().zip(sums) {
+            *byte = ((sum as u16 + half) >> shift).min(most) as u8;
+        }
+        to[self.count..].fill(255);
+    }
+}
+
+/// The sums of the windows around the pixels of row `y`. The columns hold those around row `y - 1`, unless
+/// `begins`.
+pub struct SumRow<'a, P: Parts, S> {
+    /// How the picture is cut up.
+    pub geometry: &'a Geometry,
+    /// What is added up.
+    pub parts: P,
+    /// Columns and rows from a window's centre to its edge.
+    pub radius: (usize, usize),
+    /// How a window's parts become one number.
+    pub total: Total,
+    /// The row.
+    pub y: usize,
+    /// Whether the columns hold nothing yet.
+    pub begins: bool,
+    /// Sums over the window's rows, [x][part][depth].
+    pub columns: &'a mut [P::Sum],
+    /// Sums over the window, [part][depth].
+    pub window: &'a mut [P::Sum],
+    /// One pixel's sums as they are handed out, [depth].
+    pub sums: &'a mut [i16],
+    /// Where they go.
+    pub sink: S,
+}
+
+impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S>
+where
+    P::Sum: Into<u32>,
+{
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(mut self) {
+        let (_, down) = self.radius;
+        // SAFETY: rows are clamped into the picture.
+        unsafe {
+            if self.begins {
+                self.columns.fill(P::Sum::ZERO);
+                for row in -(down as i64)..=down as i64 {
+                    self.add_row(self.y as i64 + row, true);
+                }
+            } else {
+                self.add_row(self.y as i64 + down as i64, true);
+                self.add_row(self.y as i64 - 1 - down as i64, false);
+            }
+            self.slide();
+        }
+    }
+}
+
+impl<P: Parts, S: Sink> SumRow<'_, P, S>
+where
+    P::Sum: Into<u32>,
+{
+    #[inline(always)]
+    unsafe fn add_row(&mut self, y: i64, add: bool) {
+        let y = y.clamp(0, self.geometry.height as i64 - 1) as usize;
+        // SAFETY: the row lies in the picture.
+        unsafe { self.parts.add_row(self.geometry, y, add, self.columns) };
+    }
+
+    /// Slides the window along the row.
+    #[inline(always)]
+    unsafe fn slide(&mut self) {
+        let Geometry { width, depth, .. } = *self.geometry;
+        let (len, across) = (P::PARTS * depth, self.radius.0 as i64);
+        let column = |x: i64| x.clamp(0, width as i64 - 1) as usize * len;
+        self.window.fill(P::Sum::ZERO);
+        for x in -across..=across {
+            let from = &self.columns[column(x)..][..len];
+            for (sum, &column) in self.window.iter_mut().zip(from) {
+                *sum = sum.plus(column);
+            }
+        }
+        for x in 0..width {
+            if x > 0 {
+                let enters = &self.columns[column(x as i64 + across)..][..len];
+                let leaves = &self.columns[column(x as i64 - 1 - across)..][..len];
+                for ((sum, &enters), &leaves) in self.window.iter_mut().zip(enters).zip(leaves) {
+                    *sum = sum.plus(enters).minus(leaves);
+                }
+            }
+            self.add_up();
+            // SAFETY: x lies in the row.
+            unsafe { self.sink.take(x, self.sums) };
+        }
+    }
+
+    /// One number a candidate of the window's parts.
+    #[inline(always)]
+    fn add_up(&mut self) {
+        let (first, second) = self.window.split_at(self.geometry.depth);
+        match self.total {
+            Total::Plain => {
+                for (sum, &first) in self.sums.iter_mut().zip(first) {
+                    *sum = Into::<u32>::into(first) as i16;
+                }
+            }
+            Total::Scaled(Scale { limit, factor }) => {
+                for (sum, &first) in self.sums.iter_mut().zip(first) {
+                    let total: u32 = first.into();
+                    *sum = ((total.min(limit).wrapping_mul(factor) >> 16).min(SUM_MAX)) as i16;
+                }
+            }
+            Total::Variance(Scale { limit, factor }, pixels) => {
+                for ((sum, &first), &second) in self.sums.iter_mut().zip(first).zip(second) {
+                    let (squares, difference): (u32, u32) = (first.into(), second.into());
+                    let squared = difference.wrapping_mul(difference);
+                    let total = squares.wrapping_mul(pixels).wrapping_sub(squared).min(limit);
+                    *sum = ((total.wrapping_mul(factor) >> 16).min(SUM_MAX)) as i16;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Pixels without the mean around them, times the pixels of the window (`matching::block::zero_mean`), prepared
+//! once a pair for ZSAD.
+
+use super::cost::mirror;
+use super::geometry::Geometry;
+use super::simd::{Kernel, Lanes};
+use crate::frame::Image;
+use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
+
+/// Prepares the rows `rows.0..rows.1` of both eyes.
+pub struct ZeroMeanRows<'a> {
+    /// How the picture is cut up.
+    pub geometry: &'a Geometry,
+    /// Window whose mean is removed.
+    pub window: BlockWindow,
+    /// Both pictures.
+    pub eyes: [&'a Image; 2],
+    /// First row, and the row behind the last.
+    pub rows: (usize, usize),
+    /// Where the left eye's rows go, [row][feature stride], and the right one's, mirrored; the rows there belong
+    /// to the caller.
+    pub to: [*mut i16; 2],
+    /// [`scratch_len`] numbers.
+    pub scratch: &'a mut [i16],
+}
+
+/// The window whose mean the cost removes from every pixel, where it does.
+pub fn zero_mean_window(params: &Params) -> Option<BlockWindow> {
+    match params.cost {
+        Cost::Block { measure: BlockMeasure::ZeroMeanSad, window, .. } => Some(window),
+        _ => None,
+    }
+}
+
+/// Numbers that a thread needs to prepare a row: sums down the columns, and the row.
+pub fn scratch_len(geometry: &Geometry) -> usize {
+    2 * geometry.width
+}
+
+impl Kernel for ZeroMeanRows<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let Geometry { width, height, min, .. } = *self.geometry;
+        let (across, down) = self.window.radius();
+        let pixels = self.window.area() as i16;
+        let (columns, row) = self.scratch.split_at_mut(width);
+        for y in self.rows.0..self.rows.1 {
+            for (eye, image) in self.eyes.into_iter().enumerate() {
+                // 11 pixels of a byte, 121 of them in a window: all of it fits 16 bits.
+                columns.fill(0);
+                for dy in -(down as i64)..=down as i64 {
+                    let from = image.row((y as i64 + dy).clamp(0, height as i64 - 1) as usize);
+                    for (sum, &pixel) in columns.iter_mut().zip(from) {
+                        *sum += i16::from(pixel);
+                    }
+                }
+                let column = |x: i64| x.clamp(0, width as i64 - 1) as usize;
+                let reach = -(across as i64)..=across as i64;
+                let mut sum: i16 = reach.map(|x| columns[column(x)]).sum();
+                for (x, (value, &pixel)) in row.iter_mut().zip(image.row(y)).enumerate() {
+                    if x > 0 {
+                        sum += columns[column((x + across) as i64)];
+                        sum -= columns[column(x as i64 - 1 - across as i64)];
+                    }
+                    *value = pixels * i16::from(pixel) - sum;
+                }
+                // SAFETY: the caller owns the rows.
+                unsafe {
+                    let to = self.to[eye];
+                    if eye == 0 {
+                        let to = to.add(y * self.geometry.feature_stride());
+                        std::ptr::copy_nonoverlapping(row.as_ptr(), to, width);
+                    } else {
+                        let stride = self.geometry.mirrored_stride();
+                        mirror(
+                            row,
+                            min,
+                            std::slice::from_raw_parts_mut(to.add(y * stride), stride),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
