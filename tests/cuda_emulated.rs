@@ -411,7 +411,7 @@ const BROKEN: [Broken; 66] = [
     // Winners from sums that are kept: keys of the right picture, rivals, a column of another.
     ("key_at(column + DISPARITIES - 1 - d)", "key_at(column + DISPARITIES - d)", SAD),
     ("NO_WINNER && x >= 0 && x < width", "NO_WINNER && x >= 4 && x < width", SAD),
-    ("abs(e - winner) > 1", "abs(e - winner) > 0", SAD),
+    ("d < DISPARITIES && abs(d - winner) > 1", "d < DISPARITIES && abs(d - winner) > 0", SAD),
     // Sums over windows: rows that come and go, columns, the mean, scales and bytes.
     ("add(columns[p], parts(p, y + DOWN))", "add(columns[p], parts(p, y))", SAD),
     ("subtract(columns[p], parts(p, y - DOWN))", "subtract(columns[p], parts(p, y))", SAD),

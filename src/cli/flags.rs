@@ -63,8 +63,12 @@ impl<const G: Group> SettingFlags<G> {
 
 impl<const G: Group> Args for SettingFlags<G> {
     fn augment_args(command: Command) -> Command {
+        let taken: Vec<String> =
+            command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
         command.args(Self::all().map(|(_, row, flag)| {
             let arg = Arg::new(id(flag)).long(id(flag)).help(row.help);
+            let shorter = flag.shorter.filter(|shorter| !taken.iter().any(|id| id == shorter));
+            let arg = shorter.map_or(arg.clone(), |shorter| arg.visible_alias(shorter));
             (row.arg)(match flag.value {
                 "" => arg.action(ArgAction::SetTrue),
                 value => arg.value_name(value).value_parser(parser_of(row)),

@@ -148,7 +148,7 @@ pub enum CostError {
     #[error("the truncation of the cost is 0; it must be 1 to 255 (--block-truncation)")]
     BlockTruncation,
     #[error(
-        "a window of {0} pixels cannot be used for the cost `{1}`; width and height must be odd, 1 to {SIDE_MAX}, and without its mean a single pixel is always 0 (--window)"
+        "a window of {0} pixels cannot be used for the cost `{1}`; width and height must be odd, 1 to {SIDE_MAX}, and without its mean a single pixel is always 0 (--block-window)"
     )]
     Block(BlockWindow, &'static str),
     #[error(

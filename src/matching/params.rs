@@ -387,14 +387,16 @@ pub enum ParamsError {
     )]
     Supported { cost: u32, flags: &'static str },
     #[error(
-        "the costs cannot be added up over {0} pixels; width and height must be odd, 1 to {SIDE_MAX} (--window)"
+        "the costs cannot be added up over {0} pixels; width and height must be odd, 1 to {SIDE_MAX} (--block-window)"
     )]
     SumWindow(BlockWindow),
     #[error(
         "without paths nothing supports the cost: give --paths 4 to 16, or turn --cost-window and --prior off (0)"
     )]
     LocalSupport,
-    #[error("without paths the window of the cost `ad` is that of --window; --ad-window must be 1")]
+    #[error(
+        "without paths the window of the cost `ad` is that of --block-window; --ad-window must be 1"
+    )]
     LocalAdWindow,
     #[error(
         "the cost `{0}` compares windows by itself, so nothing else supports it; turn --cost-window and --prior off (0)"

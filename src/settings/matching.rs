@@ -31,13 +31,13 @@ pub enum CostKind {
     Census,
     /// Absolute difference of intensities, cut off at `ad_truncation`.
     Ad,
-    /// Sum of absolute differences over `window`.
+    /// Sum of absolute differences over `block_window`.
     Sad,
-    /// Sum of squared differences over `window`.
+    /// Sum of squared differences over `block_window`.
     Ssd,
-    /// Sum of absolute differences over `window` without the windows' means.
+    /// Sum of absolute differences over `block_window` without the windows' means.
     Zsad,
-    /// Sum of squared differences over `window` without the windows' means.
+    /// Sum of squared differences over `block_window` without the windows' means.
     Zssd,
 }
 
@@ -88,7 +88,7 @@ pub struct Matching {
     #[serde(deserialize_with = "window_of_text")]
     pub census_window: CensusWindow,
     #[serde(deserialize_with = "block_window_of_text")]
-    pub window: BlockWindow,
+    pub block_window: BlockWindow,
     pub block_truncation: u8,
     pub census_weight: u8,
     pub gradient_weight: u8,
@@ -155,10 +155,10 @@ pub(super) const ROWS: &[Row] = &[
             "Census, gradient and intensity together",
             "Hamming distance of census descriptors, which take no notice of exposure",
             "Absolute difference of intensities, cut off at `ad_truncation`",
-            "Sum of absolute differences over `window`",
-            "Sum of squared differences over `window`",
-            "Sum of absolute differences over `window` without the windows' means",
-            "Sum of squared differences over `window` without the windows' means",
+            "Sum of absolute differences over `block_window`",
+            "Sum of squared differences over `block_window`",
+            "Sum of absolute differences over `block_window` without the windows' means",
+            "Sum of squared differences over `block_window` without the windows' means",
         ])
         .knob("Cost", "cost")
         .hint("How well two pixels agree. What is auto follows it."),
@@ -285,8 +285,9 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .only("cost", "census"),
-    Row::text("window", "9x9", block_window)
-        .flag(MATCHING, "--window", "N|WxH")
+    Row::text("block_window", "9x9", block_window)
+        .flag(MATCHING, "--block-window", "N|WxH")
+        .shorter("window")
         .help(
             "Window of the costs `sad`, `ssd`, `zsad` and `zssd`, and of every cost without paths: odd, 1 to 11",
         )
@@ -521,7 +522,7 @@ impl Matching {
             prior: (self.prior > 0)
                 .then_some(Prior { levels: self.prior, strength: self.prior_strength }),
             paths: Paths::try_from(self.paths)?,
-            sum_window: self.window,
+            sum_window: self.block_window,
             p1: self.p1,
             p2: self.p2,
             p2_mode,
@@ -559,7 +560,7 @@ impl Matching {
     }
 
     fn block(&self, measure: BlockMeasure) -> Cost {
-        Cost::Block { measure, window: self.window, truncation: self.block_truncation }
+        Cost::Block { measure, window: self.block_window, truncation: self.block_truncation }
     }
 }
 
@@ -573,7 +574,7 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
         ParamsError::Cost(error) => match error {
             CostError::Truncation => &["ad_truncation"],
             CostError::Window(_) => &["ad_window"],
-            CostError::Block(..) => &["cost", "window"],
+            CostError::Block(..) => &["cost", "block_window"],
             CostError::BlockTruncation => &["block_truncation"],
             CostError::Census(_) => &["census_window"],
             CostError::Weight { .. } | CostError::NoWeight => COMBINED_KEYS,
@@ -595,7 +596,7 @@ pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static
             CostKind::Ad => &["ad_truncation", "cost_window", "prior", "prior_strength"],
             _ => &["cost", "cost_window", "prior"],
         },
-        ParamsError::SumWindow(_) => &["window"],
+        ParamsError::SumWindow(_) => &["block_window"],
         ParamsError::LocalSupport => &["paths", "cost_window", "prior"],
         ParamsError::LocalAdWindow => &["paths", "ad_window"],
         ParamsError::BlockSupport(_) => &["cost", "cost_window", "prior"],

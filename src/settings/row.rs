@@ -150,6 +150,8 @@ pub struct Flag {
     pub name: &'static str,
     /// Name of its value; empty for a switch, which is `true` where it is given.
     pub value: &'static str,
+    /// Shorter spelling without dashes, in commands whose own flags leave it free.
+    pub shorter: Option<&'static str>,
 }
 
 /// A knob in the window.
@@ -251,7 +253,16 @@ impl Row {
 
     /// Adds a flag; `value` is what its value is called.
     pub const fn flag(self, group: Group, name: &'static str, value: &'static str) -> Row {
-        Row { flag: Some(Flag { group, name, value }), ..self }
+        Row { flag: Some(Flag { group, name, value, shorter: None }), ..self }
+    }
+
+    /// Lets commands whose own flags leave it free spell the flag like this, too.
+    pub const fn shorter(self, shorter: &'static str) -> Row {
+        let flag = match self.flag {
+            Some(flag) => Some(Flag { shorter: Some(shorter), ..flag }),
+            None => None,
+        };
+        Row { flag, ..self }
     }
 
     /// Says in `--help` what the flag does.

@@ -301,7 +301,7 @@ mod tests {
             ("matching", "disparities", Value::from(-4), "`auto` or a whole number, 0 or more"),
             ("matching", "min_disparity", Value::from("x"), "a whole number"),
             ("matching", "min_disparity", Value::from(i64::MAX), "a whole number"),
-            ("matching", "paths", Value::from(6), "4, 5 or 8"),
+            ("matching", "paths", Value::from(6), "0, 4, 5, 8 or 16"),
             (
                 "matching",
                 "left_right",

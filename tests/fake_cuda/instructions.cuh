@@ -153,20 +153,19 @@ inline void launch(void (*function)(void **), void **arguments, const u32 *grid,
     body_arguments = arguments;
     std::vector<std::unique_ptr<Block>> waiting;
     std::vector<Block *> blocks;
-    for (u32 y = 0; y < grid[1]; y++)
-        for (u32 x = 0; x < grid[0]; x++) {
-            auto made = std::make_unique<Block>();
-            made->index = {x, y, 0};
-            made->threads = block[0] * block[1] * block[2];
-            made->warps.resize((made->threads + 31) / 32);
-            made->shared.resize(shared / 16 + 1, uint4{0xa5a5a5a5, 0xa5a5a5a5, 0xa5a5a5a5, 0xa5a5a5a5});
-            if (together) {
-                blocks.push_back(made.get());
-                waiting.push_back(std::move(made));
-            } else {
-                run({made.get()});
-            }
+    for (u32 i = 0; i < grid[0] * grid[1] * grid[2]; i++) {
+        auto made = std::make_unique<Block>();
+        made->index = {i % grid[0], i / grid[0] % grid[1], i / grid[0] / grid[1]};
+        made->threads = block[0] * block[1] * block[2];
+        made->warps.resize((made->threads + 31) / 32);
+        made->shared.resize(shared / 16 + 1, uint4{0xa5a5a5a5, 0xa5a5a5a5, 0xa5a5a5a5, 0xa5a5a5a5});
+        if (together) {
+            blocks.push_back(made.get());
+            waiting.push_back(std::move(made));
+        } else {
+            run({made.get()});
         }
+    }
     if (together) run(blocks);
 }
 

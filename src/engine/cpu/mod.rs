@@ -270,10 +270,9 @@ mod tests {
             Just(Cost::Ad { truncation: 20, window: 1 }),
             Just(Cost::Ad { truncation: 20, window: 5 }),
             Just(Cost::Census { window: CensusWindow::Plain { width: 5, height: 5 } }),
-            measure.prop_map(|measure| Cost::Block {
-                measure,
-                window: BlockWindow { width: 5, height: 3 },
-                truncation: 60,
+            (measure, prop_oneof![Just((5, 3)), Just((11, 11))]).prop_map(|(measure, side)| {
+                let window = BlockWindow { width: side.0, height: side.1 };
+                Cost::Block { measure, window, truncation: 60 }
             }),
         ];
         let paths = prop_oneof![

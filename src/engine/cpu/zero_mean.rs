@@ -59,8 +59,10 @@ impl Kernel for ZeroMeanRows<'_> {
                 let mut sum: i16 = reach.map(|x| columns[column(x)]).sum();
                 for (x, (value, &pixel)) in row.iter_mut().zip(image.row(y)).enumerate() {
                     if x > 0 {
-                        sum += columns[column((x + across) as i64)];
-                        sum -= columns[column(x as i64 - 1 - across as i64)];
+                        // For a moment it holds a column too many.
+                        let enters = columns[column((x + across) as i64)];
+                        let leaves = columns[column(x as i64 - 1 - across as i64)];
+                        sum = sum.wrapping_add(enters).wrapping_sub(leaves);
                     }
                     *value = pixels * i16::from(pixel) - sum;
                 }

@@ -46,10 +46,11 @@ fn without_paths_what_supports_the_cost_is_off_by_itself() {
     assert_eq!((local.paths, local.window, local.prior), (Paths::None, None, None));
     assert_eq!(local.sum_window, BlockWindow { width: 9, height: 9 });
     assert!(params(&["matching.paths=4"]).unwrap().is_supported());
-    let ad = params(&["matching.paths=0", "matching.cost=ad", "matching.window=5x3"]).unwrap();
+    let ad =
+        params(&["matching.paths=0", "matching.cost=ad", "matching.block_window=5x3"]).unwrap();
     assert_eq!(ad.cost, Cost::Ad { truncation: 32, window: 1 });
     assert_eq!(ad.sum_window, BlockWindow { width: 5, height: 3 });
-    let block = params(&["matching.cost=zssd", "matching.window=11"]).unwrap();
+    let block = params(&["matching.cost=zssd", "matching.block_window=11"]).unwrap();
     let window = BlockWindow { width: 11, height: 11 };
     let measure = BlockMeasure::ZeroMeanSsd;
     assert_eq!(block.cost, Cost::Block { measure, window, truncation: 64 });
@@ -58,7 +59,7 @@ fn without_paths_what_supports_the_cost_is_off_by_itself() {
         (&["matching.paths=0", "matching.prior=2"][..], "--prior"),
         (&["matching.paths=0", "matching.cost_window=3"], "--cost-window"),
         (&["matching.cost=sad", "matching.paths=8", "matching.prior=1"], "--prior"),
-        (&["matching.cost=zsad", "matching.window=1"], "--window"),
+        (&["matching.cost=zsad", "matching.block_window=1"], "--block-window"),
         (&["matching.cost=ssd", "matching.paths=8", "matching.block_truncation=200"], "--block"),
     ] {
         let mut layers = Layers::new();

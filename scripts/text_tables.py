@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""The tables of the texts that stereod grew out of, with stereod's own figures beside theirs, in Markdown.
+
+The bachelor thesis on local stereo matching (Czech, tables 5.1.2, 5.2.3, 5.3.4 and 5.4.5): the share of all pixels
+that are wrong by more than 1 px, of SSD, SAD and census at windows of 3 to 11 pixels, on Middlebury version 2.
+
+    scripts/text_tables.py ../shared/data/middlebury_v2            # the folder with tsukuba, venus, teddy and cones
+    scripts/text_tables.py --stereod target/release/stereod --engine cpu DATA/middlebury_v2
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+SCENES = ["cones", "teddy", "tsukuba", "venus"]
+# Percent of wrong pixels by window, in the order of SCENES.
+THESIS = {
+    "ssd": {3: [43.0, 41.5, 19.7, 29.4], 5: [31.5, 34.3, 16.7, 22.6], 7: [27.9, 32.1, 16.9, 20.8], 11: [27.6, 33.0, 19.5, 20.6]},
+    "sad": {3: [47.0, 43.4, 19.5, 30.1], 5: [35.4, 35.4, 15.4, 22.8], 7: [30.7, 32.6, 14.6, 20.2], 11: [27.5, 31.8, 15.9, 19.4]},
+    "census": {3: [69.5, 74.6, 54.6, 55.7], 5: [38.5, 50.2, 35.3, 36.6], 7: [29.3, 40.5, 28.8, 27.2], 11: [27.7, 35.3, 23.8, 20.7]},
+}
+WINDOWS = [3, 5, 7, 9, 11]
+# What stereod matches beside it. The thesis compares census descriptors of the window alone; ours are 9x7-symmetric
+# ones, added up over the window.
+COSTS = ["ssd", "sad", "census", "zssd", "zsad", "ad", "combined"]
+# The winner and nothing else, as the thesis has it.
+BARE = ["--subpixel", "off", "--uniqueness", "0", "--left-right", "off", "--median", "0", "--speckle-size", "0"]
+WHOLE = ["--subpixel", "off"]
+
+
+def wrong(stereod, data, arguments):
+    """Percent of all pixels with truth that are wrong by more than 1 px, by scene; holes are filled."""
+    command = [stereod, "evaluate", "--repeat", "1", "--json", "-", *arguments]
+    command += [str(data / scene) for scene in SCENES]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {run.stderr.strip()}")
+    items = [item for dataset in json.loads(run.stdout)["datasets"] for item in dataset["items"]]
+    by_scene = {item["item"]: item["dense"]["all"]["bad1.0"] for item in items}
+    return [by_scene[scene] for scene in SCENES]
+
+
+def row(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def figures(values):
+    return [f"{value:.1f}" for value in values] + [f"{sum(values) / len(values):.1f}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=pathlib.Path, help="folder of Middlebury version 2")
+    parser.add_argument("--stereod", default="stereod", help="the program")
+    parser.add_argument("--engine", default="auto", help="its engine")
+    options = parser.parse_args()
+
+    print(row(["cost", "window", "whose", "cones", "teddy", "Tsukuba", "Venus", "mean"]))
+    print(row(["---", "---:", "---"] + ["---:"] * 5))
+    behind = []
+    for cost in COSTS:
+        for window in WINDOWS:
+            local = ["--engine", options.engine, "--cost", cost, "--paths", "0", "--block-window", str(window)]
+            bare = wrong(options.stereod, options.data, local + BARE)
+            refined = wrong(options.stereod, options.data, local + WHOLE)
+            theirs = THESIS.get(cost, {}).get(window)
+            if theirs:
+                print(row([cost, str(window), "thesis"] + figures(theirs)))
+                behind += [
+                    f"{cost} {window} {scene}: {b:.1f} bare, {r:.1f} with checks and filters, thesis {t:.1f}"
+                    for scene, b, r, t in zip(SCENES, bare, refined, theirs)
+                    if min(b, r) > t
+                ]
+            print(row([cost, str(window), "bare"] + figures(bare)))
+            print(row([cost, str(window), "checks and filters"] + figures(refined)))
+    for line in behind:
+        print(f"behind the thesis: {line}", file=sys.stderr)
+    return 1 if behind else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
