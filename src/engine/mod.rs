@@ -3,6 +3,7 @@
 pub mod cpu;
 pub mod cuda;
 mod interface;
+pub mod tiled;
 
 use std::path::Path;
 

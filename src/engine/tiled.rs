@@ -10,9 +10,8 @@ use anyhow::{Context, bail};
 
 use super::cpu::{CpuOptions, CpuRectifier};
 use super::interface::{Engine, PairSpec, check_size};
-use crate::frame::{DisparityMap, INVALID, Image, Matched, StereoGeometry, StereoPair};
+use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::Params;
-use crate::matching::filter::valid_mask;
 use crate::matching::tiles::Layout;
 use crate::pool::Pool;
 
@@ -123,5 +122,51 @@ impl Engine for TiledEngine {
 
     fn set_profiling(&mut self, on: bool) {
         self.engine.set_profiling(on);
+    }
+}
+
+/// Adds the times of a tile's stages to those of the tiles before.
+fn add_up(stages: &mut Vec<StageTime>, of_tile: &[StageTime]) {
+    for &(name, time) in of_tile {
+        match stages.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += time,
+            None => stages.push((name, time)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cpu::CpuEngine;
+    use crate::frame::DisparityRange;
+    use crate::matching::tiles::{Tiles, match_tiled};
+
+    #[test]
+    fn tiles_give_the_bytes_of_the_definition() {
+        let scene = |x: usize, y: usize| ((x * 37 + y * 101 + x * y * 13) % 251) as u8;
+        let (width, height) = (61, 40);
+        let left = || Image::from_fn(width, height, scene);
+        let right = || Image::from_fn(width, height, |x, y| scene(x + 4, y));
+        let range = DisparityRange { min: 0, count: 12 };
+        let params = Params { range, ..Params::default() };
+        for tiles in [
+            Tiles { rows: 3, columns: 1, overlap: 8 },
+            Tiles { rows: 2, columns: 3, overlap: 6 },
+            Tiles { rows: 1, columns: 1, overlap: 0 },
+        ] {
+            let layout = Layout::new(tiles, (width, height), range);
+            let (w, h) = layout.window;
+            let pairs = PairSpec::rectified(w, h);
+            let inner = CpuEngine::new(&params, &pairs, CpuOptions::default()).unwrap();
+            let whole = PairSpec::rectified(width, height);
+            let mut engine =
+                TiledEngine::new(Box::new(inner), layout.clone(), &params, &whole, CpuOptions::default())
+                    .unwrap();
+            engine.submit(StereoPair::of_stills(left(), right())).unwrap();
+            let got = engine.collect().unwrap().unwrap();
+            let expected = match_tiled(&left(), &right(), &params, &layout);
+            assert_eq!(got.disparity.values(), expected.values(), "{tiles:?}");
+        }
     }
 }

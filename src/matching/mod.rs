@@ -25,6 +25,7 @@ pub mod saturation;
 pub mod subpixel;
 pub mod support;
 pub mod texture;
+pub mod tiles;
 pub mod uniqueness;
 pub mod window;
 pub mod winner;

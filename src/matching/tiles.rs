@@ -7,7 +7,9 @@
 
 use std::ops::Range;
 
-use crate::frame::{DisparityMap, DisparityRange, Image, Mask};
+use crate::frame::{DisparityMap, DisparityRange, INVALID, Image};
+use crate::matching::{Params, match_pair};
+use crate::pool::Pooled;
 
 /// How a picture is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,15 +105,15 @@ impl Layout {
 pub fn match_tiled(
     left: &Image,
     right: &Image,
-    params: &crate::matching::Params,
+    params: &Params,
     layout: &Layout,
 ) -> DisparityMap {
-    let mut values = vec![crate::frame::INVALID; layout.size.0 * layout.size.1];
+    let mut values = vec![INVALID; layout.size.0 * layout.size.1];
     for tile in &layout.tiles {
         let [left, right] = [left, right].map(|eye| layout.crop(tile, eye));
-        let map = crate::matching::match_pair(&left, &right, params);
+        let map = match_pair(&left, &right, params);
         layout.keep(tile, map.values(), &mut values);
     }
-    let values = crate::pool::Pooled::unpooled(values);
+    let values = Pooled::unpooled(values);
     DisparityMap::new(layout.size.0, layout.size.1, params.range, values)
 }
