@@ -167,6 +167,11 @@ impl Image {
         &self.pixels
     }
 
+    /// Every pixel, row by row, to be changed in place.
+    pub fn pixels_mut(&mut self) -> &mut [u8] {
+        &mut self.pixels
+    }
+
     /// The pixels of row `y`.
     pub fn row(&self, y: usize) -> &[u8] {
         &self.pixels[y * self.width..][..self.width]

@@ -46,15 +46,18 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let loaded = ranging::with_choice(&loaded, &first, &rig, Spare::None, small)?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     let choice = settings.engine.kind;
-    let options = settings.engine.options();
+    let mut options = settings.engine.options();
+    let bytes_of = |depth: usize| {
+        let pairs = pairs_for(depth);
+        DemoSource::bytes_of(size.0, size.1).saturating_mul(pairs)
+    };
+    options.spare = bytes_of(options.cuda.in_flight);
     let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
     // Where the sources of a run would put them.
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
     }
-    // One more than are in flight, so that the next is ready.
-    let pairs = PAIRS.max(engine.depth() as u64 + 1);
-    let bytes = DemoSource::bytes_of(size.0, size.1).saturating_mul(pairs);
+    let (pairs, bytes) = (pairs_for(engine.depth()), bytes_of(engine.depth()));
     let what = format!("keeping {pairs} pairs of {}x{}", size.0, size.1);
     let _kept = Budget::of_process().reserve(what, bytes, "a smaller --size").map_err(failed)?;
     let mut pairs: VecDeque<StereoPair> = (0..pairs)
@@ -77,6 +80,11 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
         verified,
     };
     print(if args.json { report.json() } else { report.text() })
+}
+
+/// Pairs for an engine that holds `depth` of them: one more than are in flight, so that the next is ready.
+fn pairs_for(depth: usize) -> u64 {
+    PAIRS.max(depth as u64 + 1)
 }
 
 fn failed(error: impl Into<anyhow::Error>) -> Error {
@@ -209,13 +217,14 @@ fn verify_all(
     // The pairs begin a stream anew.
     engine.resume(History::default())?;
     let (depth, mut history) = (engine.depth(), History::default());
+    let layout = engine.layout().cloned();
     let mut same = 0;
     let mut in_flight = 0;
     while let Some(pair) = pairs.pop_front() {
         engine.submit(pair)?;
         in_flight += 1;
         while in_flight == depth || (pairs.is_empty() && in_flight > 0) {
-            same += verify(&collect(engine)?, params, &mut history)?;
+            same += verify(&collect(engine)?, params, layout.as_ref(), &mut history)?;
             in_flight -= 1;
         }
     }

@@ -114,7 +114,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
             let raw = pair(left, right);
             verify_rectified(&raw, &matched, rectifier)?;
         }
-        let pixels = verify(&matched, params, &mut History::default())?;
+        let pixels = verify(&matched, params, engine.layout(), &mut History::default())?;
         print(format!("identical with the reference ({pixels} pixels)\n"))?;
     }
     match rig.pairs.geometry {

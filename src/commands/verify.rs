@@ -5,16 +5,23 @@ use anyhow::{anyhow, bail};
 
 use crate::calibration::Rectifier;
 use crate::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
+use crate::matching::tiles::{Layout, match_tiled};
 use crate::matching::{History, Params, match_next};
 use crate::memory::{Budget, product};
 
 /// Compares a result with the reference on the same pair, the next one of the stream that `history`
-/// knows: the number of pixels where they are the same.
+/// knows, matched in the tiles of `layout`, where there are any: the number of pixels where they are the same.
 ///
 /// # Errors
 /// The first pixel that differs, and how many do; memory that does not suffice for the reference.
-pub fn verify(matched: &Matched, params: &Params, history: &mut History) -> anyhow::Result<usize> {
-    let (width, height) = (matched.disparity.width(), matched.disparity.height());
+pub fn verify(
+    matched: &Matched,
+    params: &Params,
+    layout: Option<&Layout>,
+    history: &mut History,
+) -> anyhow::Result<usize> {
+    let whole = (matched.disparity.width(), matched.disparity.height());
+    let (width, height) = layout.map_or(whole, |layout| layout.window);
     // The sums of all paths, one path's costs, the cost by itself and with its support, and next to that
     // little.
     let written = if params.is_supported() { 2 * size_of::<u8>() } else { 0 };
@@ -23,7 +30,10 @@ pub fn verify(matched: &Matched, params: &Params, history: &mut History) -> anyh
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
     let StereoPair { left, right, timestamp, .. } = &matched.pair;
-    let (disparity, confidence) = match_next(left, right, *timestamp, params, history);
+    let (disparity, confidence) = match layout {
+        None => match_next(left, right, *timestamp, params, history),
+        Some(layout) => match_tiled(left, right, *timestamp, params, layout, history),
+    };
     let same = compare(&disparity, &matched.disparity)?;
     if let (Some(expected), Some(got)) = (&confidence, &matched.confidence) {
         compare_pictures("confidence", expected, got)?;

@@ -8,11 +8,12 @@ use anyhow::bail;
 use crate::calibration::Rectifier;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::matching::History;
+use crate::matching::tiles::Layout;
 use crate::memory::product;
 use crate::pool::Memory;
 
 /// Turns pairs into disparity maps, in order. Every engine gives the bytes of
-/// [`crate::matching::match_pair`].
+/// [`crate::matching::match_pair`], one with tiles those of [`crate::matching::tiles::match_tiled`].
 pub trait Engine: Send {
     /// What computes, in a few words for people: "CPU (AVX-512, 4 threads)".
     fn description(&self) -> String;
@@ -52,6 +53,11 @@ pub trait Engine: Send {
     /// Where the device failed.
     fn resume(&mut self, _history: History) -> anyhow::Result<()> {
         Ok(())
+    }
+
+    /// The tiles that pictures are matched in; `None` where they are matched whole.
+    fn layout(&self) -> Option<&Layout> {
+        None
     }
 
     /// Memory for pictures that saves the engine a copy; `None` where any memory is as good.

@@ -3,39 +3,18 @@
 pub mod cpu;
 pub mod cuda;
 mod interface;
+mod options;
 pub mod tiled;
+mod tiling;
 
 use std::path::Path;
 
 use anyhow::Context;
 
 use crate::matching::Params;
-use cpu::{CpuEngine, CpuOptions};
+use cuda::Unusable;
 pub use interface::{Engine, PairSpec};
-
-use cuda::{CudaEngine, CudaOptions, Unusable};
-
-/// Which engine is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Choice {
-    /// The fastest that works on this machine.
-    #[default]
-    Auto,
-    /// An NVIDIA GPU, or an error.
-    Cuda,
-    /// The CPU.
-    Cpu,
-}
-
-/// What of the machine each engine may use.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// For the CPU engine.
-    pub cpu: CpuOptions,
-    /// For the CUDA engine.
-    pub cuda: CudaOptions,
-}
+pub use options::{Choice, Options, Tiling};
 
 /// The engine of this choice for such pairs. `params` must have passed [`Params::check`].
 ///
@@ -47,14 +26,12 @@ pub fn create(
     pairs: &PairSpec,
     options: &Options,
 ) -> anyhow::Result<Box<dyn Engine>> {
-    let on_cpu = || -> anyhow::Result<Box<dyn Engine>> {
-        Ok(Box::new(CpuEngine::new(params, pairs, options.cpu)?))
-    };
+    let on_cpu = || tiling::on_cpu(params, pairs, options);
     if choice == Choice::Cpu {
         return on_cpu();
     }
-    let error = match CudaEngine::new(params, pairs, &options.cuda) {
-        Ok(engine) => return Ok(Box::new(engine)),
+    let error = match tiling::on_cuda(params, pairs, options) {
+        Ok(engine) => return Ok(engine),
         Err(error) => error,
     };
     if choice == Choice::Cuda {

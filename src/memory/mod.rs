@@ -141,6 +141,11 @@ pub struct TooMuch {
 }
 
 impl TooMuch {
+    /// Bytes that are needed, and bytes that are left.
+    pub fn shortage(&self) -> (u64, u64) {
+        (self.needed, self.limit.saturating_sub(self.taken))
+    }
+
     /// Where the limit comes from, and what of it is taken.
     fn of_which(&self) -> String {
         let mut told = Vec::new();

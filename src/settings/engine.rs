@@ -13,7 +13,7 @@ use super::row::Plain::Whole;
 use super::row::{AUTO, ENGINE, Row};
 use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions};
-use crate::engine::{Choice, Options};
+use crate::engine::{Choice, Options, Tiling};
 
 /// Choice and options of the engine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -27,6 +27,7 @@ pub struct Engine {
     pub in_flight: usize,
     pub kernel_cache: String,
     pub memory_mib: Option<u32>,
+    pub tiles: String,
 }
 
 /// Most memory, in MiB: 16 TiB.
@@ -60,6 +61,15 @@ pub(super) const ROWS: &[Row] = &[
             let mib = value_parser!(u64).range(1..=MEMORY_MIB_MAX as u64);
             arg.value_parser(mib.map(|n| Value::from(n as i64)))
         }),
+    Row::text("tiles", "auto", |text| match text.parse::<Tiling>() {
+        Ok(_) => Ok(()),
+        Err(expected) => Err(expected.to_string()),
+    })
+    .flag(ENGINE, "--tiles", "TILES")
+    .help(
+        "Tiles that pictures are matched in: auto (bands where the whole picture needs more memory than there \
+         is), off, or ROWSxCOLUMNS,OVERLAP",
+    ),
 ];
 
 /// Place where compiled kernels are kept.
@@ -97,13 +107,16 @@ impl Engine {
                 KernelCache::Folder(folder) => Cache::new(folder),
             },
         };
-        Options { cpu, cuda }
+        // It was checked when it was read.
+        let tiling = self.tiles.parse().unwrap_or_default();
+        Options { cpu, cuda, tiling, spare: 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matching::tiles::Tiles;
     use crate::settings::test_support::{refused, settings};
 
     #[test]
@@ -118,5 +131,16 @@ mod tests {
             assert!(refused("engine", "memory_mib", mib));
         }
         assert!(refused("engine", "in_flight", 0));
+    }
+
+    #[test]
+    fn tiles_are_named_or_chosen() {
+        let tiling = |text: &str| settings(&[&format!("engine.tiles={text}")]).engine.options().tiling;
+        assert_eq!(settings(&[]).engine.options().tiling, Tiling::Auto);
+        assert_eq!(tiling("off"), Tiling::Off);
+        assert_eq!(tiling("2x3,40"), Tiling::Into(Tiles { rows: 2, columns: 3, overlap: 40 }));
+        for text in ["", "on", "2x3", "0x1,8", "2x2,9999", "2x2,-1"] {
+            assert!(refused("engine", "tiles", text), "{text}");
+        }
     }
 }

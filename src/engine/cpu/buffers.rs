@@ -24,7 +24,7 @@ pub struct Shared {
     pub zero_mean: [Block<i16>; 2],
     /// The vertical paths' vectors where bands meet; [edge][path][1 + x][depth].
     pub edges: Block<u8>,
-    /// Costs and sums of the whole picture, [pixel][depth], of paths that no band follows (`whole.rs`).
+    /// Costs and sums of the whole picture, [pixel][depth], of paths that no band follows (`kept_sums.rs`).
     pub whole_costs: Block<u8>,
     pub whole_sums: Block<i16>,
     /// Finished columns of every band's last row, of the sweep that is going on.

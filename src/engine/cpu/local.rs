@@ -7,7 +7,7 @@ use super::dispatch::WriteRows;
 use super::geometry::Geometry;
 use super::schedule::{Frame, Parting};
 use super::simd::Lanes;
-use super::whole::{Direction, PickRow};
+use super::kept_sums::{Direction, PickRow};
 use super::window_sums::{Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
 use crate::matching::block::Scale;
 use crate::matching::{BlockMeasure, Cost as Matching};

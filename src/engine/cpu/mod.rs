@@ -18,7 +18,7 @@
 //!    sweep and so no checkpoints, four no diagonals.
 //!
 //!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep
-//!    the costs and the sums of the whole picture (`whole.rs`).
+//!    the costs and the sums of the whole picture (`kept_sums.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
 //! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads share out the
@@ -37,6 +37,7 @@ mod features;
 mod filter;
 mod geometry;
 mod horizontal;
+mod kept_sums;
 mod level;
 mod local;
 mod memory;
@@ -68,6 +69,7 @@ use self::rectify::Rectify;
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
+pub use self::whole::WholeMap;
 use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::filter::Continuity;
@@ -98,7 +100,7 @@ pub struct CpuEngine {
 const CURE: &str = "fewer --disparities, a smaller picture";
 
 /// The stage that comes before those of the matcher.
-const RECTIFY: &str = "rectify";
+pub const RECTIFY: &str = "rectify";
 
 impl CpuEngine {
     /// An engine for such pairs, with all the memory that it will need. Of raw pairs it hands out the

@@ -1,129 +1,132 @@
-//! Paths along knight's moves, and winners from sums that are kept: 16 paths reach two rows up and down, which
-//! no band follows. So the costs and the sums of the whole picture are kept (3 bytes a pixel and candidate), and
-//! one direction after the other is added to the sums.
+//! The filters that go over a whole map which was put together of tiles.
 
-use super::geometry::Geometry;
-use super::path::path_delta;
-use super::simd::{Kernel, Lanes};
-use super::winner::WinnerTakesAll;
-use crate::frame::Image;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Instant;
 
-/// Adds the paths of one direction to the sums: those whose number divided by `threads` leaves `thread`.
-pub struct Direction<'a, const MAX: usize, const EXACT: bool> {
-    /// How the picture is cut up.
-    pub geometry: &'a Geometry,
-    /// Costs, [pixel][depth].
-    pub costs: *const u8,
-    /// Sums, [pixel][depth].
-    pub sums: *mut i16,
-    /// The picture that steers P2.
-    pub guide: &'a Image,
-    /// P1.
-    pub p1: u8,
-    /// P2 by step of brightness.
-    pub p2: &'a [u8; 256],
-    /// The step (dx, dy) from one pixel of a path to the next.
-    pub step: (i32, i32),
-    /// Number of the thread, and of all threads.
-    pub thread: (usize, usize),
+use super::filter::{Filters, Pass, valid_mask};
+use super::options::CpuOptions;
+use super::schedule::Output;
+use super::simd::{Kernel, Lanes, Simd};
+use super::team::{Barrier, Team};
+use crate::frame::{Image, StageTime};
+use crate::matching::filter::State;
+use crate::matching::{Params, tiles};
+
+/// Filters whole maps of one size, with memory of its own.
+pub struct WholeMap {
+    params: Params,
+    size: (usize, usize),
+    filters: Filters,
+    simd: Simd,
+    team: Team,
+    barrier: Barrier,
 }
 
-impl<const MAX: usize, const EXACT: bool> Kernel for Direction<'_, MAX, EXACT> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
-        let Geometry { width, height, .. } = *self.geometry;
-        let (dx, dy) = self.step;
-        let (across, down) = (dx.unsigned_abs() as usize, dy.unsigned_abs() as usize);
-        // Where the pixel before lies outside, a path begins: in the first rows in sight, and below them in the
-        // first columns.
-        let rows = down.min(height);
-        let columns = across.min(width);
-        let starts = rows * width + columns * (height - rows);
-        for start in (self.thread.0..starts).step_by(self.thread.1) {
-            let (x, y) = match start.checked_sub(rows * width) {
-                None => (start % width, start / width),
-                Some(beside) => (beside % columns, rows + beside / columns),
+impl WholeMap {
+    /// For maps of this size, with those filters of the parameters that tiles leave out
+    /// ([`tiles::of_whole`]).
+    ///
+    /// # Errors
+    /// No threads, vector instructions that the machine lacks, a system that refuses a thread, or no memory.
+    pub fn new(params: &Params, size: (usize, usize), options: CpuOptions) -> anyhow::Result<Self> {
+        let params = tiles::of_whole(params);
+        let (simd, team) = options.crew()?;
+        let filters = Filters::new(&params, size, team.len())?;
+        Ok(Self { params, size, filters, simd, team, barrier: Barrier::default() })
+    }
+
+    /// Memory in bytes that the filters of such maps take.
+    ///
+    /// # Errors
+    /// No threads, or vector instructions that the machine lacks.
+    pub fn bytes_of(
+        params: &Params,
+        size: (usize, usize),
+        options: CpuOptions,
+    ) -> anyhow::Result<u64> {
+        let (_, threads) = options.hands()?;
+        Ok(Filters::bytes_of(&tiles::of_whole(params), size, threads))
+    }
+
+    /// Invalidates values that the left camera has not seen, or whose match the right one has not.
+    pub fn hide_unseen(&self, values: &mut [i16], [left, right]: [&Image; 2]) {
+        let masks = [left, right].map(Image::valid_mask);
+        if masks.iter().all(Option::is_none) {
+            return;
+        }
+        let range = self.params.range;
+        let mut winners = vec![0u16; self.size.0];
+        for (y, row) in values.chunks_exact_mut(self.size.0).enumerate() {
+            for (winner, &value) in winners.iter_mut().zip(&*row) {
+                *winner = tiles::winner(value, range) as u16;
+            }
+            valid_mask::apply(row, &winners, range.min, masks.map(|mask| mask.map(|m| m.row(y))));
+        }
+    }
+
+    /// Smooths a map of the left picture in time and fills its holes, as the parameters ask for; the time that
+    /// each filter took. `goes_on`: whether the map follows the one before in its stream.
+    ///
+    /// # Panics
+    /// Where map or picture have not the size.
+    pub fn filter(&mut self, values: &mut [i16], left: &Image, goes_on: bool) -> Vec<StageTime> {
+        let size = self.size;
+        assert_eq!((left.width(), left.height()), size, "size of the left picture");
+        assert_eq!(values.len(), size.0 * size.1, "values of the map");
+        self.filters.begin_map(goes_on);
+        self.barrier.reset();
+        let (filters, barrier, simd) = (&self.filters, &self.barrier, self.simd);
+        let (watch, threads) = (self.team.watch(), self.team.len());
+        let (output, times) = (Output(values.as_mut_ptr()), Mutex::new(vec![Instant::now()]));
+        self.team.run(&|thread| {
+            let mut round = 0;
+            let mut wait = || {
+                round += 1;
+                barrier.wait(&watch, threads, round);
             };
-            let x = if dx < 0 { width - 1 - x } else { x };
-            let y = if dy < 0 { height - 1 - y } else { y };
-            // SAFETY: the path stays in the picture; no other thread follows paths with these pixels.
-            unsafe { self.follow::<V>(x, y) };
-        }
+            let times = (thread == 0).then_some(&times);
+            let pass = Pass { size, left, thread, threads, wait: &mut wait };
+            let output = &output;
+            // SAFETY: the map has the size, every thread makes the same pass, and none of these filters has an
+            // input of its own; the simd was found on this machine.
+            unsafe { simd.vectorize(Share { filters, pass, output: output.0, times }) };
+        });
+        self.filters.end_map();
+        let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
+        let names = self.filters.names();
+        names.zip(times.windows(2)).map(|(name, mark)| (name, mark[1] - mark[0])).collect()
+    }
+
+    /// What the filters remember, by their names; they begin anew.
+    pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
+        self.filters.take_states()
+    }
+
+    /// Takes over what filters of these names remember of the stream.
+    pub fn resume(&mut self, states: &BTreeMap<&'static str, State>) {
+        self.filters.resume(states);
     }
 }
 
-impl<const MAX: usize, const EXACT: bool> Direction<'_, MAX, EXACT> {
-    /// The path that begins at (x, y).
-    #[inline(always)]
-    unsafe fn follow<V: Lanes>(&self, mut x: usize, mut y: usize) {
-        let Geometry { width, height, depth, .. } = *self.geometry;
-        let chunks = if EXACT { MAX } else { self.geometry.chunks };
-        // SAFETY: every pixel lies in the picture, every chunk in the range.
-        unsafe {
-            let (zero, ones, p1) = (V::splat(0), V::splat(255), V::splat(self.p1));
-            let mut before = [zero; MAX];
-            let mut brightness = self.guide.row(y)[x];
-            loop {
-                let here = self.guide.row(y)[x];
-                let p2 = V::splat(self.p2[usize::from(here.abs_diff(brightness))]);
-                brightness = here;
-                let mut least = before[0];
-                for &vector in &before[1..chunks] {
-                    least = least.min(vector);
-                }
-                let least = least.least();
-                let pixel = (y * width + x) * depth;
-                let mut below = ones;
-                for c in 0..chunks {
-                    let here = before[c];
-                    let above = if c + 1 < chunks { before[c + 1] } else { ones };
-                    let delta = path_delta(below, here, above, least, p1, p2);
-                    let path = delta.adds(V::load(self.costs.add(pixel + c * V::N)));
-                    before[c] = path;
-                    below = here;
-                    let to = self.sums.add(pixel + c * V::N);
-                    let [low, high] = path.widen();
-                    V::store_wide(V::add_wide(V::load_wide(to), low), to);
-                    let to = to.add(V::N / 2);
-                    V::store_wide(V::add_wide(V::load_wide(to), high), to);
-                }
-                let next = (
-                    x.checked_add_signed(self.step.0 as isize).filter(|x| *x < width),
-                    y.checked_add_signed(self.step.1 as isize).filter(|y| *y < height),
-                );
-                let (Some(next_x), Some(next_y)) = next else { return };
-                (x, y) = (next_x, next_y);
-            }
-        }
-    }
+/// A thread's share of the filters.
+struct Share<'a> {
+    filters: &'a Filters,
+    pass: Pass<'a>,
+    output: *mut i16,
+    /// When each filter was done; one thread writes it.
+    times: Option<&'a Mutex<Vec<Instant>>>,
 }
 
-/// The winners of a row, from its sums.
-pub struct PickRow<'a> {
-    /// How the picture is cut up.
-    pub geometry: &'a Geometry,
-    /// Sums of the row, [x][depth].
-    pub sums: *const i16,
-    /// Picks the winners; the row is its first.
-    pub winner: &'a mut WinnerTakesAll,
-}
-
-impl Kernel for PickRow<'_> {
+impl Kernel for Share<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
-        let Geometry { width, depth, chunks, .. } = *self.geometry;
-        self.winner.begin_row(0);
-        for x in 0..width {
-            // SAFETY: the pixel lies in the row, every chunk in the range.
-            unsafe {
-                let mut least = V::splat_wide(i16::MAX);
-                for c in 0..chunks {
-                    let at = self.sums.add(x * depth + c * V::N);
-                    let sums = [V::load_wide(at), V::load_wide(at.add(V::N / 2))];
-                    self.winner.put::<V>(c, c + 1 == chunks, sums, &mut least);
-                }
-                self.winner.choose::<V>(x, chunks, least);
+    unsafe fn run<V: Lanes>(mut self) {
+        let mark = || {
+            if let Some(times) = self.times {
+                times.lock().unwrap_or_else(|e| e.into_inner()).push(Instant::now());
             }
-        }
+        };
+        // SAFETY: the promise of whoever made the share.
+        unsafe { self.filters.run::<V>(&mut self.pass, self.output, mark) };
     }
 }

@@ -46,6 +46,7 @@ pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, is_fitted, list};
 pub use job::Job;
 pub use launch::Unit;
+pub use memory::TooLarge;
 #[cfg(test)]
 pub use nvrtc::Missing;
 pub use nvrtc::{Nvrtc, Target, Version};

@@ -23,10 +23,12 @@ pub fn open(
 ) -> anyhow::Result<(Box<dyn Engine>, Reserved)> {
     let settings = &loaded.settings;
     let choice = settings.engine.kind;
-    let options = settings.engine.options();
+    let mut options = settings.engine.options();
+    let (raw, matched) = ((info.width, info.height), rig.pairs.size);
+    let waiting = |depth| bytes_waiting(&settings.queue, raw, matched, depth, info.has_colour);
+    options.spare = waiting(options.cuda.in_flight);
     let engine = engine::create(choice, &loaded.params, &rig.pairs, &options)?;
-    let raw = (info.width, info.height);
-    let room = reserve(&settings.queue, raw, rig.pairs.size, engine.depth(), info.has_colour)?;
+    let room = reserve(&settings.queue, raw, waiting(engine.depth()))?;
     if let Some(memory) = engine.picture_memory() {
         pictures.take_from(memory);
     }
@@ -34,30 +36,35 @@ pub fn open(
     Ok((engine, room))
 }
 
-/// Reserves memory for all that may be on its way at once: `queue.pairs` raw pairs of size `raw` before
-/// the engine, which holds `in_flight` of them, and `queue.results` maps of size `matched`, with their
-/// pairs, behind it. The outputs share them.
-///
-/// # Errors
-/// Where the budget has less left.
-fn reserve(
+/// Memory in bytes of all that may be on its way at once: `queue.pairs` raw pairs of size `raw` before the
+/// engine, which holds `in_flight` of them, and `queue.results` maps of size `matched`, with their pairs,
+/// behind it. The outputs share them.
+fn bytes_waiting(
     queue: &Queue,
     raw: (usize, usize),
     matched: (usize, usize),
     in_flight: usize,
     has_colour: bool,
-) -> Result<Reserved, TooMuch> {
+) -> u64 {
     // A byte for each eye and, at the most, two for its colour.
     let eyes = if has_colour { 6 } else { 2 };
     let before = product([eyes, raw.0, raw.1, queue.pairs + in_flight + IN_HAND]);
     // Two bytes of disparity a pixel, and one of confidence, which may be asked for later.
     let behind = product([eyes + 3, matched.0, matched.1, queue.results + in_flight + IN_HAND]);
+    before.saturating_add(behind)
+}
+
+/// Reserves so many bytes for what waits.
+///
+/// # Errors
+/// Where the budget has less left.
+fn reserve(queue: &Queue, raw: (usize, usize), bytes: u64) -> Result<Reserved, TooMuch> {
     let what = format!(
         "keeping {} pairs and {} results of {}x{}",
         queue.pairs, queue.results, raw.0, raw.1
     );
     let cure = "smaller pictures, fewer [queue] pairs and results";
-    Budget::of_process().reserve(what, before.saturating_add(behind), cure)
+    Budget::of_process().reserve(what, bytes, cure)
 }
 
 #[cfg(test)]
@@ -67,10 +74,12 @@ mod tests {
 
     #[test]
     fn long_queues_of_large_pictures_are_refused() {
-        drop(reserve(&Settings::default().queue, (640, 480), (640, 480), 1, false).unwrap());
+        let reserve = |queue: &Queue, size, in_flight, has_colour| {
+            reserve(queue, size, bytes_waiting(queue, size, size, in_flight, has_colour))
+        };
+        drop(reserve(&Settings::default().queue, (640, 480), 1, false).unwrap());
         let queue = Queue { pairs: 1024, results: 1024 };
-        let error =
-            reserve(&queue, (32768, 32768), (32768, 32768), 16, true).unwrap_err().to_string();
+        let error = reserve(&queue, (32768, 32768), 16, true).unwrap_err().to_string();
         assert!(error.contains("1024 pairs and 1024 results of 32768x32768 needs"), "{error}");
     }
 }
