@@ -137,7 +137,8 @@ impl Rectifier {
 }
 
 /// A matcher of pairs of one size, from one stream, with one set of parameters. It takes all its memory
-/// and, on a GPU, compiles all its kernels when it is made.
+/// and, on a GPU, compiles all its kernels when it is made. Pictures that there is no memory for are matched in
+/// overlapping bands.
 pub struct Matcher {
     engine: Box<dyn Engine>,
     pictures: Pool<u8>,

@@ -172,6 +172,13 @@ fn every_cost_gives_the_bytes_of_the_reference() {
 }
 
 #[test]
+fn tiles_give_the_bytes_of_the_reference() {
+    same(SIZE, &["-d", "8", "--tiles", "2x2,6"]);
+    same(SIZE, &["-d", "8", "--tiles", "3x1,4", "--fill", "rays"]);
+    same(SIZE, &["-d", "8", "--tiles", "2x1,4", "--alpha", "1"]);
+}
+
+#[test]
 fn every_set_of_paths_and_every_range_gives_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "33", "--paths", "4", "--min-disparity", "-9", "--p2-mode", "fixed"]);
     same(SIZE, &["-d", "64", "--paths", "5", "--p2-mode", "inverse-gradient", "--median", "5"]);

@@ -179,6 +179,22 @@ fn too_little_memory_is_told_before_anything_is_allocated() {
 }
 
 #[test]
+fn a_picture_that_the_device_has_no_memory_for_is_matched_in_bands() {
+    let Some(machine) = Machine::with_nvrtc() else { return };
+    let machine = machine.with("FAKE_FREE_MIB", 600);
+    let size = ["bench", "--size", "1024x4096", "-d", "64", "--repeat", "1", "--engine", "cuda"];
+    let with = |tiles| machine.stereod(&[&size[..], &["--tiles", tiles]].concat());
+    let (status, _, stderr) = with("off");
+    assert_eq!(status, 1);
+    assert!(stderr.contains("auto needs less: the GPU has too little free memory"), "{stderr}");
+    let (status, stdout, stderr) = with("auto");
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stderr.contains("the whole picture needs more memory than there is"), "{stderr}");
+    assert!(stdout.contains("x1 tiles of 1024x"), "{stdout}");
+    assert_eq!(machine.report().lines().count(), 1, "only the launches: {}", machine.report());
+}
+
+#[test]
 fn a_lost_device_ends_the_run_with_its_cause_and_finished_files() {
     let Some(machine) = Machine::with_nvrtc() else { return };
     let machine = machine.with("FAKE_FAIL_AT", 205);

@@ -88,6 +88,9 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         now.elapsed().as_secs_f64() * 1e3,
         engine.description()
     );
+    let layout = engine.layout().cloned();
+    // What follows has its memory.
+    drop(engine);
 
     if settings.alignment.check {
         let (left, right) = (&matched.pair.left, &matched.pair.right);
@@ -114,7 +117,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
             let raw = pair(left, right);
             verify_rectified(&raw, &matched, rectifier)?;
         }
-        let pixels = verify(&matched, params, engine.layout(), &mut History::default())?;
+        let pixels = verify(&matched, params, layout.as_ref(), &mut History::default())?;
         print(format!("identical with the reference ({pixels} pixels)\n"))?;
     }
     match rig.pairs.geometry {

@@ -10,6 +10,9 @@ use crate::matching::Params;
 use crate::range::{self, SmallMatcher, Spare};
 use crate::settings::Loaded;
 
+/// Memory in bytes that a look at small pictures usually takes.
+pub const SMALL: u64 = 32 << 20;
+
 /// Matches small pictures on the CPU, which has done so before a GPU has its kernels compiled.
 pub fn small_matcher(
     options: CpuOptions,

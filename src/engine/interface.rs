@@ -55,6 +55,12 @@ pub trait Engine: Send {
         Ok(())
     }
 
+    /// Whether a device of its own computes.
+    fn is_on_device(&self) -> bool {
+        // Only such a device has memory that pictures had better lie in.
+        self.picture_memory().is_some()
+    }
+
     /// The tiles that pictures are matched in; `None` where they are matched whole.
     fn layout(&self) -> Option<&Layout> {
         None

@@ -19,13 +19,14 @@ pub use options::{Choice, Options, Tiling};
 /// The engine of this choice for such pairs. `params` must have passed [`Params::check`].
 ///
 /// # Errors
-/// Where the wanted engine is not to be had, or not for these parameters.
+/// Where the wanted engine is not to be had, or not for these parameters; tiles that are more than pixels.
 pub fn create(
     choice: Choice,
     params: &Params,
     pairs: &PairSpec,
     options: &Options,
 ) -> anyhow::Result<Box<dyn Engine>> {
+    tiling::check(params, pairs, options)?;
     let on_cpu = || tiling::on_cpu(params, pairs, options);
     if choice == Choice::Cpu {
         return on_cpu();

@@ -238,7 +238,181 @@ impl Engine for TiledEngine {
         Ok(())
     }
 
+    fn is_on_device(&self) -> bool {
+        self.engine.is_on_device()
+    }
+
     fn layout(&self) -> Option<&Layout> {
         Some(&self.layout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::cpu::CpuEngine;
+    use crate::frame::{DisparityRange, Mask};
+    use crate::matching::tiles::{Tiles, match_tiled};
+    use crate::matching::{
+        Cost, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Window, match_pair,
+    };
+
+    fn engine(params: &Params, layout: Layout, threads: usize) -> TiledEngine {
+        let options = CpuOptions { threads: Some(threads), ..CpuOptions::default() };
+        let pairs = PairSpec::rectified(layout.size.0, layout.size.1);
+        let make = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn Engine>> {
+            Ok(Box::new(CpuEngine::new(params, pairs, options)?))
+        };
+        TiledEngine::new(layout, params, &pairs, options, 1, make).unwrap()
+    }
+
+    fn params() -> impl Strategy<Value = Params> {
+        let cost = prop_oneof![
+            Just(Cost::Ad { truncation: 20, window: 1 }),
+            Just(Cost::Ad { truncation: 20, window: 3 }),
+        ];
+        let paths = prop_oneof![Just(Paths::Four), Just(Paths::Five), Just(Paths::Eight)];
+        let window = prop::option::of(Just(Window { side: 5, by_texture: true }));
+        let prior = prop::option::of((1u8..=3).prop_map(|levels| Prior { levels, strength: 8 }));
+        let guide = prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)];
+        let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
+        let speckle = prop::option::of(Just(Speckle { size: 20, range_16: 16 }));
+        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
+        let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
+        let smoothing = prop::option::of(Just(Smoothing { weight_256: 77, guard_16: 40 }));
+        let confidence = prop::option::of(0u8..80);
+        let range = (-20i32..20, 1usize..40);
+        let matching = (range, cost, paths, window, prior, guide);
+        let filters = (confidence, median, speckle, smoothing, fill);
+        (matching, filters).prop_map(|(matching, filters)| {
+            let ((min, count), cost, paths, window, prior, p2_guide) = matching;
+            let (confidence, median, speckle, smoothing, fill) = filters;
+            Params {
+                paths,
+                window,
+                prior,
+                p2_guide,
+                confidence,
+                left_right: Some(1),
+                median,
+                speckle,
+                smoothing,
+                fill,
+                ..Params::bare(DisparityRange { min, count }, cost, (5, 80))
+            }
+        })
+    }
+
+    /// A pair of blots of which the right eye sees those of every second block two columns farther to the left.
+    fn pair((width, height): (usize, usize), number: u64, mask: Option<u64>) -> StereoPair {
+        let grey = |x: usize, y: usize| {
+            let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
+            (blot.wrapping_mul(0xc2b2_ae35) >> 13) as u8 / 2
+        };
+        let seen = |eye: u64| {
+            let random = move |i: usize| {
+                let blot = (i % width / 5 + i / width / 4 * 1000) as u64 + eye * 77;
+                mask.is_none_or(|share| blot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57 >= share)
+            };
+            mask.map(|_| Arc::new(Mask::new(width, (0..width * height).map(random).collect())))
+        };
+        let left = Image::from_fn(width, height, |x, y| grey(x + 30, y));
+        let right = Image::from_fn(width, height, |x, y| {
+            grey(x + 30 + 3 + number as usize + (x / 16 + y / 9) % 2 * 2, y)
+        });
+        let timestamp = Duration::from_millis(40 * number);
+        let (left, right) = (left.with_valid_mask(seen(0)), right.with_valid_mask(seen(1)));
+        StereoPair { timestamp, ..StereoPair::of_stills(left, right) }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn tiles_give_the_bytes_of_the_definition(
+            params in params(),
+            size in (1usize..110, 1usize..90),
+            (rows, columns, overlap) in (1usize..5, 1usize..4, 0usize..30),
+            threads in 1usize..4,
+            mask in prop::option::of(0u64..40),
+        ) {
+            let tiles = Tiles { rows: rows.min(size.1), columns: columns.min(size.0), overlap };
+            let layout = Layout::new(tiles, size, params.range).unwrap();
+            let mut engine = engine(&params, layout.clone(), threads);
+            let mut history = History::default();
+            for number in 0..3 {
+                let StereoPair { left, right, timestamp, .. } = pair(size, number, mask);
+                let (expected, sure) =
+                    match_tiled(&left, &right, timestamp, &params, &layout, &mut history);
+                engine.submit(pair(size, number, mask)).unwrap();
+                let got = engine.collect().unwrap().unwrap();
+                prop_assert_eq!(got.disparity.values(), expected.values(), "{:?}", params);
+                let pixels = |sure: &Option<Image>| sure.as_ref().map(|sure| sure.pixels().to_vec());
+                prop_assert_eq!(pixels(&got.confidence), pixels(&sure), "{:?}", params);
+            }
+            prop_assert_eq!(engine.take_history().unwrap(), history);
+        }
+    }
+
+    #[test]
+    fn one_tile_gives_the_map_of_the_whole_picture_and_a_stream_goes_over() {
+        let smoothing = Some(Smoothing { weight_256: 77, guard_16: 400 });
+        let fill = Some(Fill { rule: FillRule::Rays, reach: 20 });
+        let range = DisparityRange { min: -1, count: 12 };
+        let ad = Cost::Ad { truncation: 20, window: 1 };
+        let params = Params {
+            smoothing,
+            fill,
+            confidence: Some(0),
+            left_right: Some(0),
+            ..Params::bare(range, ad, (5, 60))
+        };
+        let size = (70, 50);
+        let layout =
+            |rows| Layout::new(Tiles { rows, columns: 1, overlap: 8 }, size, range).unwrap();
+        let options = CpuOptions { threads: Some(1), ..CpuOptions::default() };
+        let spec = PairSpec::rectified(size.0, size.1);
+        let whole = || CpuEngine::new(&params, &spec, options).unwrap();
+        let map = |engine: &mut dyn Engine, number| {
+            engine.submit(pair(size, number, None)).unwrap();
+            engine.collect().unwrap().unwrap().disparity.values().to_vec()
+        };
+        let (mut one, mut plain) = (engine(&params, layout(1), 2), whole());
+        for number in 0..3 {
+            assert_eq!(map(&mut one, number), map(&mut plain, number));
+        }
+        // Another engine goes on, with tiles as without: with what the first ones remember the map is another.
+        let (mut two, mut other) = (engine(&params, layout(1), 1), whole());
+        two.resume(plain.take_history().unwrap()).unwrap();
+        other.resume(one.take_history().unwrap()).unwrap();
+        let next = map(&mut two, 3);
+        assert_eq!(next, map(&mut other, 3));
+        let fresh = pair(size, 3, None);
+        assert_ne!(next, match_pair(&fresh.left, &fresh.right, &params).values());
+    }
+
+    #[test]
+    fn tiles_are_counted_and_a_pair_of_another_size_is_refused() {
+        let params = Params::bare(
+            DisparityRange { min: 0, count: 4 },
+            Cost::Ad { truncation: 20, window: 1 },
+            (5, 60),
+        );
+        let layout =
+            Layout::new(Tiles { rows: 3, columns: 1, overlap: 8 }, (40, 60), params.range).unwrap();
+        let mut engine = engine(&params, layout, 1);
+        assert!(engine.description().ends_with("3x1 tiles of 40x36 pixels, overlap 8"));
+        let error = engine.submit(pair((41, 60), 0, None)).unwrap_err().to_string();
+        assert!(error.contains("41x60") && error.contains("40x60"), "{error}");
+        engine.submit(pair((40, 60), 0, None)).unwrap();
+        assert!(engine.submit(pair((40, 60), 1, None)).is_err(), "one pair at a time");
+        let stages = engine.collect().unwrap().unwrap().stages;
+        let names = |name: &str| stages.iter().filter(|(stage, _)| *stage == name).count();
+        assert_eq!((names("aggregation and winner"), names("valid mask")), (1, 1), "{stages:?}");
+        assert!(engine.collect().unwrap().is_none());
     }
 }

@@ -6,11 +6,22 @@ use super::interface::{Engine, PairSpec};
 use super::options::{Options, Tiling};
 use super::tiled::TiledEngine;
 use crate::matching::Params;
-use crate::matching::tiles::{Layout, Tiles, of_tile};
+use crate::matching::tiles::{Layout, Tiles, TooManyTiles, of_tile};
 use crate::memory::{Budget, TooMuch};
 
 /// Overlap of the bands that `auto` chooses, in pixels.
 pub const OVERLAP: usize = 128;
+
+/// Checks that pictures can be cut into the tiles that are named, on whatever engine.
+///
+/// # Errors
+/// Where they are too small for so many.
+pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(), TooManyTiles> {
+    match options.tiling {
+        Tiling::Into(tiles) => Layout::new(tiles, pairs.size, params.range).map(drop),
+        Tiling::Auto | Tiling::Off => Ok(()),
+    }
+}
 
 type Made = anyhow::Result<Box<dyn Engine>>;
 
@@ -29,7 +40,7 @@ pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
             let made = tiled(Layout::new(tiles, pairs.size, params.range)?);
             Ok(Box::new(made.map_err(with_cure_of(tiles))?))
         }
-        Tiling::Auto => match bands_for_cpu(params, pairs, options)? {
+        Tiling::Auto => match bands_for_cpu(params, pairs, options, left(options))? {
             Some(layout) => {
                 announce(&layout);
                 Ok(Box::new(tiled(layout)?))
@@ -39,13 +50,18 @@ pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     }
 }
 
-/// The fewest bands for which the budget suffices; `None` where the whole picture fits, or no bands do.
+/// Bytes of the budget that an engine may take.
+fn left(options: &Options) -> u64 {
+    Budget::of_process().left().saturating_sub(options.spare)
+}
+
+/// The fewest bands for which `left` bytes suffice; `None` where they do for the whole picture, or for no bands.
 fn bands_for_cpu(
     params: &Params,
     pairs: &PairSpec,
     options: &Options,
+    left: u64,
 ) -> anyhow::Result<Option<Layout>> {
-    let left = Budget::of_process().left().saturating_sub(options.spare);
     let estimate = |params: &Params, (width, height)| {
         CpuEngine::estimate(params, width, height, options.cpu).map(|estimate| estimate.host)
     };
@@ -151,5 +167,117 @@ fn with_cure_of(tiles: Tiles) -> impl Fn(anyhow::Error) -> anyhow::Error {
     move |error| match shortage(&error) {
         Some(_) => error.context(format!("--tiles {tiles} are too large: more rows need less")),
         None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{DisparityRange, Matched, StereoPair};
+    use crate::matching::{Cost, Paths};
+
+    /// An engine in name only.
+    struct Named(String);
+
+    impl Engine for Named {
+        fn description(&self) -> String {
+            self.0.clone()
+        }
+        fn depth(&self) -> usize {
+            1
+        }
+        fn submit(&mut self, _: StereoPair) -> anyhow::Result<()> {
+            anyhow::bail!("it cannot match")
+        }
+        fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+            Ok(None)
+        }
+    }
+
+    fn params() -> Params {
+        let range = DisparityRange { min: 0, count: 64 };
+        let params = Params::bare(range, Cost::Ad { truncation: 20, window: 1 }, (5, 60));
+        Params { paths: Paths::Eight, ..params }
+    }
+
+    #[test]
+    fn the_fewest_bands_that_fit_are_chosen_and_whole_pictures_stay_whole() {
+        let (params, pairs) = (params(), PairSpec::rectified(640, 3000));
+        let options = Options::default();
+        let chosen = |left| bands_for_cpu(&params, &pairs, &options, left).unwrap();
+        let taken = |layout: &Layout| {
+            let (width, height) = layout.window;
+            let engine = CpuEngine::estimate(&params, width, height, options.cpu).unwrap().host;
+            engine + TiledEngine::bytes_of(layout, &params, &pairs, options.cpu, 1).unwrap()
+        };
+        let whole = CpuEngine::estimate(&params, 640, 3000, options.cpu).unwrap().host;
+        assert_eq!(chosen(whole), None);
+        let all: Vec<_> = bands(&params, &pairs).collect();
+        assert_eq!((all.first().unwrap().cut.rows, all.last().unwrap().cut.rows), (2, 23));
+        for (number, layout) in all.iter().enumerate().filter(|(_, all)| taken(all) < whole) {
+            let fitting = all[..number].iter().find(|fewer| taken(fewer) <= taken(layout));
+            assert_eq!(chosen(taken(layout)).as_ref(), fitting.or(Some(layout)));
+        }
+        let least = all.iter().map(taken).min().unwrap();
+        assert!(least < whole / 2, "{least} of {whole}");
+        assert_eq!(chosen(least - 1), None);
+        let low = PairSpec::rectified(640, 255);
+        assert_eq!(bands_for_cpu(&params, &low, &options, 1000).unwrap(), None);
+    }
+
+    #[test]
+    fn bands_for_a_device_follow_from_what_it_refuses() {
+        let (params, pairs) = (params(), PairSpec::rectified(640, 3000));
+        // 100 bytes and 10 a row.
+        let needed = |rows: usize| 100 + 10 * rows;
+        let refused = |rows: usize, free: usize| TooLarge {
+            needed: needed(rows),
+            free,
+            total: 1 << 20,
+            largest: String::new(),
+        };
+        let heights: Vec<_> = bands(&params, &pairs).map(|layout| layout.window.1).collect();
+        for free in [needed(heights[0]), 9000, 5000, needed(*heights.last().unwrap())] {
+            let mut tried = 0;
+            let made =
+                fewest_bands(bands(&params, &pairs), Err(refused(3000, free).into()), |layout| {
+                    tried += 1;
+                    match needed(layout.window.1) <= free {
+                        true => Ok(Box::new(Named(layout.to_string()))),
+                        false => Err(refused(layout.window.1, free).into()),
+                    }
+                });
+            let rows = 2 + heights.iter().position(|&height| needed(height) <= free).unwrap();
+            assert!(made.unwrap().description().starts_with(&format!("{rows}x1 ")), "{free}");
+            assert!(tried <= 8, "{tried} for {free}");
+        }
+        let none = fewest_bands(bands(&params, &pairs), Err(refused(3000, 50).into()), |layout| {
+            Err(refused(layout.window.1, 50).into())
+        });
+        let error = none.err().unwrap();
+        assert_eq!(error.downcast_ref(), Some(&refused(3000, 50)), "that of the whole picture");
+        let other = fewest_bands(bands(&params, &pairs), Err(anyhow::anyhow!("broken")), |_| {
+            panic!("nothing to be tried")
+        });
+        assert_eq!(other.err().unwrap().to_string(), "broken");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_cure() {
+        let pairs = PairSpec::rectified(1 << 20, 1 << 10);
+        let refused = |tiling| {
+            let range = DisparityRange { min: 0, count: 1024 };
+            let options = Options { tiling, ..Options::default() };
+            let error = on_cpu(&Params { range, ..params() }, &pairs, &options).err().unwrap();
+            format!("{error:#}")
+        };
+        // Hundreds of GiB.
+        for (tiling, cure) in [
+            (Tiling::Off, "auto needs less: matching 1048576x1024"),
+            (Tiling::Into(Tiles { rows: 2, columns: 1, overlap: 8 }), "more rows need less"),
+            (Tiling::Into(Tiles { rows: 1025, columns: 1, overlap: 8 }), "fewer --tiles"),
+        ] {
+            assert!(refused(tiling).contains(cure), "{tiling:?}: {}", refused(tiling));
+        }
     }
 }

@@ -295,9 +295,10 @@ mod tests {
     fn texts_name_tiles_or_are_refused() {
         assert_eq!("4x1,64".parse(), Ok(tiles(4, 1, 64)));
         assert_eq!("2x3,0".parse::<Tiles>().map(|tiles| tiles.to_string()), Ok("2x3,0".into()));
-        for text in
-            ["", "4", "4x1", "4x1,", "0x1,8", "1x0,8", "1025x1,0", "1x1,8193", "+4x1,2", "4x1,-2", "4x1,2,3"]
-        {
+        for text in [
+            "", "4", "4x1", "4x1,", "0x1,8", "1x0,8", "1025x1,0", "1x1,8193", "+4x1,2", "4x1,-2",
+            "4x1,2,3",
+        ] {
             assert_eq!(text.parse::<Tiles>(), Err(NoTiles), "{text}");
         }
     }

@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn tiles_are_named_or_chosen() {
-        let tiling = |text: &str| settings(&[&format!("engine.tiles={text}")]).engine.options().tiling;
+        let tiling =
+            |text: &str| settings(&[&format!("engine.tiles={text}")]).engine.options().tiling;
         assert_eq!(settings(&[]).engine.options().tiling, Tiling::Auto);
         assert_eq!(tiling("off"), Tiling::Off);
         assert_eq!(tiling("2x3,40"), Tiling::Into(Tiles { rows: 2, columns: 3, overlap: 40 }));

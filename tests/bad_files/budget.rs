@@ -109,6 +109,37 @@ fn what_fits_the_budget_is_done() {
 }
 
 #[test]
+fn where_the_whole_picture_does_not_fit_the_budget_it_is_matched_in_bands() {
+    let folder = tempfile::tempdir().unwrap();
+    scene(400, 1200, 0).save(folder.path().join("l.png")).unwrap();
+    scene(400, 1200, 4).save(folder.path().join("r.png")).unwrap();
+    let pair =
+        ["match", "l.png", "r.png", "-o", "x.png", "-d", "64", "--engine", "cpu", "--threads", "2"];
+    let with = |more: &[&'static str]| [&pair[..], more].concat();
+    let does = |more: &[&'static str], words: &[&str]| {
+        let ended = stereod(folder.path(), &with(more));
+        assert_eq!(ended.status, 0, "{}", ended.stderr);
+        for word in words {
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(said.contains(word), "{word:?} is not in: {said}");
+        }
+    };
+    let few = ["--memory", "20"];
+    let bands = "x1 tiles of 400x";
+    does(&few, &[bands, "the whole picture needs more memory than there is", "overlap 128"]);
+    let off = [&few[..], &["--tiles", "off"]].concat();
+    refused(folder.path(), &with(&off), &["auto needs less", "matching 400x1200", "20 MiB"]);
+    let large = [&few[..], &["--tiles", "1x1,0"]].concat();
+    refused(folder.path(), &with(&large), &["--tiles 1x1,0 are too large", "20 MiB"]);
+    let none = "matching 400x1200 at 64 disparities needs";
+    refused(folder.path(), &with(&["--memory", "5"]), &[none, "the budget is 5.0 MiB"]);
+    // More tiles than rows, and as many as are wanted.
+    let thin = ["--tiles", "1x401,0"];
+    refused(folder.path(), &with(&thin), &["401 columns of tiles", "fewer --tiles"]);
+    does(&["--tiles", "2x2,32", "--verify"], &["2x2 tiles of", "identical with the reference"]);
+}
+
+#[test]
 fn a_rectification_of_absurd_size_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calibrations/opencv.yml");

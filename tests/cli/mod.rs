@@ -85,6 +85,11 @@ fn wrong_usage_is_refused() {
         (&["run", "--demo", "--side-by-side", "a.mp4"], "cannot be used with"),
         (&["run", "--demo", "--p1", "300"], "`auto` or a whole number from 0 to 255"),
         (&["run", "--demo", "--engine", "gpu"], "cuda"),
+        (
+            &["run", "--demo", "--tiles", "2x2"],
+            "`auto`, `off`, or rows, columns and overlap in pixels such as `4x1,64`",
+        ),
+        (&["match", "l.png", "r.png", "-o", "o.png", "--tiles", "0x1,8"], "1 to 1024 of each"),
         (&["match", "l.png", "r.png"], "--output"),
         (&["bench", "--size", "640"], "640x480"),
         (&["completions", "tcsh"], "bash"),

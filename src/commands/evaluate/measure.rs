@@ -130,7 +130,7 @@ impl<'a> Bench<'a> {
     /// The candidates for a pair: those that the user wants, else those that its publisher gives, else as
     /// many as the pictures need.
     fn range(
-        &self,
+        &mut self,
         item: &Item,
         pictures: &[Image; 2],
         rig: &Rig,
@@ -145,6 +145,10 @@ impl<'a> Bench<'a> {
                 count.saturating_sub(i64::from(params.range.min)).max(1) as usize
             }
             _ => {
+                // One with tiles may have taken all memory that there is.
+                if self.engine.as_ref().is_some_and(|(_, engine)| engine.layout().is_some()) {
+                    self.engine = None;
+                }
                 let pair = pair(pictures);
                 let matcher = small_matcher(settings.engine.options().cpu);
                 let enough =

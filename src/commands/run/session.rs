@@ -93,8 +93,7 @@ impl Session {
 
         // Start: pairs flow from here on.
         let swap = EngineSwap::default();
-        // Only a device of its own has memory that pictures had better lie in.
-        let (description, on_gpu) = (engine.description(), engine.picture_memory().is_some());
+        let (description, on_gpu) = (engine.description(), engine.is_on_device());
         let config = PipelineConfig {
             source,
             engine,

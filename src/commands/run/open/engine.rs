@@ -1,5 +1,6 @@
 //! The engine of a run, and memory for what waits between its parts.
 
+use crate::commands::ranging;
 use crate::commands::rig::Rig;
 use crate::engine::{self, Engine};
 use crate::memory::{Budget, Reserved, TooMuch, product};
@@ -26,7 +27,7 @@ pub fn open(
     let mut options = settings.engine.options();
     let (raw, matched) = ((info.width, info.height), rig.pairs.size);
     let waiting = |depth| bytes_waiting(&settings.queue, raw, matched, depth, info.has_colour);
-    options.spare = waiting(options.cuda.in_flight);
+    options.spare = waiting(options.cuda.in_flight).saturating_add(ranging::SMALL);
     let engine = engine::create(choice, &loaded.params, &rig.pairs, &options)?;
     let room = reserve(&settings.queue, raw, waiting(engine.depth()))?;
     if let Some(memory) = engine.picture_memory() {
