@@ -9,7 +9,8 @@ use crate::matching::Params;
 use crate::matching::tiles::{Layout, Tiles, TooManyTiles, of_tile};
 use crate::memory::{Budget, TooMuch};
 
-/// Overlap of the bands that `auto` chooses, in pixels.
+/// Overlap of the bands that `auto` chooses, in pixels: with it maps differ from those of the whole picture no
+/// more near seams than elsewhere ([`crate::matching::tiles`]).
 pub const OVERLAP: usize = 128;
 
 /// Checks that pictures can be cut into the tiles that are named, on whatever engine.

@@ -7,9 +7,15 @@
 //!
 //! What makes a tiled map differ from that of the whole picture:
 //!
-//! - Paths begin at the border of the window. They forget what is far away, so that this is seen near the seams.
+//! - Paths begin at the border of the window. They forget what is far away, so that this is seen near the seams:
+//!   over 23 real pairs in four bands, 3.8 % of the pixels within 32 px of a seam differ without an overlap, 2.4 %
+//!   with one of 32 px, 1.7 % with 64 and 0.9 % with 128, which is as much as elsewhere. So `auto` overlaps bands
+//!   by 128 px.
+//! - The noise is estimated in each window, and the threshold of [`texture`] with it. That is what differs elsewhere:
+//!   0.9 % of the pixels in those four bands, 0.1 % where no window and no prior follow the threshold. Bad pixels
+//!   become neither more nor fewer by it (`docs/accuracy.md`).
 //! - The removal of speckles and the median see no more than the window.
-//! - The noise is estimated in each window, and the threshold of [`texture`] with it.
+//! - A window that is too small for a coarser level has no prior.
 //! - The valid mask is applied to the whole map, after the tiles' median and removal of speckles.
 //!
 //! What goes over the whole map in the end ([`of_whole`]: the valid mask, smoothing in time, filling) knows no
