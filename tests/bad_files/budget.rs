@@ -137,6 +137,10 @@ fn where_the_whole_picture_does_not_fit_the_budget_it_is_matched_in_bands() {
     let thin = ["--tiles", "1x401,0"];
     refused(folder.path(), &with(&thin), &["401 columns of tiles", "fewer --tiles"]);
     does(&["--tiles", "2x2,32", "--verify"], &["2x2 tiles of", "identical with the reference"]);
+    // What waits before and behind the engine of a run has its room, too.
+    let run = "run --demo --demo-size 800x600 --frames 2 --headless -d 256 --engine cpu --threads 2 --memory 110";
+    let ended = stereod(folder.path(), &run.split(' ').collect::<Vec<_>>());
+    assert!(ended.status == 0 && ended.stderr.contains("x1 tiles of 800x"), "{}", ended.stderr);
 }
 
 #[test]

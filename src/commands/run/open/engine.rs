@@ -2,7 +2,7 @@
 
 use crate::commands::ranging;
 use crate::commands::rig::Rig;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Choice, Engine};
 use crate::memory::{Budget, Reserved, TooMuch, product};
 use crate::pool::Pool;
 use crate::settings::{Loaded, Queue};
@@ -27,7 +27,9 @@ pub fn open(
     let mut options = settings.engine.options();
     let (raw, matched) = ((info.width, info.height), rig.pairs.size);
     let waiting = |depth| bytes_waiting(&settings.queue, raw, matched, depth, info.has_colour);
-    options.spare = waiting(options.cuda.in_flight).saturating_add(ranging::SMALL);
+    let depth = if choice == Choice::Cpu { 1 } else { options.cuda.in_flight };
+    let small = ranging::SMALL.min(Budget::of_process().left() / 16);
+    options.spare = waiting(depth).saturating_add(small);
     let engine = engine::create(choice, &loaded.params, &rig.pairs, &options)?;
     let room = reserve(&settings.queue, raw, waiting(engine.depth()))?;
     if let Some(memory) = engine.picture_memory() {
