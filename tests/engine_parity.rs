@@ -163,6 +163,8 @@ proptest! {
             p1: params.p1.min(30),
             p2: params.p2.clamp(30, 120),
             p2_mode: P2Mode::Linear { min: 20, slope_16: 60 },
+            // Without paths nothing supports the cost.
+            paths: if params.is_local() { Paths::Sixteen } else { params.paths },
             ..params
         };
         for simd in SimdChoice::available() {
@@ -187,7 +189,7 @@ fn compare_everywhere(params: &Params, size: (usize, usize)) {
 
 #[test]
 fn tiny_and_narrow_pictures() {
-    for paths in [Paths::Four, Paths::Five, Paths::Eight] {
+    for paths in [Paths::None, Paths::Four, Paths::Five, Paths::Eight, Paths::Sixteen] {
         let params = Params { paths, median: Median::Five, ..usual() };
         for size in [(1, 1), (1, 40), (40, 1), (2, 2), (33, 9), (63, 8), (5, 17)] {
             compare_everywhere(&params, size);

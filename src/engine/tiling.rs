@@ -232,6 +232,7 @@ mod tests {
         // 100 bytes and 10 a row.
         let needed = |rows: usize| 100 + 10 * rows;
         let refused = |rows: usize, free: usize| TooLarge {
+            limited: false,
             needed: needed(rows),
             free,
             total: 1 << 20,

@@ -62,6 +62,11 @@ impl Budget {
         Self(Arc::new(Account { limit, share_of: None, taken: AtomicU64::new(0) }))
     }
 
+    /// The limit in bytes, where the user gave one. It holds for the memory of a GPU as well.
+    pub fn given(&self) -> Option<u64> {
+        (self.0.share_of.is_none() && self.0.limit != UNKNOWN).then_some(self.0.limit)
+    }
+
     fn of_what_is_free() -> Self {
         let share_of = free();
         let limit = share_of.map_or(UNKNOWN, |free| free / SHARE);

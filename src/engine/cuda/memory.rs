@@ -28,16 +28,19 @@ pub struct Budget {
 /// The engine would need more memory than the device has free.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the GPU has too little free memory: {} are needed ({largest}), {} of {} are free; fewer \
+    "the GPU has too little free memory: {} are needed ({largest}), {} of {} are {}; fewer \
      disparities, a smaller picture, fewer frames in flight (--set engine.in_flight=1) or --engine \
      cpu need less",
-    Size(*.needed as u64), Size(*.free as u64), Size(*.total as u64)
+    Size(*.needed as u64), Size(*.free as u64), Size(*.total as u64),
+    if *.limited { "allowed (--memory)" } else { "free" }
 )]
 pub struct TooLarge {
     /// Bytes that are needed.
     pub needed: usize,
-    /// Bytes that are free.
+    /// Bytes that may be taken: what is free, or less.
     pub free: usize,
+    /// Whether the user allows less than what is free.
+    pub limited: bool,
     /// Bytes that the device has.
     pub total: usize,
     /// Names and sizes of the buffers that take most of it.
@@ -67,21 +70,24 @@ impl Budget {
         Estimate { host: self.pinned as u64, device: self.device as u64 }
     }
 
-    /// Checks that it fits the device.
+    /// Checks that it fits the device, and what the user allows in bytes.
     ///
     /// # Errors
     /// Where it does not, with the cure.
-    pub fn check(&self, free: usize, total: usize) -> Result<(), TooLarge> {
-        let reserve = RESERVE.min(free / RESERVE_PART);
-        if self.device <= free - reserve {
+    pub fn check(&self, free: usize, total: usize, allowed: Option<u64>) -> Result<(), TooLarge> {
+        let left = free - RESERVE.min(free / RESERVE_PART);
+        let allowed = allowed.map_or(left, |allowed| allowed.min(left as u64) as usize);
+        if self.device <= allowed {
             return Ok(());
         }
+        let limited = allowed < left;
+        let free = if limited { allowed } else { free };
         let largest: Vec<String> = self
             .largest
             .iter()
             .map(|(name, bytes)| format!("{name} {}", Size(*bytes as u64)))
             .collect();
-        Err(TooLarge { needed: self.device, free, total, largest: largest.join(", ") })
+        Err(TooLarge { needed: self.device, free, limited, total, largest: largest.join(", ") })
     }
 }
 
@@ -113,11 +119,14 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told_with_the_cure() {
         let budget = Budget::of(&plan(), 3);
-        assert_eq!(budget.check(1 << 30, 8 << 30), Ok(()));
-        let error = budget.check(330 << 20, 8 << 30).unwrap_err().to_string();
+        assert_eq!(budget.check(1 << 30, 8 << 30, None), Ok(()));
+        assert_eq!(budget.check(1 << 30, 8 << 30, Some(316 << 20)), Ok(()));
+        let error = budget.check(1 << 30, 8 << 30, Some(100 << 20)).unwrap_err().to_string();
+        assert!(error.contains("100 MiB of 8.0 GiB are allowed (--memory)"), "{error}");
+        let error = budget.check(330 << 20, 8 << 30, Some(1 << 40)).unwrap_err().to_string();
         for part in ["316 MiB are needed", "paths 300 MiB", "330 MiB of 8.0 GiB", "--engine cpu"] {
             assert!(error.contains(part), "{part}: {error}");
         }
-        assert!(budget.check(0, 8 << 30).is_err());
+        assert!(budget.check(0, 8 << 30, None).is_err());
     }
 }

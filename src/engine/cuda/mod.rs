@@ -162,9 +162,10 @@ impl CudaEngine {
 
         let budget = Budget::of(&plan, options.in_flight);
         let (free, total) = context.memory()?;
-        budget.check(free, total)?;
+        let of_process = crate::memory::Budget::of_process();
+        budget.check(free, total, of_process.given())?;
         let what = format!("pinned memory for {} frames in flight", options.in_flight);
-        let host = crate::memory::Budget::of_process().reserve(
+        let host = of_process.reserve(
             what,
             budget.estimate().host,
             "a smaller picture, --set engine.in_flight=1",
