@@ -216,8 +216,8 @@ mod tests {
 
     use super::*;
     use crate::matching::{
-        CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode, Paths, Prior, Smoothing,
-        Speckle, Subpixel, Window,
+        BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode,
+        Paths, Prior, Smoothing, Speckle, Subpixel, Window,
     };
     use crate::settings::Settings;
     use crate::settings::row::MATCHING;
@@ -244,7 +244,7 @@ mod tests {
              --intensity-truncation 5 --speckle-size 44 --speckle-range 0.5 \
              --smoothing 0.25 --smoothing-guard 1.5 --fill rays --fill-max 31 \
              --cost-window 3 --cost-window-where everywhere --prior 1 --prior-strength 5 \
-             --p2-guide picture",
+             --p2-guide picture --block-window 5x3 --block-truncation 9",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -255,6 +255,7 @@ mod tests {
         assert_eq!((params.range.count, params.range.min), (48, -16));
         assert_eq!(params.cost, Cost::Ad { truncation: 33, window: 3 });
         assert_eq!(params.paths, Paths::Five);
+        assert_eq!(params.sum_window, BlockWindow { width: 5, height: 3 });
         assert_eq!(params.smoothing, Some(Smoothing { weight_256: 64, guard_16: 24 }));
         assert_eq!(params.fill, Some(Fill { rule: FillRule::Rays, reach: 31 }));
         assert_eq!(params.window, Some(Window { side: 3, by_texture: false }));
@@ -276,6 +277,10 @@ mod tests {
         };
         let window = CensusWindow::Plain { width: 7, height: 5 };
         assert_eq!(cost("--cost census"), Cost::Census { window });
+        // Nothing else is called so here.
+        let (measure, window) = (BlockMeasure::Ssd, BlockWindow { width: 7, height: 7 });
+        let block = "--cost ssd --window 7 --block-truncation 9";
+        assert_eq!(cost(block), Cost::Block { measure, window, truncation: 9 });
         assert_eq!(
             cost("--cost combined"),
             Cost::Combined {

@@ -318,7 +318,12 @@ mod tests {
                 "one of `off`, `parabola`, `equiangular`, `corrected`",
             ),
             ("output", "depth", Value::from(1), "true or false"),
-            ("matching", "cost", Value::from("x"), "one of `combined`, `census`, `ad`"),
+            (
+                "matching",
+                "cost",
+                Value::from("x"),
+                "one of `combined`, `census`, `ad`, `sad`, `ssd`, `zsad`, `zssd`",
+            ),
             ("source", "tolerance_ms", Value::from("half"), "`auto` or a number"),
             (
                 "source",
