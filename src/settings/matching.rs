@@ -285,28 +285,6 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .only("cost", "census"),
-    Row::text("block_window", "9x9", block_window)
-        .flag(MATCHING, "--block-window", "N|WxH")
-        .shorter("window")
-        .help(
-            "Window of the costs `sad`, `ssd`, `zsad` and `zssd`, and of every cost without paths: odd, 1 to 11",
-        )
-        .arg(|arg| {
-            let spelled = |window: BlockWindow| Value::from(window.to_string());
-            arg.value_parser(move |text: &str| text.parse().map(spelled))
-        })
-        .knob("Cost", "summed over")
-        .hint("What sad, ssd, zsad and zssd are summed over, and every cost without paths.")
-        .offers(&["3x3", "5x5", "7x7", "9x9", "11x11"]),
-    Row::whole("block_truncation", Whole(64), U8, [1, 255])
-        .flag(MATCHING, "--block-truncation", "COST")
-        .help(
-            "Costs `sad` and `zsad` along paths: largest mean difference in quarters of a grey level; \
-             `ssd` and `zssd`: largest mean square; 1 to 255",
-        )
-        .knob("Cost", "block up to")
-        .hint("Along paths, larger mean differences (quarter levels) or squares count as this much.")
-        .slider(1.0, 255.0, 1.0),
     Row::whole("census_weight", Whole(22), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
         .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
@@ -354,6 +332,28 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Larger differences in intensity count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
         .only("cost", "combined"),
+    Row::text("block_window", "9x9", block_window)
+        .flag(MATCHING, "--block-window", "N|WxH")
+        .shorter("window")
+        .help(
+            "Window of the costs `sad`, `ssd`, `zsad` and `zssd`, and of every cost without paths: odd, 1 to 11",
+        )
+        .arg(|arg| {
+            let spelled = |window: BlockWindow| Value::from(window.to_string());
+            arg.value_parser(move |text: &str| text.parse().map(spelled))
+        })
+        .knob("Cost", "summed over")
+        .hint("What sad, ssd, zsad and zssd are summed over, and every cost without paths.")
+        .offers(&["3x3", "5x5", "7x7", "9x9", "11x11"]),
+    Row::whole("block_truncation", Whole(64), U8, [1, 255])
+        .flag(MATCHING, "--block-truncation", "COST")
+        .help(
+            "Costs `sad` and `zsad` along paths: largest mean difference in quarters of a grey level; \
+             `ssd` and `zssd`: largest mean square; 1 to 255",
+        )
+        .knob("Cost", "block up to")
+        .hint("Along paths, larger mean differences (quarter levels) or squares count as this much.")
+        .slider(1.0, 255.0, 1.0),
     Row::whole("uniqueness", Whole(8), U8, [0, 99])
         .flag(MATCHING, "--uniqueness", "PERCENT")
         .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
