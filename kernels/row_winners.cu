@@ -1,7 +1,8 @@
 // The winners from sums that are kept: those of the plain way (paths.cu) and of windows (window_sums.cu).
 //
 // Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
-#include "lanes.cuh"
+#define WINDOW_COLUMNS 0
+#include "cost.cuh"
 #include "disparity.cuh"
 
 __device__ __forceinline__ u32 sum_of(const u32 *sums, int d) {
