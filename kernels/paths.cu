@@ -12,8 +12,8 @@
 //
 // Grid: [paths / (WARP_PIXELS * WARPS)].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    paths(const u32 *p2, const u32 *base, const u32 *match, const u8 *guide_pixels, const u8 *penalties, int row,
-          int width, int height, int dx, int dy, int first, u32 *sums) {
+    paths(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, const u8 *guide_pixels,
+          const u8 *penalties, int dx, int dy, int first, u32 *sums) {
     const u32 lane = group_lane();
     const int group = (blockIdx.x * WARPS + threadIdx.x / 32) * WARP_PIXELS + warp_group();
     const Features features = {p2, base, match, row};

@@ -24,11 +24,12 @@ pub fn sums(left: &Image, right: &Image, params: &Params) -> Sums {
         }
         cost => {
             let cost = pixel_cost(left, right, cost);
-            let of_pixels: Vec<u16> = cells.map(|(x, y, d)| cost.at(x, y, d).into()).collect();
+            let of_pixels: Vec<u8> = cells.map(|(x, y, d)| cost.at(x, y, d)).collect();
             let sum = |i: usize| {
                 let (pixel, k) = (i / range.count, i % range.count);
                 let around = params.sum_window.around((pixel % size.0, pixel / size.0), size);
-                around.map(|(x, y)| of_pixels[(y * size.0 + x) * range.count + k]).sum::<u16>()
+                let costs = around.map(|(x, y)| of_pixels[(y * size.0 + x) * range.count + k]);
+                costs.map(u16::from).sum::<u16>()
             };
             (0..of_pixels.len()).map(sum).collect()
         }

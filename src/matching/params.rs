@@ -255,6 +255,20 @@ impl Params {
         self.paths == Paths::None
     }
 
+    /// The picture whose steps penalties follow; without paths there are none.
+    pub fn guide(&self) -> Guide {
+        if self.is_local() { Guide::Picture } else { self.p2_guide }
+    }
+
+    /// Window over which the cost adds up what it compares, or without paths the costs of pixels are.
+    pub fn summed_window(&self) -> BlockWindow {
+        match self.cost {
+            Cost::Block { window, .. } => window,
+            Cost::Ad { window: side @ 2.., .. } => BlockWindow { width: side, height: side },
+            _ => self.sum_window,
+        }
+    }
+
     /// Whether a window or a prior supports the cost.
     pub fn is_supported(&self) -> bool {
         self.window.is_some() || self.prior.is_some()

@@ -57,7 +57,7 @@ const fn limit(key: &'static str, label: &'static str, hint: &'static str) -> Ro
         .knob("Colours", label)
         .hint(hint)
         .slider(-64.0, 256.0, 1.0)
-        .only("range", "fixed")
+        .only("range", &["fixed"])
 }
 
 impl Colour {

@@ -372,7 +372,7 @@ impl Layers {
         }
         let settings = schema::typed(values.clone());
         let mut params = settings.matching.params().map_err(|error| {
-            let set: Vec<String> = matching::keys_of(&error, settings.matching.cost)
+            let set: Vec<String> = matching::keys::keys_of(&error, settings.matching.cost)
                 .iter()
                 .filter_map(|key| {
                     let name = dotted("matching", key);
@@ -394,8 +394,9 @@ impl Layers {
     }
 }
 
-/// Puts the number that suits the cost (and whether there are paths) in place of every `auto` that follows it, numbers with a
-/// fraction where a whole one was written for one, and texts in place of dates; the name of the cost.
+/// Puts the number that suits the cost, and whether there are paths, in place of every `auto` that follows
+/// them, numbers with a fraction where a whole one was written for one, and texts in place of dates; the name of
+/// the cost.
 fn resolve(values: &mut Table) -> &'static str {
     let costs = match schema::row("matching", "cost").map(|row| row.kind) {
         Some(Kind::Names(costs)) => costs,

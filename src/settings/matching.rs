@@ -1,5 +1,7 @@
 //! `[matching]`: what is computed.
 
+pub(super) mod keys;
+
 use clap::builder::TypedValueParser;
 use clap::value_parser;
 use serde::{Deserialize, Deserializer, de};
@@ -17,8 +19,8 @@ use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::saturation::WHITE;
 use crate::matching::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median,
-    P2Mode, Params, ParamsError, Paths, Prior, Speckle, Subpixel, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode, Params,
+    ParamsError, Paths, Prior, Speckle, Subpixel, Window,
 };
 
 /// Name of the matching cost.
@@ -248,7 +250,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 at least")
         .hint("The smallest P2.")
         .slider(0.0, 255.0, 1.0)
-        .only("p2_mode", "linear"),
+        .only("p2_mode", &["linear"]),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
         .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0])
@@ -257,7 +259,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 slope")
         .hint("What P2 loses for every grey level of the step in brightness.")
         .slider(0.0, 16.0, 0.25)
-        .only("p2_mode", "linear"),
+        .only("p2_mode", &["linear"]),
     Row::whole("ad_truncation", Whole(32), U8, [1, 255])
         .flag(MATCHING, "--ad-truncation", "LEVELS")
         .help(
@@ -267,13 +269,13 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "up to")
         .hint("Larger differences count as this many grey levels.")
         .slider(1.0, 128.0, 1.0)
-        .only("cost", "ad"),
+        .only("cost", &["ad"]),
     Row::new("ad_window", Whole(3), Kind::OneOf(U8, &["1", "3", "5", "7"]))
         .flag(MATCHING, "--ad-window", "PX")
         .help("Cost `ad`: side of the window over which the difference is averaged, in pixels")
         .knob("Cost", "window")
         .hint("Side of the square over which the difference is averaged.")
-        .only("cost", "ad"),
+        .only("cost", &["ad"]),
     Row::text("census_window", "9x7-symmetric", window)
         .flag(MATCHING, "--census-window", "WINDOW")
         .help("Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels")
@@ -284,14 +286,14 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "window")
         .hint("What is compared with what.")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
-        .only("cost", "census"),
+        .only("cost", &["census"]),
     Row::whole("census_weight", Whole(22), U8, WEIGHT)
         .flag(MATCHING, "--census-weight", "SIXTEENTHS")
         .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
         .knob("Cost", "census")
         .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .only("cost", "combined"),
+        .only("cost", &["combined"]),
     Row::whole("gradient_weight", Whole(19), U8, WEIGHT)
         .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
         .help(
@@ -301,7 +303,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "gradient")
         .hint("What a grey level of difference in gradient counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .only("cost", "combined"),
+        .only("cost", &["combined"]),
     Row::whole("intensity_weight", Whole(7), U8, WEIGHT)
         .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
         .help(
@@ -311,7 +313,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "intensity")
         .hint("What a grey level of difference in intensity counts, in sixteenths.")
         .slider(0.0, 127.0, 1.0)
-        .only("cost", "combined"),
+        .only("cost", &["combined"]),
     Row::whole("gradient_truncation", Whole(5), U8, BYTE)
         .flag(MATCHING, "--gradient-truncation", "LEVELS")
         .help(
@@ -321,7 +323,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "gradient up to")
         .hint("Larger differences in gradient count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
-        .only("cost", "combined"),
+        .only("cost", &["combined"]),
     Row::whole("intensity_truncation", Whole(10), U8, BYTE)
         .flag(MATCHING, "--intensity-truncation", "LEVELS")
         .help(
@@ -331,7 +333,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "intensity up to")
         .hint("Larger differences in intensity count as this many grey levels.")
         .slider(0.0, 64.0, 1.0)
-        .only("cost", "combined"),
+        .only("cost", &["combined"]),
     Row::text("block_window", "9x9", block_window)
         .flag(MATCHING, "--block-window", "N|WxH")
         .shorter("window")
@@ -353,7 +355,8 @@ pub(super) const ROWS: &[Row] = &[
         )
         .knob("Cost", "block up to")
         .hint("Along paths, larger mean differences (quarter levels) or squares count as this much.")
-        .slider(1.0, 255.0, 1.0),
+        .slider(1.0, 255.0, 1.0)
+        .only("cost", &["sad", "ssd", "zsad", "zssd"]),
     Row::whole("uniqueness", Whole(8), U8, [0, 99])
         .flag(MATCHING, "--uniqueness", "PERCENT")
         .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
@@ -456,17 +459,17 @@ fn block_window(text: &str) -> Result<(), String> {
     text.parse::<BlockWindow>().map(drop)
 }
 
-/// A window of block matching from its text.
-fn block_window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<BlockWindow, D::Error> {
-    String::deserialize(from)?.parse().map_err(de::Error::custom)
-}
-
 /// Checks that a text is a census window.
 fn window(text: &str) -> Result<(), String> {
     match text.parse::<CensusWindow>() {
         Ok(_) => Ok(()),
         Err(error) => Err(with_nearest(error.trim_start_matches("expected "), text)),
     }
+}
+
+/// A window of block matching from its text.
+fn block_window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<BlockWindow, D::Error> {
+    String::deserialize(from)?.parse().map_err(de::Error::custom)
 }
 
 /// A census window from its text.
@@ -563,72 +566,6 @@ impl Matching {
         Cost::Block { measure, window: self.block_window, truncation: self.block_truncation }
     }
 }
-
-/// The keys of `[matching]` whose values together make up an error, so that a message can say where
-/// they were set.
-pub(super) fn keys_of(error: &ParamsError, cost: CostKind) -> &'static [&'static str] {
-    match error {
-        ParamsError::Disparities(_) => &["disparities"],
-        ParamsError::Range(_) => &["min_disparity", "disparities"],
-        ParamsError::Paths(_) => &["paths"],
-        ParamsError::Cost(error) => match error {
-            CostError::Truncation => &["ad_truncation"],
-            CostError::Window(_) => &["ad_window"],
-            CostError::Block(..) => &["cost", "block_window"],
-            CostError::BlockTruncation => &["block_truncation"],
-            CostError::Census(_) => &["census_window"],
-            CostError::Weight { .. } | CostError::NoWeight => COMBINED_KEYS,
-        },
-        ParamsError::PenaltyOrder { .. } => &["cost", "p1", "p2"],
-        ParamsError::PenaltyFloor { .. } => &["cost", "p2_min", "p2"],
-        ParamsError::PathCost { .. } => match cost {
-            CostKind::Combined => COMBINED_KEYS,
-            CostKind::Census => &["p2", "census_window", "prior", "prior_strength"],
-            CostKind::Ad => &["p2", "ad_truncation", "prior", "prior_strength"],
-            _ => &["cost", "p2", "block_truncation"],
-        },
-        ParamsError::Window(_) => &["cost_window"],
-        ParamsError::PriorLevels(_) => &["prior"],
-        ParamsError::PriorStrength(_) => &["prior_strength"],
-        ParamsError::Supported { .. } => match cost {
-            CostKind::Combined => SUPPORTED_COMBINED_KEYS,
-            CostKind::Census => &["census_window", "cost_window", "prior", "prior_strength"],
-            CostKind::Ad => &["ad_truncation", "cost_window", "prior", "prior_strength"],
-            _ => &["cost", "cost_window", "prior"],
-        },
-        ParamsError::SumWindow(_) => &["block_window"],
-        ParamsError::LocalSupport => &["paths", "cost_window", "prior"],
-        ParamsError::LocalAdWindow => &["paths", "ad_window"],
-        ParamsError::BlockSupport(_) => &["cost", "cost_window", "prior"],
-        ParamsError::Uniqueness(_) => &["uniqueness"],
-        ParamsError::Smoothing(_) => &["smoothing", "smoothing_guard"],
-        ParamsError::FillReach(_) => &["fill_max"],
-    }
-}
-
-/// The keys that make up the size of the combined cost, and what supports it.
-const SUPPORTED_COMBINED_KEYS: &[&str] = &[
-    "cost_window",
-    "prior",
-    "prior_strength",
-    "census_weight",
-    "gradient_weight",
-    "intensity_weight",
-    "gradient_truncation",
-    "intensity_truncation",
-];
-
-/// The keys that make up the size of the combined cost with its prior, and P2.
-const COMBINED_KEYS: &[&str] = &[
-    "p2",
-    "prior",
-    "prior_strength",
-    "census_weight",
-    "gradient_weight",
-    "intensity_weight",
-    "gradient_truncation",
-    "intensity_truncation",
-];
 
 #[cfg(test)]
 mod tests;

@@ -46,8 +46,8 @@ pub struct Row {
     pub offers: Option<KnobKind>,
     /// True where the knob stands at the end of its group.
     pub last: bool,
-    /// Key of the same section and its name for which this key means something; `None`: it always does.
-    pub only: Option<(&'static str, &'static str)>,
+    /// Key of the same section and its names for which this key means something; `None`: it always does.
+    pub only: Option<(&'static str, &'static [&'static str])>,
 }
 
 /// A plain value.
@@ -316,9 +316,9 @@ impl Row {
         Row { offers: Some(KnobKind::Choice(texts)), ..self }
     }
 
-    /// Leaves the knob out unless this other key of the section has this name.
-    pub const fn only(self, key: &'static str, name: &'static str) -> Row {
-        Row { only: Some((key, name)), ..self }
+    /// Leaves the knob out unless this other key of the section has one of these names.
+    pub const fn only(self, key: &'static str, names: &'static [&'static str]) -> Row {
+        Row { only: Some((key, names)), ..self }
     }
 }
 

@@ -29,12 +29,10 @@ fn rows_agree_with_themselves() {
     for (section, row) in rows() {
         assert_eq!(row.check(&row.default.into()), Ok(()), "{section}.{}", row.key);
         assert!(row.by_cost.is_none_or(|by_cost| by_cost.len() == costs), "{section}.{}", row.key);
-        if let Some((key, name)) = row.only {
+        if let Some((key, only)) = row.only {
             let other = super::row(section, key).unwrap().kind;
-            assert!(
-                matches!(other, Kind::Names(names) if names.contains(&name)),
-                "{section}.{key}"
-            );
+            let known = |names: &[&str]| only.iter().all(|name| names.contains(name));
+            assert!(matches!(other, Kind::Names(names) if known(names)), "{section}.{key}");
         }
         let Kind::Names(names) = row.kind else { continue };
         let about = if row.flag.is_some() { names.len() } else { 0 };

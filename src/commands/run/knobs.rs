@@ -12,7 +12,9 @@ const GROUPS: [&str; 6] = ["Cost", "Range", "Smoothness", "Checks", "Filters", "
 /// The knobs for these settings; those that mean nothing beside the others are left out.
 pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
     let means_something = |&(section, row): &(&str, &Row)| {
-        row.only.is_none_or(|(key, name)| loaded.values()[section][key].as_str() == Some(name))
+        row.only.is_none_or(|(key, names)| {
+            loaded.values()[section][key].as_str().is_some_and(|name| names.contains(&name))
+        })
     };
     let panels = rows()
         .filter(means_something)

@@ -9,7 +9,7 @@ use super::memory::Block;
 use super::team::Barrier;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
-use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
+use crate::matching::{BlockMeasure, Cost, Params};
 use crate::memory::{Refused, filled, product};
 
 /// Memory that all threads use.
@@ -47,6 +47,8 @@ pub struct Scratch {
     pub band_costs: Block<u8>,
     /// The costs of single pixels of a band and around it, where something supports them.
     pub pixel_costs: Block<u8>,
+    /// The costs of single pixels that are being added up, [place of the row][x][depth].
+    pub kept_costs: Block<u8>,
     /// Sums over a window's rows.
     pub window_columns: Vec<u16>,
     /// Sums over a window.
@@ -99,6 +101,7 @@ struct ScratchLens {
     ring: u64,
     band_costs: u64,
     pixel_costs: u64,
+    kept_costs: u64,
     window_columns: usize,
     window_sums: usize,
     wide_columns: usize,
@@ -121,13 +124,13 @@ impl ScratchLens {
         let local = params.is_local();
         let band_costs = !local && (supported || of_cost || features.of_left() || block.is_some());
         // Sums of 16 bits, and parts of 32.
-        let adds_pixels = block.map_or(local, |measure| measure == BlockMeasure::Sad);
+        let adds_pixels = block.map_or(local || of_cost, |measure| measure == BlockMeasure::Sad);
         let parts = match block {
             None | Some(BlockMeasure::Sad) => 0,
             Some(BlockMeasure::Ssd | BlockMeasure::ZeroMeanSad) => 1,
             Some(BlockMeasure::ZeroMeanSsd) => 2,
         };
-        let window = of_cost || params.window.is_some() || adds_pixels;
+        let window = adds_pixels || params.window.is_some();
         let around = 2 * params.window.map_or(0, |window| usize::from(window.side / 2));
         let cells = width.saturating_mul(depth);
         Self {
@@ -139,16 +142,16 @@ impl ScratchLens {
             },
             ring: if banded { product([band_rows, ring, depth]) } else { 0 },
             band_costs: if band_costs { product([band_rows, width, depth]) } else { 0 },
-            pixel_costs: match (adds_pixels, supported) {
-                (true, _) => product([places(params), width, depth]),
-                (_, true) => product([band_rows + around, width, depth]),
-                _ => 0,
+            pixel_costs: match supported {
+                true => product([band_rows + around, width, depth]),
+                false => 0,
             },
+            kept_costs: if adds_pixels { product([places(params), width, depth]) } else { 0 },
             window_columns: if window { cells } else { 0 },
-            window_sums: if of_cost || adds_pixels { depth } else { 0 },
+            window_sums: if adds_pixels { depth } else { 0 },
             wide_columns: cells.saturating_mul(parts),
             wide_sums: depth * parts,
-            pixel_sums: if local || block.is_some() { depth } else { 0 },
+            pixel_sums: if adds_pixels || block.is_some() { depth } else { 0 },
             row_sums: if local { product([width, depth]) } else { 0 },
             features: features.scratch_len(geometry),
             zero_mean: zero_mean_window(params).map_or(0, |_| zero_mean::scratch_len(geometry)),
@@ -156,17 +159,9 @@ impl ScratchLens {
     }
 }
 
-/// Window over which what a cost compares is added up: its own, or that of the sums without paths.
-pub fn window_of(params: &Params) -> BlockWindow {
-    match params.cost {
-        Cost::Block { window, .. } => window,
-        _ => params.sum_window,
-    }
-}
-
 /// Rows of pixels' costs that are kept to be added up: those of a window, and the one that leaves it.
 pub fn places(params: &Params) -> usize {
-    usize::from(window_of(params).height) + 1
+    usize::from(params.summed_window().height) + 1
 }
 
 /// Bytes of the memory of an engine with so many threads.
@@ -191,6 +186,7 @@ pub fn bytes_of(
         WinnerTakesAll::bytes_of(geometry, params, lanes),
         Block::<u8>::bytes_of(scratch.band_costs),
         Block::<u8>::bytes_of(scratch.pixel_costs),
+        Block::<u8>::bytes_of(scratch.kept_costs),
         scratch.features as u64,
         Block::<i16>::bytes_of(scratch.row_sums),
         columns,
@@ -279,6 +275,7 @@ impl Scratch {
             winner: WinnerTakesAll::new(geometry, params, lanes)?,
             band_costs: Block::new(lens.band_costs)?,
             pixel_costs: Block::new(lens.pixel_costs)?,
+            kept_costs: Block::new(lens.kept_costs)?,
             window_columns: filled(lens.window_columns, 0)?,
             window_sums: filled(lens.window_sums, 0)?,
             wide_columns: filled(lens.wide_columns, 0)?,
@@ -298,6 +295,7 @@ impl Scratch {
             + self.winner.bytes()
             + self.band_costs.bytes()
             + self.pixel_costs.bytes()
+            + self.kept_costs.bytes()
             + self.features.len()
             + self.row_sums.bytes()
             + 2 * (self.window_columns.len() + self.window_sums.len())

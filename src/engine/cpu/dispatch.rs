@@ -1,8 +1,6 @@
 //! Which kernels a frame runs through: those for its vectors, its number of candidates and its cost.
 
-use std::slice::from_raw_parts_mut;
-
-use super::band_costs::{BandCost, FillBand, WindowMean};
+use super::band_costs::{BandCost, FillBand};
 use super::buffers::Scratch;
 use super::cost::Cost;
 use super::features::descriptor_bytes;
@@ -11,9 +9,8 @@ use super::plane_costs::{CensusCost, CombinedCost, Planes};
 use super::schedule::Frame;
 use super::simd::{Lanes, Simd, portable::Portable};
 use super::support::{SupportBand, rows_around};
-use super::window_sums::{ToBytes, ToSums, Total};
+use super::window_sums::{Rounding, ToBytes, ToSums, Total};
 use crate::matching;
-use crate::matching::block::byte_shift;
 
 /// Writes the costs of some rows (the first, and how many), [row][x][depth].
 pub(super) type WriteRows<'a> = dyn FnMut(&mut Scratch, (usize, usize), *mut u8) + 'a;
@@ -57,26 +54,16 @@ impl Frame<'_> {
             }
             matching::Cost::Block { .. } if self.params.is_local() => {
                 self.local_stages::<V>(thread, scratch, &mut |scratch, y, begins, to| {
-                    self.block_row::<V, MAX, EXACT, _>(scratch, y, begins, ToSums(to));
+                    self.window_row::<V, MAX, EXACT, _>(scratch, y, begins, ToSums(to));
                 });
             }
             matching::Cost::Block { measure, truncation, .. } => {
-                let (count, shift) = (self.geometry.count, byte_shift(measure));
-                let row_bytes = self.geometry.width * self.geometry.depth;
-                self.written_stages::<V, MAX, EXACT>(thread, scratch, &mut |scratch, rows, to| {
-                    for row in 0..rows.1 {
-                        // SAFETY: there is room for the rows.
-                        let to = unsafe { to.add(row * row_bytes) };
-                        let sink = ToBytes { to, count, shift, truncation };
-                        self.block_row::<V, MAX, EXACT, _>(scratch, rows.0 + row, row == 0, sink);
-                    }
-                });
+                let rounding = Rounding::of_block(measure, truncation);
+                self.window_cost_stages::<V, MAX, EXACT>(thread, scratch, rounding);
             }
-            matching::Cost::Ad { truncation, window } => {
-                let radius = usize::from(window / 2);
-                self.written_stages::<V, MAX, EXACT>(thread, scratch, &mut |scratch, rows, to| {
-                    self.window_cost::<V>(scratch, rows, truncation, radius, to);
-                });
+            matching::Cost::Ad { .. } => {
+                let rounding = Rounding::to_mean(self.params.summed_window().area());
+                self.window_cost_stages::<V, MAX, EXACT>(thread, scratch, rounding);
             }
             matching::Cost::Census { window } => match descriptor_bytes(window) {
                 3 => self.band_cost_stages::<V, _, MAX, EXACT>(
@@ -156,6 +143,24 @@ impl Frame<'_> {
         });
     }
 
+    /// The stages with a cost over windows, the sums of which become bytes.
+    fn window_cost_stages<V: Lanes, const MAX: usize, const EXACT: bool>(
+        &self,
+        thread: usize,
+        scratch: &mut Scratch,
+        rounding: Rounding,
+    ) {
+        let Geometry { width, depth, count, .. } = *self.geometry;
+        self.written_stages::<V, MAX, EXACT>(thread, scratch, &mut |scratch, (first, rows), to| {
+            for row in 0..rows {
+                // SAFETY: there is room for the rows.
+                let to = unsafe { to.add(row * width * depth) };
+                let sink = ToBytes { to, count, rounding };
+                self.window_row::<V, MAX, EXACT, _>(scratch, first + row, row == 0, sink);
+            }
+        });
+    }
+
     /// The stages with a cost that `write` writes for some rows, with what supports it.
     fn written_stages<V: Lanes, const MAX: usize, const EXACT: bool>(
         &self,
@@ -197,32 +202,5 @@ impl Frame<'_> {
             }
             BandCost { band_costs, first: rows.0, width, depth }
         });
-    }
-
-    /// Writes the windowed cost of some rows.
-    fn window_cost<V: Lanes>(
-        &self,
-        scratch: &mut Scratch,
-        rows: (usize, usize),
-        truncation: u8,
-        radius: usize,
-        to: *mut u8,
-    ) {
-        let Geometry { width, depth, .. } = *self.geometry;
-        // SAFETY: the costs are this thread's, with room for the rows; the simd was found on this machine; the
-        // mirrored rows were finished before the last barrier.
-        unsafe {
-            V::vectorize(WindowMean {
-                geometry: self.geometry,
-                left: self.left,
-                mirrored: self.shared.mirrored.ptr(),
-                truncation,
-                radius,
-                rows,
-                columns: &mut scratch.window_columns,
-                window: &mut scratch.window_sums,
-                band_costs: from_raw_parts_mut(to, rows.1 * width * depth),
-            });
-        }
     }
 }

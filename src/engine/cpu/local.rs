@@ -1,14 +1,14 @@
 //! The stages that are not bands of paths: winners straight from window sums, and paths over the whole picture.
 
 use super::band_costs::FillBand;
-use super::buffers::{Scratch, places, window_of};
+use super::buffers::{Scratch, places};
 use super::cost::{AdCost, Cost};
 use super::dispatch::WriteRows;
 use super::geometry::Geometry;
 use super::kept_sums::{Direction, PickRow};
 use super::schedule::{Frame, Parting};
 use super::simd::Lanes;
-use super::window_sums::{Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
+use super::window_sums::{Number, Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
 use crate::matching::block::Scale;
 use crate::matching::{BlockMeasure, Cost as Matching};
 
@@ -59,78 +59,77 @@ impl Frame<'_> {
         sink: S,
     ) {
         let Geometry { width, height, depth, .. } = *self.geometry;
-        let (radius, places) = (window_of(self.params).radius(), places(self.params));
-        let down = radius.1;
-        let costs = scratch.pixel_costs.ptr();
+        let (places, down) = (places(self.params), self.params.summed_window().radius().1);
+        let costs = scratch.kept_costs.ptr();
         let first = if begins { y.saturating_sub(down) } else { y + down };
         for row in first..height.min(y + down + 1) {
             // SAFETY: there is room for so many rows.
             write(scratch, (row, 1), unsafe { costs.add(row % places * width * depth) });
         }
-        let parts = PixelCosts { costs, places };
-        // SAFETY: the rows around are written; the simd was found on this machine.
-        unsafe {
-            V::vectorize(SumRow {
-                geometry: self.geometry,
-                parts,
-                radius,
-                total,
-                y,
-                begins,
-                columns: &mut scratch.window_columns,
-                window: &mut scratch.window_sums,
-                sums: &mut scratch.pixel_sums,
-                sink,
-            });
-        }
+        self.sum_row::<V, _, _>(scratch, PixelCosts { costs, places }, total, y, begins, sink);
     }
 
-    /// The sums of row `y` of a cost that compares windows.
-    pub(super) fn block_row<V: Lanes, const MAX: usize, const EXACT: bool, S: Sink>(
+    /// The sums of row `y` of a cost over windows.
+    pub(super) fn window_row<V: Lanes, const MAX: usize, const EXACT: bool, S: Sink>(
         &self,
         scratch: &mut Scratch,
         y: usize,
         begins: bool,
         sink: S,
     ) {
-        let Matching::Block { measure, window, .. } = self.params.cost else {
-            unreachable!("only block costs have rows of sums")
+        let (left, mirrored) = (self.left, self.shared.mirrored.ptr().cast_const());
+        let differences = |truncation| {
+            move |_: &mut Scratch, rows, band_costs| {
+                let (geometry, cost) = (self.geometry, self.ad_cost(truncation));
+                // SAFETY: there is room for the rows; the simd was found on this machine; the planes were
+                // finished before the last barrier.
+                unsafe {
+                    V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs })
+                };
+            }
+        };
+        let (measure, window) = match self.params.cost {
+            Matching::Block { measure, window, .. } => (measure, window),
+            Matching::Ad { truncation, .. } => {
+                let mut write = differences(truncation);
+                return self.pixel_sums_row::<V, _>(
+                    scratch,
+                    &mut write,
+                    Total::Plain,
+                    y,
+                    begins,
+                    sink,
+                );
+            }
+            _ => unreachable!("no other cost is summed over windows"),
         };
         let scale = Scale::of(measure, window);
-        let (left, mirrored) = (self.left, self.shared.mirrored.ptr().cast_const());
         let total = Total::Scaled(scale);
         match measure {
             BlockMeasure::Sad => {
-                let mut write = |_: &mut Scratch, rows, band_costs| {
-                    let (geometry, cost) = (self.geometry, self.ad_cost(u8::MAX));
-                    // SAFETY: there is room for the rows; the simd was found on this machine; the planes were
-                    // finished before the last barrier.
-                    unsafe {
-                        V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs })
-                    };
-                };
+                let mut write = differences(u8::MAX);
                 self.pixel_sums_row::<V, _>(scratch, &mut write, total, y, begins, sink);
             }
             BlockMeasure::Ssd => {
                 let parts = Squares::<false> { left, mirrored };
-                self.wide_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+                self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
             }
             BlockMeasure::ZeroMeanSsd => {
-                let (parts, total) =
-                    (Squares::<true> { left, mirrored }, Total::Variance(scale, window.area()));
-                self.wide_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+                let parts = Squares::<true> { left, mirrored };
+                let total = Total::Variance(scale, window.area());
+                self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
             }
             BlockMeasure::ZeroMeanSad => {
-                let [left, mirrored] =
-                    self.shared.zero_mean.each_ref().map(|eye| eye.ptr().cast_const());
+                let eyes = self.shared.zero_mean.each_ref();
+                let [left, mirrored] = eyes.map(|eye| eye.ptr().cast_const());
                 let parts = ZeroMean { left, mirrored };
-                self.wide_row::<V, _, _>(scratch, parts, total, y, begins, sink);
+                self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
             }
         }
     }
 
-    /// The sums of row `y` of parts that need 32 bits.
-    fn wide_row<V: Lanes, P: Parts<Sum = u32>, S: Sink>(
+    /// The sums of row `y` of these parts.
+    fn sum_row<V: Lanes, P: Parts, S: Sink>(
         &self,
         scratch: &mut Scratch,
         parts: P,
@@ -139,18 +138,16 @@ impl Frame<'_> {
         begins: bool,
         sink: S,
     ) {
-        // SAFETY: the pictures are prepared; the simd was found on this machine.
+        // SAFETY: the parts of the rows around are prepared; the simd was found on this machine.
         unsafe {
             V::vectorize(SumRow {
                 geometry: self.geometry,
                 parts,
-                radius: window_of(self.params).radius(),
+                radius: self.params.summed_window().radius(),
                 total,
                 y,
                 begins,
-                columns: &mut scratch.wide_columns,
-                window: &mut scratch.wide_sums,
-                sums: &mut scratch.pixel_sums,
+                memory: P::Sum::memory(scratch),
                 sink,
             });
         }

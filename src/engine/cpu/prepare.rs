@@ -92,7 +92,7 @@ impl Prepare {
             }))
         };
         let threads = (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?;
-        let smoothed = params.p2_guide == Guide::Smoothed;
+        let smoothed = params.guide() == Guide::Smoothed;
         Ok(Self { size, smoothed, pictures: Pool::new(), supports, threads })
     }
 
@@ -100,7 +100,7 @@ impl Prepare {
     pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
         let (width, height) = size;
         let pixels = product([width, height]);
-        let mut bytes = if params.p2_guide == Guide::Smoothed { pixels } else { 0 };
+        let mut bytes = if params.guide() == Guide::Smoothed { pixels } else { 0 };
         let mut of_thread = product([width, size_of::<u16>()]);
         if params.is_supported() {
             bytes = bytes.saturating_add(Block::<u8>::bytes_of(pixels)).saturating_add(Block::<

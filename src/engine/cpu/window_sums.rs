@@ -4,44 +4,56 @@
 //! What is added up are the [`Parts`] of a cell (a pixel and a candidate): its cost, or what block matching
 //! compares (`matching/block.rs`). Where the sums go is a [`Sink`].
 
+use super::buffers::Scratch;
 use super::geometry::Geometry;
 use super::simd::{Kernel, Lanes};
 use crate::frame::Image;
-use crate::matching::block::{SUM_MAX, Scale};
+use crate::matching::BlockMeasure;
+use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 
 /// A number that is added up; what overflows on the way comes back when it is taken away again.
-pub trait Number: Copy {
+pub trait Number: Copy + Into<u32> {
     /// Nothing.
     const ZERO: Self;
     /// The sum.
     fn plus(self, other: Self) -> Self;
     /// The difference.
     fn minus(self, other: Self) -> Self;
+    /// A thread's memory for sums of it.
+    fn memory(scratch: &mut Scratch) -> Memory<'_, Self>;
 }
 
-impl Number for u16 {
-    const ZERO: Self = 0;
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
+/// Memory for sums over windows.
+pub struct Memory<'a, T> {
+    /// Sums over the window's rows, [x][part][depth].
+    pub columns: &'a mut [T],
+    /// Sums over the window, [part][depth].
+    pub window: &'a mut [T],
+    /// One pixel's sums as they are handed out, [depth].
+    pub sums: &'a mut [i16],
 }
 
-impl Number for u32 {
-    const ZERO: Self = 0;
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
+macro_rules! number {
+    ($number:ty, $columns:ident, $window:ident) => {
+        impl Number for $number {
+            const ZERO: Self = 0;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            fn memory(scratch: &mut Scratch) -> Memory<'_, Self> {
+                let Scratch { $columns: columns, $window: window, pixel_sums: sums, .. } = scratch;
+                Memory { columns, window, sums }
+            }
+        }
+    };
 }
+number!(u16, window_columns, window_sums);
+number!(u32, wide_columns, wide_sums);
 
 /// What is added up of the cells of a row.
 pub trait Parts: Copy {
@@ -184,16 +196,49 @@ impl Sink for ToSums {
     }
 }
 
-/// Costs for the aggregation, [x][depth] (`matching::block::byte`), 255 beyond the candidates.
+/// Costs for the aggregation, [x][depth], 255 beyond the candidates:
+/// min((sum + half) factor / 65536 / 2^shift, most).
 pub struct ToBytes {
     /// Where they go.
     pub to: *mut u8,
     /// Number of candidates.
     pub count: usize,
-    /// Bits that a byte has fewer than a sum.
-    pub shift: u32,
-    /// Largest cost.
-    pub truncation: u8,
+    /// How a sum becomes a byte.
+    pub rounding: Rounding,
+}
+
+/// See [`ToBytes`].
+#[derive(Clone, Copy)]
+pub struct Rounding {
+    half: u16,
+    factor: u32,
+    shift: u32,
+    most: u16,
+}
+
+impl Rounding {
+    /// The rounding of `matching::block::byte`.
+    pub fn of_block(measure: BlockMeasure, truncation: u8) -> Self {
+        let shift = byte_shift(measure);
+        Self { half: 1 << (shift - 1), factor: 1 << 16, shift, most: truncation.into() }
+    }
+
+    /// The mean over windows of 9, 25 or 49 pixels.
+    pub fn to_mean(area: u32) -> Self {
+        // (sum + area / 2) / area as a multiplication: exact below 43690.
+        let (factor, shift) = match area {
+            9 => (58255, 3),
+            25 => (41944, 4),
+            _ => (42800, 5),
+        };
+        Self { half: (area / 2) as u16, factor, shift, most: u8::MAX.into() }
+    }
+
+    #[inline(always)]
+    fn byte(self, sum: u16) -> u8 {
+        let rounded = u32::from(sum + self.half);
+        ((((rounded * self.factor) >> 16) as u16) >> self.shift).min(self.most) as u8
+    }
 }
 
 impl Sink for ToBytes {
@@ -201,10 +246,8 @@ impl Sink for ToBytes {
     unsafe fn take(&mut self, x: usize, sums: &[i16]) {
         // SAFETY: there is room for a row.
         let to = unsafe { std::slice::from_raw_parts_mut(self.to.add(x * sums.len()), sums.len()) };
-        let (half, shift, most) =
-            (1u16 << (self.shift - 1), self.shift, u16::from(self.truncation));
         for (byte, &sum) in to.iter_mut().zip(sums) {
-            *byte = ((sum as u16 + half) >> shift).min(most) as u8;
+            *byte = self.rounding.byte(sum as u16);
         }
         to[self.count..].fill(255);
     }
@@ -225,27 +268,20 @@ pub struct SumRow<'a, P: Parts, S> {
     pub y: usize,
     /// Whether the columns hold nothing yet.
     pub begins: bool,
-    /// Sums over the window's rows, [x][part][depth].
-    pub columns: &'a mut [P::Sum],
-    /// Sums over the window, [part][depth].
-    pub window: &'a mut [P::Sum],
-    /// One pixel's sums as they are handed out, [depth].
-    pub sums: &'a mut [i16],
+    /// The sums so far.
+    pub memory: Memory<'a, P::Sum>,
     /// Where they go.
     pub sink: S,
 }
 
-impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S>
-where
-    P::Sum: Into<u32>,
-{
+impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(mut self) {
         let (_, down) = self.radius;
         // SAFETY: rows are clamped into the picture.
         unsafe {
             if self.begins {
-                self.columns.fill(P::Sum::ZERO);
+                self.memory.columns.fill(P::Sum::ZERO);
                 for row in -(down as i64)..=down as i64 {
                     self.add_row(self.y as i64 + row, true);
                 }
@@ -258,15 +294,12 @@ where
     }
 }
 
-impl<P: Parts, S: Sink> SumRow<'_, P, S>
-where
-    P::Sum: Into<u32>,
-{
+impl<P: Parts, S: Sink> SumRow<'_, P, S> {
     #[inline(always)]
     unsafe fn add_row(&mut self, y: i64, add: bool) {
         let y = y.clamp(0, self.geometry.height as i64 - 1) as usize;
         // SAFETY: the row lies in the picture.
-        unsafe { self.parts.add_row(self.geometry, y, add, self.columns) };
+        unsafe { self.parts.add_row(self.geometry, y, add, self.memory.columns) };
     }
 
     /// Slides the window along the row.
@@ -275,50 +308,70 @@ where
         let Geometry { width, depth, .. } = *self.geometry;
         let (len, across) = (P::PARTS * depth, self.radius.0 as i64);
         let column = |x: i64| x.clamp(0, width as i64 - 1) as usize * len;
-        self.window.fill(P::Sum::ZERO);
+        self.memory.window.fill(P::Sum::ZERO);
         for x in -across..=across {
-            let from = &self.columns[column(x)..][..len];
-            for (sum, &column) in self.window.iter_mut().zip(from) {
+            let from = &self.memory.columns[column(x)..][..len];
+            for (sum, &column) in self.memory.window.iter_mut().zip(from) {
                 *sum = sum.plus(column);
             }
         }
         for x in 0..width {
             if x > 0 {
-                let enters = &self.columns[column(x as i64 + across)..][..len];
-                let leaves = &self.columns[column(x as i64 - 1 - across)..][..len];
-                for ((sum, &enters), &leaves) in self.window.iter_mut().zip(enters).zip(leaves) {
+                let enters = &self.memory.columns[column(x as i64 + across)..][..len];
+                let leaves = &self.memory.columns[column(x as i64 - 1 - across)..][..len];
+                for ((sum, &enters), &leaves) in
+                    self.memory.window.iter_mut().zip(enters).zip(leaves)
+                {
                     *sum = sum.plus(enters).minus(leaves);
                 }
             }
             self.add_up();
             // SAFETY: x lies in the row.
-            unsafe { self.sink.take(x, self.sums) };
+            unsafe { self.sink.take(x, self.memory.sums) };
         }
     }
 
     /// One number a candidate of the window's parts.
     #[inline(always)]
     fn add_up(&mut self) {
-        let (first, second) = self.window.split_at(self.geometry.depth);
+        let (first, second) = self.memory.window.split_at(self.geometry.depth);
         match self.total {
             Total::Plain => {
-                for (sum, &first) in self.sums.iter_mut().zip(first) {
-                    *sum = Into::<u32>::into(first) as i16;
+                for (sum, &first) in self.memory.sums.iter_mut().zip(first) {
+                    *sum = {
+                        let total: u32 = first.into();
+                        total as i16
+                    };
                 }
             }
             Total::Scaled(Scale { limit, factor }) => {
-                for (sum, &first) in self.sums.iter_mut().zip(first) {
+                for (sum, &first) in self.memory.sums.iter_mut().zip(first) {
                     let total: u32 = first.into();
                     *sum = ((total.min(limit).wrapping_mul(factor) >> 16).min(SUM_MAX)) as i16;
                 }
             }
             Total::Variance(Scale { limit, factor }, pixels) => {
-                for ((sum, &first), &second) in self.sums.iter_mut().zip(first).zip(second) {
+                for ((sum, &first), &second) in self.memory.sums.iter_mut().zip(first).zip(second) {
                     let (squares, difference): (u32, u32) = (first.into(), second.into());
                     let squared = difference.wrapping_mul(difference);
                     let total = squares.wrapping_mul(pixels).wrapping_sub(squared).min(limit);
                     *sum = ((total.wrapping_mul(factor) >> 16).min(SUM_MAX)) as i16;
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_division_is_exact() {
+        for area in [9, 25, 49] {
+            let mean = Rounding::to_mean(area);
+            for sum in 0..=255 * area {
+                assert_eq!(u32::from(mean.byte(sum as u16)), (sum + area / 2) / area);
             }
         }
     }

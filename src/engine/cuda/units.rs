@@ -38,7 +38,7 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
 fn support(level: &Level) -> Vec<Unit> {
     let params = &level.params;
     let mut units = Vec::new();
-    if params.p2_guide == Guide::Smoothed {
+    if params.guide() == Guide::Smoothed {
         units.push(Unit::new("smoothed.cu").pixelwise());
     }
     if level.has_blends() {
@@ -117,16 +117,14 @@ fn sums(level: &Level) -> Unit {
 /// The window over which is summed, and the tile of a block.
 pub(super) fn window_tile(level: &Level) -> (BlockWindow, WindowTile) {
     let params = &level.params;
-    let (window, parts) = match params.cost {
-        Cost::Block { measure, window, .. } => {
-            let parts = match (measure.is_squared(), measure.is_zero_mean()) {
-                (false, false) => 1,
-                (true, true) => 4,
-                _ => 2,
-            };
-            (window, parts)
-        }
-        _ => (params.sum_window, 1),
+    let window = params.summed_window();
+    let parts = match params.cost {
+        Cost::Block { measure, .. } => match (measure.is_squared(), measure.is_zero_mean()) {
+            (false, false) => 1,
+            (true, true) => 4,
+            _ => 2,
+        },
+        _ => 1,
     };
     (window, WindowTile::of(window, parts, Lanes::of(params.range.count), level.size))
 }

@@ -1,3 +1,4 @@
+use super::keys::keys_of;
 use super::*;
 use crate::settings::test_support::{refused, settings};
 use crate::settings::{Layers, row};

@@ -123,6 +123,13 @@ impl<'a> Builder<'a> {
         [self.width, self.height].map(|n| Arg::I32(n as i32))
     }
 
+    /// What every kernel takes first that computes costs: words of the pixels, features, and the size.
+    pub fn prepared(&self, words: BufferId, features: Features) -> Vec<Arg> {
+        let [width, height] = self.size();
+        let (base, matching) = (Arg::Buffer(features.base), Arg::Buffer(features.matching));
+        vec![Arg::Buffer(words), base, matching, Arg::I32(features.row as i32), width, height]
+    }
+
     /// The map, and the buffer that a filter writes it to, which becomes the map.
     pub fn filtered(&mut self) -> (BufferId, BufferId) {
         let bytes = self.plan.buffers[self.map.0].bytes;
@@ -148,7 +155,7 @@ impl<'a> Builder<'a> {
 
     /// Prepares what the cost compares of both pictures, and the penalties.
     pub fn features(&mut self) -> Features {
-        let guide = match self.params.p2_guide {
+        let guide = match self.params.guide() {
             Guide::Picture => self.pictures[0],
             Guide::Smoothed => self.smoothed(),
         };

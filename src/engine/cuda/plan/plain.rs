@@ -19,26 +19,20 @@ impl Builder<'_> {
         let kernel = self.kernel("paths", "paths");
         let paths_a_block = PLAIN_WARPS * self.lanes.pixels();
         let threads = WARP * PLAIN_WARPS;
-        let [width, height] = self.size();
         for (i, &(dx, dy)) in self.params.paths.steps().iter().enumerate() {
             // Where the pixel before lies outside.
             let rows = dy.unsigned_abs().min(self.height);
             let columns = dx.unsigned_abs().min(self.width);
             let starts = rows * self.width + columns * (self.height - rows);
-            let args = vec![
-                Arg::Buffer(features.across),
-                Arg::Buffer(features.base),
-                Arg::Buffer(features.matching),
+            let mut args = self.prepared(features.across, features);
+            args.extend([
                 Arg::Buffer(features.guide),
                 features.penalties,
-                Arg::I32(features.row as i32),
-                width,
-                height,
                 Arg::I32(dx),
                 Arg::I32(dy),
                 Arg::I32(i32::from(i == 0)),
                 Arg::Buffer(sums),
-            ];
+            ]);
             let grid = [starts.div_ceil(paths_a_block), 1];
             self.launch("aggregation", kernel, grid, [threads, 1], args);
         }

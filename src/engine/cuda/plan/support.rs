@@ -101,18 +101,9 @@ impl Builder<'_> {
         let volume = self.plan.buffer("costs", self.volume_bytes(features.row), scope);
         let tile = CostTile::of(self.params.window, self.lanes, self.level.size);
         let kernel = self.kernel("cost_volume", "cost_volume");
-        let [width, height] = self.size();
-        let args = vec![
-            Arg::Buffer(features.across),
-            Arg::Buffer(features.base),
-            Arg::Buffer(features.matching),
-            Arg::I32(features.row as i32),
-            width,
-            height,
-            // Where all pixels are alike nobody looks at it.
-            Arg::Buffer(blends.unwrap_or(features.across)),
-            Arg::Buffer(volume),
-        ];
+        let mut args = self.prepared(features.across, features);
+        // Where all pixels are alike nobody looks at them.
+        args.extend([blends.unwrap_or(features.across), volume].map(Arg::Buffer));
         let grid = tile.grid(self.level.size);
         let launch = self.launch("cost volume", kernel, grid, [tile.threads, 1], args);
         launch.shared_bytes = tile.shared_bytes;

@@ -124,18 +124,9 @@ impl Builder<'_> {
         let each = (2 * blocks).div_ceil(device.multiprocessors.max(1));
         let room = device.shared_per_multiprocessor.saturating_sub(sweeps) / each;
         let shared_bytes = own.max(room.saturating_sub(2048).min(device.shared_per_block));
-        let [width, height] = self.size();
-        let args = vec![
-            Arg::Buffer(features.across),
-            Arg::Buffer(features.base),
-            Arg::Buffer(features.matching),
-            Arg::I32(features.row as i32),
-            width,
-            height,
-            Arg::I32(self.columns as i32),
-            Arg::Buffer(volumes[0]),
-            Arg::Buffer(volumes[1]),
-        ];
+        let mut args = self.prepared(features.across, features);
+        args.push(Arg::I32(self.columns as i32));
+        args.extend(volumes.map(Arg::Buffer));
         let threads = WARP * HORIZONTAL_WARPS;
         let launch = self.launch(HORIZONTAL, kernel, [blocks, 2], [threads, 1], args);
         launch.shared_bytes = shared_bytes;

@@ -20,16 +20,8 @@ impl Builder<'_> {
     pub fn window_sums(&mut self, features: Features, to: BufferId) {
         let (_, tile) = window_tile(self.level);
         let kernel = self.kernel("window_sums", "window_sums");
-        let [width, height] = self.size();
-        let args = vec![
-            Arg::Buffer(features.across),
-            Arg::Buffer(features.base),
-            Arg::Buffer(features.matching),
-            Arg::I32(features.row as i32),
-            width,
-            height,
-            Arg::Buffer(to),
-        ];
+        let mut args = self.prepared(features.across, features);
+        args.push(Arg::Buffer(to));
         let [across, down, shares] = tile.grid(self.lanes, self.level.size);
         let launch = self.launch("window sums", kernel, [across, down], [BLOCK_THREADS, 1], args);
         launch.grid[2] = shares;
