@@ -50,6 +50,9 @@ struct Window {
 #ifndef STORED
 #define STORED 0
 #endif
+#ifndef LOOKS_UP
+#define LOOKS_UP 0
+#endif
 
 static_assert(BASE_WORDS == EXPECTED_BASE_WORDS && PLANES == EXPECTED_PLANES && COLUMNS == EXPECTED_COLUMNS &&
                   REACH == EXPECTED_REACH && MARGIN == EXPECTED_MARGIN,
@@ -58,7 +61,7 @@ static_assert(BASE_WORDS == EXPECTED_BASE_WORDS && PLANES == EXPECTED_PLANES && 
 // Where the prepared rows of both pictures lie.
 struct Features {
     const u32 *p2;     // [height][row]: the words of the pixels, with the penalties of these paths
-    const u32 *base;   // [height][BASE_WORDS][row], or the volume of costs
+    const u32 *base;   // [height][BASE_WORDS][row], or the volume of costs, or the table where the cost LOOKS_UP
     const u32 *match;  // [height][PLANES][row / COLUMNS]
     int row;           // columns of a prepared row, with PAD columns left of the picture
 };
@@ -74,7 +77,7 @@ __device__ __forceinline__ Window window_at(const Features &from, int column, in
     return {from.base + volume_pixel(from.row, column, y), nullptr, 0, 0};
 #else
     int words = from.row / COLUMNS;
-    return {from.base + (size_t)y * BASE_WORDS * from.row + column + PAD,
+    return {LOOKS_UP ? from.base : from.base + (size_t)y * BASE_WORDS * from.row + column + PAD,
             from.match + (size_t)y * PLANES * words + (column + PAD - REACH) / COLUMNS, from.row, words};
 #endif
 }

@@ -66,6 +66,10 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         let cost = Cost::Block { measure, window, truncation: 64 };
         variants.push((Params { cost, ..params(count, paths) }, usual));
     }
+    let cost = Cost::MutualInformation { truncation: 60 };
+    for (count, paths) in [(64, Paths::Four), (128, Paths::Eight), (33, Paths::None)] {
+        variants.push((Params { cost, ..params(count, paths) }, usual));
+    }
     let sum_window = BlockWindow { width: 9, height: 5 };
     variants.push((Params { sum_window, ..params(33, Paths::None) }, usual));
     let bare = Params {

@@ -6,6 +6,7 @@
 use crate::frame::{Image, clamped};
 use crate::matching::block::{BlockMeasure, BlockWindow, Blocks, SIDE_MAX};
 use crate::matching::census::{BITS_MAX, CensusWindow, descriptors};
+use crate::matching::mutual_information::{CostTable, TRUNCATION_MAX};
 
 /// How well two pixels agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,12 @@ pub enum Cost {
         /// Largest cost in the aggregation (1 to 255), in its unit.
         truncation: u8,
     },
+    /// Mutual information of the grey levels, learnt from the pairs themselves
+    /// ([`mutual_information`](crate::matching::mutual_information)).
+    MutualInformation {
+        /// Largest cost (1 to 127), in eighths of a bit.
+        truncation: u8,
+    },
 }
 
 /// The census window of [`Cost::Combined`].
@@ -62,7 +69,9 @@ impl Cost {
     /// Largest value the cost can take.
     pub fn max(&self) -> u32 {
         match *self {
-            Cost::Ad { truncation, .. } | Cost::Block { truncation, .. } => u32::from(truncation),
+            Cost::Ad { truncation, .. }
+            | Cost::Block { truncation, .. }
+            | Cost::MutualInformation { truncation } => u32::from(truncation),
             Cost::Census { window } => window.bits(),
             Cost::Combined {
                 census_weight,
@@ -85,6 +94,7 @@ impl Cost {
         match self {
             Cost::Ad { .. } => "--ad-truncation",
             Cost::Block { .. } => "--block-truncation",
+            Cost::MutualInformation { .. } => "--mi-truncation",
             Cost::Census { .. } => "the number of bits (--census-window)",
             Cost::Combined { .. } => {
                 "the weights and truncations (--census-weight, --gradient-weight, \
@@ -100,6 +110,7 @@ impl Cost {
             Cost::Census { .. } => "census",
             Cost::Combined { .. } => "combined",
             Cost::Block { measure, .. } => measure.name(),
+            Cost::MutualInformation { .. } => "mi",
         }
     }
 
@@ -132,7 +143,15 @@ impl Cost {
             {
                 Err(CostError::Block(window, measure.name()))
             }
-            Cost::Ad { .. } | Cost::Census { .. } | Cost::Block { .. } => Ok(()),
+            Cost::MutualInformation { truncation }
+                if !(1..=TRUNCATION_MAX).contains(&truncation) =>
+            {
+                Err(CostError::MutualInformation(truncation))
+            }
+            Cost::Ad { .. }
+            | Cost::Census { .. }
+            | Cost::Block { .. }
+            | Cost::MutualInformation { .. } => Ok(()),
         }
     }
 }
@@ -152,6 +171,10 @@ pub enum CostError {
     )]
     Block(BlockWindow, &'static str),
     #[error(
+        "the truncation of the cost is {0}; it must be 1 to {TRUNCATION_MAX} (--mi-truncation)"
+    )]
+    MutualInformation(u8),
+    #[error(
         "a census window of {0} pixels cannot be used; width and height must be odd, with 1 to {BITS_MAX} pixels besides the centre (--census-window)"
     )]
     Census(CensusWindow),
@@ -169,9 +192,22 @@ pub trait PixelCost {
     fn at(&self, x: usize, y: usize, d: i32) -> u8;
 }
 
-/// The cost that `cost` names, between these two pictures of equal size.
-pub fn pixel_cost<'a>(left: &'a Image, right: &'a Image, cost: Cost) -> Box<dyn PixelCost + 'a> {
+/// The cost that `cost` names, between these two pictures of equal size. `table` is that of mutual
+/// information, which nothing else looks at.
+///
+/// # Panics
+/// Where the cost is mutual information and there is no table.
+pub fn pixel_cost<'a>(
+    left: &'a Image,
+    right: &'a Image,
+    cost: Cost,
+    table: Option<&'a CostTable>,
+) -> Box<dyn PixelCost + 'a> {
     match cost {
+        Cost::MutualInformation { .. } => {
+            let table = table.expect("mutual information has a table");
+            Box::new(LookedUp { left, right, table })
+        }
         Cost::Ad { truncation, window: 1 } => {
             Box::new(AbsoluteDifference { left, right, truncation })
         }
@@ -209,6 +245,20 @@ impl PixelCost for AbsoluteDifference<'_> {
     fn at(&self, x: usize, y: usize, d: i32) -> u8 {
         let match_x = clamped(x as i64 - i64::from(d), self.right.width());
         self.left.row(y)[x].abs_diff(self.right.row(y)[match_x]).min(self.truncation)
+    }
+}
+
+/// What a table says of two grey levels.
+struct LookedUp<'a> {
+    left: &'a Image,
+    right: &'a Image,
+    table: &'a CostTable,
+}
+
+impl PixelCost for LookedUp<'_> {
+    fn at(&self, x: usize, y: usize, d: i32) -> u8 {
+        let match_x = clamped(x as i64 - i64::from(d), self.right.width());
+        self.table.at(self.left.row(y)[x], self.right.row(y)[match_x])
     }
 }
 
@@ -302,7 +352,7 @@ mod tests {
     fn the_difference_is_cut_off_and_columns_outside_are_clamped() {
         let left = Image::from_vec(4, 1, vec![10, 20, 30, 40]);
         let right = Image::from_vec(4, 1, vec![12, 90, 30, 7]);
-        let cost = pixel_cost(&left, &right, Cost::Ad { truncation: 50, window: 1 });
+        let cost = pixel_cost(&left, &right, Cost::Ad { truncation: 50, window: 1 }, None);
         assert_eq!(cost.at(0, 0, 0), 2);
         assert_eq!(cost.at(2, 0, 1), 50); // 60 is cut off.
         assert_eq!(cost.at(1, 0, 3), 8); // Column -2 becomes 0.
@@ -313,7 +363,7 @@ mod tests {
     fn the_window_mean_is_rounded_and_its_pixels_are_clamped() {
         let left = Image::from_vec(2, 2, vec![0, 9, 4, 0]);
         let right = Image::from_vec(2, 2, vec![0, 0, 0, 0]);
-        let cost = pixel_cost(&left, &right, Cost::Ad { truncation: 255, window: 3 });
+        let cost = pixel_cost(&left, &right, Cost::Ad { truncation: 255, window: 3 }, None);
         // Rows -1, 0, 1 and columns -1, 0, 1 around (0, 0) become 0 0 1 each:
         // 0 0 9 / 0 0 9 / 4 4 0 sums to 26, and 26 / 9 rounds to 3.
         assert_eq!(cost.at(0, 0, 0), 3);
@@ -328,7 +378,7 @@ mod tests {
         let right = Image::from_vec(4, 1, vec![9, 1, 2, 2]);
         // Bits (before darker, after darker): left 10, 00, 01, 00 as bit 1, bit 0; right 10, 00, 01, 00.
         let window = CensusWindow::Plain { width: 3, height: 1 };
-        let cost = pixel_cost(&left, &right, Cost::Census { window });
+        let cost = pixel_cost(&left, &right, Cost::Census { window }, None);
         assert_eq!(cost.at(0, 0, 0), 0);
         assert_eq!(cost.at(2, 0, 0), 0);
         assert_eq!(cost.at(2, 0, 1), 1);
@@ -351,7 +401,7 @@ mod tests {
             intensity_truncation: 6,
         };
         assert_eq!(cost.max(), 27); // (336 + 55 + 48 + 8) / 16 = 27.9.
-        let cost = pixel_cost(&left, &right, cost);
+        let cost = pixel_cost(&left, &right, cost, None);
         // (0, 0): left reads 10 10 10 20 40, right 10 10 10 20 18: nothing is darker. Gradients 10
         // and 10, intensities 10 and 10.
         assert_eq!(cost.at(0, 0, 0), 0);
@@ -376,6 +426,6 @@ mod tests {
             gradient_truncation: 255,
             intensity_truncation: 1,
         };
-        assert_eq!(pixel_cost(&left, &right, cost).at(1, 0, 0), 255);
+        assert_eq!(pixel_cost(&left, &right, cost, None).at(1, 0, 0), 255);
     }
 }

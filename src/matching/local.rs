@@ -7,12 +7,13 @@ use crate::frame::Image;
 use crate::matching::aggregation::Sums;
 use crate::matching::block::{Blocks, SUM_MAX};
 use crate::matching::cost::{Cost, pixel_cost};
+use crate::matching::mutual_information::CostTable;
 use crate::matching::params::Params;
 
 /// S(p, d) of every pixel and candidate: the sum of a block cost, or the costs of the pixels of
 /// [`Params::sum_window`] added up. Window pixels outside the left picture are replaced by the nearest pixel
-/// inside; each then looks up its own match column.
-pub fn sums(left: &Image, right: &Image, params: &Params) -> Sums {
+/// inside; each then looks up its own match column. `table` is that of [`pixel_cost`].
+pub fn sums(left: &Image, right: &Image, params: &Params, table: Option<&CostTable>) -> Sums {
     let (size, range) = ((left.width(), left.height()), params.range);
     let cells = (0..size.0 * size.1).flat_map(|i| {
         (0..range.count).map(move |k| (i % size.0, i / size.0, range.min + k as i32))
@@ -23,7 +24,7 @@ pub fn sums(left: &Image, right: &Image, params: &Params) -> Sums {
             cells.map(|(x, y, d)| blocks.sum(x, y, d)).collect()
         }
         cost => {
-            let cost = pixel_cost(left, right, cost);
+            let cost = pixel_cost(left, right, cost, table);
             let of_pixels: Vec<u8> = cells.map(|(x, y, d)| cost.at(x, y, d)).collect();
             let sum = |i: usize| {
                 let (pixel, k) = (i / range.count, i % range.count);
@@ -62,7 +63,7 @@ mod tests {
         };
         let of_window = |width, height| {
             let params = Params { sum_window: BlockWindow { width, height }, ..params.clone() };
-            let sums = sums(&left, &right, &params);
+            let sums = sums(&left, &right, &params, None);
             (0..6).map(|i| sums.of_pixel(i)[0]).collect::<Vec<_>>()
         };
         assert_eq!(of_window(1, 1), [1, 2, 4, 8, 16, 20]);

@@ -18,6 +18,7 @@ pub mod filter;
 pub mod left_right;
 pub mod levels;
 pub mod local;
+pub mod mutual_information;
 pub mod params;
 pub mod prior;
 pub mod pyramid;
@@ -46,6 +47,8 @@ use std::time::Duration;
 
 use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
 use crate::matching::aggregation::Sums;
+use crate::matching::filter::State;
+use crate::matching::mutual_information::CostTable;
 use crate::pool::Pooled;
 
 /// The disparity map of one rectified pair that belongs to no stream.
@@ -68,7 +71,7 @@ pub fn match_next(
     params: &Params,
     history: &mut History,
 ) -> (DisparityMap, Option<Image>) {
-    history.advance((left.width(), left.height()), timestamp);
+    history.advance(left, timestamp);
     match_with(left, right, params, history)
 }
 
@@ -78,15 +81,49 @@ fn match_with(
     params: &Params,
     history: &mut History,
 ) -> (DisparityMap, Option<Image>) {
-    assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of the eyes");
-    let (width, height) = (left.width(), left.height());
-    let range = params.range;
-
-    let sums = match params.paths {
-        Paths::None => local::sums(left, right, params),
-        _ => aggregated(left, right, params),
+    let Cost::MutualInformation { truncation } = params.cost else {
+        let found = found(left, right, params, None);
+        return filtered(left, right, params, found, history);
     };
+    let known = history.states.remove(mutual_information::NAME);
+    let rounds = if known.is_some() { 1 } else { mutual_information::ROUNDS };
+    let beginning = mutual_information::beginning(params.range);
+    let mut map = known.unwrap_or_else(|| vec![beginning; left.width() * left.height()]);
+    let next = |map: &mut State| {
+        let table = CostTable::of(left, right, map, truncation);
+        let found = found(left, right, params, Some(&table));
+        let winners = &found.winners;
+        let matching = filter::Matching { left, right, range: params.range, winners };
+        let mut seen = found.values.clone();
+        filter::valid_mask::apply(&mut seen, &matching);
+        *map = mutual_information::state_of(&seen);
+        found
+    };
+    for _ in 1..rounds {
+        next(&mut map);
+    }
+    let found = next(&mut map);
+    history.states.insert(mutual_information::NAME, map);
+    filtered(left, right, params, found, history)
+}
 
+/// What the costs of a pair come to.
+struct Found {
+    sums: Sums,
+    /// Candidate of every pixel.
+    winners: Vec<usize>,
+    /// Disparities of those that pass the checks.
+    values: Vec<i16>,
+}
+
+/// The winners, checked. `table` is that of mutual information.
+fn found(left: &Image, right: &Image, params: &Params, table: Option<&CostTable>) -> Found {
+    assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of the eyes");
+    let range = params.range;
+    let sums = match params.paths {
+        Paths::None => local::sums(left, right, params, table),
+        _ => aggregated(left, right, params, table),
+    };
     let winners = winner::winners(&sums);
     let mut values: Vec<i16> =
         winners.iter().map(|&k| ((range.min + k as i32) * SUBPIXEL) as i16).collect();
@@ -99,6 +136,18 @@ fn match_with(
     if let Some(limit) = params.left_right {
         left_right::left_right(&sums, &winners, range.min, limit, &mut values);
     }
+    Found { sums, winners, values }
+}
+
+/// The map after the filters, and how sure each pixel is.
+fn filtered(
+    left: &Image,
+    right: &Image,
+    params: &Params,
+    Found { sums, winners, mut values }: Found,
+    history: &mut History,
+) -> (DisparityMap, Option<Image>) {
+    let (width, height, range) = (left.width(), left.height(), params.range);
     let mut confidence = params.confidence.map(|_| confidence::peaks(&sums, &winners));
     let matching = filter::Matching { left, right, range, winners: &winners };
     for filter in params.filters() {
@@ -113,10 +162,10 @@ fn match_with(
 }
 
 /// The costs, with what supports them, summed along the paths.
-fn aggregated(left: &Image, right: &Image, params: &Params) -> Sums {
-    let mut cost = cost::pixel_cost(left, right, params.cost);
+fn aggregated(left: &Image, right: &Image, params: &Params, table: Option<&CostTable>) -> Sums {
+    let mut cost = cost::pixel_cost(left, right, params.cost, table);
     if params.is_supported() {
-        let coarse = coarse_map(left, right, params);
+        let coarse = coarse_map(left, right, params, table);
         cost = Box::new(support::supported(cost.as_ref(), left, coarse.as_ref(), params));
     }
     match params.p2_guide {
@@ -125,10 +174,18 @@ fn aggregated(left: &Image, right: &Image, params: &Params) -> Sums {
     }
 }
 
-/// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small.
-fn coarse_map(left: &Image, right: &Image, params: &Params) -> Option<DisparityMap> {
+/// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small. What a table
+/// says of two grey levels holds for the means of four pixels, too.
+fn coarse_map(
+    left: &Image,
+    right: &Image,
+    params: &Params,
+    table: Option<&CostTable>,
+) -> Option<DisparityMap> {
     let (coarser, _) = levels::coarser(params, (left.width(), left.height()))?;
-    Some(match_pair(&pyramid::half(left), &pyramid::half(right), &coarser))
+    let [left, right] = [left, right].map(pyramid::half);
+    let found = found(&left, &right, &coarser, table);
+    Some(filtered(&left, &right, &coarser, found, &mut History::default()).0)
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ mod tests {
         let ad = Cost::Ad { truncation: 60, window: 1 };
         let window = Some(Window { side: 3, by_texture: false });
         let params = Params { window, ..Params::bare(range, ad, (1, 2)) };
-        let pixel = cost::pixel_cost(&left, &right, ad);
+        let pixel = cost::pixel_cost(&left, &right, ad, None);
         let costs = supported(pixel.as_ref(), &left, None, &params);
         // At disparity 1 columns 3 and 4 cost 50. 512 - 9 * 56 = 8 is what the pixel itself counts more.
         // Column 2: 3 rows of 50: 56 * 150 = 8400, + 256, / 512 = 16.
@@ -144,7 +144,7 @@ mod tests {
         let params = Params { prior, ..Params::bare(range, ad, (1, 2)) };
         // 24 / 16 px at half size are 3 px.
         let coarse = DisparityMap::new(20, 16, range, Pooled::unpooled(vec![24; 20 * 16]));
-        let pixel = cost::pixel_cost(&left, &right, ad);
+        let pixel = cost::pixel_cost(&left, &right, ad, None);
         let costs = supported(pixel.as_ref(), &left, Some(&coarse), &params);
         let at: Vec<u8> = (-2..14).map(|d| costs.at(7, 7, d)).collect();
         // Half a unit a pixel of distance from 3, halves upwards, and no more than 4.

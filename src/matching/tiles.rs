@@ -245,7 +245,7 @@ pub fn match_tiled(
             layout.keep(tile, sure.pixels(), all);
         }
     }
-    history.advance(layout.size, timestamp);
+    history.advance(left, timestamp);
     let winners: Vec<usize> = values.iter().map(|&value| winner(value, params.range)).collect();
     let matching = Matching { left, right, range: params.range, winners: &winners };
     for filter in of_whole(params).filters() {

@@ -15,6 +15,7 @@ use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::WEIGHT_MAX;
 use crate::matching::filter::fill::REACH_MAX;
 use crate::matching::filter::smoothing::Smoothing;
+use crate::matching::mutual_information::TRUNCATION_MAX;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::saturation::WHITE;
@@ -41,6 +42,8 @@ pub enum CostKind {
     Zsad,
     /// Sum of squared differences over `block_window` without the windows' means.
     Zssd,
+    /// Mutual information of the grey levels, learnt from the pairs.
+    Mi,
 }
 
 /// Name of the way in which the penalty of a large step depends on the picture.
@@ -92,6 +95,7 @@ pub struct Matching {
     #[serde(deserialize_with = "block_window_of_text")]
     pub block_window: BlockWindow,
     pub block_truncation: u8,
+    pub mi_truncation: u8,
     pub census_weight: u8,
     pub gradient_weight: u8,
     pub intensity_weight: u8,
@@ -161,11 +165,12 @@ pub(super) const ROWS: &[Row] = &[
             "Sum of squared differences over `block_window`",
             "Sum of absolute differences over `block_window` without the windows' means",
             "Sum of squared differences over `block_window` without the windows' means",
+            "Mutual information: how grey levels of the eyes belong together is learnt from the pairs",
         ])
         .knob("Cost", "cost")
         .hint("How well two pixels agree. What is auto follows it."),
     Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .follows_cost(&[5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
         .off_without_paths()
         .flag(MATCHING, "--cost-window", "PX")
         .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
@@ -182,7 +187,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Cost", "averaged where")
         .hint("Whether the window is for pixels without texture or for all."),
     Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
-        .follows_cost(&[2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .follows_cost(&[2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
         .off_without_paths()
         .flag(MATCHING, "--prior", "LEVELS")
         .help(
@@ -199,7 +204,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("What a disparity costs that is far from what the coarser picture has.")
         .slider(1.0, 32.0, 1.0),
     Row::new("paths", AUTO, Kind::OneOf(U32, &["0", "4", "5", "8", "16"]))
-        .follows_cost(&[4.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0])
+        .follows_cost(&[4.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0, 8.0])
         .flag(MATCHING, "--paths", "N")
         .help("Directions along which costs are summed; 0: none, but a window (local matching)")
         .knob("Smoothness", "paths")
@@ -207,7 +212,7 @@ pub(super) const ROWS: &[Row] = &[
         .offers(&["auto", "0", "4", "5", "8", "16"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[32.0, 20.0, 12.0, 12.0, 12.0, 12.0, 12.0])
+        .follows_cost(&[32.0, 20.0, 12.0, 12.0, 12.0, 12.0, 12.0, 12.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -217,7 +222,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[155.0, 60.0, 80.0, 80.0, 80.0, 80.0, 80.0])
+        .follows_cost(&[155.0, 60.0, 80.0, 80.0, 80.0, 80.0, 80.0, 80.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -244,7 +249,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 guide")
         .hint("Whether P2 follows the picture as it is or smoothed."),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost(&[25.0, 15.0, 3.0, 10.0, 10.0, 10.0, 10.0])
+        .follows_cost(&[25.0, 15.0, 3.0, 10.0, 10.0, 10.0, 10.0, 10.0])
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
@@ -253,7 +258,7 @@ pub(super) const ROWS: &[Row] = &[
         .only("p2_mode", &["linear"]),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0])
+        .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0])
         .flag(MATCHING, "--p2-slope", "COST|auto")
         .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")
@@ -357,6 +362,13 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Along paths, larger mean differences (quarter levels) or squares count as this much.")
         .slider(1.0, 255.0, 1.0)
         .only("cost", &["sad", "ssd", "zsad", "zssd"]),
+    Row::whole("mi_truncation", Whole(60), U8, [1, TRUNCATION_MAX as i64])
+        .flag(MATCHING, "--mi-truncation", "EIGHTHS")
+        .help("Cost `mi`: largest cost of two grey levels, in eighths of a bit, 1 to 127")
+        .knob("Cost", "up to")
+        .hint("Grey levels that belong together less count as this many eighths of a bit.")
+        .slider(1.0, 127.0, 1.0)
+        .only("cost", &["mi"]),
     Row::whole("uniqueness", Whole(8), U8, [0, 99])
         .flag(MATCHING, "--uniqueness", "PERCENT")
         .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
@@ -380,14 +392,14 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Invalid where the winner and those around it hardly stand out; 0: off.")
         .slider(0.0, 255.0, 1.0),
     Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
-        .follows_cost(&[3.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0])
+        .follows_cost(&[3.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0])
         .flag(MATCHING, "--median", "PX")
         .help("Side of the median filter's window in pixels; 0 is off")
         .knob("Filters", "median")
         .hint("Side of the median filter's window; 0: off.")
         .offers(&["auto", "0", "3", "5"]),
     Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
-        .follows_cost(&[40.0, 80.0, 0.0, 80.0, 80.0, 80.0, 80.0])
+        .follows_cost(&[40.0, 80.0, 0.0, 80.0, 80.0, 80.0, 80.0, 0.0])
         .flag(MATCHING, "--speckle-size", "PIXELS|auto")
         .help("Invalidate connected regions of fewer pixels; 0 is off")
         .knob("Filters", "speckles below")
@@ -452,7 +464,7 @@ const BYTE: [i64; 2] = [0, u8::MAX as i64];
 const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
 /// Names of the costs, in the order of [`CostKind`].
-const COSTS: [&str; 7] = ["combined", "census", "ad", "sad", "ssd", "zsad", "zssd"];
+const COSTS: [&str; 8] = ["combined", "census", "ad", "sad", "ssd", "zsad", "zssd", "mi"];
 
 /// Checks that a text is a window of block matching.
 fn block_window(text: &str) -> Result<(), String> {
@@ -502,6 +514,7 @@ impl Matching {
             CostKind::Ssd => self.block(BlockMeasure::Ssd),
             CostKind::Zsad => self.block(BlockMeasure::ZeroMeanSad),
             CostKind::Zssd => self.block(BlockMeasure::ZeroMeanSsd),
+            CostKind::Mi => Cost::MutualInformation { truncation: self.mi_truncation },
         };
         let p2_mode = match self.p2_mode {
             P2Kind::Fixed => P2Mode::Fixed,

@@ -322,7 +322,7 @@ mod tests {
                 "matching",
                 "cost",
                 Value::from("x"),
-                "one of `combined`, `census`, `ad`, `sad`, `ssd`, `zsad`, `zssd`",
+                "one of `combined`, `census`, `ad`, `sad`, `ssd`, `zsad`, `zssd`, `mi`",
             ),
             ("source", "tolerance_ms", Value::from("half"), "`auto` or a number"),
             (

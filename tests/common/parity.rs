@@ -331,6 +331,7 @@ fn costs() -> impl Strategy<Value = Cost> {
             let window = if alone { BlockWindow { width: 3, ..window } } else { window };
             Cost::Block { measure, window, truncation }
         }),
+        1 => (1u8..=127).prop_map(|truncation| Cost::MutualInformation { truncation }),
         2 => (0u8..=127, 0u8..=127, 0u8..=127, truncation(), truncation()).prop_map(
             |(census_weight, gradient_weight, intensity_weight, gradient_truncation, intensity)| {
                 Cost::Combined {

@@ -116,13 +116,15 @@ impl ScratchLens {
     fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
         let Geometry { width, depth, band_rows, planes, ring, vertical, banded, .. } = *geometry;
         let of_cost = matches!(params.cost, Cost::Ad { window: 2.., .. });
+        let looked_up = matches!(params.cost, Cost::MutualInformation { .. });
         let supported = params.is_supported();
         let block = match params.cost {
             Cost::Block { measure, .. } => Some(measure),
             _ => None,
         };
         let local = params.is_local();
-        let band_costs = !local && (supported || of_cost || features.of_left() || block.is_some());
+        let written = of_cost || looked_up || features.of_left() || block.is_some();
+        let band_costs = !local && (supported || written);
         // Sums of 16 bits, and parts of 32.
         let adds_pixels = block.map_or(local || of_cost, |measure| measure == BlockMeasure::Sad);
         let parts = match block {

@@ -5,6 +5,7 @@ use super::buffers::Scratch;
 use super::cost::Cost;
 use super::features::descriptor_bytes;
 use super::geometry::Geometry;
+use super::look_up::LookUpCost;
 use super::plane_costs::{CensusCost, CombinedCost, Planes};
 use super::schedule::Frame;
 use super::simd::{Lanes, Simd, portable::Portable};
@@ -64,6 +65,19 @@ impl Frame<'_> {
             matching::Cost::Ad { .. } => {
                 let rounding = Rounding::to_mean(self.params.summed_window().area());
                 self.window_cost_stages::<V, MAX, EXACT>(thread, scratch, rounding);
+            }
+            matching::Cost::MutualInformation { .. } => {
+                let table = self.learnt.expect("mutual information has a table").table;
+                let cost = LookUpCost {
+                    left: self.left.pixels().as_ptr(),
+                    mirrored: self.shared.mirrored.ptr(),
+                    width: self.geometry.width,
+                    stride: self.geometry.mirrored_stride(),
+                    table: table.as_ptr(),
+                    last: self.geometry.chunks - 1,
+                    padding: self.shared.padding.ptr(),
+                };
+                self.band_cost_stages::<V, _, MAX, EXACT>(thread, scratch, cost);
             }
             matching::Cost::Census { window } => match descriptor_bytes(window) {
                 3 => self.band_cost_stages::<V, _, MAX, EXACT>(

@@ -9,7 +9,7 @@ use super::features::Features;
 use super::filter::Filters;
 use super::geometry::Geometry;
 use super::prepare::Prepare;
-use super::schedule::{self, Frame, Output};
+use super::schedule::{self, Frame, Learnt, Output};
 use super::simd::Simd;
 use super::team::Team;
 use crate::frame::{Image, StageTime};
@@ -78,7 +78,8 @@ impl Level {
 }
 
 /// Matches a pair on the first of these levels, for which it has its size, with what the others say; the
-/// time that each stage took. `goes_on`: whether the pair follows the one before in its stream.
+/// time that each stage took. `goes_on`: whether the pair follows the one before in its stream; `learnt`: what is
+/// known of its grey levels, where the cost is mutual information.
 ///
 /// # Errors
 /// Where there is no memory for a picture.
@@ -92,6 +93,7 @@ pub unsafe fn run(
     [left, right]: [&Image; 2],
     output: *mut i16,
     goes_on: bool,
+    learnt: Option<Learnt<'_>>,
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
     let (mut stages, mut began) = (Vec::new(), Instant::now());
@@ -103,8 +105,9 @@ pub unsafe fn run(
         let prepare = &level.prepare;
         let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
         lap(&mut stages, "pyramid");
+        let of_coarser = learnt.map(|learnt| Learnt { map: None, last: true, ..learnt });
         // SAFETY: the map has the coarser level's size, and is read when that is done.
-        unsafe { run(coarser, team, simd, halves.each_ref(), map, false)? };
+        unsafe { run(coarser, team, simd, halves.each_ref(), map, false, of_coarser)? };
         lap(&mut stages, "prior");
     }
     let guide = level.prepare.run(team, simd, left, &level.geometry, &level.params)?;
@@ -113,7 +116,13 @@ pub unsafe fn run(
     }
 
     level.shared.begin_frame();
-    level.filters.begin_map(goes_on);
+    // The winners as they are, for the next round.
+    let none = Filters::none();
+    let unfinished = learnt.is_some_and(|learnt| !learnt.last);
+    if !unfinished {
+        level.filters.begin_map(goes_on);
+    }
+    let filters = if unfinished { &none } else { &level.filters };
     let (watch, times) = (team.watch(), Mutex::new(Vec::new()));
     let frame = Frame {
         geometry: &level.geometry,
@@ -124,17 +133,20 @@ pub unsafe fn run(
         right,
         guide: guide.as_ref().unwrap_or(left),
         support: level.prepare.support(),
+        learnt,
         shared: &level.shared,
         scratches: &level.scratches,
-        filters: &level.filters,
+        filters,
         watch: &watch,
         output: Output(output),
         times: &times,
     };
     team.run(&|thread| frame.work(simd, thread));
-    level.filters.end_map();
     let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-    let names = schedule::stages(level.params.paths).iter().copied().chain(level.filters.names());
+    let names = schedule::stages(level.params.paths).iter().copied().chain(filters.names());
     stages.extend(names.zip(times.windows(2)).map(|(name, mark)| (name, mark[1] - mark[0])));
+    if !unfinished {
+        level.filters.end_map();
+    }
     Ok(stages)
 }

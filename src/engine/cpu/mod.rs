@@ -40,7 +40,9 @@ mod horizontal;
 mod kept_sums;
 mod level;
 mod local;
+mod look_up;
 mod memory;
+mod mutual_information;
 mod options;
 mod path;
 mod plane_costs;
@@ -63,9 +65,11 @@ use std::time::Instant;
 use anyhow::bail;
 
 use self::level::Level;
+use self::mutual_information::Information;
 pub use self::options::CpuOptions;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
+use self::schedule::Learnt;
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
@@ -74,6 +78,7 @@ use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::filter::Continuity;
 use crate::matching::levels::levels;
+use crate::matching::mutual_information::NAME;
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Estimate, Reserved};
 use crate::pool::Pool;
@@ -86,6 +91,8 @@ pub struct CpuEngine {
     team: Team,
     /// The finest first, which is that of the pairs.
     levels: Vec<Level>,
+    /// What mutual information goes by, where it is the cost.
+    information: Option<Information>,
     continuity: Continuity,
     pool: Pool<i16>,
     confidences: Pool<u8>,
@@ -117,6 +124,7 @@ impl CpuEngine {
         let what = format!("matching {width}x{height} at {} disparities", params.range.count);
         let memory = Budget::of_process().reserve(what, needed, CURE)?;
         let (simd, team) = options.crew()?;
+        let information = Information::new(params, pairs.size, team.len())?;
         let levels = levels(params, pairs.size)
             .into_iter()
             .map(|(params, size)| Level::new(params, size, simd, team.len()))
@@ -127,6 +135,7 @@ impl CpuEngine {
             simd,
             team,
             levels,
+            information,
             continuity: Continuity::default(),
             pool: Pool::new(),
             confidences: Pool::new(),
@@ -155,27 +164,46 @@ impl CpuEngine {
         let bytes = levels
             .iter()
             .map(|(params, size)| Level::bytes_of(params, *size, simd.lanes(), threads));
-        Ok(Estimate { host: bytes.fold(0, u64::saturating_add), device: 0 })
+        let information = Information::bytes_of(params, (width, height), threads);
+        Ok(Estimate { host: bytes.fold(information, u64::saturating_add), device: 0 })
     }
 
     /// Memory that the engine holds, in bytes, without the maps that it hands out.
     pub fn memory_bytes(&self) -> usize {
-        self.levels.iter().map(Level::bytes).sum()
+        let information = self.information.as_ref().map_or(0, Information::bytes);
+        self.levels.iter().map(Level::bytes).sum::<usize>() + information
     }
 
     /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
-    /// that each stage took.
+    /// that each stage took. `goes_on`: whether it follows the pair before.
     fn compute(
         &mut self,
         pair: &StereoPair,
+        goes_on: bool,
     ) -> anyhow::Result<(DisparityMap, Option<Image>, Vec<StageTime>)> {
         let (width, height) = self.size;
         let mut values = self.pool.try_take(width * height)?;
-        let goes_on = self.continuity.goes_on(pair.timestamp);
         let (eyes, output) = ([&pair.left, &pair.right], values.as_mut_ptr());
         let (levels, team) = (&mut self.levels, &mut self.team);
-        // SAFETY: the map has a value a pixel, and the simd was found on this machine.
-        let stages = unsafe { level::run(levels, team, self.simd, eyes, output, goes_on)? };
+        let mut run = |team: &mut Team, learnt: Option<Learnt<'_>>| {
+            // SAFETY: the maps have a value a pixel, and the simd was found on this machine.
+            unsafe { level::run(levels, team, self.simd, eyes, output, goes_on, learnt) }
+        };
+        let stages = match &mut self.information {
+            None => run(team, None)?,
+            Some(information) => {
+                let mut stages = Vec::new();
+                for left in (0..information.begin_pair(goes_on)).rev() {
+                    let began = Instant::now();
+                    information.learn(team, eyes);
+                    stages.push((NAME, began.elapsed()));
+                    let map = Some(information.map());
+                    let learnt = Learnt { table: information.table(), map, last: left == 0 };
+                    stages.extend(run(team, Some(learnt))?);
+                }
+                added_up(stages)
+            }
+        };
         let confidence = match self.levels[0].filters.confidence() {
             Some(filter) => {
                 let mut confidence = self.confidences.try_take(width * height)?;
@@ -186,6 +214,18 @@ impl CpuEngine {
         };
         Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
     }
+}
+
+/// The stages of several rounds, each once with its whole time.
+fn added_up(stages: Vec<StageTime>) -> Vec<StageTime> {
+    let mut sums: Vec<StageTime> = Vec::new();
+    for (name, time) in stages {
+        match sums.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += time,
+            None => sums.push((name, time)),
+        }
+    }
+    sums
 }
 
 impl Engine for CpuEngine {
@@ -209,11 +249,12 @@ impl Engine for CpuEngine {
         }
         let submitted = Instant::now();
         let (mut stages, mut pair) = (Vec::new(), pair);
+        let goes_on = self.continuity.goes_on(pair.timestamp, &pair.left);
         if let Some(rectify) = &self.rectify {
             pair = rectify.run(&mut self.team, self.simd, pair)?;
             stages.push((RECTIFY, submitted.elapsed()));
         }
-        let (disparity, confidence, of_matching) = self.compute(&pair)?;
+        let (disparity, confidence, of_matching) = self.compute(&pair, goes_on)?;
         stages.extend(of_matching);
         let (geometry, finished) = (self.depth_from, Instant::now());
         let device_time = None;
@@ -236,7 +277,10 @@ impl Engine for CpuEngine {
 
     fn take_history(&mut self) -> anyhow::Result<History> {
         let continuity = std::mem::take(&mut self.continuity);
-        Ok(History { continuity, size: self.size, states: self.levels[0].filters.take_states() })
+        let mut states = self.levels[0].filters.take_states();
+        let state = self.information.as_mut().and_then(Information::take_state);
+        states.extend(state.map(|state| (NAME, state)));
+        Ok(History { continuity, size: self.size, states })
     }
 
     fn resume(&mut self, history: History) -> anyhow::Result<()> {
@@ -244,6 +288,9 @@ impl Engine for CpuEngine {
         // Nor does what this engine itself remembers go on with that stream.
         let states = if history.size == self.size { history.states } else { BTreeMap::new() };
         self.levels[0].filters.resume(&states);
+        if let Some(information) = &mut self.information {
+            information.resume(states.get(NAME));
+        }
         Ok(())
     }
 }
@@ -271,6 +318,7 @@ mod tests {
         let cost = prop_oneof![
             Just(Cost::Ad { truncation: 20, window: 1 }),
             Just(Cost::Ad { truncation: 20, window: 5 }),
+            Just(Cost::MutualInformation { truncation: 60 }),
             Just(Cost::Census { window: CensusWindow::Plain { width: 5, height: 5 } }),
             (measure, prop_oneof![Just((5, 3)), Just((11, 11))]).prop_map(|(measure, side)| {
                 let window = BlockWindow { width: side.0, height: side.1 };

@@ -14,7 +14,9 @@ impl Features {
     /// The planes of this cost.
     pub fn new(cost: matching::Cost) -> Self {
         match cost {
-            matching::Cost::Ad { .. } | matching::Cost::Block { .. } => Features::of(None, false),
+            matching::Cost::Ad { .. }
+            | matching::Cost::Block { .. }
+            | matching::Cost::MutualInformation { .. } => Features::of(None, false),
             matching::Cost::Census { window } => Features::of(Some(window), false),
             matching::Cost::Combined { .. } => Features::of(Some(COMBINED_CENSUS), true),
         }

@@ -80,6 +80,8 @@ pub struct Frame<'a> {
     pub guide: &'a Image,
     /// What supports the cost at every pixel, where something does.
     pub support: Option<&'a [PixelSupport]>,
+    /// What has been learnt of the pair, where the cost is mutual information.
+    pub learnt: Option<Learnt<'a>>,
     /// Memory of all threads, made for this geometry.
     pub shared: &'a Shared,
     /// Memory of each thread.
@@ -93,6 +95,21 @@ pub struct Frame<'a> {
     /// When the stages began, and when the last one ended; thread 0 writes it.
     pub times: &'a Mutex<Vec<Instant>>,
 }
+
+/// What a round of mutual information goes by.
+#[derive(Clone, Copy)]
+pub struct Learnt<'a> {
+    /// Costs, [left level][right level].
+    pub table: &'a [u8],
+    /// Where the checked winners go besides, from which the next round learns; a value a pixel, of the finest
+    /// level only.
+    pub map: Option<*mut i32>,
+    /// Whether the map is the pair's, and not one that only the next round learns from.
+    pub last: bool,
+}
+
+// SAFETY: the threads write different rows of the map, which outlives the frame.
+unsafe impl Sync for Learnt<'_> {}
 
 /// Where the result goes; every thread writes rows of its own.
 pub struct Output(pub *mut i16);
@@ -402,6 +419,11 @@ impl Frame<'_> {
             unsafe {
                 let to = to.add((first + row) * width);
                 std::ptr::copy_nonoverlapping(values.as_ptr(), to, width);
+                if let Some(map) = self.learnt.and_then(|learnt| learnt.map) {
+                    let map = map.add((first + row) * width);
+                    let map = std::slice::from_raw_parts_mut(map, width);
+                    map.iter_mut().zip(values).for_each(|(to, &value)| *to = value.into());
+                }
                 if let (Some(peaks), Some(filter)) = (peaks, self.filters.confidence()) {
                     let eyes = [self.left, self.right];
                     filter.put_row(eyes, first + row, values, peaks);

@@ -44,6 +44,7 @@ const FILES: &[(&str, &str)] = &kernels![
     "features.cu",
     "cost_volume.cu",
     "window_sums.cu",
+    "mutual_information.cu",
     "row_winners.cu",
     "horizontal.cu",
     "sweep.cu",

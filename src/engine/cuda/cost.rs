@@ -4,7 +4,7 @@
 use crate::matching::{CensusWindow, Cost, Params};
 
 /// The headers of `kernels/` that define a cost, as (name, text).
-pub(super) const HEADERS: [(&str, &str); 6] = [AD, AD_WINDOW, BLOCK, CENSUS, COMBINED, STORED];
+pub(super) const HEADERS: [(&str, &str); 7] = [AD, AD_WINDOW, BLOCK, CENSUS, COMBINED, MI, STORED];
 
 const AD: (&str, &str) = ("cost_ad.cuh", include_str!("../../../kernels/cost_ad.cuh"));
 const AD_WINDOW: (&str, &str) =
@@ -13,12 +13,19 @@ const BLOCK: (&str, &str) = ("cost_block.cuh", include_str!("../../../kernels/co
 const CENSUS: (&str, &str) = ("cost_census.cuh", include_str!("../../../kernels/cost_census.cuh"));
 const COMBINED: (&str, &str) =
     ("cost_combined.cuh", include_str!("../../../kernels/cost_combined.cuh"));
+const MI: (&str, &str) = ("cost_mi.cuh", include_str!("../../../kernels/cost_mi.cuh"));
 const STORED: (&str, &str) = ("cost_stored.cuh", include_str!("../../../kernels/cost_stored.cuh"));
 
 /// Tells whether the costs are written down before the aggregation: those that a window or a prior supports,
-/// and those of windows.
+/// those of windows, and those of a table, which is too large for shared memory.
 pub(super) fn is_stored(params: &Params) -> bool {
-    params.is_supported() || matches!(params.cost, Cost::Block { .. })
+    is_volume(params) || matches!(params.cost, Cost::Block { .. })
+}
+
+/// Tells whether the costs of pixels are written down as they are, or with what supports them (`cost_volume.cu`).
+pub(super) fn is_volume(params: &Params) -> bool {
+    let looked_up = matches!(params.cost, Cost::MutualInformation { .. });
+    params.is_supported() || looked_up && !params.is_local()
 }
 
 /// A cost for the kernels; `cost.cuh` says what the sizes are.
@@ -76,6 +83,11 @@ impl CostKernel {
                 ];
                 let words = window.bits().div_ceil(32);
                 Self::whole(CENSUS, constants, words, words)
+            }
+            Cost::MutualInformation { .. } => {
+                let header = MI.0;
+                let constants = Vec::new();
+                Self { header, constants, base_words: 0, planes: 2, columns: 2, margin: 0 }
             }
             // Without means, differences are those of `ad`.
             Cost::Block { measure, .. } if !measure.is_zero_mean() => {

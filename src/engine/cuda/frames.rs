@@ -11,6 +11,7 @@ use cudarc::driver::sys;
 use super::driver::{Context, DeviceMemory, Event, Function, Result, Stream, check};
 use super::launch::{Arg, BufferId, Lane, Launch, Step};
 use crate::frame::StageTime;
+use crate::matching::mutual_information::ROUNDS;
 
 /// The two streams on which frames are computed.
 #[derive(Debug)]
@@ -56,8 +57,8 @@ struct ReadyLaunch {
     values: Box<[u64]>,
     /// Room for where each argument lies; filled in for each launch.
     pointers: Box<[*mut c_void]>,
-    /// Arguments that are the number of the slot's turn.
-    turns: Vec<usize>,
+    /// Arguments that are the number of the slot's turn, with their round.
+    turns: Vec<(usize, u32)>,
     /// Arguments that say whether a buffer is known.
     known: Vec<(usize, BufferId)>,
     ordered: bool,
@@ -71,7 +72,7 @@ impl ReadyLaunch {
         let value = |arg: &Arg| match *arg {
             Arg::Buffer(id) => address(id),
             Arg::I32(value) => u64::from(value as u32),
-            Arg::Turn | Arg::Known(_) => 0,
+            Arg::Turn(_) | Arg::Known(_) => 0,
         };
         let args = launch.args.iter().enumerate();
         Self {
@@ -82,7 +83,13 @@ impl ReadyLaunch {
             cooperative: launch.cooperative,
             values: launch.args.iter().map(value).collect(),
             pointers: vec![ptr::null_mut(); launch.args.len()].into(),
-            turns: args.clone().filter(|&(_, arg)| *arg == Arg::Turn).map(|(i, _)| i).collect(),
+            turns: args
+                .clone()
+                .filter_map(|(i, arg)| match arg {
+                    Arg::Turn(round) => Some((i, *round)),
+                    _ => None,
+                })
+                .collect(),
             known: args
                 .filter_map(|(i, arg)| match arg {
                     Arg::Known(id) => Some((i, *id)),
@@ -95,8 +102,9 @@ impl ReadyLaunch {
 
     /// The arguments as the driver wants them, until `self` moves or is changed.
     fn arguments(&mut self, turn: &Turn) -> *mut *mut c_void {
-        for &place in &self.turns {
-            self.values[place] = u64::from(turn.number);
+        for &(place, round) in &self.turns {
+            let rounds = turn.number.wrapping_mul(ROUNDS as u32);
+            self.values[place] = u64::from(rounds.wrapping_add(round));
         }
         for &(place, id) in &self.known {
             self.values[place] = u64::from(turn.known.contains(&id));
@@ -146,6 +154,8 @@ enum Ready {
     Memset { address: u64, bytes: usize, value: u8, lane: Lane },
     Fork,
     Join,
+    IfAnew(BufferId),
+    Always,
 }
 
 /// Steps that follow each other in a lane under one name.
@@ -157,6 +167,8 @@ struct Stage {
     last: usize,
     begin: Event,
     end: Event,
+    /// Whether the frame that was profiled last has run it.
+    ran: bool,
 }
 
 /// The computation of one slot.
@@ -194,10 +206,12 @@ impl Work {
             }
             Step::Fork => Ready::Fork,
             Step::Join => Ready::Join,
+            Step::IfAnew(state) => Ready::IfAnew(*state),
+            Step::Always => Ready::Always,
         });
         let event = || Event::new(context);
         let stages = stages_of(steps).into_iter().map(|(name, lane, first, last)| {
-            Ok(Stage { name, lane, first, last, begin: event()?, end: event()? })
+            Ok(Stage { name, lane, first, last, begin: event()?, end: event()?, ran: false })
         });
         Ok(Self {
             steps: ready.collect(),
@@ -216,9 +230,20 @@ impl Work {
         let profile = turn.profile;
         self.profiled = profile;
         self.begin.record(&lanes.main)?;
+        let mut left_out = false;
+        self.stages.iter_mut().for_each(|stage| stage.ran = false);
         for (i, step) in self.steps.iter_mut().enumerate() {
-            if profile && let Some(stage) = self.stages.iter().find(|stage| stage.first == i) {
+            match step {
+                Ready::IfAnew(state) => left_out = turn.known.contains(state),
+                Ready::Always => left_out = false,
+                _ => {}
+            }
+            if left_out {
+                continue;
+            }
+            if profile && let Some(stage) = self.stages.iter_mut().find(|stage| stage.first == i) {
                 stage.begin.record(lanes.of(stage.lane))?;
+                stage.ran = true;
             }
             match step {
                 Ready::Launch(launch, lane) => {
@@ -245,6 +270,7 @@ impl Work {
                     self.joined.record(&lanes.side)?;
                     lanes.main.wait_for(&self.joined)?;
                 }
+                Ready::IfAnew(_) | Ready::Always => {}
             }
             if profile && let Some(stage) = self.stages.iter().find(|stage| stage.last == i) {
                 stage.end.record(lanes.of(stage.lane))?;
@@ -275,7 +301,7 @@ impl Work {
             times.push(("kernels", self.time()?));
             return Ok(());
         }
-        for stage in &self.stages {
+        for stage in self.stages.iter().filter(|stage| stage.ran) {
             let time = stage.end.since(&stage.begin)?;
             match times.iter_mut().find(|(name, _)| *name == stage.name) {
                 Some((_, sum)) => *sum += time,
@@ -286,7 +312,8 @@ impl Work {
     }
 }
 
-/// Name, lane, first and last step of every stage. A stage ends where its lane waits for the other.
+/// Name, lane, first and last step of every stage. A stage ends where its lane waits for the other, and where steps
+/// begin or cease to be left out.
 fn stages_of(steps: &[Step]) -> Vec<(&'static str, Lane, usize, usize)> {
     let mut stages: Vec<(&'static str, Lane, usize, usize)> = Vec::new();
     let mut open: [Option<usize>; 2] = [None, None];
@@ -300,6 +327,10 @@ fn stages_of(steps: &[Step]) -> Vec<(&'static str, Lane, usize, usize)> {
             }
             Step::Join => {
                 open[Lane::Main as usize] = None;
+                continue;
+            }
+            Step::IfAnew(_) | Step::Always => {
+                open = [None, None];
                 continue;
             }
         };

@@ -182,6 +182,9 @@ impl Prepared {
     }
 }
 
+/// Pixels beside each other whose grey levels a thread counts (`mutual_information.cu`).
+pub(super) const COUNT_RUN: u32 = 8;
+
 /// Columns of a prepared row for a picture that is `columns` wide with its last strip.
 pub(super) fn prepared_row(columns: u32, lanes: Lanes) -> u32 {
     let inside = columns.next_multiple_of(CHUNK_MAX);

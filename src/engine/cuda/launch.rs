@@ -85,9 +85,9 @@ pub enum Arg {
     Buffer(BufferId),
     /// `int`.
     I32(i32),
-    /// `unsigned`: the number of frames this slot has run before (for what is kept in buffers of the
-    /// scope [`Scope::Slot`]). It wraps around.
-    Turn,
+    /// `unsigned`: how often this slot may have run the launch before, in frames and in this round of a
+    /// frame, from 0 to [`ROUNDS`](crate::matching::mutual_information::ROUNDS) - 1 (for what is kept in buffers of the scope [`Scope::Slot`]). It wraps around.
+    Turn(u32),
     /// `int`: 1 where this buffer of the scope [`Scope::Stream`] holds what the frame before left there,
     /// 0 where the stream begins anew.
     Known(BufferId),
@@ -146,6 +146,11 @@ pub enum Step {
     Fork,
     /// The main lane waits for what the side lane holds now.
     Join,
+    /// What follows, up to [`Step::Always`], is left out where this buffer of the scope [`Scope::Stream`] holds
+    /// what the frame before left there.
+    IfAnew(BufferId),
+    /// What follows is for every frame.
+    Always,
 }
 
 /// Everything an engine needs to know to match pairs of one size with one set of parameters.
@@ -278,6 +283,10 @@ impl Plan {
             match step {
                 Step::Fork => forked = true,
                 Step::Join => open = false,
+                Step::IfAnew(_) | Step::Always if open => {
+                    return Err("the side lane is not joined where steps may be left out".into());
+                }
+                Step::IfAnew(_) | Step::Always => {}
                 Step::Memset { buffer, lane, .. } => {
                     self.buffers.get(buffer.0).ok_or("a memset without a buffer")?;
                     open |= *lane == Lane::Side;

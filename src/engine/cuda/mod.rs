@@ -296,7 +296,7 @@ impl Engine for CudaEngine {
                 None => None,
             },
         };
-        if !self.continuity.goes_on(pair.timestamp) {
+        if !self.continuity.goes_on(pair.timestamp, &pair.left) {
             self.known.clear();
         }
         let before = self.newest.map(|newest| self.slots[newest].ordered());

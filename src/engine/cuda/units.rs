@@ -4,17 +4,19 @@
 //! Macros that begin with EXPECTED are what `geometry.rs` computes beside a kernel; the kernel refuses to
 //! be compiled where its own formula gives something else.
 
-use super::cost::CostKernel;
+use super::cost::{CostKernel, is_volume};
 use super::device::Properties;
 use super::geometry::{
-    AHEAD, BESIDE, Block, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, Lanes, PLAIN_WARPS,
-    Prepared, SEGMENT, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE, WindowTile,
+    AHEAD, BESIDE, Block, COUNT_RUN, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, Lanes,
+    PLAIN_WARPS, Prepared, SEGMENT, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE,
+    WindowTile,
 };
 use super::job::Job;
 use super::launch::Unit;
 use super::levels::Level;
 use super::plan::filters;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
+use crate::matching::mutual_information;
 use crate::matching::subpixel::LIMIT_UNIT;
 use crate::matching::{BlockWindow, Cost, Guide, Params, Paths, Subpixel};
 
@@ -26,12 +28,29 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
     if levels.len() > 1 {
         units.push(Unit::new("half.cu").pixelwise());
     }
+    units.extend(information(job.params));
     for level in &levels {
         let named = |unit: Unit| Unit { name: level.unit(&unit.name), ..unit };
         units.extend(support(level).into_iter().map(named));
         units.extend(matching(&level.job(job), device).into_iter().map(named));
     }
     units
+}
+
+/// What learns the table of mutual information.
+fn information(params: &Params) -> Option<Unit> {
+    let Cost::MutualInformation { truncation } = params.cost else { return None };
+    let gaussian = mutual_information::GAUSSIAN.map(|weight| weight.to_string());
+    let unit = Unit::new("mutual_information.cu")
+        .pixelwise()
+        .define("BEGINNING", format!("({})", mutual_information::beginning(params.range)))
+        .define("GAUSSIAN", gaussian.join(","))
+        .define("GAUSSIAN_BITS", mutual_information::GAUSSIAN_BITS)
+        .define("LOG_BITS", mutual_information::LOG_BITS)
+        .define("PER_BIT", mutual_information::PER_BIT)
+        .define("MI_TRUNCATION", format!("{truncation}u"))
+        .define("RUN", COUNT_RUN);
+    Some(unit)
 }
 
 /// What prepares the guide of P2 and what supports the cost.
@@ -58,7 +77,7 @@ fn support(level: &Level) -> Vec<Unit> {
     if window_sums(params) {
         units.push(sums(level));
     }
-    if params.is_supported() {
+    if is_volume(params) {
         let lanes = Lanes::of(params.range.count);
         let tile = CostTile::of(params.window, lanes, level.size);
         let unit = pixel_cost("cost_volume.cu", params, lanes)

@@ -3,23 +3,30 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::scene::Thumbnail;
+use crate::frame::Image;
+
 /// Longest time between two pairs of a stream that goes on. After a longer one, the scene may be
 /// another.
 pub const GAP_MAX: Duration = Duration::from_secs(2);
 
-/// Whether the pairs of a stream go on where the last one ended, by their capture times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Whether the pairs of a stream go on where the last one ended, by their capture times and by what they show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuity {
-    newest: Option<Duration>,
+    newest: Option<(Duration, Thumbnail)>,
 }
 
 impl Continuity {
-    /// Takes note of the next pair's capture time; true where it goes on: not the first one, not back
-    /// in time, as where a camera was plugged in again, and not after more than [`GAP_MAX`].
-    pub fn goes_on(&mut self, timestamp: Duration) -> bool {
-        let before = self.newest.replace(timestamp);
-        let elapsed = before.and_then(|before| timestamp.checked_sub(before));
-        elapsed.is_some_and(|elapsed| elapsed <= GAP_MAX)
+    /// Takes note of the next pair's capture time and left picture; true where it goes on: not the first one, not
+    /// back in time, as where a camera was plugged in again, not after more than [`GAP_MAX`], and not with another
+    /// scene, as where a film was cut.
+    pub fn goes_on(&mut self, timestamp: Duration, left: &Image) -> bool {
+        let thumbnail = Thumbnail::of(left);
+        let Some((time, before)) = self.newest.replace((timestamp, thumbnail.clone())) else {
+            return false;
+        };
+        let elapsed = timestamp.checked_sub(time);
+        elapsed.is_some_and(|elapsed| elapsed <= GAP_MAX) && thumbnail.is_of_scene(&before)
     }
 }
 
@@ -39,9 +46,10 @@ pub struct History {
 }
 
 impl History {
-    /// The history for the next pair of such a size and time, without what does not go on with it.
-    pub fn advance(&mut self, size: (usize, usize), timestamp: Duration) {
-        if !self.continuity.goes_on(timestamp) || self.size != size {
+    /// The history for the next pair with such a left picture and time, without what does not go on with it.
+    pub fn advance(&mut self, left: &Image, timestamp: Duration) {
+        let size = (left.width(), left.height());
+        if !self.continuity.goes_on(timestamp, left) || self.size != size {
             self.states.clear();
         }
         self.size = size;
@@ -52,13 +60,27 @@ impl History {
 mod tests {
     use super::*;
 
+    fn picture(width: usize, height: usize) -> Image {
+        Image::from_fn(width, height, |x, y| (x * 31 + y * 17) as u8)
+    }
+
     #[test]
     fn a_stream_goes_on_unless_it_jumps() {
         let mut continuity = Continuity::default();
         let seconds = Duration::from_secs_f64;
         let times = [5.0, 5.04, 5.04, 7.04, 9.05, 9.1, 0.0, 0.04];
         let expected = [false, true, true, true, false, true, false, true];
-        assert_eq!(times.map(|time| continuity.goes_on(seconds(time))), expected);
+        let left = picture(7, 5);
+        assert_eq!(times.map(|time| continuity.goes_on(seconds(time), &left)), expected);
+    }
+
+    #[test]
+    fn another_scene_begins_anew() {
+        let mut continuity = Continuity::default();
+        let (one, other) = (picture(40, 30), Image::from_fn(40, 30, |x, y| (y * 8 + 40 - x) as u8));
+        let scenes = [&one, &one, &other, &other, &one];
+        let goes_on = scenes.map(|left| continuity.goes_on(Duration::ZERO, left));
+        assert_eq!(goes_on, [false, true, false, true, false]);
     }
 
     #[test]
@@ -68,14 +90,14 @@ mod tests {
         let remember = |history: &mut History| {
             history.states.insert("a filter", vec![1, 2]);
         };
-        history.advance((2, 1), seconds(1));
+        history.advance(&picture(2, 1), seconds(1));
         remember(&mut history);
-        history.advance((2, 1), seconds(2));
+        history.advance(&picture(2, 1), seconds(2));
         assert_eq!(history.states["a filter"], [1, 2]);
-        history.advance((1, 2), seconds(3));
+        history.advance(&picture(1, 2), seconds(3));
         assert!(history.states.is_empty());
         remember(&mut history);
-        history.advance((1, 2), seconds(9));
+        history.advance(&picture(1, 2), seconds(9));
         assert!(history.states.is_empty());
     }
 }

@@ -13,6 +13,7 @@ pub mod fill;
 pub mod history;
 mod matching;
 pub mod median;
+mod scene;
 pub mod smoothing;
 pub mod speckle;
 pub mod valid_mask;

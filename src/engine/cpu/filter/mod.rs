@@ -144,6 +144,11 @@ impl MapFilter {
 pub struct Filters(Vec<(&'static str, MapFilter)>);
 
 impl Filters {
+    /// No filters.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// The filters that the parameters ask for, for maps of this size and so many threads.
     ///
     /// # Errors

@@ -81,6 +81,21 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn look_up(self, table: *const u8) -> Self {
+        unsafe {
+            let mut found = _mm256_setzero_si256();
+            for part in 0..16u8 {
+                let sixteen = _mm_loadu_si128(table.add(16 * usize::from(part)).cast());
+                // Lanes that lie in another part are beyond 15, and with 112 more beyond 127: a shuffle takes 0.
+                let index = _mm256_sub_epi8(self.0, _mm256_set1_epi8((16 * part) as i8));
+                let index = _mm256_adds_epu8(index, _mm256_set1_epi8(112));
+                let sixteen = _mm256_broadcastsi128_si256(sixteen);
+                found = _mm256_or_si256(found, _mm256_shuffle_epi8(sixteen, index));
+            }
+            Self(found)
+        }
+    }
+    #[inline(always)]
     fn weigh([a, b, c]: [Self; 3], weights: [u8; 3]) -> Self {
         unsafe {
             let [a_weight, b_weight, c_weight] = weights.map(i16::from);

@@ -100,6 +100,15 @@ impl Lanes for Avx512 {
         unsafe { Self(_mm512_popcnt_epi8(self.0)) }
     }
     #[inline(always)]
+    unsafe fn look_up(self, table: *const u8) -> Self {
+        unsafe {
+            let quarter = |number: usize| _mm512_loadu_si512(table.add(64 * number).cast());
+            let low = _mm512_permutex2var_epi8(quarter(0), self.0, quarter(1));
+            let high = _mm512_permutex2var_epi8(quarter(2), self.0, quarter(3));
+            Self(_mm512_mask_blend_epi8(_mm512_movepi8_mask(self.0), low, high))
+        }
+    }
+    #[inline(always)]
     fn weigh([a, b, c]: [Self; 3], weights: [u8; 3]) -> Self {
         unsafe {
             let [a_weight, b_weight, c_weight] = weights.map(i16::from);

@@ -88,6 +88,11 @@ pub trait Lanes: Copy + 'static {
     fn where_less(self, other: Self, bits: Self) -> Self;
     /// Number of bits that are 1, lane by lane.
     fn count_ones(self) -> Self;
+    /// The byte of a table that each lane is the number of.
+    ///
+    /// # Safety
+    /// 256 bytes are readable.
+    unsafe fn look_up(self, table: *const u8) -> Self;
     /// The parts times their weights, plus 8, divided by 16 and rounded down; a weight is at most 127 and
     /// the result at most 255.
     fn weigh(parts: [Self; 3], weights: [u8; 3]) -> Self;

@@ -94,6 +94,12 @@ impl Lanes for Portable {
         self.zip(self, |a, _| a.count_ones() as u8)
     }
     #[inline(always)]
+    unsafe fn look_up(self, table: *const u8) -> Self {
+        // SAFETY: the caller's promise.
+        let table = unsafe { std::slice::from_raw_parts(table, 256) };
+        self.zip(self, |number, _| table[usize::from(number)])
+    }
+    #[inline(always)]
     fn weigh([a, b, c]: [Self; 3], weights: [u8; 3]) -> Self {
         let [a_weight, b_weight, c_weight] = weights.map(u16::from);
         let mut sum = a;

@@ -39,6 +39,9 @@ impl Kernel for Check {
                 let less = zip(|a, b| if a < b { 32 } else { 0 });
                 assert_eq!(bytes(va.where_less(vb, V::splat(32))), less);
                 assert_eq!(bytes(va.where_less(va, V::splat(32))), vec![0; n]);
+                let table: Vec<u8> = (0..256).map(|_| random()).collect();
+                let found: Vec<u8> = a.iter().map(|&v| table[usize::from(v)]).collect();
+                assert_eq!(bytes(va.look_up(table.as_ptr())), found);
                 assert_eq!(bytes(va.count_ones()), zip(|a, _| a.count_ones() as u8));
                 // Parts from 0 to 7 and 127 * 3 * 7 + 8 <= 16 * 255 + 15.
                 let eighth = |from: &[u8]| from.iter().map(|&v| v / 32).collect::<Vec<u8>>();

@@ -4,6 +4,7 @@ use super::super::cost::CostKernel;
 use super::super::geometry::{BLOCK_THREADS, Lanes, Prepared, prepared_row};
 use super::super::launch::{Arg, BufferId, KernelId, Lane, Launch, Plan, Scope, Step};
 use super::super::levels::Level;
+use super::information::Information;
 use crate::matching::{Guide, Params};
 
 /// The part of a plan that matches a level, in the making.
@@ -14,6 +15,8 @@ pub(super) struct Builder<'a> {
     pub pictures: [BufferId; 2],
     /// The map of the next coarser level.
     pub coarse: Option<BufferId>,
+    /// What mutual information goes by, where it is the cost.
+    pub information: Option<Information>,
     pub width: u32,
     pub height: u32,
     pub lanes: Lanes,
@@ -42,7 +45,7 @@ pub(super) struct Features {
     pub up: BufferId,
     pub across: BufferId,
     /// Features that the cost compares: of the left picture and of the right one. Where the cost is written
-    /// down, the first is its volume.
+    /// down, the first is its volume; where a table gives it, that.
     pub base: BufferId,
     pub matching: BufferId,
     /// Columns of a prepared row.
@@ -69,6 +72,7 @@ impl<'a> Builder<'a> {
         level: &'a Level,
         pictures: [BufferId; 2],
         coarse: Option<BufferId>,
+        information: Option<Information>,
     ) -> Self {
         let (params, (width, height)) = (&level.params, level.size);
         // Its size is known when the columns are.
@@ -85,6 +89,7 @@ impl<'a> Builder<'a> {
             params,
             pictures,
             coarse,
+            information,
             width: width as u32,
             height: height as u32,
             lanes: Lanes::of(params.range.count),
@@ -164,13 +169,15 @@ impl<'a> Builder<'a> {
         let prepared = Prepared::of(&CostKernel::of(self.params.cost), self.lanes);
         let penalties = self.params.p2_mode.table(self.params.p1, self.params.p2);
         let table = Arg::Buffer(self.plan.table("penalties", penalties.to_vec()));
+        let looked_up = self.information.map(|information| information.table);
         let mut buffer = |name, words| self.plan.buffer(name, 4 * words, Scope::Slot);
         let planes = (prepared.planes / prepared.columns) as usize;
         let features = Features {
             down: buffer("penalties downwards", words),
             up: buffer("penalties upwards", words),
             across: buffer("penalties across", words),
-            base: buffer("left features", words * prepared.base_words as usize),
+            base: looked_up
+                .unwrap_or_else(|| buffer("left features", words * prepared.base_words as usize)),
             matching: buffer("right features", words * planes),
             row,
             guide,

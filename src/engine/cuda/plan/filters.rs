@@ -108,6 +108,9 @@ impl Builder<'_> {
                     if let Some(rectifier) = job.rectifier.filter(|_| job.is_masked()) {
                         self.valid_mask(rectifier);
                     }
+                    if let (0, Some(information)) = (self.level.number, self.information) {
+                        self.remember(information);
+                    }
                 }
                 Filter::Confidence { .. } => self.confidence(),
                 Filter::Median(_) => self.median(),

@@ -12,6 +12,7 @@
 
 mod builder;
 pub mod filters;
+mod information;
 mod pictures;
 mod plain;
 mod support;
@@ -26,6 +27,7 @@ use super::job::Job;
 use super::launch::{Input, Occupancy, Plan};
 use super::levels::Level;
 use crate::frame::Eye;
+use crate::matching::Cost;
 use builder::Builder;
 
 /// Most rows that a grid can have.
@@ -64,9 +66,13 @@ pub fn plan(
     for finer in levels.iter().filter(|level| level.has_coarser) {
         pictures.push(plan.half(pictures[finer.number], finer.size));
     }
+    let information = match job.params.cost {
+        Cost::MutualInformation { .. } => Some(plan.learn(job, pictures[0])),
+        _ => None,
+    };
     let mut coarse = None;
     for (level, pictures) in levels.iter().zip(pictures).rev() {
-        let mut builder = Builder::new(&mut plan, level, pictures, coarse);
+        let mut builder = Builder::new(&mut plan, level, pictures, coarse, information);
         match Strips::of(&level.params, level.size.0 as u32, device) {
             Some(strips) => builder.sweeps(strips, device, memory, in_flight, occupancy)?,
             None if level.params.is_local() => builder.local(),

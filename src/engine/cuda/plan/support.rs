@@ -1,7 +1,7 @@
 //! What goes before the aggregation where the guide of P2 is smoothed, and where a window or a prior
 //! supports the cost: then it is written down.
 
-use super::super::cost::is_stored;
+use super::super::cost::{is_stored, is_volume};
 use super::super::geometry::{
     BLOCK_THREADS, CostTile, HISTOGRAM_BYTES, TEXTURE_TILE, THRESHOLD_THREADS, volume_columns,
 };
@@ -24,7 +24,7 @@ impl Builder<'_> {
     pub fn costs(&mut self, scope: Scope) -> Features {
         let blends = if self.level.has_blends() { Some(self.blends()) } else { None };
         let features = self.features();
-        if self.params.is_supported() {
+        if is_volume(self.params) {
             return Features { base: self.cost_volume(features, blends, scope), ..features };
         }
         match is_stored(self.params) {

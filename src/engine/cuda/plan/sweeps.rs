@@ -83,7 +83,7 @@ impl Builder<'_> {
                 height,
                 Arg::I32(builder.columns as i32),
                 Arg::Buffer(halo_buffer),
-                Arg::Turn,
+                Arg::Turn(0),
                 Arg::Buffer(path_state),
                 Arg::Buffer(sums),
                 Arg::Buffer(sums),

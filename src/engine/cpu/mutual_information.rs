@@ -1,0 +1,137 @@
+//! The table of costs of [`crate::matching::mutual_information`], learnt by all threads from a pair and the map that
+//! is known of it so far.
+
+use std::sync::Mutex;
+
+use super::team::Team;
+use crate::frame::Image;
+use crate::matching::filter::State;
+use crate::matching::mutual_information::{
+    LEVELS, Marginals, ROUNDS, beginning, cost_row, count_row, joint_row,
+};
+use crate::matching::{Cost, Params};
+use crate::memory::{Refused, filled, product};
+
+/// Pairs of grey levels.
+const CELLS: usize = LEVELS * LEVELS;
+
+/// What is known of a stream, and what is learnt from it.
+pub struct Information {
+    truncation: u8,
+    beginning: i32,
+    /// The map that is known so far.
+    map: Vec<i32>,
+    /// Whether it is that of the pair before in the stream.
+    known: bool,
+    /// How often each pair of levels occurs; one for each thread.
+    counts: Vec<Mutex<Vec<u32>>>,
+    logarithms: Vec<i32>,
+    table: Vec<u8>,
+}
+
+impl Information {
+    /// Memory for pictures of this size and so many threads; `None` where the cost is another one.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn new(
+        params: &Params,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Option<Self>, Refused> {
+        let Cost::MutualInformation { truncation } = params.cost else { return Ok(None) };
+        let counts = (0..threads).map(|_| Ok(Mutex::new(filled(CELLS, 0)?)));
+        Ok(Some(Self {
+            truncation,
+            beginning: beginning(params.range),
+            map: filled(size.0 * size.1, 0)?,
+            known: false,
+            counts: counts.collect::<Result<_, Refused>>()?,
+            logarithms: filled(CELLS, 0)?,
+            table: filled(CELLS, 0)?,
+        }))
+    }
+
+    /// Bytes of [`Information::new`].
+    pub fn bytes_of(params: &Params, size: (usize, usize), threads: usize) -> u64 {
+        let Cost::MutualInformation { .. } = params.cost else { return 0 };
+        let counts = product([threads, CELLS, size_of::<u32>()]);
+        let tables = (CELLS * (size_of::<i32>() + 1)) as u64;
+        product([size.0, size.1, size_of::<i32>()]).saturating_add(counts).saturating_add(tables)
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        4 * (self.map.len() + self.counts.len() * CELLS + self.logarithms.len()) + self.table.len()
+    }
+
+    /// Prepares for the next pair, of a stream that goes on or begins: the number of its rounds.
+    pub fn begin_pair(&mut self, goes_on: bool) -> usize {
+        if std::mem::replace(&mut self.known, true) && goes_on {
+            return 1;
+        }
+        self.map.fill(self.beginning);
+        ROUNDS
+    }
+
+    /// Where the next map belongs, once the table has been learnt from the last one.
+    pub fn map(&mut self) -> *mut i32 {
+        self.map.as_mut_ptr()
+    }
+
+    /// The table, [left level][right level].
+    pub fn table(&self) -> &[u8] {
+        &self.table
+    }
+
+    /// Learns the table from a pair and the map that is known of it.
+    pub fn learn(&mut self, team: &mut Team, [left, right]: [&Image; 2]) {
+        let (threads, height, width) = (team.len(), left.height(), left.width());
+        let Self { counts, map, logarithms, table, truncation, .. } = self;
+        let counts_of =
+            |thread: usize| counts[thread].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        team.run(&|thread| {
+            let mut counts = counts_of(thread);
+            counts.fill(0);
+            for y in height * thread / threads..height * (thread + 1) / threads {
+                count_row(left.row(y), right.row(y), &map[y * width..][..width], &mut counts);
+            }
+        });
+        let mut sums = counts_of(0);
+        for thread in 1..threads {
+            let others = counts_of(thread);
+            sums.iter_mut().zip(&*others).for_each(|(sum, &count)| *sum += count);
+        }
+        let counts = &*sums;
+        let share = LEVELS.div_ceil(threads);
+        let parts: Vec<_> = logarithms.chunks_mut(share * LEVELS).map(Mutex::new).collect();
+        team.run(&|thread| {
+            let Some(rows) = parts.get(thread) else { return };
+            let mut rows = rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            for (row, i) in rows.chunks_exact_mut(LEVELS).zip(thread * share..) {
+                row.copy_from_slice(&joint_row(counts, i));
+            }
+        });
+        let (logarithms, marginals) = (&*logarithms, Marginals::of(counts));
+        let parts: Vec<_> = table.chunks_mut(share * LEVELS).map(Mutex::new).collect();
+        team.run(&|thread| {
+            let Some(rows) = parts.get(thread) else { return };
+            let mut rows = rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            for (row, i) in rows.chunks_exact_mut(LEVELS).zip(thread * share..) {
+                row.copy_from_slice(&cost_row(logarithms, &marginals, i, *truncation));
+            }
+        });
+    }
+
+    /// What is known of the stream, where it is; it begins anew.
+    pub fn take_state(&mut self) -> Option<State> {
+        std::mem::take(&mut self.known).then(|| self.map.clone())
+    }
+
+    /// Takes over what is known of a stream.
+    pub fn resume(&mut self, state: Option<&State>) {
+        let state = state.filter(|state| state.len() == self.map.len());
+        self.known = state.is_some();
+        state.iter().for_each(|state| self.map.copy_from_slice(state));
+    }
+}

@@ -1,0 +1,84 @@
+//! Mutual information: the rounds in which its table is learnt (`kernels/mutual_information.cu`).
+
+use super::super::geometry::{BLOCK_THREADS, COUNT_RUN};
+use super::super::job::Job;
+use super::super::launch::{Arg, BufferId, Lane, Plan, Scope, Step};
+use super::builder::Builder;
+use crate::matching::mutual_information::{LEVELS, NAME, ROUNDS};
+
+/// What the levels of a pair go by.
+#[derive(Clone, Copy)]
+pub(super) struct Information {
+    /// The costs, [left level][right level].
+    pub table: BufferId,
+    /// The map that the table is learnt from, which the stream keeps.
+    map: BufferId,
+    /// Number of the step with which a round begins.
+    begin: usize,
+}
+
+impl Plan {
+    /// Begins a round: learns the table from the pictures and the map that the stream keeps.
+    pub(super) fn learn(&mut self, job: &Job, [left, right]: [BufferId; 2]) -> Information {
+        let (width, height) = job.size;
+        let cells = LEVELS * LEVELS;
+        let map = self.state(NAME, width * height);
+        let counts = self.buffer("pairs of grey levels", 4 * cells, Scope::Slot);
+        let logarithms = self.buffer("logarithms", 4 * cells, Scope::Slot);
+        let marginals = self.buffer("grey levels", 2 * 4 * LEVELS, Scope::Slot);
+        let table = self.buffer("mutual information", cells, Scope::Slot);
+        let begin = self.steps.len();
+        let lane = Lane::Main;
+        self.steps.push(Step::Memset { stage: NAME, buffer: counts, value: 0, lane });
+        let mut launch = |symbol, grid, threads, args: Vec<Arg>| {
+            let kernel = self.kernel("mutual_information", symbol);
+            self.launch(NAME, kernel, grid, [threads, 1], args).ordered = symbol == "count";
+        };
+        let columns = (width as u32).div_ceil(COUNT_RUN * BLOCK_THREADS);
+        let [left, right, map_arg, counts] = [left, right, map, counts].map(Arg::Buffer);
+        let args = vec![left, right, map_arg, Arg::I32(width as i32), counts];
+        launch("count", [columns, height as u32], BLOCK_THREADS, args);
+        let [logarithms, marginals, costs] = [logarithms, marginals, table].map(Arg::Buffer);
+        let levels = LEVELS as u32;
+        // Two blocks count the levels of an eye each.
+        launch("joint", [levels + 2, 1], levels, vec![counts, logarithms, marginals]);
+        launch("table", [levels, 1], levels, vec![logarithms, marginals, costs]);
+        Information { table, map, begin }
+    }
+}
+
+impl Builder<'_> {
+    /// Ends a round: keeps the checked winners for the next pair. Where the stream begins anew, there are rounds
+    /// before, which are the same steps.
+    pub fn remember(&mut self, Information { map, begin, .. }: Information) {
+        let pixels = self.width as usize * self.height as usize;
+        let grid = [pixels.div_ceil(BLOCK_THREADS as usize) as u32, 1];
+        let (count, map_arg) = (Arg::I32(pixels as i32), Arg::Buffer(map));
+        let kernel = self.kernel("mutual_information", "remember");
+        let args = vec![count, Arg::Buffer(self.map), map_arg];
+        self.launch(NAME, kernel, grid, [BLOCK_THREADS, 1], args).ordered = true;
+
+        let round = self.plan.steps.split_off(begin);
+        self.plan.steps.push(Step::IfAnew(map));
+        let kernel = self.kernel("mutual_information", "begin");
+        self.launch(NAME, kernel, grid, [BLOCK_THREADS, 1], vec![count, map_arg]).ordered = true;
+        for number in 1..ROUNDS as u32 {
+            let steps = round.iter().cloned().map(|step| of_round(step, number));
+            self.plan.steps.extend(steps);
+        }
+        self.plan.steps.push(Step::Always);
+        self.plan.steps.extend(round);
+    }
+}
+
+/// A step in an earlier round.
+fn of_round(mut step: Step, number: u32) -> Step {
+    if let Step::Launch(launch) = &mut step {
+        for arg in &mut launch.args {
+            if let Arg::Turn(round) = arg {
+                *round = number;
+            }
+        }
+    }
+    step
+}
