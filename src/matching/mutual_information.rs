@@ -220,7 +220,10 @@ pub fn cost_row(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::matching::{Cost, History, Params, match_next, match_pair};
 
     #[test]
     fn logarithms_are_rounded_down() {
@@ -237,7 +240,7 @@ mod tests {
     #[test]
     fn levels_are_counted_where_their_disparity_is_known() {
         let mut counts = vec![0; LEVELS * LEVELS];
-        // To the nearest pixel these are 0, none, 1, 3 (beside the picture), -1 (beside it) and 1.
+        // To the nearest pixel these are 0, none, 1, 3, -1 and 1.
         let map = [7, i32::from(INVALID), 8, 48 - 8, -9, 23];
         count_row(&[1, 2, 3, 4, 5, 6], &[10, 20, 30, 40, 50, 60], &map, &mut counts);
         let mut found: Vec<_> = (0..counts.len()).filter(|&at| counts[at] > 0).collect();
@@ -247,5 +250,97 @@ mod tests {
             [LEVELS + 10, 3 * LEVELS + 20, 4 * LEVELS + 10, 5 * LEVELS + 60, 6 * LEVELS + 50]
         );
         assert_eq!(counts.iter().sum::<u32>(), 5);
+    }
+
+    /// The costs of some levels, by the formula with fractions in a program of its own:
+    /// for (100, 50), h_left = 9.4751 and so on, and the least of 20, 50 and 53 taken off.
+    #[test]
+    fn a_table_by_the_formula() {
+        let mut counts = vec![0; LEVELS * LEVELS];
+        for (i, k, count) in [(100, 50, 3000), (100, 53, 40), (200, 20, 900)] {
+            counts[i * LEVELS + k] = count;
+        }
+        let logarithms: Vec<i32> = (0..LEVELS).flat_map(|i| joint_row(&counts, i)).collect();
+        let marginals = Marginals::of(&counts);
+        for (i, expected) in [
+            (100, [47, 2, 0, 1, 2, 0]),    // 47.157, 1.999, 0, 1.351, 1.883, -14.656
+            (101, [44, 4, 0, 2, 3, 0]),    // 43.677, 3.558, 0, 2.251, 3.296, -18.136
+            (200, [0, 59, 26, 42, 55, 0]), // 0, 59.341, 26.453, 42.228, 54.714, -16.394
+            (150, [19, 33, 0, 16, 28, 0]), // 18.967, 32.889, 0, 15.776, 28.262, -42.847
+        ] {
+            let row = cost_row(&logarithms, &marginals, i, 127);
+            assert_eq!([20, 50, 53, 52, 51, 120].map(|k| row[k]), expected, "{i}");
+            let cut = cost_row(&logarithms, &marginals, i, 20);
+            assert!((0..LEVELS).all(|k| cut[k] == row[k].min(20)), "{i}");
+        }
+        let nothing = [0; LEVELS * LEVELS];
+        let logarithms: Vec<i32> = (0..LEVELS).flat_map(|i| joint_row(&nothing, i)).collect();
+        assert_eq!(cost_row(&logarithms, &Marginals::of(&nothing), 3, 127), [0; LEVELS]);
+    }
+
+    #[test]
+    fn counts_of_the_largest_picture_fit() {
+        let mut counts = vec![0; LEVELS * LEVELS];
+        counts[0] = u32::MAX;
+        let logarithms: Vec<i32> = (0..LEVELS).flat_map(|i| joint_row(&counts, i)).collect();
+        assert_eq!(cost_row(&logarithms, &Marginals::of(&counts), 0, 127)[0], 0);
+    }
+
+    /// The right picture as other cameras would have it, of a scene whose halves lie 2 and 6 px apart.
+    fn pair(grey: impl Fn(u8) -> u8) -> [Image; 2] {
+        let scene = |x: usize, y: usize| {
+            let cell = (x / 3).wrapping_mul(0x9e37_79b9) ^ (y / 3).wrapping_mul(0x85eb_ca6b);
+            (cell.wrapping_mul(0xc2b2_ae35) >> 13) as u8
+        };
+        let disparity = |y: usize| if y < 30 { 2 } else { 6 };
+        let left = Image::from_fn(90, 60, |x, y| scene(x + 20, y));
+        [left, Image::from_fn(90, 60, |x, y| grey(scene(x + 20 + disparity(y), y)))]
+    }
+
+    #[test]
+    fn exposure_gamma_and_negatives_do_not_matter() {
+        let range = DisparityRange { min: 0, count: 12 };
+        let cost = Cost::MutualInformation { truncation: 60 };
+        let params = Params { left_right: Some(1), ..Params::bare(range, cost, (12, 80)) };
+        let gamma = |v: u8| (255.0 * (f64::from(v) / 255.0).powf(2.2)) as u8;
+        let eyes: [&dyn Fn(u8) -> u8; 4] = [&|v| v, &|v| v / 3 + 90, &gamma, &|v| 255 - v];
+        for (number, grey) in eyes.into_iter().enumerate() {
+            let [left, right] = pair(grey);
+            let map = match_pair(&left, &right, &params);
+            let right_ones = (0..60)
+                .flat_map(|y| (12..90).map(move |x| (x, y)))
+                .filter(|&(x, y)| map.values()[y * 90 + x] == if y < 30 { 32 } else { 96 });
+            let share = right_ones.count() as f64 / (60.0 * 78.0);
+            assert!(share > 0.95, "{number}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_stream_learns_from_the_pair_before_until_the_scene_is_another() {
+        let range = DisparityRange { min: 0, count: 12 };
+        let cost = Cost::MutualInformation { truncation: 60 };
+        let params = Params::bare(range, cost, (12, 80));
+        let [left, right] = pair(|v| 255 - v);
+        let mut history = History::default();
+        let mut next = |left: &Image, right: &Image, ms| {
+            let time = Duration::from_millis(ms);
+            match_next(left, right, time, &params, &mut history).0.values().to_vec()
+        };
+        let alone = match_pair(&left, &right, &params).values().to_vec();
+        assert_eq!(next(&left, &right, 0), alone);
+        // One round from that map.
+        let map: Vec<i32> = alone.iter().map(|&value| value.into()).collect();
+        let table = CostTable::of(&left, &right, &map, 60);
+        let second = next(&left, &right, 33);
+        let by_table = |x: usize, y: usize, d: i32| {
+            let match_x = (x as i32 - d).max(0) as usize;
+            table.at(left.row(y)[x], right.row(y)[match_x])
+        };
+        assert_eq!(by_table(50, 10, 2), 0);
+        assert_eq!(second[10 * 90 + 50], 32);
+        // The same picture upside down.
+        let turned = |image: &Image| Image::from_fn(90, 60, |x, y| image.row(59 - y)[x]);
+        let [left, right] = [&left, &right].map(turned);
+        assert_eq!(next(&left, &right, 66), match_pair(&left, &right, &params).values());
     }
 }
