@@ -2,11 +2,11 @@
 // (matching/mutual_information.rs).
 //
 // Kernels, in this order on one stream; `map` is the map as the stream keeps it, [height][width]:
-//   begin(int pixels, int *map)
-//     The map of a stream that begins anew. Grid: [pixels / BLOCK_THREADS].
 //   count(const u8 *left, const u8 *right, const int *map, int width, u32 *counts)
 //     Adds how often each pair of levels occurs to counts[left level][right level], which is empty before.
 //     Grid: [width / (RUN * BLOCK_THREADS)][height].
+//   begin(...), in its place where no map is known
+//     Counts by each of the disparities BEGINNINGS.
 //   joint(const u32 *counts, int *logarithms, u32 *marginals)
 //     The logarithms of the smoothed counts, a block of LEVELS threads a row; and how often each level occurs,
 //     [2 eyes][LEVELS], by two blocks more.
@@ -61,21 +61,16 @@ template <typename F> __device__ __forceinline__ int smoothed_logarithm(F of) {
     return smoothed<int>(1 << (GAUSSIAN_BITS - 1), of) >> GAUSSIAN_BITS;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) begin(int pixels, int *map) {
-    const size_t i = (size_t)blockIdx.x * BLOCK_THREADS + threadIdx.x;
-    if (i < pixels) map[i] = BEGINNING;
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    count(const u8 *left, const u8 *right, const int *map, int width, u32 *counts) {
+// Counts the pairs of levels of the RUN pixels of this thread, of which `column_of` knows the column that each
+// matches, or one beside the picture where it matches none.
+template <typename F>
+__device__ __forceinline__ void count_run(const u8 *left, const u8 *right, int width, u32 *counts, F column_of) {
     const size_t row = (size_t)blockIdx.y * width;
     const int first = (blockIdx.x * BLOCK_THREADS + threadIdx.x) * RUN;
     // Neighbours are often alike: what is added at once is not waited for twice.
     u32 cell = 0, times = 0;
     for (int x = first; x < min(first + RUN, width); x++) {
-        const int value = map[row + x];
-        if (value == INVALID) continue;
-        const int match_x = x - (value + SUBPIXEL_STEPS / 2 >> SUBPIXEL_BITS);
+        const int match_x = column_of(row, x);
         if (match_x < 0 || match_x >= width) continue;
         const u32 found = left[row + x] * LEVELS + right[row + match_x];
         if (times > 0 && found != cell) {
@@ -86,6 +81,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         times++;
     }
     if (times > 0) atomicAdd(&counts[cell], times);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    count(const u8 *left, const u8 *right, const int *map, int width, u32 *counts) {
+    count_run(left, right, width, counts, [&](size_t row, int x) {
+        const int value = map[row + x];
+        return value == INVALID ? -1 : x - (value + SUBPIXEL_STEPS / 2 >> SUBPIXEL_BITS);
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    begin(const u8 *left, const u8 *right, const int *, int width, u32 *counts) {
+    constexpr int beginnings[] = {BEGINNINGS};
+    for (int d : beginnings) count_run(left, right, width, counts, [&](size_t, int x) { return x - d; });
 }
 
 extern "C" __global__ void __launch_bounds__(LEVELS) joint(const u32 *counts, int *logarithms, u32 *marginals) {

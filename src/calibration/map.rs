@@ -158,6 +158,16 @@ impl RectifyMap {
         self.offsets.iter().any(|&offset| offset != Self::UNSEEN)
     }
 
+    /// The value of pixel (x, y) of the rectified picture.
+    ///
+    /// # Panics
+    /// As [`RectifyMap::apply`], and for a pixel beside the rectified picture.
+    pub fn value(&self, from: &Image, x: usize, y: usize) -> u8 {
+        assert_eq!((from.width(), from.height()), self.source, "size of a picture to be rectified");
+        let i = y * self.width + x;
+        interpolate(from.pixels(), self.source.0, self.offsets[i], self.weights[i])
+    }
+
     /// Rectifies a picture into `to`, one byte a pixel.
     ///
     /// # Panics

@@ -14,7 +14,7 @@ use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, WholeMap};
 use super::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::confidence::of_known;
-use crate::matching::filter::{Continuity, Filter};
+use crate::matching::filter::{Continuity, Filter, Thumbnail};
 use crate::matching::tiles::{Layout, of_tile};
 use crate::matching::{History, Params};
 use crate::memory::{Budget, Reserved, product};
@@ -203,7 +203,7 @@ impl Engine for TiledEngine {
             sure
         });
         account.stages.push((Filter::ValidMask.name(), began.elapsed()));
-        let goes_on = self.continuity.goes_on(pair.timestamp, left);
+        let goes_on = self.continuity.goes_on(pair.timestamp, Thumbnail::of(left));
         account.stages.extend(self.whole.filter(disparity.values_mut(), left, goes_on));
         self.finished = Some(Matched {
             disparity,

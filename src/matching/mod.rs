@@ -85,25 +85,23 @@ fn match_with(
         let found = found(left, right, params, None);
         return filtered(left, right, params, found, history);
     };
-    let known = history.states.remove(mutual_information::NAME);
-    let rounds = if known.is_some() { 1 } else { mutual_information::ROUNDS };
-    let beginning = mutual_information::beginning(params.range);
-    let mut map = known.unwrap_or_else(|| vec![beginning; left.width() * left.height()]);
-    let next = |map: &mut State| {
-        let table = CostTable::of(left, right, map, truncation);
+    let mut map = history.states.remove(mutual_information::NAME);
+    let rounds = if map.is_some() { 1 } else { mutual_information::ROUNDS };
+    let next = |map: &mut Option<State>| {
+        let table = CostTable::of(left, right, map.as_deref(), params.range, truncation);
         let found = found(left, right, params, Some(&table));
         let winners = &found.winners;
         let matching = filter::Matching { left, right, range: params.range, winners };
         let mut seen = found.values.clone();
         filter::valid_mask::apply(&mut seen, &matching);
-        *map = mutual_information::state_of(&seen);
+        *map = Some(mutual_information::state_of(&seen));
         found
     };
     for _ in 1..rounds {
         next(&mut map);
     }
     let found = next(&mut map);
-    history.states.insert(mutual_information::NAME, map);
+    history.states.extend(map.map(|map| (mutual_information::NAME, map)));
     filtered(left, right, params, found, history)
 }
 

@@ -8,11 +8,12 @@
 //! h(.) = log2(P (*) g + 1/N) (*) g,   cost(i, k) = h_left(i) + h_right(k) - h(i, k),
 //!
 //! of which the least of each row is taken off and the rest becomes a byte: [`CostTable`]. What all candidates of a
-//! pixel have in common changes no winner. Begun with f = 0, [`ROUNDS`] of these tables, each from the map that
-//! the one before has led to, are needed; in a stream the map of the pair before leads to one that is as good.
+//! pixel have in common changes no winner. Where no map is known, pixels are counted by each of some disparities
+//! ([`beginnings`]), and [`ROUNDS`] of these tables are made, each from the map that the one before has led to; in a
+//! stream the map of the pair before leads to one that is as good. To begin with 0 alone fails where everything is
+//! near, and so far from 0.
 
 use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
-use crate::matching::filter::State;
 
 /// Name under which the map lies in a stream's history.
 pub const NAME: &str = "mutual information";
@@ -52,12 +53,24 @@ impl CostTable {
         Self(costs)
     }
 
-    /// The table for a pair of which `map` is known so far, cut off at `truncation`.
-    pub fn of(left: &Image, right: &Image, map: &[i32], truncation: u8) -> Self {
+    /// The table for a pair of which `map` is known so far, or nothing but its candidates; cut off at `truncation`.
+    pub fn of(
+        left: &Image,
+        right: &Image,
+        map: Option<&[i32]>,
+        range: DisparityRange,
+        truncation: u8,
+    ) -> Self {
         let mut counts = vec![0; LEVELS * LEVELS];
         for y in 0..left.height() {
-            let map = &map[y * left.width()..][..left.width()];
-            count_row(left.row(y), right.row(y), map, &mut counts);
+            let (left_row, right_row) = (left.row(y), right.row(y));
+            match map {
+                Some(map) => {
+                    let map = &map[y * left.width()..][..left.width()];
+                    count_row(left_row, right_row, map, &mut counts);
+                }
+                None => count_row_by(left_row, right_row, &beginnings(range), &mut counts),
+            }
         }
         let logarithms: Vec<i32> = (0..LEVELS).flat_map(|i| joint_row(&counts, i)).collect();
         let marginals = Marginals::of(&counts);
@@ -71,14 +84,25 @@ impl CostTable {
     }
 }
 
-/// The map that a pair begins with that goes on from none: the candidate nearest to 0 everywhere.
-pub fn beginning(range: DisparityRange) -> i32 {
-    range.min.max(0).min(range.max()) * SUBPIXEL
+/// The disparities, in pixels, that a pair begins with that goes on from no map: the first candidate, and those a
+/// quarter, a half and three quarters further on.
+pub fn beginnings(range: DisparityRange) -> [i32; 4] {
+    [0, 1, 2, 3].map(|quarter| range.min + (quarter * range.count / 4) as i32)
 }
 
 /// A map as a stream's history keeps it.
-pub fn state_of(map: &[i16]) -> State {
+pub fn state_of(map: &[i16]) -> Vec<i32> {
     map.iter().copied().map(i32::from).collect()
+}
+
+/// Counts the pairs of grey levels along a row where no map is known: those of all pixels, by each of these
+/// disparities.
+pub fn count_row_by(left: &[u8], right: &[u8], disparities: &[i32], counts: &mut [u32]) {
+    for &d in disparities {
+        for (x, &level) in left.iter().enumerate() {
+            count(level, right, x as i64 - i64::from(d), counts);
+        }
+    }
 }
 
 /// Counts the pairs of grey levels along a row: those of pixels that have a disparity, by which they lie in the
@@ -89,11 +113,17 @@ pub fn count_row(left: &[u8], right: &[u8], map: &[i32], counts: &mut [u32]) {
             continue;
         }
         let d = (value + SUBPIXEL / 2).div_euclid(SUBPIXEL);
-        if let Ok(match_x) = usize::try_from(x as i64 - i64::from(d))
-            && let Some(&other) = right.get(match_x)
-        {
-            counts[usize::from(level) * LEVELS + usize::from(other)] += 1;
-        }
+        count(level, right, x as i64 - i64::from(d), counts);
+    }
+}
+
+/// Counts a level and that of a column of the right picture, where that lies inside.
+#[inline]
+fn count(level: u8, right: &[u8], match_x: i64, counts: &mut [u32]) {
+    if let Ok(match_x) = usize::try_from(match_x)
+        && let Some(&other) = right.get(match_x)
+    {
+        counts[usize::from(level) * LEVELS + usize::from(other)] += 1;
     }
 }
 
@@ -330,7 +360,7 @@ mod tests {
         assert_eq!(next(&left, &right, 0), alone);
         // One round from that map.
         let map: Vec<i32> = alone.iter().map(|&value| value.into()).collect();
-        let table = CostTable::of(&left, &right, &map, 60);
+        let table = CostTable::of(&left, &right, Some(&map), range, 60);
         let second = next(&left, &right, 33);
         let by_table = |x: usize, y: usize, d: i32| {
             let match_x = (x as i32 - d).max(0) as usize;

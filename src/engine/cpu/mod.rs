@@ -76,7 +76,7 @@ use self::team::Team;
 pub use self::whole::WholeMap;
 use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
-use crate::matching::filter::Continuity;
+use crate::matching::filter::{Continuity, Thumbnail};
 use crate::matching::levels::levels;
 use crate::matching::mutual_information::NAME;
 use crate::matching::{History, Params};
@@ -197,7 +197,7 @@ impl CpuEngine {
                     let began = Instant::now();
                     information.learn(team, eyes);
                     stages.push((NAME, began.elapsed()));
-                    let map = Some(information.map());
+                    let map = Some(information.next_map());
                     let learnt = Learnt { table: information.table(), map, last: left == 0 };
                     stages.extend(run(team, Some(learnt))?);
                 }
@@ -249,11 +249,11 @@ impl Engine for CpuEngine {
         }
         let submitted = Instant::now();
         let (mut stages, mut pair) = (Vec::new(), pair);
-        let goes_on = self.continuity.goes_on(pair.timestamp, &pair.left);
         if let Some(rectify) = &self.rectify {
             pair = rectify.run(&mut self.team, self.simd, pair)?;
             stages.push((RECTIFY, submitted.elapsed()));
         }
+        let goes_on = self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
         let (disparity, confidence, of_matching) = self.compute(&pair, goes_on)?;
         stages.extend(of_matching);
         let (geometry, finished) = (self.depth_from, Instant::now());

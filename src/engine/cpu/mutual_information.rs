@@ -7,7 +7,7 @@ use super::team::Team;
 use crate::frame::Image;
 use crate::matching::filter::State;
 use crate::matching::mutual_information::{
-    LEVELS, Marginals, ROUNDS, beginning, cost_row, count_row, joint_row,
+    LEVELS, Marginals, ROUNDS, beginnings, cost_row, count_row, count_row_by, joint_row,
 };
 use crate::matching::{Cost, Params};
 use crate::memory::{Refused, filled, product};
@@ -18,10 +18,11 @@ const CELLS: usize = LEVELS * LEVELS;
 /// What is known of a stream, and what is learnt from it.
 pub struct Information {
     truncation: u8,
-    beginning: i32,
+    /// Disparities to begin with.
+    beginnings: [i32; 4],
     /// The map that is known so far.
     map: Vec<i32>,
-    /// Whether it is that of the pair before in the stream.
+    /// Whether there is one, of this pair or of the one before in the stream.
     known: bool,
     /// How often each pair of levels occurs; one for each thread.
     counts: Vec<Mutex<Vec<u32>>>,
@@ -43,7 +44,7 @@ impl Information {
         let counts = (0..threads).map(|_| Ok(Mutex::new(filled(CELLS, 0)?)));
         Ok(Some(Self {
             truncation,
-            beginning: beginning(params.range),
+            beginnings: beginnings(params.range),
             map: filled(size.0 * size.1, 0)?,
             known: false,
             counts: counts.collect::<Result<_, Refused>>()?,
@@ -67,15 +68,13 @@ impl Information {
 
     /// Prepares for the next pair, of a stream that goes on or begins: the number of its rounds.
     pub fn begin_pair(&mut self, goes_on: bool) -> usize {
-        if std::mem::replace(&mut self.known, true) && goes_on {
-            return 1;
-        }
-        self.map.fill(self.beginning);
-        ROUNDS
+        self.known &= goes_on;
+        if self.known { 1 } else { ROUNDS }
     }
 
-    /// Where the next map belongs, once the table has been learnt from the last one.
-    pub fn map(&mut self) -> *mut i32 {
+    /// Where the next map belongs, once the table has been learnt from the last one; from then on it is known.
+    pub fn next_map(&mut self) -> *mut i32 {
+        self.known = true;
         self.map.as_mut_ptr()
     }
 
@@ -87,14 +86,18 @@ impl Information {
     /// Learns the table from a pair and the map that is known of it.
     pub fn learn(&mut self, team: &mut Team, [left, right]: [&Image; 2]) {
         let (threads, height, width) = (team.len(), left.height(), left.width());
-        let Self { counts, map, logarithms, table, truncation, .. } = self;
+        let Self { counts, map, logarithms, table, truncation, beginnings, known, .. } = self;
         let counts_of =
             |thread: usize| counts[thread].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         team.run(&|thread| {
             let mut counts = counts_of(thread);
             counts.fill(0);
             for y in height * thread / threads..height * (thread + 1) / threads {
-                count_row(left.row(y), right.row(y), &map[y * width..][..width], &mut counts);
+                let (left, right) = (left.row(y), right.row(y));
+                match *known {
+                    true => count_row(left, right, &map[y * width..][..width], &mut counts),
+                    false => count_row_by(left, right, beginnings, &mut counts),
+                }
             }
         });
         let mut sums = counts_of(0);

@@ -62,7 +62,7 @@ use self::slot::{Addresses, InFlight, Output, Slot};
 use crate::calibration::Rectifier;
 use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
 use crate::frame::{DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair};
-use crate::matching::filter::Continuity;
+use crate::matching::filter::{Continuity, Thumbnail};
 use crate::matching::{History, Params};
 use crate::memory::Reserved;
 use crate::pool::Pooled;
@@ -296,7 +296,14 @@ impl Engine for CudaEngine {
                 None => None,
             },
         };
-        if !self.continuity.goes_on(pair.timestamp, &pair.left) {
+        let thumbnail = match &self.rectifier {
+            Some(rectifier) => {
+                let map = rectifier.map(Eye::Left);
+                Thumbnail::by(map.size(), |x, y| map.value(&pair.left, x, y))
+            }
+            None => Thumbnail::of(&pair.left),
+        };
+        if !self.continuity.goes_on(pair.timestamp, thumbnail) {
             self.known.clear();
         }
         let before = self.newest.map(|newest| self.slots[newest].ordered());

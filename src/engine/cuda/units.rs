@@ -40,10 +40,11 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
 /// What learns the table of mutual information.
 fn information(params: &Params) -> Option<Unit> {
     let Cost::MutualInformation { truncation } = params.cost else { return None };
+    let beginnings = mutual_information::beginnings(params.range);
     let gaussian = mutual_information::GAUSSIAN.map(|weight| weight.to_string());
     let unit = Unit::new("mutual_information.cu")
         .pixelwise()
-        .define("BEGINNING", format!("({})", mutual_information::beginning(params.range)))
+        .define("BEGINNINGS", beginnings.map(|d| d.to_string()).join(","))
         .define("GAUSSIAN", gaussian.join(","))
         .define("GAUSSIAN_BITS", mutual_information::GAUSSIAN_BITS)
         .define("LOG_BITS", mutual_information::LOG_BITS)

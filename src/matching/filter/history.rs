@@ -17,11 +17,10 @@ pub struct Continuity {
 }
 
 impl Continuity {
-    /// Takes note of the next pair's capture time and left picture; true where it goes on: not the first one, not
+    /// Takes note of the next pair's capture time and rectified left picture; true where it goes on: not the first one, not
     /// back in time, as where a camera was plugged in again, not after more than [`GAP_MAX`], and not with another
     /// scene, as where a film was cut.
-    pub fn goes_on(&mut self, timestamp: Duration, left: &Image) -> bool {
-        let thumbnail = Thumbnail::of(left);
+    pub fn goes_on(&mut self, timestamp: Duration, thumbnail: Thumbnail) -> bool {
         let Some((time, before)) = self.newest.replace((timestamp, thumbnail.clone())) else {
             return false;
         };
@@ -49,7 +48,7 @@ impl History {
     /// The history for the next pair with such a left picture and time, without what does not go on with it.
     pub fn advance(&mut self, left: &Image, timestamp: Duration) {
         let size = (left.width(), left.height());
-        if !self.continuity.goes_on(timestamp, left) || self.size != size {
+        if !self.continuity.goes_on(timestamp, Thumbnail::of(left)) || self.size != size {
             self.states.clear();
         }
         self.size = size;
@@ -70,8 +69,8 @@ mod tests {
         let seconds = Duration::from_secs_f64;
         let times = [5.0, 5.04, 5.04, 7.04, 9.05, 9.1, 0.0, 0.04];
         let expected = [false, true, true, true, false, true, false, true];
-        let left = picture(7, 5);
-        assert_eq!(times.map(|time| continuity.goes_on(seconds(time), &left)), expected);
+        let left = Thumbnail::of(&picture(7, 5));
+        assert_eq!(times.map(|time| continuity.goes_on(seconds(time), left.clone())), expected);
     }
 
     #[test]
@@ -79,7 +78,7 @@ mod tests {
         let mut continuity = Continuity::default();
         let (one, other) = (picture(40, 30), Image::from_fn(40, 30, |x, y| (y * 8 + 40 - x) as u8));
         let scenes = [&one, &one, &other, &other, &one];
-        let goes_on = scenes.map(|left| continuity.goes_on(Duration::ZERO, left));
+        let goes_on = scenes.map(|left| continuity.goes_on(Duration::ZERO, Thumbnail::of(left)));
         assert_eq!(goes_on, [false, true, false, true, false]);
     }
 

@@ -13,13 +13,14 @@ pub mod fill;
 pub mod history;
 mod matching;
 pub mod median;
-mod scene;
+pub mod scene;
 pub mod smoothing;
 pub mod speckle;
 pub mod valid_mask;
 
 pub use history::{Continuity, History, State};
 pub use matching::Matching;
+pub use scene::Thumbnail;
 
 use crate::matching::confidence;
 use crate::matching::params::{Params, Speckle};

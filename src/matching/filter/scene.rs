@@ -20,16 +20,21 @@ const FLAT: i64 = 4;
 pub struct Thumbnail([u8; COUNT as usize]);
 
 impl Thumbnail {
-    /// The small picture of a picture of any size.
+    /// The small picture of a picture.
     pub fn of(image: &Image) -> Self {
+        Self::by((image.width(), image.height()), |x, y| image.row(y)[x])
+    }
+
+    /// The small picture of one of this size, of which `pixel` knows the grey levels.
+    pub fn by((width, height): (usize, usize), pixel: impl Fn(usize, usize) -> u8) -> Self {
         let (columns, rows) = (CELLS.0 * SAMPLES, CELLS.1 * SAMPLES);
         let mut sums = [0u32; COUNT as usize];
         for j in 0..rows {
-            let row = image.row((2 * j + 1) * image.height() / (2 * rows));
+            let y = (2 * j + 1) * height / (2 * rows);
             let cells = &mut sums[j / SAMPLES * CELLS.0..][..CELLS.0];
             for i in 0..columns {
-                let x = (2 * i + 1) * row.len() / (2 * columns);
-                cells[i / SAMPLES] += u32::from(row[x]);
+                let x = (2 * i + 1) * width / (2 * columns);
+                cells[i / SAMPLES] += u32::from(pixel(x, y));
             }
         }
         Self(sums.map(|sum| (sum / (SAMPLES * SAMPLES) as u32) as u8))

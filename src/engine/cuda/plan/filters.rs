@@ -109,7 +109,8 @@ impl Builder<'_> {
                         self.valid_mask(rectifier);
                     }
                     if let (0, Some(information)) = (self.level.number, self.information) {
-                        self.remember(information);
+                        let pixels = self.width as usize * self.height as usize;
+                        self.plan.remember(information, self.map, pixels);
                     }
                 }
                 Filter::Confidence { .. } => self.confidence(),

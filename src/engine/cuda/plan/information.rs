@@ -2,8 +2,7 @@
 
 use super::super::geometry::{BLOCK_THREADS, COUNT_RUN};
 use super::super::job::Job;
-use super::super::launch::{Arg, BufferId, Lane, Plan, Scope, Step};
-use super::builder::Builder;
+use super::super::launch::{Arg, BufferId, Lane, Launch, Plan, Scope, Step};
 use crate::matching::mutual_information::{LEVELS, NAME, ROUNDS};
 
 /// What the levels of a pair go by.
@@ -45,40 +44,42 @@ impl Plan {
         launch("table", [levels, 1], levels, vec![logarithms, marginals, costs]);
         Information { table, map, begin }
     }
-}
 
-impl Builder<'_> {
-    /// Ends a round: keeps the checked winners for the next pair. Where the stream begins anew, there are rounds
-    /// before, which are the same steps.
-    pub fn remember(&mut self, Information { map, begin, .. }: Information) {
-        let pixels = self.width as usize * self.height as usize;
+    /// Ends a round: keeps the checked winners, a map of so many pixels, for the next pair. Where the stream begins
+    /// anew, there are rounds before, which are the same steps.
+    pub(super) fn remember(&mut self, of: Information, winners: BufferId, pixels: usize) {
+        let Information { map, begin: first, .. } = of;
         let grid = [pixels.div_ceil(BLOCK_THREADS as usize) as u32, 1];
-        let (count, map_arg) = (Arg::I32(pixels as i32), Arg::Buffer(map));
-        let kernel = self.kernel("mutual_information", "remember");
-        let args = vec![count, Arg::Buffer(self.map), map_arg];
-        self.launch(NAME, kernel, grid, [BLOCK_THREADS, 1], args).ordered = true;
+        let remember = self.kernel("mutual_information", "remember");
+        let args = vec![Arg::I32(pixels as i32), Arg::Buffer(winners), Arg::Buffer(map)];
+        self.launch(NAME, remember, grid, [BLOCK_THREADS, 1], args).ordered = true;
 
-        let round = self.plan.steps.split_off(begin);
-        self.plan.steps.push(Step::IfAnew(map));
-        let kernel = self.kernel("mutual_information", "begin");
-        self.launch(NAME, kernel, grid, [BLOCK_THREADS, 1], vec![count, map_arg]).ordered = true;
+        let mut kernel = |symbol| self.kernel("mutual_information", symbol);
+        let [count, begin] = ["count", "begin"].map(&mut kernel);
+        let round = self.steps.split_off(first);
+        self.steps.push(Step::IfAnew(map));
         for number in 1..ROUNDS as u32 {
-            let steps = round.iter().cloned().map(|step| of_round(step, number));
-            self.plan.steps.extend(steps);
+            let knows_no_map = number == 1;
+            self.steps.extend(round.iter().cloned().map(|mut step| {
+                if let Step::Launch(launch) = &mut step {
+                    if knows_no_map && launch.kernel == count {
+                        launch.kernel = begin;
+                    }
+                    of_round(launch, number);
+                }
+                step
+            }));
         }
-        self.plan.steps.push(Step::Always);
-        self.plan.steps.extend(round);
+        self.steps.push(Step::Always);
+        self.steps.extend(round);
     }
 }
 
-/// A step in an earlier round.
-fn of_round(mut step: Step, number: u32) -> Step {
-    if let Step::Launch(launch) = &mut step {
-        for arg in &mut launch.args {
-            if let Arg::Turn(round) = arg {
-                *round = number;
-            }
+/// Makes a launch one of an earlier round.
+fn of_round(launch: &mut Launch, number: u32) {
+    for arg in &mut launch.args {
+        if let Arg::Turn(round) = arg {
+            *round = number;
         }
     }
-    step
 }
