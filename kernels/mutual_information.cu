@@ -7,10 +7,10 @@
 //     Grid: [width / (RUN * BLOCK_THREADS)][height].
 //   begin(...), in its place where no map is known
 //     Counts by each of the disparities BEGINNINGS.
-//   joint(const u32 *counts, int *logarithms, u32 *marginals)
-//     The logarithms of the smoothed counts, a block of LEVELS threads a row; and how often each level occurs,
-//     [2 eyes][LEVELS], by two blocks more.
-//   table(const int *logarithms, const u32 *marginals, u8 *costs)
+//   joint(const u32 *counts, int *logarithms, u32 *marginal)
+//     The logarithms of the smoothed counts, a block of LEVELS threads a row; and how often each level of the right
+//     picture occurs, by one block more.
+//   table(const int *logarithms, const u32 *marginal, u8 *costs)
 //     The costs, a block a row.
 //   remember(int pixels, const short *disparity, int *map)
 //     Keeps the map. Grid: [pixels / BLOCK_THREADS].
@@ -19,8 +19,6 @@
 #define LEVELS 256
 #define TAPS 7
 #define RADIUS (TAPS / 2)
-#define LEFT 0
-#define RIGHT 1
 #define NONE 0x7fffffff
 
 // The Gaussian, in 1 / (1 << GAUSSIAN_BITS).
@@ -97,14 +95,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int d : beginnings) count_run(left, right, width, counts, [&](size_t, int x) { return x - d; });
 }
 
-extern "C" __global__ void __launch_bounds__(LEVELS) joint(const u32 *counts, int *logarithms, u32 *marginals) {
+extern "C" __global__ void __launch_bounds__(LEVELS) joint(const u32 *counts, int *logarithms, u32 *marginal) {
     const int level = threadIdx.x, block = blockIdx.x;
-    if (block >= LEVELS) {
-        const int eye = block - LEVELS;
+    if (block == LEVELS) {
         u32 sum = 0;
-        for (int other = 0; other < LEVELS; other++)
-            sum += eye == LEFT ? counts[level * LEVELS + other] : counts[other * LEVELS + level];
-        marginals[eye * LEVELS + level] = sum;
+        for (int left = 0; left < LEVELS; left++) sum += counts[left * LEVELS + level];
+        marginal[level] = sum;
         return;
     }
     __shared__ u64 across[LEVELS];
@@ -118,27 +114,20 @@ extern "C" __global__ void __launch_bounds__(LEVELS) joint(const u32 *counts, in
     logarithms[block * LEVELS + level] = logarithm(sum) - (unit << LOG_BITS);
 }
 
-extern "C" __global__ void __launch_bounds__(LEVELS) table(const int *logarithms, const u32 *marginals, u8 *costs) {
-    __shared__ int told[2][LEVELS], across[LEVELS], least[LEVELS];
+extern "C" __global__ void __launch_bounds__(LEVELS) table(const int *logarithms, const u32 *marginal, u8 *costs) {
+    __shared__ int told[LEVELS], across[LEVELS], least[LEVELS];
     const int level = threadIdx.x, row = blockIdx.x;
-    for (int eye = LEFT; eye <= RIGHT; eye++) {
-        const u64 sum = smoothed<u64>(1ull << GAUSSIAN_BITS, [&](int k) { return marginals[eye * LEVELS + k]; });
-        told[eye][level] = logarithm(sum) - (GAUSSIAN_BITS << LOG_BITS);
-    }
+    const u64 right = smoothed<u64>(1ull << GAUSSIAN_BITS, [&](int k) { return marginal[k]; });
+    told[level] = logarithm(right) - (GAUSSIAN_BITS << LOG_BITS);
     int sum = 1 << (GAUSSIAN_BITS - 1);
 #pragma unroll
     for (int tap = 0; tap < TAPS; tap++) sum += (int)weight(tap) * logarithms[beside(row, tap) * LEVELS + level];
     across[level] = sum >> GAUSSIAN_BITS;
     __syncthreads();
     const int both_eyes = smoothed_logarithm([&](int k) { return across[k]; });
-    const int of_right = smoothed_logarithm([&](int k) { return told[RIGHT][k]; });
-    // The left level is that of the row.
-    int of_left = 1 << (GAUSSIAN_BITS - 1);
-#pragma unroll
-    for (int tap = 0; tap < TAPS; tap++) of_left += (int)weight(tap) * told[LEFT][beside(row, tap)];
-    const int cost = (of_left >> GAUSSIAN_BITS) + of_right - both_eyes;
+    const int cost = smoothed_logarithm([&](int k) { return told[k]; }) - both_eyes;
     // The least of levels that occur.
-    least[level] = marginals[RIGHT * LEVELS + level] > 0 ? cost : NONE;
+    least[level] = marginal[level] > 0 ? cost : NONE;
     for (int step = LEVELS / 2; step > 0; step /= 2) {
         __syncthreads();
         if (level < step) least[level] = min(least[level], least[level + step]);

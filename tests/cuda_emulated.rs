@@ -333,7 +333,9 @@ const ZSAD: &[&str] = &["--paths", "0", "--cost", "zsad", "--window", "3x5", "-d
 const BYTES: &[&str] = &["--paths", "4", "--cost", "ssd", "--window", "3", "-d", "20"];
 const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
 
-const BROKEN: [Broken; 66] = [
+const MI: &[&str] = &["--cost", "mi", "-d", "20"];
+
+const BROKEN: [Broken; 71] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -439,6 +441,12 @@ const BROKEN: [Broken; 66] = [
     ("total, SCALE_LIMIT)", "total, SCALE_LIMIT / 64)", ZSSD),
     ("value -= picture.at(x + across, y + down)", "value -= picture.at(x, y + down)", ZSAD),
     ("sums.v[j] + both(1 << (BYTE_SHIFT - 1))", "sums.v[j]", BYTES),
+    // Mutual information: what is counted before a map is known and after, what belongs to which level.
+    ("[&](size_t, int x) { return x - d; }", "[&](size_t, int x) { return x + d; }", MI),
+    ("value + SUBPIXEL_STEPS / 2 >> SUBPIXEL_BITS", "value >> SUBPIXEL_BITS", MI),
+    ("marginal[level] > 0 ? cost : NONE", "cost", MI),
+    ("map[i] = disparity[i]", "map[i] = 0", MI),
+    ("costs[four >> 16 & 0xff] << 16", "costs[four >> 8 & 0xff] << 16", MI),
     ("(16 + BYTE_SHIFT), BLOCK_TRUNCATION", "(16 + BYTE_SHIFT), BLOCK_TRUNCATION / 2", BYTES),
 ];
 

@@ -22,6 +22,9 @@ use crate::source::demo::{DemoOptions, DemoSource};
 /// Different pairs that are matched in turn, so that no cache holds the input.
 const PAIRS: u64 = 4;
 
+/// Time from one pair to the next: that of the scene.
+const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
+
 /// Pairs matched before each measurement.
 const WARM_UP: u32 = 3;
 
@@ -164,6 +167,12 @@ struct Alone {
     device_time: Option<Duration>,
 }
 
+/// A pair as it comes again after the others, so that time never goes back and the stream goes on.
+fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
+    pair.timestamp += PERIOD * pairs_for(engine.depth()) as u32;
+    pair
+}
+
 /// Matches the next pair alone and puts it back.
 fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyhow::Result<Alone> {
     let pair = pairs.pop_front().context("no pair to match")?;
@@ -172,7 +181,7 @@ fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyho
     let matched = collect(engine)?;
     let time = start.elapsed();
     let Matched { pair, stages, device_time, .. } = matched;
-    pairs.push_back(pair);
+    pairs.push_back(of_next_turn(pair, engine));
     Ok(Alone { time, stages, device_time })
 }
 
@@ -192,17 +201,17 @@ fn stream(
     }
     // The first results fill the engine's pipeline and count for nothing.
     for _ in 0..in_flight {
-        pairs.push_back(collect(engine)?.pair);
+        pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
         engine.submit(pairs.pop_front().context("no pair to match")?)?;
     }
     let start = Instant::now();
     for _ in 0..count {
-        pairs.push_back(collect(engine)?.pair);
+        pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
         engine.submit(pairs.pop_front().context("no pair to match")?)?;
     }
     let time = start.elapsed();
     while let Some(matched) = engine.collect()? {
-        pairs.push_back(matched.pair);
+        pairs.push_back(of_next_turn(matched.pair, engine));
     }
     Ok(Sustained { pairs: count, in_flight, time })
 }

@@ -8,7 +8,7 @@
 //! h(.) = log2(P (*) g + 1/N) (*) g,   cost(i, k) = h_left(i) + h_right(k) - h(i, k),
 //!
 //! of which the least of each row is taken off and the rest becomes a byte: [`CostTable`]. What all candidates of a
-//! pixel have in common changes no winner. Where no map is known, pixels are counted by each of some disparities
+//! pixel have in common changes no winner, so h_left need not be known. Where no map is known, pixels are counted by each of some disparities
 //! ([`beginnings`]), and [`ROUNDS`] of these tables are made, each from the map that the one before has led to; in a
 //! stream the map of the pair before leads to one that is as good. To begin with 0 alone fails where everything is
 //! near, and so far from 0.
@@ -73,8 +73,8 @@ impl CostTable {
             }
         }
         let logarithms: Vec<i32> = (0..LEVELS).flat_map(|i| joint_row(&counts, i)).collect();
-        let marginals = Marginals::of(&counts);
-        let rows = (0..LEVELS).flat_map(|i| cost_row(&logarithms, &marginals, i, truncation));
+        let marginal = Marginal::of(&counts);
+        let rows = (0..LEVELS).flat_map(|i| cost_row(&logarithms, &marginal, i, truncation));
         Self::new(rows.collect())
     }
 
@@ -190,41 +190,31 @@ pub fn joint_row(counts: &[u32], i: usize) -> [i32; LEVELS] {
     smoothed(&across).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32)
 }
 
-/// What each eye's levels tell by themselves.
-pub struct Marginals {
-    left: [i32; LEVELS],
-    right: [i32; LEVELS],
-    /// Whether a level of the right picture was counted.
+/// What the levels of the right picture tell by themselves.
+pub struct Marginal {
+    /// h_right.
+    told: [i32; LEVELS],
+    /// Whether a level was counted.
     occurs: [bool; LEVELS],
 }
 
-impl Marginals {
-    /// h of both eyes.
+impl Marginal {
+    /// The marginal of these counts.
     pub fn of(counts: &[u32]) -> Self {
-        let (mut left, mut right) = ([0u64; LEVELS], [0u64; LEVELS]);
-        for (row, left) in counts.chunks_exact(LEVELS).zip(&mut left) {
-            for (&count, right) in row.iter().zip(&mut right) {
-                *left += u64::from(count);
-                *right += u64::from(count);
-            }
+        let mut right = [0u64; LEVELS];
+        for row in counts.chunks_exact(LEVELS) {
+            right.iter_mut().zip(row).for_each(|(sum, &count)| *sum += u64::from(count));
         }
-        let told = |counts: &[u64; LEVELS]| {
-            let logarithms = smoothed(counts)
-                .map(|sum| log2(sum + (1 << GAUSSIAN_BITS)) - (GAUSSIAN_BITS << LOG_BITS) as i32);
-            smoothed_logarithms(&logarithms)
-        };
-        Self { left: told(&left), right: told(&right), occurs: right.map(|count| count > 0) }
+        let unit = GAUSSIAN_BITS;
+        let logarithms =
+            smoothed(&right).map(|sum| log2(sum + (1 << unit)) - (unit << LOG_BITS) as i32);
+        Self { told: smoothed_logarithms(&logarithms), occurs: right.map(|count| count > 0) }
     }
 }
 
 /// Row `i` of the costs, from all rows of [`joint_row`]: what lies above the least cost of a level that
 /// occurs, in [`PER_BIT`]ths of a bit to the nearest, at least 0 and at most `truncation`.
-pub fn cost_row(
-    logarithms: &[i32],
-    marginals: &Marginals,
-    i: usize,
-    truncation: u8,
-) -> [u8; LEVELS] {
+pub fn cost_row(logarithms: &[i32], marginal: &Marginal, i: usize, truncation: u8) -> [u8; LEVELS] {
     let mut across = [1 << (GAUSSIAN_BITS - 1); LEVELS];
     for (tap, &weight) in GAUSSIAN.iter().enumerate() {
         let row = &logarithms[beside(i, tap) * LEVELS..][..LEVELS];
@@ -235,9 +225,9 @@ pub fn cost_row(
     let joint = smoothed_logarithms(&across.map(|sum| sum >> GAUSSIAN_BITS));
     let mut costs = [0; LEVELS];
     for (k, cost) in costs.iter_mut().enumerate() {
-        *cost = marginals.left[i] + marginals.right[k] - joint[k];
+        *cost = marginal.told[k] - joint[k];
     }
-    let occurring = costs.iter().zip(&marginals.occurs).filter(|&(_, &occurs)| occurs);
+    let occurring = costs.iter().zip(&marginal.occurs).filter(|&(_, &occurs)| occurs);
     let least = occurring.map(|(&cost, _)| cost).min();
     costs.map(|cost| match least {
         Some(least) => {
@@ -282,8 +272,8 @@ mod tests {
         assert_eq!(counts.iter().sum::<u32>(), 5);
     }
 
-    /// The costs of some levels, by the formula with fractions in a program of its own:
-    /// for (100, 50), h_left = 9.4751 and so on, and the least of 20, 50 and 53 taken off.
+    /// The costs of some levels, by the formula with fractions in a program of its own, where the least of the
+    /// levels 20, 50 and 53 was taken off.
     #[test]
     fn a_table_by_the_formula() {
         let mut counts = vec![0; LEVELS * LEVELS];
@@ -291,21 +281,21 @@ mod tests {
             counts[i * LEVELS + k] = count;
         }
         let logarithms: Vec<i32> = (0..LEVELS).flat_map(|i| joint_row(&counts, i)).collect();
-        let marginals = Marginals::of(&counts);
+        let marginal = Marginal::of(&counts);
         for (i, expected) in [
             (100, [47, 2, 0, 1, 2, 0]),    // 47.157, 1.999, 0, 1.351, 1.883, -14.656
             (101, [44, 4, 0, 2, 3, 0]),    // 43.677, 3.558, 0, 2.251, 3.296, -18.136
             (200, [0, 59, 26, 42, 55, 0]), // 0, 59.341, 26.453, 42.228, 54.714, -16.394
             (150, [19, 33, 0, 16, 28, 0]), // 18.967, 32.889, 0, 15.776, 28.262, -42.847
         ] {
-            let row = cost_row(&logarithms, &marginals, i, 127);
+            let row = cost_row(&logarithms, &marginal, i, 127);
             assert_eq!([20, 50, 53, 52, 51, 120].map(|k| row[k]), expected, "{i}");
-            let cut = cost_row(&logarithms, &marginals, i, 20);
+            let cut = cost_row(&logarithms, &marginal, i, 20);
             assert!((0..LEVELS).all(|k| cut[k] == row[k].min(20)), "{i}");
         }
         let nothing = [0; LEVELS * LEVELS];
         let logarithms: Vec<i32> = (0..LEVELS).flat_map(|i| joint_row(&nothing, i)).collect();
-        assert_eq!(cost_row(&logarithms, &Marginals::of(&nothing), 3, 127), [0; LEVELS]);
+        assert_eq!(cost_row(&logarithms, &Marginal::of(&nothing), 3, 127), [0; LEVELS]);
     }
 
     #[test]
@@ -313,7 +303,7 @@ mod tests {
         let mut counts = vec![0; LEVELS * LEVELS];
         counts[0] = u32::MAX;
         let logarithms: Vec<i32> = (0..LEVELS).flat_map(|i| joint_row(&counts, i)).collect();
-        assert_eq!(cost_row(&logarithms, &Marginals::of(&counts), 0, 127)[0], 0);
+        assert_eq!(cost_row(&logarithms, &Marginal::of(&counts), 0, 127)[0], 0);
     }
 
     /// The right picture as other cameras would have it, of a scene whose halves lie 2 and 6 px apart.

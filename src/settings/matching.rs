@@ -212,7 +212,7 @@ pub(super) const ROWS: &[Row] = &[
         .offers(&["auto", "0", "4", "5", "8", "16"])
         .last(),
     Row::whole("p1", AUTO, U8, BYTE)
-        .follows_cost(&[32.0, 20.0, 12.0, 12.0, 12.0, 12.0, 12.0, 12.0])
+        .follows_cost(&[32.0, 20.0, 12.0, 12.0, 12.0, 12.0, 12.0, 40.0])
         .flag(MATCHING, "--p1", "COST|auto")
         .help(
             "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
@@ -222,7 +222,7 @@ pub(super) const ROWS: &[Row] = &[
         .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
         .slider(0.0, 255.0, 1.0),
     Row::whole("p2", AUTO, U8, BYTE)
-        .follows_cost(&[155.0, 60.0, 80.0, 80.0, 80.0, 80.0, 80.0, 80.0])
+        .follows_cost(&[155.0, 60.0, 80.0, 80.0, 80.0, 80.0, 80.0, 160.0])
         .flag(MATCHING, "--p2", "COST|auto")
         .help("Penalty for a larger step, P1 to 255")
         .knob("Smoothness", "P2")
@@ -249,7 +249,7 @@ pub(super) const ROWS: &[Row] = &[
         .knob("Smoothness", "P2 guide")
         .hint("Whether P2 follows the picture as it is or smoothed."),
     Row::whole("p2_min", AUTO, U8, BYTE)
-        .follows_cost(&[25.0, 15.0, 3.0, 10.0, 10.0, 10.0, 10.0, 10.0])
+        .follows_cost(&[25.0, 15.0, 3.0, 10.0, 10.0, 10.0, 10.0, 25.0])
         .flag(MATCHING, "--p2-min", "COST|auto")
         .help("Smallest P2 of the mode `linear`")
         .knob("Smoothness", "P2 at least")
@@ -258,7 +258,7 @@ pub(super) const ROWS: &[Row] = &[
         .only("p2_mode", &["linear"]),
     // With the largest slope P2 falls from 255 to nothing within one grey level.
     Row::real("p2_slope", AUTO, [0.0, 255.0])
-        .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+        .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0])
         .flag(MATCHING, "--p2-slope", "COST|auto")
         .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
         .knob("Smoothness", "P2 slope")

@@ -7,7 +7,7 @@ use super::team::Team;
 use crate::frame::Image;
 use crate::matching::filter::State;
 use crate::matching::mutual_information::{
-    LEVELS, Marginals, ROUNDS, beginnings, cost_row, count_row, count_row_by, joint_row,
+    LEVELS, Marginal, ROUNDS, beginnings, cost_row, count_row, count_row_by, joint_row,
 };
 use crate::matching::{Cost, Params};
 use crate::memory::{Refused, filled, product};
@@ -115,13 +115,13 @@ impl Information {
                 row.copy_from_slice(&joint_row(counts, i));
             }
         });
-        let (logarithms, marginals) = (&*logarithms, Marginals::of(counts));
+        let (logarithms, marginal) = (&*logarithms, Marginal::of(counts));
         let parts: Vec<_> = table.chunks_mut(share * LEVELS).map(Mutex::new).collect();
         team.run(&|thread| {
             let Some(rows) = parts.get(thread) else { return };
             let mut rows = rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             for (row, i) in rows.chunks_exact_mut(LEVELS).zip(thread * share..) {
-                row.copy_from_slice(&cost_row(logarithms, &marginals, i, *truncation));
+                row.copy_from_slice(&cost_row(logarithms, &marginal, i, *truncation));
             }
         });
     }

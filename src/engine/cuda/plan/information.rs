@@ -24,7 +24,7 @@ impl Plan {
         let map = self.state(NAME, width * height);
         let counts = self.buffer("pairs of grey levels", 4 * cells, Scope::Slot);
         let logarithms = self.buffer("logarithms", 4 * cells, Scope::Slot);
-        let marginals = self.buffer("grey levels", 2 * 4 * LEVELS, Scope::Slot);
+        let marginal = self.buffer("grey levels", 4 * LEVELS, Scope::Slot);
         let table = self.buffer("mutual information", cells, Scope::Slot);
         let begin = self.steps.len();
         let lane = Lane::Main;
@@ -37,11 +37,11 @@ impl Plan {
         let [left, right, map_arg, counts] = [left, right, map, counts].map(Arg::Buffer);
         let args = vec![left, right, map_arg, Arg::I32(width as i32), counts];
         launch("count", [columns, height as u32], BLOCK_THREADS, args);
-        let [logarithms, marginals, costs] = [logarithms, marginals, table].map(Arg::Buffer);
+        let [logarithms, marginal, costs] = [logarithms, marginal, table].map(Arg::Buffer);
         let levels = LEVELS as u32;
-        // Two blocks count the levels of an eye each.
-        launch("joint", [levels + 2, 1], levels, vec![counts, logarithms, marginals]);
-        launch("table", [levels, 1], levels, vec![logarithms, marginals, costs]);
+        // One block more counts the levels of the right picture.
+        launch("joint", [levels + 1, 1], levels, vec![counts, logarithms, marginal]);
+        launch("table", [levels, 1], levels, vec![logarithms, marginal, costs]);
         Information { table, map, begin }
     }
 
