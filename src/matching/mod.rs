@@ -53,7 +53,22 @@ use crate::pool::Pooled;
 /// # Panics
 /// Where the two pictures differ in size; `params` must have passed [`Params::check`].
 pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap {
-    match_with(left, right, params, &mut History::default()).0
+    match_with(left, right, params, None, &mut History::default()).0
+}
+
+/// The disparity map of one pair of windows that are cut out of larger pictures, and where the parameters ask
+/// for it how sure each pixel is. Texture counts as noise below these thresholds, one for each level of the
+/// windows, the finest first ([`levels::noise_thresholds`]), instead of those of the windows' own pixels.
+///
+/// # Panics
+/// As [`match_pair`], and where thresholds are missing or 0.
+pub fn match_tile(
+    left: &Image,
+    right: &Image,
+    params: &Params,
+    thresholds: &[u32],
+) -> (DisparityMap, Option<Image>) {
+    match_with(left, right, params, Some(thresholds), &mut History::default())
 }
 
 /// The disparity map of the next pair of a stream, captured at `timestamp`, of whose maps `history`
@@ -69,13 +84,14 @@ pub fn match_next(
     history: &mut History,
 ) -> (DisparityMap, Option<Image>) {
     history.advance((left.width(), left.height()), timestamp);
-    match_with(left, right, params, history)
+    match_with(left, right, params, None, history)
 }
 
 fn match_with(
     left: &Image,
     right: &Image,
     params: &Params,
+    thresholds: Option<&[u32]>,
     history: &mut History,
 ) -> (DisparityMap, Option<Image>) {
     assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of the eyes");
@@ -84,7 +100,7 @@ fn match_with(
 
     let sums = match params.paths {
         Paths::None => local::sums(left, right, params),
-        _ => aggregated(left, right, params),
+        _ => aggregated(left, right, params, thresholds),
     };
 
     let winners = winner::winners(&sums);
@@ -113,11 +129,13 @@ fn match_with(
 }
 
 /// The costs, with what supports them, summed along the paths.
-fn aggregated(left: &Image, right: &Image, params: &Params) -> Sums {
+fn aggregated(left: &Image, right: &Image, params: &Params, thresholds: Option<&[u32]>) -> Sums {
     let mut cost = cost::pixel_cost(left, right, params.cost);
     if params.is_supported() {
-        let coarse = coarse_map(left, right, params);
-        cost = Box::new(support::supported(cost.as_ref(), left, coarse.as_ref(), params));
+        let coarse = coarse_map(left, right, params, thresholds);
+        let threshold = thresholds.map_or_else(|| texture::noise_threshold(left), |all| all[0]);
+        let costs = support::supported(cost.as_ref(), left, coarse.as_ref(), threshold, params);
+        cost = Box::new(costs);
     }
     match params.p2_guide {
         Guide::Picture => aggregation::aggregate(cost.as_ref(), left, params),
@@ -126,9 +144,16 @@ fn aggregated(left: &Image, right: &Image, params: &Params) -> Sums {
 }
 
 /// The map of the half-size pictures; `None` where there is no prior, or the pictures are too small.
-fn coarse_map(left: &Image, right: &Image, params: &Params) -> Option<DisparityMap> {
+fn coarse_map(
+    left: &Image,
+    right: &Image,
+    params: &Params,
+    thresholds: Option<&[u32]>,
+) -> Option<DisparityMap> {
     let (coarser, _) = levels::coarser(params, (left.width(), left.height()))?;
-    Some(match_pair(&pyramid::half(left), &pyramid::half(right), &coarser))
+    let (left, right) = (pyramid::half(left), pyramid::half(right));
+    let thresholds = thresholds.map(|all| &all[1..]);
+    Some(match_with(&left, &right, &coarser, thresholds, &mut History::default()).0)
 }
 
 #[cfg(test)]

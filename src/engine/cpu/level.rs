@@ -8,7 +8,7 @@ use super::buffers::{self, Scratch, Shared};
 use super::features::Features;
 use super::filter::Filters;
 use super::geometry::Geometry;
-use super::prepare::Prepare;
+use super::prepare::{Prepare, TEXTURE};
 use super::schedule::{self, Frame, Output};
 use super::simd::Simd;
 use super::team::Team;
@@ -78,7 +78,8 @@ impl Level {
 }
 
 /// Matches a pair on the first of these levels, for which it has its size, with what the others say; the
-/// time that each stage took. `goes_on`: whether the pair follows the one before in its stream.
+/// time that each stage took. `thresholds`: the noise thresholds of the levels, where they are not those of the
+/// pictures themselves. `goes_on`: whether the pair follows the one before in its stream.
 ///
 /// # Errors
 /// Where there is no memory for a picture.
@@ -90,6 +91,7 @@ pub unsafe fn run(
     team: &mut Team,
     simd: Simd,
     [left, right]: [&Image; 2],
+    thresholds: Option<&[u32]>,
     output: *mut i16,
     goes_on: bool,
 ) -> Result<Vec<StageTime>, Refused> {
@@ -103,13 +105,15 @@ pub unsafe fn run(
         let prepare = &level.prepare;
         let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
         lap(&mut stages, "pyramid");
+        let thresholds = thresholds.map(|all| &all[1..]);
         // SAFETY: the map has the coarser level's size, and is read when that is done.
-        unsafe { run(coarser, team, simd, halves.each_ref(), map, false)? };
+        unsafe { run(coarser, team, simd, halves.each_ref(), thresholds, map, false)? };
         lap(&mut stages, "prior");
     }
-    let guide = level.prepare.run(team, simd, left, &level.geometry, &level.params)?;
+    let threshold = thresholds.map(|all| all[0]);
+    let guide = level.prepare.run(team, simd, left, threshold, &level.geometry, &level.params)?;
     if guide.is_some() || level.prepare.support().is_some() {
-        lap(&mut stages, "texture");
+        lap(&mut stages, TEXTURE);
     }
 
     level.shared.begin_frame();

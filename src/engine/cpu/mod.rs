@@ -41,6 +41,7 @@ mod kept_sums;
 mod level;
 mod local;
 mod memory;
+mod noise;
 mod options;
 mod path;
 mod plane_costs;
@@ -64,13 +65,16 @@ use anyhow::bail;
 
 use self::level::Level;
 pub use self::options::CpuOptions;
+pub use self::prepare::TEXTURE;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
 pub use self::whole::WholeMap;
-use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
+use crate::engine::interface::{
+    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
+};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::filter::Continuity;
 use crate::matching::levels::levels;
@@ -164,10 +168,11 @@ impl CpuEngine {
     }
 
     /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
-    /// that each stage took.
+    /// that each stage took. `thresholds`: the noise thresholds, where they are not the pair's own.
     fn compute(
         &mut self,
         pair: &StereoPair,
+        thresholds: Option<&[u32]>,
     ) -> anyhow::Result<(DisparityMap, Option<Image>, Vec<StageTime>)> {
         let (width, height) = self.size;
         let mut values = self.pool.try_take(width * height)?;
@@ -175,7 +180,8 @@ impl CpuEngine {
         let (eyes, output) = ([&pair.left, &pair.right], values.as_mut_ptr());
         let (levels, team) = (&mut self.levels, &mut self.team);
         // SAFETY: the map has a value a pixel, and the simd was found on this machine.
-        let stages = unsafe { level::run(levels, team, self.simd, eyes, output, goes_on)? };
+        let stages =
+            unsafe { level::run(levels, team, self.simd, eyes, thresholds, output, goes_on)? };
         let confidence = match self.levels[0].filters.confidence() {
             Some(filter) => {
                 let mut confidence = self.confidences.try_take(width * height)?;
@@ -185,6 +191,38 @@ impl CpuEngine {
             None => None,
         };
         Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
+    }
+
+    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as of [`CpuEngine::compute`].
+    fn take(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()> {
+        match &self.rectify {
+            Some(rectify) => rectify.check_size(&pair)?,
+            None => check_size(&pair, self.size)?,
+        }
+        if self.finished.is_some() {
+            bail!("the CPU engine holds one pair at a time; collect it before the next");
+        }
+        let submitted = Instant::now();
+        let (mut stages, mut pair) = (Vec::new(), pair);
+        if let Some(rectify) = &self.rectify {
+            pair = rectify.run(&mut self.team, self.simd, pair)?;
+            stages.push((RECTIFY, submitted.elapsed()));
+        }
+        let (disparity, confidence, of_matching) = self.compute(&pair, thresholds)?;
+        stages.extend(of_matching);
+        let (geometry, finished) = (self.depth_from, Instant::now());
+        let device_time = None;
+        self.finished = Some(Matched {
+            pair,
+            disparity,
+            confidence,
+            geometry,
+            submitted,
+            finished,
+            stages,
+            device_time,
+        });
+        Ok(())
     }
 }
 
@@ -200,34 +238,7 @@ impl Engine for CpuEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        match &self.rectify {
-            Some(rectify) => rectify.check_size(&pair)?,
-            None => check_size(&pair, self.size)?,
-        }
-        if self.finished.is_some() {
-            bail!("the CPU engine holds one pair at a time; collect it before the next");
-        }
-        let submitted = Instant::now();
-        let (mut stages, mut pair) = (Vec::new(), pair);
-        if let Some(rectify) = &self.rectify {
-            pair = rectify.run(&mut self.team, self.simd, pair)?;
-            stages.push((RECTIFY, submitted.elapsed()));
-        }
-        let (disparity, confidence, of_matching) = self.compute(&pair)?;
-        stages.extend(of_matching);
-        let (geometry, finished) = (self.depth_from, Instant::now());
-        let device_time = None;
-        self.finished = Some(Matched {
-            pair,
-            disparity,
-            confidence,
-            geometry,
-            submitted,
-            finished,
-            stages,
-            device_time,
-        });
-        Ok(())
+        self.take(pair, None)
     }
 
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
@@ -245,6 +256,13 @@ impl Engine for CpuEngine {
         let states = if history.size == self.size { history.states } else { BTreeMap::new() };
         self.levels[0].filters.resume(&states);
         Ok(())
+    }
+}
+
+impl TileEngine for CpuEngine {
+    fn submit_tile(&mut self, pair: StereoPair, thresholds: &[u32]) -> anyhow::Result<()> {
+        check_thresholds(thresholds, self.levels.len())?;
+        self.take(pair, Some(thresholds))
     }
 }
 
