@@ -4,9 +4,9 @@
 //   texture(const u8 *pixels, int width, int height, u8 *ranges, u32 *histogram)
 //     The range of grey levels in the 5 x 5 pixels around each, and the histogram of the responses of the
 //     noise filter, added to what is there. Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
-//   threshold(u32 *histogram, u32 *threshold)
-//     The noise threshold, which is that of the quantile; the histogram becomes empty for the next frame. One
-//     block of THRESHOLD_THREADS threads, each of which takes two of the responses.
+//   threshold(u32 *histogram, u32 given, u32 *threshold)
+//     The noise threshold, which is the given one of a tile or, where that is 0, that of the quantile; the
+//     histogram becomes empty for the next frame. One block of THRESHOLD_THREADS threads, each of which takes two of the responses.
 #include "picture.cuh"
 
 #define RADIUS 2
@@ -72,7 +72,7 @@ __device__ __forceinline__ u32 sum_of_lanes(u32 value) {
 }
 
 extern "C" __global__ void __launch_bounds__(THRESHOLD_THREADS)
-    threshold(u32 *histogram, u32 *result) {
+    threshold(u32 *histogram, u32 given, u32 *result) {
     __shared__ u32 of_warps[32];
     __shared__ u32 quantile;
     const int first = 2 * threadIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -96,5 +96,5 @@ extern "C" __global__ void __launch_bounds__(THRESHOLD_THREADS)
         below += counts[i];
     }
     __syncthreads();
-    if (threadIdx.x == 0) *result = 4 + ((443 * quantile + 128) >> 8);
+    if (threadIdx.x == 0) *result = given ? given : 4 + ((443 * quantile + 128) >> 8);
 }

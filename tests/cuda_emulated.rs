@@ -176,6 +176,8 @@ fn tiles_give_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "8", "--tiles", "2x2,6"]);
     same(SIZE, &["-d", "8", "--tiles", "3x1,4", "--fill", "rays"]);
     same(SIZE, &["-d", "8", "--tiles", "2x1,4", "--alpha", "1"]);
+    // Several in flight, with the noise of the whole picture at two levels.
+    same(TILED_SIZE, TILED);
 }
 
 #[test]
@@ -322,6 +324,21 @@ const WINDOW: &[&str] = &["-d", "16", "--prior", "0", "--cost-window", "5"];
 const PRIOR: &[&str] =
     &["-d", "24", "--prior", "1", "--prior-strength", "24", "--cost-window", "3"];
 
+// Tiles that are supported by both.
+const TILED: &[&str] = &[
+    "-d",
+    "8",
+    "--tiles",
+    "3x1,16",
+    "--prior",
+    "1",
+    "--prior-strength",
+    "24",
+    "--cost-window",
+    "3",
+];
+const TILED_SIZE: (usize, usize) = (45, 60);
+
 const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "7"];
 const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
@@ -335,7 +352,7 @@ const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
 
 const MI: &[&str] = &["--cost", "mi", "-d", "20"];
 
-const BROKEN: [Broken; 71] = [
+const BROKEN: [Broken; 72] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -393,6 +410,7 @@ const BROKEN: [Broken; 71] = [
     ("grey >= DARKEST && grey <= BRIGHTEST", "grey < DARKEST", WINDOW),
     ("(u64)3 * of_warps", "(u64)2 * of_warps", WINDOW),
     ("if (threadIdx.x % 32 >= step) value += before", "value += before", WINDOW),
+    ("given ? given : 4 +", "4 +", TILED),
     // What a window counts, and a prior; where that varies, and what it expects.
     ("3 * noise - range, 0)", "3 * noise - range, 1)", WINDOW),
     ("2 * noise - range, 0), noise)", "3 * noise - range, 0), noise)", PRIOR),
@@ -510,6 +528,7 @@ fn broken_kernels_are_noticed() {
         let size = match arguments {
             PLAIN => (23, 9),
             PRIOR => TWO_LEVELS,
+            TILED => TILED_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
             DIAGONAL => (65, 23),
             _ => SIZE,

@@ -72,6 +72,17 @@ pub trait Engine: Send {
     }
 }
 
+/// An engine that tiles can be matched on.
+pub trait TileEngine: Engine {
+    /// Takes a pair of windows that are cut out of larger pictures, as [`Engine::submit`] takes pairs. It belongs to
+    /// no stream, and gives the bytes of [`crate::matching::match_tile`] with these noise thresholds, one for each
+    /// level of the engine, the finest first; `None` where none are needed.
+    ///
+    /// # Errors
+    /// As of [`Engine::submit`], and thresholds that are missing or 0.
+    fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()>;
+}
+
 /// The pairs that an engine is made for.
 #[derive(Clone, Debug)]
 pub struct PairSpec {
@@ -109,6 +120,15 @@ pub(super) fn check_dimensions(width: usize, height: usize) -> anyhow::Result<()
             "a picture of {width}x{height} pixels cannot be matched; there may be {PIXELS_MAX} in all"
         ),
     }
+}
+
+/// Checks that there is a noise threshold for each of these levels.
+pub(super) fn check_thresholds(thresholds: Option<&[u32]>, levels: usize) -> anyhow::Result<()> {
+    let Some(thresholds) = thresholds else { return Ok(()) };
+    if thresholds.len() != levels || thresholds.contains(&0) {
+        bail!("noise thresholds of {thresholds:?} do not suit an engine of {levels} levels");
+    }
+    Ok(())
 }
 
 /// Checks that both pictures of a pair have the size that an engine was made for.

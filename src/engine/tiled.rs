@@ -1,17 +1,17 @@
 //! An engine for pictures that another engine has no memory for: it matches tile after tile
 //! ([`crate::matching::tiles`]).
 //!
-//! Raw pairs are rectified whole, on the CPU, and so is the map that is put together of the tiles rid of what a
-//! camera has not seen, smoothed in time and filled: whatever the tiles are matched on, they know nothing of
-//! each other, of other pairs, or of the cameras.
+//! Raw pairs are rectified whole, on the CPU, and the noise of the left picture is estimated whole; so is the map
+//! that is put together of the tiles rid of what a camera has not seen, smoothed in time and filled. Whatever the
+//! tiles are matched on, they know nothing of each other, of other pairs, or of the cameras.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, WholeMap};
-use super::interface::{Engine, PairSpec, check_dimensions, check_size};
+use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEXTURE, WholeMap};
+use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::confidence::of_known;
 use crate::matching::filter::{Continuity, Filter, Thumbnail};
@@ -26,7 +26,7 @@ const CURE: &str = "a smaller picture";
 /// Matches pairs tile by tile.
 pub struct TiledEngine {
     /// Of the size of the windows.
-    engine: Box<dyn Engine>,
+    engine: Box<dyn TileEngine>,
     layout: Layout,
     params: Params,
     rectifier: Option<CpuRectifier>,
@@ -53,7 +53,7 @@ impl TiledEngine {
         pairs: &PairSpec,
         options: CpuOptions,
         in_flight: usize,
-        make: impl FnOnce(&Params, &PairSpec) -> anyhow::Result<Box<dyn Engine>>,
+        make: impl FnOnce(&Params, &PairSpec) -> anyhow::Result<Box<dyn TileEngine>>,
     ) -> anyhow::Result<Self> {
         params.check()?;
         check_dimensions(layout.size.0, layout.size.1)?;
@@ -71,7 +71,7 @@ impl TiledEngine {
             engine,
             params: params.clone(),
             rectifier: rectifier.map(|maps| CpuRectifier::new(maps, options)).transpose()?,
-            whole: WholeMap::new(params, layout.size, options)?,
+            whole: WholeMap::new(params, &layout, options)?,
             continuity: Continuity::default(),
             depth_from: pairs.geometry,
             layout,
@@ -99,19 +99,24 @@ impl TiledEngine {
         let eyes = if pairs.rectifier.is_some() { 4 } else { 2 };
         let whole = product([layout.size.0, layout.size.1, eyes + map]);
         let windows = product([layout.window.0, layout.window.1, in_flight, 2 + map]);
-        let filters = WholeMap::bytes_of(params, layout.size, options)?;
-        Ok(whole.saturating_add(windows).saturating_add(filters))
+        let filtered = WholeMap::bytes_of(params, layout.size, options)?;
+        Ok(whole.saturating_add(windows).saturating_add(filtered))
     }
 
     /// Matches all tiles of a rectified pair: the map and, where it is asked for, its confidence.
     fn match_tiles(&mut self, pair: &StereoPair, account: &mut Account) -> anyhow::Result<Map> {
-        let Self { engine, layout, windows, .. } = self;
+        let Self { engine, layout, windows, whole, .. } = self;
         let pixels = layout.size.0 * layout.size.1;
         let mut values = self.values.try_take(pixels)?;
         let mut confidence = match self.params.confidence {
             Some(_) => Some(self.confidences.try_take(pixels)?),
             None => None,
         };
+        let began = Instant::now();
+        let thresholds = whole.thresholds(&pair.left, &mut values);
+        if thresholds.is_some() {
+            account.stages.push((TEXTURE, began.elapsed()));
+        }
         let (width, height) = layout.window;
         let window = |tile, eye: &Image| -> anyhow::Result<Image> {
             let mut pixels = windows.try_take(width * height)?;
@@ -124,7 +129,8 @@ impl TiledEngine {
                 && let Some(tile) = next.next()
             {
                 let (left, right) = (window(tile, &pair.left)?, window(tile, &pair.right)?);
-                engine.submit(StereoPair::of_stills(left, right))?;
+                let tile = StereoPair::of_stills(left, right);
+                engine.submit_tile(tile, thresholds.as_deref())?;
                 in_flight += 1;
             }
             let matched = engine.collect()?.context("the engine lost a tile")?;
@@ -264,7 +270,7 @@ mod tests {
     fn engine(params: &Params, layout: Layout, threads: usize) -> TiledEngine {
         let options = CpuOptions { threads: Some(threads), ..CpuOptions::default() };
         let pairs = PairSpec::rectified(layout.size.0, layout.size.1);
-        let make = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn Engine>> {
+        let make = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn TileEngine>> {
             Ok(Box::new(CpuEngine::new(params, pairs, options)?))
         };
         TiledEngine::new(layout, params, &pairs, options, 1, make).unwrap()
@@ -307,11 +313,12 @@ mod tests {
         })
     }
 
-    /// A pair of blots of which the right eye sees those of every second block two columns farther to the left.
+    /// A pair of blots, fainter and stronger ones, of which the right eye sees those of every second block two columns
+    /// farther to the left.
     fn pair((width, height): (usize, usize), number: u64, mask: Option<u64>) -> StereoPair {
         let grey = |x: usize, y: usize| {
             let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
-            (blot.wrapping_mul(0xc2b2_ae35) >> 13) as u8 / 2
+            (blot.wrapping_mul(0xc2b2_ae35) >> 13) as u8 / [2, 20][y / 20 % 2]
         };
         let seen = |eye: u64| {
             let random = move |i: usize| {

@@ -2,15 +2,15 @@
 
 use super::cpu::CpuEngine;
 use super::cuda::{CudaEngine, TooLarge};
-use super::interface::{Engine, PairSpec};
+use super::interface::{Engine, PairSpec, TileEngine};
 use super::options::{Options, Tiling};
 use super::tiled::TiledEngine;
 use crate::matching::Params;
 use crate::matching::tiles::{Layout, Tiles, TooManyTiles, of_tile};
 use crate::memory::{Budget, TooMuch};
 
-/// Overlap of the bands that `auto` chooses, in pixels: with it maps differ from those of the whole picture no
-/// more near seams than elsewhere ([`crate::matching::tiles`]).
+/// Overlap of the bands that `auto` chooses, in pixels: with it maps differ from those of the whole picture
+/// little more near seams than elsewhere ([`crate::matching::tiles`]).
 pub const OVERLAP: usize = 128;
 
 /// Checks that pictures can be cut into the tiles that are named, on whatever engine.
@@ -25,18 +25,20 @@ pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(),
 }
 
 type Made = anyhow::Result<Box<dyn Engine>>;
+type MadeForTiles = anyhow::Result<Box<dyn TileEngine>>;
 
 /// An engine on the CPU.
 ///
 /// # Errors
 /// As of [`CpuEngine::new`], and tiles that the picture is too small for.
 pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
-    let make = |params: &Params, pairs: &PairSpec| -> Made {
+    let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
         Ok(Box::new(CpuEngine::new(params, pairs, options.cpu)?))
     };
+    let whole = || -> Made { Ok(make(params, pairs)?) };
     let tiled = |layout| TiledEngine::new(layout, params, pairs, options.cpu, 1, make);
     match options.tiling {
-        Tiling::Off => make(params, pairs).map_err(with_cure),
+        Tiling::Off => whole().map_err(with_cure),
         Tiling::Into(tiles) => {
             let made = tiled(Layout::new(tiles, pairs.size, params.range)?);
             Ok(Box::new(made.map_err(with_cure_of(tiles))?))
@@ -46,7 +48,7 @@ pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
                 announce(&layout);
                 Ok(Box::new(tiled(layout)?))
             }
-            None => make(params, pairs),
+            None => whole(),
         },
     }
 }
@@ -92,20 +94,21 @@ fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = Layout> {
 /// # Errors
 /// As of [`CudaEngine::new`], and tiles that the picture is too small for.
 pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
-    let make = |params: &Params, pairs: &PairSpec| -> Made {
+    let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
         Ok(Box::new(CudaEngine::new(params, pairs, &options.cuda)?))
     };
+    let whole = || -> Made { Ok(make(params, pairs)?) };
     let in_flight = options.cuda.in_flight;
     let tiled = |layout| -> Made {
         let made = TiledEngine::new(layout, params, pairs, options.cpu, in_flight, make);
         Ok(Box::new(made?))
     };
     match options.tiling {
-        Tiling::Off => make(params, pairs).map_err(with_cure),
+        Tiling::Off => whole().map_err(with_cure),
         Tiling::Into(tiles) => {
             tiled(Layout::new(tiles, pairs.size, params.range)?).map_err(with_cure_of(tiles))
         }
-        Tiling::Auto => fewest_bands(bands(params, pairs), make(params, pairs), tiled),
+        Tiling::Auto => fewest_bands(bands(params, pairs), whole(), tiled),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The levels of a pair: the pictures themselves, and their halves as far as the prior reaches.
 
+use crate::frame::Image;
 use crate::matching::params::Params;
-use crate::matching::pyramid::half_size;
+use crate::matching::pyramid::{half, half_size};
+use crate::matching::texture::noise_threshold;
 
 /// Parameters and size of the level that is coarser than pictures of this size; `None` where there is no
 /// prior, or the pictures are too small.
@@ -13,6 +15,14 @@ pub fn coarser(params: &Params, size: (usize, usize)) -> Option<(Params, (usize,
 pub fn levels(params: &Params, size: (usize, usize)) -> Vec<(Params, (usize, usize))> {
     std::iter::successors(Some((params.clone(), size)), |(params, size)| coarser(params, *size))
         .collect()
+}
+
+/// The noise thresholds ([`noise_threshold`]) of a left picture at every level of pairs of `size`, the finest
+/// first. The picture has that size, or is the larger one that such pairs are cut out of.
+pub fn noise_thresholds(left: &Image, params: &Params, size: (usize, usize)) -> Vec<u32> {
+    let halves = std::iter::successors(Some(half(left)), |finer| Some(half(finer)));
+    let halves: Vec<Image> = halves.take(levels(params, size).len() - 1).collect();
+    std::iter::once(left).chain(&halves).map(noise_threshold).collect()
 }
 
 #[cfg(test)]
@@ -34,5 +44,18 @@ mod tests {
         assert_eq!(sizes(2, (1281, 720)), [(1281, 720), (641, 360), (321, 180)]);
         assert_eq!(sizes(3, (100, 63)), [(100, 63), (50, 32), (25, 16)]);
         assert_eq!(sizes(3, (100, 31)), [(100, 31)]);
+    }
+
+    #[test]
+    fn thresholds_are_of_the_picture_and_its_halves() {
+        let grey = |x: usize, y: usize| (x.wrapping_mul(0x9e37_79b9) ^ (y * y * 77)) as u8 % 100;
+        let left = Image::from_fn(80, 70, grey);
+        let expected = [&left, &half(&left), &half(&half(&left))].map(noise_threshold);
+        assert!(expected.iter().all(|&threshold| threshold > 4), "{expected:?}");
+        let params = Params { prior: Some(Prior { levels: 2, strength: 4 }), ..Params::default() };
+        // Windows that are cut out of it may have fewer levels.
+        for (window, levels) in [((80, 70), 3), ((64, 40), 2), ((80, 31), 1)] {
+            assert_eq!(noise_thresholds(&left, &params, window), expected[..levels]);
+        }
     }
 }

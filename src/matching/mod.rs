@@ -56,7 +56,22 @@ use crate::pool::Pooled;
 /// # Panics
 /// Where the two pictures differ in size; `params` must have passed [`Params::check`].
 pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap {
-    match_with(left, right, params, &mut History::default()).0
+    match_with(left, right, params, None, &mut History::default()).0
+}
+
+/// The disparity map of one pair of windows that are cut out of larger pictures, and where the parameters ask
+/// for it how sure each pixel is. Texture counts as noise below these thresholds, one for each level of the
+/// windows, the finest first ([`levels::noise_thresholds`]), instead of those of the windows' own pixels.
+///
+/// # Panics
+/// As [`match_pair`], and where thresholds are missing or 0.
+pub fn match_tile(
+    left: &Image,
+    right: &Image,
+    params: &Params,
+    thresholds: &[u32],
+) -> (DisparityMap, Option<Image>) {
+    match_with(left, right, params, Some(thresholds), &mut History::default())
 }
 
 /// The disparity map of the next pair of a stream, captured at `timestamp`, of whose maps `history`
@@ -72,24 +87,26 @@ pub fn match_next(
     history: &mut History,
 ) -> (DisparityMap, Option<Image>) {
     history.advance(left, timestamp);
-    match_with(left, right, params, history)
+    match_with(left, right, params, None, history)
 }
 
 fn match_with(
     left: &Image,
     right: &Image,
     params: &Params,
+    thresholds: Option<&[u32]>,
     history: &mut History,
 ) -> (DisparityMap, Option<Image>) {
+    let given = Given { thresholds, table: None };
     let Cost::MutualInformation { truncation } = params.cost else {
-        let found = found(left, right, params, None);
+        let found = found(left, right, params, given);
         return filtered(left, right, params, found, history);
     };
     let mut map = history.states.remove(mutual_information::NAME);
     let rounds = if map.is_some() { 1 } else { mutual_information::ROUNDS };
     let next = |map: &mut Option<State>| {
         let table = CostTable::of(left, right, map.as_deref(), params.range, truncation);
-        let found = found(left, right, params, Some(&table));
+        let found = found(left, right, params, Given { table: Some(&table), ..given });
         let winners = &found.winners;
         let matching = filter::Matching { left, right, range: params.range, winners };
         let mut seen = found.values.clone();
@@ -114,13 +131,22 @@ struct Found {
     values: Vec<i16>,
 }
 
-/// The winners, checked. `table` is that of mutual information.
-fn found(left: &Image, right: &Image, params: &Params, table: Option<&CostTable>) -> Found {
+/// What is known of a pair besides its pictures.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    /// The noise threshold of each level, the finest first, where it is not the pictures' own.
+    thresholds: Option<&'a [u32]>,
+    /// That of mutual information.
+    table: Option<&'a CostTable>,
+}
+
+/// The winners, checked.
+fn found(left: &Image, right: &Image, params: &Params, given: Given<'_>) -> Found {
     assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of the eyes");
     let range = params.range;
     let sums = match params.paths {
-        Paths::None => local::sums(left, right, params, table),
-        _ => aggregated(left, right, params, table),
+        Paths::None => local::sums(left, right, params, given.table),
+        _ => aggregated(left, right, params, given),
     };
     let winners = winner::winners(&sums);
     let mut values: Vec<i16> =
@@ -160,11 +186,14 @@ fn filtered(
 }
 
 /// The costs, with what supports them, summed along the paths.
-fn aggregated(left: &Image, right: &Image, params: &Params, table: Option<&CostTable>) -> Sums {
-    let mut cost = cost::pixel_cost(left, right, params.cost, table);
+fn aggregated(left: &Image, right: &Image, params: &Params, given: Given<'_>) -> Sums {
+    let mut cost = cost::pixel_cost(left, right, params.cost, given.table);
     if params.is_supported() {
-        let coarse = coarse_map(left, right, params, table);
-        cost = Box::new(support::supported(cost.as_ref(), left, coarse.as_ref(), params));
+        let coarse = coarse_map(left, right, params, given);
+        let own = || texture::noise_threshold(left);
+        let threshold = given.thresholds.map_or_else(own, |all| all[0]);
+        let costs = support::supported(cost.as_ref(), left, coarse.as_ref(), threshold, params);
+        cost = Box::new(costs);
     }
     match params.p2_guide {
         Guide::Picture => aggregation::aggregate(cost.as_ref(), left, params),
@@ -178,11 +207,12 @@ fn coarse_map(
     left: &Image,
     right: &Image,
     params: &Params,
-    table: Option<&CostTable>,
+    given: Given<'_>,
 ) -> Option<DisparityMap> {
     let (coarser, _) = levels::coarser(params, (left.width(), left.height()))?;
     let [left, right] = [left, right].map(pyramid::half);
-    let found = found(&left, &right, &coarser, table);
+    let given = Given { thresholds: given.thresholds.map(|all| &all[1..]), ..given };
+    let found = found(&left, &right, &coarser, given);
     Some(filtered(&left, &right, &coarser, found, &mut History::default()).0)
 }
 

@@ -8,20 +8,19 @@
 //! What makes a tiled map differ from that of the whole picture:
 //!
 //! - Paths begin at the border of the window. They forget what is far away, so that this is seen near the seams:
-//!   over 23 real pairs in four bands, 3.8 % of the pixels within 32 px of a seam differ without an overlap, 2.4 %
-//!   with one of 32 px, 1.7 % with 64 and 0.9 % with 128, which is as much as elsewhere. So `auto` overlaps bands
-//!   by 128 px.
-//! - The noise is estimated in each window, and the threshold of [`texture`] with it. That is what differs elsewhere:
-//!   0.9 % of the pixels in those four bands, 0.1 % where no window and no prior follow the threshold. Bad pixels
-//!   become neither more nor fewer by it (`docs/accuracy.md`).
+//!   over 23 real pairs in four bands, 3.7 % of the pixels within 32 px of a seam differ without an overlap, 2.2 %
+//!   with one of 32 px, 1.5 % with 64 and 0.7 % with 128, which is little more than elsewhere (0.5 %, mostly on bare
+//!   walls, where paths forget nothing). So `auto` overlaps bands by 128 px. Bad pixels become neither more nor
+//!   fewer by it (`docs/accuracy.md`).
 //! - The removal of speckles and the median see no more than the window.
 //! - A window that is too small for a coarser level has no prior.
 //! - The valid mask is applied to the whole map, after the tiles' median and removal of speckles.
 //!
+//! Texture counts as noise below the same thresholds in all windows: those of the whole picture
+//! ([`levels::noise_thresholds`]).
+//!
 //! What goes over the whole map in the end ([`of_whole`]: the valid mask, smoothing in time, filling) knows no
 //! tiles, so that a stream remembers the same with tiles and without.
-//!
-//! [`texture`]: crate::matching::texture
 
 use std::fmt;
 use std::ops::Range;
@@ -31,7 +30,7 @@ use std::time::Duration;
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::filter::{Filter, History, Matching};
 use crate::matching::params::{Median, Params};
-use crate::matching::{confidence, match_next, prior};
+use crate::matching::{confidence, levels, match_tile, prior};
 use crate::pool::Pooled;
 
 /// Most rows, and most columns, of tiles.
@@ -213,8 +212,8 @@ pub fn winner(value: i16, range: DisparityRange) -> usize {
 }
 
 /// The disparity map of the next pair of a stream, matched tile by tile, and where the parameters ask for it
-/// how sure each pixel is: of every window what [`match_next`] gives, of which the core is kept, and then the
-/// filters of the whole map. The plain definition of it.
+/// how sure each pixel is: of every window what [`match_tile`] gives with the noise thresholds of the whole
+/// picture, of which the core is kept, and then the filters of the whole map. The plain definition of it.
 ///
 /// # Panics
 /// Where a picture has not the layout's size; `params` must have passed [`Params::check`].
@@ -232,14 +231,14 @@ pub fn match_tiled(
     }
     let mut values = vec![INVALID; width * height];
     let mut confidence = params.confidence.map(|_| vec![0; width * height]);
+    let thresholds = levels::noise_thresholds(left, params, layout.window);
     for tile in &layout.tiles {
         let [left, right] = [left, right].map(|eye| {
             let mut pixels = vec![0; layout.window.0 * layout.window.1];
             layout.crop(tile, eye, &mut pixels);
             Image::from_vec(layout.window.0, layout.window.1, pixels)
         });
-        let mut alone = History::default();
-        let (map, sure) = match_next(&left, &right, timestamp, &of_tile(params), &mut alone);
+        let (map, sure) = match_tile(&left, &right, &of_tile(params), &thresholds);
         layout.keep(tile, map.values(), &mut values);
         if let (Some(sure), Some(all)) = (&sure, &mut confidence) {
             layout.keep(tile, sure.pixels(), all);
@@ -268,7 +267,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::matching::{Cost, match_pair};
+    use crate::matching::{Cost, Window, match_pair};
 
     const RANGE: DisparityRange = DisparityRange { min: -2, count: 10 };
 
@@ -334,6 +333,30 @@ mod tests {
         assert_eq!(layout.window, (61, 40));
         let whole = match_pair(&left, &right, &params());
         assert_eq!(matched(&left, &right, &layout), whole.values());
+    }
+
+    #[test]
+    fn all_tiles_have_the_noise_of_the_whole_picture() {
+        // The rows below the upper window are noisy or even: what counts as texture within it, where each eye has
+        // noise of its own, follows.
+        let window = Some(Window { side: 5, by_texture: true });
+        let params = Params { window, ..params() };
+        let layout = Layout::new(tiles(2, 1, 0), (61, 64), RANGE).unwrap();
+        assert_eq!(layout.window, (61, 40));
+        let upper = |noise: usize| {
+            let [left, right] = [0, 500].map(|seed| {
+                let random = picture(61, 64, seed);
+                Image::from_fn(61, 64, |x, y| {
+                    let levels = if y < 40 { 16 } else { noise };
+                    (100 + usize::from(random.row(y)[x]) % levels) as u8
+                })
+            });
+            let mut history = History::default();
+            let map = match_tiled(&left, &right, Duration::ZERO, &params, &layout, &mut history).0;
+            map.values()[..61 * 32].to_vec()
+        };
+        let (even, noisy) = (upper(1), upper(90));
+        assert!(even != noisy, "the upper tile knows nothing of the lower one's noise");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::buffers::{self, Scratch, Shared};
 use super::features::Features;
 use super::filter::Filters;
 use super::geometry::Geometry;
-use super::prepare::Prepare;
+use super::prepare::{Prepare, TEXTURE};
 use super::schedule::{self, Frame, Learnt, Output};
 use super::simd::Simd;
 use super::team::Team;
@@ -77,9 +77,19 @@ impl Level {
     }
 }
 
+/// What is known of a pair besides its pictures.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// The noise thresholds of the levels, where they are not those of the pictures themselves.
+    pub thresholds: Option<&'a [u32]>,
+    /// Whether it follows the pair before in its stream.
+    pub goes_on: bool,
+    /// What is known of its grey levels, where the cost is mutual information.
+    pub learnt: Option<Learnt<'a>>,
+}
+
 /// Matches a pair on the first of these levels, for which it has its size, with what the others say; the
-/// time that each stage took. `goes_on`: whether the pair follows the one before in its stream; `learnt`: what is
-/// known of its grey levels, where the cost is mutual information.
+/// time that each stage took.
 ///
 /// # Errors
 /// Where there is no memory for a picture.
@@ -91,9 +101,8 @@ pub unsafe fn run(
     team: &mut Team,
     simd: Simd,
     [left, right]: [&Image; 2],
+    Given { thresholds, goes_on, learnt }: Given<'_>,
     output: *mut i16,
-    goes_on: bool,
-    learnt: Option<Learnt<'_>>,
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
     let (mut stages, mut began) = (Vec::new(), Instant::now());
@@ -105,14 +114,19 @@ pub unsafe fn run(
         let prepare = &level.prepare;
         let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
         lap(&mut stages, "pyramid");
-        let of_coarser = learnt.map(|learnt| Learnt { map: None, last: true, ..learnt });
+        let given = Given {
+            thresholds: thresholds.map(|all| &all[1..]),
+            goes_on: false,
+            learnt: learnt.map(|learnt| Learnt { map: None, last: true, ..learnt }),
+        };
         // SAFETY: the map has the coarser level's size, and is read when that is done.
-        unsafe { run(coarser, team, simd, halves.each_ref(), map, false, of_coarser)? };
+        unsafe { run(coarser, team, simd, halves.each_ref(), given, map)? };
         lap(&mut stages, "prior");
     }
-    let guide = level.prepare.run(team, simd, left, &level.geometry, &level.params)?;
+    let threshold = thresholds.map(|all| all[0]);
+    let guide = level.prepare.run(team, simd, left, threshold, &level.geometry, &level.params)?;
     if guide.is_some() || level.prepare.support().is_some() {
-        lap(&mut stages, "texture");
+        lap(&mut stages, TEXTURE);
     }
 
     level.shared.begin_frame();

@@ -43,6 +43,7 @@ mod local;
 mod look_up;
 mod memory;
 mod mutual_information;
+mod noise;
 mod options;
 mod path;
 mod plane_costs;
@@ -64,9 +65,10 @@ use std::time::Instant;
 
 use anyhow::bail;
 
-use self::level::Level;
+use self::level::{Given, Level};
 use self::mutual_information::Information;
 pub use self::options::CpuOptions;
+pub use self::prepare::TEXTURE;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
 use self::schedule::Learnt;
@@ -74,7 +76,9 @@ use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
 pub use self::whole::WholeMap;
-use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
+use crate::engine::interface::{
+    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
+};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::filter::{Continuity, Thumbnail};
 use crate::matching::levels::levels;
@@ -175,10 +179,12 @@ impl CpuEngine {
     }
 
     /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
-    /// that each stage took. `goes_on`: whether it follows the pair before.
+    /// that each stage took. `thresholds`: the noise thresholds, where they are not the pair's own. `goes_on`: whether
+    /// it follows the pair before.
     fn compute(
         &mut self,
         pair: &StereoPair,
+        thresholds: Option<&[u32]>,
         goes_on: bool,
     ) -> anyhow::Result<(DisparityMap, Option<Image>, Vec<StageTime>)> {
         let (width, height) = self.size;
@@ -186,8 +192,9 @@ impl CpuEngine {
         let (eyes, output) = ([&pair.left, &pair.right], values.as_mut_ptr());
         let (levels, team) = (&mut self.levels, &mut self.team);
         let mut run = |team: &mut Team, learnt: Option<Learnt<'_>>| {
+            let given = Given { thresholds, goes_on, learnt };
             // SAFETY: the maps have a value a pixel, and the simd was found on this machine.
-            unsafe { level::run(levels, team, self.simd, eyes, output, goes_on, learnt) }
+            unsafe { level::run(levels, team, self.simd, eyes, given, output) }
         };
         let stages = match &mut self.information {
             None => run(team, None)?,
@@ -213,6 +220,46 @@ impl CpuEngine {
             None => None,
         };
         Ok((DisparityMap::new(width, height, self.params.range, values), confidence, stages))
+    }
+
+    /// Matches a pair, raw or rectified, for [`Engine::collect`]. `thresholds`: as of [`CpuEngine::compute`];
+    /// `of_stream`: whether it may go on from the pair before.
+    fn take(
+        &mut self,
+        pair: StereoPair,
+        thresholds: Option<&[u32]>,
+        of_stream: bool,
+    ) -> anyhow::Result<()> {
+        match &self.rectify {
+            Some(rectify) => rectify.check_size(&pair)?,
+            None => check_size(&pair, self.size)?,
+        }
+        if self.finished.is_some() {
+            bail!("the CPU engine holds one pair at a time; collect it before the next");
+        }
+        let submitted = Instant::now();
+        let (mut stages, mut pair) = (Vec::new(), pair);
+        if let Some(rectify) = &self.rectify {
+            pair = rectify.run(&mut self.team, self.simd, pair)?;
+            stages.push((RECTIFY, submitted.elapsed()));
+        }
+        let goes_on =
+            of_stream && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
+        let (disparity, confidence, of_matching) = self.compute(&pair, thresholds, goes_on)?;
+        stages.extend(of_matching);
+        let (geometry, finished) = (self.depth_from, Instant::now());
+        let device_time = None;
+        self.finished = Some(Matched {
+            pair,
+            disparity,
+            confidence,
+            geometry,
+            submitted,
+            finished,
+            stages,
+            device_time,
+        });
+        Ok(())
     }
 }
 
@@ -240,35 +287,7 @@ impl Engine for CpuEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        match &self.rectify {
-            Some(rectify) => rectify.check_size(&pair)?,
-            None => check_size(&pair, self.size)?,
-        }
-        if self.finished.is_some() {
-            bail!("the CPU engine holds one pair at a time; collect it before the next");
-        }
-        let submitted = Instant::now();
-        let (mut stages, mut pair) = (Vec::new(), pair);
-        if let Some(rectify) = &self.rectify {
-            pair = rectify.run(&mut self.team, self.simd, pair)?;
-            stages.push((RECTIFY, submitted.elapsed()));
-        }
-        let goes_on = self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
-        let (disparity, confidence, of_matching) = self.compute(&pair, goes_on)?;
-        stages.extend(of_matching);
-        let (geometry, finished) = (self.depth_from, Instant::now());
-        let device_time = None;
-        self.finished = Some(Matched {
-            pair,
-            disparity,
-            confidence,
-            geometry,
-            submitted,
-            finished,
-            stages,
-            device_time,
-        });
-        Ok(())
+        self.take(pair, None, true)
     }
 
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
@@ -292,6 +311,13 @@ impl Engine for CpuEngine {
             information.resume(states.get(NAME));
         }
         Ok(())
+    }
+}
+
+impl TileEngine for CpuEngine {
+    fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()> {
+        check_thresholds(thresholds, self.levels.len())?;
+        self.take(pair, thresholds, false)
     }
 }
 

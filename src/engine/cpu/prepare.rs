@@ -16,6 +16,9 @@ use crate::matching::{Guide, Params};
 use crate::memory::{Refused, filled, product};
 use crate::pool::Pool;
 
+/// The stage that prepares what follows texture and noise.
+pub const TEXTURE: &str = "texture";
+
 /// Prepares the pictures of one level.
 pub struct Prepare {
     size: (usize, usize),
@@ -157,16 +160,13 @@ impl Prepare {
     pub fn half(&self, team: &mut Team, simd: Simd, image: &Image) -> Result<Image, Refused> {
         let (width, height) = (image.width().div_ceil(2), image.height().div_ceil(2));
         let mut pixels = self.pictures.try_take(width * height)?;
-        let (of, to) = (picture(image), Rows(pixels.as_mut_ptr(), width));
-        share(team, height, |_, y| {
-            // SAFETY: every row is given to one thread once; the simd was found on this machine.
-            unsafe { simd.vectorize(HalfRow { of, y, to: to.row(y) }) };
-        });
+        half(team, simd, picture(image), &mut pixels);
         Ok(Image::new(width, height, pixels))
     }
 
     /// Prepares the left picture: the guide of P2, where it is not the picture itself, and what supports the
-    /// cost, for which the map of the half-size pictures has to be in [`Prepare::coarse_map`].
+    /// cost, for which the map of the half-size pictures has to be in [`Prepare::coarse_map`]. `threshold`: the
+    /// noise threshold, where it is not the picture's own.
     ///
     /// # Errors
     /// Where there is no memory.
@@ -175,6 +175,7 @@ impl Prepare {
         team: &mut Team,
         simd: Simd,
         left: &Image,
+        threshold: Option<u32>,
         geometry: &Geometry,
         params: &Params,
     ) -> Result<Option<Image>, Refused> {
@@ -190,7 +191,7 @@ impl Prepare {
         threads.iter().enumerate().for_each(|(i, _)| scratch(i).histogram.fill(0));
         share(team, height, |thread, y| {
             let OfThread { histogram, numbers, bytes, .. } = &mut *scratch(thread);
-            // SAFETY: as in `half`.
+            // SAFETY: every row is given to one thread once; the simd was found on this machine.
             unsafe {
                 if let Some(guide) = &guide {
                     let to = guide.row(y);
@@ -198,7 +199,7 @@ impl Prepare {
                 }
                 if let Some(ranges) = &ranges {
                     simd.vectorize(RangeRow { of, y, to: ranges.row(y), scratch: bytes });
-                    if y > 0 && y + 1 < height {
+                    if threshold.is_none() && y > 0 && y + 1 < height {
                         simd.vectorize(NoiseRow { of, y, histogram, responses: numbers });
                     }
                 }
@@ -210,7 +211,8 @@ impl Prepare {
                 let others = &scratch(thread).histogram;
                 histogram.iter_mut().zip(others).for_each(|(sum, &other)| *sum += other);
             }
-            let blends = blends(params, threshold_of(&histogram));
+            let threshold = threshold.unwrap_or_else(|| threshold_of(&histogram));
+            let blends = blends(params, threshold);
             scratch(0).histogram = histogram;
             let pixels = Rows(supports.pixels.ptr(), width);
             let coarse = supports.coarse.as_ref().map(|&(ref map, size)| {
@@ -224,7 +226,7 @@ impl Prepare {
                     coarse.speaks(y / 2, said);
                 }
                 let said = coarse.map(|_| &said[..]);
-                // SAFETY: as in `half`; the ranges were finished before.
+                // SAFETY: as above; the ranges were finished before.
                 unsafe { support_row(geometry, &blends, ranges.row(y), said, pixels.row(y)) };
             });
         }
@@ -232,13 +234,24 @@ impl Prepare {
     }
 }
 
+/// Writes the picture of half the size: as many pixels as that has.
+pub fn half(team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
+    let (width, height) = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
+    assert_eq!(to.len(), width * height, "pixels of the half-size picture");
+    let to = Rows(to.as_mut_ptr(), width);
+    share(team, height, |_, y| {
+        // SAFETY: every row is given to one thread once; the simd was found on this machine.
+        unsafe { simd.vectorize(HalfRow { of, y, to: to.row(y) }) };
+    });
+}
+
 /// The pixels of a picture.
-fn picture(image: &Image) -> Picture<'_> {
+pub fn picture(image: &Image) -> Picture<'_> {
     Picture { pixels: image.pixels(), size: (image.width(), image.height()) }
 }
 
 /// Has the team do `height` rows: `row` is called with the number of the thread and of the row.
-fn share(team: &mut Team, height: usize, row: impl Fn(usize, usize) + Sync) {
+pub fn share(team: &mut Team, height: usize, row: impl Fn(usize, usize) + Sync) {
     let threads = team.len();
     team.run(&|thread| {
         (height * thread / threads..height * (thread + 1) / threads).for_each(|y| row(thread, y));

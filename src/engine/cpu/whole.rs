@@ -1,22 +1,26 @@
-//! The filters that go over a whole map which was put together of tiles.
+//! What is done with whole pictures that are matched in tiles: the noise thresholds of the tiles before, and
+//! the filters that go over the map which was put together of them.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
 use super::filter::{Filters, Pass, valid_mask};
+use super::noise::Noise;
 use super::options::CpuOptions;
 use super::schedule::Output;
 use super::simd::{Kernel, Lanes, Simd};
 use super::team::{Barrier, Team};
 use crate::frame::{Image, StageTime};
 use crate::matching::filter::State;
+use crate::matching::tiles::Layout;
 use crate::matching::{Params, tiles};
 
-/// Filters whole maps of one size, with memory of its own.
+/// Measures whole pictures of one size and filters their maps, with memory of its own.
 pub struct WholeMap {
     params: Params,
     size: (usize, usize),
+    noise: Option<Noise>,
     filters: Filters,
     simd: Simd,
     team: Team,
@@ -24,19 +28,20 @@ pub struct WholeMap {
 }
 
 impl WholeMap {
-    /// For maps of this size, with those filters of the parameters that tiles leave out
+    /// For pictures of this layout, with those filters of the parameters that tiles leave out
     /// ([`tiles::of_whole`]).
     ///
     /// # Errors
     /// No threads, vector instructions that the machine lacks, a system that refuses a thread, or no memory.
-    pub fn new(params: &Params, size: (usize, usize), options: CpuOptions) -> anyhow::Result<Self> {
-        let params = tiles::of_whole(params);
+    pub fn new(params: &Params, layout: &Layout, options: CpuOptions) -> anyhow::Result<Self> {
+        let (params, size) = (tiles::of_whole(params), layout.size);
         let (simd, team) = options.crew()?;
+        let noise = Noise::new(&params, size.0, layout.window, team.len())?;
         let filters = Filters::new(&params, size, team.len())?;
-        Ok(Self { params, size, filters, simd, team, barrier: Barrier::default() })
+        Ok(Self { params, size, noise, filters, simd, team, barrier: Barrier::default() })
     }
 
-    /// Memory in bytes that the filters of such maps take.
+    /// Memory in bytes that it takes.
     ///
     /// # Errors
     /// No threads, or vector instructions that the machine lacks.
@@ -46,7 +51,20 @@ impl WholeMap {
         options: CpuOptions,
     ) -> anyhow::Result<u64> {
         let (_, threads) = options.hands()?;
-        Ok(Filters::bytes_of(&tiles::of_whole(params), size, threads))
+        let noise = Noise::bytes_of(params, size.0, threads);
+        Ok(Filters::bytes_of(&tiles::of_whole(params), size, threads).saturating_add(noise))
+    }
+
+    /// The noise thresholds of the tiles of this left picture, the finest level first; `None` where nothing
+    /// follows them. The values of the map, of which none is there yet, are overwritten: pictures of half the
+    /// size lie in them for a while.
+    ///
+    /// # Panics
+    /// Where map or picture have not the size.
+    pub fn thresholds(&mut self, left: &Image, values: &mut [i16]) -> Option<Vec<u32>> {
+        let noise = self.noise.as_ref()?;
+        self.check(left, values);
+        Some(noise.thresholds(&mut self.team, self.simd, left, bytemuck::cast_slice_mut(values)))
     }
 
     /// Invalidates values that the left camera has not seen, or whose match the right one has not.
@@ -71,9 +89,8 @@ impl WholeMap {
     /// # Panics
     /// Where map or picture have not the size.
     pub fn filter(&mut self, values: &mut [i16], left: &Image, goes_on: bool) -> Vec<StageTime> {
+        self.check(left, values);
         let size = self.size;
-        assert_eq!((left.width(), left.height()), size, "size of the left picture");
-        assert_eq!(values.len(), size.0 * size.1, "values of the map");
         self.filters.begin_map(goes_on);
         self.barrier.reset();
         let (filters, barrier, simd) = (&self.filters, &self.barrier, self.simd);
@@ -96,6 +113,11 @@ impl WholeMap {
         let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
         let names = self.filters.names();
         names.zip(times.windows(2)).map(|(name, mark)| (name, mark[1] - mark[0])).collect()
+    }
+
+    fn check(&self, left: &Image, values: &[i16]) {
+        assert_eq!((left.width(), left.height()), self.size, "size of the left picture");
+        assert_eq!(values.len(), self.size.0 * self.size.1, "values of the map");
     }
 
     /// What the filters remember, by their names; they begin anew.

@@ -39,6 +39,8 @@ pub(super) struct Turn<'a> {
     pub number: u32,
     /// Buffers of the stream that hold what the frame before left there.
     pub known: &'a [BufferId],
+    /// The noise threshold of each level of a tile; empty where the frame's own are to be found.
+    pub thresholds: &'a [u32],
     /// The event after the ordered launches of the frame before, where that may be in flight.
     pub before: Option<Arc<Event>>,
     /// Whether each stage is timed.
@@ -61,6 +63,8 @@ struct ReadyLaunch {
     turns: Vec<(usize, u32)>,
     /// Arguments that say whether a buffer is known.
     known: Vec<(usize, BufferId)>,
+    /// Arguments that are the noise threshold of a level.
+    thresholds: Vec<(usize, usize)>,
     ordered: bool,
 }
 
@@ -72,7 +76,7 @@ impl ReadyLaunch {
         let value = |arg: &Arg| match *arg {
             Arg::Buffer(id) => address(id),
             Arg::I32(value) => u64::from(value as u32),
-            Arg::Turn(_) | Arg::Known(_) => 0,
+            Arg::Turn(_) | Arg::Known(_) | Arg::Threshold(_) => 0,
         };
         let args = launch.args.iter().enumerate();
         Self {
@@ -91,8 +95,15 @@ impl ReadyLaunch {
                 })
                 .collect(),
             known: args
+                .clone()
                 .filter_map(|(i, arg)| match arg {
                     Arg::Known(id) => Some((i, *id)),
+                    _ => None,
+                })
+                .collect(),
+            thresholds: args
+                .filter_map(|(i, arg)| match arg {
+                    Arg::Threshold(level) => Some((i, *level)),
                     _ => None,
                 })
                 .collect(),
@@ -108,6 +119,9 @@ impl ReadyLaunch {
         }
         for &(place, id) in &self.known {
             self.values[place] = u64::from(turn.known.contains(&id));
+        }
+        for &(place, level) in &self.thresholds {
+            self.values[place] = turn.thresholds.get(level).map_or(0, |&given| u64::from(given));
         }
         for (pointer, value) in self.pointers.iter_mut().zip(&mut self.values) {
             *pointer = ptr::from_mut(value).cast();

@@ -91,6 +91,9 @@ pub enum Arg {
     /// `int`: 1 where this buffer of the scope [`Scope::Stream`] holds what the frame before left there,
     /// 0 where the stream begins anew.
     Known(BufferId),
+    /// `unsigned`: the noise threshold of the level of this number that a tile comes with; 0 where the frame's
+    /// own is to be found.
+    Threshold(usize),
 }
 
 /// A frame's work runs in two lanes that may overlap.

@@ -60,9 +60,12 @@ use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
 use crate::calibration::Rectifier;
-use crate::engine::interface::{Engine, PairSpec, check_dimensions, check_size};
+use crate::engine::interface::{
+    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
+};
 use crate::frame::{DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair};
 use crate::matching::filter::{Continuity, Thumbnail};
+use crate::matching::levels::levels;
 use crate::matching::{History, Params};
 use crate::memory::Reserved;
 use crate::pool::Pooled;
@@ -101,6 +104,8 @@ pub struct CudaEngine {
     _modules: Loaded,
     context: Arc<Context>,
     size: (usize, usize),
+    /// Number of levels: of half the size, and so on.
+    levels: usize,
     input: Input,
     name: String,
     /// Slots in the order in which they were submitted.
@@ -231,6 +236,7 @@ impl CudaEngine {
             _modules: modules,
             context,
             size: job.size,
+            levels: levels(job.params, job.size).len(),
             input: plan.input,
             name: format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
             queue: VecDeque::with_capacity(options.in_flight),
@@ -243,6 +249,55 @@ impl CudaEngine {
             depth_from: None,
             _pinned: None,
         })
+    }
+
+    /// Enqueues the work for a pair. `thresholds`: the noise thresholds, empty where they are the pair's own;
+    /// `of_stream`: whether it may go on from the pair before.
+    fn take(
+        &mut self,
+        pair: StereoPair,
+        thresholds: &[u32],
+        of_stream: bool,
+    ) -> anyhow::Result<()> {
+        check_size(&pair, (self.input.width, self.input.height))?;
+        let Some(number) = self.idle_slot() else {
+            bail!(
+                "the CUDA engine holds {} pairs at a time; collect one before the next",
+                self.slots.len()
+            );
+        };
+        let submitted = Instant::now();
+        self.context.make_current()?;
+        let output = Output {
+            map: self.maps.take()?,
+            confidence: self.confidences.as_ref().map(PinnedPool::take).transpose()?,
+            rectified: match &self.rectified {
+                Some(pool) => Some([pool.take()?, pool.take()?]),
+                None => None,
+            },
+        };
+        let thumbnail = || match &self.rectifier {
+            Some(rectifier) => {
+                let map = rectifier.map(Eye::Left);
+                Thumbnail::by(map.size(), |x, y| map.value(&pair.left, x, y))
+            }
+            None => Thumbnail::of(&pair.left),
+        };
+        if !(of_stream && self.continuity.goes_on(pair.timestamp, thumbnail())) {
+            self.known.clear();
+        }
+        let before = self.newest.map(|newest| self.slots[newest].ordered());
+        let slot = &mut self.slots[number];
+        slot.upload(&pair, self.input.pitch, &self.upload)?;
+        let lanes = &self.lanes[number % self.lanes.len()];
+        slot.compute(lanes, &self.known, thresholds, before, self.profile)?;
+        slot.download(&output, &self.download)?;
+        slot.in_flight = Some(InFlight { pair, submitted, output });
+        self.queue.push_back(number);
+        self.newest = Some(number);
+        self.known.clear();
+        self.known.extend(self.states.iter().map(|&(_, id)| id));
+        Ok(())
     }
 
     /// A slot without a frame.
@@ -279,45 +334,7 @@ impl Engine for CudaEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        check_size(&pair, (self.input.width, self.input.height))?;
-        let Some(number) = self.idle_slot() else {
-            bail!(
-                "the CUDA engine holds {} pairs at a time; collect one before the next",
-                self.slots.len()
-            );
-        };
-        let submitted = Instant::now();
-        self.context.make_current()?;
-        let output = Output {
-            map: self.maps.take()?,
-            confidence: self.confidences.as_ref().map(PinnedPool::take).transpose()?,
-            rectified: match &self.rectified {
-                Some(pool) => Some([pool.take()?, pool.take()?]),
-                None => None,
-            },
-        };
-        let thumbnail = match &self.rectifier {
-            Some(rectifier) => {
-                let map = rectifier.map(Eye::Left);
-                Thumbnail::by(map.size(), |x, y| map.value(&pair.left, x, y))
-            }
-            None => Thumbnail::of(&pair.left),
-        };
-        if !self.continuity.goes_on(pair.timestamp, thumbnail) {
-            self.known.clear();
-        }
-        let before = self.newest.map(|newest| self.slots[newest].ordered());
-        let slot = &mut self.slots[number];
-        slot.upload(&pair, self.input.pitch, &self.upload)?;
-        let lanes = &self.lanes[number % self.lanes.len()];
-        slot.compute(lanes, &self.known, before, self.profile)?;
-        slot.download(&output, &self.download)?;
-        slot.in_flight = Some(InFlight { pair, submitted, output });
-        self.queue.push_back(number);
-        self.newest = Some(number);
-        self.known.clear();
-        self.known.extend(self.states.iter().map(|&(_, id)| id));
-        Ok(())
+        self.take(pair, &[], true)
     }
 
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
@@ -397,6 +414,13 @@ impl Engine for CudaEngine {
 
     fn picture_memory(&self) -> Option<Arc<dyn crate::pool::Memory<u8>>> {
         Some(Arc::new(self.pictures.clone()))
+    }
+}
+
+impl TileEngine for CudaEngine {
+    fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()> {
+        check_thresholds(thresholds, self.levels)?;
+        self.take(pair, thresholds.unwrap_or_default(), false)
     }
 }
 

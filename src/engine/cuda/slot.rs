@@ -124,11 +124,13 @@ impl Slot {
         &mut self,
         lanes: &Lanes,
         known: &[BufferId],
+        thresholds: &[u32],
         before: Option<Arc<Event>>,
         profile: bool,
     ) -> Result<()> {
         lanes.main.wait_for(&self.uploaded)?;
-        self.work.enqueue(lanes, &Turn { number: self.turns, known, before, profile })?;
+        let turn = Turn { number: self.turns, known, thresholds, before, profile };
+        self.work.enqueue(lanes, &turn)?;
         self.turns = self.turns.wrapping_add(1);
         Ok(())
     }

@@ -69,7 +69,8 @@ impl Builder<'_> {
         let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
         self.launch(TEXTURE, kernel, grid, [BLOCK_THREADS, 1], args);
         let kernel = self.kernel("texture", "threshold");
-        let args = vec![Arg::Buffer(histogram), Arg::Buffer(threshold)];
+        let given = Arg::Threshold(self.level.number);
+        let args = vec![Arg::Buffer(histogram), given, Arg::Buffer(threshold)];
         self.launch(TEXTURE, kernel, [1, 1], [THRESHOLD_THREADS, 1], args);
 
         let kernel = self.kernel("blend", "blend");
