@@ -250,9 +250,23 @@ fn mutual_information_gives_the_bytes_of_the_reference() {
     let with = |more: &[&'static str]| [&mi, more].concat();
     same(SIZE, &with(&["20", "--min-disparity", "-3", "--fill", "row"]));
     same((70, 12), &with(&["65", "--paths", "4", "--alpha", "1"]));
-    same((37, 9), &with(&["33", "--paths", "16", "--mi-truncation", "127", "--left-right", "off"]));
+    same(
+        (37, 9),
+        &with(&[
+            "33",
+            "--paths",
+            "16",
+            "--mi-truncation",
+            "127",
+            "--p2",
+            "99",
+            "--left-right",
+            "off",
+        ]),
+    );
     same(SIZE, &with(&["16", "--paths", "0", "--window", "3", "--min-disparity", "4"]));
-    let prior = ["24", "--prior", "1", "--cost-window", "3", "--mi-truncation", "100"];
+    let prior =
+        ["24", "--prior", "1", "--cost-window", "3", "--mi-truncation", "100", "--p2", "120"];
     same(TWO_LEVELS, &with(&prior));
     same(SIZE, &with(&["16", "--tiles", "2x1,8"]));
     same((1, 1), &with(&["1"]));

@@ -254,7 +254,7 @@ mod tests {
             assert!((-1e-6..1.0 + 1e-2).contains(&error), "{x}: {error}");
         }
         // log2(3) = 1.5849625.
-        assert_eq!((log2(1), log2(2), log2(3), log2(1 << 44)), (0, 4096, 6491, 44 * 4096));
+        assert_eq!((log2(1), log2(2), log2(3), log2(1 << 44)), (0, 4096, 6492, 44 * 4096));
     }
 
     #[test]
@@ -331,7 +331,8 @@ mod tests {
                 .flat_map(|y| (12..90).map(move |x| (x, y)))
                 .filter(|&(x, y)| map.values()[y * 90 + x] == if y < 30 { 32 } else { 96 });
             let share = right_ones.count() as f64 / (60.0 * 78.0);
-            assert!(share > 0.95, "{number}: {share}");
+            // The gamma leaves few levels of the dark ones.
+            assert!(share > if number == 2 { 0.9 } else { 0.95 }, "{number}: {share}");
         }
     }
 
