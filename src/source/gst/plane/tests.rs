@@ -200,7 +200,11 @@ fn rgb_becomes_intensity_in_every_format() {
         let mut data = vec![0; from.size()];
         data[..15].copy_from_slice(colours.as_flattened());
         let (sample, info) = convert(&from, data, format);
-        assert_eq!(one(read(&sample, &info, Layout::Whole)).pixels(), expected, "{format}");
+        // Deep samples become grey before they lose their lower bits, bytes are rounded after.
+        let slack = u8::from(info.comp_depth(0) > 8);
+        let image = one(read(&sample, &info, Layout::Whole));
+        let mut both = image.pixels().iter().zip(expected);
+        assert!(both.all(|(&a, b)| a.abs_diff(b) <= slack), "{format}: {:?}", image.pixels());
         tried += 1;
     }
     assert!(tried >= 12, "{tried} formats");
