@@ -183,6 +183,12 @@ pub fn intensity(red: u8, green: u8, blue: u8) -> u8 {
     ((2125 * u32::from(red) + 7154 * u32::from(green) + 721 * u32::from(blue) + 5000) / 10000) as u8
 }
 
+/// The same of an RGB pixel of 16 bits a sample.
+pub fn intensity_16(red: u16, green: u16, blue: u16) -> u16 {
+    ((2125 * u32::from(red) + 7154 * u32::from(green) + 721 * u32::from(blue) + 5000) / 10000)
+        as u16
+}
+
 /// Which of the two cameras a picture comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -104,5 +104,8 @@ pub mod source {
     pub mod still {
         pub use crate::source::still::{read_colours, read_still};
     }
+    pub mod tone {
+        pub use crate::source::tone::Tone;
+    }
     pub use crate::source::{Source, SourceCounts};
 }

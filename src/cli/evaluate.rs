@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::computation::Computation;
-use super::flags::Common;
+use super::flags::{Common, FlagLayer, SettingFlags};
+use crate::settings::row::PICTURES;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -58,6 +59,10 @@ pub struct EvaluateArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 
+    /// How pictures are read.
+    #[command(flatten)]
+    pub pictures: SettingFlags<PICTURES>,
+
     /// What is computed, and how; of pictures that are rectified first, the truth is that of the rectified
     /// left one.
     #[command(flatten)]
@@ -66,6 +71,15 @@ pub struct EvaluateArgs {
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
+}
+
+impl EvaluateArgs {
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = self.computation.flags();
+        layer.add(&self.pictures);
+        layer
+    }
 }
 
 /// A standard deviation in grey levels, of which a picture has 256.

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 
 use super::flags::{FlagLayer, SettingFlags};
 use crate::settings::Size;
-use crate::settings::row::{CAMERAS, PAIRING};
+use crate::settings::row::{CAMERAS, PAIRING, PICTURES};
 use crate::source::spec::SourceSpec;
 
 /// Message of `run` when it is not told where pairs come from.
@@ -64,6 +64,10 @@ pub struct SourceArgs {
     #[command(flatten)]
     pub cameras: SettingFlags<CAMERAS>,
 
+    /// How pictures are read.
+    #[command(flatten)]
+    pub pictures: SettingFlags<PICTURES>,
+
     /// Stop after this many pairs; 0 goes on to the end (the demo scene then has none)
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
@@ -100,6 +104,10 @@ pub struct BothArgs {
     /// Exchange the eyes: the left input is the right eye
     #[arg(long, help_heading = "Source")]
     pub swap: bool,
+
+    /// How pictures are read.
+    #[command(flatten, next_help_heading = "Source")]
+    pub pictures: SettingFlags<PICTURES>,
 }
 
 impl BothArgs {
@@ -114,6 +122,7 @@ impl BothArgs {
     /// Adds the flags that stand for settings.
     pub fn lay(&self, layer: &mut FlagLayer) {
         layer.put("source", "swap", "--swap", self.swap.then_some(true));
+        layer.add(&self.pictures);
     }
 }
 
@@ -136,6 +145,7 @@ impl SourceArgs {
     pub fn lay(&self, layer: &mut FlagLayer) {
         layer.add(&self.pairing);
         layer.add(&self.cameras);
+        layer.add(&self.pictures);
         let side = |side: fn(Size) -> usize| self.demo_size.map(|size| side(size) as i64);
         layer.put("demo", "width", "--demo-size", side(|size| size.width));
         layer.put("demo", "height", "--demo-size", side(|size| size.height));
@@ -151,6 +161,7 @@ mod tests {
 
     use super::*;
     use crate::settings::Layers;
+    use crate::source::tone::Tone;
     use crate::source::v4l2::Format;
 
     #[derive(Debug, Parser)]
@@ -211,13 +222,16 @@ mod tests {
 
     #[test]
     fn camera_flags_become_settings() {
-        let args = parse("--left a --right b --swap --size 640x480 --rate 15 --format MJPG");
+        let args = parse(
+            "--left a --right b --swap --size 640x480 --rate 15 --format MJPG --tone upper-bits",
+        );
         let mut layer = FlagLayer::default();
         args.unwrap().lay(&mut layer);
         let source = layer.over(Layers::new()).finish().unwrap().settings.source;
         assert!(source.swap);
         assert_eq!(source.size, "640x480");
         assert_eq!((source.rate, source.format), (Some(15.0), Some(Format::Mjpg)));
+        assert_eq!(source.tone, Tone::UpperBits);
     }
 
     #[test]

@@ -40,7 +40,7 @@ const NAMED: usize = 5;
 /// Where there are no pairs, or no engine; where a result cannot be written; at the end, where one of the pairs
 /// could not be evaluated.
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
-    let loaded = load(&args.common, args.computation.flags())?;
+    let loaded = load(&args.common, args.flags())?;
     let outputs = Outputs::of(&args)?;
     let cameras = Cameras::read(&loaded.settings)?;
     let datasets = search(&args.datasets)?;

@@ -57,7 +57,7 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let [left, right] = outputs.each_ref().map(PathBuf::as_path);
     files::refuse_same([("left", left), ("right", right)]).map_err(Error::Usage)?;
     if are_stills {
-        let stills = Stills::find(&spec, settings.source.swap)?;
+        let stills = Stills::find(&spec, &settings.source)?;
         return write_stills(&cameras, &stills, &args.output, &outputs);
     }
     videos(&cameras, &args, &spec, settings, &outputs)

@@ -6,9 +6,11 @@ use anyhow::{bail, ensure};
 
 use super::Error;
 use crate::frame::{Eye, Image};
+use crate::settings::Source;
 use crate::sink::files;
 use crate::source::spec::{SourceSpec, StreamSpec};
-use crate::source::still::{read_colours, read_still};
+use crate::source::still::{read_colours, read_grey};
+use crate::source::tone::Tone;
 
 /// A pair of pictures in one file or two.
 pub struct Stills {
@@ -16,6 +18,7 @@ pub struct Stills {
     files: [PathBuf; 2],
     layout: Layout,
     swap: bool,
+    tone: Tone,
 }
 
 /// Layout of the eyes in a file.
@@ -27,11 +30,11 @@ enum Layout {
 }
 
 impl Stills {
-    /// The pictures that `spec` names, exchanged where `swap`.
+    /// The pictures that `spec` names, with the eyes exchanged and reduced to 8 bits as `[source]` says.
     ///
     /// # Errors
     /// Where it names no single pair; the message says what takes it.
-    pub fn find(spec: &SourceSpec, swap: bool) -> Result<Self, Error> {
+    pub fn find(spec: &SourceSpec, settings: &Source) -> Result<Self, Error> {
         let both = |both| one_file(both).map(|file| [file.clone(), file]);
         let (files, layout) = match spec {
             SourceSpec::Two { left, right } => ([one_file(left)?, one_file(right)?], Layout::Alone),
@@ -39,23 +42,25 @@ impl Stills {
             SourceSpec::TopBottom(stream) => (both(stream)?, Layout::TopBottom),
             _ => return Err(Error::usage("the source is no picture")),
         };
-        Ok(Self { files, layout, swap })
+        Ok(Self { files, layout, swap: settings.swap, tone: settings.tone })
     }
 
-    /// The intensity of both eyes.
+    /// The intensity of both eyes, each reduced to 8 bits by itself.
     ///
     /// # Errors
     /// Where a picture cannot be read or halved, or their sizes differ.
     pub fn read(&self) -> anyhow::Result<[Image; 2]> {
         let [left, right] = self.files_of_eyes();
         let pair = match self.layout {
-            Layout::Alone => [read_still(left)?, read_still(right)?],
+            Layout::Alone => [read_grey(left)?, read_grey(right)?],
             _ => {
-                let whole = read_still(left)?;
-                [self.part(&whole, Eye::Left)?, self.part(&whole, Eye::Right)?]
+                let whole = read_grey(left)?;
+                let size = [whole.width(), whole.height()];
+                let half = |eye| self.area(size, eye).map(|(at, size)| whole.part(at, size));
+                [half(Eye::Left)?, half(Eye::Right)?]
             }
         };
-        let [l, r] = pair.each_ref().map(|image| (image.width(), image.height()));
+        let [l, r] = pair.each_ref().map(|grey| (grey.width(), grey.height()));
         if l != r {
             bail!(
                 "the pictures differ in size: {} is {}x{}, {} is {}x{}; a stereo pair is of one size",
@@ -67,7 +72,7 @@ impl Stills {
                 r.1
             );
         }
-        Ok(pair)
+        Ok(pair.map(|grey| grey.into_image(self.tone)))
     }
 
     /// Red, green and blue of an eye's picture.
@@ -87,18 +92,28 @@ impl Stills {
 
     /// An eye's part of what is in its file.
     fn part(&self, whole: &Image, eye: Eye) -> anyhow::Result<Image> {
-        let (width, height) = (whole.width(), whole.height());
+        let ([x, y], [width, height]) = self.area([whole.width(), whole.height()], eye)?;
+        let rows = (y..y + height).flat_map(|row| &whole.row(row)[x..x + width]);
+        Ok(Image::from_vec(width, height, rows.copied().collect()))
+    }
+
+    /// First pixel and size of an eye's part of a file's picture of this size.
+    fn area(
+        &self,
+        [width, height]: [usize; 2],
+        eye: Eye,
+    ) -> anyhow::Result<([usize; 2], [usize; 2])> {
         let is_second = (eye == Eye::Right) != self.swap;
         let name = self.files[0].display();
-        let (x, y, width, height) = match self.layout {
-            Layout::Alone => (0, 0, width, height),
+        Ok(match self.layout {
+            Layout::Alone => ([0, 0], [width, height]),
             Layout::SideBySide => {
                 ensure!(
                     width.is_multiple_of(2),
                     "{name} is {width}x{height}: side by side needs an even width, each eye has half \
                      of it"
                 );
-                (if is_second { width / 2 } else { 0 }, 0, width / 2, height)
+                ([if is_second { width / 2 } else { 0 }, 0], [width / 2, height])
             }
             Layout::TopBottom => {
                 ensure!(
@@ -106,11 +121,9 @@ impl Stills {
                     "{name} is {width}x{height}: top-bottom needs an even height, each eye has half \
                      of it"
                 );
-                (0, if is_second { height / 2 } else { 0 }, width, height / 2)
+                ([0, if is_second { height / 2 } else { 0 }], [width, height / 2])
             }
-        };
-        let rows = (y..y + height).flat_map(|row| &whole.row(row)[x..x + width]);
-        Ok(Image::from_vec(width, height, rows.copied().collect()))
+        })
     }
 }
 
@@ -143,6 +156,7 @@ fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
 
     #[test]
     fn halves_and_exchanged_eyes() {
@@ -150,7 +164,8 @@ mod tests {
         let path = dir.path().join("both.pgm");
         std::fs::write(&path, b"P5\n4 2\n255\n\x01\x02\x03\x04\x05\x06\x07\x08").unwrap();
         let read = |spec: SourceSpec, swap| {
-            let stills = Stills::find(&spec, swap).unwrap();
+            let settings = Source { swap, ..Settings::default().source };
+            let stills = Stills::find(&spec, &settings).unwrap();
             let colours = [Eye::Left, Eye::Right].map(|eye| stills.colours(eye).unwrap());
             let pair = stills.read().unwrap();
             for (grey, colours) in pair.iter().zip(&colours) {
@@ -165,7 +180,8 @@ mod tests {
         assert_eq!(read(above, true), [[5, 6, 7, 8], [1, 2, 3, 4]]);
 
         std::fs::write(&path, b"P5\n3 1\n255\n\x01\x02\x03").unwrap();
-        let odd = Stills::find(&SourceSpec::side_by_side(&path), false).unwrap();
+        let odd =
+            Stills::find(&SourceSpec::side_by_side(&path), &Settings::default().source).unwrap();
         let error = odd.read().unwrap_err().to_string();
         assert!(error.contains("both.pgm is 3x1") && error.contains("even width"), "{error}");
     }

@@ -140,6 +140,8 @@ pub const RECTIFIED: Group = 5;
 pub const MATCHING: Group = 6;
 /// The engine.
 pub const ENGINE: Group = 7;
+/// Pictures as they are read.
+pub const PICTURES: Group = 8;
 
 /// A flag.
 #[derive(Clone, Copy)]

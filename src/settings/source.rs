@@ -7,12 +7,13 @@ use toml::Value;
 
 use super::Camera;
 use super::row::Plain::{Real, Switch};
-use super::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, Row};
+use super::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PICTURES, Row};
 use super::size::Size;
 use crate::control::Switch as Stop;
 use crate::pair::PairBy;
 use crate::source::gst::{GstOptions, Keep, Reconnect};
 use crate::source::spec::SourceSpec;
+use crate::source::tone::Tone;
 use crate::source::v4l2::{CameraRequest, Format};
 
 /// Speed at which a recorded source is played.
@@ -42,6 +43,7 @@ pub struct Source {
     pub pace: Pace,
     pub picture_rate: f64,
     pub swap: bool,
+    pub tone: Tone,
     pub size: String,
     pub rate: Option<f64>,
     pub format: Option<Format>,
@@ -68,6 +70,13 @@ pub(super) const ROWS: &[Row] = &[
         .flag(CAMERAS, "--swap", "")
         .help("Exchange the eyes: the left input is the right eye")
         .arg(|arg| arg.conflicts_with("demo")),
+    Row::names("tone", "local", &["local", "upper-bits"])
+        .flag(PICTURES, "--tone", "TONE")
+        .help("How 9 to 16 bits a sample become the 8 that are matched; 8 bits stay as they are")
+        .about(&[
+            "With a gain that follows the surroundings, so that faint texture remains",
+            "The highest 8 bits, as if the camera had no more",
+        ]),
     Row::text("size", "auto", |text| match camera_size(text) {
         None if text != "auto" => Err("`auto` or a width and height such as `1280x720`".into()),
         _ => Ok(()),
@@ -86,19 +95,24 @@ pub(super) const ROWS: &[Row] = &[
         .arg(|arg| arg.conflicts_with("demo")),
     Row {
         none: Some("auto"),
-        ..Row::names("format", "auto", &["auto", "grey", "nv12", "yuyv", "uyvy", "mjpg", "h264"])
-            .flag(CAMERAS, "--format", "FORMAT")
-            .help("Pixel format of cameras")
-            .about(&[
-                "What suits the size, the rate and the bus",
-                "8-bit intensity",
-                "Luma plane and chroma",
-                "Luma and chroma in turn",
-                "Chroma and luma in turn",
-                "JPEG pictures",
-                "H.264 video",
-            ])
-            .arg(|arg| arg.ignore_case(true).conflicts_with("demo"))
+        ..Row::names(
+            "format",
+            "auto",
+            &["auto", "grey", "nv12", "yuyv", "uyvy", "y16", "mjpg", "h264"],
+        )
+        .flag(CAMERAS, "--format", "FORMAT")
+        .help("Pixel format of cameras")
+        .about(&[
+            "What suits the size, the rate and the bus",
+            "8-bit intensity",
+            "Luma plane and chroma",
+            "Luma and chroma in turn",
+            "Chroma and luma in turn",
+            "16-bit intensity",
+            "JPEG pictures",
+            "H.264 video",
+        ])
+        .arg(|arg| arg.ignore_case(true).conflicts_with("demo"))
     },
     Row::names("reconnect", "auto", &["auto", "on", "off"]),
     Row::real("silence_s", AUTO, [0.1, 3600.0]).or(&["auto"]).unit("seconds"),
@@ -164,7 +178,7 @@ impl Source {
 
     /// Options of the streams, whose pictures are kept in the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
-        let Source { pair_by, picture_rate, swap, rate, format, reconnect, .. } = *self;
+        let Source { pair_by, picture_rate, swap, tone, rate, format, reconnect, .. } = *self;
         GstOptions {
             pair_by,
             tolerance: self.tolerance_ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)),
@@ -175,6 +189,7 @@ impl Source {
             exposure_from: camera.exposure_from,
             reconnect,
             silence: self.silence_s.map(Duration::from_secs_f64),
+            tone,
             stop: stop.clone(),
             keep: keep.clone(),
             ..GstOptions::default()

@@ -1,6 +1,7 @@
 //! Where stereo pairs come from.
 
 pub mod demo;
+pub mod grey;
 pub mod gst;
 pub mod header;
 mod interface;
@@ -9,6 +10,7 @@ pub mod live;
 pub mod pictures;
 pub mod spec;
 pub mod still;
+pub mod tone;
 pub mod v4l2;
 
 use crate::source::demo::{DemoOptions, DemoSource};

@@ -9,22 +9,30 @@ use anyhow::{Context, Result, bail, ensure};
 use image::codecs::pnm::PnmDecoder;
 use image::{DynamicImage, ImageFormat, ImageReader};
 
+use super::grey::Grey;
+use super::tone::Tone;
 use super::{header, jpeg};
-use crate::frame::{Image, intensity};
+use crate::frame::Image;
 
 /// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
 ///
-/// Colour becomes intensity by Rec. 709. Of 16-bit samples the upper 8 bits are
-/// used (`sample >> 8`). Transparency is ignored, and so is an EXIF orientation: the picture is
-/// taken as its sensor delivered it, which is what a calibration refers to.
+/// Colour becomes intensity by Rec. 709; `tone` reduces what has 16 bits. Transparency is ignored, and so
+/// is an EXIF orientation: the picture is taken as its sensor delivered it, which is what a calibration
+/// refers to.
 ///
 /// # Errors
 /// Where the file is missing, a folder, empty, no such picture or a damaged one, or has no pixels;
 /// the message names the file.
-pub fn read_still(path: &Path) -> Result<Image> {
-    let picture = decode(path)?;
-    let (width, height) = (picture.width() as usize, picture.height() as usize);
-    Ok(Image::from_vec(width, height, to_intensity(picture)))
+pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
+    Ok(read_grey(path)?.into_image(tone))
+}
+
+/// Reads a picture as intensity at the depth at which it is stored; else as [`read_still`].
+///
+/// # Errors
+/// As [`read_still`].
+pub fn read_grey(path: &Path) -> Result<Grey> {
+    Ok(Grey::of(decode(path)?))
 }
 
 /// Reads a picture as red, green and blue, 8 bits each; grey pictures have three alike.
@@ -170,32 +178,6 @@ fn png_ends(content: &[u8]) -> bool {
     false
 }
 
-/// Intensity of every pixel, row by row.
-fn to_intensity(picture: DynamicImage) -> Vec<u8> {
-    fn colour<const CHANNELS: usize>(samples: &[u8]) -> Vec<u8> {
-        samples.as_chunks::<CHANNELS>().0.iter().map(|p| intensity(p[0], p[1], p[2])).collect()
-    }
-    fn colour16<const CHANNELS: usize>(samples: &[u16]) -> Vec<u8> {
-        let upper = |sample: u16| (sample >> 8) as u8;
-        let pixels = samples.as_chunks::<CHANNELS>().0.iter();
-        pixels.map(|p| intensity(upper(p[0]), upper(p[1]), upper(p[2]))).collect()
-    }
-    match picture {
-        DynamicImage::ImageLuma8(p) => p.into_raw(),
-        DynamicImage::ImageLumaA8(p) => p.as_raw().iter().step_by(2).copied().collect(),
-        DynamicImage::ImageRgb8(p) => colour::<3>(p.as_raw()),
-        DynamicImage::ImageRgba8(p) => colour::<4>(p.as_raw()),
-        DynamicImage::ImageLuma16(p) => p.as_raw().iter().map(|s| (s >> 8) as u8).collect(),
-        DynamicImage::ImageLumaA16(p) => {
-            p.as_raw().iter().step_by(2).map(|s| (s >> 8) as u8).collect()
-        }
-        DynamicImage::ImageRgb16(p) => colour16::<3>(p.as_raw()),
-        DynamicImage::ImageRgba16(p) => colour16::<4>(p.as_raw()),
-        // Floating-point pictures come from formats that are not read here.
-        other => colour::<3>(other.to_rgb8().as_raw()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -203,12 +185,13 @@ mod tests {
     use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
 
     use super::*;
+    use crate::frame::intensity;
 
     fn save(name: &str, picture: DynamicImage) -> Vec<u8> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         picture.save(&path).unwrap();
-        let read = read_still(&path).unwrap();
+        let read = read_still(&path, Tone::UpperBits).unwrap();
         assert_eq!((read.width(), read.height()), (3, 2));
         read.pixels().to_vec()
     }
@@ -222,7 +205,7 @@ mod tests {
         assert_eq!(save("a.pgm", grey.into()), expected);
         let alpha = ImageBuffer::from_fn(3, 2, |x, y| LumaA([level(x, y), 7]));
         assert_eq!(save("a.png", alpha.into()), expected);
-        // The lower 8 bits must not matter.
+        // Cut to the upper bits, the lower ones must not matter.
         let wide = |x, y| u16::from(level(x, y)) << 8 | 0xff;
         let deep = ImageBuffer::from_fn(3, 2, |x, y| Luma([wide(x, y)]));
         assert_eq!(save("a.png", DynamicImage::ImageLuma16(deep.clone())), expected);
@@ -301,7 +284,7 @@ mod tests {
         ImageBuffer::from_fn(16, 8, |_, _| Luma([90u8])).save(&path).unwrap();
         let renamed = dir.path().join("b.png");
         fs::rename(&path, &renamed).unwrap();
-        let read = read_still(&renamed).unwrap();
+        let read = read_still(&renamed, Tone::Local).unwrap();
         assert_eq!((read.width(), read.height()), (16, 8));
         assert!(read.pixels().iter().all(|p| p.abs_diff(90) < 3));
     }
@@ -311,11 +294,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.pgm");
         fs::write(&path, b"P5\n# by hand\n2 1\n255\n\x05\xff").unwrap();
-        assert_eq!(read_still(&path).unwrap().pixels(), [5, 255]);
+        assert_eq!(read_still(&path, Tone::Local).unwrap().pixels(), [5, 255]);
         fs::write(&path, b"P2\n2 1\n255\n5 255\n").unwrap();
-        assert_eq!(read_still(&path).unwrap().pixels(), [5, 255]);
+        assert_eq!(read_still(&path, Tone::Local).unwrap().pixels(), [5, 255]);
         fs::write(&path, b"P5\n2 1\n15\n\x03\x0f").unwrap();
-        assert_eq!(read_still(&path).unwrap().pixels(), [51, 255]);
+        assert_eq!(read_still(&path, Tone::Local).unwrap().pixels(), [51, 255]);
     }
 
     #[test]
@@ -326,7 +309,7 @@ mod tests {
             if let Some(content) = content {
                 fs::write(&path, content).unwrap();
             }
-            let error = format!("{:#}", read_still(&path).unwrap_err());
+            let error = format!("{:#}", read_still(&path, Tone::Local).unwrap_err());
             assert!(error.contains(name) && error.contains(words), "{error}");
         };
         fails("missing.png", None, "No such file");
@@ -351,7 +334,11 @@ mod tests {
             assert!(check(&whole, &path).is_ok(), "{kind}");
             for length in 1..whole.len() {
                 fs::write(&path, &whole[..length]).unwrap();
-                assert!(read_still(&path).is_err(), "{kind}: {length} of {}", whole.len());
+                assert!(
+                    read_still(&path, Tone::Local).is_err(),
+                    "{kind}: {length} of {}",
+                    whole.len()
+                );
                 assert!(check(&whole[..length], &path).is_err(), "{kind}: {length}");
             }
         }

@@ -12,6 +12,7 @@ use stereod::DisparityRange;
 use stereod::internals::alignment::{Limits, Measurement, Options, Verdict, measure};
 use stereod::internals::frame::Image;
 use stereod::internals::source::still::read_still;
+use stereod::internals::source::tone::Tone;
 
 use crate::common::data::data;
 
@@ -30,8 +31,8 @@ impl Pair {
     fn read(folder: &Path, left: &str, right: &str, disparities: usize) -> Self {
         Self {
             name: folder.join(left).display().to_string(),
-            left: read_still(&folder.join(left)).unwrap(),
-            right: read_still(&folder.join(right)).unwrap(),
+            left: read_still(&folder.join(left), Tone::default()).unwrap(),
+            right: read_still(&folder.join(right), Tone::default()).unwrap(),
             disparities,
         }
     }

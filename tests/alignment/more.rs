@@ -76,7 +76,7 @@ fn alarms_are_right() {
 fn eyes_that_do_not_run_together_are_no_matter_of_calibration() {
     let Some(folder) = data("more/karlsruhe_clip") else { return };
     let read = |eye: u32, number: u32| {
-        read_still(&folder.join(format!("I{eye}_{number:06}.png"))).unwrap()
+        read_still(&folder.join(format!("I{eye}_{number:06}.png")), Tone::default()).unwrap()
     };
     let options =
         Options { range: Some(DisparityRange { min: 0, count: 128 }), ..Options::default() };

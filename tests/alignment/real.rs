@@ -218,7 +218,7 @@ fn pictures_that_show_nothing_are_no_alarm() {
         return;
     };
     let one = euroc(&euroc_folder, EUROC[0]).left;
-    let street = read_still(&kitti.join("000008_10/image_2.png")).unwrap();
+    let street = read_still(&kitti.join("000008_10/image_2.png"), Tone::default()).unwrap();
     let other = Image::from_fn(752, 480, |x, y| street.row(y.min(374))[x]);
     let (measurement, verdict) = judged(&one, &other, &options());
     assert_eq!(verdict, Verdict::Unsure, "{measurement:?}");

@@ -14,6 +14,7 @@ use stereod::internals::sink::video::read_recording_tags;
 use stereod::internals::source::gst::{self, GstOptions};
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::{read_colours, read_still};
+use stereod::internals::source::tone::Tone;
 
 use super::mutate;
 use crate::{VIDEOS, scene, within_patience, write_video};
@@ -53,7 +54,7 @@ fn damaged_pictures_are_refused_or_read() {
             fs::write(&path, mutate::bytes(&good, seed)).unwrap();
             let name = path.display().to_string();
             let outcome = within_patience(name.clone(), move || {
-                read_still(&path).and_then(|grey| Ok((grey, read_colours(&path)?)))
+                read_still(&path, Tone::default()).and_then(|grey| Ok((grey, read_colours(&path)?)))
             });
             match outcome {
                 Ok((grey, [red, ..])) => {

@@ -1,5 +1,6 @@
 //! `stereod evaluate`, as a process: on pairs made here, and beside the scoring script of the test data.
 
+mod deep;
 mod figures;
 mod information;
 mod layouts;
@@ -43,12 +44,7 @@ impl Data {
     /// Writes both pictures of a wall with a rich texture.
     fn wall(&self, left: &str, right: &str, (width, height): (u32, u32)) {
         for (name, shift) in [(left, 0), (right, SHIFT)] {
-            let texture = |x: u32, y: u32| {
-                let (x, y) = (x as usize + shift, y as usize);
-                let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
-                Luma([(blot.wrapping_mul(0xc2b2_ae35) >> 13) as u8])
-            };
-            ImageBuffer::from_fn(width, height, texture).save(self.file(name)).unwrap();
+            self.grey(name, (width, height), |x, y| texture(x as usize + shift, y as usize));
         }
     }
 
@@ -87,6 +83,12 @@ impl Data {
         });
         fs::write(self.file(&path("item.json")), item.to_string()).unwrap();
     }
+}
+
+/// Grey level of a point of the wall: blots of 2x2 pixels.
+fn texture(x: usize, y: usize) -> u8 {
+    let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
+    (blot.wrapping_mul(0xc2b2_ae35) >> 13) as u8
 }
 
 /// A PFM file of these values.

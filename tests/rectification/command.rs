@@ -13,6 +13,7 @@ use stereod::internals::sink::video::{GreyVideo, GreyVideoOptions};
 use stereod::internals::source::gst::{GstOptions, open};
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::{read_colours, read_still};
+use stereod::internals::source::tone::Tone;
 use stereod::{Eye, Rectifier};
 
 use crate::common::outcome::outcome;
@@ -128,7 +129,8 @@ fn pictures() {
         assert!(told.contains("a/b/left.png") && told.contains("a/b/right.png"), "{told}");
         let rectifier = bench.rectifier(alpha);
         for eye in [Eye::Left, Eye::Right] {
-            let written = read_still(&bench.path(&format!("a/b/{eye}.png"))).unwrap();
+            let written =
+                read_still(&bench.path(&format!("a/b/{eye}.png")), Tone::default()).unwrap();
             let expected = expected(&rectifier, eye, &raw(eye, 0));
             assert_eq!(written.pixels(), expected, "{eye} {alpha:?}");
             // Alpha 1 leaves margins, which are black.

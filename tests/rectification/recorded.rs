@@ -10,6 +10,7 @@ use stereod::internals::frame::{Image, StereoPair};
 use stereod::internals::source::gst::{GstOptions, open};
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::read_still;
+use stereod::internals::source::tone::Tone;
 use stereod::{Eye, Rectifier};
 
 use super::register::{mean_difference, shift};
@@ -64,8 +65,9 @@ fn euroc_pictures_are_those_of_opencv() {
     for number in (0..6).map(|i| 16 * i) {
         for (eye, camera) in [(Eye::Left, "cam0"), (Eye::Right, "cam1")] {
             let name = format!("png/{camera}/{number:06}.png");
-            let raw = read_still(&folder.join(&name)).unwrap();
-            let theirs = read_still(&folder.join("rectified").join(&name)).unwrap();
+            let raw = read_still(&folder.join(&name), Tone::default()).unwrap();
+            let theirs =
+                read_still(&folder.join("rectified").join(&name), Tone::default()).unwrap();
             check(&name, &rectified(&rectifier, eye, &raw), &theirs, 0.6);
         }
     }
@@ -170,8 +172,9 @@ fn euroc_rotations_are_those_of_the_files() {
 fn rectified_rows_correspond() {
     let Some(folder) = data("euroc_v1_01") else { return };
     let rectifier = Rectifier::new(&calibration(&folder, &["kalibr_camchain.yaml"]), None).unwrap();
-    let read =
-        |camera: &str| read_still(&folder.join("png").join(camera).join("000000.png")).unwrap();
+    let read = |camera: &str| {
+        read_still(&folder.join("png").join(camera).join("000000.png"), Tone::default()).unwrap()
+    };
     let (left, right) = (read("cam0"), read("cam1"));
     let before = row_error(&left, &right);
     let after = row_error(

@@ -16,6 +16,7 @@ use crate::frame::{Eye, Image};
 use crate::settings::Loaded;
 use crate::source::pictures::{files_of_glob, number_in_name};
 use crate::source::still::read_still;
+use crate::source::tone::Tone;
 
 /// Findings in all pictures.
 pub(super) struct Found {
@@ -40,8 +41,10 @@ pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Re
     refuse_inputs(args, loaded, eyes.iter().flatten().cloned())?;
     let pairs = pair_up(eyes)?;
     let detector = detector(args, board);
+    let tone = loaded.settings.source.tone;
     let bar = progress_bar(Some(pairs.len() as u64), args.common.quiet, "pairs");
-    let seen: Vec<_> = pairs.iter().map(|files| look_at_pair(&detector, files, &bar)).collect();
+    let seen: Vec<_> =
+        pairs.iter().map(|files| look_at_pair(&detector, files, tone, &bar)).collect();
     bar.finish_and_clear();
     crate::telemetry::logs::write_above(None);
     let sizes = || seen.iter().filter_map(|(_, sizes, _)| *sizes);
@@ -71,7 +74,7 @@ type Looked = (
     Result<[crate::calibration::board::detect::Detection; 2], Reason>,
 );
 
-fn look_at_pair(detector: &Detector, files: &Files, bar: &ProgressBar) -> Looked {
+fn look_at_pair(detector: &Detector, files: &Files, tone: Tone, bar: &ProgressBar) -> Looked {
     bar.inc(1);
     let name = |path: &Option<PathBuf>| -> Option<String> {
         Some(path.as_deref()?.file_name()?.to_string_lossy().into_owned())
@@ -83,7 +86,7 @@ fn look_at_pair(detector: &Detector, files: &Files, bar: &ProgressBar) -> Looked
         return (name, None, Err(Reason::Alone(eye)));
     };
     let read = |path: &Path| -> Result<Image, Reason> {
-        read_still(path).map_err(|error| Reason::Unreadable(format!("{error:#}")))
+        read_still(path, tone).map_err(|error| Reason::Unreadable(format!("{error:#}")))
     };
     let (left, right) = match (read(left), read(right)) {
         (Ok(left), Ok(right)) => (left, right),

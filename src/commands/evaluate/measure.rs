@@ -19,6 +19,7 @@ use crate::matching::Params;
 use crate::range::Spare;
 use crate::settings::{Loaded, Origin};
 use crate::source::still::read_still;
+use crate::source::tone::Tone;
 
 /// What came of a pair.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// Where it cannot be read or matched, or its parts differ in size.
     pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
-        let pictures = read(item)?;
+        let pictures = read(item, self.loaded.settings.source.tone)?;
         let truth = truth::read(item)?;
         let size = (pictures[0].width(), pictures[0].height());
         let rig = self.cameras.for_pictures(size).map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -203,9 +204,9 @@ impl<'a> Bench<'a> {
 }
 
 /// The intensity of both eyes.
-fn read(item: &Item) -> anyhow::Result<[Image; 2]> {
+fn read(item: &Item, tone: Tone) -> anyhow::Result<[Image; 2]> {
     let [left, right] = &item.eyes;
-    let pictures = [read_still(left)?, read_still(right)?];
+    let pictures = [read_still(left, tone)?, read_still(right, tone)?];
     let [l, r] = pictures.each_ref().map(|image| (image.width(), image.height()));
     ensure!(
         l == r,

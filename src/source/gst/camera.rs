@@ -128,6 +128,7 @@ pub(super) fn caps(pick: &Pick) -> gst::Caps {
         Format::Nv12 => raw("NV12"),
         Format::Yuyv => raw("YUY2"),
         Format::Uyvy => raw("UYVY"),
+        Format::Y16 => raw("GRAY16_LE"),
         Format::Mjpg => gst::Caps::builder("image/jpeg"),
         Format::H264 => gst::Caps::builder("video/x-h264"),
     };
@@ -152,6 +153,7 @@ mod tests {
         for (format, text) in [
             (Format::Yuyv, "video/x-raw, format=(string)YUY2, "),
             (Format::Grey, "video/x-raw, format=(string)GRAY8, "),
+            (Format::Y16, "video/x-raw, format=(string)GRAY16_LE, "),
             (Format::Mjpg, "image/jpeg, "),
         ] {
             let pick = Pick { format, width: 640, height: 480, rate };

@@ -7,6 +7,7 @@ use crate::control::Switch;
 use crate::frame::Eye;
 use crate::pair::PairBy;
 use crate::pool::Pool;
+use crate::source::tone::Tone;
 use crate::source::v4l2;
 
 /// Which streams are opened again where they end, fail or fall silent.
@@ -28,6 +29,8 @@ pub enum Reconnect {
 pub struct Keep {
     /// Pool of the intensities.
     pub pixels: Pool<u8>,
+    /// Pool of intensities of more than 8 bits, for as long as they are being reduced.
+    pub samples: Pool<u16>,
     /// Pool of the colours; `None` where nobody looks at them.
     pub colours: Option<Pool<Differences>>,
 }
@@ -56,6 +59,8 @@ pub struct GstOptions {
     /// Longest silence of a live stream until it counts as lost; `None`: 2 s, or 10 frames where
     /// they are longer.
     pub silence: Option<Duration>,
+    /// How samples of more than 8 bits become 8.
+    pub tone: Tone,
     /// Where pictures are kept.
     pub keep: Keep,
     /// Ends the wait for the first picture.
@@ -75,6 +80,7 @@ impl Default for GstOptions {
             patience: Duration::from_secs(15),
             reconnect: Reconnect::Auto,
             silence: None,
+            tone: Tone::default(),
             keep: Keep::default(),
             stop: Switch::default(),
         }

@@ -1,8 +1,9 @@
 //! From a decoded GStreamer buffer to 8-bit intensity.
 //!
 //! The luma of YUV and grey formats is taken as it is: stretching limited to full range would
-//! change the picture's values and round twice. RGB becomes Rec. 709 intensity. Where colour is
-//! wanted, the colour differences are copied beside it, at the format's own resolution.
+//! change the picture's values and round twice. RGB becomes Rec. 709 intensity. Samples of more than
+//! 8 bits are reduced by [`Tone`]. Where colour is wanted, the colour differences are copied beside it,
+//! 8 bits each, at the format's own resolution.
 
 use std::sync::LazyLock;
 
@@ -13,9 +14,10 @@ use gstreamer_video::prelude::*;
 
 use super::options::Keep;
 use crate::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
-use crate::frame::{Image, intensity};
+use crate::frame::{Image, intensity, intensity_16};
 use crate::matching::saturation::{WHITE, WHITE_OF_LIMITED_RANGE};
 use crate::pool::Pool;
+use crate::source::tone::Tone;
 
 /// Layout of the eyes' views in a picture of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +69,8 @@ struct Area {
     height: usize,
 }
 
-/// Copies the views out of `buffer`, which holds a picture as `info` describes it.
+/// Copies the views out of `buffer`, which holds a picture as `info` describes it. Each is reduced to 8
+/// bits by itself: no eye's picture depends on the other's.
 ///
 /// # Errors
 /// Where the buffer is not what `info` says, or its size cannot hold two views.
@@ -76,6 +79,7 @@ pub(super) fn copy_views(
     info: &gst_video::VideoInfo,
     layout: Layout,
     keep: &Keep,
+    tone: Tone,
 ) -> anyhow::Result<Views> {
     let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info)
         .map_err(|_| anyhow!("delivers buffers that are smaller than their format says"))?;
@@ -85,7 +89,7 @@ pub(super) fn copy_views(
     let copy = |area| {
         let colour = keep.colours.as_ref().map(|pool| copy_colour(&frame, area, pool));
         Ok::<_, anyhow::Error>(
-            copy_area(&frame, area, &keep.pixels)?.with_chroma(colour.transpose()?.flatten()),
+            copy_area(&frame, area, keep, tone)?.with_chroma(colour.transpose()?.flatten()),
         )
     };
     Ok(match layout {
@@ -124,8 +128,9 @@ struct Component<'a> {
     /// Bytes before the first sample of a row, and from one sample to the next.
     offset: usize,
     step: usize,
-    /// Shift that makes 8 bits of a stored word; 16-bit words where `wide`.
-    shift: u32,
+    /// Bits below and above the sample in a stored word; words have 16 bits where `wide`, else 8.
+    below: u32,
+    above: u32,
     wide: bool,
     little_endian: bool,
 }
@@ -151,7 +156,8 @@ impl<'a> Component<'a> {
             // Of P010 and the like GStreamer counts words, so that the second one begins at 1.
             offset: if wide && !offset.is_multiple_of(2) { 2 * offset } else { offset },
             step: format.pixel_stride()[component] as usize,
-            shift: format.shift()[component] + depth - 8,
+            below: format.shift()[component],
+            above: (if wide { 16 } else { 8 }) - format.shift()[component] - depth,
             wide,
             little_endian: format.is_le(),
         })
@@ -166,18 +172,24 @@ impl<'a> Component<'a> {
             .ok_or_else(|| anyhow!("delivers pictures that end in row {y}"))
     }
 
-    /// The 8 most significant bits of each sample of a row.
-    fn samples(&self, row: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
-        let (wide, shift, little_endian) = (self.wide, self.shift, self.little_endian);
+    /// Each sample of a row, its highest bit in bit 15.
+    fn words(&self, row: &'a [u8]) -> impl Iterator<Item = u16> + 'a {
+        let (below, above, wide) = (self.below, self.above, self.wide);
+        let little_endian = self.little_endian;
         row.chunks(self.step).map(move |sample| {
             if !wide {
-                return sample[0];
+                return u16::from(sample[0]) << 8;
             }
             let bytes = [sample[0], sample[1]];
             let word =
                 if little_endian { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) };
-            (word >> shift) as u8
+            word >> below << (below + above)
         })
+    }
+
+    /// The 8 most significant bits of each sample of a row.
+    fn bytes(&self, row: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
+        self.words(row).map(|word| (word >> 8) as u8)
     }
 }
 
@@ -189,33 +201,60 @@ impl<'a> Rgb<'a> {
         Ok(Self([Component::new(frame, 0)?, Component::new(frame, 1)?, Component::new(frame, 2)?]))
     }
 
-    /// Red, green and blue of `width` pixels of row `y` from `x` on.
-    fn row(
+    /// Red, green and blue of `width` pixels of row `y` from `x` on, the highest bit of each in bit 15.
+    fn words(
+        &self,
+        x: usize,
+        y: usize,
+        width: usize,
+    ) -> anyhow::Result<impl Iterator<Item = [u16; 3]> + '_> {
+        let [red, green, blue] = &self.0;
+        let r = red.words(red.row(x, y, width)?);
+        let g = green.words(green.row(x, y, width)?);
+        let b = blue.words(blue.row(x, y, width)?);
+        Ok(r.zip(g).zip(b).map(|((r, g), b)| [r, g, b]))
+    }
+
+    /// The 8 most significant bits of the same.
+    fn bytes(
         &self,
         x: usize,
         y: usize,
         width: usize,
     ) -> anyhow::Result<impl Iterator<Item = [u8; 3]> + '_> {
-        let [red, green, blue] = &self.0;
-        let r = red.samples(red.row(x, y, width)?);
-        let g = green.samples(green.row(x, y, width)?);
-        let b = blue.samples(blue.row(x, y, width)?);
-        Ok(r.zip(g).zip(b).map(|((r, g), b)| [r, g, b]))
+        Ok(self.words(x, y, width)?.map(|rgb| rgb.map(|word| (word >> 8) as u8)))
     }
 }
 
 fn copy_area(
     frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
     area: Area,
-    pool: &Pool<u8>,
+    keep: &Keep,
+    tone: Tone,
 ) -> anyhow::Result<Image> {
-    let Area { x, y, width, height } = area;
-    let mut pixels = pool.try_take(width * height)?;
+    let (width, height) = (area.width, area.height);
+    let mut pixels = keep.pixels.try_take(width * height)?;
+    if frame.format_info().depth()[0] > 8 {
+        let mut samples = keep.samples.try_take(width * height)?;
+        copy_words(frame, area, &mut samples)?;
+        tone.reduce(&samples, width, &mut pixels);
+    } else {
+        copy_bytes(frame, area, &mut pixels)?;
+    }
+    Ok(Image::new(width, height, pixels))
+}
+
+/// Copies the intensity of an area of a format with 8 bits a sample.
+fn copy_bytes(
+    frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
+    Area { x, y, width, .. }: Area,
+    pixels: &mut [u8],
+) -> anyhow::Result<()> {
     let rows = pixels.chunks_exact_mut(width).zip(y..);
     if frame.format_info().is_rgb() {
         let rgb = Rgb::new(frame)?;
         for (out, y) in rows {
-            for (out, [r, g, b]) in out.iter_mut().zip(rgb.row(x, y, width)?) {
+            for (out, [r, g, b]) in out.iter_mut().zip(rgb.bytes(x, y, width)?) {
                 *out = intensity(r, g, b);
             }
         }
@@ -226,13 +265,38 @@ fn copy_area(
             if luma.step == 1 {
                 out.copy_from_slice(row);
             } else {
-                for (out, sample) in out.iter_mut().zip(luma.samples(row)) {
+                for (out, sample) in out.iter_mut().zip(luma.bytes(row)) {
                     *out = sample;
                 }
             }
         }
     }
-    Ok(Image::new(width, height, pixels))
+    Ok(())
+}
+
+/// Copies the intensity of an area of a format with more bits, the highest bit in bit 15.
+fn copy_words(
+    frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
+    Area { x, y, width, .. }: Area,
+    samples: &mut [u16],
+) -> anyhow::Result<()> {
+    let rows = samples.chunks_exact_mut(width).zip(y..);
+    if frame.format_info().is_rgb() {
+        let rgb = Rgb::new(frame)?;
+        for (out, y) in rows {
+            for (out, [r, g, b]) in out.iter_mut().zip(rgb.words(x, y, width)?) {
+                *out = intensity_16(r, g, b);
+            }
+        }
+    } else {
+        let luma = Component::new(frame, 0)?;
+        for (out, y) in rows {
+            for (out, sample) in out.iter_mut().zip(luma.words(luma.row(x, y, width)?)) {
+                *out = sample;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// True where pictures of this format are in colour.
@@ -264,7 +328,7 @@ fn copy_colour(
     if format.is_rgb() {
         let rgb = Rgb::new(frame)?;
         for (out, y) in rows {
-            for (out, [r, g, b]) in out.iter_mut().zip(rgb.row(x, y, width)?) {
+            for (out, [r, g, b]) in out.iter_mut().zip(rgb.bytes(x, y, width)?) {
                 *out = ColourCoding::differences(intensity(r, g, b), r, b);
             }
         }
@@ -275,8 +339,8 @@ fn copy_colour(
             std::mem::swap(&mut cb, &mut cr);
         }
         for (out, y) in rows {
-            let b = cb.samples(cb.row(x, y, width)?);
-            let r = cr.samples(cr.row(x, y, width)?);
+            let b = cb.bytes(cb.row(x, y, width)?);
+            let r = cr.bytes(cr.row(x, y, width)?);
             for ((out, b), r) in out.iter_mut().zip(b).zip(r) {
                 *out = [b, r];
             }

@@ -137,7 +137,7 @@ impl Stream {
         }
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
         let format = Arc::new(Mutex::new(Format::default()));
-        let taker = Taker::new(layout, options.keep.clone(), format.clone());
+        let taker = Taker::new(layout, options, format.clone());
         let sink = appsink(sender, shared.clone(), taker);
         let convert = wiring::element("videoconvert")?;
         pipeline.add_many([&convert, sink.upcast_ref()])?;

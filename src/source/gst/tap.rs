@@ -13,9 +13,10 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 
 use super::message;
-use super::options::Keep;
+use super::options::{GstOptions, Keep};
 use super::plane::{self, Layout, Views};
 use crate::source::live::EyeState;
+use crate::source::tone::Tone;
 use crate::thread::locked;
 
 /// Things that the streaming thread hands on.
@@ -278,15 +279,17 @@ pub(super) fn appsink(
 pub(super) struct Taker {
     layout: Layout,
     keep: Keep,
+    tone: Tone,
     caps: Option<(gst::Caps, gst_video::VideoInfo)>,
     format: Arc<Mutex<Format>>,
     taken: u64,
 }
 
 impl Taker {
-    /// Copies into buffers of `keep`; tells `format` what the first picture is like.
-    pub(super) fn new(layout: Layout, keep: Keep, format: Arc<Mutex<Format>>) -> Self {
-        Self { layout, keep, caps: None, format, taken: 0 }
+    /// Copies into buffers of the options' `keep`; tells `format` what the first picture is like.
+    pub(super) fn new(layout: Layout, options: &GstOptions, format: Arc<Mutex<Format>>) -> Self {
+        let (keep, tone) = (options.keep.clone(), options.tone);
+        Self { layout, keep, tone, caps: None, format, taken: 0 }
     }
 
     /// Copies a picture; `None` where it is damaged and the stream is live.
@@ -305,7 +308,7 @@ impl Taker {
         if live && buffer.flags().contains(gst::BufferFlags::CORRUPTED) {
             return Ok(None);
         }
-        let views = match plane::copy_views(buffer, &info, self.layout, &self.keep) {
+        let views = match plane::copy_views(buffer, &info, self.layout, &self.keep, self.tone) {
             // The first picture was well, so this is no format that cannot be read.
             Err(_) if live => return Ok(None),
             views => views?,

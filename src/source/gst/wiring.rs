@@ -119,7 +119,7 @@ impl Wiring {
                 filter.link(&decoder)?;
                 decoder
             }
-            Format::Grey | Format::Nv12 | Format::Yuyv | Format::Uyvy => filter,
+            Format::Grey | Format::Nv12 | Format::Yuyv | Format::Uyvy | Format::Y16 => filter,
         };
         let pad = last.static_pad("src").context("the camera has no output")?;
         pad.link(&self.target)?;

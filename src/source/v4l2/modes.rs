@@ -15,6 +15,8 @@ pub enum Format {
     Yuyv,
     /// Luma and chroma in turn, chroma first.
     Uyvy,
+    /// 16-bit intensity, lowest byte first; many cameras fill only the lower 10 or 12 bits.
+    Y16,
     /// A JPEG picture a frame.
     Mjpg,
     /// H.264 video.
@@ -23,8 +25,15 @@ pub enum Format {
 
 impl Format {
     /// All of them, the one to prefer first.
-    pub const ALL: [Format; 6] =
-        [Format::Grey, Format::Nv12, Format::Yuyv, Format::Uyvy, Format::Mjpg, Format::H264];
+    pub const ALL: [Format; 7] = [
+        Format::Grey,
+        Format::Nv12,
+        Format::Yuyv,
+        Format::Uyvy,
+        Format::Y16,
+        Format::Mjpg,
+        Format::H264,
+    ];
 
     /// The format that V4L2 gives this code; `None` for one that cannot be read here.
     pub fn of_code(code: [u8; 4]) -> Option<Self> {
@@ -33,6 +42,7 @@ impl Format {
             b"NV12" => Format::Nv12,
             b"YUYV" => Format::Yuyv,
             b"UYVY" => Format::Uyvy,
+            b"Y16 " => Format::Y16,
             b"MJPG" | b"JPEG" => Format::Mjpg,
             b"H264" => Format::H264,
             _ => return None,
@@ -44,7 +54,7 @@ impl Format {
         match self {
             Format::Grey => Some(1.0),
             Format::Nv12 => Some(1.5),
-            Format::Yuyv | Format::Uyvy => Some(2.0),
+            Format::Yuyv | Format::Uyvy | Format::Y16 => Some(2.0),
             Format::Mjpg | Format::H264 => None,
         }
     }
@@ -58,6 +68,7 @@ impl fmt::Display for Format {
             Format::Nv12 => "NV12",
             Format::Yuyv => "YUYV",
             Format::Uyvy => "UYVY",
+            Format::Y16 => "Y16",
             Format::Mjpg => "MJPG",
             Format::H264 => "H264",
         })
@@ -174,7 +185,7 @@ mod tests {
     #[test]
     fn codes_and_names_agree() {
         for format in Format::ALL {
-            let code: [u8; 4] = format.to_string().as_bytes().try_into().unwrap();
+            let code: [u8; 4] = format!("{:4}", format.to_string()).as_bytes().try_into().unwrap();
             assert_eq!(Format::of_code(code), Some(format));
         }
         assert_eq!(Format::of_code(*b"RGB3"), None);

@@ -1,7 +1,7 @@
 use super::*;
 
 fn keep() -> Keep {
-    Keep { pixels: Pool::new(), colours: Some(Pool::new()) }
+    Keep { colours: Some(Pool::new()), ..Keep::default() }
 }
 
 fn sizes(width: u32, height: u32) -> (usize, usize) {
@@ -36,7 +36,7 @@ fn convert(
 }
 
 fn read(sample: &gst::Sample, info: &gst_video::VideoInfo, layout: Layout) -> Views {
-    copy_views(sample.buffer().unwrap(), info, layout, &keep()).unwrap()
+    copy_views(sample.buffer().unwrap(), info, layout, &keep(), Tone::UpperBits).unwrap()
 }
 
 fn one(views: Views) -> Image {
@@ -93,9 +93,97 @@ fn deeper_samples_keep_their_8_highest_bits() {
         let mut data = vec![0; info.size()];
         data[..bytes.len()].copy_from_slice(&bytes);
         let buffer = gst::Buffer::from_mut_slice(data);
-        let image = one(copy_views(&buffer, &info, Layout::Whole, &keep()).unwrap());
+        let image =
+            one(copy_views(&buffer, &info, Layout::Whole, &keep(), Tone::UpperBits).unwrap());
         assert_eq!(image.pixels(), [7, 200, 31], "{format}");
     }
+}
+
+/// 10 or 12 bits reach the tone mapping whole, wherever a format keeps them in its words.
+#[test]
+fn deep_samples_keep_their_faint_texture_in_every_format() {
+    gst::init().unwrap();
+    let (width, height) = (48, 40);
+    // 10 bits of which the upper 8 are 4 throughout.
+    let level = |x: usize, y: usize| 16 + ((x * 5 + y * 11) % 7 % 4) as u16;
+    let levels: Vec<u16> = (0..width * height).map(|i| level(i % width, i / width)).collect();
+    let samples: Vec<u16> = levels.iter().map(|level| level << 6).collect();
+    let mut expected = vec![0; samples.len()];
+    Tone::Local.reduce(&samples, width, &mut expected);
+    let (least, most) = (expected.iter().min().unwrap(), expected.iter().max().unwrap());
+    assert!(most - least >= 8, "{least} to {most}");
+    use gst_video::VideoFormat as Format;
+    for (format, shift, is_big) in [
+        (Format::Gray16Le, 6, false),
+        (Format::Gray16Be, 6, true),
+        (Format::P01010le, 6, false),
+        (Format::P01010be, 6, true),
+        (Format::I42010le, 0, false),
+        (Format::I42010be, 0, true),
+        (Format::Y44412le, 2, false),
+        (Format::Y44416le, 6, false),
+    ] {
+        assert!(READABLE.contains(&format), "{format}");
+        let info = gst_video::VideoInfo::builder(format, width as u32, height as u32);
+        let info = info.build().unwrap();
+        let stride = info.stride()[0] as usize;
+        let mut data = vec![0; info.size()];
+        for (y, row) in levels.chunks(width).enumerate() {
+            for (x, level) in row.iter().enumerate() {
+                let word = level << shift;
+                let bytes = if is_big { word.to_be_bytes() } else { word.to_le_bytes() };
+                data[y * stride + 2 * x..][..2].copy_from_slice(&bytes);
+            }
+        }
+        let buffer = gst::Buffer::from_mut_slice(data);
+        let read = |tone| {
+            let image = one(copy_views(&buffer, &info, Layout::Whole, &keep(), tone).unwrap());
+            image.pixels().to_vec()
+        };
+        assert_eq!(read(Tone::Local), expected, "{format}");
+        assert_eq!(read(Tone::UpperBits), vec![4; expected.len()], "{format}");
+    }
+}
+
+/// What GStreamer packs in ways that are not read here comes deep all the same.
+#[test]
+fn packed_10_bits_are_converted_to_words() {
+    gst::init().unwrap();
+    for format in [gst_video::VideoFormat::Gray10Le32, gst_video::VideoFormat::V210] {
+        let text = format!(
+            "videotestsrc num-buffers=1 ! video/x-raw,format={format} ! videoconvert ! \
+             appsink name=sink sync=false"
+        );
+        let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
+        let sink = pipeline.by_name("sink").unwrap().downcast::<gstreamer_app::AppSink>().unwrap();
+        sink.set_caps(Some(&readable_caps()));
+        pipeline.set_state(gst::State::Playing).unwrap();
+        let sample = sink.pull_sample().unwrap();
+        pipeline.set_state(gst::State::Null).unwrap();
+        let info = gst_video::VideoInfo::from_caps(sample.caps().unwrap()).unwrap();
+        assert!(info.comp_depth(0) >= 10, "{format} became {}", info.format());
+    }
+}
+
+#[test]
+fn halves_are_reduced_each_by_itself() {
+    gst::init().unwrap();
+    let format = gst_video::VideoFormat::Gray16Le;
+    let info = gst_video::VideoInfo::builder(format, 64, 20).build().unwrap();
+    // The right half is bright and rough, the left one dark and faint.
+    let sample = |x: usize, y: usize| match x {
+        0..32 => 700 + ((x * 7 + y * 3) % 5) as u16,
+        _ => 30_000 + ((x * 12345 + y * 23456) % 30_000) as u16,
+    };
+    let whole: Vec<u16> = (0..64 * 20).map(|i| sample(i % 64, i / 64)).collect();
+    let left: Vec<u16> = whole.chunks(64).flat_map(|row| &row[..32]).copied().collect();
+    let mut expected = vec![0; left.len()];
+    Tone::Local.reduce(&left, 32, &mut expected);
+    let data: Vec<u8> = whole.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    let buffer = gst::Buffer::from_mut_slice(data);
+    let views = copy_views(&buffer, &info, Layout::SideBySide, &keep(), Tone::Local).unwrap();
+    let Views::Both(image, _) = views else { panic!("one view") };
+    assert_eq!(image.pixels(), expected);
 }
 
 #[test]
@@ -112,7 +200,11 @@ fn rgb_becomes_intensity_in_every_format() {
         let mut data = vec![0; from.size()];
         data[..15].copy_from_slice(colours.as_flattened());
         let (sample, info) = convert(&from, data, format);
-        assert_eq!(one(read(&sample, &info, Layout::Whole)).pixels(), expected, "{format}");
+        // Deep samples become grey before they lose their lower bits, bytes are rounded after.
+        let slack = u8::from(info.comp_depth(0) > 8);
+        let image = one(read(&sample, &info, Layout::Whole));
+        let mut both = image.pixels().iter().zip(expected);
+        assert!(both.all(|(&a, b)| a.abs_diff(b) <= slack), "{format}: {:?}", image.pixels());
         tried += 1;
     }
     assert!(tried >= 12, "{tried} formats");
@@ -164,7 +256,8 @@ fn each_half_has_its_own_colour_and_none_is_kept_unasked() {
         data[info.offset()[plane]..][..4].copy_from_slice(&values);
     }
     let buffer = gst::Buffer::from_mut_slice(data);
-    let Views::Both(left, right) = copy_views(&buffer, &info, Layout::SideBySide, &keep()).unwrap()
+    let Views::Both(left, right) =
+        copy_views(&buffer, &info, Layout::SideBySide, &keep(), Tone::UpperBits).unwrap()
     else {
         panic!("one view")
     };
@@ -173,7 +266,7 @@ fn each_half_has_its_own_colour_and_none_is_kept_unasked() {
     assert_eq!(samples(&right), [[30, 70], [40, 80]]);
     assert_eq!(white(&info), 231);
     let unasked = Keep { colours: None, ..keep() };
-    let image = one(copy_views(&buffer, &info, Layout::Whole, &unasked).unwrap());
+    let image = one(copy_views(&buffer, &info, Layout::Whole, &unasked, Tone::Local).unwrap());
     assert!(image.chroma().is_none());
 }
 
@@ -191,22 +284,26 @@ fn halves_go_to_their_eyes() {
     gst::init().unwrap();
     let (buffer, info) = grey(6, 2);
     let pool = keep();
-    let Views::Both(left, right) = copy_views(&buffer, &info, Layout::SideBySide, &pool).unwrap()
+    let Views::Both(left, right) =
+        copy_views(&buffer, &info, Layout::SideBySide, &pool, Tone::Local).unwrap()
     else {
         panic!("one view")
     };
     assert_eq!(left.pixels(), [0, 1, 2, 16, 17, 18]);
     assert_eq!(right.pixels(), [3, 4, 5, 19, 20, 21]);
-    let Views::Both(top, bottom) = copy_views(&buffer, &info, Layout::TopBottom, &pool).unwrap()
+    let Views::Both(top, bottom) =
+        copy_views(&buffer, &info, Layout::TopBottom, &pool, Tone::Local).unwrap()
     else {
         panic!("one view")
     };
     assert_eq!(top.pixels(), [0, 1, 2, 3, 4, 5]);
     assert_eq!(bottom.pixels(), [16, 17, 18, 19, 20, 21]);
     let (buffer, info) = grey(5, 3);
-    let odd = copy_views(&buffer, &info, Layout::SideBySide, &pool).unwrap_err().to_string();
+    let odd =
+        copy_views(&buffer, &info, Layout::SideBySide, &pool, Tone::Local).unwrap_err().to_string();
     assert!(odd.contains("5x3") && odd.contains("even width"), "{odd}");
-    let odd = copy_views(&buffer, &info, Layout::TopBottom, &pool).unwrap_err().to_string();
+    let odd =
+        copy_views(&buffer, &info, Layout::TopBottom, &pool, Tone::Local).unwrap_err().to_string();
     assert!(odd.contains("even height"), "{odd}");
 }
 
@@ -216,7 +313,7 @@ fn cropped_and_padded_buffers_are_read_where_the_picture_is() {
     let (mut buffer, info) = grey(8, 4);
     let pool = keep();
     gst_video::VideoCropMeta::add(buffer.get_mut().unwrap(), (2, 1, 3, 2));
-    let image = one(copy_views(&buffer, &info, Layout::Whole, &pool).unwrap());
+    let image = one(copy_views(&buffer, &info, Layout::Whole, &pool, Tone::Local).unwrap());
     assert_eq!(image.pixels(), [18, 19, 20, 34, 35, 36]);
 
     // A decoder that pads its rows says so in the buffer's video meta.
@@ -232,13 +329,13 @@ fn cropped_and_padded_buffers_are_read_where_the_picture_is() {
     )
     .unwrap();
     let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 4, 2).build().unwrap();
-    let image = one(copy_views(&buffer, &info, Layout::Whole, &pool).unwrap());
+    let image = one(copy_views(&buffer, &info, Layout::Whole, &pool, Tone::Local).unwrap());
     assert_eq!(image.pixels(), [3, 4, 5, 6, 23, 24, 25, 26]);
 
     let mut buffer = grey(8, 4).0;
     gst_video::VideoCropMeta::add(buffer.get_mut().unwrap(), (6, 0, 3, 2));
     let (_, info) = grey(8, 4);
-    assert!(copy_views(&buffer, &info, Layout::Whole, &pool).is_err());
+    assert!(copy_views(&buffer, &info, Layout::Whole, &pool, Tone::Local).is_err());
     let small = gst::Buffer::from_mut_slice(vec![0u8; 5]);
-    assert!(copy_views(&small, &info, Layout::Whole, &pool).is_err());
+    assert!(copy_views(&small, &info, Layout::Whole, &pool, Tone::Local).is_err());
 }

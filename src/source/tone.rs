@@ -1,0 +1,210 @@
+//! Tone mapping: how samples of 9 to 16 bits become the 8 that are matched.
+//!
+//! The upper 8 bits alone lose faint texture: the dark part of a picture of 12 linear bits has a handful
+//! of them, and a camera that delivers 10 bits in the low end of 16 is nearly black. So the difference
+//! of each sample from the mean of its surroundings is amplified where they differ little, as in local
+//! contrast enhancement by unsharp masking with an adaptive gain (Polesel, Ramponi and Mathews, IEEE
+//! Transactions on Image Processing 9, 2000).
+//!
+//! For sample v with 16 bits, the mean m of the window around it and a, the mean absolute difference of
+//! neighbours in it:
+//!
+//! ```text
+//! gain   = clamp(DETAIL * 256 / a, 1, 256)
+//! lift   = min(4 * (gain - 1), LIFT) * 256 * (1 - m / 65536)
+//! result = clamp((m + lift + gain * (v - m)) / 256, 0, 255)
+//! ```
+//!
+//! - What noise alone makes of a is 1.13 sigma, so noise comes out with at most `DETAIL` / 1.13 grey levels
+//!   unless it had more before; nothing needs to be known of it.
+//! - Where neighbours differ by `DETAIL` or more the gain is 1, and the result the upper 8 bits. It is
+//!   never less. One step of a stored word never becomes more than one grey level.
+//! - Dark surroundings are lifted, so that what is amplified is not cut off at black; white stays white,
+//!   because saturated pixels are known by it.
+//! - All follows from the surroundings alone, and smoothly: the same point of a scene looks the same in
+//!   both eyes and in the next frame. A picture that moves takes its result with it.
+//!
+//! Whole numbers throughout: every machine gives the same bytes. docs/accuracy.md says what it is worth.
+
+/// How samples of more than 8 bits become 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tone {
+    /// With a gain that follows the surroundings.
+    #[default]
+    Local,
+    /// The upper 8 bits.
+    UpperBits,
+}
+
+/// Side of the window in pixels: the sample's, 64 to its left and above, and 63 to its right and below.
+/// The picture goes on beyond its borders as if they were mirrors.
+const WINDOW: usize = 128;
+
+/// Pixels before the sample's in the window.
+const BEFORE: usize = WINDOW / 2;
+
+/// Mean absolute difference of neighbours, in grey levels, that weaker ones are amplified to.
+const DETAIL: u32 = 2;
+
+/// Grey levels by which black surroundings are lifted at most.
+const LIFT: u32 = 64;
+
+/// Largest gain.
+const GAIN_MAX: u32 = 256;
+
+/// Sums of differences over the window that share a place in [`RESPONSES`].
+const STEP: usize = 4096;
+
+/// The place from which on nothing is amplified: that of `DETAIL` to the left and to the upper neighbour.
+const PLAIN: usize = 2 * 256 * DETAIL as usize * WINDOW * WINDOW / STEP;
+
+/// Gain and lift for sums of differences.
+static RESPONSES: [Response; PLAIN + 1] = responses();
+
+/// What is made of surroundings.
+#[derive(Clone, Copy)]
+struct Response {
+    /// Gain in 1/256.
+    gain: u32,
+    /// Lift of black in 1/256 grey levels.
+    lift: u32,
+}
+
+const fn responses() -> [Response; PLAIN + 1] {
+    let mut all = [Response { gain: 256, lift: 0 }; PLAIN + 1];
+    let mut i = 0;
+    while i < PLAIN {
+        // The middle of the sums that have this place.
+        let gain = 256 * 2 * PLAIN as u32 / (2 * i as u32 + 1);
+        let gain = if gain > 256 * GAIN_MAX { 256 * GAIN_MAX } else { gain };
+        let lift = 4 * (gain - 256);
+        all[i] = Response { gain, lift: if lift > 256 * LIFT { 256 * LIFT } else { lift } };
+        i += 1;
+    }
+    all
+}
+
+impl Tone {
+    /// Reduces a picture of samples with their highest bit in bit 15, rows of `width`, to 8 bits.
+    ///
+    /// # Panics
+    /// Where `samples` is no whole number of rows, or `pixels` of another size.
+    pub fn reduce(self, samples: &[u16], width: usize, pixels: &mut [u8]) {
+        assert!(width > 0 && samples.len().is_multiple_of(width), "rows of {width} samples");
+        assert_eq!(samples.len(), pixels.len(), "pixels of the picture");
+        match self {
+            Tone::Local => local(samples, width, pixels),
+            Tone::UpperBits => {
+                pixels.iter_mut().zip(samples).for_each(|(p, s)| *p = (s >> 8) as u8);
+            }
+        }
+    }
+}
+
+fn local(samples: &[u16], width: usize, pixels: &mut [u8]) {
+    let height = samples.len() / width;
+    let mut sums = Sums::new(width);
+    let row = |y: usize| Row::of(samples, width, y);
+    // Counted from the first row of the first window, which is above the picture.
+    let in_window = |y: usize| row(mirrored(y, height));
+    if height > 0 {
+        (0..WINDOW).for_each(|y| sums.add(in_window(y)));
+    }
+    for (y, out) in pixels.chunks_exact_mut(width).enumerate() {
+        sums.extend();
+        reduce_row(&sums, row(y).samples, out);
+        sums.subtract(in_window(y));
+        sums.add(in_window(y + WINDOW));
+    }
+}
+
+/// The place in a row or column of `count` pixels that stands for the one at `place` - [`BEFORE`]. What is
+/// farther outside than a mirror shows is the last that it does.
+fn mirrored(place: usize, count: usize) -> usize {
+    let inside = match place.checked_sub(BEFORE) {
+        Some(inside) => inside.min((2 * count).saturating_sub(1 + inside)),
+        None => BEFORE - 1 - place,
+    };
+    inside.min(count - 1)
+}
+
+/// A row of samples with the one above; the first row is its own.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    samples: &'a [u16],
+    above: &'a [u16],
+}
+
+impl<'a> Row<'a> {
+    fn of(samples: &'a [u16], width: usize, y: usize) -> Self {
+        let row = |y: usize| &samples[y * width..][..width];
+        Self { samples: row(y), above: row(y.saturating_sub(1)) }
+    }
+}
+
+/// Sums over the rows of the window, a value a column, with half a window more on either side.
+struct Sums {
+    width: usize,
+    samples: Vec<u32>,
+    /// Of the absolute differences to the left and to the upper neighbour.
+    differences: Vec<u32>,
+}
+
+impl Sums {
+    fn new(width: usize) -> Self {
+        let zeros = || vec![0; width + WINDOW];
+        Self { width, samples: zeros(), differences: zeros() }
+    }
+
+    fn add(&mut self, row: Row) {
+        self.update(row, |sum, value| *sum += value);
+    }
+
+    fn subtract(&mut self, row: Row) {
+        self.update(row, |sum, value| *sum -= value);
+    }
+
+    fn update(&mut self, row: Row, change: impl Fn(&mut u32, u32)) {
+        let columns = BEFORE..BEFORE + self.width;
+        for (sum, &sample) in self.samples[columns.clone()].iter_mut().zip(row.samples) {
+            change(sum, sample.into());
+        }
+        let sums = &mut self.differences[columns];
+        change(&mut sums[0], row.samples[0].abs_diff(row.above[0]).into());
+        let neighbours = row.samples[1..].iter().zip(row.samples).zip(&row.above[1..]);
+        for (sum, ((&sample, &left), &above)) in sums[1..].iter_mut().zip(neighbours) {
+            change(sum, u32::from(sample.abs_diff(left)) + u32::from(sample.abs_diff(above)));
+        }
+    }
+
+    /// Mirrors the columns at the borders of the picture.
+    fn extend(&mut self) {
+        for sums in [&mut self.samples, &mut self.differences] {
+            for place in (0..BEFORE).chain(BEFORE + self.width..WINDOW + self.width) {
+                sums[place] = sums[BEFORE + mirrored(place, self.width)];
+            }
+        }
+    }
+}
+
+fn reduce_row(sums: &Sums, samples: &[u16], out: &mut [u8]) {
+    let first = |sums: &[u32]| sums[..WINDOW].iter().sum::<u32>();
+    let (mut sum, mut difference) = (first(&sums.samples), first(&sums.differences));
+    let leaves = sums.samples.iter().zip(&sums.differences);
+    let enters = sums.samples[WINDOW..].iter().zip(&sums.differences[WINDOW..]);
+    let pixels = out.iter_mut().zip(samples);
+    for (((pixel, &sample), leaves), enters) in pixels.zip(leaves).zip(enters) {
+        let mean = sum / (WINDOW * WINDOW) as u32;
+        let Response { gain, lift } = RESPONSES[(difference as usize / STEP).min(PLAIN)];
+        let base = mean + ((lift * (65536 - mean)) >> 16);
+        // A step beside even surroundings: 16 bits by 17.
+        let detail = (i64::from(gain) * (i64::from(sample) - i64::from(mean))) >> 8;
+        *pixel = ((i64::from(base) + detail) >> 8).clamp(0, 255) as u8;
+        sum = sum + enters.0 - leaves.0;
+        difference = difference + enters.1 - leaves.1;
+    }
+}
+
+#[cfg(test)]
+mod tests;
