@@ -32,9 +32,11 @@ fn exposure_gamma_and_negatives_cost_little() {
     };
     let [as_it_is, _] = with(&|v| v);
     let gamma = |v: u8| (255.0 * (f64::from(v) / 255.0).powf(2.2)).round() as u8;
-    for (name, grey) in
-        [("half", &(|v| v / 2) as &dyn Fn(u8) -> u8), ("gamma", &gamma), ("negative", &|v| 255 - v)]
-    {
+    for (name, grey) in [
+        ("half", &(|v: u8| v / 2) as &dyn Fn(u8) -> u8),
+        ("gamma", &gamma),
+        ("negative", &|v: u8| 255 - v),
+    ] {
         let [mi, ad] = with(grey);
         assert!(mi < as_it_is + 2.0, "{name}: {mi} beside {as_it_is}");
         assert!(
