@@ -176,7 +176,7 @@ fn tiles_give_the_bytes_of_the_reference() {
     same(SIZE, &["-d", "8", "--tiles", "2x2,6"]);
     same(SIZE, &["-d", "8", "--tiles", "3x1,4", "--fill", "rays"]);
     same(SIZE, &["-d", "8", "--tiles", "2x1,4", "--alpha", "1"]);
-    // Several in flight, with the noise of the whole picture at two levels.
+    // With the noise of the whole picture, at two levels.
     same(TILED_SIZE, TILED);
 }
 
