@@ -244,7 +244,7 @@ mod tests {
              --intensity-truncation 5 --speckle-size 44 --speckle-range 0.5 \
              --smoothing 0.25 --smoothing-guard 1.5 --fill rays --fill-max 31 \
              --cost-window 3 --cost-window-where everywhere --prior 1 --prior-strength 5 \
-             --p2-guide picture --block-window 5x3 --block-truncation 9",
+             --p2-guide picture --block-window 5x3 --block-truncation 9 --mi-truncation 8",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -276,6 +276,7 @@ mod tests {
             layer.over(Layers::new()).finish().unwrap().params.cost
         };
         let window = CensusWindow::Plain { width: 7, height: 5 };
+        assert_eq!(cost("--cost mi"), Cost::MutualInformation { truncation: 8 });
         assert_eq!(cost("--cost census"), Cost::Census { window });
         // Nothing else is called so here.
         let (measure, window) = (BlockMeasure::Ssd, BlockWindow { width: 7, height: 7 });
