@@ -243,8 +243,9 @@ impl CpuEngine {
             pair = rectify.run(&mut self.team, self.simd, pair)?;
             stages.push((RECTIFY, submitted.elapsed()));
         }
-        let goes_on =
-            of_stream && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
+        let goes_on = of_stream
+            && self.params.keeps_state()
+            && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
         let (disparity, confidence, of_matching) = self.compute(&pair, thresholds, goes_on)?;
         stages.extend(of_matching);
         let (geometry, finished) = (self.depth_from, Instant::now());

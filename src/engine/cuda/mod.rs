@@ -283,7 +283,8 @@ impl CudaEngine {
             }
             None => Thumbnail::of(&pair.left),
         };
-        if !(of_stream && self.continuity.goes_on(pair.timestamp, thumbnail())) {
+        let keeps_state = !self.states.is_empty();
+        if !(of_stream && keeps_state && self.continuity.goes_on(pair.timestamp, thumbnail())) {
             self.known.clear();
         }
         let before = self.newest.map(|newest| self.slots[newest].ordered());

@@ -23,6 +23,7 @@ pub use matching::Matching;
 pub use scene::Thumbnail;
 
 use crate::matching::confidence;
+use crate::matching::cost::Cost;
 use crate::matching::params::{Params, Speckle};
 use fill::Fill;
 use smoothing::Smoothing;
@@ -60,6 +61,14 @@ impl Params {
         [Some(Filter::ValidMask), confidence, median, speckle, smoothing, known, fill]
             .into_iter()
             .flatten()
+    }
+}
+
+impl Params {
+    /// Whether anything is remembered of a stream from pair to pair.
+    pub(crate) fn keeps_state(&self) -> bool {
+        let learns = matches!(self.cost, Cost::MutualInformation { .. });
+        learns || self.filters().any(|filter| filter.state_len(1) > 0)
     }
 }
 

@@ -10,10 +10,11 @@ const CELLS: (usize, usize) = (16, 12);
 const COUNT: i64 = (CELLS.0 * CELLS.1) as i64;
 
 /// Pixels of a cell that are looked at, along rows and along columns.
-const SAMPLES: usize = 4;
+const SAMPLES: usize = 6;
 
-/// Variance, in squared grey levels, below which a small picture shows nothing but noise.
-const FLAT: i64 = 4;
+/// Variance, in squared grey levels, below which a small picture may show nothing but noise: of noise with a
+/// standard deviation of 24 grey levels it has as much.
+const FLAT: i64 = 16;
 
 /// A picture in a few cells: the mean of some pixels of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
