@@ -276,7 +276,7 @@ mod tests {
             layer.over(Layers::new()).finish().unwrap().params.cost
         };
         let window = CensusWindow::Plain { width: 7, height: 5 };
-        assert_eq!(cost("--cost mi"), Cost::MutualInformation { truncation: 8 });
+        assert_eq!(cost("--cost mi --mi-truncation 8"), Cost::MutualInformation { truncation: 8 });
         assert_eq!(cost("--cost census"), Cost::Census { window });
         // Nothing else is called so here.
         let (measure, window) = (BlockMeasure::Ssd, BlockWindow { width: 7, height: 7 });

@@ -209,8 +209,7 @@ impl Engine for TiledEngine {
             sure
         });
         account.stages.push((Filter::ValidMask.name(), began.elapsed()));
-        let goes_on = self.params.keeps_state()
-            && self.continuity.goes_on(pair.timestamp, Thumbnail::of(left));
+        let goes_on = self.continuity.goes_on(pair.timestamp, Thumbnail::of(left));
         account.stages.extend(self.whole.filter(disparity.values_mut(), left, goes_on));
         self.finished = Some(Matched {
             disparity,
