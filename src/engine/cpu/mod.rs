@@ -207,6 +207,7 @@ impl CpuEngine {
                     let map = Some(information.next_map());
                     let learnt = Learnt { table: information.table(), map, last: left == 0 };
                     stages.extend(run(team, Some(learnt))?);
+                    information.end_round();
                 }
                 added_up(stages)
             }

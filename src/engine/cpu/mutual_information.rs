@@ -72,10 +72,15 @@ impl Information {
         if self.known { 1 } else { ROUNDS }
     }
 
-    /// Where the next map belongs, once the table has been learnt from the last one; from then on it is known.
+    /// Where the next map belongs, once the table has been learnt from the last one, which is given up.
     pub fn next_map(&mut self) -> *mut i32 {
-        self.known = true;
+        self.known = false;
         self.map.as_mut_ptr()
+    }
+
+    /// Takes note that the next map is there.
+    pub fn end_round(&mut self) {
+        self.known = true;
     }
 
     /// The table, [left level][right level].

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = &kernels![
     "packed.cuh",
     "disparity.cuh",
     "cost.cuh",
+    "four_candidates.cuh",
     "census.cuh",
     "volume.cuh",
     "blend.cuh",

@@ -59,12 +59,8 @@ struct ReadyLaunch {
     values: Box<[u64]>,
     /// Room for where each argument lies; filled in for each launch.
     pointers: Box<[*mut c_void]>,
-    /// Arguments that are the number of the slot's turn, with their round.
-    turns: Vec<(usize, u32)>,
-    /// Arguments that say whether a buffer is known.
-    known: Vec<(usize, BufferId)>,
-    /// Arguments that are the noise threshold of a level.
-    thresholds: Vec<(usize, usize)>,
+    /// Arguments that differ from frame to frame, with their places.
+    varying: Vec<(usize, Arg)>,
     ordered: bool,
 }
 
@@ -87,41 +83,25 @@ impl ReadyLaunch {
             cooperative: launch.cooperative,
             values: launch.args.iter().map(value).collect(),
             pointers: vec![ptr::null_mut(); launch.args.len()].into(),
-            turns: args
-                .clone()
-                .filter_map(|(i, arg)| match arg {
-                    Arg::Turn(round) => Some((i, *round)),
-                    _ => None,
-                })
-                .collect(),
-            known: args
-                .clone()
-                .filter_map(|(i, arg)| match arg {
-                    Arg::Known(id) => Some((i, *id)),
-                    _ => None,
-                })
-                .collect(),
-            thresholds: args
-                .filter_map(|(i, arg)| match arg {
-                    Arg::Threshold(level) => Some((i, *level)),
-                    _ => None,
-                })
-                .collect(),
+            varying: args.filter(|(_, arg)| arg.varies()).map(|(i, arg)| (i, *arg)).collect(),
             ordered: launch.ordered,
         }
     }
 
     /// The arguments as the driver wants them, until `self` moves or is changed.
     fn arguments(&mut self, turn: &Turn) -> *mut *mut c_void {
-        for &(place, round) in &self.turns {
-            let rounds = turn.number.wrapping_mul(ROUNDS as u32);
-            self.values[place] = u64::from(rounds.wrapping_add(round));
-        }
-        for &(place, id) in &self.known {
-            self.values[place] = u64::from(turn.known.contains(&id));
-        }
-        for &(place, level) in &self.thresholds {
-            self.values[place] = turn.thresholds.get(level).map_or(0, |&given| u64::from(given));
+        for &(place, arg) in &self.varying {
+            self.values[place] = match arg {
+                Arg::Turn(round) => {
+                    let rounds = turn.number.wrapping_mul(ROUNDS as u32);
+                    u64::from(rounds.wrapping_add(round))
+                }
+                Arg::Known(id) => u64::from(turn.known.contains(&id)),
+                Arg::Threshold(level) => {
+                    turn.thresholds.get(level).map_or(0, |&given| u64::from(given))
+                }
+                Arg::Buffer(_) | Arg::I32(_) => continue,
+            };
         }
         for (pointer, value) in self.pointers.iter_mut().zip(&mut self.values) {
             *pointer = ptr::from_mut(value).cast();

@@ -96,6 +96,16 @@ pub enum Arg {
     Threshold(usize),
 }
 
+impl Arg {
+    /// Whether it differs from frame to frame.
+    pub fn varies(&self) -> bool {
+        match self {
+            Arg::Buffer(_) | Arg::I32(_) => false,
+            Arg::Turn(_) | Arg::Known(_) | Arg::Threshold(_) => true,
+        }
+    }
+}
+
 /// A frame's work runs in two lanes that may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
