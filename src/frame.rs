@@ -84,6 +84,11 @@ impl Image {
         self.valid.as_deref()
     }
 
+    /// The valid mask, to be shared by another picture of the same pixels.
+    pub fn shared_valid_mask(&self) -> Option<Arc<Mask>> {
+        self.valid.clone()
+    }
+
     /// The same picture with its colour.
     ///
     /// # Panics
@@ -398,6 +403,10 @@ pub struct Matched {
     /// How sure the disparity of each pixel is, from 1 to 255, and 0 where it is unknown; `None` where the
     /// parameters do not ask for it.
     pub confidence: Option<Image>,
+    /// The left picture without its background, where the parameters ask for it.
+    pub whitened: Option<Whitened>,
+    /// What the pictures before say of it, where the parameters ask for it.
+    pub temporal: Option<TemporalReport>,
     /// What depth is computed from, where it is known.
     pub geometry: Option<StereoGeometry>,
     /// When the engine took the pair.
@@ -412,6 +421,56 @@ pub struct Matched {
     pub device_time: Option<Duration>,
 }
 
+/// What is known of a pair from those before it in its stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TemporalReport {
+    /// Pictures that are remembered, the newest included.
+    pub remembered: u32,
+    /// How far the picture before was shifted against this one, in pixels to the right and down; `None` where
+    /// it could not be found.
+    pub shift: Option<[f32; 2]>,
+    /// Standard deviation of the noise in grey levels, of the picture as it came and of its best estimate, as the
+    /// mean of both eyes; `None` where nothing was remembered.
+    pub noise: Option<[f32; 2]>,
+    /// Share of the pixels of both eyes that move.
+    pub moving: f32,
+}
+
+/// The left picture of a pair without the background that the pictures before predict, row by row: 128 units a grey
+/// level around 32768; the lowest bit tells whether the pixel moves.
+#[derive(Debug)]
+pub struct Whitened {
+    width: usize,
+    height: usize,
+    pixels: Pooled<u16>,
+}
+
+impl Whitened {
+    /// A whitened picture of `width` x `height` pixels.
+    ///
+    /// # Panics
+    /// Where `pixels` does not hold exactly as many numbers.
+    pub fn new(width: usize, height: usize, pixels: Pooled<u16>) -> Self {
+        assert_eq!(pixels.len(), width * height, "pixels of a {width}x{height} picture");
+        Self { width, height, pixels }
+    }
+
+    /// Width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Height in pixels.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Every pixel, row by row.
+    pub fn pixels(&self) -> &[u16] {
+        &self.pixels
+    }
+}
+
 /// Name and duration of a stage.
 pub type StageTime = (&'static str, Duration);
 
@@ -419,9 +478,18 @@ impl Matched {
     /// A pair and its disparity, matched in no time by no engine.
     pub fn new(pair: StereoPair, disparity: DisparityMap) -> Self {
         let now = Instant::now();
-        let (submitted, finished) = (now, now);
-        let (confidence, geometry, stages, device_time) = (None, None, Vec::new(), None);
-        Self { pair, disparity, confidence, geometry, submitted, finished, stages, device_time }
+        Self {
+            pair,
+            disparity,
+            confidence: None,
+            whitened: None,
+            temporal: None,
+            geometry: None,
+            submitted: now,
+            finished: now,
+            stages: Vec::new(),
+            device_time: None,
+        }
     }
 
     /// From capture (for recordings: from the pictures' arrival) to disparity.

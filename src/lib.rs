@@ -109,7 +109,8 @@ pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeom
 pub use matcher::{Device, Disparity, Error, Matcher, Picture};
 pub use matching::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median,
-    P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Subpixel, Window,
+    P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Steady, Subpixel, Temporal,
+    TemporalMode, Window,
 };
 
 #[doc(hidden)]

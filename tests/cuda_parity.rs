@@ -9,8 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use common::parity::{
-    self, CONSTANT, Look, NOISY, POOR, compare_relay, looks, pair, params, pictures, smoothings,
-    usual, weak_looks, wild_rectifier,
+    self, CONSTANT, Look, NOISY, POOR, compare_relay, compare_relay_of, compare_stream, drifting,
+    drifts, looks, pair, params, pictures, smoothings, stages_in_time, usual, weak_looks,
+    wild_rectifier,
 };
 use proptest::prelude::*;
 use stereod::internals::engine::cpu::{CpuEngine, CpuOptions};
@@ -148,6 +149,31 @@ proptest! {
         let mut engines: [Box<dyn Engine>; 2] = [Box::new(cuda), Box::new(cpu)];
         let outcome = compare_relay(&mut engines, &params, size, &looks);
         prop_assert!(outcome.is_ok(), "{:?}", outcome);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_made_of_a_stream_is_that_of_the_reference(
+        params in params(),
+        (temporal, steady) in stages_in_time(),
+        confidence in prop::option::of(Just(0u8)),
+        size in prop_oneof![(1usize..40, 1usize..30), (60usize..140, 50usize..110)],
+        drift in drifts(),
+        pairs in 2usize..9,
+    ) {
+        let range = DisparityRange { count: params.range.count.min(12), ..params.range };
+        let params = Params { temporal, steady, confidence, range, ..params };
+        let Some(mut cuda) = engine(&params, size, &CudaOptions::default()) else { return Ok(()) };
+        let outcome = compare_stream(&mut cuda, &params, drifting(size, drift, pairs));
+        prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, drift, size);
+        let spec = PairSpec::rectified(size.0, size.1);
+        let cpu = CpuEngine::new(&params, &spec, CpuOptions::default()).unwrap();
+        let mut engines: [Box<dyn Engine>; 2] = [Box::new(cuda), Box::new(cpu)];
+        let outcome = compare_relay_of(&mut engines, &params, drifting(size, drift, pairs));
+        prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, drift, size);
     }
 }
 

@@ -18,8 +18,9 @@ use stereod::{
 };
 
 use common::parity::{
-    self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay, looks, pair,
-    params, pictures, same, smoothings, usual, weak_looks, wild_rectifier,
+    self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay,
+    compare_relay_of, compare_stream, drifting, drifts, looks, pair, params, pictures, same,
+    smoothings, stages_in_time, usual, weak_looks, wild_rectifier,
 };
 
 /// Compares on a CPU engine that works in this way.
@@ -114,6 +115,28 @@ proptest! {
         let mut engines: Vec<_> = (1..=3).zip(SimdChoice::available()).map(engine).collect();
         let outcome = compare_relay(&mut engines, &params, size, &looks);
         prop_assert!(outcome.is_ok(), "{:?}", outcome);
+    }
+
+    #[test]
+    fn what_is_made_of_a_stream_is_that_of_the_reference(
+        params in params(),
+        (temporal, steady) in stages_in_time(),
+        confidence in prop::option::of(Just(0u8)),
+        size in prop_oneof![(1usize..40, 1usize..30), (60usize..140, 50usize..110)],
+        drift in drifts(),
+        pairs in 2usize..9,
+    ) {
+        let range = DisparityRange { count: params.range.count.min(12), ..params.range };
+        let params = Params { temporal, steady, confidence, range, ..params };
+        let engine = |(threads, simd)| -> Box<dyn Engine> {
+            let options = CpuOptions { threads: Some(threads), simd };
+            Box::new(CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), options).unwrap())
+        };
+        let mut engines: Vec<_> = (1..=3).zip(SimdChoice::available()).map(engine).collect();
+        let outcome = compare_relay_of(&mut engines, &params, drifting(size, drift, pairs));
+        prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, drift);
+        let outcome = compare_stream(&mut *engines[0], &params, drifting(size, drift, pairs));
+        prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, drift);
     }
 
     #[test]

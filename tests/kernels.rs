@@ -9,7 +9,8 @@ use stereod::internals::engine::cuda::{
 };
 use stereod::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityRange, Fill, FillRule, Guide, Median,
-    P2Mode, Params, Paths, Prior, Rectifier, Smoothing, StereoGeometry, Subpixel, Window,
+    P2Mode, Params, Paths, Prior, Rectifier, Smoothing, Steady, StereoGeometry, Subpixel, Temporal,
+    TemporalMode, Window,
 };
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -84,6 +85,19 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
     variants.push((Params { median: Median::Five, ..params(64, Paths::Eight) }, (8192, 4096)));
     let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
     variants.push((Params { smoothing, ..params(64, Paths::Eight) }, usual));
+    for (confidence, strength) in [(None, 1), (Some(0), 60)] {
+        let steady = Some(Steady { strength });
+        variants.push((Params { steady, confidence, ..params(64, Paths::Four) }, usual));
+    }
+    for (mode, history, degree) in [
+        (TemporalMode::Denoise, 20, 2),
+        (TemporalMode::Denoise, 64, 3),
+        (TemporalMode::Whiten, 2, 0),
+        (TemporalMode::Whiten, 8, 1),
+    ] {
+        let temporal = Some(Temporal { mode, history, degree });
+        variants.push((Params { temporal, ..params(64, Paths::Four) }, usual));
+    }
     for (confidence, count) in [(0, 64), (40, 3), (255, 1024)] {
         variants
             .push((Params { confidence: Some(confidence), ..params(count, Paths::Eight) }, usual));
@@ -183,7 +197,9 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
         Err(missing) => return eprintln!("skipped: {missing}"),
     };
     let window = Some(Window { side: 5, by_texture: true });
-    let combined = Params { window, ..Params::default() };
+    let steady = Some(Steady { strength: 5 });
+    let temporal = Some(Temporal { mode: TemporalMode::Denoise, history: 8, degree: 2 });
+    let combined = Params { window, steady, temporal, ..Params::default() };
     let mut refused = HashSet::new();
     for params in [combined, params(64, Paths::Four), params(1024, Paths::Five)] {
         let job = Job { params: &params, size: (1280, 720), rectifier: None };
@@ -200,8 +216,9 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
             }
         }
     }
-    // Five sizes of the cost's features in each of six files, and those of the blocks and volumes.
-    assert_eq!(refused.len(), 6 * 5 + 2 + 6 + 4 + 1, "{refused:?}");
+    // Five sizes of the cost's features in each of six files, those of the blocks and volumes, and
+    // those of sums and magnitudes of the stages in time.
+    assert_eq!(refused.len(), 6 * 5 + 2 + 6 + 4 + 1 + 4, "{refused:?}");
 }
 
 /// The architecture that a cubin's ELF header names. Up to NVRTC 12 it stands in the lowest byte of

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::matching::{
         BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode,
-        Paths, Prior, Smoothing, Speckle, Subpixel, Window,
+        Paths, Prior, Smoothing, Speckle, Steady, Subpixel, Temporal, TemporalMode, Window,
     };
     use crate::settings::Settings;
     use crate::settings::row::MATCHING;
@@ -244,7 +244,8 @@ mod tests {
              --intensity-truncation 5 --speckle-size 44 --speckle-range 0.5 \
              --smoothing 0.25 --smoothing-guard 1.5 --fill rays --fill-max 31 \
              --cost-window 3 --cost-window-where everywhere --prior 1 --prior-strength 5 \
-             --p2-guide picture --block-window 5x3 --block-truncation 9 --mi-truncation 8",
+             --p2-guide picture --block-window 5x3 --block-truncation 9 --mi-truncation 8 \
+             --steady 6 --temporal whiten --history 9 --degree 1",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -257,6 +258,9 @@ mod tests {
         assert_eq!(params.paths, Paths::Five);
         assert_eq!(params.sum_window, BlockWindow { width: 5, height: 3 });
         assert_eq!(params.smoothing, Some(Smoothing { weight_256: 64, guard_16: 24 }));
+        assert_eq!(params.steady, Some(Steady { strength: 6 }));
+        let mode = TemporalMode::Whiten;
+        assert_eq!(params.temporal, Some(Temporal { mode, history: 9, degree: 1 }));
         assert_eq!(params.fill, Some(Fill { rule: FillRule::Rays, reach: 31 }));
         assert_eq!(params.window, Some(Window { side: 3, by_texture: false }));
         assert_eq!(params.prior, Some(Prior { levels: 1, strength: 5 }));

@@ -70,7 +70,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let small = settings.engine.options().cpu;
     let loaded = ranging::with_choice(&loaded, [&raw], &rig, Spare::None, small)?;
     let loaded = if args.confidence.is_some() { loaded.with_confidence()? } else { loaded };
-    let (settings, params) = (&loaded.settings, &loaded.params);
+    let (settings, params) = (&loaded.settings, &loaded.params.of_still());
 
     let choice = settings.engine.kind;
     let mut options = settings.engine.options();

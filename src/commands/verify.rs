@@ -5,8 +5,9 @@ use anyhow::{anyhow, bail};
 
 use crate::calibration::Rectifier;
 use crate::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
+use crate::matching::temporal::Outcome;
 use crate::matching::tiles::{Layout, match_tiled};
-use crate::matching::{History, Params, match_next};
+use crate::matching::{History, Next, Params, match_next};
 use crate::memory::{Budget, product};
 
 /// Compares a result with the reference on the same pair, the next one of the stream that `history`
@@ -30,11 +31,14 @@ pub fn verify(
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
     let StereoPair { left, right, timestamp, .. } = &matched.pair;
-    let (disparity, confidence) = match layout {
+    let Next { map, confidence, temporal } = match layout {
         None => match_next(left, right, *timestamp, params, history),
         Some(layout) => match_tiled(left, right, *timestamp, params, layout, history),
     };
-    let same = compare(&disparity, &matched.disparity)?;
+    if let Some(outcome) = temporal {
+        compare_temporal(&outcome, matched)?;
+    }
+    let same = compare(&map, &matched.disparity)?;
     if let (Some(expected), Some(got)) = (&confidence, &matched.confidence) {
         compare_pictures("confidence", expected, got)?;
     }
@@ -56,6 +60,28 @@ pub fn verify_rectified(
         compare_pictures(&format!("rectified {eye} picture"), &expected, got)?;
     }
     Ok(())
+}
+
+/// Compares what the spatio-temporal stage made of a pair.
+fn compare_temporal(expected: &Outcome, got: &Matched) -> anyhow::Result<()> {
+    if got.temporal != Some(expected.report) {
+        bail!(
+            "the report of the stage in time is {:?} instead of {:?}",
+            got.temporal,
+            expected.report
+        );
+    }
+    let Some(whitened) = &got.whitened else { return Ok(()) };
+    match expected.whitened.iter().zip(whitened.pixels()).position(|(a, b)| a != b) {
+        None => Ok(()),
+        Some(at) => bail!(
+            "the whitened picture differs from the reference at x {}, y {}: {} instead of {}",
+            at % whitened.width(),
+            at / whitened.width(),
+            whitened.pixels()[at],
+            expected.whitened[at]
+        ),
+    }
 }
 
 /// Compares two pictures of one size.

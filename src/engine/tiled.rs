@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEXTURE, WholeMap};
+use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, TEXTURE, WholeMap};
 use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair};
 use crate::matching::confidence::of_known;
@@ -104,7 +104,11 @@ impl TiledEngine {
     }
 
     /// Matches all tiles of a rectified pair: the map and, where it is asked for, its confidence.
-    fn match_tiles(&mut self, pair: &StereoPair, account: &mut Account) -> anyhow::Result<Map> {
+    fn match_tiles(
+        &mut self,
+        [left, right]: [&Image; 2],
+        account: &mut Account,
+    ) -> anyhow::Result<Map> {
         let Self { engine, layout, windows, whole, .. } = self;
         let pixels = layout.size.0 * layout.size.1;
         let mut values = self.values.try_take(pixels)?;
@@ -113,7 +117,7 @@ impl TiledEngine {
             None => None,
         };
         let began = Instant::now();
-        let thresholds = whole.thresholds(&pair.left, &mut values);
+        let thresholds = whole.thresholds(left, &mut values);
         if thresholds.is_some() {
             account.stages.push((TEXTURE, began.elapsed()));
         }
@@ -128,7 +132,7 @@ impl TiledEngine {
             while in_flight < engine.depth()
                 && let Some(tile) = next.next()
             {
-                let (left, right) = (window(tile, &pair.left)?, window(tile, &pair.right)?);
+                let (left, right) = (window(tile, left)?, window(tile, right)?);
                 let tile = StereoPair::of_stills(left, right);
                 engine.submit_tile(tile, thresholds.as_deref())?;
                 in_flight += 1;
@@ -194,14 +198,22 @@ impl Engine for TiledEngine {
             None => pair,
         };
         check_size(&pair, self.layout.size)?;
-        let map = self.match_tiles(&pair, &mut account);
+        let goes_on = self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
+        let eyes = [&pair.left, &pair.right];
+        let began = Instant::now();
+        let passed = self.whole.pass(eyes, goes_on)?;
+        if passed.is_some() {
+            account.stages.push((TEMPORAL, began.elapsed()));
+        }
+        let denoised = passed.as_ref().and_then(|passed| passed.denoised.as_ref());
+        let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
+        let map = self.match_tiles(eyes, &mut account);
         if map.is_err() {
             // What another tile has begun must not be taken for one of the next pair.
             while let Ok(Some(_)) = self.engine.collect() {}
         }
         let (mut disparity, confidence) = map?;
 
-        let (left, eyes) = (&pair.left, [&pair.left, &pair.right]);
         let began = Instant::now();
         self.whole.hide_unseen(disparity.values_mut(), eyes);
         let confidence = confidence.map(|mut sure| {
@@ -209,11 +221,13 @@ impl Engine for TiledEngine {
             sure
         });
         account.stages.push((Filter::ValidMask.name(), began.elapsed()));
-        let goes_on = self.continuity.goes_on(pair.timestamp, Thumbnail::of(left));
-        account.stages.extend(self.whole.filter(disparity.values_mut(), left, goes_on));
+        account.stages.extend(self.whole.filter(disparity.values_mut(), eyes[0], goes_on));
+        let report = passed.as_ref().map(|passed| passed.report);
         self.finished = Some(Matched {
             disparity,
             confidence,
+            whitened: passed.and_then(|passed| passed.whitened),
+            temporal: report,
             geometry: self.depth_from,
             submitted,
             finished: Instant::now(),
@@ -262,6 +276,7 @@ mod tests {
     use super::*;
     use crate::engine::cpu::CpuEngine;
     use crate::frame::{DisparityRange, Mask};
+    use crate::matching::Next;
     use crate::matching::tiles::{Tiles, match_tiled};
     use crate::matching::{
         Cost, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Window, match_pair,
@@ -353,7 +368,7 @@ mod tests {
             let mut history = History::default();
             for number in 0..3 {
                 let StereoPair { left, right, timestamp, .. } = pair(size, number, mask);
-                let (expected, sure) =
+                let Next { map: expected, confidence: sure, .. } =
                     match_tiled(&left, &right, timestamp, &params, &layout, &mut history);
                 engine.submit(pair(size, number, mask)).unwrap();
                 let got = engine.collect().unwrap().unwrap();

@@ -25,6 +25,7 @@ pub mod pyramid;
 pub mod saturation;
 pub mod subpixel;
 pub mod support;
+pub mod temporal;
 pub mod texture;
 pub mod tiles;
 pub mod uniqueness;
@@ -36,9 +37,11 @@ pub use census::CensusWindow;
 pub use cost::{Cost, CostError};
 pub use filter::fill::{Fill, FillRule};
 pub use filter::smoothing::Smoothing;
+pub use filter::steady::Steady;
 pub use params::{Guide, Median, P2Mode, Params, ParamsError, Paths, Speckle};
 pub use prior::Prior;
 pub use subpixel::Subpixel;
+pub use temporal::{Mode as TemporalMode, Temporal};
 pub use window::Window;
 
 pub use filter::History;
@@ -74,8 +77,19 @@ pub fn match_tile(
     match_with(left, right, params, Some(thresholds), &mut History::default())
 }
 
-/// The disparity map of the next pair of a stream, captured at `timestamp`, of whose maps `history`
-/// knows, and where the parameters ask for it how sure each pixel is ([`confidence`]).
+/// What is known of a pair of a stream.
+#[derive(Debug)]
+pub struct Next {
+    /// Its map.
+    pub map: DisparityMap,
+    /// How sure each pixel is, where the parameters ask for it ([`confidence`]).
+    pub confidence: Option<Image>,
+    /// What the spatio-temporal stage made of the pictures, where there is one.
+    pub temporal: Option<temporal::Outcome>,
+}
+
+/// The disparity map of the next pair of a stream, captured at `timestamp`, of whose pairs `history` knows, and what
+/// else the parameters ask for.
 ///
 /// # Panics
 /// As [`match_pair`].
@@ -85,9 +99,36 @@ pub fn match_next(
     timestamp: Duration,
     params: &Params,
     history: &mut History,
-) -> (DisparityMap, Option<Image>) {
-    history.advance(left, timestamp);
-    match_with(left, right, params, None, history)
+) -> Next {
+    let temporal = pass([left, right], timestamp, params, history);
+    let [left, right] = matched([left, right], temporal.as_ref(), params);
+    let (map, confidence) = match_with(left, right, params, None, history);
+    Next { map, confidence, temporal }
+}
+
+/// Goes on with a stream: what the spatio-temporal stage makes of its next pair, where there is one.
+fn pass(
+    eyes: [&Image; 2],
+    timestamp: Duration,
+    params: &Params,
+    history: &mut History,
+) -> Option<temporal::Outcome> {
+    history.advance(eyes[0], timestamp);
+    let how = params.temporal?;
+    let mut state = history.states.remove(temporal::NAME).unwrap_or_default();
+    let outcome = temporal::advance(eyes, &mut state, how);
+    history.states.insert(temporal::NAME, state);
+    Some(outcome)
+}
+
+/// The pictures that are matched.
+fn matched<'a>(
+    eyes: [&'a Image; 2],
+    outcome: Option<&'a temporal::Outcome>,
+    params: &Params,
+) -> [&'a Image; 2] {
+    let denoised = outcome.filter(|_| params.denoises());
+    denoised.map_or(eyes, |outcome| outcome.denoised.each_ref())
 }
 
 fn match_with(
@@ -233,7 +274,7 @@ mod tests {
         let range = DisparityRange { min: 0, count: 8 };
         let with = |fill| {
             let params = Params { fill, confidence: Some(0), left_right: Some(0), ..bare(range) };
-            let (map, confidence) =
+            let Next { map, confidence, .. } =
                 match_next(&left, &right, Duration::ZERO, &params, &mut History::default());
             (map.values().to_vec(), confidence.unwrap().pixels().to_vec())
         };

@@ -346,7 +346,7 @@ mod tests {
         let mut history = History::default();
         let mut next = |left: &Image, right: &Image, ms| {
             let time = Duration::from_millis(ms);
-            match_next(left, right, time, &params, &mut history).0.values().to_vec()
+            match_next(left, right, time, &params, &mut history).map.values().to_vec()
         };
         let alone = match_pair(&left, &right, &params).values().to_vec();
         assert_eq!(next(&left, &right, 0), alone);

@@ -8,9 +8,11 @@ use crate::matching::block::{BlockWindow, SIDE_MAX};
 use crate::matching::cost::{Cost, CostError};
 use crate::matching::filter::fill::{Fill, REACH_MAX};
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
+use crate::matching::filter::steady::{STRENGTH_MAX as STEADY_MAX, Steady};
 use crate::matching::prior::{LEVELS_MAX, Prior, STRENGTH_MAX, half_range};
 use crate::matching::saturation::WHITE;
 use crate::matching::subpixel::Subpixel;
+use crate::matching::temporal::{DEGREE_MAX, HISTORY, Mode, Temporal};
 use crate::matching::window::{SUPPORTED_MAX, Window};
 
 /// Largest path cost an engine can hold: one byte a candidate.
@@ -216,6 +218,10 @@ pub struct Params {
     pub speckle: Option<Speckle>,
     /// Smoothing in time; `None`: every map by itself.
     pub smoothing: Option<Smoothing>,
+    /// Steadiness in time; `None`: every map by itself.
+    pub steady: Option<Steady>,
+    /// What is made of the pictures before they are matched, by those before them; `None`: nothing.
+    pub temporal: Option<Temporal>,
     /// Filling of holes, last of all; `None`: they stay.
     pub fill: Option<Fill>,
 }
@@ -246,8 +252,20 @@ impl Params {
             median: Median::Off,
             speckle: None,
             smoothing: None,
+            steady: None,
+            temporal: None,
             fill: None,
         }
+    }
+
+    /// The parameters for a pair that belongs to no stream.
+    pub fn of_still(&self) -> Params {
+        Params { smoothing: None, steady: None, temporal: None, ..self.clone() }
+    }
+
+    /// Whether what is matched are the pictures without the noise of what stands still.
+    pub fn denoises(&self) -> bool {
+        self.temporal.is_some_and(|temporal| temporal.mode == Mode::Denoise)
     }
 
     /// Whether the winner comes straight from the cost.
@@ -293,6 +311,8 @@ impl Params {
             median: Median::Three,
             speckle: Some(Speckle { size: 40, range_16: SUBPIXEL as u16 }),
             smoothing: None,
+            steady: None,
+            temporal: None,
             fill: None,
             ..self.clone()
         })
@@ -362,6 +382,16 @@ impl Params {
         {
             return Err(ParamsError::Smoothing(smoothing));
         }
+        if let Some(steady) = self.steady
+            && !(1..=STEADY_MAX).contains(&steady.strength)
+        {
+            return Err(ParamsError::Steady(steady.strength));
+        }
+        if let Some(Temporal { history, degree, .. }) = self.temporal
+            && (!(HISTORY.0..=HISTORY.1).contains(&history) || degree > DEGREE_MAX)
+        {
+            return Err(ParamsError::Temporal { history, degree });
+        }
         if let Some(fill) = self.fill
             && !(1..=REACH_MAX).contains(&fill.reach)
         {
@@ -423,6 +453,13 @@ pub enum ParamsError {
         .0.weight_256, .0.guard_16
     )]
     Smoothing(Smoothing),
+    #[error("maps cannot be steady by {0}; it must be 1 to {STEADY_MAX} maps, or off (--steady)")]
+    Steady(u8),
+    #[error(
+        "pictures cannot be predicted from {history} pictures by polynomials of degree {degree}; it must be {} to {} pictures and a degree of 0 to {DEGREE_MAX} (--history, --degree)",
+        HISTORY.0, HISTORY.1
+    )]
+    Temporal { history: u8, degree: u8 },
     #[error("holes cannot be filled from {0} px away; it must be 1 to {REACH_MAX} (--fill-max)")]
     FillReach(u16),
 }

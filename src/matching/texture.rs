@@ -36,7 +36,7 @@ pub fn noise_threshold(image: &Image) -> u32 {
 }
 
 /// How often the noise filter responds with each magnitude.
-fn responses(image: &Image) -> Vec<u32> {
+pub fn responses(image: &Image) -> Vec<u32> {
     let mut histogram = vec![0u32; RESPONSE_MAX + 1];
     for y in 1..image.height().saturating_sub(1) {
         let rows = [y - 1, y, y + 1].map(|y| image.row(y));

@@ -30,7 +30,7 @@ use std::time::Duration;
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::filter::{Filter, History, Matching};
 use crate::matching::params::{Median, Params};
-use crate::matching::{confidence, levels, match_tile, prior};
+use crate::matching::{Next, confidence, levels, match_tile, matched, pass, prior};
 use crate::pool::Pooled;
 
 /// Most rows, and most columns, of tiles.
@@ -197,7 +197,7 @@ impl Layout {
 
 /// The parameters that a tile is matched with: without the filters that go over the whole map.
 pub fn of_tile(params: &Params) -> Params {
-    Params { smoothing: None, fill: None, ..params.clone() }
+    Params { fill: None, ..params.of_still() }
 }
 
 /// The parameters of the filters that go over the whole map: without those of the tiles.
@@ -224,11 +224,13 @@ pub fn match_tiled(
     params: &Params,
     layout: &Layout,
     history: &mut History,
-) -> (DisparityMap, Option<Image>) {
+) -> Next {
     let (width, height) = layout.size;
     for eye in [left, right] {
         assert_eq!((eye.width(), eye.height()), layout.size, "size of the eyes");
     }
+    let temporal = pass([left, right], timestamp, params, history);
+    let [left, right] = matched([left, right], temporal.as_ref(), params);
     let mut values = vec![INVALID; width * height];
     let mut confidence = params.confidence.map(|_| vec![0; width * height]);
     let thresholds = levels::noise_thresholds(left, params, layout.window);
@@ -244,7 +246,6 @@ pub fn match_tiled(
             layout.keep(tile, sure.pixels(), all);
         }
     }
-    history.advance(left, timestamp);
     let winners: Vec<usize> = values.iter().map(|&value| winner(value, params.range)).collect();
     let matching = Matching { left, right, range: params.range, winners: &winners };
     for filter in of_whole(params).filters() {
@@ -259,7 +260,8 @@ pub fn match_tiled(
         }
     }
     let confidence = confidence.map(|confidence| Image::from_vec(width, height, confidence));
-    (DisparityMap::new(width, height, params.range, Pooled::unpooled(values)), confidence)
+    let map = DisparityMap::new(width, height, params.range, Pooled::unpooled(values));
+    Next { map, confidence, temporal }
 }
 
 #[cfg(test)]
@@ -292,7 +294,7 @@ mod tests {
 
     fn matched(left: &Image, right: &Image, layout: &Layout) -> Vec<i16> {
         let mut history = History::default();
-        let map = match_tiled(left, right, Duration::ZERO, &params(), layout, &mut history).0;
+        let map = match_tiled(left, right, Duration::ZERO, &params(), layout, &mut history).map;
         map.values().to_vec()
     }
 
@@ -352,7 +354,8 @@ mod tests {
                 })
             });
             let mut history = History::default();
-            let map = match_tiled(&left, &right, Duration::ZERO, &params, &layout, &mut history).0;
+            let map =
+                match_tiled(&left, &right, Duration::ZERO, &params, &layout, &mut history).map;
             map.values()[..61 * 32].to_vec()
         };
         let (even, noisy) = (upper(1), upper(90));

@@ -15,13 +15,15 @@ use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::cost::WEIGHT_MAX;
 use crate::matching::filter::fill::REACH_MAX;
 use crate::matching::filter::smoothing::Smoothing;
+use crate::matching::filter::steady::{STRENGTH_MAX as STEADY_MAX, Steady};
 use crate::matching::mutual_information::TRUNCATION_MAX;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::saturation::WHITE;
+use crate::matching::temporal::{DEGREE_MAX, HISTORY};
 use crate::matching::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode, Params,
-    ParamsError, Paths, Prior, Speckle, Subpixel, Window,
+    ParamsError, Paths, Prior, Speckle, Subpixel, Temporal, TemporalMode, Window,
 };
 
 /// Name of the matching cost.
@@ -80,6 +82,18 @@ pub enum FillKind {
     Rays,
 }
 
+/// Name of what is made of the pictures by those before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TemporalKind {
+    /// Nothing.
+    Off,
+    /// What stands still loses its noise before it is matched.
+    Denoise,
+    /// Pictures are matched as they are, and what they show besides their background is found.
+    Whiten,
+}
+
 /// Settings of the matcher, every `auto` that the cost decides being the number that suits it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -121,6 +135,10 @@ pub struct Matching {
     pub speckle_range: f64,
     pub smoothing: Option<f64>,
     pub smoothing_guard: f64,
+    pub steady: Option<u8>,
+    pub temporal: TemporalKind,
+    pub history: u8,
+    pub degree: u8,
     pub fill: FillKind,
     pub fill_max: u16,
 }
@@ -455,6 +473,40 @@ pub(super) const ROWS: &[Row] = &[
         ])
         .knob("Checks", "subpixel")
         .hint("The curve that finds sixteenths of a pixel; off: whole pixels."),
+    Row::whole("steady", Text("off"), U8, [1, STEADY_MAX as i64])
+        .or(&["off"])
+        .flag(MATCHING, "--steady", "STRENGTH|off")
+        .help(
+            "Keep the map of what stands still steady: for how many maps in a row it resists another disparity \
+             or none, 1 to 60, or `off`",
+        )
+        .knob("Filters", "steady for")
+        .hint("How many maps in a row must say otherwise where the picture stands still; off: one.")
+        .slider(1.0, 30.0, 1.0),
+    Row::names("temporal", "off", &["off", "denoise", "whiten"])
+        .flag(MATCHING, "--temporal", "MODE")
+        .help("What is made of the pictures of a stream by those before them")
+        .about(&[
+            "Nothing",
+            "What stands still loses its noise before it is matched",
+            "Pictures are matched as they are; what they show besides their background is found (--whitened)",
+        ])
+        .knob("Pictures", "in time")
+        .hint("Whether what stands still loses its noise, or what moves is found."),
+    Row::whole("history", Whole(20), U8, [HISTORY.0 as i64, HISTORY.1 as i64])
+        .flag(MATCHING, "--history", "N")
+        .help("Number of pictures from which the background is predicted, 2 to 64")
+        .knob("Pictures", "from the last")
+        .hint("How many pictures the background is predicted from.")
+        .slider(2.0, 64.0, 1.0)
+        .only("temporal", &["denoise", "whiten"]),
+    Row::whole("degree", Whole(2), U8, [0, DEGREE_MAX as i64])
+        .flag(MATCHING, "--degree", "N")
+        .help("Degree of the polynomial by which the background follows the rig's shifts, 0 to 3")
+        .knob("Pictures", "degree")
+        .hint("How closely the background follows small shifts of the rig; more keeps more noise.")
+        .slider(0.0, 3.0, 1.0)
+        .only("temporal", &["denoise", "whiten"]),
 ];
 
 /// All numbers of a byte.
@@ -564,6 +616,13 @@ impl Matching {
                 weight_256: (256.0 * weight).round() as u8,
                 guard_16: (self.smoothing_guard * f64::from(SUBPIXEL)).round() as u16,
             }),
+            steady: self.steady.map(|strength| Steady { strength }),
+            temporal: match self.temporal {
+                TemporalKind::Off => None,
+                TemporalKind::Denoise => Some(TemporalMode::Denoise),
+                TemporalKind::Whiten => Some(TemporalMode::Whiten),
+            }
+            .map(|mode| Temporal { mode, history: self.history, degree: self.degree }),
             fill: match self.fill {
                 FillKind::Off => None,
                 FillKind::Row => Some(FillRule::Row),

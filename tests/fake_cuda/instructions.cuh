@@ -222,6 +222,7 @@ inline u32 min(u32 a, int b) { return min(a, (u32)b); }
 inline u32 min(int a, u32 b) { return min((u32)a, b); }
 inline size_t min(size_t a, size_t b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
+inline u32 max(u32 a, u32 b) { return a > b ? a : b; }
 
 inline void __syncthreads() {
     emulated::Block &block = *emulated::now->block;
@@ -247,6 +248,21 @@ inline bool __any_sync(u32, bool value) { return __ballot_sync(0, value) != 0; }
 template <class F> u32 emulated_atomic(u32 *at, F f) { u32 before = *at; *at = f(before); return before; }
 inline u32 atomicMin(u32 *at, u32 value) { return emulated_atomic(at, [&](u32 old) { return min(old, value); }); }
 inline u32 atomicAdd(u32 *at, u32 value) { return emulated_atomic(at, [&](u32 old) { return old + value; }); }
+inline u32 atomicMax(u32 *at, u32 value) { return emulated_atomic(at, [&](u32 old) { return max(old, value); }); }
+inline int atomicAdd(int *at, int value) { return atomicAdd((u32 *)at, (u32)value); }
+inline u64 atomicAdd(u64 *at, u64 value) { u64 before = *at; *at = before + value; return before; }
+inline void __threadfence() {}
+
+// Operations that are rounded by themselves: the processor's compiler is told to fuse none.
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+inline double __dsqrt_rn(double a) { return __builtin_sqrt(a); }
+inline int __double2int_rd(double a) { return (int)__builtin_floor(a); }
+
 inline u32 atomicOr(u32 *at, u32 value) { return emulated_atomic(at, [&](u32 old) { return old | value; }); }
 
 inline u32 __byte_perm(u32 a, u32 b, u32 selector) {

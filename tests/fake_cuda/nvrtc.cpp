@@ -93,7 +93,7 @@ int nvrtcCompileProgram(Program *program, int count, const char *const *options)
     }
     source.close();
     std::string errors = (own / "errors").string();
-    std::string command = "c++ -std=c++20 -O1 -w -shared -fPIC -fno-strict-aliasing" + macros + " -o " + (own / "kernels.so").string() +
+    std::string command = "c++ -std=c++20 -O1 -w -shared -fPIC -fno-strict-aliasing -ffp-contract=off" + macros + " -o " + (own / "kernels.so").string() +
                           " " + (own / "kernels.cpp").string() + " 2> " + errors;
     int status = system(command.c_str());
     std::stringstream log;

@@ -74,8 +74,8 @@ fn confidence_is_recorded_beside_the_disparity() {
         assert!(known.eq(numbers.iter().map(|&sure| sure > 0)), "{n}");
         let StereoPair { left, right, timestamp, .. } = demo_pair(n);
         let mut history = History::default();
-        let (_, expected) = match_next(&left, &right, timestamp, &params, &mut history);
-        assert!(expected.unwrap().pixels() == numbers, "{n}");
+        let expected = match_next(&left, &right, timestamp, &params, &mut history);
+        assert!(expected.confidence.unwrap().pixels() == numbers, "{n}");
     }
 }
 

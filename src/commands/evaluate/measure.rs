@@ -103,7 +103,7 @@ impl<'a> Bench<'a> {
             Some(noise) => Eye::BOTH.map(|eye| noise.add(&pictures[eye.index()], eye)),
         };
         let range = self.range(item, &pictures, &rig)?;
-        let mut params = Params { range, ..self.loaded.params.clone() };
+        let mut params = Params { range, ..self.loaded.params.of_still() };
         params.confidence.get_or_insert(0);
         let (matched, time) = self.matched(&pictures, &rig, &params)?;
         // What the matcher itself knows is never told from what it has filled.

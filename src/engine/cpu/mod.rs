@@ -49,10 +49,12 @@ mod path;
 mod plane_costs;
 mod prepare;
 mod rectify;
+mod residuals;
 mod schedule;
 mod simd;
 mod support;
 mod team;
+mod temporal;
 mod texture;
 mod vertical;
 mod whole;
@@ -75,6 +77,8 @@ use self::schedule::Learnt;
 use self::simd::Simd;
 pub use self::simd::SimdChoice;
 use self::team::Team;
+pub use self::temporal::NAME as TEMPORAL;
+use self::temporal::TemporalStage;
 pub use self::whole::WholeMap;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
@@ -97,6 +101,7 @@ pub struct CpuEngine {
     levels: Vec<Level>,
     /// What mutual information goes by, where it is the cost.
     information: Option<Information>,
+    temporal: Option<TemporalStage>,
     continuity: Continuity,
     pool: Pool<i16>,
     confidences: Pool<u8>,
@@ -129,6 +134,7 @@ impl CpuEngine {
         let memory = Budget::of_process().reserve(what, needed, CURE)?;
         let (simd, team) = options.crew()?;
         let information = Information::new(params, pairs.size, team.len())?;
+        let temporal = params.temporal.map(|how| TemporalStage::new(how, pairs.size, team.len()));
         let levels = levels(params, pairs.size)
             .into_iter()
             .map(|(params, size)| Level::new(params, size, simd, team.len()))
@@ -140,6 +146,7 @@ impl CpuEngine {
             team,
             levels,
             information,
+            temporal: temporal.transpose()?,
             continuity: Continuity::default(),
             pool: Pool::new(),
             confidences: Pool::new(),
@@ -169,13 +176,17 @@ impl CpuEngine {
             .iter()
             .map(|(params, size)| Level::bytes_of(params, *size, simd.lanes(), threads));
         let information = Information::bytes_of(params, (width, height), threads);
-        Ok(Estimate { host: bytes.fold(information, u64::saturating_add), device: 0 })
+        let temporal = params.temporal;
+        let temporal = temporal.map(|how| TemporalStage::bytes_of(how, (width, height), threads));
+        let bytes = bytes.chain(temporal).fold(information, u64::saturating_add);
+        Ok(Estimate { host: bytes, device: 0 })
     }
 
     /// Memory that the engine holds, in bytes, without the maps that it hands out.
     pub fn memory_bytes(&self) -> usize {
         let information = self.information.as_ref().map_or(0, Information::bytes);
-        self.levels.iter().map(Level::bytes).sum::<usize>() + information
+        let temporal = self.temporal.as_ref().map_or(0, TemporalStage::bytes);
+        self.levels.iter().map(Level::bytes).sum::<usize>() + information + temporal
     }
 
     /// The disparity of a pair of the engine's size, its confidence where that is asked for, and the time
@@ -183,13 +194,13 @@ impl CpuEngine {
     /// it follows the pair before.
     fn compute(
         &mut self,
-        pair: &StereoPair,
+        eyes: [&Image; 2],
         thresholds: Option<&[u32]>,
         goes_on: bool,
     ) -> anyhow::Result<(DisparityMap, Option<Image>, Vec<StageTime>)> {
         let (width, height) = self.size;
         let mut values = self.pool.try_take(width * height)?;
-        let (eyes, output) = ([&pair.left, &pair.right], values.as_mut_ptr());
+        let output = values.as_mut_ptr();
         let (levels, team) = (&mut self.levels, &mut self.team);
         let mut run = |team: &mut Team, learnt: Option<Learnt<'_>>| {
             let given = Given { thresholds, goes_on, learnt };
@@ -247,14 +258,29 @@ impl CpuEngine {
         let goes_on = of_stream
             && self.params.keeps_state()
             && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
-        let (disparity, confidence, of_matching) = self.compute(&pair, thresholds, goes_on)?;
+        let eyes = [&pair.left, &pair.right];
+        let began = Instant::now();
+        let passed = match &mut self.temporal {
+            Some(stage) => Some(stage.run(&mut self.team, self.simd, eyes, goes_on)?),
+            None => None,
+        };
+        if passed.is_some() {
+            stages.push((temporal::NAME, began.elapsed()));
+        }
+        let denoised = passed.as_ref().and_then(|passed| passed.denoised.as_ref());
+        let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
+        let (disparity, confidence, of_matching) = self.compute(eyes, thresholds, goes_on)?;
         stages.extend(of_matching);
+        let report = passed.as_ref().map(|passed| passed.report);
+        let whitened = passed.and_then(|passed| passed.whitened);
         let (geometry, finished) = (self.depth_from, Instant::now());
         let device_time = None;
         self.finished = Some(Matched {
             pair,
             disparity,
             confidence,
+            whitened,
+            temporal: report,
             geometry,
             submitted,
             finished,
@@ -301,6 +327,8 @@ impl Engine for CpuEngine {
         let mut states = self.levels[0].filters.take_states();
         let state = self.information.as_mut().and_then(Information::take_state);
         states.extend(state.map(|state| (NAME, state)));
+        let state = self.temporal.as_mut().and_then(TemporalStage::take_state);
+        states.extend(state.map(|state| (temporal::NAME, state)));
         Ok(History { continuity, size: self.size, states })
     }
 
@@ -311,6 +339,9 @@ impl Engine for CpuEngine {
         self.levels[0].filters.resume(&states);
         if let Some(information) = &mut self.information {
             information.resume(states.get(NAME));
+        }
+        if let Some(stage) = &mut self.temporal {
+            stage.resume(states.get(temporal::NAME));
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ struct OfThread {
 }
 
 /// Rows of a picture that is being made; every thread writes rows of its own.
-struct Rows<T>(*mut T, usize);
+pub struct Rows<T>(pub *mut T, pub usize);
 
 // SAFETY: the threads write different rows, and the picture outlives the task.
 unsafe impl<T> Sync for Rows<T> {}
@@ -59,7 +59,7 @@ impl<T> Rows<T> {
     /// # Safety
     /// The row exists, and nobody else has it.
     #[allow(clippy::mut_from_ref)]
-    unsafe fn row(&self, y: usize) -> &mut [T] {
+    pub unsafe fn row(&self, y: usize) -> &mut [T] {
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(y * self.1), self.1) }
     }

@@ -11,10 +11,12 @@ use super::options::CpuOptions;
 use super::schedule::Output;
 use super::simd::{Kernel, Lanes, Simd};
 use super::team::{Barrier, Team};
+use super::temporal::{self, Passed, TemporalStage};
 use crate::frame::{Image, StageTime};
 use crate::matching::filter::State;
 use crate::matching::tiles::Layout;
 use crate::matching::{Params, tiles};
+use crate::memory::Refused;
 
 /// Measures whole pictures of one size and filters their maps, with memory of its own.
 pub struct WholeMap {
@@ -22,6 +24,7 @@ pub struct WholeMap {
     size: (usize, usize),
     noise: Option<Noise>,
     filters: Filters,
+    temporal: Option<TemporalStage>,
     simd: Simd,
     team: Team,
     barrier: Barrier,
@@ -38,7 +41,9 @@ impl WholeMap {
         let (simd, team) = options.crew()?;
         let noise = Noise::new(&params, size.0, layout.window, team.len())?;
         let filters = Filters::new(&params, size, team.len())?;
-        Ok(Self { params, size, noise, filters, simd, team, barrier: Barrier::default() })
+        let temporal = params.temporal.map(|how| TemporalStage::new(how, size, team.len()));
+        let temporal = temporal.transpose()?;
+        Ok(Self { params, size, noise, filters, temporal, simd, team, barrier: Barrier::default() })
     }
 
     /// Memory in bytes that it takes.
@@ -52,7 +57,19 @@ impl WholeMap {
     ) -> anyhow::Result<u64> {
         let (_, threads) = options.hands()?;
         let noise = Noise::bytes_of(params, size.0, threads);
-        Ok(Filters::bytes_of(&tiles::of_whole(params), size, threads).saturating_add(noise))
+        let temporal = params.temporal.map_or(0, |how| TemporalStage::bytes_of(how, size, threads));
+        let filters = Filters::bytes_of(&tiles::of_whole(params), size, threads);
+        Ok(filters.saturating_add(noise).saturating_add(temporal))
+    }
+
+    /// Passes a pair through the spatio-temporal stage; `None` where there is none. `goes_on`: whether it follows the one
+    /// before in its stream.
+    ///
+    /// # Errors
+    /// Where there is no memory for a picture.
+    pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>, Refused> {
+        let (team, simd) = (&mut self.team, self.simd);
+        self.temporal.as_mut().map(|stage| stage.run(team, simd, eyes, goes_on)).transpose()
     }
 
     /// The noise thresholds of the tiles of this left picture, the finest level first; `None` where nothing
@@ -122,12 +139,18 @@ impl WholeMap {
 
     /// What the filters remember, by their names; they begin anew.
     pub fn take_states(&mut self) -> BTreeMap<&'static str, State> {
-        self.filters.take_states()
+        let mut states = self.filters.take_states();
+        let state = self.temporal.as_mut().and_then(TemporalStage::take_state);
+        states.extend(state.map(|state| (temporal::NAME, state)));
+        states
     }
 
     /// Takes over what filters of these names remember of the stream.
     pub fn resume(&mut self, states: &BTreeMap<&'static str, State>) {
         self.filters.resume(states);
+        if let Some(stage) = &mut self.temporal {
+            stage.resume(states.get(temporal::NAME));
+        }
     }
 }
 

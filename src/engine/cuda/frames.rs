@@ -9,7 +9,7 @@ use std::time::Duration;
 use cudarc::driver::sys;
 
 use super::driver::{Context, DeviceMemory, Event, Function, Result, Stream, check};
-use super::launch::{Arg, BufferId, Lane, Launch, Step};
+use super::launch::{Arg, BufferId, Chain, Lane, Launch, Step};
 use crate::frame::StageTime;
 use crate::matching::mutual_information::ROUNDS;
 
@@ -33,6 +33,9 @@ impl Lanes {
     }
 }
 
+/// The events after the last launch of each chain.
+pub(super) type Chained = [Arc<Event>; Chain::COUNT];
+
 /// What differs from frame to frame.
 pub(super) struct Turn<'a> {
     /// Number of frames that the slot has run before; it wraps around.
@@ -41,8 +44,8 @@ pub(super) struct Turn<'a> {
     pub known: &'a [BufferId],
     /// The noise threshold of each level of a tile; empty where the frame's own are to be found.
     pub thresholds: &'a [u32],
-    /// The event after the ordered launches of the frame before, where that may be in flight.
-    pub before: Option<Arc<Event>>,
+    /// The events after the launches of each chain of the frame before, where that may be in flight.
+    pub before: Option<Chained>,
     /// Whether each stage is timed.
     pub profile: bool,
 }
@@ -61,7 +64,7 @@ struct ReadyLaunch {
     pointers: Box<[*mut c_void]>,
     /// Arguments that differ from frame to frame, with their places.
     varying: Vec<(usize, Arg)>,
-    ordered: bool,
+    chain: Option<Chain>,
 }
 
 // SAFETY: the pointers are written anew before each use.
@@ -72,6 +75,7 @@ impl ReadyLaunch {
         let value = |arg: &Arg| match *arg {
             Arg::Buffer(id) => address(id),
             Arg::I32(value) => u64::from(value as u32),
+            Arg::At(id, bytes) => address(id) + bytes as u64,
             Arg::Turn(_) | Arg::Known(_) | Arg::Threshold(_) => 0,
         };
         let args = launch.args.iter().enumerate();
@@ -84,7 +88,7 @@ impl ReadyLaunch {
             values: launch.args.iter().map(value).collect(),
             pointers: vec![ptr::null_mut(); launch.args.len()].into(),
             varying: args.filter(|(_, arg)| arg.varies()).map(|(i, arg)| (i, *arg)).collect(),
-            ordered: launch.ordered,
+            chain: launch.chain,
         }
     }
 
@@ -100,7 +104,7 @@ impl ReadyLaunch {
                 Arg::Threshold(level) => {
                     turn.thresholds.get(level).map_or(0, |&given| u64::from(given))
                 }
-                Arg::Buffer(_) | Arg::I32(_) => continue,
+                Arg::Buffer(_) | Arg::At(..) | Arg::I32(_) => continue,
             };
         }
         for (pointer, value) in self.pointers.iter_mut().zip(&mut self.values) {
@@ -174,8 +178,8 @@ pub(super) struct Work {
     end: Event,
     forked: Event,
     joined: Event,
-    /// After the last ordered launch.
-    ordered: Arc<Event>,
+    /// After the last launch of each chain.
+    chained: Chained,
     /// Set where the frame in flight records its stages.
     profiled: bool,
 }
@@ -214,7 +218,7 @@ impl Work {
             end: event()?,
             forked: event()?,
             joined: event()?,
-            ordered: Arc::new(event()?),
+            chained: [Arc::new(event()?), Arc::new(event()?)],
             profiled: false,
         })
     }
@@ -224,7 +228,7 @@ impl Work {
         let profile = turn.profile;
         self.profiled = profile;
         self.begin.record(&lanes.main)?;
-        let mut left_out = false;
+        let (mut left_out, mut waited) = (false, [false; Chain::COUNT]);
         self.stages.iter_mut().for_each(|stage| stage.ran = false);
         for (i, step) in self.steps.iter_mut().enumerate() {
             match step {
@@ -242,12 +246,15 @@ impl Work {
             match step {
                 Ready::Launch(launch, lane) => {
                     let stream = lanes.of(*lane);
-                    if let (true, Some(before)) = (launch.ordered, &turn.before) {
-                        stream.wait_for(before)?;
+                    // What follows in the same lane waits with the first one.
+                    if let (Some(chain), Some(before)) = (launch.chain, &turn.before)
+                        && !std::mem::replace(&mut waited[chain as usize], true)
+                    {
+                        stream.wait_for(&before[chain as usize])?;
                     }
                     launch.enqueue(turn, stream)?;
-                    if launch.ordered {
-                        self.ordered.record(stream)?;
+                    if let Some(chain) = launch.chain {
+                        self.chained[chain as usize].record(stream)?;
                     }
                 }
                 Ready::Memset { address, bytes, value, lane } => {
@@ -273,9 +280,9 @@ impl Work {
         self.end.record(&lanes.main)
     }
 
-    /// The event after the last launch that the next frame's ordered ones wait for.
-    pub fn ordered(&self) -> &Arc<Event> {
-        &self.ordered
+    /// The events that the next frame's launches of each chain wait for.
+    pub fn chained(&self) -> &Chained {
+        &self.chained
     }
 
     /// The event that ends a frame.
@@ -367,7 +374,7 @@ mod tests {
             block: [1, 1, 1],
             shared_bytes: 0,
             cooperative: false,
-            ordered: false,
+            chain: None,
             lane,
             args: vec![],
         })

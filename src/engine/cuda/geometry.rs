@@ -4,6 +4,8 @@
 
 use super::cost::{CostKernel, is_stored};
 use super::device::Properties;
+use crate::matching::temporal::background::RESIDUAL_MAX;
+use crate::matching::temporal::shifts::SUMS;
 use crate::matching::texture::RESPONSE_MAX;
 use crate::matching::{BlockWindow, Cost, Params, Paths, Window};
 
@@ -42,6 +44,17 @@ const REGISTERS_MIN: u32 = 64;
 pub(super) const TEXTURE_TILE: [u32; 2] = [64, 32];
 pub(super) const THRESHOLD_THREADS: u32 = 1024;
 pub(super) const HISTOGRAM_BYTES: usize = 4 * (RESPONSE_MAX + 1).next_multiple_of(2);
+
+/// Width and height of what a block makes of a picture at half the size.
+pub(super) const SMALL_TILE: [u32; 2] = [32, 8];
+
+/// Bytes of the histograms of residuals and of responses of the noise filter.
+pub(super) const MAGNITUDE_BYTES: usize = 4 * (RESIDUAL_MAX as usize + 1 + RESPONSE_MAX + 1);
+
+/// Bytes of the sums that the shifts of so many pictures are found by: those over the reference, and of each.
+pub(super) fn shift_sum_bytes(history: usize) -> usize {
+    8 * (4 + SUMS * history)
+}
 
 /// Blocks that write costs down: enough for the largest devices to have none that waits long for the last.
 const COST_BLOCKS: u32 = 800;

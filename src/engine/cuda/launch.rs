@@ -4,6 +4,7 @@
 //! `plan/` fills this in; `frames.rs` runs it on streams, without knowing what the kernels compute.
 
 use super::geometry::BLOCK_THREADS;
+use super::plan::Passed;
 
 /// A buffer of a [`Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +22,7 @@ pub enum Scope {
     Engine,
     /// One for each frame in flight.
     Slot,
-    /// One for the engine, which goes from frame to frame: only ordered launches may touch it.
+    /// One for the engine, which goes from frame to frame: only the launches of one chain may touch it.
     Stream,
 }
 
@@ -83,6 +84,8 @@ pub struct Kernel {
 pub enum Arg {
     /// The address of a buffer.
     Buffer(BufferId),
+    /// An address so many bytes into a buffer.
+    At(BufferId, usize),
     /// `int`.
     I32(i32),
     /// `unsigned`: how often this slot may have run the launch before, in frames and in this round of a
@@ -100,7 +103,7 @@ impl Arg {
     /// Whether it differs from frame to frame.
     pub fn varies(&self) -> bool {
         match self {
-            Arg::Buffer(_) | Arg::I32(_) => false,
+            Arg::Buffer(_) | Arg::At(..) | Arg::I32(_) => false,
             Arg::Turn(_) | Arg::Known(_) | Arg::Threshold(_) => true,
         }
     }
@@ -113,6 +116,21 @@ pub enum Lane {
     Main,
     /// Beside it, between [`Step::Fork`] and [`Step::Join`].
     Side,
+}
+
+/// Launches of one frame after the other: each frame's wait for those of the frame before, and for nothing else of it.
+/// So what makes the pictures does not wait for what follows matching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Chain {
+    /// Before the pictures are matched.
+    Pictures,
+    /// What goes by the maps before.
+    Maps,
+}
+
+impl Chain {
+    /// Number of chains.
+    pub const COUNT: usize = 2;
 }
 
 /// One launch of a kernel.
@@ -131,8 +149,8 @@ pub struct Launch {
     pub shared_bytes: u32,
     /// All blocks must be resident at once.
     pub cooperative: bool,
-    /// It waits for the ordered launches of the frame before, in the order of the frames.
-    pub ordered: bool,
+    /// The chain in which it waits for the launches of the frame before, in the order of the frames; `None`: it is free.
+    pub chain: Option<Chain>,
     /// Its lane.
     pub lane: Lane,
     /// Its arguments, in order.
@@ -188,6 +206,8 @@ pub struct Plan {
     pub disparity: BufferId,
     /// How sure each pixel is, a byte a pixel as the map, where that is asked for.
     pub confidence: Option<BufferId>,
+    /// What the spatio-temporal stage hands out, where there is one.
+    pub passed: Option<Passed>,
     /// Set where the work of several frames may run at once on the device. It must not where a step
     /// writes a buffer of the scope [`Scope::Engine`].
     pub overlap: bool,
@@ -231,6 +251,7 @@ impl Plan {
             rectified: None,
             disparity: BufferId(2),
             confidence: None,
+            passed: None,
             overlap: true,
             states: Vec::new(),
         };
@@ -251,7 +272,7 @@ impl Plan {
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Adds the state of a filter, which only ordered launches may touch.
+    /// Adds the state of a filter, which only launches of one chain may touch.
     pub fn state(&mut self, filter: &'static str, numbers: usize) -> BufferId {
         let id = self.buffer(filter, size_of::<i32>() * numbers, Scope::Stream);
         self.states.push((filter, id));
@@ -282,7 +303,11 @@ impl Plan {
     /// The first thing that does not.
     pub fn check(&self) -> Result<(), String> {
         let handed_out = [self.left, self.right, self.disparity].into_iter().chain(self.matched());
-        for id in handed_out.chain(self.confidence) {
+        let passed = self
+            .passed
+            .iter()
+            .flat_map(|passed| passed.whitened.into_iter().chain([passed.report]));
+        for id in handed_out.chain(self.confidence).chain(passed) {
             let buffer = self.buffers.get(id.0).ok_or("a picture has no buffer")?;
             if buffer.scope != Scope::Slot {
                 return Err(format!("the buffer `{}` must be one of each slot", buffer.name));
@@ -328,11 +353,13 @@ impl Plan {
             return wrong(&format!("a grid of {:?} blocks", launch.grid));
         }
         for arg in &launch.args {
-            let (Arg::Buffer(id) | Arg::Known(id)) = arg else { continue };
+            let (Arg::Buffer(id) | Arg::At(id, _) | Arg::Known(id)) = arg else { continue };
             let Some(buffer) = self.buffers.get(id.0) else {
                 return wrong("an argument without a buffer");
             };
-            if buffer.scope == Scope::Stream && !(launch.ordered && launch.lane == Lane::Main) {
+            if buffer.scope == Scope::Stream
+                && (launch.chain.is_none() || launch.lane != Lane::Main)
+            {
                 return wrong(&format!("`{}` is touched out of order", buffer.name));
             }
         }
@@ -367,7 +394,7 @@ mod tests {
             block: [32, 1, 1],
             shared_bytes: 0,
             cooperative: false,
-            ordered: false,
+            chain: None,
             lane,
             args: vec![],
         }
@@ -399,7 +426,7 @@ mod tests {
         let steps = |launch| vec![Step::Launch(launch)];
         remembering.steps = steps(of_buffer(state));
         assert!(remembering.check().unwrap_err().contains("out of order"));
-        remembering.steps = steps(Launch { ordered: true, ..of_buffer(state) });
+        remembering.steps = steps(Launch { chain: Some(Chain::Maps), ..of_buffer(state) });
         assert_eq!(remembering.check(), Ok(()));
         assert!(wrong(Launch { kernel: KernelId(7), ..main() }).contains("kernel"));
     }

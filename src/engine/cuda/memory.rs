@@ -60,6 +60,8 @@ impl Budget {
         largest.truncate(3);
         let host = [plan.left, plan.right, plan.disparity].into_iter();
         let host = host.chain(plan.rectified.into_iter().flatten()).chain(plan.confidence);
+        let passed = plan.passed.iter().flat_map(|passed| passed.whitened);
+        let host = host.chain(passed);
         let pinned = host.map(|id| plan.buffers[id.0].bytes).fold(0, usize::saturating_add);
         let pinned = pinned.saturating_mul(slots);
         Budget { device, pinned, largest, slots }

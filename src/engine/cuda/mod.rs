@@ -63,9 +63,13 @@ use crate::calibration::Rectifier;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
 };
-use crate::frame::{DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair};
+use crate::frame::{
+    DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair, Whitened,
+};
 use crate::matching::filter::{Continuity, Thumbnail};
 use crate::matching::levels::levels;
+use crate::matching::temporal::layout::{HEADER, Header};
+use crate::matching::temporal::report::report as report_of;
 use crate::matching::{History, Params};
 use crate::memory::Reserved;
 use crate::pool::Pooled;
@@ -96,6 +100,9 @@ pub struct CudaEngine {
     maps: PinnedPool<i16>,
     /// Memory for the confidence that is handed out, where it is asked for.
     confidences: Option<PinnedPool<u8>>,
+    /// Memory for the whitened pictures that are handed out, and for what the stage in time reports.
+    whitened: Option<PinnedPool<u16>>,
+    reports: Option<PinnedPool<i32>>,
     pictures: PinnedPool<u8>,
     /// Memory for the rectified pictures that are handed out, where the device makes them.
     rectified: Option<PinnedPool<u8>>,
@@ -209,6 +216,8 @@ impl CudaEngine {
                 rectified: plan.rectified.map(|ids| ids.map(address)),
                 disparity: address(plan.disparity),
                 confidence: plan.confidence.map(address),
+                whitened: plan.passed.and_then(|passed| passed.whitened).map(address),
+                report: plan.passed.map(|passed| address(passed.report)),
             };
             slots.push(Slot::new(&context, work, plan.input.bytes(), addresses)?);
         }
@@ -223,6 +232,14 @@ impl CudaEngine {
             maps: PinnedPool::new(&context, pixels, options.in_flight + 1)?,
             confidences: match plan.confidence {
                 Some(_) => Some(PinnedPool::new(&context, pixels, options.in_flight + 1)?),
+                None => None,
+            },
+            whitened: match plan.passed.and_then(|passed| passed.whitened) {
+                Some(_) => Some(PinnedPool::new(&context, pixels, options.in_flight + 1)?),
+                None => None,
+            },
+            reports: match plan.passed {
+                Some(_) => Some(PinnedPool::new(&context, HEADER, options.in_flight + 1)?),
                 None => None,
             },
             // Sources take them as they need.
@@ -271,6 +288,8 @@ impl CudaEngine {
         let output = Output {
             map: self.maps.take()?,
             confidence: self.confidences.as_ref().map(PinnedPool::take).transpose()?,
+            whitened: self.whitened.as_ref().map(PinnedPool::take).transpose()?,
+            report: self.reports.as_ref().map(PinnedPool::take).transpose()?,
             rectified: match &self.rectified {
                 Some(pool) => Some([pool.take()?, pool.take()?]),
                 None => None,
@@ -287,7 +306,7 @@ impl CudaEngine {
         if !(of_stream && keeps_state && self.continuity.goes_on(pair.timestamp, thumbnail())) {
             self.known.clear();
         }
-        let before = self.newest.map(|newest| self.slots[newest].ordered());
+        let before = self.newest.map(|newest| self.slots[newest].chained());
         let slot = &mut self.slots[number];
         slot.upload(&pair, self.input.pitch, &self.upload)?;
         let lanes = &self.lanes[number % self.lanes.len()];
@@ -351,6 +370,13 @@ impl Engine for CudaEngine {
         let confidence = self.confidences.as_ref().zip(frame.output.confidence);
         let confidence = confidence
             .map(|(pool, memory)| Image::new(width, height, Pooled::lent(pool.lend(memory))));
+        let whitened = self.whitened.as_ref().zip(frame.output.whitened);
+        let whitened = whitened
+            .map(|(pool, memory)| Whitened::new(width, height, Pooled::lent(pool.lend(memory))));
+        let report = self.reports.as_ref().zip(frame.output.report);
+        let temporal = report.map(|(pool, memory)| {
+            report_of(&Header::of(&Pooled::lent(pool.lend(memory))), self.size)
+        });
         let mut pair = frame.pair;
         if let (Some(pool), Some(rectifier), Some([left, right])) =
             (&self.rectified, &self.rectifier, frame.output.rectified)
@@ -365,6 +391,8 @@ impl Engine for CudaEngine {
             pair,
             disparity: DisparityMap::new(width, height, self.range, values),
             confidence,
+            whitened,
+            temporal,
             geometry: self.depth_from,
             submitted: frame.submitted,
             finished: Instant::now(),

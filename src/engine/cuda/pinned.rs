@@ -61,6 +61,8 @@ impl<T: Plain> Memory<T> for PinnedPool<T> {
 /// Integers: any bytes are values of them, and a page's alignment is theirs.
 pub(super) trait Plain: Copy + 'static {}
 impl Plain for u8 {}
+impl Plain for u16 {}
+impl Plain for i32 {}
 impl Plain for i16 {}
 
 /// Elements in pinned memory, which goes back to its pool when they are dropped.

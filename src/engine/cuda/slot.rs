@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
-use super::frames::{Lanes, Turn, Work};
+use super::frames::{Chained, Lanes, Turn, Work};
 use super::launch::BufferId;
 use crate::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
@@ -42,6 +42,10 @@ pub(super) struct Addresses {
     pub disparity: u64,
     /// How sure each pixel is, where that is asked for.
     pub confidence: Option<u64>,
+    /// The left picture without its background, where that is asked for.
+    pub whitened: Option<u64>,
+    /// What the stage in time reports, where there is one.
+    pub report: Option<u64>,
 }
 
 /// A frame that was submitted and not yet collected.
@@ -58,6 +62,10 @@ pub(super) struct Output {
     pub confidence: Option<PinnedMemory>,
     /// The pictures as they were matched, where the device rectifies them.
     pub rectified: Option<[PinnedMemory; 2]>,
+    /// The left picture without its background, where that is asked for.
+    pub whitened: Option<PinnedMemory>,
+    /// What the stage in time reports, where there is one.
+    pub report: Option<PinnedMemory>,
 }
 
 impl Slot {
@@ -114,9 +122,9 @@ impl Slot {
         self.uploaded.record(stream)
     }
 
-    /// The event that the next frame's ordered launches wait for.
-    pub fn ordered(&self) -> Arc<Event> {
-        self.work.ordered().clone()
+    /// The events that the next frame's launches wait for.
+    pub fn chained(&self) -> Chained {
+        self.work.chained().clone()
     }
 
     /// Enqueues the computation, after the upload.
@@ -125,7 +133,7 @@ impl Slot {
         lanes: &Lanes,
         known: &[BufferId],
         thresholds: &[u32],
-        before: Option<Arc<Event>>,
+        before: Option<Chained>,
         profile: bool,
     ) -> Result<()> {
         lanes.main.wait_for(&self.uploaded)?;
@@ -140,8 +148,15 @@ impl Slot {
         stream.wait_for(self.work.end())?;
         self.download_begin.record(stream)?;
         download("downloading the disparity", self.addresses.disparity, &output.map, stream)?;
-        if let (Some(from), Some(to)) = (self.addresses.confidence, &output.confidence) {
-            download("downloading the confidence", from, to, stream)?;
+        let Addresses { confidence, whitened, report, .. } = self.addresses;
+        for (what, from, to) in [
+            ("downloading the confidence", confidence, &output.confidence),
+            ("downloading the whitened picture", whitened, &output.whitened),
+            ("downloading the report in time", report, &output.report),
+        ] {
+            if let (Some(from), Some(to)) = (from, to) {
+                download(what, from, to, stream)?;
+            }
         }
         if let (Some(from), Some(to)) = (self.addresses.rectified, &output.rectified) {
             for (from, to) in from.into_iter().zip(to) {

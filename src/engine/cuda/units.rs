@@ -14,7 +14,7 @@ use super::geometry::{
 use super::job::Job;
 use super::launch::Unit;
 use super::levels::Level;
-use super::plan::filters;
+use super::plan::{filters, temporal_units};
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 use crate::matching::mutual_information;
 use crate::matching::subpixel::LIMIT_UNIT;
@@ -28,6 +28,7 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
     if levels.len() > 1 {
         units.push(Unit::new("half.cu").pixelwise());
     }
+    units.extend(temporal_units(job));
     units.extend(information(job.params));
     for level in &levels {
         let named = |unit: Unit| Unit { name: level.unit(&unit.name), ..unit };

@@ -16,6 +16,7 @@ pub mod median;
 pub mod scene;
 pub mod smoothing;
 pub mod speckle;
+pub mod steady;
 pub mod valid_mask;
 
 pub use history::{Continuity, History, State};
@@ -27,6 +28,7 @@ use crate::matching::cost::Cost;
 use crate::matching::params::{Params, Speckle};
 use fill::Fill;
 use smoothing::Smoothing;
+use steady::Steady;
 
 /// A filter with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub enum Filter {
     Speckle(Speckle),
     /// Smooths what stands still, in time ([`smoothing`]).
     Smoothing(Smoothing),
+    /// Keeps what stands still steady ([`steady`]).
+    Steady(Steady),
     /// Takes the confidence from what has no disparity by now ([`confidence::of_known`]).
     ConfidenceOfKnown,
     /// Fills holes from what is known around them ([`fill`]).
@@ -56,9 +60,10 @@ impl Params {
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
         let smoothing = self.smoothing.map(Filter::Smoothing);
+        let steady = self.steady.map(Filter::Steady);
         let known = self.confidence.map(|_| Filter::ConfidenceOfKnown);
         let fill = self.fill.map(Filter::Fill);
-        [Some(Filter::ValidMask), confidence, median, speckle, smoothing, known, fill]
+        [Some(Filter::ValidMask), confidence, median, speckle, smoothing, steady, known, fill]
             .into_iter()
             .flatten()
     }
@@ -68,7 +73,7 @@ impl Params {
     /// Whether anything is remembered of a stream from pair to pair.
     pub(crate) fn keeps_state(&self) -> bool {
         let learns = matches!(self.cost, Cost::MutualInformation { .. });
-        learns || self.filters().any(|filter| filter.state_len(1) > 0)
+        learns || self.temporal.is_some() || self.filters().any(|filter| filter.state_len(1) > 0)
     }
 }
 
@@ -81,6 +86,7 @@ impl Filter {
             Filter::Median(_) => "median",
             Filter::Speckle(_) => "speckle",
             Filter::Smoothing(_) => "smoothing",
+            Filter::Steady(_) => "steady",
             Filter::ConfidenceOfKnown => "confidence of known",
             Filter::Fill(_) => "fill",
         }
@@ -90,6 +96,7 @@ impl Filter {
     pub fn state_len(self, pixels: usize) -> usize {
         match self {
             Filter::Smoothing(_) => pixels,
+            Filter::Steady(_) => steady::state_len(pixels),
             Filter::ValidMask
             | Filter::Confidence { .. }
             | Filter::Median(_)
@@ -120,6 +127,9 @@ impl Filter {
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),
             Filter::Speckle(speckle) => speckle::apply(width, height, values, speckle),
             Filter::Smoothing(how) => smoothing::apply(values, state, of.range, how),
+            Filter::Steady(how) => {
+                steady::apply(values, confidence.as_mut(), of.left, state, of.range, how);
+            }
             Filter::ConfidenceOfKnown => {
                 confidence.iter_mut().for_each(|c| confidence::of_known(values, c));
             }

@@ -44,6 +44,8 @@ pub(in crate::settings) fn keys_of(error: &ParamsError, cost: CostKind) -> &'sta
         ParamsError::BlockSupport(_) => &["cost", "cost_window", "prior"],
         ParamsError::Uniqueness(_) => &["uniqueness"],
         ParamsError::Smoothing(_) => &["smoothing", "smoothing_guard"],
+        ParamsError::Steady(_) => &["steady"],
+        ParamsError::Temporal { .. } => &["history", "degree"],
         ParamsError::FillReach(_) => &["fill_max"],
     }
 }

@@ -135,6 +135,18 @@ impl ConfidenceFilter {
         of_known(values, means);
     }
 
+    /// The confidence of row `y`, for a filter that changes it.
+    ///
+    /// # Safety
+    /// The row lies in the map, [`ConfidenceFilter::run`] has been over it, and nobody else touches it.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn means_mut(&self, y: usize) -> &mut [u8] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.means.ptr().add(y * self.size.0), self.size.0)
+        }
+    }
+
     /// The confidence of every pixel of the newest map, of which no pass may be under way.
     pub fn means(&self) -> &[u8] {
         // SAFETY: the block has this length, and nobody writes it now.

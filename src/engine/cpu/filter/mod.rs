@@ -9,6 +9,7 @@ mod median;
 mod pass;
 mod smoothing;
 mod speckle;
+mod steady;
 pub mod valid_mask;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use self::median::MedianFilter;
 pub use self::pass::Pass;
 use self::smoothing::SmoothingFilter;
 use self::speckle::SpeckleFilter;
+use self::steady::SteadyFilter;
 use super::simd::Lanes;
 use crate::frame::DisparityRange;
 use crate::matching::Params;
@@ -31,6 +33,7 @@ enum MapFilter {
     Median(MedianFilter),
     Speckle(SpeckleFilter),
     Smoothing(SmoothingFilter),
+    Steady(SteadyFilter),
     /// Works on the memory of the confidence.
     ConfidenceOfKnown,
     Fill(FillFilter),
@@ -47,6 +50,7 @@ impl MapFilter {
             Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
             Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
             Filter::Smoothing(_) => SmoothingFilter::bytes_of(size),
+            Filter::Steady(_) => SteadyFilter::bytes_of(size, threads),
             Filter::Fill(fill) => FillFilter::bytes_of(fill, size, threads),
         }
     }
@@ -70,6 +74,9 @@ impl MapFilter {
             Filter::Smoothing(how) => {
                 Some(Self::Smoothing(SmoothingFilter::new(how, range, size)?))
             }
+            Filter::Steady(how) => {
+                Some(Self::Steady(SteadyFilter::new(how, range, size, threads)?))
+            }
             Filter::ConfidenceOfKnown => Some(Self::ConfidenceOfKnown),
             Filter::Fill(fill) => Some(Self::Fill(FillFilter::new(fill, size, threads)?)),
         })
@@ -81,6 +88,7 @@ impl MapFilter {
             Self::Median(median) => median.bytes(),
             Self::Speckle(speckle) => speckle.bytes(),
             Self::Smoothing(smoothing) => smoothing.bytes(),
+            Self::Steady(steady) => steady.bytes(),
             Self::ConfidenceOfKnown => 0,
             Self::Fill(fill) => fill.bytes(),
         }
@@ -93,6 +101,7 @@ impl MapFilter {
             Self::Confidence(_)
             | Self::Speckle(_)
             | Self::Smoothing(_)
+            | Self::Steady(_)
             | Self::ConfidenceOfKnown
             | Self::Fill(_) => None,
         }
@@ -108,6 +117,7 @@ impl MapFilter {
             | Self::ConfidenceOfKnown
             | Self::Fill(_) => None,
             Self::Smoothing(smoothing) => Some(smoothing.state()),
+            Self::Steady(steady) => Some(steady.state()),
         }
     }
 
@@ -131,6 +141,7 @@ impl MapFilter {
                 Self::Median(median) => median.run::<V>(pass, map),
                 Self::Speckle(speckle) => speckle.run(pass, map),
                 Self::Smoothing(smoothing) => smoothing.run::<V>(pass, map),
+                Self::Steady(steady) => steady.run::<V>(pass, map, confidence),
                 Self::ConfidenceOfKnown => {
                     confidence.iter().for_each(|confidence| confidence.keep_known(pass, map));
                 }

@@ -223,7 +223,7 @@ impl Plan {
             block: [block[0], block[1], 1],
             shared_bytes: 0,
             cooperative: false,
-            ordered: false,
+            chain: None,
             lane: Lane::Main,
             args,
         };

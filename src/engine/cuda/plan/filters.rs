@@ -2,15 +2,17 @@
 //! compiled and launched where it is on.
 
 use super::super::geometry::{
-    BLOCK_THREADS, CONFIDENCE_TILE, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS, SPECKLE_TILE, WARP,
+    BLOCK_THREADS, CONFIDENCE_TILE, MAGNITUDE_BYTES, MEDIAN_TILE, SPECKLE_ROWS, SPECKLE_STEPS,
+    SPECKLE_TILE, TEXTURE_TILE, WARP,
 };
 use super::super::job::Job;
-use super::super::launch::{Arg, BufferId, Scope, Unit};
+use super::super::launch::{Arg, BufferId, Chain, Scope, Unit};
 use super::builder::Builder;
+use super::temporal::residuals;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
 use crate::matching::confidence::RADIUS;
-use crate::matching::filter::{Filter, fill};
+use crate::matching::filter::{Filter, fill, steady};
 use crate::matching::saturation::ALIKE;
 use crate::matching::{FillRule, Median};
 
@@ -24,6 +26,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("filter_median.cu", include_str!("../../../../kernels/filter_median.cu")),
     ("filter_smoothing.cu", include_str!("../../../../kernels/filter_smoothing.cu")),
     ("filter_speckle.cu", include_str!("../../../../kernels/filter_speckle.cu")),
+    ("filter_steady.cu", include_str!("../../../../kernels/filter_steady.cu")),
 ];
 
 /// Units of what follows the winner: one for each filter that is on.
@@ -76,6 +79,15 @@ pub fn units(job: &Job) -> Vec<Unit> {
             .define("DISPARITIES", params.range.count);
         units.push(unit);
     }
+    if let Some(steady) = params.steady {
+        let unit = residuals(Unit::new("filter_steady.cu").pixelwise())
+            .define("STRENGTH", steady.strength)
+            .define("STEADY_HEADER", steady::HEADER)
+            .define("CONFIDENCE", u8::from(params.confidence.is_some()))
+            .define("MIN_DISPARITY", &min_disparity)
+            .define("DISPARITIES", params.range.count);
+        units.push(unit);
+    }
     if let Some(fill) = params.fill {
         let rays = match fill.rule {
             FillRule::Row => 1 << fill::LEFT | 1 << fill::RIGHT,
@@ -117,6 +129,7 @@ impl Builder<'_> {
                 Filter::Median(_) => self.median(),
                 Filter::Speckle(_) => self.speckle(),
                 Filter::Smoothing(_) => self.smoothing(filter),
+                Filter::Steady(_) => self.steady(filter),
                 Filter::ConfidenceOfKnown => self.confidence_of_known(filter),
                 Filter::Fill(_) => self.fill(),
             }
@@ -222,7 +235,33 @@ impl Builder<'_> {
             Arg::Buffer(self.map),
         ];
         let grid = [count.div_ceil(BLOCK_THREADS as usize) as u32, 1];
-        self.launch("smoothing", kernel, grid, [BLOCK_THREADS, 1], args).ordered = true;
+        self.launch("smoothing", kernel, grid, [BLOCK_THREADS, 1], args).chain = Some(Chain::Maps);
+    }
+
+    fn steady(&mut self, filter: Filter) {
+        let count = self.width as usize * self.height as usize;
+        let state = self.plan.state(filter.name(), filter.state_len(count));
+        let mut buffer = |name, bytes| self.plan.buffer(name, bytes, Scope::Slot);
+        let residuals = Arg::Buffer(buffer("residuals of the mean picture", 2 * count));
+        let magnitudes = Arg::Buffer(buffer("magnitudes of the mean picture", MAGNITUDE_BYTES));
+        let limits = Arg::Buffer(buffer("limits of the mean picture", 16));
+        let tickets = buffer("tickets of the steady map", 4 * 4);
+        let ticket = |at: usize| Arg::At(tickets, 4 * at);
+        let [width, height] = self.size();
+        let left = Arg::Buffer(self.pictures[0]);
+        let begin = vec![left, width, height, Arg::Known(state), Arg::Buffer(state), residuals];
+        let mut compare = begin.clone();
+        compare.extend([magnitudes, ticket(0), limits]);
+        let mut steady = begin;
+        steady.extend([limits, ticket(1), ticket(2), Arg::Buffer(self.map)]);
+        steady.push(Arg::Buffer(self.plan.confidence.unwrap_or(self.map)));
+        let [across, down] = TEXTURE_TILE;
+        let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
+        for (symbol, args) in [("compare", compare), ("steady", steady)] {
+            let kernel = self.kernel("filter_steady", symbol);
+            let launch = self.launch(filter.name(), kernel, grid, [BLOCK_THREADS, 1], args);
+            launch.chain = Some(Chain::Maps);
+        }
     }
 
     fn fill(&mut self) {

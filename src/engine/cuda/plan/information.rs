@@ -2,7 +2,7 @@
 
 use super::super::geometry::{BLOCK_THREADS, COUNT_RUN};
 use super::super::job::Job;
-use super::super::launch::{Arg, BufferId, Lane, Launch, Plan, Scope, Step};
+use super::super::launch::{Arg, BufferId, Chain, Lane, Launch, Plan, Scope, Step};
 use crate::matching::mutual_information::{LEVELS, NAME, ROUNDS};
 
 /// What the levels of a pair go by.
@@ -31,7 +31,8 @@ impl Plan {
         self.steps.push(Step::Memset { stage: NAME, buffer: counts, value: 0, lane });
         let mut launch = |symbol, grid, threads, args: Vec<Arg>| {
             let kernel = self.kernel("mutual_information", symbol);
-            self.launch(NAME, kernel, grid, [threads, 1], args).ordered = symbol == "count";
+            self.launch(NAME, kernel, grid, [threads, 1], args).chain =
+                (symbol == "count").then_some(Chain::Maps);
         };
         let columns = (width as u32).div_ceil(COUNT_RUN * BLOCK_THREADS);
         let [left, right, map_arg, counts] = [left, right, map, counts].map(Arg::Buffer);
@@ -52,7 +53,7 @@ impl Plan {
         let grid = [pixels.div_ceil(BLOCK_THREADS as usize) as u32, 1];
         let remember = self.kernel("mutual_information", "remember");
         let args = vec![Arg::I32(pixels as i32), Arg::Buffer(winners), Arg::Buffer(map)];
-        self.launch(NAME, remember, grid, [BLOCK_THREADS, 1], args).ordered = true;
+        self.launch(NAME, remember, grid, [BLOCK_THREADS, 1], args).chain = Some(Chain::Maps);
 
         let mut kernel = |symbol| self.kernel("mutual_information", symbol);
         let [count, begin] = ["count", "begin"].map(&mut kernel);

@@ -17,7 +17,11 @@ mod pictures;
 mod plain;
 mod support;
 mod sweeps;
+mod temporal;
 mod windows;
+
+pub use temporal::Passed;
+pub use temporal::units as temporal_units;
 
 use anyhow::ensure;
 
@@ -61,8 +65,10 @@ pub fn plan(
     if let Some(rectifier) = job.rectifier {
         plan.rectify(rectifier, job.size);
     }
+    let eyes = plan.matched();
+    let eyes = job.params.temporal.map_or(eyes, |how| plan.pass(how, job.size, eyes));
     let levels = Level::all(job);
-    let mut pictures = vec![plan.matched()];
+    let mut pictures = vec![eyes];
     for finer in levels.iter().filter(|level| level.has_coarser) {
         pictures.push(plan.half(pictures[finer.number], finer.size));
     }

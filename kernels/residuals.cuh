@@ -1,0 +1,162 @@
+// Residuals of a picture: how large they are, and where they are more than noise
+// (matching/temporal/background.rs).
+#pragma once
+#include "picture.cuh"
+
+// Units of a residual per grey level, and the largest that counts.
+#define RESIDUAL_UNIT 16
+#define RESIDUAL_MAX 1023
+#define RESIDUALS (RESIDUAL_MAX + 1)
+// Responses of the noise filter from 0 to 2040, of pixels that are not cut off (matching/texture.rs).
+#define RESPONSES 2041
+#define DARKEST 8
+#define BRIGHTEST 247
+#define VARIANCE_MIN 64u
+static_assert(4 * (RESIDUALS + RESPONSES) == EXPECTED_MAGNITUDE_BYTES, "geometry.rs: MAGNITUDE_BYTES");
+
+// What a block counts before it adds it to what all have.
+struct Magnitudes {
+    u32 residuals[RESIDUALS];
+    u32 responses[RESPONSES];
+
+    __device__ __forceinline__ void clear() {
+        for (int i = threadIdx.x; i < RESIDUALS; i += BLOCK_THREADS) residuals[i] = 0;
+        for (int i = threadIdx.x; i < RESPONSES; i += BLOCK_THREADS) responses[i] = 0;
+    }
+    __device__ __forceinline__ void count(int residual) { atomicAdd(&residuals[min(abs(residual), RESIDUAL_MAX)], 1u); }
+    // The response of a pixel that is at no border.
+    __device__ __forceinline__ void respond(const Picture &from, int x, int y) {
+        if (x < 1 || x >= from.width - 1 || y < 1 || y >= from.height - 1) return;
+        const u8 *at = from.pixels + (size_t)y * from.width + x;
+        if (at[0] < DARKEST || at[0] > BRIGHTEST) return;
+        auto of_row = [&](int down) {
+            const u8 *row = at + down * from.width;
+            return row[-1] - 2 * row[0] + row[1];
+        };
+        atomicAdd(&responses[abs(of_row(-1) - 2 * of_row(0) + of_row(1))], 1u);
+    }
+    __device__ __forceinline__ void add_to(u32 *all) {
+        for (int i = threadIdx.x; i < RESIDUALS; i += BLOCK_THREADS)
+            if (residuals[i] > 0) atomicAdd(&all[i], residuals[i]);
+        for (int i = threadIdx.x; i < RESPONSES; i += BLOCK_THREADS)
+            if (responses[i] > 0) atomicAdd(&all[RESIDUALS + i], responses[i]);
+    }
+};
+
+// Whether this block is the last of `blocks` to come here; what the others wrote before is then there to be read. The
+// ticket is 0 again for the next frame.
+__device__ __forceinline__ bool is_last_block(u32 *ticket, u32 blocks) {
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(ticket, 1u) == blocks - 1;
+        if (last) *ticket = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+// The least magnitude that with all smaller ones makes up more than 30 %, 0 where there are none; `histogram` becomes
+// empty. For all threads of a block.
+__device__ __forceinline__ u32 quantile_of(u32 *histogram, int len) {
+    __shared__ u32 sums[BLOCK_THREADS];
+    __shared__ u32 quantile;
+    const int share = (len + BLOCK_THREADS - 1) / BLOCK_THREADS, first = min((int)threadIdx.x * share, len);
+    const int end = min(first + share, len);
+    u32 own = 0;
+    for (int i = first; i < end; i++) own += histogram[i];
+    sums[threadIdx.x] = own;
+    if (threadIdx.x == 0) quantile = 0;
+    __syncthreads();
+    u64 below = 0, all = 0;
+    for (int i = 0; i < BLOCK_THREADS; i++) {
+        if (i < (int)threadIdx.x) below += sums[i];
+        all += sums[i];
+    }
+    for (int i = first; i < end; i++) {
+        const u64 with = below + histogram[i];
+        if (10 * below <= 3 * all && 10 * with > 3 * all) quantile = i;
+        below = with;
+        histogram[i] = 0;
+    }
+    __syncthreads();
+    const u32 found = quantile;
+    __syncthreads();
+    return found;
+}
+
+// The variance of the noise of residuals of a background of this spread, in 1/256 squared grey levels.
+__device__ __forceinline__ u32 variance_of(u32 *magnitudes, u32 spread) {
+    u32 half_steps = 2 * quantile_of(magnitudes, RESIDUALS) + 1;
+    const u32 by_residuals = half_steps * half_steps * 431 >> 8;
+    half_steps = 2 * quantile_of(magnitudes + RESIDUALS, RESPONSES) + 1;
+    const u64 by_picture = (u64)(half_steps * half_steps * 12) * (256 + spread) >> 8;
+    const u32 least = by_picture < by_residuals ? (u32)by_picture : by_residuals;
+    return max(least, VARIANCE_MIN);
+}
+
+// The factors by which sums of residuals are judged. Every operation is rounded by itself, as on the processor.
+struct Limits {
+    float of_sum, of_wide_sum, of_squares;
+    int least_weight;
+
+    __device__ __forceinline__ static Limits of(u32 variance, u32 spread) {
+        auto factor = [&](float moves) { return __fdiv_rn(1.0f, __fmul_rn(moves, (float)variance)); };
+        const u32 all = 256 + spread;
+        return {factor(144.0f), factor(400.0f), factor(40.0f), (int)((256 * spread + all / 2) / all)};
+    }
+
+    // How much the sums speak for motion; from 1 on it is that.
+    __device__ __forceinline__ float evidence(int sum, int wide_sum, int squares) const {
+        const float s = (float)sum, t = (float)wide_sum;
+        const float by_sum = __fmul_rn(__fmul_rn(s, s), of_sum);
+        const float by_wide_sum = __fmul_rn(__fmul_rn(t, t), of_wide_sum);
+        const float by_squares = __fadd_rn(__fmul_rn((float)squares, of_squares), -0.625f);
+        const float by_sums = by_sum > by_wide_sum ? by_sum : by_wide_sum;
+        return by_sums > by_squares ? by_sums : by_squares;
+    }
+
+    // The weight of the picture against its background, in 1/256.
+    __device__ __forceinline__ int weight(float evidence) const {
+        const float above = __fadd_rn(__fmul_rn(2.0f, evidence), -1.0f);
+        const float part = above < 0.0f ? 0.0f : above > 1.0f ? 1.0f : above;
+        return least_weight + (int)__fmul_rn(part, (float)(256 - least_weight));
+    }
+};
+
+// Pixels around a tile that its windows reach.
+#define REACH 2
+
+// The residuals of a tile and around it; 0 beside the picture.
+struct ResidualTile {
+    short values[TILE_HEIGHT + 2 * REACH][TILE_WIDTH + 2 * REACH];
+
+    __device__ __forceinline__ void load(const short *residuals, int width, int height) {
+        const int left = blockIdx.x * TILE_WIDTH - REACH, top = blockIdx.y * TILE_HEIGHT - REACH;
+        for (int i = threadIdx.x; i < (TILE_HEIGHT + 2 * REACH) * (TILE_WIDTH + 2 * REACH); i += BLOCK_THREADS) {
+            const int column = i % (TILE_WIDTH + 2 * REACH), row = i / (TILE_WIDTH + 2 * REACH);
+            const int x = left + column, y = top + row;
+            const bool inside = x >= 0 && x < width && y >= 0 && y < height;
+            values[row][column] = inside ? residuals[(size_t)y * width + x] : (short)0;
+        }
+    }
+
+    // The evidence at a pixel of the tile.
+    __device__ __forceinline__ float evidence(int column, int row, const Limits &limits) const {
+        int sum = 0, wide_sum = 0, squares = 0;
+#pragma unroll
+        for (int down = 0; down <= 2 * REACH; down++) {
+#pragma unroll
+            for (int across = 0; across <= 2 * REACH; across++) {
+                const int e = values[row + down][column + across];
+                const int counted = min(max(e, -RESIDUAL_MAX), RESIDUAL_MAX);
+                wide_sum += e;
+                squares += counted * counted;
+                if (down >= 1 && down <= 3 && across >= 1 && across <= 3) sum += e;
+            }
+        }
+        return limits.evidence(sum, wide_sum, squares);
+    }
+};

@@ -1,0 +1,113 @@
+// A pair without its background, what of it moves, and what is remembered of it (matching/temporal/background.rs).
+//
+// Kernels, in this order on one stream, between those of temporal_shift.cu; all touch the state:
+//   subtract(left, right, ...)
+//     The residuals of both eyes, and the limits of their noise. Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][eyes].
+//   decide(left, right, ...)
+//     Whether each pixel moves, what is matched, handed out and remembered. Same grid.
+#include "residuals.cuh"
+#include "temporal.cuh"
+
+#define COEFFICIENT_SHIFT 10
+
+// `coefficients` as temporal_shift.cu left them. `magnitudes` are histograms for each eye, which become empty again.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    subtract(int *words, const u8 *left, const u8 *right, int width, int height, const int *coefficients, short *residuals,
+             u32 *magnitudes, u32 *tickets, Limits *limits, u32 *variances) {
+    const State state = {words, width, height};
+    const int count = state.count(), eye = blockIdx.z;
+    if (count == 0) return;
+    __shared__ Magnitudes counted;
+    __shared__ int of_slots[3 * HISTORY];
+    counted.clear();
+    for (int i = threadIdx.x; i < 3 * count; i += BLOCK_THREADS) of_slots[i] = coefficients[i];
+    __syncthreads();
+    const Picture from = {eye == 0 ? left : right, width, height};
+    short *to = residuals + (size_t)eye * width * height;
+    const int x = blockIdx.x * TILE_WIDTH + threadIdx.x % TILE_WIDTH;
+    for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
+        const int y = blockIdx.y * TILE_HEIGHT + row;
+        if (x >= width || y >= height) break;
+        int sum = 0;
+        const u8 *picture = state.picture(eye, 0);
+        for (int slot = 0; slot < count; slot++) {
+            const Picture remembered = {picture, width, height};
+            sum += of_slots[3 * slot] * remembered.at(x - of_slots[3 * slot + 1], y - of_slots[3 * slot + 2]);
+            picture += 4 * state.picture_words();
+        }
+        const int background = (sum + (1 << (COEFFICIENT_SHIFT - 1))) >> COEFFICIENT_SHIFT;
+        const int residual = from.at(x, y) * RESIDUAL_UNIT - min(max(background, 0), 255 * RESIDUAL_UNIT);
+        to[(size_t)y * width + x] = residual;
+        counted.count(residual);
+        counted.respond(from, x, y);
+    }
+    __syncthreads();
+    u32 *all = magnitudes + (size_t)eye * (RESIDUALS + RESPONSES);
+    counted.add_to(all);
+    if (!is_last_block(&tickets[eye], gridDim.x * gridDim.y)) return;
+    const u32 spread = coefficients[3 * HISTORY], variance = variance_of(all, spread);
+    if (threadIdx.x == 0) {
+        limits[eye] = Limits::of(variance, spread);
+        variances[eye] = variance;
+    }
+}
+
+// The pixels `denoised` of both eyes where DENOISE, else the left picture `whitened`. `report` gets the header.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    decide(int *words, const u8 *left, const u8 *right, int width, int height, const short *residuals, const Limits *limits,
+           const u32 *variances, u32 *moving, u32 *ticket, u8 *denoised_left, u8 *denoised_right, u16 *whitened, int *report) {
+    const State state = {words, width, height};
+    const int count = state.count(), eye = blockIdx.z, slot = state.next_slot();
+    __shared__ ResidualTile tile;
+    __shared__ u32 moves_here;
+    const u8 *from = eye == 0 ? left : right;
+    if (threadIdx.x == 0) moves_here = 0;
+    if (count > 0) tile.load(residuals + (size_t)eye * width * height, width, height);
+    __syncthreads();
+    const Limits of_eye = count > 0 ? limits[eye] : Limits{};
+    u8 *ages = state.ages(eye), *stored = state.picture(eye, slot);
+    const int column = threadIdx.x % TILE_WIDTH, x = blockIdx.x * TILE_WIDTH + column;
+    u32 own = 0;
+    for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
+        const int y = blockIdx.y * TILE_HEIGHT + row;
+        if (x >= width || y >= height) break;
+        const size_t at = (size_t)y * width + x;
+        const int pixel = from[at];
+        int residual = 0, weight = 256;
+        bool moves = false;
+        if (count > 0) {
+            residual = tile.values[row + REACH][column + REACH];
+            const float evidence = tile.evidence(column, row, of_eye);
+            weight = of_eye.weight(evidence);
+            moves = evidence >= 1.0f;
+        }
+        own += moves;
+        const int age = moves ? min(ages[at] + 1, 255) : 0;
+        ages[at] = age;
+        const int background = pixel * RESIDUAL_UNIT - residual;
+        stored[at] = age == 0 || age > HISTORY ? pixel : (background + RESIDUAL_UNIT / 2) >> 4;
+#if DENOISE
+        (eye == 0 ? denoised_left : denoised_right)[at] = (256 * background + residual * weight + 128 * RESIDUAL_UNIT) >> 12;
+#else
+        if (eye == 0) whitened[at] = (32768 + 8 * residual) | (moves ? 1 : 0);
+#endif
+    }
+    if (own > 0) atomicAdd(&moves_here, own);
+    __syncthreads();
+    if (threadIdx.x == 0 && moves_here > 0) atomicAdd(moving, moves_here);
+    if (!is_last_block(ticket, gridDim.x * gridDim.y * gridDim.z) || threadIdx.x != 0) return;
+
+    // The header for the next pair (layout.rs: Header::end).
+    if (count == 0) {
+        words[PLACE_FRAME_SHIFT] = words[PLACE_FRAME_SHIFT + 1] = words[PLACE_FRAME_SHIFT_KNOWN] = 0;
+        words[PLACE_SPREAD] = words[PLACE_SHIFTS_KNOWN] = 0;
+    }
+    const u32 scale = 256 + (u32)words[PLACE_SPREAD];
+    for (int i = 0; i < 2; i++) words[PLACE_VARIANCES + i] = count == 0 ? 0 : (int)(variances[i] * 256 / scale);
+    words[PLACE_NEWEST] = slot;
+    words[PLACE_COUNT] = max(count, slot + 1);
+    words[PLACE_MOVING] = (int)*moving;
+    *moving = 0;
+    words[STATE_HEADER + 2 * slot] = words[STATE_HEADER + 2 * slot + 1] = 0;
+    for (int i = 0; i < STATE_HEADER; i++) report[i] = words[i];
+}

@@ -1,0 +1,116 @@
+//! Residuals of a picture, row by row: how large they are, and where they are more than noise
+//! ([`crate::matching::temporal::background`]).
+
+use super::simd::{Kernel, Lanes};
+use crate::matching::temporal::background::{Limits, RESIDUAL_MAX, squared};
+use crate::matching::texture::RESPONSE_MAX;
+use crate::memory::{Refused, filled};
+
+/// How often residuals, and responses of the noise filter, have each magnitude.
+#[derive(Debug)]
+pub struct Magnitudes {
+    /// Of residuals.
+    pub residuals: Vec<u32>,
+    /// Of responses.
+    pub responses: Vec<u32>,
+}
+
+/// Numbers of the histogram of residuals.
+const RESIDUALS: usize = RESIDUAL_MAX as usize + 1;
+
+/// Numbers of both histograms.
+pub const MAGNITUDES: usize = RESIDUALS + RESPONSE_MAX + 1;
+
+impl Magnitudes {
+    /// None yet.
+    ///
+    /// # Errors
+    /// Where there is no memory.
+    pub fn new() -> Result<Self, Refused> {
+        Ok(Self { residuals: filled(RESIDUALS, 0)?, responses: filled(RESPONSE_MAX + 1, 0)? })
+    }
+
+    /// Begins anew.
+    pub fn clear(&mut self) {
+        self.residuals.fill(0);
+        self.responses.fill(0);
+    }
+
+    /// Adds those of another part of the picture.
+    pub fn add(&mut self, other: &Self) {
+        let pairs =
+            [(&mut self.residuals, &other.residuals), (&mut self.responses, &other.responses)];
+        for (mine, others) in pairs {
+            mine.iter_mut().zip(others).for_each(|(sum, &other)| *sum += other);
+        }
+    }
+
+    /// Counts residuals.
+    #[inline(always)]
+    pub fn count(&mut self, residuals: &[i16]) {
+        for &residual in residuals {
+            self.residuals[i32::from(residual).abs().min(RESIDUAL_MAX) as usize] += 1;
+        }
+    }
+}
+
+/// Numbers that [`JudgeRow`] needs for rows of this width.
+pub fn judge_scratch(width: usize) -> usize {
+    3 * (width + 2 * REACH)
+}
+
+/// Columns to either side of a window.
+const REACH: usize = 2;
+
+/// Judges the residuals of row `y`.
+pub struct JudgeRow<'a> {
+    /// Residuals of the picture, row by row.
+    pub residuals: &'a [i16],
+    /// Width and height of the picture.
+    pub size: (usize, usize),
+    /// The row.
+    pub y: usize,
+    /// What is noise.
+    pub limits: Limits,
+    /// [`judge_scratch`] numbers.
+    pub scratch: &'a mut [i32],
+    /// Weights of the picture itself, a number a pixel.
+    pub weights: &'a mut [i32],
+    /// Whether each pixel moves: 0 or 1.
+    pub moving: &'a mut [u8],
+}
+
+impl Kernel for JudgeRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let (width, height) = self.size;
+        let row = |y: usize| &self.residuals[y * width..][..width];
+        let padded = width + 2 * REACH;
+        let (sums, rest) = self.scratch[..judge_scratch(width)].split_at_mut(padded);
+        let (wide_sums, squares) = rest.split_at_mut(padded);
+        sums.fill(0);
+        wide_sums.fill(0);
+        squares.fill(0);
+        for y in self.y.saturating_sub(REACH)..(self.y + REACH + 1).min(height) {
+            if y.abs_diff(self.y) <= 1 {
+                for (sum, &e) in sums[REACH..].iter_mut().zip(row(y)) {
+                    *sum += i32::from(e);
+                }
+            }
+            let columns = wide_sums[REACH..].iter_mut().zip(&mut squares[REACH..]);
+            for ((sum, square), &e) in columns.zip(row(y)) {
+                *sum += i32::from(e);
+                *square += squared(i32::from(e));
+            }
+        }
+        let limits = self.limits;
+        let windows = sums[1..].windows(3).zip(wide_sums.windows(5)).zip(squares.windows(5));
+        let judged = windows.zip(self.weights).zip(self.moving);
+        for ((((s, t), q), weight), moving) in judged {
+            let of_5 = |w: &[i32]| w[0] + w[1] + w[2] + w[3] + w[4];
+            let (w, m) = limits.judge(s[0] + s[1] + s[2], of_5(t), of_5(q));
+            *weight = w;
+            *moving = u8::from(m);
+        }
+    }
+}

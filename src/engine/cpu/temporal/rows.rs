@@ -1,0 +1,243 @@
+//! The rows of the spatio-temporal stage: the sums of the equations, the background, and what is made of both.
+
+use std::ops::Range;
+
+use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::texture::Picture;
+use crate::matching::temporal::background::{age, denoised, remembered, residual, whitened};
+use crate::matching::temporal::shifts::{OfReference, SUMS};
+
+/// Pixels of which products add up to less than 2^31.
+const RUN: usize = 4096;
+
+/// Numbers a pixel that [`ReferenceRow`] writes: grey level, doubled gradients across and down, steps across and down,
+/// and 1 where the pixel counts; all 0 where it does not.
+pub const OF_REFERENCE: usize = 6;
+
+/// A row of a picture with those above and below it.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// Above, the row itself, below.
+    pub rows: [&'a [u8]; 3],
+}
+
+impl<'a> Around<'a> {
+    /// Row `y` of a picture, which is neither the first nor the last.
+    #[inline(always)]
+    pub fn of(picture: Picture<'a>, y: usize) -> Self {
+        let width = picture.size.0;
+        Self { rows: [y - 1, y, y + 1].map(|y| &picture.pixels[y * width..][..width]) }
+    }
+
+    /// As many pixels from a column on, each with its neighbours: grey level, doubled gradients across and down, steps
+    /// across and down.
+    #[inline(always)]
+    fn pixels(self, from: usize, len: usize) -> impl Iterator<Item = [i16; 5]> + use<'a> {
+        let [above, own, below] = self.rows;
+        let columns = own[from - 1..from + 1 + len].windows(3);
+        let pixels = columns.zip(&above[from..from + len]).zip(&below[from..from + len]);
+        pixels.map(|((row, &up), &down)| {
+            let [left, own, right] = [row[0], row[1], row[2]].map(i16::from);
+            let [up, down] = [up, down].map(i16::from);
+            [own, right - left, down - up, right - own, down - own]
+        })
+    }
+}
+
+/// Writes what the equations take of a row of the reference.
+pub struct ReferenceRow<'a> {
+    /// The row.
+    pub of: Around<'a>,
+    /// The columns that count.
+    pub columns: Range<usize>,
+    /// For how long pixels have been moving, in the two rows of the whole picture; `None`: all count.
+    pub ages: Option<[&'a [u8]; 2]>,
+    /// [`OF_REFERENCE`] rows of numbers.
+    pub to: &'a mut [i16],
+    /// The sums over the reference.
+    pub sums: &'a mut OfReference,
+}
+
+impl Kernel for ReferenceRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let (width, columns) = (self.of.rows[1].len(), self.columns);
+        let len = columns.len();
+        let mut rows = self.to.chunks_exact_mut(width);
+        let [grey, across, down, to_right, to_below, counts] =
+            std::array::from_fn(|_| match rows.next() {
+                Some(row) => &mut row[..len],
+                None => &mut [],
+            });
+        let pixels = self.of.pixels(columns.start, len).enumerate();
+        for (i, [own, h, g, x, y]) in pixels {
+            (grey[i], across[i], down[i], to_right[i], to_below[i]) = (own, h, g, x, y);
+            counts[i] = 1;
+        }
+        if let Some(ages) = self.ages {
+            let last = ages[0].len() - 1;
+            for (i, x) in columns.enumerate() {
+                let [a, b] = [2 * x, (2 * x + 1).min(last)];
+                if ages[0][a] | ages[0][b] | ages[1][a] | ages[1][b] != 0 {
+                    (grey[i], across[i], down[i], to_right[i], to_below[i]) = (0, 0, 0, 0, 0);
+                    counts[i] = 0;
+                }
+            }
+        }
+        let sum = |row: &[i16]| row.iter().map(|&value| i64::from(value)).sum::<i64>();
+        *self.sums += OfReference {
+            count: sum(counts),
+            grey: sum(grey),
+            gradients: [sum(across), sum(down)],
+        };
+    }
+}
+
+/// Adds what a row of another picture says beside one of the reference.
+pub struct ShiftRow<'a> {
+    /// As [`ReferenceRow`] wrote it.
+    pub reference: &'a [i16],
+    /// The row of the other picture that belongs there.
+    pub of: Around<'a>,
+    /// By how many columns the picture is moved.
+    pub offset: i32,
+    /// The columns that count.
+    pub columns: Range<usize>,
+    /// The sums over both.
+    pub sums: &'a mut [i64; SUMS],
+}
+
+impl Kernel for ShiftRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let (width, columns) = (self.of.rows[1].len(), self.columns);
+        let from = (columns.start as i64 - i64::from(self.offset)) as usize;
+        let len = columns.len();
+        for begin in (0..len).step_by(RUN) {
+            let run = RUN.min(len - begin);
+            let row = |number: usize| &self.reference[number * width + begin..][..run];
+            let steps = row(3).iter().zip(row(4)).zip(row(5));
+            let reference = row(0).iter().zip(row(1)).zip(row(2)).zip(steps);
+            let mut sums = [0i32; SUMS];
+            for (pixel, other) in reference.zip(self.of.pixels(from + begin, run)) {
+                let (((&a, &h), &g), ((&x, &y), &counts)) = pixel;
+                let [a, h, g, x, y, counts] = [a, h, g, x, y, counts].map(i32::from);
+                let [b, hb, gb, xb, yb] = other.map(i32::from);
+                let added = [
+                    h * b - hb * a,
+                    g * b - gb * a,
+                    x * xb,
+                    y * yb,
+                    h * gb + g * hb,
+                    h * hb,
+                    g * gb,
+                    b * counts,
+                    hb * counts,
+                    gb * counts,
+                ];
+                for (sum, added) in sums.iter_mut().zip(added) {
+                    *sum += added;
+                }
+            }
+            for (all, sum) in self.sums.iter_mut().zip(sums) {
+                *all += i64::from(sum);
+            }
+        }
+    }
+}
+
+/// A remembered picture, and what it adds to the background.
+#[derive(Clone, Copy)]
+pub struct Remembered<'a> {
+    pub pixels: &'a [u8],
+    pub coefficient: i32,
+    pub offset: [i32; 2],
+}
+
+/// Writes the residuals of row `y` of a picture.
+pub struct ResidualRow<'r, 'a, F: Fn(usize) -> Remembered<'a>> {
+    /// The picture.
+    pub of: Picture<'r>,
+    /// The row.
+    pub y: usize,
+    /// Number of pictures that are remembered.
+    pub count: usize,
+    /// Each of them.
+    pub remembered: F,
+    /// A number a pixel.
+    pub background: &'r mut [i32],
+    /// The residuals.
+    pub to: &'r mut [i16],
+}
+
+impl<'a, F: Fn(usize) -> Remembered<'a>> Kernel for ResidualRow<'_, 'a, F> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let (width, height) = self.of.size;
+        let background = &mut self.background[..width];
+        background.fill(0);
+        for slot in 0..self.count {
+            let Remembered { pixels, coefficient, offset } = (self.remembered)(slot);
+            let y = (self.y as i64 - i64::from(offset[1])).clamp(0, height as i64 - 1) as usize;
+            let row = &pixels[y * width..][..width];
+            // The columns whose counterparts lie inside: others take the nearest.
+            let by = i64::from(offset[0]);
+            let first = by.clamp(0, width as i64) as usize;
+            let last = (width as i64 + by).clamp(first as i64, width as i64) as usize;
+            let add = |sum: &mut i32, pixel: u8| *sum += coefficient * i32::from(pixel);
+            background[..first].iter_mut().for_each(|sum| add(sum, row[0]));
+            background[last..].iter_mut().for_each(|sum| add(sum, row[width - 1]));
+            if first < last {
+                let from = (first as i64 - by) as usize;
+                let inside = background[first..last].iter_mut().zip(&row[from..]);
+                inside.for_each(|(sum, &pixel)| add(sum, pixel));
+            }
+        }
+        let own = &self.of.pixels[self.y * width..][..width];
+        for ((to, &pixel), &sum) in self.to.iter_mut().zip(own).zip(&*background) {
+            *to = residual(pixel, sum);
+        }
+    }
+}
+
+/// What becomes of a row that was judged.
+pub struct FinishRow<'a> {
+    /// The row of the picture.
+    pub row: &'a [u8],
+    /// Its residuals, weights, and whether pixels move.
+    pub residuals: &'a [i16],
+    pub weights: &'a [i32],
+    pub moving: &'a [u8],
+    /// For how long pixels have been moving.
+    pub ages: &'a mut [u8],
+    /// What is remembered of it.
+    pub stored: &'a mut [u8],
+    /// Number of pictures that are remembered.
+    pub history: u8,
+    /// The row without the noise of what stands still, where that is asked for.
+    pub denoised: Option<&'a mut [u8]>,
+    /// And without the background.
+    pub whitened: Option<&'a mut [u16]>,
+}
+
+impl Kernel for FinishRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let pixels = self.row.iter().zip(self.residuals);
+        let kept = self.ages.iter_mut().zip(self.stored).zip(self.moving);
+        for ((&pixel, &e), ((before, stored), &moving)) in pixels.clone().zip(kept) {
+            *before = age(*before, moving != 0);
+            *stored = remembered(pixel, e, *before, self.history);
+        }
+        if let Some(to) = self.denoised {
+            for ((to, (&pixel, &e)), &weight) in to.iter_mut().zip(pixels).zip(self.weights) {
+                *to = denoised(pixel, e, weight);
+            }
+        }
+        if let Some(to) = self.whitened {
+            for ((to, &e), &moving) in to.iter_mut().zip(self.residuals).zip(self.moving) {
+                *to = whitened(e, moving != 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A steady map: what stands still in the picture keeps its disparity, or its lack of one, until several maps in a
+//! row say otherwise; what moves is taken as it is at once.
+//!
+//! Whether a pixel stands still is asked of the left picture, not of the map: its grey levels are compared with
+//! their own mean of the last frames as [`temporal`](crate::matching::temporal) compares pictures with their
+//! background, by sums over small windows beside the measured noise. Where more than a quarter of the picture moves
+//! the rig does, and nothing is held.
+
+use super::history::State;
+use crate::frame::{DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::matching::temporal::background::{Decision, Limits, RESIDUAL_MAX, UNIT, variance};
+use crate::matching::texture::responses;
+
+/// How steady maps are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steady {
+    /// For how many maps in a row a pixel that stands still resists another disparity, or none (1 to
+    /// [`STRENGTH_MAX`]).
+    pub strength: u8,
+}
+
+/// Largest strength.
+pub const STRENGTH_MAX: u8 = 60;
+
+/// Numbers of the state before those of the pixels: how many pixels moved in the picture before.
+pub const HEADER: usize = 4;
+
+/// Units of a disparity of the state per unit of a map.
+pub const STATE_UNIT: i32 = 256;
+
+/// Disparities that differ by no more than this are the same, in units of the state: 1 px.
+pub const GUARD: i32 = SUBPIXEL * STATE_UNIT;
+
+/// The mean picture follows the newest one by this part, as a shift: 1/4. Its noise has then a seventh of the
+/// variance of a picture's, in 1/256.
+pub const FOLLOW: u32 = 2;
+
+/// See [`FOLLOW`].
+pub const SPREAD: u32 = 37;
+
+/// Least variance that is reckoned with, in 1/256 squared grey levels: pictures whose noise was taken out still change in
+/// their last bit.
+pub const VARIANCE_MIN: u32 = 256;
+
+/// Confidence from which on a pixel counts twice against what is held.
+pub const SURE: u8 = 128;
+
+/// Confidence of what is held, and the least of what is measured beside it.
+pub const HELD: u8 = 1;
+
+/// Numbers of the state for maps of so many pixels: for each its disparity, then for each its [`Memory`].
+pub fn state_len(pixels: usize) -> usize {
+    HEADER + 2 * pixels
+}
+
+/// What is remembered of a pixel besides its disparity, in one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Mean grey level of the left picture, in 1/16.
+    pub grey: i32,
+    /// Whether it is shown with a disparity.
+    pub shown: bool,
+    /// For how many maps that has held, up to 255.
+    pub seen: i32,
+    /// For how many in a row it has been spoken against.
+    pub against: i32,
+}
+
+impl Memory {
+    /// From its number.
+    #[inline(always)]
+    pub fn of(number: i32) -> Self {
+        Self {
+            grey: number & 0xfff,
+            shown: number >> 12 & 1 != 0,
+            seen: number >> 13 & 0xff,
+            against: number >> 21 & 0xff,
+        }
+    }
+
+    /// As a number.
+    #[inline(always)]
+    pub fn number(self) -> i32 {
+        self.grey | i32::from(self.shown) << 12 | self.seen << 13 | self.against << 21
+    }
+}
+
+/// Steadies a map of candidates in `range`; `state` holds what the map before left there, or nothing before the
+/// first one of a stream. The confidence of what is held is [`HELD`], of all else more.
+pub fn apply(
+    values: &mut [i16],
+    confidence: Option<&mut Vec<u8>>,
+    left: &Image,
+    state: &mut State,
+    range: DisparityRange,
+    how: Steady,
+) {
+    let pixels = values.len();
+    let known = !state.is_empty();
+    state.resize(state_len(pixels), 0);
+    let (header, of_pixels) = state.split_at_mut(HEADER);
+    let (disparities, memories) = of_pixels.split_at_mut(pixels);
+
+    let residuals: Vec<i16> = left
+        .pixels()
+        .iter()
+        .zip(&*memories)
+        .map(|(&pixel, &memory)| if known { residual(pixel, Memory::of(memory).grey) } else { 0 })
+        .collect();
+    let mut magnitudes = vec![0; RESIDUAL_MAX as usize + 1];
+    for &residual in &residuals {
+        magnitudes[i32::from(residual).abs().min(RESIDUAL_MAX) as usize] += 1;
+    }
+    let variance = variance(&magnitudes, &responses(left), SPREAD).max(VARIANCE_MIN);
+    let size = (left.width(), left.height());
+    let decision = Decision::within(&residuals, &Limits::new(variance, SPREAD), size);
+
+    let rig_moves = 4 * i64::from(header[0]) > pixels as i64;
+    let mut moving = 0;
+    let mut confidence = confidence.map(|confidence| confidence.iter_mut());
+    for i in 0..pixels {
+        moving += i32::from(decision.moving[i]);
+        let anew = !known || rig_moves || decision.moving[i];
+        let sure = confidence.as_mut().and_then(Iterator::next);
+        let of = Observation { value: values[i], sure: sure.as_ref().map(|sure| **sure), anew };
+        let mut memory = Memory::of(memories[i]);
+        memory.grey = follow(memory.grey, left.pixels()[i], !known || decision.moving[i]);
+        let (value, held) = steadied(of, &mut disparities[i], &mut memory, range, how);
+        memories[i] = memory.number();
+        values[i] = value;
+        if let Some(sure) = sure {
+            *sure = if held { HELD } else { (*sure).max(HELD + 1) };
+        }
+    }
+    header[0] = moving;
+}
+
+/// The difference between a pixel and its mean, in 1/16 grey levels.
+#[inline(always)]
+pub fn residual(pixel: u8, grey: i32) -> i16 {
+    (i32::from(pixel) * UNIT - grey) as i16
+}
+
+/// The mean grey level with the newest one.
+#[inline(always)]
+pub fn follow(grey: i32, pixel: u8, anew: bool) -> i32 {
+    let newest = i32::from(pixel) * UNIT;
+    if anew { newest } else { grey + ((newest - grey + (1 << (FOLLOW - 1))) >> FOLLOW) }
+}
+
+/// A pixel of the newest map.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation {
+    /// Its disparity.
+    pub value: i16,
+    /// How sure that is, where it is asked for.
+    pub sure: Option<u8>,
+    /// Whether it has nothing to do with what was there before.
+    pub anew: bool,
+}
+
+/// The disparity that is shown and whether it is held, not measured; what is remembered goes on.
+///
+/// What agrees with what is shown, both unknown or no more than [`GUARD`] apart, supports it: the disparity follows as
+/// the mean of the maps so far, later by 2 / (strength + 1), less where it is less sure. What does not agree speaks
+/// against it, and is taken once more than `strength` maps in a row have; what was not shown for as long gives in
+/// earlier.
+#[inline(always)]
+pub fn steadied(
+    of: Observation,
+    disparity: &mut i32,
+    memory: &mut Memory,
+    range: DisparityRange,
+    how: Steady,
+) -> (i16, bool) {
+    let is_known = of.value != INVALID;
+    let newest = i32::from(of.value) * STATE_UNIT;
+    let strength = i32::from(how.strength);
+    let step = newest.wrapping_sub(*disparity);
+    let is_near = (-GUARD..=GUARD).contains(&step);
+    let agrees = !of.anew && is_known == memory.shown && (!is_known || is_near);
+    let sure = of.sure.map_or(255, i32::from);
+    let against =
+        memory.against + if is_known && of.sure.is_some_and(|s| s >= SURE) { 2 } else { 1 };
+    let resists = !of.anew && against <= memory.seen.min(strength);
+    let mut held = false;
+    if agrees {
+        if is_known {
+            let later = 512 * (sure + 1) / (256 * (strength + 1));
+            let weight = later.max(256 / (memory.seen + 1)).max(1);
+            *disparity += (weight * step + 128) >> 8;
+        }
+        memory.seen = (memory.seen + 1).min(255);
+        memory.against = 0;
+    } else if resists {
+        memory.against = against;
+        held = memory.shown;
+    } else {
+        if is_known {
+            *disparity = newest;
+        }
+        memory.shown = is_known;
+        memory.seen = 1;
+        memory.against = 0;
+    }
+    if !memory.shown {
+        return (INVALID, false);
+    }
+    let rounded = (*disparity + STATE_UNIT / 2) >> 8;
+    (rounded.clamp(range.min * SUBPIXEL, range.max() * SUBPIXEL) as i16, held)
+}

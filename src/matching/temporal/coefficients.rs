@@ -1,0 +1,133 @@
+//! The coefficients with which remembered pictures add up to the background of the newest.
+//!
+//! With the shifts of the N pictures and Phi, whose column for each is the monomials of its shift up to a degree,
+//! a = Phi^T (Phi Phi^T + gamma E)^-1 phi(0): the smallest coefficients that reproduce every polynomial of the
+//! shift at no shift at all, which for a background that is smooth between pixels is the background where the newest
+//! picture has it. They are divided by their sum, so that gamma never makes it darker. Gamma keeps what the shifts cannot tell apart from blowing up: of a rig that stands still, any
+//! degree gives the mean.
+//!
+//! The text solves this on the host, since it is small. Here no shift ever leaves the device, so the solution is
+//! written out, in double precision, in an order that kernels follow.
+
+use super::shifts::{Shift, UNIT};
+
+/// What is added to the diagonal, a picture counting 1.
+const GAMMA: f64 = 0.1;
+
+/// Units of a coefficient per 1.
+pub const ONE: i32 = 1 << COEFFICIENT_BITS;
+
+/// Bits of a coefficient behind the point.
+pub const COEFFICIENT_BITS: u32 = 14;
+
+/// Most monomials: of degree 3.
+pub const MONOMIALS_MAX: usize = 10;
+
+/// Number of monomials of two numbers up to a degree.
+pub fn monomials(degree: u8) -> usize {
+    let n = usize::from(degree);
+    (n + 1) * (n + 2) / 2
+}
+
+/// The monomials of a shift in pixels: 1, x, y, x x, x y, y y, x x x, and so on.
+fn phi(rest: [i32; 2], degree: u8) -> [f64; MONOMIALS_MAX] {
+    let [x, y] = rest.map(|rest| f64::from(rest) / f64::from(UNIT));
+    let (xx, xy, yy) = (x * x, x * y, y * y);
+    let all = [1.0, x, y, xx, xy, yy, xx * x, xx * y, yy * x, yy * y];
+    let mut phi = [0.0; MONOMIALS_MAX];
+    phi[..monomials(degree)].copy_from_slice(&all[..monomials(degree)]);
+    phi
+}
+
+/// What each remembered picture adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coefficients {
+    /// By how many whole pixels each picture is moved.
+    pub offsets: Vec<[i32; 2]>,
+    /// Its coefficient, in 1 / [`ONE`]; they add up to one.
+    pub values: Vec<i32>,
+}
+
+impl Coefficients {
+    /// For pictures that are shifted so.
+    pub fn of(shifts: &[Shift], degree: u8) -> Self {
+        let offsets = shifts.iter().map(|shift| shift.whole()).collect();
+        let columns: Vec<_> = shifts.iter().map(|shift| phi(shift.rest(), degree)).collect();
+        let n = monomials(degree);
+        let mut matrix = [[0.0; MONOMIALS_MAX]; MONOMIALS_MAX];
+        for i in 0..n {
+            for k in 0..=i {
+                let mut sum = if i == k { GAMMA } else { 0.0 };
+                for column in &columns {
+                    sum += column[i] * column[k];
+                }
+                matrix[i][k] = sum;
+            }
+        }
+        let solution = solve(&mut matrix, n);
+        let reals = columns.iter().map(|column| {
+            let mut value = 0.0;
+            for i in 0..n {
+                value += column[i] * solution[i];
+            }
+            value
+        });
+        let mut of_all = 0.0;
+        reals.clone().for_each(|value| of_all += value);
+        let whole = |value: f64| (value / of_all * f64::from(ONE) + 0.5).floor() as i32;
+        let mut values: Vec<i32> = reals.map(whole).collect();
+        let sum: i32 = values.iter().sum();
+        // Rounding leaves a little; all take the same part of it.
+        if let count @ 1.. = values.len() as i32 {
+            let missing = ONE - sum;
+            for (i, value) in values.iter_mut().enumerate() {
+                let part = |i: i32| (missing * i).div_euclid(count);
+                *value += part(i as i32 + 1) - part(i as i32);
+            }
+        }
+        Self { offsets, values }
+    }
+
+    /// Number of pictures.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The sum of their squares in 1/256, rounded down: how much of the variance of a picture's noise is left in the
+    /// background.
+    pub fn spread(&self) -> u32 {
+        let squares = self.values.iter().map(|&value| i64::from(value) * i64::from(value));
+        (squares.sum::<i64>() >> (2 * COEFFICIENT_BITS - 8)) as u32
+    }
+}
+
+/// Solves `matrix` z = (1, 0, 0, ...) for the lower half of a symmetric, positive matrix, which becomes L D.
+#[allow(clippy::needless_range_loop)] // As in the books.
+fn solve(matrix: &mut [[f64; MONOMIALS_MAX]; MONOMIALS_MAX], n: usize) -> [f64; MONOMIALS_MAX] {
+    // L below the diagonal, D on it.
+    for k in 0..n {
+        for i in k..n {
+            let mut value = matrix[i][k];
+            for j in 0..k {
+                value -= matrix[i][j] * matrix[k][j] * matrix[j][j];
+            }
+            matrix[i][k] = if i == k { value } else { value / matrix[k][k] };
+        }
+    }
+    let mut z = [0.0; MONOMIALS_MAX];
+    z[0] = 1.0;
+    for i in 1..n {
+        for j in 0..i {
+            z[i] -= matrix[i][j] * z[j];
+        }
+    }
+    for i in 0..n {
+        z[i] /= matrix[i][i];
+    }
+    for i in (0..n).rev() {
+        for j in i + 1..n {
+            z[i] -= matrix[j][i] * z[j];
+        }
+    }
+    z
+}

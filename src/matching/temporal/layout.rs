@@ -1,0 +1,217 @@
+//! Where the numbers of the stage's state lie: the same on every engine.
+
+use super::coefficients::Coefficients;
+use super::shifts::Shift;
+
+/// Numbers before the shifts.
+pub const HEADER: usize = 16;
+
+/// Places of the header's numbers, which the kernels know by the same names.
+pub mod place {
+    pub const COUNT: usize = 0;
+    pub const NEWEST: usize = 1;
+    pub const MOVING: usize = 2;
+    pub const VARIANCES: usize = 3;
+    pub const SPREAD: usize = 5;
+    pub const FRAME_SHIFT: usize = 6;
+    pub const FRAME_SHIFT_KNOWN: usize = 8;
+    pub const SHIFTS_KNOWN: usize = 9;
+}
+
+/// Where everything lies in the state for pictures of one size. Pictures are bytes, each begins with a number of
+/// its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Width and height of the pictures in pixels.
+    pub size: (usize, usize),
+    /// The same at half the size.
+    pub half_size: (usize, usize),
+    /// Number of pictures that are remembered.
+    pub history: usize,
+}
+
+impl Layout {
+    /// For pictures of this size, of which so many are remembered.
+    pub fn new(size: (usize, usize), history: u8) -> Self {
+        let half_size = (size.0.div_ceil(2), size.1.div_ceil(2));
+        Self { size, half_size, history: usize::from(history) }
+    }
+
+    /// Numbers of a picture.
+    pub fn picture_words(&self) -> usize {
+        (self.size.0 * self.size.1).div_ceil(4)
+    }
+
+    /// Numbers of a picture of half the size.
+    pub fn half_words(&self) -> usize {
+        (self.half_size.0 * self.half_size.1).div_ceil(4)
+    }
+
+    /// Place of the pictures of an eye: one after the other, as many as are remembered.
+    pub fn pictures(&self, eye: usize) -> usize {
+        HEADER + 2 * self.history + eye * self.history * self.picture_words()
+    }
+
+    /// Place of the same at half the size, smoothed ([`super::smaller`]).
+    pub fn halves(&self, eye: usize) -> usize {
+        self.pictures(2) + eye * self.history * self.half_words()
+    }
+
+    /// Place of how long each pixel has been moving: a byte a pixel, frames in a row.
+    pub fn ages_at(&self, eye: usize) -> usize {
+        self.halves(2) + eye * self.picture_words()
+    }
+
+    /// Numbers in all.
+    pub fn words(&self) -> usize {
+        self.ages_at(2)
+    }
+
+    /// The picture in a slot.
+    pub fn picture<'a>(&self, state: &'a [i32], eye: usize, slot: usize) -> &'a [u8] {
+        let from = self.pictures(eye) + slot * self.picture_words();
+        bytes(state, from, self.size)
+    }
+
+    /// The same, to be written.
+    pub fn picture_mut<'a>(&self, state: &'a mut [i32], eye: usize, slot: usize) -> &'a mut [u8] {
+        let from = self.pictures(eye) + slot * self.picture_words();
+        bytes_mut(state, from, self.size)
+    }
+
+    /// The picture in a slot at half the size, smoothed.
+    pub fn half<'a>(&self, state: &'a [i32], eye: usize, slot: usize) -> &'a [u8] {
+        bytes(state, self.halves(eye) + slot * self.half_words(), self.half_size)
+    }
+
+    /// The same, to be written.
+    pub fn half_mut<'a>(&self, state: &'a mut [i32], eye: usize, slot: usize) -> &'a mut [u8] {
+        bytes_mut(state, self.halves(eye) + slot * self.half_words(), self.half_size)
+    }
+
+    /// How long each pixel has been moving.
+    pub fn ages<'a>(&self, state: &'a [i32], eye: usize) -> &'a [u8] {
+        bytes(state, self.ages_at(eye), self.size)
+    }
+
+    /// The same, to be written.
+    pub fn ages_mut<'a>(&self, state: &'a mut [i32], eye: usize) -> &'a mut [u8] {
+        bytes_mut(state, self.ages_at(eye), self.size)
+    }
+}
+
+fn bytes(state: &[i32], from: usize, size: (usize, usize)) -> &[u8] {
+    &bytemuck::cast_slice(&state[from..])[..size.0 * size.1]
+}
+
+fn bytes_mut(state: &mut [i32], from: usize, size: (usize, usize)) -> &mut [u8] {
+    &mut bytemuck::cast_slice_mut(&mut state[from..])[..size.0 * size.1]
+}
+
+/// What the state says of the stream besides its pictures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Number of pictures that are remembered by now.
+    pub count: usize,
+    /// Slot of the newest.
+    pub newest: usize,
+    /// Pixels of both eyes that moved in it.
+    pub moving: u32,
+    /// Variance of the noise of each eye, in 1/256 squared grey levels; 0 where it is not known.
+    pub variances: [u32; 2],
+    /// Sum of the squared coefficients in 1/256: how much of a picture's noise its background still has. 0 where
+    /// there was none.
+    pub spread: u32,
+    /// How far the picture before was shifted against the newest.
+    pub frame_shift: Shift,
+    /// Number of remembered pictures whose shift was found.
+    pub shifts_known: usize,
+    /// Shift of the picture in each slot against the newest.
+    shifts: Vec<Shift>,
+}
+
+impl Header {
+    /// The header of a state, or of the first [`HEADER`] numbers of one, which do not tell the shifts.
+    pub fn of(state: &[i32]) -> Self {
+        let count = state[place::COUNT] as usize;
+        let shift = |at: usize, known| Shift { by: [state[at], state[at + 1]], known };
+        Self {
+            count,
+            newest: state[place::NEWEST] as usize,
+            moving: state[place::MOVING] as u32,
+            variances: [0, 1].map(|eye| state[place::VARIANCES + eye] as u32),
+            spread: state[place::SPREAD] as u32,
+            frame_shift: shift(place::FRAME_SHIFT, state[place::FRAME_SHIFT_KNOWN] != 0),
+            shifts_known: state[place::SHIFTS_KNOWN] as usize,
+            shifts: (0..count)
+                .map(|slot| HEADER + 2 * slot)
+                .take_while(|at| at + 1 < state.len())
+                .map(|at| shift(at, true))
+                .collect(),
+        }
+    }
+
+    /// Prepares for the next picture: where more than half of the last pair moved, what is remembered is of another
+    /// scene or exposure, and forgotten.
+    pub fn begin(&mut self, (width, height): (usize, usize)) {
+        if self.moving as usize > width * height {
+            self.count = 0;
+            self.variances = [0; 2];
+        }
+    }
+
+    /// Where to look for the picture in a slot: its shift against the one remembered last, and the shift of that one.
+    pub fn begin_of(&self, slot: usize, newest: Shift) -> Shift {
+        self.shifts[slot].further(newest)
+    }
+
+    /// Variance of the noise, the mean of both eyes.
+    pub fn variance(&self) -> u32 {
+        (self.variances[0] + self.variances[1]) / 2
+    }
+
+    /// The slot of the next picture.
+    pub fn next_slot(&self, history: u8) -> usize {
+        if self.count == 0 { 0 } else { (self.newest + 1) % usize::from(history) }
+    }
+
+    /// Takes note of a picture that is now remembered in `slot`.
+    pub fn end(
+        &mut self,
+        slot: usize,
+        moving: u32,
+        variances: [u32; 2],
+        shifts: &[Shift],
+        coefficients: &Coefficients,
+    ) {
+        self.frame_shift = shifts.get(self.newest).copied().unwrap_or(Shift::NONE);
+        self.newest = slot;
+        self.moving = moving;
+        self.spread = coefficients.spread();
+        self.shifts_known = shifts.iter().filter(|shift| shift.known).count();
+        let scale = 256 + self.spread;
+        self.variances = variances.map(|variance| variance * 256 / scale);
+        if self.count == 0 {
+            self.variances = [0; 2];
+        }
+        self.count = self.count.max(slot + 1);
+    }
+
+    /// Writes it down, with the shifts of the remembered pictures against the newest.
+    pub fn write(&self, state: &mut [i32], shifts: &[Shift]) {
+        state[place::COUNT] = self.count as i32;
+        state[place::NEWEST] = self.newest as i32;
+        state[place::MOVING] = self.moving as i32;
+        for eye in 0..2 {
+            state[place::VARIANCES + eye] = self.variances[eye] as i32;
+        }
+        state[place::SPREAD] = self.spread as i32;
+        state[place::FRAME_SHIFT..][..2].copy_from_slice(&self.frame_shift.by);
+        state[place::FRAME_SHIFT_KNOWN] = i32::from(self.frame_shift.known);
+        state[place::SHIFTS_KNOWN] = self.shifts_known as i32;
+        for (slot, shift) in shifts.iter().enumerate() {
+            state[HEADER + 2 * slot..][..2].copy_from_slice(&shift.by);
+        }
+        state[HEADER + 2 * self.newest..][..2].fill(0);
+    }
+}
