@@ -25,17 +25,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const Picture from = {eye == 0 ? left : right, width, height};
     short *to = residuals + (size_t)eye * width * height;
     const int x = blockIdx.x * TILE_WIDTH + threadIdx.x % TILE_WIDTH;
-    for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
-        const int y = blockIdx.y * TILE_HEIGHT + row;
-        if (x >= width || y >= height) break;
-        int sum = 0;
-        const u8 *picture = state.picture(eye, 0);
-        for (int slot = 0; slot < count; slot++) {
-            const Picture remembered = {picture, width, height};
-            sum += of_slots[3 * slot] * remembered.at(x - of_slots[3 * slot + 1], y - of_slots[3 * slot + 2]);
-            picture += 4 * state.picture_words();
-        }
-        const int background = (sum + (1 << (COEFFICIENT_SHIFT - 1))) >> COEFFICIENT_SHIFT;
+    // A thread's rows, all of which wait for one picture at a time.
+    constexpr int STEP = BLOCK_THREADS / TILE_WIDTH, ROWS = TILE_HEIGHT / STEP;
+    const int first = blockIdx.y * TILE_HEIGHT + threadIdx.x / TILE_WIDTH;
+    int sums[ROWS] = {};
+    const u8 *picture = state.picture(eye, 0);
+    for (int slot = 0; slot < count; slot++, picture += 4 * state.picture_words()) {
+        const Picture remembered = {picture, width, height};
+        const int coefficient = of_slots[3 * slot];
+        const int column = x - of_slots[3 * slot + 1], row = first - of_slots[3 * slot + 2];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) sums[i] += coefficient * remembered.at(column, row + i * STEP);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const int y = first + i * STEP;
+        if (x >= width || y >= height) continue;
+        const int background = (sums[i] + (1 << (COEFFICIENT_SHIFT - 1))) >> COEFFICIENT_SHIFT;
         const int residual = from.at(x, y) * RESIDUAL_UNIT - min(max(background, 0), 255 * RESIDUAL_UNIT);
         to[(size_t)y * width + x] = residual;
         counted.count(residual);

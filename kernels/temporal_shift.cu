@@ -147,10 +147,13 @@ __device__ __forceinline__ Reference read_reference(const u8 *pixels, int width,
     for (int i = 0; i < RUN; i++) {
         const int y = row_of_thread(i);
         const bool inside = x >= 1 + margin && x < width - 1 - margin && y >= 1 + margin && y < height - 1 - margin;
-        reference.counts[i] = inside && counts(x, y);
+        reference.counts[i] = false;
         reference.pixels[i] = {};
-        if (!reference.counts[i]) continue;
-        const Around a = reference.pixels[i] = Around::of(pixels, width, x, y);
+        if (!inside) continue;
+        const Around a = Around::of(pixels, width, x, y);
+        if (!counts(x, y, a)) continue;
+        reference.counts[i] = true;
+        reference.pixels[i] = a;
         sums[0] += 1, sums[1] += a.grey, sums[2] += a.across, sums[3] += a.down;
     }
 #pragma unroll
@@ -254,7 +257,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int margin = max(abs(offset_x), abs(offset_y));
     if (threadIdx.x < SUMS) sums[threadIdx.x] = 0;
     __syncthreads();
-    auto every = [](int, int) { return true; };
+    auto every = [](int, int, const Around &) { return true; };
     const Reference reference = read_reference(blockIdx.z == 0 ? left : right, width, height, margin, every, all);
     add_other(reference, blockIdx.z == 0 ? remembered_left : remembered_right, width, offset_x, offset_y, sums);
     __syncthreads();
@@ -275,6 +278,14 @@ __device__ __forceinline__ void monomials(int rest_x, int rest_y, double *phi) {
     const double every[10] = {1.0, x, y, xx, xy, yy, times(xx, x), times(xx, y), times(yy, x), times(yy, y)};
 #pragma unroll
     for (int i = 0; i < MONOMIALS; i++) phi[i] = every[i];
+}
+
+// How much a picture counts that is shifted so.
+__device__ __forceinline__ double weight_of(Shift shift) {
+    const double x = over((double)shift.x, (double)SHIFT_UNIT), y = over((double)shift.y, (double)SHIFT_UNIT);
+    const double near = over(1.0, plus(1.0, times(0.5, plus(times(x, x), times(y, y)))));
+    const double square = times(near, near);
+    return times(square, square);
 }
 
 // Solves matrix z = (1, 0, 0, ...) for the lower half of a symmetric, positive matrix.
@@ -321,8 +332,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     }
     __syncthreads();
     const u8 *ages = state.ages(eye);
-    // What moved in the picture before is no evidence of how the rig moves.
-    auto still = [&](int x, int y) {
+    // What moved in the picture before, or does now, is no evidence of how the rig moves: a pixel and its counterpart in
+    // the picture remembered last may differ by little more than their gradients.
+    const Shift at = shifts[state.newest()];
+    const u8 *remembered = state.half(eye, state.newest());
+    const int offset_x = whole_pixels(at.x), offset_y = whole_pixels(at.y);
+    const int tolerance = 4 + __double2int_rd(__dsqrt_rn((double)(variance_of_both(words) / 256)));
+    auto still = [&](int x, int y, const Around &a) {
+        const Around b = Around::of(remembered, width, x - offset_x, y - offset_y);
+        const int doubled = abs(a.across) + abs(a.down) + abs(b.across) + abs(b.down);
+        if (2 * abs(a.grey - b.grey) > 2 * tolerance + doubled) return false;
         const u8 *above = ages + (size_t)2 * y * whole_width;
         const u8 *below = ages + (size_t)min(2 * y + 1, whole_height - 1) * whole_width;
         const int a = 2 * x, b = min(2 * x + 1, whole_width - 1);
@@ -336,6 +355,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (!is_last_block(ticket, gridDim.x * gridDim.y * gridDim.z)) return;
 
     __shared__ double phi[HISTORY][MONOMIALS], matrix[MONOMIALS][MONOMIALS], z[MONOMIALS], values[HISTORY], of_all;
+    __shared__ double weights[HISTORY];
     __shared__ int coefficients[HISTORY];
     __shared__ u32 known;
     if (threadIdx.x == 0) known = 0;
@@ -345,6 +365,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         shift.x *= 2, shift.y *= 2;
         const int offset_x = whole_pixels(shift.x), offset_y = whole_pixels(shift.y);
         monomials(shift.x - offset_x * SHIFT_UNIT, shift.y - offset_y * SHIFT_UNIT, phi[slot]);
+        weights[slot] = weight_of(shift);
         words[STATE_HEADER + 2 * slot] = shift.x, words[STATE_HEADER + 2 * slot + 1] = shift.y;
         result[3 * slot + 1] = offset_x, result[3 * slot + 2] = offset_y;
         if (shift.known) atomicAdd(&known, 1u);
@@ -357,7 +378,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (threadIdx.x < MONOMIALS * MONOMIALS) {
         const int i = threadIdx.x / MONOMIALS, k = threadIdx.x % MONOMIALS;
         double sum = i == k ? 0.1 : 0.0;
-        for (int j = 0; j < count; j++) sum = plus(sum, times(phi[j][i], phi[j][k]));
+        for (int j = 0; j < count; j++) sum = plus(sum, times(times(phi[j][i], phi[j][k]), weights[j]));
         matrix[i][k] = sum;
     }
     for (int i = threadIdx.x; i < OF_REFERENCE + SUMS * count; i += BLOCK_THREADS) all[i] = 0;
@@ -367,7 +388,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (slot < count) {
         double value = 0.0;
         for (int i = 0; i < MONOMIALS; i++) value = plus(value, times(phi[slot][i], z[i]));
-        values[slot] = value;
+        values[slot] = times(value, weights[slot]);
     }
     __syncthreads();
     if (threadIdx.x == 0) {

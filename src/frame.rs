@@ -465,6 +465,11 @@ impl Whitened {
         self.height
     }
 
+    /// The pixels of row `y`.
+    pub fn row(&self, y: usize) -> &[u16] {
+        &self.pixels[y * self.width..][..self.width]
+    }
+
     /// Every pixel, row by row.
     pub fn pixels(&self) -> &[u16] {
         &self.pixels

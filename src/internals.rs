@@ -86,7 +86,7 @@ pub mod sink {
             Rows, Scene, Timing, View, Window, WindowOptions, WindowSink, WindowStats, panes,
         };
     }
-    pub use crate::sink::{Sink, StreamInfo};
+    pub use crate::sink::{Sink, StagesInTime, StreamInfo};
 }
 pub mod source {
     pub mod demo {

@@ -528,6 +528,84 @@ fn a_filter_that_remembers_does_so_with_several_frames_in_flight() {
     }
 }
 
+/// The numbered pictures and the whitened video that an engine makes of a short stream.
+fn in_time(engine: &str, mode: &str, broken: Option<(&str, &str)>) -> Vec<Vec<u8>> {
+    let output = tempfile::tempdir().unwrap();
+    let mut command = emulated(broken);
+    let run = command
+        .args(["run", "--headless", "--demo", "--demo-size", "72x64", "--frames", "5", "-d", "16"])
+        .args(["--set", "demo.noise=4", "--cost", "ad", "--ad-window", "1", "--steady", "2"])
+        .args(["--temporal", mode, "--history", "3", "--degree", "1", "--pictures"])
+        .arg(output.path())
+        .args(["--engine", engine]);
+    let whitened = output.path().join("whitened.mkv");
+    if mode == "whiten" {
+        run.arg("--whitened").arg(&whitened);
+    }
+    let run = run.output().expect("the binary starts");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let mut files: Vec<PathBuf> = std::fs::read_dir(output.path())
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "png"))
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 5);
+    let mut contents: Vec<_> = files.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    contents.extend(std::fs::read(whitened));
+    contents
+}
+
+#[test]
+fn stages_in_time_are_those_of_the_cpu() {
+    for mode in ["denoise", "whiten"] {
+        let expected = in_time("cpu", mode, None);
+        assert!(in_time("cuda", mode, None) == expected, "{mode}: another stream than on the CPU");
+        for broken in BROKEN_IN_TIME {
+            // What is broken in the pictures that are matched shows only where they are.
+            let shows = (mode == "denoise") != broken.0.contains("whitened");
+            assert!(
+                !shows || in_time("cuda", mode, Some(broken)) != expected,
+                "{mode}: {broken:?} was not noticed"
+            );
+        }
+    }
+}
+
+/// Kernels of the stages in time, broken on purpose.
+const BROKEN_IN_TIME: [(&str, &str); 16] = [
+    // Registration: the signs of the sums, what is masked, the offsets, the correction, where it is looked.
+    ("a.across * b.grey - b.across * a.grey", "a.across * b.grey + b.across * a.grey"),
+    ("own[4] += a.across * b.down + a.down * b.across", "own[4] += a.across * b.down"),
+    ("times(mean_b, a(2 + axis))", "times(mean_a, a(2 + axis))"),
+    (
+        "const double weaker = over(times(0.25, b(5 + axis))",
+        "const double weaker = over(times(0.5, b(5 + axis))",
+    ),
+    // Coefficients.
+    ("double sum = i == k ? 0.1 : 0.0;", "double sum = i == k ? 0.2 : 0.0;"),
+    (
+        "const int value = coefficients[j] + part(j + 1) - part(j);",
+        "const int value = coefficients[j];",
+    ),
+    ("return times(square, square);", "return square;"),
+    // The background and its noise.
+    (
+        "const int column = x - of_slots[3 * slot + 1]",
+        "const int column = x + 1 - of_slots[3 * slot + 1]",
+    ),
+    ("half_steps * half_steps * 431 >> 8", "half_steps * half_steps * 400 >> 8"),
+    ("10 * with > 3 * all", "10 * with > 4 * all"),
+    ("if (down >= 1 && down <= 3 && across >= 1", "if (down >= 1 && down <= 3 && across >= 2"),
+    // What is remembered.
+    ("words[PLACE_NEWEST] = slot;", "words[PLACE_NEWEST] = 0;"),
+    ("whitened[at] = (32768 + 8 * residual)", "whitened[at] = (32768 + 4 * residual)"),
+    // The steady map.
+    ("against <= min(memory.seen, STRENGTH)", "against < min(memory.seen, STRENGTH)"),
+    ("memory.grey + ((newest_grey - memory.grey + (1 << (FOLLOW - 1))) >> FOLLOW)", "newest_grey"),
+    ("before += (weight * step + 128) >> 8;", "before += (weight * step) >> 8;"),
+];
+
 #[test]
 fn broken_kernels_are_noticed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");

@@ -16,7 +16,7 @@ use stereod::internals::sink::colouring::{Colouring, LiveColouring};
 use stereod::internals::sink::numbers::Quantity;
 use stereod::internals::sink::pictures::Pictures;
 use stereod::internals::sink::video::{Preview, Recorder, VideoView};
-use stereod::internals::sink::{Sink, StreamInfo};
+use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 
 const WIDTH: usize = 160;
 const HEIGHT: usize = 120;
@@ -57,6 +57,7 @@ fn memory_does_not_grow() {
         geometry: None,
         has_colour: false,
         clock: None,
+        stages: StagesInTime::default(),
     };
     let quantity = Quantity::Disparity;
     let colouring = Colouring { map: ColourMap::Turbo, span: ColourRange::ADAPTIVE };

@@ -23,6 +23,7 @@ pub struct Output {
     pub keep: String,
     pub keep_free: String,
     pub confidence: String,
+    pub whitened: String,
     pub preview: String,
     pub preview_view: VideoView,
     pub pictures: String,
@@ -60,6 +61,13 @@ pub(super) const ROWS: &[Row] = &[
         .help(
             "Record how sure each pixel is, 1 to 255, and 0 where the disparity is unknown or \
              filled (FFV1, 8 bits, Matroska)",
+        )
+        .arg(|arg| arg.value_hint(ValueHint::FilePath)),
+    Row::path("whitened")
+        .flag(OUTPUT, "--whitened", "OUT.mkv")
+        .help(
+            "Record the left picture without the background that the pictures before predict, with a mask of what \
+             moves (FFV1, 16 bits, Matroska); needs --temporal whiten",
         )
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::path("preview")
@@ -141,6 +149,11 @@ impl Output {
         path(&self.confidence)
     }
 
+    /// File of the whitened pictures.
+    pub fn whitened(&self) -> Option<PathBuf> {
+        path(&self.whitened)
+    }
+
     /// File of the preview video.
     pub fn preview(&self) -> Option<PathBuf> {
         path(&self.preview)
@@ -179,8 +192,8 @@ impl Output {
 
     /// True where frames are written to files.
     pub fn any_frames(&self) -> bool {
-        let Self { record, confidence, preview, pictures, clouds, .. } = self;
-        [record, confidence, preview, pictures, clouds].iter().any(|to| !to.is_empty())
+        let Self { record, confidence, whitened, preview, pictures, clouds, .. } = self;
+        [record, confidence, whitened, preview, pictures, clouds].iter().any(|to| !to.is_empty())
     }
 
     /// Two outputs in one file would destroy each other.
@@ -214,7 +227,7 @@ impl Output {
         let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
             return Ok(());
         };
-        if self.record.is_empty() && self.confidence.is_empty() {
+        if [&self.record, &self.confidence, &self.whitened].iter().all(|to| to.is_empty()) {
             return Err("output.segment, segment_size, keep and keep_free are about a recording, \
                         and there is none: give --record OUT.mkv as well");
         }

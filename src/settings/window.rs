@@ -47,7 +47,11 @@ pub struct Window {
 
 pub(super) const ROWS: &[Row] = &[
     Row::names("mode", "auto", &["auto", "on", "off"]),
-    Row::names("view", "disparity", &["disparity", "left", "side-by-side", "pair", "confidence"]),
+    Row::names(
+        "view",
+        "disparity",
+        &["disparity", "left", "side-by-side", "pair", "confidence", "whitened"],
+    ),
     Row::new("full_screen", Switch(false), Kind::Switch),
     Row::text("snapshots", ".", |text| match text {
         "" => Err("a folder, for example \".\"".into()),

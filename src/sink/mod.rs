@@ -24,6 +24,7 @@ pub mod restarting;
 pub mod segments;
 pub mod still;
 mod target;
+pub mod temporal;
 pub mod video;
 pub mod window;
 
@@ -31,6 +32,7 @@ use std::sync::Arc;
 
 use crate::clock::CaptureClock;
 use crate::frame::{DisparityRange, Matched, StereoGeometry};
+use crate::matching::{Steady, Temporal};
 
 /// The stream of maps that sinks are given, as it is known before the first one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +49,17 @@ pub struct StreamInfo {
     pub has_colour: bool,
     /// The clock of the capture times, where they have one.
     pub clock: Option<CaptureClock>,
+    /// The stages in time that are on.
+    pub stages: StagesInTime,
+}
+
+/// The stages of the matcher that go by pairs before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StagesInTime {
+    /// What is made of the pictures.
+    pub temporal: Option<Temporal>,
+    /// How steady maps are.
+    pub steady: Option<Steady>,
 }
 
 /// Frames that an output took and did not keep.

@@ -12,7 +12,7 @@ use stereod::internals::sink::encoding::Encoding;
 use stereod::internals::sink::numbers::Quantity;
 use stereod::internals::sink::pictures::Pictures;
 use stereod::internals::sink::video::{Preview, Recorder, VideoView, read_recording_tags};
-use stereod::internals::sink::{Sink, StreamInfo};
+use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 
 use crate::common::maps::{Random, matched, random_values};
 use crate::common::player::{Player, RECORDING};
@@ -41,6 +41,7 @@ fn child_that_writes_until_it_is_killed() {
         geometry: None,
         has_colour: false,
         clock: None,
+        stages: StagesInTime::default(),
     };
     let quantity = Quantity::Disparity;
     let colouring = Colouring { map: ColourMap::Viridis, span: ColourRange::ADAPTIVE };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use stereod::internals::sink::encoding::Encoding;
 use stereod::internals::sink::numbers::Quantity;
 use stereod::internals::sink::pictures::{PICTURES, Pictures};
-use stereod::internals::sink::{Sink, StreamInfo};
+use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 use stereod::{DisparityRange, StereoGeometry};
 
 use crate::common::maps::{Random, matched, random_values};
@@ -27,6 +27,7 @@ fn stream(min: i32, count: usize) -> StreamInfo {
         geometry: Some(geometry),
         has_colour: false,
         clock: None,
+        stages: StagesInTime::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use gstreamer::prelude::*;
 use stereod::internals::sink::colour::ColourMap;
 use stereod::internals::sink::colouring::LiveColouring;
 use stereod::internals::sink::video::{Preview, VideoView};
-use stereod::internals::sink::{Sink, StreamInfo};
+use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 use stereod::{DisparityRange, INVALID};
 
 use crate::common::maps::matched;
@@ -24,6 +24,7 @@ fn stream(width: usize, height: usize) -> StreamInfo {
         geometry: None,
         has_colour: false,
         clock: None,
+        stages: StagesInTime::default(),
     }
 }
 

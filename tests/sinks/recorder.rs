@@ -10,8 +10,8 @@ use stereod::internals::clock::CaptureClock;
 use stereod::internals::sink::encoding::Encoding;
 use stereod::internals::sink::numbers::Quantity;
 use stereod::internals::sink::video::{Recorder, RecordingTags, read_recording_tags};
-use stereod::internals::sink::{Sink, StreamInfo};
-use stereod::{DisparityRange, INVALID, StereoGeometry};
+use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
+use stereod::{DisparityRange, INVALID, Steady, StereoGeometry, Temporal, TemporalMode};
 
 use crate::common::maps::{Random, matched, random_values};
 use crate::common::player::{Player, RECORDING};
@@ -57,6 +57,7 @@ fn stream(width: usize, height: usize, min: i32, count: usize) -> StreamInfo {
         geometry: None,
         has_colour: false,
         clock: None,
+        stages: StagesInTime::default(),
     }
 }
 
@@ -155,12 +156,16 @@ fn tags_come_back() {
     let path = dir.path().join("a.mkv");
     let mut stream = stream(20, 10, -8, 72);
     stream.geometry = Some(GEOMETRY);
+    let temporal = Temporal { mode: TemporalMode::Denoise, history: 9, degree: 1 };
+    let stages = StagesInTime { temporal: Some(temporal), steady: Some(Steady { strength: 8 }) };
+    stream.stages = stages;
     record(&path, &stream, 3);
     let expected = RecordingTags {
         quantity: Quantity::Disparity,
         encoding: Encoding::for_range(stream.range),
         range: stream.range,
         geometry: Some(GEOMETRY),
+        stages,
         first_timestamp: Duration::from_secs(3600),
         utc_offset_ns: None,
     };

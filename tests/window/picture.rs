@@ -147,6 +147,7 @@ fn frames_of_another_size_and_silly_targets_are_taken() {
 
 fn full_overlay() -> OverlayContent {
     OverlayContent {
+        temporal: None,
         rates: Rates {
             timing: Timing::Latency,
             frames_per_second: Some(29.97),

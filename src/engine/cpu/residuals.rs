@@ -104,13 +104,16 @@ impl Kernel for JudgeRow<'_> {
             }
         }
         let limits = self.limits;
-        let windows = sums[1..].windows(3).zip(wide_sums.windows(5)).zip(squares.windows(5));
-        let judged = windows.zip(self.weights).zip(self.moving);
-        for ((((s, t), q), weight), moving) in judged {
-            let of_5 = |w: &[i32]| w[0] + w[1] + w[2] + w[3] + w[4];
-            let (w, m) = limits.judge(s[0] + s[1] + s[2], of_5(t), of_5(q));
-            *weight = w;
-            *moving = u8::from(m);
+        let [a, b, c] = [1, 2, 3].map(|from| &sums[from..][..width]);
+        let t: [&[i32]; 5] = std::array::from_fn(|from| &wide_sums[from..][..width]);
+        let q: [&[i32]; 5] = std::array::from_fn(|from| &squares[from..][..width]);
+        let (weights, moving) = (&mut self.weights[..width], &mut self.moving[..width]);
+        for x in 0..width {
+            let wide_sum = t[0][x] + t[1][x] + t[2][x] + t[3][x] + t[4][x];
+            let square = q[0][x] + q[1][x] + q[2][x] + q[3][x] + q[4][x];
+            let (weight, moves) = limits.judge(a[x] + b[x] + c[x], wide_sum, square);
+            weights[x] = weight;
+            moving[x] = u8::from(moves);
         }
     }
 }

@@ -209,3 +209,86 @@ pub fn steadied(
     let rounded = (*disparity + STATE_UNIT / 2) >> 8;
     (rounded.clamp(range.min * SUBPIXEL, range.max() * SUBPIXEL) as i16, held)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
+    const HOW: Steady = Steady { strength: 3 };
+
+    /// The shown values, and which are held, of a pixel that stands still.
+    fn through(values: &[i16], sure: Option<u8>) -> (Vec<i16>, Vec<bool>) {
+        let (mut disparity, mut memory) = (0, Memory::default());
+        let shown = values.iter().enumerate().map(|(number, &value)| {
+            let of = Observation { value, sure, anew: number == 0 };
+            steadied(of, &mut disparity, &mut memory, RANGE, HOW)
+        });
+        shown.unzip()
+    }
+
+    #[test]
+    fn what_was_known_for_long_is_held_for_a_while() {
+        const NONE: i16 = INVALID;
+        let values = [160, 160, 160, 160, NONE, NONE, 160, NONE, NONE, NONE, NONE, 160];
+        let (shown, held) = through(&values, None);
+        // Three that say otherwise are resisted, the fourth in a row is not; what is gone comes back only
+        // after as long.
+        let expected = [160, 160, 160, 160, 160, 160, 160, 160, 160, 160, NONE, NONE];
+        assert_eq!(shown, expected);
+        let held: Vec<usize> = (0..values.len()).filter(|&i| held[i]).collect();
+        assert_eq!(held, [4, 5, 7, 8, 9]);
+        // What was shown once gives in at the second contradiction.
+        assert_eq!(through(&[160, NONE, NONE], None).0, [160, 160, NONE]);
+    }
+
+    #[test]
+    fn another_disparity_has_to_last_and_a_sure_one_counts_twice() {
+        let values = [160, 160, 160, 160, 320, 320, 320, 320, 320];
+        assert_eq!(through(&values, Some(40)).0, [160, 160, 160, 160, 160, 160, 160, 320, 320]);
+        assert_eq!(through(&values, Some(200)).0, [160, 160, 160, 160, 160, 320, 320, 320, 320]);
+    }
+
+    #[test]
+    fn small_differences_are_averaged() {
+        // 160, the mean of 160 and 164, then by 2 / (3 + 1) of the rest, all within 1 px.
+        assert_eq!(through(&[160, 164, 162, 170], None).0, [160, 162, 162, 166]);
+    }
+
+    #[test]
+    fn what_moves_is_taken_as_it_is() {
+        let (mut disparity, mut memory) = (0, Memory::default());
+        for value in [160, 160, 160, INVALID, 320] {
+            let of = Observation { value, sure: None, anew: true };
+            assert_eq!(steadied(of, &mut disparity, &mut memory, RANGE, HOW), (value, false));
+        }
+    }
+
+    #[test]
+    fn a_memory_is_a_number() {
+        for memory in [
+            Memory::default(),
+            Memory { grey: 4080, shown: true, seen: 255, against: 120 },
+            Memory { grey: 1, shown: false, seen: 7, against: 0 },
+        ] {
+            assert_eq!(Memory::of(memory.number()), memory);
+        }
+    }
+
+    #[test]
+    fn a_picture_that_changes_lets_its_map_change() {
+        let picture = |grey: u8| Image::from_fn(16, 12, |x, _| if x < 8 { grey } else { 90 });
+        let (mut state, mut sure) = (State::new(), vec![200; 192]);
+        let mut show = |left: &Image, value: i16| {
+            let mut values = vec![value; 192];
+            apply(&mut values, Some(&mut sure), left, &mut state, RANGE, HOW);
+            (values, sure.clone())
+        };
+        show(&picture(50), 160);
+        show(&picture(50), 160);
+        // The left half is another thing now; the right half resists.
+        let (values, sure) = show(&picture(150), 480);
+        assert_eq!((values[16 * 5 + 2], values[16 * 5 + 13]), (480, 160));
+        assert_eq!((sure[16 * 5 + 2], sure[16 * 5 + 13]), (200, HELD));
+    }
+}

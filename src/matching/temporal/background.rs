@@ -228,3 +228,66 @@ pub fn remembered(pixel: u8, residual: i16, age: u8, history: u8) -> u8 {
 pub fn whitened(residual: i16, moving: bool) -> u16 {
     (32768 + 8 * i32::from(residual)) as u16 | u16::from(moving)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residuals_are_in_sixteenths_of_a_grey_level() {
+        // 100.5 of 2^14 a grey level; 101 - 100.5 is 8 sixteenths.
+        assert_eq!(residual(101, (201 << 14) / 2), 8);
+        assert_eq!((residual(0, 300 << 14), residual(255, -5)), (-255 * 16, 255 * 16));
+    }
+
+    #[test]
+    fn the_variance_is_that_of_the_noise_and_no_more_than_the_pictures() {
+        let mut magnitudes = vec![0; RESIDUAL_MAX as usize + 1];
+        let mut responses = vec![0; RESPONSE_MAX + 1];
+        assert_eq!(variance(&magnitudes, &responses, 256), VARIANCE_MIN);
+        // 30 % below 0.3853 sigma: with a sigma of 5 grey levels, 80 sixteenths, below 30.8.
+        (magnitudes[30], magnitudes[31], magnitudes[900]) = (300, 1, 699);
+        (responses[11], responses[12], responses[1000]) = (300, 1, 699);
+        let found = f64::from(variance(&magnitudes, &responses, 256)).sqrt();
+        assert!((found - 80.0).abs() < 4.0, "{found}");
+        // Everything moves: the picture's own noise is the limit, 1.5 levels with its background's.
+        magnitudes.fill(0);
+        magnitudes[700] = 1000;
+        let limit = f64::from(variance(&magnitudes, &responses, 0)).sqrt();
+        assert!((limit - 12.5 * 6.92).abs() < 2.0, "{limit}");
+    }
+
+    #[test]
+    fn what_is_more_than_noise_is_taken_from_the_picture() {
+        // A mean of three pictures: a quarter of the estimate is the newest.
+        let limits = Limits::new(256 * 4, 85);
+        assert_eq!(limits.least_weight, 64);
+        assert_eq!(limits.judge(0, 0, 25 * 1024), (64, false));
+        // Nine residuals of 4 standard deviations of their sum: 3 * 4 * 32.
+        assert_eq!(limits.judge(3 * 4 * 32 + 1, 0, 0), (256, true));
+        assert_eq!(limits.judge(0, -5 * 4 * 32 - 1, 0), (256, true));
+        assert_eq!(limits.judge(0, 0, 66 * 1024), (256, true));
+        let (weight, moves) = limits.judge(3 * 3 * 32 + 20, 0, 0);
+        assert!(!moves && weight > 64 && weight < 256, "{weight}");
+        assert_eq!(
+            (denoised(100, 160, 256), denoised(100, 160, 0), denoised(100, 160, 128)),
+            (100, 90, 95)
+        );
+        assert_eq!(
+            (denoised(255, 0, 0), denoised(0, -4080, 0), denoised(255, 4080, 0)),
+            (255, 255, 0)
+        );
+    }
+
+    #[test]
+    fn movers_are_kept_out_of_the_memory_until_they_stay() {
+        assert_eq!((age(3, true), age(255, true), age(9, false)), (4, 255, 0));
+        assert_eq!(remembered(200, 1600, 0, 5), 200);
+        assert_eq!(remembered(200, 1600, 5, 5), 100);
+        assert_eq!(remembered(200, 1600, 6, 5), 200);
+        assert_eq!(
+            (whitened(-4080, false), whitened(0, true), whitened(4080, true)),
+            (128, 32769, 65409)
+        );
+    }
+}

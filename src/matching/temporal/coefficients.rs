@@ -6,6 +6,10 @@
 //! picture has it. They are divided by their sum, so that gamma never makes it darker. Gamma keeps what the shifts cannot tell apart from blowing up: of a rig that stands still, any
 //! degree gives the mean.
 //!
+//! A picture that is shifted by s px counts w = 1 / (1 + s s / 2)^4, so that Phi becomes Phi W: of a rig that travels, what is near
+//! moves by more than what is far, and pictures from other places show another background. A rig that only shakes
+//! stays within a pixel, where they all count.
+//!
 //! The text solves this on the host, since it is small. Here no shift ever leaves the device, so the solution is
 //! written out, in double precision, in an order that kernels follow.
 
@@ -39,6 +43,14 @@ fn phi(rest: [i32; 2], degree: u8) -> [f64; MONOMIALS_MAX] {
     phi
 }
 
+/// How much a picture counts that is shifted so.
+fn weight(shift: Shift) -> f64 {
+    let [x, y] = shift.by.map(|by| f64::from(by) / f64::from(UNIT));
+    let near = 1.0 / (1.0 + 0.5 * (x * x + y * y));
+    let square = near * near;
+    square * square
+}
+
 /// What each remembered picture adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coefficients {
@@ -52,25 +64,26 @@ impl Coefficients {
     /// For pictures that are shifted so.
     pub fn of(shifts: &[Shift], degree: u8) -> Self {
         let offsets = shifts.iter().map(|shift| shift.whole()).collect();
-        let columns: Vec<_> = shifts.iter().map(|shift| phi(shift.rest(), degree)).collect();
+        let columns: Vec<_> =
+            shifts.iter().map(|shift| (phi(shift.rest(), degree), weight(*shift))).collect();
         let n = monomials(degree);
         let mut matrix = [[0.0; MONOMIALS_MAX]; MONOMIALS_MAX];
         for i in 0..n {
             for k in 0..=i {
                 let mut sum = if i == k { GAMMA } else { 0.0 };
-                for column in &columns {
-                    sum += column[i] * column[k];
+                for (column, weight) in &columns {
+                    sum += column[i] * column[k] * weight;
                 }
                 matrix[i][k] = sum;
             }
         }
         let solution = solve(&mut matrix, n);
-        let reals = columns.iter().map(|column| {
+        let reals = columns.iter().map(|(column, weight)| {
             let mut value = 0.0;
             for i in 0..n {
                 value += column[i] * solution[i];
             }
-            value
+            value * weight
         });
         let mut of_all = 0.0;
         reals.clone().for_each(|value| of_all += value);
@@ -130,4 +143,72 @@ fn solve(matrix: &mut [[f64; MONOMIALS_MAX]; MONOMIALS_MAX], n: usize) -> [f64; 
         }
     }
     z
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::{DMatrix, DVector};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shifts(of: &[[i32; 2]]) -> Vec<Shift> {
+        of.iter().map(|&by| Shift { by, known: true }).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn they_are_those_of_linear_algebra(
+            of in proptest::collection::vec((-700i32..700, -700i32..700), 1..=64),
+            degree in 0u8..=3,
+        ) {
+            let shifts: Vec<Shift> =
+                of.iter().map(|&(x, y)| Shift { by: [x, y], known: true }).collect();
+            let got = Coefficients::of(&shifts, degree);
+            prop_assert_eq!(got.values.iter().sum::<i32>(), ONE);
+            let n = monomials(degree);
+            let column = |shift: &Shift| DVector::from_column_slice(&phi(shift.rest(), degree)[..n]);
+            let columns: Vec<_> = shifts.iter().map(column).collect();
+            let all = DMatrix::from_columns(&columns);
+            let weights = DVector::from_iterator(shifts.len(), shifts.iter().map(|s| weight(*s)));
+            let weighted = DMatrix::from_diagonal(&weights) * all.transpose();
+            let matrix = &all * &weighted + GAMMA * DMatrix::<f64>::identity(n, n);
+            let mut at_zero = DVector::zeros(n);
+            at_zero[0] = 1.0;
+            let a = weighted * matrix.cholesky().unwrap().solve(&at_zero);
+            for (got, expected) in got.values.iter().zip(a.iter().map(|value| value / a.sum())) {
+                let error = f64::from(*got) / f64::from(ONE) - expected;
+                prop_assert!(error.abs() * f64::from(ONE) < 2.0, "{} {}", got, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_rig_that_stands_still_gives_the_mean() {
+        for degree in 0..=DEGREE_MAX_TESTED {
+            let got = Coefficients::of(&shifts(&[[0, 0]; 20]), degree);
+            assert!(got.values.iter().all(|&value| (ONE / 20..=ONE / 20 + 1).contains(&value)));
+            // A twentieth of the variance: 256 / 20.
+            assert_eq!(got.spread(), 12);
+        }
+        assert_eq!(Coefficients::of(&[], 2).spread(), 0);
+    }
+
+    const DEGREE_MAX_TESTED: u8 = 3;
+
+    #[test]
+    fn polynomials_of_the_shift_are_reproduced_at_none() {
+        // A background of 100 + 60 x - 40 y, seen from five places.
+        let places = [[64, 0], [-64, 32], [0, -96], [96, 96], [-32, -32]];
+        let got = Coefficients::of(&shifts(&places), 1);
+        let background =
+            |at: &[i32; 2]| 100.0 + (60.0 * f64::from(at[0]) - 40.0 * f64::from(at[1])) / 256.0;
+        let sum: f64 =
+            places.iter().zip(&got.values).map(|(at, &a)| background(at) * f64::from(a)).sum();
+        let value = sum / f64::from(ONE);
+        // Gamma holds a little back.
+        assert!((value - 100.0).abs() < 2.0, "{value}");
+        let mean = places.iter().map(background).sum::<f64>() / 5.0;
+        assert!((value - 100.0).abs() < (mean - 100.0).abs(), "{value} {mean}");
+    }
 }

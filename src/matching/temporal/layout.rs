@@ -170,6 +170,12 @@ impl Header {
         (self.variances[0] + self.variances[1]) / 2
     }
 
+    /// Grey levels by which pixels of half the size may differ that show the same: little more than the noise that is left
+    /// of a picture's there, and small steps of the exposure.
+    pub fn tolerance(&self) -> i32 {
+        4 + (self.variance() / 256).isqrt() as i32
+    }
+
     /// The slot of the next picture.
     pub fn next_slot(&self, history: u8) -> usize {
         if self.count == 0 { 0 } else { (self.newest + 1) % usize::from(history) }

@@ -17,6 +17,9 @@ pub mod layout;
 pub mod report;
 pub mod shifts;
 
+use std::fmt;
+use std::str::FromStr;
+
 use crate::frame::{Image, TemporalReport, clamped};
 use crate::matching::filter::State;
 use crate::matching::pyramid::{half, smoothed};
@@ -53,6 +56,36 @@ pub struct Temporal {
     pub history: u8,
     /// Degree of the polynomial in the shift that the coefficients reproduce (0 to [`DEGREE_MAX`]).
     pub degree: u8,
+}
+
+/// Such as `denoise, history 20, degree 2`.
+impl fmt::Display for Temporal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = match self.mode {
+            Mode::Denoise => "denoise",
+            Mode::Whiten => "whiten",
+        };
+        write!(f, "{mode}, history {}, degree {}", self.history, self.degree)
+    }
+}
+
+impl FromStr for Temporal {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut parts = text.split(", ");
+        let mode = match parts.next() {
+            Some("denoise") => Mode::Denoise,
+            Some("whiten") => Mode::Whiten,
+            _ => return Err(()),
+        };
+        let mut number = |name| {
+            let text = parts.next()?.strip_prefix(name)?.strip_prefix(' ')?;
+            text.parse().ok()
+        };
+        let (history, degree) = (number("history").ok_or(())?, number("degree").ok_or(())?);
+        Ok(Self { mode, history, degree })
+    }
 }
 
 /// What the stage makes of a pair.
@@ -171,13 +204,14 @@ fn shifts_of_all(
     let (width, _) = layout.size;
     let begins = (0..header.count).map(|slot| header.begin_of(slot, newest).halved());
     let margin = shifts::margin(begins.clone().map(Shift::whole));
+    let offset_of_newest = header.begin_of(header.newest, newest).halved().whole();
     begins
         .enumerate()
         .map(|(slot, begin)| {
             let (mut of_reference, mut of_both) = Default::default();
             for (eye, reference) in halves.iter().enumerate() {
                 let ages = layout.ages(state, eye);
-                // What moved in the picture before is no evidence of how the rig moves.
+                // What moved in the picture before, or does now, is no evidence of how the rig moves.
                 let still = |x: usize, y: usize| {
                     let rows = [2 * y, (2 * y + 1).min(layout.size.1 - 1)];
                     let columns = [2 * x, (2 * x + 1).min(width - 1)];
@@ -185,8 +219,13 @@ fn shifts_of_all(
                 };
                 let remembered = layout.half(state, eye, slot);
                 let size = layout.half_size;
+                let of_newest = [reference.pixels(), layout.half(state, eye, header.newest)];
+                let counts = |x: usize, y: usize| {
+                    let (offset, tolerance) = (offset_of_newest, header.tolerance());
+                    still(x, y) && shifts::agree(of_newest, size.0, (x, y), offset, tolerance)
+                };
                 let (eyes, moved) = ([reference.pixels(), remembered], (begin.whole(), margin));
-                shifts::add_sums(eyes, size, moved, still, (&mut of_reference, &mut of_both));
+                shifts::add_sums(eyes, size, moved, counts, (&mut of_reference, &mut of_both));
             }
             shifts::shift(&of_reference, &of_both, begin, header.variance()).twice()
         })
@@ -209,4 +248,126 @@ fn moved(
 ) -> u8 {
     let column = clamped(x as i64 - i64::from(offset[0]), width);
     pixels[clamped(y as i64 - i64::from(offset[1]), height) * width + column]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: (usize, usize) = (72, 64);
+
+    fn noise(seed: u64) -> impl FnMut() -> f64 {
+        let mut state = seed;
+        move || {
+            let mut uniform = || {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 33) as f64 / f64::from(1u32 << 31)
+            };
+            (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+        }
+    }
+
+    /// A still scene with noise; a bar stands at `bar`, if that lies inside.
+    fn eye(seed: u64, sigma: f64, bar: usize) -> Image {
+        let mut noise = noise(seed);
+        let pixel = |i: usize| {
+            let grey = scene(i % SIZE.0, i / SIZE.0, bar);
+            (grey + sigma * noise()).round().clamp(0.0, 255.0) as u8
+        };
+        Image::from_vec(SIZE.0, SIZE.1, (0..SIZE.0 * SIZE.1).map(pixel).collect())
+    }
+
+    fn scene(x: usize, y: usize, bar: usize) -> f64 {
+        match x.abs_diff(bar) < 4 {
+            true => 220.0,
+            false => 110.0 + 40.0 * (0.4 * x as f64).sin() + 30.0 * (0.3 * y as f64).cos(),
+        }
+    }
+
+    /// Root mean square of what is not the scene, where `counts`.
+    fn error(image: &Image, bar: usize, counts: impl Fn(usize) -> bool) -> f64 {
+        let (mut sum, mut count) = (0.0, 0);
+        for y in 0..SIZE.1 {
+            for x in (0..SIZE.0).filter(|&x| counts(x)) {
+                sum += (f64::from(image.row(y)[x]) - scene(x, y, bar)).powi(2);
+                count += 1;
+            }
+        }
+        (sum / f64::from(count)).sqrt()
+    }
+
+    const HOW: Temporal = Temporal { mode: Mode::Denoise, history: 10, degree: 1 };
+
+    #[test]
+    fn a_still_scene_loses_its_noise_and_movers_are_not_smeared() {
+        let mut state = State::new();
+        let far = usize::MAX / 2;
+        let mut last = None;
+        for number in 0..12 {
+            let eyes = [eye(2 * number, 5.0, far), eye(2 * number + 1, 5.0, far)];
+            last = Some(advance(eyes.each_ref(), &mut state, HOW));
+        }
+        let Outcome { denoised, report, .. } = last.unwrap();
+        assert!(error(&denoised[0], far, |_| true) < 2.3, "{}", error(&denoised[0], far, |_| true));
+        let [before, after] = report.noise.unwrap();
+        assert!((before - 5.0).abs() < 0.5 && after < 2.0, "{report:?}");
+        assert!(report.moving < 0.01 && report.remembered == 10, "{report:?}");
+        assert!(report.shift.unwrap().iter().all(|by| by.abs() < 0.05), "{report:?}");
+
+        // A bar comes, and goes on.
+        for (number, bar) in [(20, 20), (21, 30), (22, 40)] {
+            let eyes = [eye(2 * number, 5.0, bar), eye(2 * number + 1, 5.0, bar)];
+            let Outcome { denoised, whitened, report } = advance(eyes.each_ref(), &mut state, HOW);
+            let on_bar = |x: usize| x.abs_diff(bar) < 4;
+            assert!(error(&denoised[0], bar, on_bar) < 6.5, "{}", error(&denoised[0], bar, on_bar));
+            // Where it was before, the scene is back without a trail.
+            let left = |x: usize| x.abs_diff(bar - 10) < 4;
+            assert!(error(&denoised[0], bar, left) < 3.0, "{}", error(&denoised[0], bar, left));
+            let row = &whitened[30 * SIZE.0..][..SIZE.0];
+            assert!(row[bar] & 1 == 1 && row[bar] > 32768 + 128 * 20 && row[60] & 1 == 0);
+            assert!(report.moving > 0.08 && report.moving < 0.25, "{report:?}");
+        }
+    }
+
+    #[test]
+    fn another_exposure_or_scene_begins_anew_and_no_old_picture_shows() {
+        let mut state = State::new();
+        let far = usize::MAX / 2;
+        let brighter = |seed| {
+            let eye = eye(seed, 2.0, far);
+            let pixels = eye.pixels().iter().map(|&grey| grey.saturating_add(60));
+            Image::from_vec(SIZE.0, SIZE.1, pixels.collect())
+        };
+        for number in 0..6 {
+            let eyes = [eye(number, 2.0, far), eye(100 + number, 2.0, far)];
+            advance(eyes.each_ref(), &mut state, HOW);
+        }
+        for (number, remembered) in [(20, 7), (21, 1), (22, 2)] {
+            let eyes = [brighter(number), brighter(100 + number)];
+            let Outcome { denoised, report, .. } = advance(eyes.each_ref(), &mut state, HOW);
+            assert_eq!(report.remembered, remembered);
+            let differs = denoised[0].pixels().iter().zip(eyes[0].pixels());
+            assert!(differs.map(|(a, b)| a.abs_diff(*b)).max().unwrap() < 12, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_name_tells_all_of_it() {
+        for temporal in [HOW, Temporal { mode: Mode::Whiten, history: 64, degree: 0 }] {
+            assert_eq!(temporal.to_string().parse(), Ok(temporal));
+        }
+        for wrong in ["", "denoise", "denoise, history 3", "blur, history 3, degree 1"] {
+            assert_eq!(wrong.parse::<Temporal>(), Err(()));
+        }
+    }
+
+    #[test]
+    fn a_state_of_another_size_means_nothing() {
+        let mut state = vec![7; 99];
+        let one = Image::from_vec(1, 1, vec![9]);
+        let Outcome { denoised, report, .. } = advance([&one, &one], &mut state, HOW);
+        assert_eq!((denoised[0].pixels(), report.remembered), (&[9][..], 1));
+        let Outcome { report, .. } = advance([&one, &one], &mut state, HOW);
+        assert_eq!((report.shift, report.remembered), (None, 2));
+    }
 }

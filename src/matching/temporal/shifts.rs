@@ -174,16 +174,8 @@ pub fn add_sums(
         let row = (y as i64 - i64::from(offset[1])) as usize;
         for x in inner(width, margin).filter(|&x| counts(x, y)) {
             let column = (x as i64 - i64::from(offset[0])) as usize;
-            // The pixel, its doubled gradients, and the steps to the next, across and down.
-            let around = |pixels: &[u8], x: usize, y: usize| {
-                let at = |x: usize, y: usize| i64::from(pixels[y * width + x]);
-                let own = at(x, y);
-                let [left, right] = [at(x - 1, y), at(x + 1, y)];
-                let [up, down] = [at(x, y - 1), at(x, y + 1)];
-                (own, [right - left, down - up], [right - own, down - own])
-            };
-            let (a, [ha, ga], [xa, ya]) = around(reference, x, y);
-            let (b, [hb, gb], [xb, yb]) = around(other, column, row);
+            let (a, [ha, ga], [xa, ya]) = around(reference, width, x, y);
+            let (b, [hb, gb], [xb, yb]) = around(other, width, column, row);
             *of_reference += OfReference { count: 1, grey: a, gradients: [ha, ga] };
             *of_both += OfBoth {
                 against: [ha * b - hb * a, ga * b - gb * a],
@@ -195,6 +187,33 @@ pub fn add_sums(
             };
         }
     }
+}
+
+/// A pixel inside a picture, its doubled gradients, and the steps to the next, across and down.
+fn around(pixels: &[u8], width: usize, x: usize, y: usize) -> (i64, [i64; 2], [i64; 2]) {
+    let at = |x: usize, y: usize| i64::from(pixels[y * width + x]);
+    let own = at(x, y);
+    let [left, right] = [at(x - 1, y), at(x + 1, y)];
+    let [up, down] = [at(x, y - 1), at(x, y + 1)];
+    (own, [right - left, down - up], [right - own, down - own])
+}
+
+/// Tells whether pixel (x, y) of the reference and its counterpart, `offset` whole pixels away, may show the same thing
+/// less than a pixel apart: they differ by no more than `tolerance` and the gradients of both. What moves by itself
+/// hardly does.
+pub fn agree(
+    [reference, other]: [&[u8]; 2],
+    width: usize,
+    (x, y): (usize, usize),
+    offset: [i32; 2],
+    tolerance: i32,
+) -> bool {
+    let (a, [ha, ga], _) = around(reference, width, x, y);
+    let column = (x as i64 - i64::from(offset[0])) as usize;
+    let row = (y as i64 - i64::from(offset[1])) as usize;
+    let (b, [hb, gb], _) = around(other, width, column, row);
+    let doubled = ha.abs() + ga.abs() + hb.abs() + gb.abs();
+    2 * (a - b).abs() <= 2 * i64::from(tolerance) + doubled
 }
 
 /// The shift that the sums tell, where the other picture was moved by the whole pixels of `begin`; `variance` is that of
@@ -241,4 +260,93 @@ pub fn shift(a: &OfReference, b: &OfBoth, begin: Shift, variance: u32) -> Shift 
         (whole[axis] * UNIT + rounded).clamp(-SHIFT_MAX, SHIFT_MAX)
     });
     Shift { by, known: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: (usize, usize) = (90, 70);
+
+    /// A picture of waves, seen from elsewhere, with noise of about this standard deviation.
+    fn picture(at: [f64; 2], contrast: f64, sigma: f64, seed: u64) -> Vec<u8> {
+        let mut state = seed;
+        let mut uniform = move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as f64 / f64::from(1u32 << 31)
+        };
+        let pixel = |i: usize| {
+            let (u, v) = ((i % SIZE.0) as f64 + at[0], (i / SIZE.0) as f64 + at[1]);
+            let waves = 40.0 * (0.3 * u + 0.2 * v).sin() + 30.0 * (0.25 * u - 0.35 * v).sin();
+            let gaussian: f64 = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+            (128.0 + contrast * waves + sigma * gaussian).round().clamp(0.0, 255.0) as u8
+        };
+        (0..SIZE.0 * SIZE.1).map(pixel).collect()
+    }
+
+    fn found(reference: &[u8], other: &[u8], begin: Shift, variance: u32) -> Shift {
+        let (mut of_reference, mut of_both) = Default::default();
+        let moved = (begin.whole(), margin([begin.whole()].into_iter()));
+        add_sums([reference, other], SIZE, moved, |_, _| true, (&mut of_reference, &mut of_both));
+        shift(&of_reference, &of_both, begin, variance)
+    }
+
+    #[test]
+    fn known_shifts_are_found_to_a_fiftieth_of_a_pixel_in_noise() {
+        for sigma in [0.0, 3.0] {
+            let reference = picture([0.0, 0.0], 1.0, sigma, 1);
+            for by in [[0.25, -0.4], [0.0, 0.0], [-0.6, 0.6], [2.3, -1.7]] {
+                // What the newest shows at x, the other one shows at x - shift.
+                let other = picture(by, 1.0, sigma, 2);
+                let begin = Shift { by: by.map(|by| (by.round() * 256.0) as i32), known: false };
+                let found = found(&reference, &other, begin, (256.0 * sigma * sigma) as u32);
+                assert!(found.known, "{by:?}");
+                for axis in 0..2 {
+                    let error = f64::from(found.by[axis]) / 256.0 - by[axis];
+                    assert!(error.abs() < 0.02 + 0.01 * sigma, "{by:?} {sigma}: {found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn exposure_does_not_matter() {
+        let reference = picture([0.0, 0.0], 1.0, 0.0, 1);
+        let other: Vec<u8> =
+            picture([0.3, -0.2], 1.0, 0.0, 1).iter().map(|&grey| grey / 2 + 30).collect();
+        let found = found(&reference, &other, Shift::NONE, 0);
+        assert!(found.known);
+        let expected = [0.3 * 256.0, -0.2 * 256.0];
+        (0..2).for_each(|axis| assert!((f64::from(found.by[axis]) - expected[axis]).abs() < 8.0));
+    }
+
+    #[test]
+    fn pictures_that_say_nothing_are_unknown() {
+        let begin = Shift { by: [300, -20], known: true };
+        let unknown = Shift { known: false, ..begin };
+        let flat = vec![77; SIZE.0 * SIZE.1];
+        assert_eq!(found(&flat, &flat, begin, 0), unknown);
+        let noise = picture([0.0, 0.0], 0.0, 5.0, 1);
+        let other = picture([0.0, 0.0], 0.0, 5.0, 2);
+        assert_eq!(found(&noise, &other, begin, 25 * 256), unknown);
+        let stripes: Vec<u8> = (0..SIZE.0 * SIZE.1)
+            .map(|i| if (i % SIZE.0 / 3).is_multiple_of(2) { 40 } else { 200 })
+            .collect();
+        assert_eq!(found(&stripes, &stripes, begin, 0), unknown);
+        // Moved too far for any pixel to be left.
+        let far = Shift { by: [90 * 256, 0], known: true };
+        let reference = picture([0.0, 0.0], 1.0, 0.0, 1);
+        assert!(!found(&reference, &reference, far, 0).known);
+    }
+
+    #[test]
+    fn whole_pixels_and_rests_make_up_the_shift() {
+        for by in [-700, -129, -128, -1, 0, 127, 128, 1000] {
+            let shift = Shift { by: [by, -by], known: true };
+            let (whole, rest) = (shift.whole(), shift.rest());
+            (0..2).for_each(|axis| assert_eq!(256 * whole[axis] + rest[axis], shift.by[axis]));
+            assert!(rest.iter().all(|rest| (-128..128).contains(rest)), "{rest:?}");
+        }
+        assert_eq!((levels((320, 240)), levels((40, 33)), levels((10, 9))), (4, 2, 1));
+    }
 }

@@ -1,4 +1,5 @@
-//! The lossless recordings, FFV1 in Matroska: of disparity or depth, 16-bit grey, and of confidence, 8-bit.
+//! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened pictures, 16-bit grey, and of
+//! confidence, 8-bit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,8 +51,27 @@ impl Content for Confidence {
     }
 }
 
-/// Records what every frame has of it bit-exactly: disparity or depth as [`Numbers`], 16-bit grey, or
-/// [`Confidence`], 8-bit grey; FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
+/// The left picture without its background: 128 units a grey level around 32768, and 1 more where the pixel moves.
+pub struct Whitened;
+
+/// What stands for a picture of which nothing is known.
+const NO_RESIDUAL: u16 = 32768;
+
+impl Content for Whitened {
+    type Sample = u16;
+
+    fn fill(&self, frame: &Matched, y: usize, row: &mut [u16]) -> Result<()> {
+        match &frame.whitened {
+            Some(whitened) => row.copy_from_slice(whitened.row(y)),
+            // The stage was switched off meanwhile.
+            None => row.fill(NO_RESIDUAL),
+        }
+        Ok(())
+    }
+}
+
+/// Records what every frame has of it bit-exactly: disparity or depth as [`Numbers`] or [`Whitened`]
+/// pictures, 16-bit grey, or [`Confidence`], 8-bit grey; FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
 ///
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
 /// how much of the picture to crop.
@@ -92,7 +112,7 @@ impl Recorder {
     }
 
     fn of_numbers(place: Place, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
-        let StreamInfo { range, geometry, clock, .. } = *stream;
+        let StreamInfo { range, geometry, clock, stages, .. } = *stream;
         let numbers = Numbers::new(quantity, range, geometry.as_ref())?;
         let track = match quantity {
             Quantity::Disparity => "disparity",
@@ -102,8 +122,16 @@ impl Recorder {
             let encoding = Encoding::for_range(range);
             let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
             let utc_offset_ns = clock.map(|clock| clock.utc_offset_ns);
-            RecordingTags { quantity, encoding, range, geometry, first_timestamp, utc_offset_ns }
-                .to_pairs()
+            RecordingTags {
+                quantity,
+                encoding,
+                range,
+                geometry,
+                stages,
+                first_timestamp,
+                utc_offset_ns,
+            }
+            .to_pairs()
         };
         Self::start(place, stream, ("recording", track), numbers, Box::new(tags))
     }
@@ -130,6 +158,30 @@ impl Recorder<Confidence> {
         let clock = stream.clock;
         let tags = move |first| tags::of_confidence(first, clock);
         Self::start(place, stream, ("confidence", "confidence"), Confidence, Box::new(tags))
+    }
+}
+
+impl Recorder<Whitened> {
+    /// Creates a file of the whitened pictures (an earlier one is replaced) and starts the encoder.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`].
+    pub fn of_whitened(path: &Path, stream: &StreamInfo) -> Result<Self> {
+        Self::whitened(Place::File(path.to_path_buf()), stream)
+    }
+
+    /// The same in segments.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`].
+    pub fn of_whitened_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
+        Self::whitened(Place::Segments(segments), stream)
+    }
+
+    fn whitened(place: Place, stream: &StreamInfo) -> Result<Self> {
+        let StreamInfo { clock, stages, .. } = *stream;
+        let tags = move |first| tags::of_whitened(first, clock, stages);
+        Self::start(place, stream, ("whitened", "whitened"), Whitened, Box::new(tags))
     }
 }
 

@@ -10,7 +10,9 @@ use super::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use super::matroska::id;
 use crate::clock::CaptureClock;
 use crate::frame::{DisparityRange, Eye, StereoGeometry};
+use crate::matching::Steady;
 use crate::reading;
+use crate::sink::StagesInTime;
 use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::numbers::{DEPTH_SCALE, Quantity};
 
@@ -25,6 +27,8 @@ pub struct RecordingTags {
     pub range: DisparityRange,
     /// Cameras that depth is computed from, where known.
     pub geometry: Option<StereoGeometry>,
+    /// The stages in time that were on when it began.
+    pub stages: StagesInTime,
     /// Capture time of the first frame, which is at 0 in the file: of CLOCK_MONOTONIC where the
     /// source was live, else the source's own.
     pub first_timestamp: Duration,
@@ -47,6 +51,8 @@ const DEPTH: &str = "DEPTH_SCALE";
 const FIRST: &str = "FIRST_TIMESTAMP_NS";
 const CLOCK: &str = "CAPTURE_CLOCK";
 const UTC_OFFSET: &str = "UTC_OFFSET_NS";
+const TEMPORAL: &str = "TEMPORAL";
+const STEADY: &str = "STEADY";
 
 /// Tags are text of a few hundred bytes; a file that claims more is damaged.
 const LONGEST_TAGS: u64 = 1 << 24;
@@ -65,6 +71,7 @@ impl RecordingTags {
             (FIRST, self.first_timestamp.as_nanos().to_string()),
         ];
         pairs.extend(of_clock(self.utc_offset_ns));
+        pairs.extend(of_stages(self.stages));
         if let Some(geometry) = self.geometry {
             pairs.extend(of_geometry(&geometry));
         }
@@ -131,6 +138,10 @@ impl RecordingTags {
             encoding,
             range,
             geometry,
+            stages: StagesInTime {
+                temporal: find(TEMPORAL).and_then(|text| text.parse().ok()),
+                steady: optional_strength(find(STEADY)),
+            },
             first_timestamp: match find(FIRST) {
                 Some(value) => Duration::from_nanos(number(FIRST, value)?),
                 None => Duration::ZERO,
@@ -169,6 +180,33 @@ pub(super) fn of_confidence(
     pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
     let meaning = "confidence of the disparity, 1 to 255; 0 where it is unknown or was filled";
     described("stereod confidence", meaning, pairs)
+}
+
+/// The tags of a recording of whitened pictures, whose first frame was captured at `first` of the source.
+pub(super) fn of_whitened(
+    first: Duration,
+    clock: Option<CaptureClock>,
+    stages: StagesInTime,
+) -> Vec<(&'static str, String)> {
+    let first_timestamp = clock.map_or(first, |clock| clock.monotonic(first));
+    let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
+    pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
+    pairs.extend(of_stages(stages));
+    let meaning =
+        "grey levels beside the background = (value - 32768) / 128; odd values: the pixel moves";
+    described("stereod whitened", meaning, pairs)
+}
+
+/// How steady maps were, where a tag tells it.
+fn optional_strength(text: Option<&String>) -> Option<Steady> {
+    Some(Steady { strength: text?.parse().ok()? })
+}
+
+/// Which stages in time were on.
+fn of_stages(stages: StagesInTime) -> Vec<(&'static str, String)> {
+    let temporal = stages.temporal.map(|temporal| (TEMPORAL, temporal.to_string()));
+    let steady = stages.steady.map(|steady| (STEADY, steady.strength.to_string()));
+    temporal.into_iter().chain(steady).collect()
 }
 
 /// Of which clock capture times are.

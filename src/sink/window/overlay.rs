@@ -12,7 +12,7 @@ use super::mailbox::{Rates, Timing};
 use super::rows::Rows;
 use super::scene::Limits;
 use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
-use crate::frame::SUBPIXEL;
+use crate::frame::{SUBPIXEL, TemporalReport};
 use crate::sink::colour::ColourMap;
 
 /// Everything that the overlay says.
@@ -32,6 +32,8 @@ pub struct OverlayContent {
     pub alignment: Option<(String, bool)>,
     /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
     pub exposure: Option<(String, bool)>,
+    /// What the pictures before say of the newest, where that is asked for.
+    pub temporal: Option<TemporalReport>,
     /// The colours' legend, where disparity is shown.
     pub legend: Option<Legend>,
     /// The pixel under the mouse.
@@ -176,10 +178,27 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
     for (text, alarm) in content.alignment.iter().chain(&content.exposure) {
         lines.push(Line::new(text.clone(), if *alarm { ALARM } else { DIM }));
     }
+    if let Some(report) = &content.temporal {
+        lines.push(Line::new(in_time(report), DIM));
+    }
     if !content.help {
         lines.push(Line::new("h help".into(), DIM));
     }
     lines
+}
+
+/// What the pictures before say of the newest, in a line.
+fn in_time(report: &TemporalReport) -> String {
+    let noise = match report.noise {
+        Some([before, after]) => format!("noise {before:.1}, {after:.1} left"),
+        None => "noise -".into(),
+    };
+    let shift = match report.shift {
+        Some([x, y]) => format!("shift {x:+.2} {y:+.2} px"),
+        None => "shift -".into(),
+    };
+    let (of, moving) = (report.remembered, 100.0 * report.moving);
+    format!("{noise}  {shift}  moving {moving:.1} %  of {of} pictures")
 }
 
 fn milliseconds(duration: Duration) -> String {

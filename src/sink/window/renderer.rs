@@ -5,7 +5,7 @@ use wgpu::util::DeviceExt;
 
 use super::scene::{Content, Scene, panes};
 use super::textures::{PictureTextures, Taken, extent, group, texture, write};
-use crate::frame::{Image, Matched};
+use crate::frame::{Image, Matched, Whitened};
 use crate::sink::colour::ColourMap;
 
 /// The shaders, by file name.
@@ -41,6 +41,7 @@ struct FrameTextures {
     left: PictureTextures,
     right: PictureTextures,
     confidence: PictureTextures,
+    whitened: PictureTextures,
     disparity: wgpu::Texture,
     disparity_group: wgpu::BindGroup,
 }
@@ -146,6 +147,14 @@ impl Renderer {
             if let Some(confidence) = &frame.confidence {
                 textures.confidence.show(&taken, queue, confidence);
             }
+            let is_as_large = |whitened: &&Whitened| {
+                (whitened.width(), whitened.height()) == (left.width(), left.height())
+            };
+            match frame.whitened.as_ref().filter(is_as_large) {
+                Some(whitened) => textures.whitened.show(&taken, queue, &in_grey(whitened)),
+                // Where nothing is whitened there is only the picture itself.
+                None => textures.whitened.show(&taken, queue, left),
+            }
             write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
         }
         Ok(())
@@ -154,8 +163,9 @@ impl Renderer {
     fn textures(&self, device: &wgpu::Device, size: (u32, u32)) -> FrameTextures {
         let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
         let taken = Taken { device, layout: &self.picture_layout, sampler: &self.sampler };
-        let [left, right, confidence] = ["left picture", "right picture", "confidence"]
-            .map(|label| PictureTextures::new(&taken, label, size, (1, 1)));
+        let [left, right, confidence, whitened] =
+            ["left picture", "right picture", "confidence", "whitened picture"]
+                .map(|label| PictureTextures::new(&taken, label, size, (1, 1)));
         let disparity_group = group(
             device,
             &self.disparity_layout,
@@ -165,7 +175,7 @@ impl Renderer {
                 self.colouring.as_entire_binding(),
             ],
         );
-        FrameTextures { size, left, right, confidence, disparity, disparity_group }
+        FrameTextures { size, left, right, confidence, whitened, disparity, disparity_group }
     }
 
     /// Size of the frame on the device.
@@ -210,6 +220,7 @@ impl Renderer {
                     Content::Left => (&pipelines.picture, &frame.left.group),
                     Content::Right => (&pipelines.picture, &frame.right.group),
                     Content::Confidence => (&pipelines.picture, &frame.confidence.group),
+                    Content::Whitened => (&pipelines.picture, &frame.whitened.group),
                     Content::Disparity => (&pipelines.disparity, &frame.disparity_group),
                 };
                 let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];
@@ -323,6 +334,20 @@ fn layout(device: &wgpu::Device, bindings: &[wgpu::BindingType]) -> wgpu::BindGr
         label: None,
         entries: &entries,
     })
+}
+
+/// A whitened picture for the eye: four times its contrast around a middle grey, and what moves in black or white.
+fn in_grey(whitened: &Whitened) -> Image {
+    let grey = |&value: &u16| {
+        let residual = i32::from(value & !7) - 32768;
+        match (value & 1 == 1, residual > 0) {
+            (true, true) => 255,
+            (true, false) => 0,
+            (false, _) => (128 + residual / 32).clamp(32, 224) as u8,
+        }
+    };
+    let pixels = whitened.pixels().iter().map(grey).collect();
+    Image::from_vec(whitened.width(), whitened.height(), pixels)
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub enum View {
     Pair,
     /// How sure each pixel is: the lighter, the surer.
     Confidence,
+    /// The left picture without its background, where that is found, and what moves in black and white.
+    Whitened,
 }
 
 impl View {
@@ -27,7 +29,8 @@ impl View {
             View::Left => View::Disparity,
             View::Disparity => View::SideBySide,
             View::SideBySide => View::Confidence,
-            View::Confidence | View::Pair => View::Left,
+            View::Confidence => View::Whitened,
+            View::Whitened | View::Pair => View::Left,
         }
     }
 
@@ -44,6 +47,7 @@ impl View {
             View::SideBySide => &[Content::Left, Content::Disparity],
             View::Pair => &[Content::Left, Content::Right],
             View::Confidence => &[Content::Confidence],
+            View::Whitened => &[Content::Whitened],
         }
     }
 
@@ -96,6 +100,8 @@ pub enum Content {
     Right,
     /// The confidence in grey.
     Confidence,
+    /// The whitened picture in grey.
+    Whitened,
 }
 
 /// Everything about the picture that a person can choose.
@@ -244,7 +250,14 @@ mod tests {
 
     #[test]
     fn any_target_holds_its_panes() {
-        for view in [View::Left, View::Disparity, View::SideBySide, View::Pair, View::Confidence] {
+        for view in [
+            View::Left,
+            View::Disparity,
+            View::SideBySide,
+            View::Pair,
+            View::Confidence,
+            View::Whitened,
+        ] {
             for picture in [(1, 1), (1, 1000), (1000, 1), (752, 480), (33, 7)] {
                 for width in [0, 1, 2, 3, 17, 640] {
                     for height in [0, 1, 2, 3, 17, 640] {

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use crate::clock::CaptureClock;
 use crate::commands::rig::Rig;
 use crate::commands::{Error, inputs};
+use crate::matching::{Temporal, TemporalMode};
 use crate::settings::{self, Loaded, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::clouds::{CLOUDS, Clouds};
@@ -21,7 +22,7 @@ use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Recipe, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::video::{FragmentError, Preview, Recorder, Stream, StreamOptions, check_fragment};
-use crate::sink::{Sink, StreamInfo};
+use crate::sink::{Sink, StagesInTime, StreamInfo};
 use crate::source::SourceInfo;
 use crate::source::spec::{SourceSpec, files_of_fragment};
 
@@ -49,16 +50,18 @@ pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
     let pictures = output.pictures().map(|dir| dir.join(PICTURES.description));
     let clouds = output.clouds().map(|dir| dir.join(CLOUDS.description));
     let confidence = output.confidence().filter(|_| output.segmenting().is_none());
-    let files: [(&'static str, &Option<PathBuf>); 6] = [
+    let whitened = output.whitened().filter(|_| output.segmenting().is_none());
+    let files: [(&'static str, &Option<PathBuf>); 7] = [
         ("--record", &record),
         ("--confidence", &confidence),
+        ("--whitened", &whitened),
         ("--preview", &preview),
         ("--stats", &statistics),
         ("--pictures", &pictures),
         ("--clouds", &clouds),
     ];
     // Two recordings must not share those of segments either.
-    let recordings = [("--record", output.record()), ("--confidence", output.confidence())];
+    let recordings = recordings(output);
     let recordings = recordings.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
     files::refuse_same(recordings).map_err(Error::Usage)?;
     let named = files.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
@@ -102,6 +105,7 @@ pub fn open(
         geometry: rig.pairs.geometry,
         has_colour: info.has_colour,
         clock,
+        stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
     };
     let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
@@ -131,6 +135,18 @@ pub fn open(
         });
         let (first, recipe) = recording(path, limits, create);
         add(first.context("--confidence")?, recipe);
+    }
+    if let Some(path) = settings.output.whitened() {
+        let create: Create = Box::new(move |place| {
+            Ok(match place {
+                Place::File(path) => Box::new(Recorder::of_whitened(path, &stream)?),
+                Place::Segments(names) => {
+                    Box::new(Recorder::of_whitened_segmented(names, &stream)?)
+                }
+            })
+        });
+        let (first, recipe) = recording(path, limits, create);
+        add(first.context("--whitened")?, recipe);
     }
     if let Some(path) = settings.output.preview() {
         let colouring = colouring.clone();
@@ -179,6 +195,13 @@ pub fn open(
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let output = &loaded.settings.output;
     output.complete().map_err(Error::usage)?;
+    let whitens = |temporal: Temporal| temporal.mode == TemporalMode::Whiten;
+    if output.whitened().is_some() && !loaded.params.temporal.is_some_and(whitens) {
+        return Err(Error::usage(
+            "--whitened records what is left of the pictures without their background, which nothing finds: give \
+             --temporal whiten as well",
+        ));
+    }
     spare_inputs(spec, loaded).map_err(Error::Usage)?;
     let Some(fragment) = output.stream() else { return Ok(()) };
     check_fragment(fragment).map(drop).map_err(|error| match error {
@@ -195,8 +218,9 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
         Some(Stats::File(path)) => Some(path),
         Some(Stats::Stdout) | None => None,
     };
-    let videos = [output.record(), output.confidence(), output.preview()];
-    let files = videos.into_iter().chain([stats, loaded.settings.window.settings()]);
+    let videos = recordings(output).map(|(_, path)| path);
+    let files =
+        videos.into_iter().chain([output.preview(), stats, loaded.settings.window.settings()]);
     let streamed = output.stream().map(files_of_fragment).unwrap_or_default();
     for path in files.flatten().chain(streamed) {
         inputs.refuse(&path)?;
@@ -207,13 +231,22 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
     if let Some(folder) = output.clouds() {
         inputs.refuse_folder(&folder, |name| CLOUDS.is_written(name))?;
     }
-    let segmented = [output.record(), output.confidence()].into_iter().flatten();
+    let segmented = recordings(output).into_iter().filter_map(|(_, path)| path);
     for base in segmented.filter(|_| output.segmenting().is_some()) {
         let folder = base.parent().filter(|folder| !folder.as_os_str().is_empty());
         let is_segment = |name: &OsStr| segments::is_segment(&base, name);
         inputs.refuse_folder(folder.unwrap_or(Path::new(".")), is_segment)?;
     }
     Ok(())
+}
+
+/// The lossless recordings with their flags.
+fn recordings(output: &settings::Output) -> [(&'static str, Option<PathBuf>); 3] {
+    [
+        ("--record", output.record()),
+        ("--confidence", output.confidence()),
+        ("--whitened", output.whitened()),
+    ]
 }
 
 /// Where a recording goes: one file, or segments.

@@ -15,12 +15,14 @@ use crate::settings::Loaded;
 use crate::sink::accuracy::AccuracySummary;
 use crate::sink::exposure::Exposure;
 use crate::sink::range;
+use crate::sink::temporal::TemporalSummary;
 use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
 
 /// Beginnings of the names of outputs that write pairs.
-const WRITING: [&str; 6] = ["recording", "confidence", "preview", "pictures", "clouds", "stream"];
+const WRITING: [&str; 7] =
+    ["recording", "confidence", "whitened", "preview", "pictures", "clouds", "stream"];
 
 /// A count for each eye.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,7 +58,7 @@ pub struct Statistics {
     /// Pairs in the lossless recording, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
-    /// Pairs that each kind of output wrote: `recording`, `confidence`, `preview`, `pictures`, `stream`.
+    /// Pairs that each kind of output wrote: `recording`, `confidence`, `whitened`, `preview`, `pictures`, `stream`.
     pub written: BTreeMap<&'static str, u64>,
     /// Frames that each output took.
     pub outputs: Vec<SinkCounts>,
@@ -92,6 +94,9 @@ pub struct Statistics {
     /// Noise and exposure of the pictures of either eye, of the last second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exposure: Option<Exposure>,
+    /// What the stage in time has found, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temporal: Option<TemporalSummary>,
     /// Fate of the cameras, where the source is live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveSummary>,
@@ -145,6 +150,7 @@ impl Statistics {
             too_few_disparities: range::found(&findings.too_few),
             alignment: findings.alignment().map(|state| state.summary()),
             exposure: findings.exposure(),
+            temporal: findings.temporal(),
             live: handles.live.as_ref().map(|live| live.summary()),
             error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
         }
@@ -218,6 +224,9 @@ impl fmt::Display for Statistics {
         }
         if let Some(exposure) = &self.exposure {
             write!(f, "\n  left and right picture: {exposure}")?;
+        }
+        if let Some(temporal) = &self.temporal {
+            write!(f, "\n  in time: {temporal}")?;
         }
         if let Some(live) = &self.live {
             write_live(live, f)?;

@@ -6,7 +6,7 @@ mod rows;
 use std::sync::{Mutex, MutexGuard};
 
 use self::rows::{
-    Around, FinishRow, OF_REFERENCE, ReferenceRow, Remembered, ResidualRow, ShiftRow,
+    Around, FinishRow, Newest, OF_REFERENCE, ReferenceRow, Remembered, ResidualRow, ShiftRow,
 };
 use super::memory::Block;
 use super::prepare::{Rows, half, picture, share};
@@ -252,7 +252,7 @@ impl TemporalStage {
             let begin = shift.twice();
             let references = [0, 1].map(|eye| self.level(number, eye, size));
             let others = |eye: usize, _| self.level(number, 2 + eye, size).pixels;
-            let search = Search { references, size, begins: &[begin], ages: None };
+            let search = Search { references, size, begins: &[begin], ages: None, newest: None };
             shift = self.search(team, simd, &search, &others, header)[0];
         }
         shift.twice().twice()
@@ -271,7 +271,8 @@ impl TemporalStage {
         let (layout, state) = (&self.layout, self.numbers());
         let others = |eye: usize, slot: usize| layout.half(state, eye, slot);
         let ages = Some([0, 1].map(|eye| layout.ages(state, eye)));
-        let search = Search { references, size, begins: &begins, ages };
+        let newest = Some(header.newest);
+        let search = Search { references, size, begins: &begins, ages, newest };
         let found = self.search(team, simd, &search, &others, header);
         found.into_iter().map(Shift::twice).collect()
     }
@@ -285,7 +286,7 @@ impl TemporalStage {
         others: &(dyn Fn(usize, usize) -> &'a [u8] + Sync),
         header: &Header,
     ) -> Vec<Shift> {
-        let Search { references, size, begins, ages } = search;
+        let Search { references, size, begins, ages, newest } = search;
         let (width, height) = *size;
         let margin = shifts::margin(begins.iter().map(|begin| begin.whole()));
         for number in 0..self.threads.len() {
@@ -302,10 +303,17 @@ impl TemporalStage {
             let ages = ages.map(|ages| {
                 [2 * y, (2 * y + 1).min(whole.1 - 1)].map(|y| &ages[eye][y * whole.0..][..whole.0])
             });
+            let newest = newest.map(|slot| {
+                let [offset, down] = begins[slot].whole();
+                let other = Picture { pixels: others(eye, slot), size: *size };
+                let of = Around::of(other, (y as i64 - i64::from(down)) as usize);
+                Newest { of, offset, tolerance: header.tolerance() }
+            });
             let row = ReferenceRow {
                 of: Around::of(references[eye], y),
                 columns: columns.clone(),
                 ages,
+                newest,
                 to: &mut *reference,
                 sums: of_reference,
             };
@@ -465,6 +473,8 @@ struct Search<'a> {
     begins: &'a [Shift],
     /// For how long pixels of both eyes have been moving; `None`: that does not matter.
     ages: Option<[&'a [u8]; 2]>,
+    /// The picture that pixels have to agree with; `None`: none.
+    newest: Option<usize>,
 }
 
 /// What is written of a picture.

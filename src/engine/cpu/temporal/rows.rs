@@ -7,9 +7,6 @@ use crate::engine::cpu::texture::Picture;
 use crate::matching::temporal::background::{age, denoised, remembered, residual, whitened};
 use crate::matching::temporal::shifts::{OfReference, SUMS};
 
-/// Pixels of which products add up to less than 2^31.
-const RUN: usize = 4096;
-
 /// Numbers a pixel that [`ReferenceRow`] writes: grey level, doubled gradients across and down, steps across and down,
 /// and 1 where the pixel counts; all 0 where it does not.
 pub const OF_REFERENCE: usize = 6;
@@ -29,19 +26,48 @@ impl<'a> Around<'a> {
         Self { rows: [y - 1, y, y + 1].map(|y| &picture.pixels[y * width..][..width]) }
     }
 
-    /// As many pixels from a column on, each with its neighbours: grey level, doubled gradients across and down, steps
-    /// across and down.
+    /// Pixel `x` with its neighbours: grey level, doubled gradients across and down, steps across and down.
     #[inline(always)]
-    fn pixels(self, from: usize, len: usize) -> impl Iterator<Item = [i16; 5]> + use<'a> {
+    fn pixel(self, x: usize) -> [i16; 5] {
         let [above, own, below] = self.rows;
-        let columns = own[from - 1..from + 1 + len].windows(3);
-        let pixels = columns.zip(&above[from..from + len]).zip(&below[from..from + len]);
-        pixels.map(|((row, &up), &down)| {
-            let [left, own, right] = [row[0], row[1], row[2]].map(i16::from);
-            let [up, down] = [up, down].map(i16::from);
-            [own, right - left, down - up, right - own, down - own]
-        })
+        let [left, grey, right] = [own[x - 1], own[x], own[x + 1]].map(i16::from);
+        let [up, down] = [above[x], below[x]].map(i16::from);
+        [grey, right - left, down - up, right - grey, down - grey]
     }
+
+    /// [`LANES`] pixels from a column on, number by number.
+    #[inline(always)]
+    fn pixels(self, from: usize) -> [[i16; LANES]; 5] {
+        let wide = |row: &[u8], from: usize| {
+            let mut pixels = [0i16; LANES];
+            let row = &row[from..from + LANES];
+            pixels.iter_mut().zip(row).for_each(|(to, &pixel)| *to = i16::from(pixel));
+            pixels
+        };
+        let [above, own, below] = self.rows;
+        let (left, grey, right) = (wide(own, from - 1), wide(own, from), wide(own, from + 1));
+        let (up, down) = (wide(above, from), wide(below, from));
+        let less = |a: &[i16; LANES], b: &[i16; LANES]| {
+            let mut difference = *a;
+            difference.iter_mut().zip(b).for_each(|(to, &b)| *to -= b);
+            difference
+        };
+        [grey, less(&right, &left), less(&down, &up), less(&right, &grey), less(&down, &grey)]
+    }
+}
+
+/// Pixels that are summed up at once.
+const LANES: usize = 16;
+
+/// Where the picture remembered last is, and by how much pixels may differ from it that show the same.
+#[derive(Clone, Copy)]
+pub struct Newest<'a> {
+    /// The row that belongs there.
+    pub of: Around<'a>,
+    /// By how many columns it is moved.
+    pub offset: i32,
+    /// See [`agree`](crate::matching::temporal::shifts::agree).
+    pub tolerance: i32,
 }
 
 /// Writes what the equations take of a row of the reference.
@@ -52,6 +78,8 @@ pub struct ReferenceRow<'a> {
     pub columns: Range<usize>,
     /// For how long pixels have been moving, in the two rows of the whole picture; `None`: all count.
     pub ages: Option<[&'a [u8]; 2]>,
+    /// The picture remembered last; `None`: all agree.
+    pub newest: Option<Newest<'a>>,
     /// [`OF_REFERENCE`] rows of numbers.
     pub to: &'a mut [i16],
     /// The sums over the reference.
@@ -69,20 +97,31 @@ impl Kernel for ReferenceRow<'_> {
                 Some(row) => &mut row[..len],
                 None => &mut [],
             });
-        let pixels = self.of.pixels(columns.start, len).enumerate();
-        for (i, [own, h, g, x, y]) in pixels {
+        for i in 0..len {
+            let [own, h, g, x, y] = self.of.pixel(columns.start + i);
             (grey[i], across[i], down[i], to_right[i], to_below[i]) = (own, h, g, x, y);
             counts[i] = 1;
+        }
+        if let Some(Newest { of, offset, tolerance }) = self.newest {
+            let from = (columns.start as i64 - i64::from(offset)) as usize;
+            for i in 0..len {
+                let [b, h, g, ..] = of.pixel(from + i);
+                let doubled = across[i].abs() + down[i].abs() + h.abs() + g.abs();
+                let difference = 2 * (grey[i] - b).abs();
+                counts[i] = i16::from(difference <= 2 * tolerance as i16 + doubled);
+            }
         }
         if let Some(ages) = self.ages {
             let last = ages[0].len() - 1;
             for (i, x) in columns.enumerate() {
                 let [a, b] = [2 * x, (2 * x + 1).min(last)];
                 if ages[0][a] | ages[0][b] | ages[1][a] | ages[1][b] != 0 {
-                    (grey[i], across[i], down[i], to_right[i], to_below[i]) = (0, 0, 0, 0, 0);
                     counts[i] = 0;
                 }
             }
+        }
+        for row in [&mut *grey, &mut *across, &mut *down, &mut *to_right, &mut *to_below] {
+            row.iter_mut().zip(&*counts).for_each(|(value, &counts)| *value *= counts);
         }
         let sum = |row: &[i16]| row.iter().map(|&value| i64::from(value)).sum::<i64>();
         *self.sums += OfReference {
@@ -113,37 +152,58 @@ impl Kernel for ShiftRow<'_> {
         let (width, columns) = (self.of.rows[1].len(), self.columns);
         let from = (columns.start as i64 - i64::from(self.offset)) as usize;
         let len = columns.len();
-        for begin in (0..len).step_by(RUN) {
-            let run = RUN.min(len - begin);
-            let row = |number: usize| &self.reference[number * width + begin..][..run];
-            let steps = row(3).iter().zip(row(4)).zip(row(5));
-            let reference = row(0).iter().zip(row(1)).zip(row(2)).zip(steps);
-            let mut sums = [0i32; SUMS];
-            for (pixel, other) in reference.zip(self.of.pixels(from + begin, run)) {
-                let (((&a, &h), &g), ((&x, &y), &counts)) = pixel;
-                let [a, h, g, x, y, counts] = [a, h, g, x, y, counts].map(i32::from);
-                let [b, hb, gb, xb, yb] = other.map(i32::from);
-                let added = [
-                    h * b - hb * a,
-                    g * b - gb * a,
-                    x * xb,
-                    y * yb,
-                    h * gb + g * hb,
-                    h * hb,
-                    g * gb,
-                    b * counts,
-                    hb * counts,
-                    gb * counts,
-                ];
-                for (sum, added) in sums.iter_mut().zip(added) {
-                    *sum += added;
+        let whole = len - len % LANES;
+        // As many runs as there may be in a row stay within 2^31.
+        let mut lanes = [[0i32; LANES]; SUMS];
+        for begin in (0..whole).step_by(LANES) {
+            let row = |number: usize| -> [i32; LANES] {
+                let mut values = [0; LANES];
+                let row = &self.reference[number * width + begin..][..LANES];
+                values.iter_mut().zip(row).for_each(|(to, &value)| *to = i32::from(value));
+                values
+            };
+            let reference: [_; OF_REFERENCE] = std::array::from_fn(row);
+            let other = self.of.pixels(from + begin);
+            for lane in 0..LANES {
+                let a: [i32; OF_REFERENCE] = std::array::from_fn(|i| reference[i][lane]);
+                let b: [i32; 5] = std::array::from_fn(|i| i32::from(other[i][lane]));
+                let added = added(a, b);
+                for (sums, added) in lanes.iter_mut().zip(added) {
+                    sums[lane] += added;
                 }
             }
-            for (all, sum) in self.sums.iter_mut().zip(sums) {
-                *all += i64::from(sum);
+        }
+        for (all, lanes) in self.sums.iter_mut().zip(lanes) {
+            *all += lanes.iter().map(|&sum| i64::from(sum)).sum::<i64>();
+        }
+        for i in whole..len {
+            let a = std::array::from_fn(|number| i32::from(self.reference[number * width + i]));
+            let b = self.of.pixel(from + i).map(i32::from);
+            for (all, added) in self.sums.iter_mut().zip(added(a, b)) {
+                *all += i64::from(added);
             }
         }
     }
+}
+
+/// What a pixel of the reference, and one of another picture, add to the sums.
+#[inline(always)]
+fn added(
+    [a, h, g, x, y, counts]: [i32; OF_REFERENCE],
+    [b, hb, gb, xb, yb]: [i32; 5],
+) -> [i32; SUMS] {
+    [
+        h * b - hb * a,
+        g * b - gb * a,
+        x * xb,
+        y * yb,
+        h * gb + g * hb,
+        h * hb,
+        g * gb,
+        b * counts,
+        hb * counts,
+        gb * counts,
+    ]
 }
 
 /// A remembered picture, and what it adds to the background.

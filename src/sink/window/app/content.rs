@@ -36,6 +36,7 @@ impl App {
             counts: self.stats.as_ref().map(|stats| stats.counts),
             alignment: self.stats.as_ref().and_then(|stats| stats.alignment.clone()),
             exposure: self.stats.as_ref().and_then(|stats| stats.exposure.clone()),
+            temporal: self.frame.as_ref().and_then(|frame| frame.temporal),
             legend: self.view.has_disparity().then_some(legend),
             hover: self.hover(),
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
