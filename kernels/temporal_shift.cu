@@ -333,19 +333,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     __syncthreads();
     const u8 *ages = state.ages(eye);
     // What moved in the picture before, or does now, is no evidence of how the rig moves: a pixel and its counterpart in
-    // the picture remembered last may differ by little more than their gradients.
+    // the picture remembered last may differ by little more than the smaller of their gradients.
     const Shift at = shifts[state.newest()];
     const u8 *remembered = state.half(eye, state.newest());
     const int offset_x = whole_pixels(at.x), offset_y = whole_pixels(at.y);
     const int tolerance = 4 + __double2int_rd(__dsqrt_rn((double)(variance_of_both(words) / 256)));
     auto still = [&](int x, int y, const Around &a) {
         const Around b = Around::of(remembered, width, x - offset_x, y - offset_y);
-        const int doubled = abs(a.across) + abs(a.down) + abs(b.across) + abs(b.down);
-        if (2 * abs(a.grey - b.grey) > 2 * tolerance + doubled) return false;
+        const int slope = min(abs(a.across) + abs(a.down), abs(b.across) + abs(b.down));
+        if (abs(a.grey - b.grey) > tolerance + slope) return false;
         const u8 *above = ages + (size_t)2 * y * whole_width;
         const u8 *below = ages + (size_t)min(2 * y + 1, whole_height - 1) * whole_width;
-        const int a = 2 * x, b = min(2 * x + 1, whole_width - 1);
-        return (above[a] | above[b] | below[a] | below[b]) == 0;
+        const int first = 2 * x, second = min(2 * x + 1, whole_width - 1);
+        return (above[first] | above[second] | below[first] | below[second]) == 0;
     };
     const Reference reference = read_reference(eye == 0 ? left : right, width, height, (int)margin, still, all);
     for (int i = 0; i < count; i++)

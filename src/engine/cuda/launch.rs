@@ -4,7 +4,6 @@
 //! `plan/` fills this in; `frames.rs` runs it on streams, without knowing what the kernels compute.
 
 use super::geometry::BLOCK_THREADS;
-use super::plan::Passed;
 
 /// A buffer of a [`Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -182,6 +181,15 @@ pub enum Step {
     IfAnew(BufferId),
     /// What follows is for every frame.
     Always,
+}
+
+/// What the spatio-temporal stage hands out of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// The left picture without its background, where that is asked for.
+    pub whitened: Option<BufferId>,
+    /// The header of the state.
+    pub report: BufferId,
 }
 
 /// Everything an engine needs to know to match pairs of one size with one set of parameters.

@@ -2,8 +2,7 @@
 
 use super::coefficients::{COEFFICIENT_BITS, Coefficients};
 use super::layout::{Header, Layout};
-use super::moved;
-use crate::frame::Image;
+use crate::frame::{Image, clamped};
 use crate::matching::texture::{RESPONSE_MAX, responses};
 
 /// Units of a residual per grey level.
@@ -68,6 +67,19 @@ impl Residual {
         let variance = variance(&magnitudes, &responses(image), coefficients.spread());
         Self { values, variance }
     }
+}
+
+/// The pixel of a remembered picture that shows what (x, y) shows, where that picture is moved by `offset` whole
+/// pixels; columns and rows outside are the nearest inside.
+fn moved(
+    pixels: &[u8],
+    (width, height): (usize, usize),
+    x: usize,
+    y: usize,
+    offset: [i32; 2],
+) -> u8 {
+    let column = clamped(x as i64 - i64::from(offset[0]), width);
+    pixels[clamped(y as i64 - i64::from(offset[1]), height) * width + column]
 }
 
 /// A pixel less its background, of which this is the sum with the coefficients.

@@ -20,7 +20,7 @@ pub mod shifts;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::frame::{Image, TemporalReport, clamped};
+use crate::frame::{Image, TemporalReport};
 use crate::matching::filter::State;
 use crate::matching::pyramid::{half, smoothed};
 use background::{Decision, Residual};
@@ -235,19 +235,6 @@ fn shifts_of_all(
 /// The picture of half the size, smoothed: what shifts are found in.
 fn smaller(image: &Image) -> Image {
     smoothed(&half(image))
-}
-
-/// The pixel of a remembered picture that shows what (x, y) shows, where that picture is moved by `offset` whole
-/// pixels; columns and rows outside are the nearest inside.
-fn moved(
-    pixels: &[u8],
-    (width, height): (usize, usize),
-    x: usize,
-    y: usize,
-    offset: [i32; 2],
-) -> u8 {
-    let column = clamped(x as i64 - i64::from(offset[0]), width);
-    pixels[clamped(y as i64 - i64::from(offset[1]), height) * width + column]
 }
 
 #[cfg(test)]

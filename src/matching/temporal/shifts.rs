@@ -199,8 +199,8 @@ fn around(pixels: &[u8], width: usize, x: usize, y: usize) -> (i64, [i64; 2], [i
 }
 
 /// Tells whether pixel (x, y) of the reference and its counterpart, `offset` whole pixels away, may show the same thing
-/// less than a pixel apart: they differ by no more than `tolerance` and the gradients of both. What moves by itself
-/// hardly does.
+/// no more than a pixel or two apart: they differ by no more than `tolerance` and the smaller of both doubled gradients. What
+/// moves by itself hardly does, nor does its edge.
 pub fn agree(
     [reference, other]: [&[u8]; 2],
     width: usize,
@@ -212,8 +212,8 @@ pub fn agree(
     let column = (x as i64 - i64::from(offset[0])) as usize;
     let row = (y as i64 - i64::from(offset[1])) as usize;
     let (b, [hb, gb], _) = around(other, width, column, row);
-    let doubled = ha.abs() + ga.abs() + hb.abs() + gb.abs();
-    2 * (a - b).abs() <= 2 * i64::from(tolerance) + doubled
+    let slope = (ha.abs() + ga.abs()).min(hb.abs() + gb.abs());
+    (a - b).abs() <= i64::from(tolerance) + slope
 }
 
 /// The shift that the sums tell, where the other picture was moved by the whole pixels of `begin`; `variance` is that of

@@ -106,9 +106,8 @@ impl Kernel for ReferenceRow<'_> {
             let from = (columns.start as i64 - i64::from(offset)) as usize;
             for i in 0..len {
                 let [b, h, g, ..] = of.pixel(from + i);
-                let doubled = across[i].abs() + down[i].abs() + h.abs() + g.abs();
-                let difference = 2 * (grey[i] - b).abs();
-                counts[i] = i16::from(difference <= 2 * tolerance as i16 + doubled);
+                let slope = (across[i].abs() + down[i].abs()).min(h.abs() + g.abs());
+                counts[i] = i16::from((grey[i] - b).abs() <= tolerance as i16 + slope);
             }
         }
         if let Some(ages) = self.ages {

@@ -20,7 +20,6 @@ mod sweeps;
 mod temporal;
 mod windows;
 
-pub use temporal::Passed;
 pub use temporal::units as temporal_units;
 
 use anyhow::ensure;

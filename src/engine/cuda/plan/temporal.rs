@@ -7,7 +7,7 @@ use super::super::geometry::{
     BLOCK_THREADS, MAGNITUDE_BYTES, SMALL_TILE, TEXTURE_TILE, shift_sum_bytes,
 };
 use super::super::job::Job;
-use super::super::launch::{Arg, BufferId, Chain, Plan, Scope, Unit};
+use super::super::launch::{Arg, BufferId, Chain, Passed, Plan, Scope, Unit};
 use crate::matching::temporal::layout::{HEADER, Layout, place};
 use crate::matching::temporal::{Mode, NAME, Temporal, shifts};
 
@@ -51,15 +51,6 @@ pub fn residuals(unit: Unit) -> Unit {
     unit.define("TILE_WIDTH", width)
         .define("TILE_HEIGHT", height)
         .define("EXPECTED_MAGNITUDE_BYTES", MAGNITUDE_BYTES)
-}
-
-/// What the stage hands out of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passed {
-    /// The left picture without its background, where that is asked for.
-    pub whitened: Option<BufferId>,
-    /// The header of the state.
-    pub report: BufferId,
 }
 
 impl Plan {
