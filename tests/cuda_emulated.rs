@@ -561,14 +561,14 @@ fn stages_in_time_are_those_of_the_cpu() {
     for mode in ["denoise", "whiten"] {
         let expected = in_time("cpu", mode, None);
         assert!(in_time("cuda", mode, None) == expected, "{mode}: another stream than on the CPU");
-        for broken in BROKEN_IN_TIME {
-            // What is broken in the pictures that are matched shows only where they are.
-            let shows = (mode == "denoise") != broken.0.contains("whitened");
-            assert!(
-                !shows || in_time("cuda", mode, Some(broken)) != expected,
-                "{mode}: {broken:?} was not noticed"
-            );
-        }
+        // What is broken in the pictures that are matched shows only where they are.
+        let shows = |broken: &&(&str, &str)| (mode == "denoise") != broken.0.contains("whitened");
+        let unnoticed: Vec<_> = BROKEN_IN_TIME
+            .iter()
+            .filter(shows)
+            .filter(|broken| in_time("cuda", mode, Some(**broken)) == expected)
+            .collect();
+        assert!(unnoticed.is_empty(), "{mode}: not noticed: {unnoticed:#?}");
     }
 }
 
@@ -584,10 +584,7 @@ const BROKEN_IN_TIME: [(&str, &str); 16] = [
     ),
     // Coefficients.
     ("double sum = i == k ? 0.1 : 0.0;", "double sum = i == k ? 0.2 : 0.0;"),
-    (
-        "const int value = coefficients[j] + part(j + 1) - part(j);",
-        "const int value = coefficients[j];",
-    ),
+    ("missing -= coefficients[j];", "missing += coefficients[j];"),
     ("return times(square, square);", "return square;"),
     // The background and its noise.
     (

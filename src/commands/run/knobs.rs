@@ -7,7 +7,8 @@ use crate::settings::{Loaded, rows};
 use crate::sink::window::{Knob, KnobKind};
 
 /// The headings, in the order in which they stand.
-const GROUPS: [&str; 6] = ["Cost", "Range", "Smoothness", "Checks", "Filters", "Colours"];
+const GROUPS: [&str; 7] =
+    ["Cost", "Range", "Smoothness", "Checks", "Filters", "Colours", "Pictures"];
 
 /// The knobs for these settings; those that mean nothing beside the others are left out.
 pub fn knobs(loaded: &Loaded) -> Vec<Knob> {

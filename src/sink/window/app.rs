@@ -204,7 +204,10 @@ impl App {
         match action {
             Action::Pause => self.control.pause.toggle(),
             Action::NextColours => self.next_colours(),
-            Action::NextView => self.view = self.view.next(),
+            Action::NextView => {
+                let whitens = self.frame.as_ref().is_some_and(|frame| frame.whitened.is_some());
+                self.view = self.view.next(whitens);
+            }
             Action::Snapshot => self.snapshot(),
             Action::PointCloud => self.point_cloud(),
             Action::BothEyes => self.toggle_both_eyes(),

@@ -23,14 +23,14 @@ pub enum View {
 }
 
 impl View {
-    /// The next view, round and round.
-    pub fn next(self) -> Self {
+    /// The next view, round and round; that of whitened pictures only where there are some.
+    pub fn next(self, whitens: bool) -> Self {
         match self {
             View::Left => View::Disparity,
             View::Disparity => View::SideBySide,
             View::SideBySide => View::Confidence,
-            View::Confidence => View::Whitened,
-            View::Whitened | View::Pair => View::Left,
+            View::Confidence if whitens => View::Whitened,
+            View::Confidence | View::Whitened | View::Pair => View::Left,
         }
     }
 
