@@ -35,16 +35,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     __syncthreads();
     const Picture from = {left, width, height};
     const int *memories = state + STEADY_HEADER + (size_t)width * height;
-    const int x = blockIdx.x * TILE_WIDTH + threadIdx.x % TILE_WIDTH;
-    for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
-        const int y = blockIdx.y * TILE_HEIGHT + row;
-        if (x >= width || y >= height) break;
-        const size_t at = (size_t)y * width + x;
+    for_pixels_of_tile(width, height, [&](int x, int y, size_t at) {
         const int residual = known ? left[at] * RESIDUAL_UNIT - Memory::of(memories[at]).grey : 0;
         residuals[at] = residual;
         counted.count(residual);
         counted.respond(from, x, y);
-    }
+    });
     __syncthreads();
     counted.add_to(magnitudes);
     if (!is_last_block(ticket, gridDim.x * gridDim.y)) return;
@@ -56,21 +52,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     steady(const u8 *left, int width, int height, int known, int *state, const short *residuals, const Limits *limits,
            u32 *moving, u32 *ticket, short *disparity, u8 *confidence) {
     __shared__ ResidualTile tile;
-    __shared__ u32 moves_here;
-    if (threadIdx.x == 0) moves_here = 0;
     tile.load(residuals, width, height);
     __syncthreads();
     const size_t pixels = (size_t)width * height;
     const bool rig_moves = known && 4ll * state[0] > (long long)pixels;
     int *disparities = state + STEADY_HEADER, *memories = disparities + pixels;
     const Limits of_picture = *limits;
-    const int column = threadIdx.x % TILE_WIDTH, x = blockIdx.x * TILE_WIDTH + column;
     u32 own = 0;
-    for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
-        const int y = blockIdx.y * TILE_HEIGHT + row;
-        if (x >= width || y >= height) break;
-        const size_t at = (size_t)y * width + x;
-        const bool moves = tile.evidence(column, row, of_picture) >= 1.0f;
+    for_pixels_of_tile(width, height, [&](int x, int y, size_t at) {
+        const bool moves = tile.evidence(x, y, of_picture) >= 1.0f;
         own += moves;
         Memory memory = Memory::of(known ? memories[at] : 0);
         int before = known ? disparities[at] : 0;
@@ -115,12 +105,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         disparities[at] = before;
         memories[at] = memory.number();
 #if CONFIDENCE
-        confidence[at] = held ? HELD : max(sure, HELD + 1);
+        confidence[at] = !memory.shown ? 0 : held ? HELD : max(sure, HELD + 1);
 #endif
-    }
-    if (own > 0) atomicAdd(&moves_here, own);
-    __syncthreads();
-    if (threadIdx.x == 0 && moves_here > 0) atomicAdd(moving, moves_here);
+    });
+    add_counts(own, moving);
     if (!is_last_block(ticket, gridDim.x * gridDim.y) || threadIdx.x != 0) return;
     state[0] = (int)*moving;
     for (int i = 1; i < STEADY_HEADER; i++) state[i] = 0;

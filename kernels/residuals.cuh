@@ -1,16 +1,13 @@
 // Residuals of a picture: how large they are, and where they are more than noise
 // (matching/temporal/background.rs).
 #pragma once
+#include "noise.cuh"
 #include "picture.cuh"
 
 // Units of a residual per grey level, and the largest that counts.
 #define RESIDUAL_UNIT 16
 #define RESIDUAL_MAX 1023
 #define RESIDUALS (RESIDUAL_MAX + 1)
-// Responses of the noise filter from 0 to 2040, of pixels that are not cut off (matching/texture.rs).
-#define RESPONSES 2041
-#define DARKEST 8
-#define BRIGHTEST 247
 #define VARIANCE_MIN 64u
 static_assert(4 * (RESIDUALS + RESPONSES) == EXPECTED_MAGNITUDE_BYTES, "geometry.rs: MAGNITUDE_BYTES");
 
@@ -24,16 +21,9 @@ struct Magnitudes {
         for (int i = threadIdx.x; i < RESPONSES; i += BLOCK_THREADS) responses[i] = 0;
     }
     __device__ __forceinline__ void count(int residual) { atomicAdd(&residuals[min(abs(residual), RESIDUAL_MAX)], 1u); }
-    // The response of a pixel that is at no border.
     __device__ __forceinline__ void respond(const Picture &from, int x, int y) {
-        if (x < 1 || x >= from.width - 1 || y < 1 || y >= from.height - 1) return;
         const u8 *at = from.pixels + (size_t)y * from.width + x;
-        if (at[0] < DARKEST || at[0] > BRIGHTEST) return;
-        auto of_row = [&](int down) {
-            const u8 *row = at + down * from.width;
-            return row[-1] - 2 * row[0] + row[1];
-        };
-        atomicAdd(&responses[abs(of_row(-1) - 2 * of_row(0) + of_row(1))], 1u);
+        count_response(responses, at, from.width, x, y, from.width, from.height);
     }
     __device__ __forceinline__ void add_to(u32 *all) {
         for (int i = threadIdx.x; i < RESIDUALS; i += BLOCK_THREADS)
@@ -42,6 +32,26 @@ struct Magnitudes {
             if (responses[i] > 0) atomicAdd(&all[RESIDUALS + i], responses[i]);
     }
 };
+
+// Calls `of` with x, y, and the place in the picture of each of this thread's pixels of the block's tile.
+template <typename F> __device__ __forceinline__ void for_pixels_of_tile(int width, int height, F of) {
+    const int x = blockIdx.x * TILE_WIDTH + threadIdx.x % TILE_WIDTH;
+    for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
+        const int y = blockIdx.y * TILE_HEIGHT + row;
+        if (x >= width || y >= height) break;
+        of(x, y, (size_t)y * width + x);
+    }
+}
+
+// Adds what the threads of a block have counted to `all`.
+__device__ __forceinline__ void add_counts(u32 own, u32 *all) {
+    __shared__ u32 of_block;
+    if (threadIdx.x == 0) of_block = 0;
+    __syncthreads();
+    if (own > 0) atomicAdd(&of_block, own);
+    __syncthreads();
+    if (threadIdx.x == 0 && of_block > 0) atomicAdd(all, of_block);
+}
 
 // Whether this block is the last of `blocks` to come here; what the others wrote before is then there to be read. The
 // ticket is 0 again for the next frame.
@@ -143,8 +153,13 @@ struct ResidualTile {
         }
     }
 
+    __device__ __forceinline__ int at(int x, int y) const {
+        return values[y - (int)blockIdx.y * TILE_HEIGHT + REACH][x - (int)blockIdx.x * TILE_WIDTH + REACH];
+    }
+
     // The evidence at a pixel of the tile.
-    __device__ __forceinline__ float evidence(int column, int row, const Limits &limits) const {
+    __device__ __forceinline__ float evidence(int x, int y, const Limits &limits) const {
+        const int column = x - blockIdx.x * TILE_WIDTH, row = y - blockIdx.y * TILE_HEIGHT;
         int sum = 0, wide_sum = 0, squares = 0;
 #pragma unroll
         for (int down = 0; down <= 2 * REACH; down++) {

@@ -65,25 +65,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const State state = {words, width, height};
     const int count = state.count(), eye = blockIdx.z, slot = state.next_slot();
     __shared__ ResidualTile tile;
-    __shared__ u32 moves_here;
     const u8 *from = eye == 0 ? left : right;
-    if (threadIdx.x == 0) moves_here = 0;
     if (count > 0) tile.load(residuals + (size_t)eye * width * height, width, height);
     __syncthreads();
     const Limits of_eye = count > 0 ? limits[eye] : Limits{};
     u8 *ages = state.ages(eye), *stored = state.picture(eye, slot);
-    const int column = threadIdx.x % TILE_WIDTH, x = blockIdx.x * TILE_WIDTH + column;
     u32 own = 0;
-    for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
-        const int y = blockIdx.y * TILE_HEIGHT + row;
-        if (x >= width || y >= height) break;
-        const size_t at = (size_t)y * width + x;
+    for_pixels_of_tile(width, height, [&](int x, int y, size_t at) {
         const int pixel = from[at];
         int residual = 0, weight = 256;
         bool moves = false;
         if (count > 0) {
-            residual = tile.values[row + REACH][column + REACH];
-            const float evidence = tile.evidence(column, row, of_eye);
+            residual = tile.at(x, y);
+            const float evidence = tile.evidence(x, y, of_eye);
             weight = of_eye.weight(evidence);
             moves = evidence >= 1.0f;
         }
@@ -97,16 +91,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #else
         if (eye == 0) whitened[at] = (32768 + 8 * residual) | (moves ? 1 : 0);
 #endif
-    }
-    if (own > 0) atomicAdd(&moves_here, own);
-    __syncthreads();
-    if (threadIdx.x == 0 && moves_here > 0) atomicAdd(moving, moves_here);
+    });
+    add_counts(own, moving);
     if (!is_last_block(ticket, gridDim.x * gridDim.y * gridDim.z) || threadIdx.x != 0) return;
 
     // The header for the next pair (layout.rs: Header::end).
     if (count == 0) {
         words[PLACE_FRAME_SHIFT] = words[PLACE_FRAME_SHIFT + 1] = words[PLACE_FRAME_SHIFT_KNOWN] = 0;
-        words[PLACE_SPREAD] = words[PLACE_SHIFTS_KNOWN] = 0;
+        words[PLACE_SPREAD] = 0;
     }
     const u32 scale = 256 + (u32)words[PLACE_SPREAD];
     for (int i = 0; i < 2; i++) words[PLACE_VARIANCES + i] = count == 0 ? 0 : (int)(variances[i] * 256 / scale);

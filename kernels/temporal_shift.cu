@@ -11,7 +11,9 @@
 //   look(...)
 //     The shift of the picture remembered last at one of these sizes. Grid: [width / (TILE_WIDTH)][height / RUN_ROWS][eyes].
 //   search(...)
-//     The shifts of all remembered pictures at half the size, the reference being read once, and the coefficients. Same grid.
+//     The shifts of all remembered pictures at half the size, and the coefficients. Same grid, but that small pictures, which
+//     have few blocks, are read by several groups of them, each of which compares them with some of the others:
+//     [width / TILE_WIDTH][height / RUN_ROWS][eyes * groups].
 //   remember(state, width, height)
 //     The pair that is now remembered at half the size, after the kernels of temporal_background.cu. Grid as of smaller.
 // What a kernel leaves to be finished, its last block finishes.
@@ -137,7 +139,7 @@ __device__ __forceinline__ int row_of_thread(int i) {
     return blockIdx.y * RUN_ROWS + threadIdx.x / TILE_WIDTH + i * (BLOCK_THREADS / TILE_WIDTH);
 }
 
-// Reads the pixels of the reference and adds what they sum up to by themselves.
+// Reads the pixels of the reference and adds what they sum up to by themselves, where that is wanted.
 template <typename F>
 __device__ __forceinline__ Reference read_reference(const u8 *pixels, int width, int height, int margin, F counts, u64 *all) {
     Reference reference;
@@ -159,7 +161,7 @@ __device__ __forceinline__ Reference read_reference(const u8 *pixels, int width,
 #pragma unroll
     for (int i = 0; i < OF_REFERENCE; i++) {
         const int sum = sum_of_warp(sums[i]);
-        if (threadIdx.x % 32 == 0 && sum != 0) add_to_all(&all[i], sum);
+        if (all && threadIdx.x % 32 == 0 && sum != 0) add_to_all(&all[i], sum);
     }
     return reference;
 }
@@ -312,7 +314,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     search(int *words, int whole_width, int whole_height, const u8 *left, const u8 *right, int has_newest, const int *newest,
            u64 *all, u32 *ticket, int *result) {
     const State state = {words, whole_width, whole_height};
-    const int count = state.count(), width = state.half_width(), height = state.half_height(), eye = blockIdx.z;
+    const int count = state.count(), width = state.half_width(), height = state.half_height();
+    const int eye = blockIdx.z % 2, group = blockIdx.z / 2, groups = gridDim.z / 2;
     if (count == 0) return;
     __shared__ int sums[HISTORY][SUMS];
     __shared__ Shift shifts[HISTORY];
@@ -347,19 +350,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         const int first = 2 * x, second = min(2 * x + 1, whole_width - 1);
         return (above[first] | above[second] | below[first] | below[second]) == 0;
     };
-    const Reference reference = read_reference(eye == 0 ? left : right, width, height, (int)margin, still, all);
-    for (int i = 0; i < count; i++)
+    u64 *of_reference = group == 0 ? all : nullptr;
+    const Reference reference = read_reference(eye == 0 ? left : right, width, height, (int)margin, still, of_reference);
+    for (int i = group; i < count; i += groups)
         add_other(reference, state.half(eye, i), width, whole_pixels(shifts[i].x), whole_pixels(shifts[i].y), sums[i]);
     __syncthreads();
-    for (int i = threadIdx.x; i < count * SUMS; i += BLOCK_THREADS) add_to_all(&all[OF_REFERENCE + i], sums[0][i]);
+    for (int i = threadIdx.x; i < count * SUMS; i += BLOCK_THREADS)
+        if (sums[0][i] != 0) add_to_all(&all[OF_REFERENCE + i], sums[0][i]);
     if (!is_last_block(ticket, gridDim.x * gridDim.y * gridDim.z)) return;
 
     __shared__ double phi[HISTORY][MONOMIALS], matrix[MONOMIALS][MONOMIALS], z[MONOMIALS], values[HISTORY], of_all;
     __shared__ double weights[HISTORY];
     __shared__ int coefficients[HISTORY];
-    __shared__ u32 known;
-    if (threadIdx.x == 0) known = 0;
-    __syncthreads();
     if (slot < count) {
         Shift shift = solve(all, all + OF_REFERENCE + slot * SUMS, shifts[slot], variance_of_both(words));
         shift.x *= 2, shift.y *= 2;
@@ -368,7 +370,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         weights[slot] = weight_of(shift);
         words[STATE_HEADER + 2 * slot] = shift.x, words[STATE_HEADER + 2 * slot + 1] = shift.y;
         result[3 * slot + 1] = offset_x, result[3 * slot + 2] = offset_y;
-        if (shift.known) atomicAdd(&known, 1u);
         if (slot == state.newest()) {
             words[PLACE_FRAME_SHIFT] = shift.x, words[PLACE_FRAME_SHIFT + 1] = shift.y;
             words[PLACE_FRAME_SHIFT_KNOWN] = shift.known;
@@ -411,5 +412,4 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     }
     result[3 * HISTORY] = (int)(squares >> 20);
     words[PLACE_SPREAD] = (int)(squares >> 20);
-    words[PLACE_SHIFTS_KNOWN] = (int)known;
 }

@@ -7,25 +7,24 @@
 //   threshold(u32 *histogram, u32 given, u32 *threshold)
 //     The noise threshold, which is the given one of a tile or, where that is 0, that of the quantile; the
 //     histogram becomes empty for the next frame. One block of THRESHOLD_THREADS threads, each of which takes two of the responses.
+#include "noise.cuh"
 #include "picture.cuh"
 
 #define RADIUS 2
-// Responses from 0 to 2040, and one that there is not.
-#define RESPONSES 2042
-#define DARKEST 8
-#define BRIGHTEST 247
+// The responses, and one that there is not: an even number.
+#define HISTOGRAM (RESPONSES + 1)
 #define WARPS (THRESHOLD_THREADS / 32)
-static_assert(2 * THRESHOLD_THREADS >= RESPONSES && WARPS <= 32, "every response has a thread");
+static_assert(2 * THRESHOLD_THREADS >= HISTOGRAM && WARPS <= 32, "every response has a thread");
 static_assert(BLOCK_THREADS % TILE_WIDTH == 0, "a thread stays in its column");
-static_assert(4 * RESPONSES == EXPECTED_HISTOGRAM_BYTES, "geometry.rs: HISTOGRAM_BYTES");
+static_assert(4 * HISTOGRAM == EXPECTED_HISTOGRAM_BYTES, "geometry.rs: HISTOGRAM_BYTES");
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     texture(const u8 *pixels, int width, int height, u8 *ranges, u32 *histogram) {
     __shared__ u8 tile[TILE_HEIGHT + 2 * RADIUS][TILE_WIDTH + 2 * RADIUS];
-    __shared__ u32 counts[RESPONSES];
+    __shared__ u32 counts[HISTOGRAM];
     const Picture from = {pixels, width, height};
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
-    for (int i = threadIdx.x; i < RESPONSES; i += BLOCK_THREADS) counts[i] = 0;
+    for (int i = threadIdx.x; i < HISTOGRAM; i += BLOCK_THREADS) counts[i] = 0;
     for (int i = threadIdx.x; i < (TILE_HEIGHT + 2 * RADIUS) * (TILE_WIDTH + 2 * RADIUS); i += BLOCK_THREADS) {
         const int column = i % (TILE_WIDTH + 2 * RADIUS), row = i / (TILE_WIDTH + 2 * RADIUS);
         tile[row][column] = from.at(left + column - RADIUS, top + row - RADIUS);
@@ -47,17 +46,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         }
         ranges[(size_t)y * width + x] = greatest - least;
 
-        auto response_of = [&](int down) {
-            const u8 *at = &tile[row + RADIUS + down][column + RADIUS];
-            return at[-1] - 2 * at[0] + at[1];
-        };
-        const int grey = tile[row + RADIUS][column + RADIUS];
-        const bool inside = x >= 1 && x < width - 1 && y >= 1 && y < height - 1;
-        if (inside && grey >= DARKEST && grey <= BRIGHTEST)
-            atomicAdd(&counts[abs(response_of(-1) - 2 * response_of(0) + response_of(1))], 1u);
+        count_response(counts, &tile[row + RADIUS][column + RADIUS], TILE_WIDTH + 2 * RADIUS, x, y, width, height);
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < RESPONSES; i += BLOCK_THREADS)
+    for (int i = threadIdx.x; i < HISTOGRAM; i += BLOCK_THREADS)
         if (counts[i] > 0) atomicAdd(&histogram[i], counts[i]);
 }
 
@@ -77,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(THRESHOLD_THREADS)
     __shared__ u32 quantile;
     const int first = 2 * threadIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     u32 counts[2] = {0, 0};
-    if (first < RESPONSES) {
+    if (first < HISTOGRAM) {
         counts[0] = histogram[first], counts[1] = histogram[first + 1];
         histogram[first] = histogram[first + 1] = 0;
     }

@@ -3,16 +3,17 @@
 
 mod common {
     pub mod parity;
+    pub mod streams;
 }
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use common::parity::{
-    self, CONSTANT, Look, NOISY, POOR, compare_relay, compare_relay_of, compare_stream, drifting,
-    drifts, looks, pair, params, pictures, smoothings, stages_in_time, usual, weak_looks,
-    wild_rectifier,
+    self, CONSTANT, Look, NOISY, POOR, compare_relay, compare_relay_of, looks, pair, params,
+    pictures, smoothings, usual, weak_looks, wild_rectifier,
 };
+use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
 use stereod::internals::engine::cpu::{CpuEngine, CpuOptions};
 use stereod::internals::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
@@ -157,15 +158,8 @@ proptest! {
 
     #[test]
     fn what_is_made_of_a_stream_is_that_of_the_reference(
-        params in params(),
-        (temporal, steady) in stages_in_time(),
-        confidence in prop::option::of(Just(0u8)),
-        size in prop_oneof![(1usize..40, 1usize..30), (60usize..140, 50usize..110)],
-        drift in drifts(),
-        pairs in 2usize..9,
+        (params, size, drift, pairs) in streams(),
     ) {
-        let range = DisparityRange { count: params.range.count.min(12), ..params.range };
-        let params = Params { temporal, steady, confidence, range, ..params };
         let Some(mut cuda) = engine(&params, size, &CudaOptions::default()) else { return Ok(()) };
         let outcome = compare_stream(&mut cuda, &params, drifting(size, drift, pairs));
         prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, drift, size);

@@ -3,6 +3,7 @@
 
 mod common {
     pub mod parity;
+    pub mod streams;
 }
 
 use std::sync::Arc;
@@ -19,9 +20,10 @@ use stereod::{
 
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay,
-    compare_relay_of, compare_stream, drifting, drifts, looks, pair, params, pictures, same,
-    smoothings, stages_in_time, usual, weak_looks, wild_rectifier,
+    compare_relay_of, looks, pair, params, pictures, same, smoothings, usual, weak_looks,
+    wild_rectifier,
 };
+use common::streams::{compare_stream, drifting, streams};
 
 /// Compares on a CPU engine that works in this way.
 fn compare(
@@ -119,15 +121,8 @@ proptest! {
 
     #[test]
     fn what_is_made_of_a_stream_is_that_of_the_reference(
-        params in params(),
-        (temporal, steady) in stages_in_time(),
-        confidence in prop::option::of(Just(0u8)),
-        size in prop_oneof![(1usize..40, 1usize..30), (60usize..140, 50usize..110)],
-        drift in drifts(),
-        pairs in 2usize..9,
+        (params, size, drift, pairs) in streams(),
     ) {
-        let range = DisparityRange { count: params.range.count.min(12), ..params.range };
-        let params = Params { temporal, steady, confidence, range, ..params };
         let engine = |(threads, simd)| -> Box<dyn Engine> {
             let options = CpuOptions { threads: Some(threads), simd };
             Box::new(CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), options).unwrap())

@@ -6,6 +6,7 @@ use anyhow::{anyhow, bail};
 use crate::calibration::Rectifier;
 use crate::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
 use crate::matching::temporal::Outcome;
+use crate::matching::temporal::layout::Layout as Remembered;
 use crate::matching::tiles::{Layout, match_tiled};
 use crate::matching::{History, Next, Params, match_next};
 use crate::memory::{Budget, product};
@@ -28,6 +29,9 @@ pub fn verify(
     let written = if params.is_supported() { 2 * size_of::<u8>() } else { 0 };
     let of_candidate = size_of::<u16>() + size_of::<u8>() + written;
     let bytes = product([width, height, params.range.count, of_candidate]);
+    // What the stage in time remembers is of the whole picture.
+    let remembered = params.temporal.map_or(0, |how| Remembered::new(whole, how.history).words());
+    let bytes = bytes.saturating_add(product([remembered, size_of::<i32>()]));
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
     let StereoPair { left, right, timestamp, .. } = &matched.pair;

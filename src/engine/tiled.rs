@@ -212,16 +212,17 @@ impl Engine for TiledEngine {
             // What another tile has begun must not be taken for one of the next pair.
             while let Ok(Some(_)) = self.engine.collect() {}
         }
-        let (mut disparity, confidence) = map?;
+        let (mut disparity, mut confidence) = map?;
 
         let began = Instant::now();
         self.whole.hide_unseen(disparity.values_mut(), eyes);
-        let confidence = confidence.map(|mut sure| {
+        if let Some(sure) = &mut confidence {
             of_known(disparity.values(), sure.pixels_mut());
-            sure
-        });
+        }
         account.stages.push((Filter::ValidMask.name(), began.elapsed()));
-        account.stages.extend(self.whole.filter(disparity.values_mut(), eyes[0], goes_on));
+        let sure = confidence.as_mut().map(Image::pixels_mut);
+        let filtered = self.whole.filter(disparity.values_mut(), sure, eyes[0], goes_on);
+        account.stages.extend(filtered);
         let report = passed.as_ref().map(|passed| passed.report);
         self.finished = Some(Matched {
             disparity,
@@ -279,7 +280,8 @@ mod tests {
     use crate::matching::Next;
     use crate::matching::tiles::{Tiles, match_tiled};
     use crate::matching::{
-        Cost, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Window, match_pair,
+        Cost, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Steady, Temporal,
+        TemporalMode, Window, match_pair,
     };
 
     fn engine(params: &Params, layout: Layout, threads: usize) -> TiledEngine {
@@ -305,13 +307,17 @@ mod tests {
         let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
         let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
         let smoothing = prop::option::of(Just(Smoothing { weight_256: 77, guard_16: 40 }));
+        let steady = prop::option::of((1u8..4).prop_map(|strength| Steady { strength }));
+        let mode = prop_oneof![Just(TemporalMode::Denoise), Just(TemporalMode::Whiten)];
+        let temporal = mode.prop_map(|mode| Temporal { mode, history: 3, degree: 1 });
+        let in_time = (smoothing, steady, prop::option::of(temporal));
         let confidence = prop::option::of(0u8..80);
         let range = (-20i32..20, 1usize..40);
         let matching = (range, cost, paths, window, prior, guide);
-        let filters = (confidence, median, speckle, smoothing, fill);
+        let filters = (confidence, median, speckle, in_time, fill);
         (matching, filters).prop_map(|(matching, filters)| {
             let ((min, count), cost, paths, window, prior, p2_guide) = matching;
-            let (confidence, median, speckle, smoothing, fill) = filters;
+            let (confidence, median, speckle, (smoothing, steady, temporal), fill) = filters;
             Params {
                 paths,
                 window,
@@ -322,6 +328,8 @@ mod tests {
                 median,
                 speckle,
                 smoothing,
+                steady,
+                temporal,
                 fill,
                 ..Params::bare(DisparityRange { min, count }, cost, (5, 80))
             }

@@ -74,13 +74,18 @@ pub fn noise_sigma(image: &Image) -> f64 {
 /// The threshold from the histogram of responses: 4 + 4 sigma, where sigma = q / (6 * 0.3853) and q is the
 /// smallest response that with all smaller ones makes up more than 30 %; 4 where there are none.
 pub fn threshold_of(histogram: &[u32]) -> u32 {
+    4 + ((443 * quantile(histogram) + 128) >> 8)
+}
+
+/// The least magnitude that with all smaller ones makes up more than 30 % of a histogram; 0 where there are none.
+pub fn quantile(histogram: &[u32]) -> u32 {
     let count: u64 = histogram.iter().map(|&n| u64::from(n)).sum();
     let mut below = 0;
-    let quantile = histogram.iter().position(|&n| {
+    let place = histogram.iter().position(|&n| {
         below += u64::from(n);
         10 * below > 3 * count
     });
-    4 + ((443 * quantile.unwrap_or(0) as u32 + 128) >> 8)
+    place.unwrap_or(0) as u32
 }
 
 #[cfg(test)]

@@ -250,7 +250,7 @@ pub fn match_tiled(
     let matching = Matching { left, right, range: params.range, winners: &winners };
     for filter in of_whole(params).filters() {
         let mut state = history.states.remove(filter.name()).unwrap_or_default();
-        filter.apply(&mut values, &mut None, &matching, &mut state);
+        filter.apply(&mut values, &mut confidence, &matching, &mut state);
         if !state.is_empty() {
             history.states.insert(filter.name(), state);
         }

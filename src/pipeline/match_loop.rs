@@ -65,6 +65,7 @@ impl MatchLoop {
         self.in_flight -= 1;
         let (latency, engine_time) = (matched.latency(), matched.engine_time());
         self.progress.count_matched(latency, engine_time, matched.device_time);
+        matched.temporal.iter().for_each(|report| self.progress.note_temporal(report));
         let matched = Arc::new(matched);
         for sink in &self.fan_out {
             // A sink that failed is gone; its own thread says why.

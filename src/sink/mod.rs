@@ -24,7 +24,6 @@ pub mod restarting;
 pub mod segments;
 pub mod still;
 mod target;
-pub mod temporal;
 pub mod video;
 pub mod window;
 

@@ -4,3 +4,4 @@ pub mod logs;
 pub mod metrics;
 pub mod progress;
 pub mod stderr;
+pub mod temporal;

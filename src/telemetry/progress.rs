@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::frame::TemporalReport;
+use crate::telemetry::temporal::{TemporalAccount, TemporalSummary};
 use crate::thread::locked;
 
 /// Longest time that is told apart from longer ones: ten minutes, in microseconds.
@@ -29,6 +31,7 @@ pub struct Progress {
     latency: Mutex<Times>,
     engine_time: Mutex<Times>,
     device_time: Mutex<Times>,
+    temporal: Mutex<TemporalAccount>,
     last_latency_us: AtomicU64,
     started: Instant,
     /// When the last pair was matched, in milliseconds after `started`.
@@ -90,6 +93,7 @@ impl Progress {
             latency: times(),
             engine_time: times(),
             device_time: times(),
+            temporal: Mutex::default(),
             last_latency_us: AtomicU64::new(0),
             started: Instant::now(),
             last_matched_ms: AtomicU64::new(0),
@@ -139,6 +143,16 @@ impl Progress {
         let since_start = self.started.elapsed().as_millis() as u64;
         self.last_matched_ms.store(since_start, Ordering::Relaxed);
         self.matched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds what the stage in time has found of a pair.
+    pub fn note_temporal(&self, report: &TemporalReport) {
+        locked(&self.temporal).add(report);
+    }
+
+    /// What the stage in time has found so far; `None` where there is none.
+    pub fn temporal(&self) -> Option<TemporalSummary> {
+        locked(&self.temporal).summary()
     }
 
     /// Time since the last pair was matched; before the first one, since the run began.

@@ -5,6 +5,7 @@ use std::time::{Instant, SystemTime};
 
 use stereod::internals::matching::{History, match_next};
 use stereod::internals::sink::video::{RecordingTags, read_recording_tags};
+use stereod::{Temporal, TemporalMode};
 
 use super::*;
 
@@ -77,6 +78,36 @@ fn confidence_is_recorded_beside_the_disparity() {
         let expected = match_next(&left, &right, timestamp, &params, &mut history);
         assert!(expected.confidence.unwrap().pixels() == numbers, "{n}");
     }
+}
+
+#[test]
+fn whitened_pictures_are_recorded_beside_the_disparity() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = ["--temporal", "whiten", "--history", "5", "--degree", "1"];
+    let outputs = ["--frames", "12", "--record", "o.mkv", "--whitened", "white.mkv"];
+    let statistics = statistics(folder.path(), &[&DEMO[..], &outputs, &stage].concat());
+    assert_eq!(statistics["written"]["whitened"], 12, "{statistics}");
+    assert_eq!(statistics["temporal"]["pairs"], 12, "{statistics}");
+    let temporal = Temporal { mode: TemporalMode::Whiten, history: 5, degree: 1 };
+    let tags = read_recording_tags(&folder.path().join("o.mkv")).unwrap();
+    assert_eq!(tags.stages.temporal, Some(temporal));
+    let player = player::Player::open(&folder.path().join("white.mkv"), player::RECORDING).unwrap();
+    let (params, mut history) =
+        (Params { temporal: Some(temporal), ..params() }, History::default());
+    for (n, frame) in (0..).zip(player.play()) {
+        let StereoPair { left, right, timestamp, .. } = demo_pair(n);
+        let expected = match_next(&left, &right, timestamp, &params, &mut history);
+        assert!(frame.numbers() == expected.temporal.unwrap().whitened, "{n}");
+    }
+
+    // Nothing finds what is to be recorded: said before an earlier file is touched.
+    let path = folder.path().join("earlier.mkv");
+    std::fs::write(&path, "earlier").unwrap();
+    let arguments = [&DEMO[..], &["--frames", "2", "--whitened", "earlier.mkv"]].concat();
+    let run = stereod(folder.path(), &arguments).output().unwrap();
+    assert_eq!(run.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("--temporal whiten"));
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "earlier");
 }
 
 #[test]

@@ -364,7 +364,7 @@ mod tests {
 
     use crate::matching::{
         BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, Paths, Prior,
-        Smoothing, Speckle, Window, match_pair,
+        Smoothing, Speckle, Steady, Temporal, TemporalMode, Window, match_pair,
     };
 
     fn params() -> impl Strategy<Value = Params> {
@@ -401,10 +401,15 @@ mod tests {
         let guide = prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)];
         let supports = (window, prior, guide);
         let confidence = prop::option::of(Just(20));
-        let filters = (confidence, median, speckle, fill);
+        let steady = prop::option::of(Just(Steady { strength: 5 }));
+        let mode = prop_oneof![Just(TemporalMode::Denoise), Just(TemporalMode::Whiten)];
+        let temporal =
+            (mode, 2u8..=64).prop_map(|(mode, history)| Temporal { mode, history, degree: 2 });
+        let in_time = (steady, prop::option::of(temporal));
+        let filters = (confidence, median, speckle, fill, in_time);
         (cost, supports, paths, filters, p2, 1usize..200).prop_map(
             |(cost, (window, prior, p2_guide), paths, filters, p2, count)| {
-                let (confidence, median, speckle, fill) = filters;
+                let (confidence, median, speckle, fill, (steady, temporal)) = filters;
                 let local = paths == Paths::None;
                 let cost = match cost {
                     Cost::Ad { truncation, .. } if local => Cost::Ad { truncation, window: 1 },
@@ -422,6 +427,8 @@ mod tests {
                     left_right: Some(1),
                     median,
                     speckle,
+                    steady,
+                    temporal,
                     fill,
                     ..Params::bare(DisparityRange { min: -3, count }, cost, (5, p2))
                 }

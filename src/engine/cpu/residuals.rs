@@ -30,6 +30,11 @@ impl Magnitudes {
         Ok(Self { residuals: filled(RESIDUALS, 0)?, responses: filled(RESPONSE_MAX + 1, 0)? })
     }
 
+    /// Bytes of them.
+    pub fn bytes(&self) -> usize {
+        4 * (self.residuals.len() + self.responses.len())
+    }
+
     /// Begins anew.
     pub fn clear(&mut self) {
         self.residuals.fill(0);

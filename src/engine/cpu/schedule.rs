@@ -146,9 +146,10 @@ impl Frame<'_> {
 
         let size = (geometry.width, geometry.height);
         let mut pass = Pass { size, left: self.left, thread, threads, wait: &mut wait };
+        let sure = self.filters.confidence().map(|confidence| confidence.means_ptr());
         // SAFETY: `hand_out` put the map where the filters expect it, and the barrier has been passed;
         // the simd was found on this machine.
-        unsafe { self.filters.run::<V>(&mut pass, self.output.0, mark) };
+        unsafe { self.filters.run::<V>(&mut pass, self.output.0, sure, mark) };
     }
 
     /// The paths and the winners, with the cost that `cost` makes for a band.

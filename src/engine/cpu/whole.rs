@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::filter::{Filters, Pass, valid_mask};
 use super::noise::Noise;
 use super::options::CpuOptions;
+use super::prepare::Rows;
 use super::schedule::Output;
 use super::simd::{Kernel, Lanes, Simd};
 use super::team::{Barrier, Team};
@@ -101,18 +102,27 @@ impl WholeMap {
     }
 
     /// Smooths a map of the left picture in time and fills its holes, as the parameters ask for; the time that
-    /// each filter took. `goes_on`: whether the map follows the one before in its stream.
+    /// each filter took. `sure`: how sure each pixel is, where that is asked for. `goes_on`: whether the map follows the one
+    /// before in its stream.
     ///
     /// # Panics
     /// Where map or picture have not the size.
-    pub fn filter(&mut self, values: &mut [i16], left: &Image, goes_on: bool) -> Vec<StageTime> {
+    pub fn filter(
+        &mut self,
+        values: &mut [i16],
+        sure: Option<&mut [u8]>,
+        left: &Image,
+        goes_on: bool,
+    ) -> Vec<StageTime> {
         self.check(left, values);
+        assert!(sure.as_ref().is_none_or(|sure| sure.len() == values.len()), "a number a pixel");
         let size = self.size;
         self.filters.begin_map(goes_on);
         self.barrier.reset();
         let (filters, barrier, simd) = (&self.filters, &self.barrier, self.simd);
         let (watch, threads) = (self.team.watch(), self.team.len());
         let (output, times) = (Output(values.as_mut_ptr()), Mutex::new(vec![Instant::now()]));
+        let sure = sure.map(|sure| Rows(sure.as_mut_ptr(), size.0));
         self.team.run(&|thread| {
             let mut round = 0;
             let mut wait = || {
@@ -121,10 +131,10 @@ impl WholeMap {
             };
             let times = (thread == 0).then_some(&times);
             let pass = Pass { size, left, thread, threads, wait: &mut wait };
-            let output = &output;
-            // SAFETY: the map has the size, every thread makes the same pass, and none of these filters has an
+            let (output, sure) = (&output, sure.as_ref().map(|sure| sure.0));
+            // SAFETY: map and confidence have the size, every thread makes the same pass, and none of these filters has an
             // input of its own; the simd was found on this machine.
-            unsafe { simd.vectorize(Share { filters, pass, output: output.0, times }) };
+            unsafe { simd.vectorize(Share { filters, pass, output: output.0, sure, times }) };
         });
         self.filters.end_map();
         let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
@@ -159,6 +169,7 @@ struct Share<'a> {
     filters: &'a Filters,
     pass: Pass<'a>,
     output: *mut i16,
+    sure: Option<*mut u8>,
     /// When each filter was done; one thread writes it.
     times: Option<&'a Mutex<Vec<Instant>>>,
 }
@@ -172,6 +183,6 @@ impl Kernel for Share<'_> {
             }
         };
         // SAFETY: the promise of whoever made the share.
-        unsafe { self.filters.run::<V>(&mut self.pass, self.output, mark) };
+        unsafe { self.filters.run::<V>(&mut self.pass, self.output, self.sure, mark) };
     }
 }

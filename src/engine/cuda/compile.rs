@@ -24,6 +24,7 @@ const FILES: &[(&str, &str)] = &kernels![
     "instructions.cuh",
     "bytes.cuh",
     "picture.cuh",
+    "noise.cuh",
     "residuals.cuh",
     "temporal.cuh",
     "lanes.cuh",

@@ -65,6 +65,8 @@ struct ReadyLaunch {
     /// Arguments that differ from frame to frame, with their places.
     varying: Vec<(usize, Arg)>,
     chain: Option<Chain>,
+    /// Whether it is the last of its chain in a frame.
+    ends_chain: bool,
 }
 
 // SAFETY: the pointers are written anew before each use.
@@ -89,6 +91,7 @@ impl ReadyLaunch {
             pointers: vec![ptr::null_mut(); launch.args.len()].into(),
             varying: args.filter(|(_, arg)| arg.varies()).map(|(i, arg)| (i, *arg)).collect(),
             chain: launch.chain,
+            ends_chain: false,
         }
     }
 
@@ -211,8 +214,10 @@ impl Work {
         let stages = stages_of(steps).into_iter().map(|(name, lane, first, last)| {
             Ok(Stage { name, lane, first, last, begin: event()?, end: event()?, ran: false })
         });
+        let mut ready: Vec<Ready> = ready.collect();
+        mark_ends(&mut ready);
         Ok(Self {
-            steps: ready.collect(),
+            steps: ready,
             stages: stages.collect::<Result<_>>()?,
             begin: event()?,
             end: event()?,
@@ -253,7 +258,7 @@ impl Work {
                         stream.wait_for(&before[chain as usize])?;
                     }
                     launch.enqueue(turn, stream)?;
-                    if let Some(chain) = launch.chain {
+                    if let (Some(chain), true) = (launch.chain, launch.ends_chain) {
                         self.chained[chain as usize].record(stream)?;
                     }
                 }
@@ -310,6 +315,18 @@ impl Work {
             }
         }
         Ok(())
+    }
+}
+
+/// Marks the last launch of each chain. It is in no part that may be left out: what follows a map is the same in every round.
+fn mark_ends(steps: &mut [Ready]) {
+    let mut ended = [false; Chain::COUNT];
+    for step in steps.iter_mut().rev() {
+        if let Ready::Launch(launch, _) = step
+            && let Some(chain) = launch.chain
+        {
+            launch.ends_chain = !std::mem::replace(&mut ended[chain as usize], true);
+        }
     }
 }
 

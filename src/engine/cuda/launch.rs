@@ -3,6 +3,8 @@
 //!
 //! `plan/` fills this in; `frames.rs` runs it on streams, without knowing what the kernels compute.
 
+use std::collections::BTreeMap;
+
 use super::geometry::BLOCK_THREADS;
 
 /// A buffer of a [`Plan`].
@@ -99,6 +101,14 @@ pub enum Arg {
 }
 
 impl Arg {
+    /// The buffer that it is about.
+    pub fn buffer(&self) -> Option<BufferId> {
+        match *self {
+            Arg::Buffer(id) | Arg::At(id, _) | Arg::Known(id) => Some(id),
+            Arg::I32(_) | Arg::Turn(_) | Arg::Threshold(_) => None,
+        }
+    }
+
     /// Whether it differs from frame to frame.
     pub fn varies(&self) -> bool {
         match self {
@@ -325,6 +335,7 @@ impl Plan {
             return Err(format!("the buffer `{}` is smaller than its content", buffer.name));
         }
         let (mut forked, mut open) = (false, false);
+        let mut chains = BTreeMap::new();
         for step in &self.steps {
             match step {
                 Step::Fork => forked = true,
@@ -339,6 +350,13 @@ impl Plan {
                 }
                 Step::Launch(launch) => {
                     self.check_launch(launch)?;
+                    for id in launch.args.iter().filter_map(Arg::buffer) {
+                        let buffer = &self.buffers[id.0];
+                        let is_streams = buffer.scope == Scope::Stream;
+                        if is_streams && *chains.entry(id).or_insert(launch.chain) != launch.chain {
+                            return Err(format!("`{}` is touched by two chains", buffer.name));
+                        }
+                    }
                     open |= launch.lane == Lane::Side;
                 }
             }
@@ -361,7 +379,7 @@ impl Plan {
             return wrong(&format!("a grid of {:?} blocks", launch.grid));
         }
         for arg in &launch.args {
-            let (Arg::Buffer(id) | Arg::At(id, _) | Arg::Known(id)) = arg else { continue };
+            let Some(id) = arg.buffer() else { continue };
             let Some(buffer) = self.buffers.get(id.0) else {
                 return wrong("an argument without a buffer");
             };
@@ -436,6 +454,9 @@ mod tests {
         assert!(remembering.check().unwrap_err().contains("out of order"));
         remembering.steps = steps(Launch { chain: Some(Chain::Maps), ..of_buffer(state) });
         assert_eq!(remembering.check(), Ok(()));
+        let of_chain = |chain| Step::Launch(Launch { chain: Some(chain), ..of_buffer(state) });
+        remembering.steps = vec![of_chain(Chain::Pictures), of_chain(Chain::Maps)];
+        assert!(remembering.check().unwrap_err().contains("two chains"));
         assert!(wrong(Launch { kernel: KernelId(7), ..main() }).contains("kernel"));
     }
 }

@@ -86,7 +86,7 @@ impl Memory {
 }
 
 /// Steadies a map of candidates in `range`; `state` holds what the map before left there, or nothing before the
-/// first one of a stream. The confidence of what is held is [`HELD`], of all else more.
+/// first one of a stream. The confidence of what is held is [`HELD`], of all else more, and 0 of what shows no disparity.
 pub fn apply(
     values: &mut [i16],
     confidence: Option<&mut Vec<u8>>,
@@ -129,7 +129,7 @@ pub fn apply(
         memories[i] = memory.number();
         values[i] = value;
         if let Some(sure) = sure {
-            *sure = if held { HELD } else { (*sure).max(HELD + 1) };
+            *sure = self::confidence(*sure, value, held);
         }
     }
     header[0] = moving;
@@ -146,6 +146,17 @@ pub fn residual(pixel: u8, grey: i32) -> i16 {
 pub fn follow(grey: i32, pixel: u8, anew: bool) -> i32 {
     let newest = i32::from(pixel) * UNIT;
     if anew { newest } else { grey + ((newest - grey + (1 << (FOLLOW - 1))) >> FOLLOW) }
+}
+
+/// How sure a pixel is that shows this value: 0 where it shows none, [`HELD`] where that is held, else what it was, but more
+/// than that.
+#[inline(always)]
+pub fn confidence(sure: u8, value: i16, held: bool) -> u8 {
+    match (value, held) {
+        (INVALID, _) => 0,
+        (_, true) => HELD,
+        (_, false) => sure.max(HELD + 1),
+    }
 }
 
 /// A pixel of the newest map.

@@ -3,7 +3,7 @@
 use super::coefficients::{COEFFICIENT_BITS, Coefficients};
 use super::layout::{Header, Layout};
 use crate::frame::{Image, clamped};
-use crate::matching::texture::{RESPONSE_MAX, responses};
+use crate::matching::texture::{RESPONSE_MAX, quantile, responses};
 
 /// Units of a residual per grey level.
 pub const UNIT: i32 = 16;
@@ -102,17 +102,6 @@ pub fn variance(magnitudes: &[u32], responses: &[u32], spread: u32) -> u32 {
     let of_picture = half_steps * half_steps * 12;
     let by_picture = (u64::from(of_picture) * u64::from(256 + spread)) >> 8;
     by_residuals.min(by_picture.min(u64::from(u32::MAX)) as u32).max(VARIANCE_MIN)
-}
-
-/// The least magnitude that with all smaller ones makes up more than 30 %; 0 where there are none.
-fn quantile(histogram: &[u32]) -> u32 {
-    let count: u64 = histogram.iter().map(|&n| u64::from(n)).sum();
-    let mut below = 0;
-    let place = histogram.iter().position(|&n| {
-        below += u64::from(n);
-        10 * below > 3 * count
-    });
-    place.unwrap_or(0) as u32
 }
 
 const _: () = assert!(RESPONSE_MAX < 4095 / 2);

@@ -1,7 +1,7 @@
 //! Where the numbers of the stage's state lie: the same on every engine.
 
 use super::coefficients::Coefficients;
-use super::shifts::Shift;
+use super::shifts::{Shift, levels};
 
 /// Numbers before the shifts.
 pub const HEADER: usize = 16;
@@ -15,7 +15,6 @@ pub mod place {
     pub const SPREAD: usize = 5;
     pub const FRAME_SHIFT: usize = 6;
     pub const FRAME_SHIFT_KNOWN: usize = 8;
-    pub const SHIFTS_KNOWN: usize = 9;
 }
 
 /// Where everything lies in the state for pictures of one size. Pictures are bytes, each begins with a number of
@@ -35,6 +34,13 @@ impl Layout {
     pub fn new(size: (usize, usize), history: u8) -> Self {
         let half_size = (size.0.div_ceil(2), size.1.div_ceil(2));
         Self { size, half_size, history: usize::from(history) }
+    }
+
+    /// Sizes of the pictures in which shifts are found: half the size, a quarter, and so on.
+    pub fn levels(&self) -> Vec<(usize, usize)> {
+        let next = |size: &(usize, usize)| Some((size.0.div_ceil(2), size.1.div_ceil(2)));
+        let sizes = std::iter::successors(Some(self.half_size), next);
+        sizes.take(levels(self.half_size)).collect()
     }
 
     /// Numbers of a picture.
@@ -124,8 +130,6 @@ pub struct Header {
     pub spread: u32,
     /// How far the picture before was shifted against the newest.
     pub frame_shift: Shift,
-    /// Number of remembered pictures whose shift was found.
-    pub shifts_known: usize,
     /// Shift of the picture in each slot against the newest.
     shifts: Vec<Shift>,
 }
@@ -142,7 +146,6 @@ impl Header {
             variances: [0, 1].map(|eye| state[place::VARIANCES + eye] as u32),
             spread: state[place::SPREAD] as u32,
             frame_shift: shift(place::FRAME_SHIFT, state[place::FRAME_SHIFT_KNOWN] != 0),
-            shifts_known: state[place::SHIFTS_KNOWN] as usize,
             shifts: (0..count)
                 .map(|slot| HEADER + 2 * slot)
                 .take_while(|at| at + 1 < state.len())
@@ -194,7 +197,6 @@ impl Header {
         self.newest = slot;
         self.moving = moving;
         self.spread = coefficients.spread();
-        self.shifts_known = shifts.iter().filter(|shift| shift.known).count();
         let scale = 256 + self.spread;
         self.variances = variances.map(|variance| variance * 256 / scale);
         if self.count == 0 {
@@ -214,7 +216,6 @@ impl Header {
         state[place::SPREAD] = self.spread as i32;
         state[place::FRAME_SHIFT..][..2].copy_from_slice(&self.frame_shift.by);
         state[place::FRAME_SHIFT_KNOWN] = i32::from(self.frame_shift.known);
-        state[place::SHIFTS_KNOWN] = self.shifts_known as i32;
         for (slot, shift) in shifts.iter().enumerate() {
             state[HEADER + 2 * slot..][..2].copy_from_slice(&shift.by);
         }

@@ -171,7 +171,7 @@ fn look_for_newest(halves: &[Image; 2], state: &State, layout: &Layout, header: 
         Image::from_vec(layout.half_size.0, layout.half_size.1, pixels)
     });
     let mut levels: Vec<[[Image; 2]; 2]> = Vec::new();
-    for _ in 1..shifts::levels(layout.half_size) {
+    for _ in 1..layout.levels().len() {
         levels.push(match levels.last() {
             Some(finer) => finer.each_ref().map(|eyes| eyes.each_ref().map(smaller)),
             None => [halves, &remembered].map(|eyes| eyes.each_ref().map(smaller)),

@@ -1,4 +1,7 @@
 use super::keys::keys_of;
+use toml::Value;
+
+use super::rows::COSTS;
 use super::*;
 use crate::settings::test_support::{refused, settings};
 use crate::settings::{Layers, row};

@@ -42,6 +42,8 @@ struct FrameTextures {
     right: PictureTextures,
     confidence: PictureTextures,
     whitened: PictureTextures,
+    /// Whether there is a whitened picture; else the left one stands for it.
+    whitens: bool,
     disparity: wgpu::Texture,
     disparity_group: wgpu::BindGroup,
 }
@@ -150,10 +152,10 @@ impl Renderer {
             let is_as_large = |whitened: &&Whitened| {
                 (whitened.width(), whitened.height()) == (left.width(), left.height())
             };
-            match frame.whitened.as_ref().filter(is_as_large) {
-                Some(whitened) => textures.whitened.show(&taken, queue, &in_grey(whitened)),
-                // Where nothing is whitened there is only the picture itself.
-                None => textures.whitened.show(&taken, queue, left),
+            let whitened = frame.whitened.as_ref().filter(is_as_large);
+            textures.whitens = whitened.is_some();
+            if let Some(whitened) = whitened {
+                textures.whitened.show(&taken, queue, &in_grey(whitened));
             }
             write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
         }
@@ -175,7 +177,16 @@ impl Renderer {
                 self.colouring.as_entire_binding(),
             ],
         );
-        FrameTextures { size, left, right, confidence, whitened, disparity, disparity_group }
+        FrameTextures {
+            size,
+            left,
+            right,
+            confidence,
+            whitened,
+            whitens: false,
+            disparity,
+            disparity_group,
+        }
     }
 
     /// Size of the frame on the device.
@@ -220,7 +231,10 @@ impl Renderer {
                     Content::Left => (&pipelines.picture, &frame.left.group),
                     Content::Right => (&pipelines.picture, &frame.right.group),
                     Content::Confidence => (&pipelines.picture, &frame.confidence.group),
-                    Content::Whitened => (&pipelines.picture, &frame.whitened.group),
+                    Content::Whitened if frame.whitens => {
+                        (&pipelines.picture, &frame.whitened.group)
+                    }
+                    Content::Whitened => (&pipelines.picture, &frame.left.group),
                     Content::Disparity => (&pipelines.disparity, &frame.disparity_group),
                 };
                 let [x, y, width, height] = [pane.x, pane.y, pane.width, pane.height];

@@ -13,7 +13,6 @@ use crate::sink::alignment::{self, AlignmentSink, SharedLimits};
 use crate::sink::exposure::{self, Exposure, ExposureSink};
 use crate::sink::map_metrics::{self, MapMetrics, MapMetricsSink};
 use crate::sink::range::{self, RangeSink};
-use crate::sink::temporal::{TemporalAccount, TemporalSink, TemporalSummary};
 use crate::source::SourceInfo;
 use crate::telemetry::metrics::TIME_CLASSES_US;
 
@@ -29,7 +28,6 @@ pub struct Findings {
     /// The range that would do, where the candidate disparities fall short.
     pub too_few: range::Shared,
     exposure: exposure::Shared,
-    temporal: Arc<Mutex<TemporalAccount>>,
     map_metrics: Option<map_metrics::Shared>,
 }
 
@@ -61,14 +59,12 @@ impl Findings {
         sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), too_few.clone())));
         let exposure = exposure::Shared::default();
         sinks.push(Box::new(ExposureSink::new(exposure.clone(), info.white)));
-        let temporal = Arc::default();
-        sinks.push(Box::new(TemporalSink::new(Arc::clone(&temporal))));
         let map_metrics = settings.metrics.listen().map(|_| {
             let (sink, shared) = MapMetricsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
             sinks.push(Box::new(sink));
             shared
         });
-        Self { accuracy, alignment, too_few, exposure, temporal, map_metrics }
+        Self { accuracy, alignment, too_few, exposure, map_metrics }
     }
 
     /// Errors against the truth so far; `None` where it is not known.
@@ -84,11 +80,6 @@ impl Findings {
     /// Noise and exposure of the eyes just now; `None` before the first pair.
     pub fn exposure(&self) -> Option<Exposure> {
         exposure::newest(&self.exposure)
-    }
-
-    /// What the stage in time has found so far; `None` where there is none.
-    pub fn temporal(&self) -> Option<TemporalSummary> {
-        self.temporal.lock().unwrap_or_else(PoisonError::into_inner).summary()
     }
 
     /// Warns of a row error above this many pixels from now on, where the alignment is watched.

@@ -15,10 +15,10 @@ use crate::settings::Loaded;
 use crate::sink::accuracy::AccuracySummary;
 use crate::sink::exposure::Exposure;
 use crate::sink::range;
-use crate::sink::temporal::TemporalSummary;
 use crate::source::Damage;
 use crate::source::live::{EyeSummary, LiveSummary};
 use crate::telemetry::progress::TimesMs;
+use crate::telemetry::temporal::TemporalSummary;
 
 /// Beginnings of the names of outputs that write pairs.
 const WRITING: [&str; 7] =
@@ -150,7 +150,7 @@ impl Statistics {
             too_few_disparities: range::found(&findings.too_few),
             alignment: findings.alignment().map(|state| state.summary()),
             exposure: findings.exposure(),
-            temporal: findings.temporal(),
+            temporal: progress.temporal(),
             live: handles.live.as_ref().map(|live| live.summary()),
             error: outcome.error.as_ref().map(|error| redact(&format!("{error:#}"))),
         }

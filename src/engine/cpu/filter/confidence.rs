@@ -117,34 +117,9 @@ impl ConfidenceFilter {
         }
     }
 
-    /// This thread's share of taking the confidence from what has no disparity by now.
-    ///
-    /// # Safety
-    /// `map` has the filter's size, [`ConfidenceFilter::run`] has been over for all threads, and nobody else
-    /// writes the map.
-    pub unsafe fn keep_known(&self, pass: &Pass<'_>, map: *const i16) {
-        let (first, end) = pass.rows();
-        let (from, len) = (first * self.size.0, (end - first) * self.size.0);
-        // SAFETY: these rows of the means are this thread's.
-        let (values, means) = unsafe {
-            (
-                std::slice::from_raw_parts(map.add(from), len),
-                std::slice::from_raw_parts_mut(self.means.ptr().add(from), len),
-            )
-        };
-        of_known(values, means);
-    }
-
-    /// The confidence of row `y`, for a filter that changes it.
-    ///
-    /// # Safety
-    /// The row lies in the map, [`ConfidenceFilter::run`] has been over it, and nobody else touches it.
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn means_mut(&self, y: usize) -> &mut [u8] {
-        // SAFETY: the caller's promise.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.means.ptr().add(y * self.size.0), self.size.0)
-        }
+    /// Where the confidence lies.
+    pub fn means_ptr(&self) -> *mut u8 {
+        self.means.ptr()
     }
 
     /// The confidence of every pixel of the newest map, of which no pass may be under way.
@@ -152,6 +127,23 @@ impl ConfidenceFilter {
         // SAFETY: the block has this length, and nobody writes it now.
         unsafe { std::slice::from_raw_parts(self.means.ptr(), self.size.0 * self.size.1) }
     }
+}
+
+/// This thread's share of taking the confidence from what has no disparity by now.
+///
+/// # Safety
+/// `map` and `sure` have the pass's size, what makes them has been over for all threads, and nobody else writes them.
+pub unsafe fn keep_known(pass: &Pass<'_>, map: *const i16, sure: *mut u8) {
+    let (first, end) = pass.rows();
+    let (from, len) = (first * pass.size.0, (end - first) * pass.size.0);
+    // SAFETY: these rows are this thread's.
+    let (values, sure) = unsafe {
+        (
+            std::slice::from_raw_parts(map.add(from), len),
+            std::slice::from_raw_parts_mut(sure.add(from), len),
+        )
+    };
+    of_known(values, sure);
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

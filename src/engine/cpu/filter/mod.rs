@@ -121,19 +121,14 @@ impl MapFilter {
         }
     }
 
-    /// This thread's share of the filter, which leaves the map in `map`. `confidence` is the filter of that
-    /// name, where there is one.
+    /// This thread's share of the filter, which leaves the map in `map`. `sure` is how sure each pixel is, where that is
+    /// asked for.
     ///
     /// # Safety
     /// `map` has room for the pass's size, and holds the map unless the filter has an input of its own,
     /// which then does; all threads make the same pass and nobody else touches either; the simd was
     /// found on this machine.
-    unsafe fn run<V: Lanes>(
-        &self,
-        pass: &mut Pass<'_>,
-        map: *mut i16,
-        confidence: Option<&ConfidenceFilter>,
-    ) {
+    unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
@@ -141,9 +136,9 @@ impl MapFilter {
                 Self::Median(median) => median.run::<V>(pass, map),
                 Self::Speckle(speckle) => speckle.run(pass, map),
                 Self::Smoothing(smoothing) => smoothing.run::<V>(pass, map),
-                Self::Steady(steady) => steady.run::<V>(pass, map, confidence),
+                Self::Steady(steady) => steady.run::<V>(pass, map, sure),
                 Self::ConfidenceOfKnown => {
-                    confidence.iter().for_each(|confidence| confidence.keep_known(pass, map));
+                    sure.iter().for_each(|sure| confidence::keep_known(pass, map, *sure));
                 }
                 Self::Fill(fill) => fill.run::<V>(pass, map),
             }
@@ -235,21 +230,22 @@ impl Filters {
         self.0[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
     }
 
-    /// This thread's share of all filters; `mark` is called after each.
+    /// This thread's share of all filters; `mark` is called after each. `sure`: how sure each pixel of the map is, where
+    /// that is asked for.
     ///
     /// # Safety
-    /// The map lies in [`Filters::input`] of number 0, complete for all threads; as
+    /// The map lies in [`Filters::input`] of number 0, complete for all threads, and `sure` has room for it; as
     /// `MapFilter::run` else.
     pub unsafe fn run<V: Lanes>(
         &self,
         pass: &mut Pass<'_>,
         output: *mut i16,
+        sure: Option<*mut u8>,
         mut mark: impl FnMut(),
     ) {
-        let confidence = self.confidence();
         for (number, (_, filter)) in self.0.iter().enumerate() {
             // SAFETY: each filter leaves the map where the next one expects it.
-            unsafe { filter.run::<V>(pass, self.input(number + 1, output), confidence) };
+            unsafe { filter.run::<V>(pass, self.input(number + 1, output), sure) };
             (pass.wait)();
             mark();
         }

@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::confidence::ConfidenceFilter;
 use super::pass::Pass;
 use crate::engine::cpu::memory::Block;
 use crate::engine::cpu::prepare::picture;
@@ -13,8 +12,8 @@ use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::engine::cpu::texture::NoiseRow;
 use crate::frame::DisparityRange;
 use crate::matching::filter::steady::{
-    HEADER, HELD, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, follow, residual, state_len,
-    steadied,
+    HEADER, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, confidence, follow, residual,
+    state_len, steadied,
 };
 use crate::matching::temporal::background::{Limits, variance};
 use crate::memory::{Refused, filled, product};
@@ -94,9 +93,15 @@ impl SteadyFilter {
 
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
-        let of_thread = |thread: &Mutex<OfThread>| OfThread::bytes_of(locked(thread).moving.len());
-        let threads = self.threads.iter().map(of_thread).sum::<u64>();
-        self.state.bytes() + self.residuals.bytes() + threads as usize + 4 * MAGNITUDES
+        let of_thread = |thread: &Mutex<OfThread>| {
+            let OfThread { magnitudes, responses, judge, weights, moving } = &*locked(thread);
+            magnitudes.bytes()
+                + 2 * responses.len()
+                + 4 * (judge.len() + weights.len())
+                + moving.len()
+        };
+        let threads = self.threads.iter().map(of_thread).sum::<usize>();
+        self.state.bytes() + self.residuals.bytes() + threads + self.totals().bytes()
     }
 
     /// The state, and whether it is known.
@@ -107,17 +112,11 @@ impl SteadyFilter {
         (numbers, &mut self.known)
     }
 
-    /// This thread's share, in place; `confidence` is the filter of that name, where there is one.
+    /// This thread's share, in place, also of `sure`, how sure each pixel is, where that is asked for.
     ///
     /// # Safety
-    /// `map` is complete and has the pass's size, and nobody else touches this thread's rows; the confidence
-    /// is complete; the simd was found on this machine.
-    pub unsafe fn run<V: Lanes>(
-        &self,
-        pass: &mut Pass<'_>,
-        map: *mut i16,
-        confidence: Option<&ConfidenceFilter>,
-    ) {
+    /// `map` and `sure` are complete and have the pass's size, and nobody else touches this thread's rows; the simd was found on this machine.
+    pub unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
         let (width, height) = pass.size;
         let (first, end) = pass.rows();
         let (from, len) = (first * width, (end - first) * width);
@@ -193,7 +192,8 @@ impl SteadyFilter {
             };
             count += moving.iter().map(|&moving| i32::from(moving)).sum::<i32>();
             // SAFETY: as above.
-            let sure = confidence.map(|filter| unsafe { filter.means_mut(y) });
+            let sure = sure
+                .map(|sure| unsafe { std::slice::from_raw_parts_mut(sure.add(y * width), width) });
             let rows = MapRow {
                 values,
                 sure,
@@ -277,7 +277,7 @@ impl Kernel for MapRow<'_> {
             self.memories[x] = memory.number();
             self.values[x] = value;
             if let Some(sure) = &mut self.sure {
-                sure[x] = if held { HELD } else { sure[x].max(HELD + 1) };
+                sure[x] = confidence(sure[x], value, held);
             }
         }
     }

@@ -7,9 +7,9 @@ use super::super::geometry::{
     BLOCK_THREADS, MAGNITUDE_BYTES, SMALL_TILE, TEXTURE_TILE, shift_sum_bytes,
 };
 use super::super::job::Job;
-use super::super::launch::{Arg, BufferId, Chain, Passed, Plan, Scope, Unit};
+use super::super::launch::{Arg, BufferId, Chain, Launch, Passed, Plan, Scope, Unit};
 use crate::matching::temporal::layout::{HEADER, Layout, place};
-use crate::matching::temporal::{Mode, NAME, Temporal, shifts};
+use crate::matching::temporal::{Mode, NAME, Temporal};
 
 /// Bytes of the limits of one eye.
 const LIMITS_BYTES: usize = 16;
@@ -31,7 +31,6 @@ pub fn units(job: &Job) -> Vec<Unit> {
             .define("PLACE_SPREAD", place::SPREAD)
             .define("PLACE_FRAME_SHIFT", place::FRAME_SHIFT)
             .define("PLACE_FRAME_SHIFT_KNOWN", place::FRAME_SHIFT_KNOWN)
-            .define("PLACE_SHIFTS_KNOWN", place::SHIFTS_KNOWN)
     };
     let [small_width, small_height] = SMALL_TILE;
     let shift = of_state(Unit::new("temporal_shift.cu"))
@@ -62,142 +61,214 @@ impl Plan {
         eyes: [BufferId; 2],
     ) -> [BufferId; 2] {
         let layout = Layout::new(size, how.history);
-        let (width, height) = size;
-        let pixels = width * height;
         let state = self.state(NAME, layout.words());
-        let mut buffer = |name, bytes| self.buffer(name, bytes, Scope::Slot);
-        let sums = buffer("sums of shifts", shift_sum_bytes(layout.history));
-        let tickets = buffer("tickets", 4 * 8);
-        let found = buffer("coefficients", 4 * (3 * layout.history + 1));
-        let residuals = buffer("residuals", 2 * 2 * pixels);
-        let magnitudes = buffer("magnitudes", 2 * MAGNITUDE_BYTES);
-        let limits = buffer("limits", 2 * LIMITS_BYTES);
-        let variances = buffer("variances", 4 * 2);
-        let report = buffer("report", 4 * HEADER);
-        let (mut denoised, mut whitened) = (None, None);
-        match how.mode {
-            Mode::Denoise => {
-                denoised = Some(
-                    ["left denoised picture", "right denoised picture"]
-                        .map(|name| buffer(name, pixels)),
-                );
-            }
-            Mode::Whiten => whitened = Some(buffer("whitened picture", 2 * pixels)),
-        }
-        self.passed = Some(Passed { whitened, report });
-        let [left, right] = eyes.map(Arg::Buffer);
-        let [state_arg, sums, found, residuals] = [state, sums, found, residuals].map(Arg::Buffer);
-        let [magnitudes, limits, variances] = [magnitudes, limits, variances].map(Arg::Buffer);
-        let number = |n: usize| Arg::I32(n as i32);
-        let whole = [number(width), number(height)];
-        let ticket = |at: usize| Arg::At(tickets, 4 * at);
+        let found = self.buffer("coefficients", 4 * (3 * layout.history + 1), Scope::Slot);
+        let tickets = self.buffer("tickets", 4 * TICKETS, Scope::Slot);
+        let mut stage = Stage { plan: self, layout, state, tickets, found, eyes };
+        stage.begin();
+        let levels = stage.smaller();
+        stage.search(&levels);
+        let matched = stage.decide(how.mode);
+        stage.remember();
+        matched
+    }
+}
 
-        let words = layout.words();
+/// Where the kernels' last blocks draw their tickets, and how many pixels move: numbers of one buffer.
+const TICKET_OF_SHIFTS: usize = 0;
+const TICKETS_OF_RESIDUALS: usize = 1;
+const MOVING: usize = 3;
+const TICKET_OF_DECISIONS: usize = 4;
+const TICKETS: usize = 5;
+
+/// Blocks that the search for shifts has at least, where there are pictures for them: a small picture alone has too few to
+/// hide how long each waits for memory.
+const SEARCH_BLOCKS: u32 = 400;
+
+/// A size in which shifts are looked for: both eyes, and then, where it is no more than a quarter of the size, the pair
+/// remembered last.
+struct Level {
+    size: (usize, usize),
+    pictures: Vec<BufferId>,
+}
+
+impl Level {
+    /// Blocks of a tile of so many pixels, for all pictures.
+    fn grid(&self, [across, down]: [u32; 2], pictures: u32) -> [u32; 3] {
+        grid(self.size, [across, down], pictures)
+    }
+
+    fn size(&self) -> [Arg; 2] {
+        [self.size.0, self.size.1].map(number)
+    }
+}
+
+/// The stage in the making.
+struct Stage<'a> {
+    plan: &'a mut Plan,
+    layout: Layout,
+    state: BufferId,
+    tickets: BufferId,
+    /// The coefficients and offsets.
+    found: BufferId,
+    eyes: [BufferId; 2],
+}
+
+impl Stage<'_> {
+    /// Forgets what is not of this stream.
+    fn begin(&mut self) {
+        let words = self.layout.words();
         let parts = [(words & 0x7fff_ffff) as i32, (words >> 31) as i32].map(Arg::I32);
-        let args = vec![Arg::Known(state), parts[0], parts[1], whole[0], whole[1], state_arg];
-        self.in_turn("begin", [FORGETTING, 1, 1], args);
+        let mut args = vec![Arg::Known(self.state), parts[0], parts[1]];
+        args.extend(self.size());
+        args.push(Arg::Buffer(self.state));
+        self.in_turn(SHIFT, "begin", [FORGETTING, 1, 1], args);
+    }
 
-        // Pictures of half the size, and so on.
-        let sizes: Vec<(usize, usize)> = std::iter::successors(Some(layout.half_size), |size| {
-            Some((size.0.div_ceil(2), size.1.div_ceil(2)))
-        })
-        .take(shifts::levels(layout.half_size))
-        .collect();
-        let levels: Vec<[BufferId; 4]> = sizes
-            .iter()
-            .map(|size| {
-                let names = [
-                    "left smaller",
-                    "right smaller",
-                    "left smaller, before",
-                    "right smaller, before",
-                ];
-                names.map(|name| self.buffer(name, size.0 * size.1, Scope::Slot))
-            })
-            .collect();
-        let small = |size: (usize, usize), pictures: u32| {
-            let [across, down] = SMALL_TILE;
-            [(size.0 as u32).div_ceil(across), (size.1 as u32).div_ceil(down), pictures]
-        };
-        let [to_left, to_right, ..] = levels[0].map(Arg::Buffer);
-        let args = vec![left, right, whole[0], whole[1], to_left, to_right];
-        self.stage_of_time("temporal_shift", "smaller_eyes", small(sizes[0], 2), args);
-        for level in 1..sizes.len() {
-            let (from, to) = (levels[level - 1].map(Arg::Buffer), levels[level].map(Arg::Buffer));
-            let grid = small(sizes[level], 4);
-            let (size, kernel) =
-                (sizes[level - 1], if level == 1 { "smaller_remembered" } else { "smaller" });
-            let mut args = match level {
-                1 => vec![state_arg, whole[0], whole[1], from[0], from[1]],
-                _ => from.iter().copied().chain([number(size.0), number(size.1)]).collect(),
-            };
-            args.extend(to);
-            match level {
-                1 => self.in_turn(kernel, grid, args),
-                _ => self.stage_of_time("temporal_shift", kernel, grid, args),
+    /// Makes the pictures of half the size and less.
+    fn smaller(&mut self) -> Vec<Level> {
+        const NAMES: [&str; 4] = ["left smaller", "right smaller", "left before", "right before"];
+        let mut levels: Vec<Level> = Vec::new();
+        for size in self.layout.levels() {
+            // What is remembered at half the size lies in the state.
+            let names = if levels.is_empty() { &NAMES[..2] } else { &NAMES[..] };
+            let buffer = |name: &&'static str| self.plan.buffer(name, size.0 * size.1, Scope::Slot);
+            let level = Level { size, pictures: names.iter().map(buffer).collect() };
+            let grid = level.grid(SMALL_TILE, level.pictures.len() as u32);
+            let to = level.pictures.iter().copied().map(Arg::Buffer);
+            match levels.as_slice() {
+                [] => {
+                    let mut args = self.eyes.map(Arg::Buffer).to_vec();
+                    args.extend(self.size().into_iter().chain(to));
+                    self.launch(SHIFT, "smaller_eyes", grid, args);
+                }
+                [half] => {
+                    let mut args = self.of_state();
+                    args.extend(half.pictures.iter().copied().map(Arg::Buffer).chain(to));
+                    self.in_turn(SHIFT, "smaller_remembered", grid, args);
+                }
+                [.., finer] => {
+                    let from = finer.pictures.iter().copied().map(Arg::Buffer);
+                    let args = from.chain(finer.size()).chain(to).collect();
+                    self.launch(SHIFT, "smaller", grid, args);
+                }
             }
+            levels.push(level);
         }
-        let looked = self.buffer("shifts of levels", 8 * sizes.len(), Scope::Slot);
-        let tile = |size: (usize, usize)| {
-            let [across, down] = TEXTURE_TILE;
-            [(size.0 as u32).div_ceil(across), (size.1 as u32).div_ceil(down), 2]
+        levels
+    }
+
+    /// Finds the shifts, from coarse to fine that of the picture remembered last, and then all of them.
+    fn search(&mut self, levels: &[Level]) {
+        let sums = shift_sum_bytes(self.layout.history);
+        let sums = Arg::Buffer(self.plan.buffer("sums of shifts", sums, Scope::Slot));
+        let looked = self.plan.buffer("shifts of levels", 8 * levels.len(), Scope::Slot);
+        let shift_at = |level: usize| Arg::At(looked, 8 * level);
+        let ticket = self.ticket(TICKET_OF_SHIFTS);
+        let last = levels.len() - 1;
+        for (number, level) in levels.iter().enumerate().skip(1).rev() {
+            let mut args = vec![Arg::Buffer(self.state)];
+            args.extend(level.pictures.iter().copied().map(Arg::Buffer));
+            args.extend(level.size());
+            let coarser = (number + 1).min(last);
+            args.extend([flag(number < last), shift_at(coarser), sums, ticket, shift_at(number)]);
+            self.in_turn(SHIFT, "look", level.grid(TEXTURE_TILE, 2), args);
+        }
+        let half = &levels[0];
+        let mut args = self.of_state();
+        args.extend(half.pictures.iter().copied().map(Arg::Buffer));
+        args.extend([flag(last > 0), shift_at(last.min(1)), sums, ticket, Arg::Buffer(self.found)]);
+        let [x, y, _] = half.grid(TEXTURE_TILE, 2);
+        let groups = (SEARCH_BLOCKS / (2 * x * y)).clamp(1, self.layout.history as u32);
+        self.in_turn(SHIFT, "search", [x, y, 2 * groups], args);
+    }
+
+    /// Takes the background off the pictures and decides about every pixel: the pictures that are matched.
+    fn decide(&mut self, mode: Mode) -> [BufferId; 2] {
+        let size = self.layout.size;
+        let pixels = size.0 * size.1;
+        let mut buffer = |name, bytes| self.plan.buffer(name, bytes, Scope::Slot);
+        let residuals = Arg::Buffer(buffer("residuals", 2 * 2 * pixels));
+        let magnitudes = Arg::Buffer(buffer("magnitudes", 2 * MAGNITUDE_BYTES));
+        let limits = Arg::Buffer(buffer("limits", 2 * LIMITS_BYTES));
+        let variances = Arg::Buffer(buffer("variances", 4 * 2));
+        let report = buffer("report", 4 * HEADER);
+        let (denoised, whitened) = match mode {
+            Mode::Denoise => {
+                let names = ["left denoised picture", "right denoised picture"];
+                (Some(names.map(|name| buffer(name, pixels))), None)
+            }
+            Mode::Whiten => (None, Some(buffer("whitened picture", 2 * pixels))),
         };
-        for level in (1..sizes.len()).rev() {
-            let has_coarser = level + 1 < sizes.len();
-            let coarser = if has_coarser { level + 1 } else { level };
-            let mut args = vec![state_arg];
-            args.extend(levels[level].map(Arg::Buffer));
-            args.extend([
-                number(sizes[level].0),
-                number(sizes[level].1),
-                number(usize::from(has_coarser)),
-            ]);
-            args.extend([
-                Arg::At(looked, 8 * coarser),
-                sums,
-                ticket(0),
-                Arg::At(looked, 8 * level),
-            ]);
-            self.in_turn("look", tile(sizes[level]), args);
-        }
-        let has_newest = sizes.len() > 1;
-        let newest = Arg::At(looked, if has_newest { 8 } else { 0 });
-        let mut args = vec![state_arg, whole[0], whole[1], to_left, to_right];
-        args.extend([number(usize::from(has_newest)), newest, sums, ticket(0), found]);
-        self.in_turn("search", tile(sizes[0]), args);
+        self.plan.passed = Some(Passed { whitened, report });
 
-        let mut args =
-            vec![state_arg, left, right, whole[0], whole[1], found, residuals, magnitudes];
-        args.extend([ticket(1), limits, variances]);
-        self.ordered("temporal_background", "subtract", tile(size), args);
-        let none = limits;
-        let [denoised_left, denoised_right] =
-            denoised.map_or([none; 2], |eyes| eyes.map(Arg::Buffer));
-        let mut args =
-            vec![state_arg, left, right, whole[0], whole[1], residuals, limits, variances];
-        args.extend([ticket(3), ticket(4), denoised_left, denoised_right]);
-        args.extend([whitened.map_or(none, Arg::Buffer), Arg::Buffer(report)]);
-        self.ordered("temporal_background", "decide", tile(size), args);
-        self.in_turn("remember", small(sizes[0], 2), vec![state_arg, whole[0], whole[1]]);
-        denoised.unwrap_or(eyes)
+        let grid = grid(size, TEXTURE_TILE, 2);
+        let [state, width, height] = [Arg::Buffer(self.state), self.size()[0], self.size()[1]];
+        let [left, right] = self.eyes.map(Arg::Buffer);
+        let mut args = vec![state, left, right, width, height, Arg::Buffer(self.found), residuals];
+        args.extend([magnitudes, self.ticket(TICKETS_OF_RESIDUALS), limits, variances]);
+        self.in_turn(BACKGROUND, "subtract", grid, args);
+        let mut args = vec![state, left, right, width, height, residuals, limits, variances];
+        args.extend([self.ticket(MOVING), self.ticket(TICKET_OF_DECISIONS)]);
+        // What a kernel of the other mode would write is never touched.
+        let matched = denoised.unwrap_or(self.eyes);
+        args.extend(matched.map(Arg::Buffer));
+        args.extend([whitened.unwrap_or(report), report].map(Arg::Buffer));
+        self.in_turn(BACKGROUND, "decide", grid, args);
+        matched
     }
 
-    /// A launch of the kernels of shifts that follows those of the frame before.
-    fn in_turn(&mut self, symbol: &'static str, grid: [u32; 3], args: Vec<Arg>) {
-        self.ordered("temporal_shift", symbol, grid, args);
+    /// Keeps what is remembered of the pair at half the size.
+    fn remember(&mut self) {
+        let (grid, args) = (grid(self.layout.half_size, SMALL_TILE, 2), self.of_state());
+        self.in_turn(SHIFT, "remember", grid, args);
     }
 
-    fn ordered(&mut self, unit: &str, symbol: &'static str, grid: [u32; 3], args: Vec<Arg>) {
-        let kernel = self.kernel(unit, symbol);
-        let launch = self.launch(NAME, kernel, [grid[0], grid[1]], [BLOCK_THREADS, 1], args);
+    /// The state, and the size of whole pictures.
+    fn of_state(&self) -> Vec<Arg> {
+        std::iter::once(Arg::Buffer(self.state)).chain(self.size()).collect()
+    }
+
+    fn size(&self) -> [Arg; 2] {
+        [self.layout.size.0, self.layout.size.1].map(number)
+    }
+
+    fn ticket(&self, at: usize) -> Arg {
+        Arg::At(self.tickets, 4 * at)
+    }
+
+    /// A launch that follows those of the frame before.
+    fn in_turn(&mut self, unit: &str, symbol: &'static str, grid: [u32; 3], args: Vec<Arg>) {
+        self.launch(unit, symbol, grid, args).chain = Some(Chain::Pictures);
+    }
+
+    fn launch(
+        &mut self,
+        unit: &str,
+        symbol: &'static str,
+        grid: [u32; 3],
+        args: Vec<Arg>,
+    ) -> &mut Launch {
+        let kernel = self.plan.kernel(unit, symbol);
+        let launch = self.plan.launch(NAME, kernel, [grid[0], grid[1]], [BLOCK_THREADS, 1], args);
         launch.grid = grid;
-        launch.chain = Some(Chain::Pictures);
+        launch
     }
+}
 
-    /// A launch that touches nothing of other frames.
-    fn stage_of_time(&mut self, unit: &str, symbol: &'static str, grid: [u32; 3], args: Vec<Arg>) {
-        let kernel = self.kernel(unit, symbol);
-        let launch = self.launch(NAME, kernel, [grid[0], grid[1]], [BLOCK_THREADS, 1], args);
-        launch.grid = grid;
-    }
+/// The kernels' units.
+const SHIFT: &str = "temporal_shift";
+const BACKGROUND: &str = "temporal_background";
+
+fn number(n: usize) -> Arg {
+    Arg::I32(n as i32)
+}
+
+fn flag(set: bool) -> Arg {
+    Arg::I32(i32::from(set))
+}
+
+/// Blocks of a tile for so many pictures of a size.
+fn grid((width, height): (usize, usize), [across, down]: [u32; 2], pictures: u32) -> [u32; 3] {
+    [(width as u32).div_ceil(across), (height as u32).div_ceil(down), pictures]
 }

@@ -2,13 +2,10 @@
 //! is left, and how much moves.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
-use crate::frame::{Matched, TemporalReport};
-use crate::sink::Sink;
-use crate::thread::locked;
+use crate::frame::TemporalReport;
 
 /// The reports of all pairs, summed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,39 +85,6 @@ impl fmt::Display for TemporalSummary {
             None => write!(f, "shifts unknown, ")?,
         }
         write!(f, "{:.1} % of the pixels move", self.moving)
-    }
-}
-
-/// Adds the report of every pair that has one to an account that others can read.
-pub struct TemporalSink {
-    account: Arc<Mutex<TemporalAccount>>,
-}
-
-impl TemporalSink {
-    /// A sink that adds to `account`.
-    pub fn new(account: Arc<Mutex<TemporalAccount>>) -> Self {
-        Self { account }
-    }
-}
-
-impl Sink for TemporalSink {
-    fn name(&self) -> &str {
-        "account of the stage in time"
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
-        if let Some(report) = &frame.temporal {
-            locked(&self.account).add(report);
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> anyhow::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,0 +1,281 @@
+//! How the remembered pictures of the spatio-temporal stage are shifted against the newest: the pictures of half the size
+//! and less, and the sums over them.
+
+use std::sync::{Mutex, MutexGuard};
+
+use super::rows::{Around, Newest, OF_REFERENCE, ReferenceRow, ShiftRow};
+use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::prepare::{Rows, half, picture, share};
+use crate::engine::cpu::simd::Simd;
+use crate::engine::cpu::team::Team;
+use crate::engine::cpu::texture::{Picture, SmoothedRow};
+use crate::frame::Image;
+use crate::matching::temporal::layout::{Header, Layout};
+use crate::matching::temporal::shifts::{self, OfBoth, OfReference, SUMS, Shift, inner};
+use crate::memory::{Refused, filled, product};
+
+/// Finds shifts, with memory for it.
+pub struct Search {
+    layout: Layout,
+    /// Sizes of the levels: half, a quarter, and so on.
+    sizes: Vec<(usize, usize)>,
+    /// Both eyes of each level, and then the pictures remembered last, of which the state has those of half the size.
+    levels: Vec<[Block<u8>; 4]>,
+    /// A picture of half the size, before it is smoothed.
+    between: Block<u8>,
+    threads: Vec<Mutex<OfThread>>,
+}
+
+/// Memory of one thread.
+struct OfThread {
+    /// The sums of the equations, over the reference and with each slot.
+    of_reference: OfReference,
+    of_slots: Vec<[i64; SUMS]>,
+    reference: Vec<i16>,
+    /// For smoothing.
+    sums: Vec<u16>,
+}
+
+/// Pictures of a level: both eyes, and those remembered last.
+fn pixels_of(level: usize, number: usize, (width, height): (usize, usize)) -> u64 {
+    if level == 0 && number >= 2 { 0 } else { product([width, height]) }
+}
+
+impl Search {
+    /// For pairs of this layout.
+    ///
+    /// # Errors
+    /// Where there is no memory.
+    pub fn new(layout: Layout, threads: usize) -> Result<Self, Refused> {
+        let sizes = layout.levels();
+        let level = |(level, &size): (usize, &(usize, usize))| {
+            let block = |number| Block::new(pixels_of(level, number, size));
+            Ok([block(0)?, block(1)?, block(2)?, block(3)?])
+        };
+        let of_thread = || {
+            Ok(Mutex::new(OfThread {
+                of_reference: OfReference::default(),
+                of_slots: filled(layout.history, [0; SUMS])?,
+                reference: filled(OF_REFERENCE * layout.half_size.0, 0)?,
+                sums: filled(layout.half_size.0, 0)?,
+            }))
+        };
+        Ok(Self {
+            levels: sizes.iter().enumerate().map(level).collect::<Result<_, Refused>>()?,
+            between: Block::new(product([layout.half_size.0, layout.half_size.1]))?,
+            threads: (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?,
+            sizes,
+            layout,
+        })
+    }
+
+    /// Bytes of it.
+    pub fn bytes_of(layout: &Layout, threads: usize) -> u64 {
+        let levels = layout.levels();
+        let of_level = |(level, &size): (usize, &(usize, usize))| {
+            (0..4).map(|number| Block::<u8>::bytes_of(pixels_of(level, number, size))).sum::<u64>()
+        };
+        let (width, height) = layout.half_size;
+        let of_thread = product([width, 2 * OF_REFERENCE + 2]) + (8 * SUMS * layout.history) as u64;
+        levels.iter().enumerate().map(of_level).sum::<u64>()
+            + Block::<u8>::bytes_of(product([width, height]))
+            + of_thread * threads as u64
+    }
+
+    /// The same of what there is.
+    pub fn bytes(&self) -> usize {
+        let levels = self.levels.iter().flatten().map(Block::bytes).sum::<usize>();
+        let of_thread = |number| {
+            let OfThread { of_slots, reference, sums, .. } = &*self.thread(number);
+            8 * SUMS * of_slots.len() + 2 * reference.len() + 2 * sums.len()
+        };
+        self.between.bytes() + levels + (0..self.threads.len()).map(of_thread).sum::<usize>()
+    }
+
+    /// The shifts of all pictures that the state remembers against both eyes, in the order of the slots.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        simd: Simd,
+        eyes: [&Image; 2],
+        state: &[i32],
+        header: &Header,
+    ) -> Vec<Shift> {
+        if header.count == 0 {
+            return Vec::new();
+        }
+        self.make_levels(team, simd, eyes, state, header);
+        self.shifts_of_all(team, simd, state, header)
+    }
+
+    /// Makes the pictures of half the size and less.
+    fn make_levels(
+        &self,
+        team: &mut Team,
+        simd: Simd,
+        eyes: [&Image; 2],
+        state: &[i32],
+        header: &Header,
+    ) {
+        let sizes = &self.sizes;
+        let pixels = |level: usize, number: usize| {
+            let (width, height) = sizes[level];
+            // SAFETY: the block has a byte a pixel, and a level is written before it is read.
+            unsafe {
+                std::slice::from_raw_parts_mut(self.levels[level][number].ptr(), width * height)
+            }
+        };
+        for (eye, image) in eyes.into_iter().enumerate() {
+            self.smaller(team, simd, picture(image), pixels(0, eye));
+            let remembered = self.layout.half(state, eye, header.newest);
+            for level in 1..sizes.len() {
+                for number in [eye, 2 + eye] {
+                    let finer = match (level, number) {
+                        (1, 2..) => remembered,
+                        _ => pixels(level - 1, number),
+                    };
+                    let finer = Picture { pixels: finer, size: sizes[level - 1] };
+                    self.smaller(team, simd, finer, pixels(level, number));
+                }
+            }
+        }
+    }
+
+    fn level(&self, level: usize, number: usize, size: (usize, usize)) -> Picture<'_> {
+        // SAFETY: the block has a byte a pixel, and nobody writes it now.
+        let pixels = unsafe {
+            std::slice::from_raw_parts(self.levels[level][number].ptr(), size.0 * size.1)
+        };
+        Picture { pixels, size }
+    }
+
+    fn thread(&self, number: usize) -> MutexGuard<'_, OfThread> {
+        self.threads[number].lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Where to look for the picture remembered last, from coarse to fine.
+    fn look_for_newest(&self, team: &mut Team, simd: Simd, header: &Header) -> Shift {
+        let mut shift = Shift::NONE;
+        for (number, &size) in self.sizes.iter().enumerate().skip(1).rev() {
+            let begin = shift.twice();
+            let references = [0, 1].map(|eye| self.level(number, eye, size));
+            let others = |eye: usize, _| self.level(number, 2 + eye, size).pixels;
+            let search = Wanted { references, size, begins: &[begin], ages: None, newest: None };
+            shift = self.search(team, simd, &search, &others, header)[0];
+        }
+        shift.twice().twice()
+    }
+
+    /// How far each remembered picture is shifted against the newest.
+    fn shifts_of_all(
+        &self,
+        team: &mut Team,
+        simd: Simd,
+        state: &[i32],
+        header: &Header,
+    ) -> Vec<Shift> {
+        let newest = self.look_for_newest(team, simd, header);
+        let size = self.layout.half_size;
+        let references = [0, 1].map(|eye| self.level(0, eye, size));
+        let begins: Vec<_> =
+            (0..header.count).map(|slot| header.begin_of(slot, newest).halved()).collect();
+        let layout = &self.layout;
+        let others = |eye: usize, slot: usize| layout.half(state, eye, slot);
+        let ages = Some([0, 1].map(|eye| layout.ages(state, eye)));
+        let newest = Some(header.newest);
+        let search = Wanted { references, size, begins: &begins, ages, newest };
+        let found = self.search(team, simd, &search, &others, header);
+        found.into_iter().map(Shift::twice).collect()
+    }
+
+    /// The shifts of as many pictures as there are beginnings.
+    fn search<'a>(
+        &self,
+        team: &mut Team,
+        simd: Simd,
+        search: &Wanted<'_>,
+        others: &(dyn Fn(usize, usize) -> &'a [u8] + Sync),
+        header: &Header,
+    ) -> Vec<Shift> {
+        let Wanted { references, size, begins, ages, newest } = search;
+        let (width, height) = *size;
+        let margin = shifts::margin(begins.iter().map(|begin| begin.whole()));
+        for number in 0..self.threads.len() {
+            let mut thread = self.thread(number);
+            thread.of_reference = OfReference::default();
+            thread.of_slots.fill([0; SUMS]);
+        }
+        let columns = inner(width, margin);
+        let rows = if columns.is_empty() { 0..0 } else { inner(height, margin) };
+        let whole = self.layout.size;
+        share(team, 2 * rows.len(), |thread, i| {
+            let (eye, y) = (i / rows.len(), rows.start + i % rows.len());
+            let OfThread { reference, of_reference, of_slots, .. } = &mut *self.thread(thread);
+            let ages = ages.map(|ages| {
+                [2 * y, (2 * y + 1).min(whole.1 - 1)].map(|y| &ages[eye][y * whole.0..][..whole.0])
+            });
+            let newest = newest.map(|slot| {
+                let [offset, down] = begins[slot].whole();
+                let other = Picture { pixels: others(eye, slot), size: *size };
+                let of = Around::of(other, (y as i64 - i64::from(down)) as usize);
+                Newest { of, offset, tolerance: header.tolerance() }
+            });
+            let row = ReferenceRow {
+                of: Around::of(references[eye], y),
+                columns: columns.clone(),
+                ages,
+                newest,
+                to: &mut *reference,
+                sums: of_reference,
+            };
+            // SAFETY: the simd was found on this machine.
+            unsafe { simd.vectorize(row) };
+            for (slot, (begin, sums)) in begins.iter().zip(of_slots).enumerate() {
+                let [offset, down] = begin.whole();
+                let other = Picture { pixels: others(eye, slot), size: *size };
+                let of = Around::of(other, (y as i64 - i64::from(down)) as usize);
+                let row = ShiftRow { reference, of, offset, columns: columns.clone(), sums };
+                // SAFETY: as above.
+                unsafe { simd.vectorize(row) };
+            }
+        });
+        let (mut of_reference, mut of_slots) =
+            (OfReference::default(), vec![OfBoth::default(); begins.len()]);
+        for number in 0..self.threads.len() {
+            let thread = self.thread(number);
+            of_reference += thread.of_reference;
+            for (sum, &of_thread) in of_slots.iter_mut().zip(&thread.of_slots) {
+                *sum += OfBoth::of(of_thread);
+            }
+        }
+        let slots = begins.iter().zip(&of_slots);
+        let variance = header.variance();
+        slots.map(|(&begin, sums)| shifts::shift(&of_reference, sums, begin, variance)).collect()
+    }
+
+    /// Writes the smoothed picture of half the size: what shifts are found in.
+    pub fn smaller(&self, team: &mut Team, simd: Simd, of: Picture, to: &mut [u8]) {
+        let size = (of.size.0.div_ceil(2), of.size.1.div_ceil(2));
+        // SAFETY: the block has a byte for every pixel of half a picture, and nobody else has it now.
+        let pixels = unsafe { std::slice::from_raw_parts_mut(self.between.ptr(), size.0 * size.1) };
+        half(team, simd, of, pixels);
+        let of = Picture { pixels, size };
+        let to = Rows(to.as_mut_ptr(), size.0);
+        share(team, size.1, |thread, y| {
+            let sums = &mut self.thread(thread).sums;
+            // SAFETY: every row is given to one thread once; the simd was found on this machine.
+            unsafe { simd.vectorize(SmoothedRow { of, y, to: to.row(y), sums }) };
+        });
+    }
+}
+
+/// Where pictures are looked for.
+struct Wanted<'a> {
+    references: [Picture<'a>; 2],
+    size: (usize, usize),
+    begins: &'a [Shift],
+    /// For how long pixels of both eyes have been moving; `None`: that does not matter.
+    ages: Option<[&'a [u8]; 2]>,
+    /// The picture that pixels have to agree with; `None`: none.
+    newest: Option<usize>,
+}

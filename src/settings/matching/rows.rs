@@ -1,0 +1,406 @@
+//! The rows of `[matching]`: keys, flags, bounds, what they say and how they are tuned.
+
+use clap::builder::TypedValueParser;
+use clap::value_parser;
+use toml::Value;
+
+use crate::matching::cost::WEIGHT_MAX;
+use crate::matching::filter::fill::REACH_MAX;
+use crate::matching::filter::steady::STRENGTH_MAX as STEADY_MAX;
+use crate::matching::mutual_information::TRUNCATION_MAX;
+use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
+use crate::matching::temporal::{DEGREE_MAX, HISTORY};
+use crate::matching::{BlockWindow, CensusWindow};
+use crate::settings::row::Integer::{I32, U8, U16, U32, U64};
+use crate::settings::row::Plain::{Real, Text, Whole};
+use crate::settings::row::{AUTO, Kind, MATCHING, Row};
+use crate::settings::suggest::with_nearest;
+
+/// The default number of disparities. It stands in for a number that has not been chosen yet, where one
+/// is needed before there are pictures.
+pub(super) const STAND_IN: i64 = 64;
+
+/// Rows of `[matching]`. Numbers that suit each cost, in the order of [`CostKind`], stand with the keys that follow it;
+/// docs/accuracy.md says how they were found.
+pub(in crate::settings) const ROWS: &[Row] = &[
+    Row::whole("disparities", Whole(STAND_IN), U64, [1, 1024])
+        .or(&["auto"])
+        .unit("a number")
+        .flag(MATCHING, "--disparities", "N|auto")
+        .help("Number of candidate disparities, 1 to 1024; `auto`: as many as the first pairs need")
+        .arg(|arg| arg.short('d'))
+        .knob("Range", "number")
+        .hint("How many candidate disparities there are; auto: what the first pairs needed.")
+        .slider(8.0, 256.0, 8.0)
+        .last()
+        .unless_recorded(),
+    Row::whole("min_disparity", Whole(0), I32, [-2047, 2046])
+        .flag(MATCHING, "--min-disparity", "PX")
+        .help("Smallest candidate disparity in pixels; may be negative")
+        .arg(|arg| {
+            let any = value_parser!(i32).map(Value::from);
+            arg.allow_negative_numbers(true).value_parser(any)
+        })
+        .knob("Range", "smallest")
+        .hint("The smallest candidate disparity, in pixels.")
+        .slider(-64.0, 128.0, 1.0)
+        .unless_recorded(),
+    Row::names("cost", "combined", &COSTS)
+        .flag(MATCHING, "--cost", "COST")
+        .help("How well two pixels agree")
+        .about(&[
+            "Census, gradient and intensity together",
+            "Hamming distance of census descriptors, which take no notice of exposure",
+            "Absolute difference of intensities, cut off at `ad_truncation`",
+            "Sum of absolute differences over `block_window`",
+            "Sum of squared differences over `block_window`",
+            "Sum of absolute differences over `block_window` without the windows' means",
+            "Sum of squared differences over `block_window` without the windows' means",
+            "Mutual information: how grey levels of the eyes belong together is learnt from the pairs",
+        ])
+        .knob("Cost", "cost")
+        .hint("How well two pixels agree. What is auto follows it."),
+    Row::new("cost_window", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
+        .follows_cost(&[5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .off_without_paths()
+        .flag(MATCHING, "--cost-window", "PX")
+        .help("Side of the window over which the cost is averaged, in pixels; 0 is off")
+        .knob("Cost", "averaged over")
+        .hint("Side of the window over which the cost is averaged; 0: every pixel by itself.")
+        .offers(&["auto", "0", "3", "5"]),
+    Row::names("cost_window_where", "weak-texture", &["weak-texture", "everywhere"])
+        .flag(MATCHING, "--cost-window-where", "WHERE")
+        .help("Which pixels the window of the cost is for")
+        .about(&[
+            "Those without texture above the noise, the more so the less they have",
+            "All alike, which blurs edges",
+        ])
+        .knob("Cost", "averaged where")
+        .hint("Whether the window is for pixels without texture or for all."),
+    Row::whole("prior", AUTO, U8, [0, LEVELS_MAX as i64])
+        .follows_cost(&[2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        .off_without_paths()
+        .flag(MATCHING, "--prior", "LEVELS")
+        .help(
+            "Pictures of half the size, and of half of that, and so on, that say what is likely where \
+             texture is below the noise; 0 to 3, 0 is off",
+        )
+        .knob("Cost", "coarser levels")
+        .hint("How many coarser pictures say what is likely where there is no texture; 0: none.")
+        .offers(&["auto", "0", "1", "2", "3"]),
+    Row::whole("prior_strength", Whole(5), U8, [1, STRENGTH_MAX as i64])
+        .flag(MATCHING, "--prior-strength", "COST")
+        .help("Cost of a disparity far from what the coarser picture has, 1 to 32")
+        .knob("Cost", "their strength")
+        .hint("What a disparity costs that is far from what the coarser picture has.")
+        .slider(1.0, 32.0, 1.0),
+    Row::new("paths", AUTO, Kind::OneOf(U32, &["0", "4", "5", "8", "16"]))
+        .follows_cost(&[4.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0, 8.0])
+        .flag(MATCHING, "--paths", "N")
+        .help("Directions along which costs are summed; 0: none, but a window (local matching)")
+        .knob("Smoothness", "paths")
+        .hint("Directions along which costs are summed; 0: the winner straight from the cost.")
+        .offers(&["auto", "0", "4", "5", "8", "16"])
+        .last(),
+    Row::whole("p1", AUTO, U8, BYTE)
+        .follows_cost(&[32.0, 20.0, 12.0, 12.0, 12.0, 12.0, 12.0, 40.0])
+        .flag(MATCHING, "--p1", "COST|auto")
+        .help(
+            "Penalty for a disparity step of one pixel, 0 to 255; `auto` here and below: \
+             what suits the cost",
+        )
+        .knob("Smoothness", "P1")
+        .hint("Penalty for a step of one pixel between neighbours: slanted surfaces.")
+        .slider(0.0, 255.0, 1.0),
+    Row::whole("p2", AUTO, U8, BYTE)
+        .follows_cost(&[155.0, 60.0, 80.0, 80.0, 80.0, 80.0, 80.0, 160.0])
+        .flag(MATCHING, "--p2", "COST|auto")
+        .help("Penalty for a larger step, P1 to 255")
+        .knob("Smoothness", "P2")
+        .hint("Penalty for a larger step: edges of objects.")
+        .slider(0.0, 255.0, 1.0),
+    Row::names("p2_mode", "linear", &["fixed", "inverse-gradient", "linear"])
+        .flag(MATCHING, "--p2-mode", "MODE")
+        .help("How P2 depends on the step in brightness")
+        .about(&[
+            "P2 everywhere",
+            "P2 divided by the step in brightness, at least P1",
+            "P2 less `p2_slope` for every grey level of the step, at least `p2_min`",
+        ])
+        .knob("Smoothness", "P2 by picture")
+        .hint("How P2 follows the steps in brightness.")
+        .offers(&["linear", "inverse-gradient", "fixed"]),
+    Row::names("p2_guide", "smoothed", &["smoothed", "picture"])
+        .flag(MATCHING, "--p2-guide", "GUIDE")
+        .help("The picture whose steps in brightness P2 depends on")
+        .about(&[
+            "The left picture smoothed over 3x3 pixels, so that noise makes no steps",
+            "The left picture as it is",
+        ])
+        .knob("Smoothness", "P2 guide")
+        .hint("Whether P2 follows the picture as it is or smoothed."),
+    Row::whole("p2_min", AUTO, U8, BYTE)
+        .follows_cost(&[25.0, 15.0, 3.0, 10.0, 10.0, 10.0, 10.0, 25.0])
+        .flag(MATCHING, "--p2-min", "COST|auto")
+        .help("Smallest P2 of the mode `linear`")
+        .knob("Smoothness", "P2 at least")
+        .hint("The smallest P2.")
+        .slider(0.0, 255.0, 1.0)
+        .only("p2_mode", &["linear"]),
+    // With the largest slope P2 falls from 255 to nothing within one grey level.
+    Row::real("p2_slope", AUTO, [0.0, 255.0])
+        .follows_cost(&[9.5, 1.75, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0])
+        .flag(MATCHING, "--p2-slope", "COST|auto")
+        .help("What P2 loses for every grey level of step in the mode `linear`, 0 to 255")
+        .knob("Smoothness", "P2 slope")
+        .hint("What P2 loses for every grey level of the step in brightness.")
+        .slider(0.0, 16.0, 0.25)
+        .only("p2_mode", &["linear"]),
+    Row::whole("ad_truncation", Whole(32), U8, [1, 255])
+        .flag(MATCHING, "--ad-truncation", "LEVELS")
+        .help(
+            "Cost `ad`: differences larger than this many grey levels count as this much, 1 \
+             to 255",
+        )
+        .knob("Cost", "up to")
+        .hint("Larger differences count as this many grey levels.")
+        .slider(1.0, 128.0, 1.0)
+        .only("cost", &["ad"]),
+    Row::new("ad_window", Whole(3), Kind::OneOf(U8, &["1", "3", "5", "7"]))
+        .flag(MATCHING, "--ad-window", "PX")
+        .help("Cost `ad`: side of the window over which the difference is averaged, in pixels")
+        .knob("Cost", "window")
+        .hint("Side of the square over which the difference is averaged.")
+        .only("cost", &["ad"]),
+    Row::text("census_window", "9x7-symmetric", window)
+        .flag(MATCHING, "--census-window", "WINDOW")
+        .help("Cost `census`: 9x7-symmetric, or a plain window such as 5x5 of at most 65 pixels")
+        .arg(|arg| {
+            let spelled = |window: CensusWindow| Value::from(window.to_string());
+            arg.value_parser(move |text: &str| text.parse().map(spelled))
+        })
+        .knob("Cost", "window")
+        .hint("What is compared with what.")
+        .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
+        .only("cost", &["census"]),
+    Row::whole("census_weight", Whole(22), U8, WEIGHT)
+        .flag(MATCHING, "--census-weight", "SIXTEENTHS")
+        .help("Cost `combined`: sixteenths that each of 24 differing census bits counts, 0 to 127")
+        .knob("Cost", "census")
+        .hint("What each of the 24 bits of a 5x5 census counts, in sixteenths.")
+        .slider(0.0, 127.0, 1.0)
+        .only("cost", &["combined"]),
+    Row::whole("gradient_weight", Whole(19), U8, WEIGHT)
+        .flag(MATCHING, "--gradient-weight", "SIXTEENTHS")
+        .help(
+            "Cost `combined`: sixteenths that a grey level of difference in gradient counts, \
+             0 to 127",
+        )
+        .knob("Cost", "gradient")
+        .hint("What a grey level of difference in gradient counts, in sixteenths.")
+        .slider(0.0, 127.0, 1.0)
+        .only("cost", &["combined"]),
+    Row::whole("intensity_weight", Whole(7), U8, WEIGHT)
+        .flag(MATCHING, "--intensity-weight", "SIXTEENTHS")
+        .help(
+            "Cost `combined`: sixteenths that a grey level of difference in intensity \
+             counts, 0 to 127",
+        )
+        .knob("Cost", "intensity")
+        .hint("What a grey level of difference in intensity counts, in sixteenths.")
+        .slider(0.0, 127.0, 1.0)
+        .only("cost", &["combined"]),
+    Row::whole("gradient_truncation", Whole(5), U8, BYTE)
+        .flag(MATCHING, "--gradient-truncation", "LEVELS")
+        .help(
+            "Cost `combined`: larger differences in gradient count as this many grey levels, \
+             0 to 255",
+        )
+        .knob("Cost", "gradient up to")
+        .hint("Larger differences in gradient count as this many grey levels.")
+        .slider(0.0, 64.0, 1.0)
+        .only("cost", &["combined"]),
+    Row::whole("intensity_truncation", Whole(10), U8, BYTE)
+        .flag(MATCHING, "--intensity-truncation", "LEVELS")
+        .help(
+            "Cost `combined`: larger differences in intensity count as this many grey \
+             levels, 0 to 255",
+        )
+        .knob("Cost", "intensity up to")
+        .hint("Larger differences in intensity count as this many grey levels.")
+        .slider(0.0, 64.0, 1.0)
+        .only("cost", &["combined"]),
+    Row::text("block_window", "9x9", block_window)
+        .flag(MATCHING, "--block-window", "N|WxH")
+        .shorter("window")
+        .help(
+            "Window of the costs `sad`, `ssd`, `zsad` and `zssd`, and of every cost without paths: odd, 1 to 11",
+        )
+        .arg(|arg| {
+            let spelled = |window: BlockWindow| Value::from(window.to_string());
+            arg.value_parser(move |text: &str| text.parse().map(spelled))
+        })
+        .knob("Cost", "summed over")
+        .hint("What sad, ssd, zsad and zssd are summed over, and every cost without paths.")
+        .offers(&["3x3", "5x5", "7x7", "9x9", "11x11"]),
+    Row::whole("block_truncation", Whole(64), U8, [1, 255])
+        .flag(MATCHING, "--block-truncation", "COST")
+        .help(
+            "Costs `sad` and `zsad` along paths: largest mean difference in quarters of a grey level; \
+             `ssd` and `zssd`: largest mean square; 1 to 255",
+        )
+        .knob("Cost", "block up to")
+        .hint("Along paths, larger mean differences (quarter levels) or squares count as this much.")
+        .slider(1.0, 255.0, 1.0)
+        .only("cost", &["sad", "ssd", "zsad", "zssd"]),
+    Row::whole("mi_truncation", Whole(60), U8, [1, TRUNCATION_MAX as i64])
+        .flag(MATCHING, "--mi-truncation", "EIGHTHS")
+        .help("Cost `mi`: largest cost of two grey levels, in eighths of a bit, 1 to 127")
+        .knob("Cost", "up to")
+        .hint("Grey levels that belong together less count as this many eighths of a bit.")
+        .slider(1.0, 127.0, 1.0)
+        .only("cost", &["mi"]),
+    Row::whole("uniqueness", Whole(8), U8, [0, 99])
+        .flag(MATCHING, "--uniqueness", "PERCENT")
+        .help("Invalidate pixels where another disparity is this close, in percent; 0 is off")
+        .knob("Checks", "uniqueness")
+        .hint("Invalid where another disparity is nearly as good, within this many percent.")
+        .slider(0.0, 50.0, 1.0),
+    Row::whole("left_right", Whole(1), U16, [0, u16::MAX as i64])
+        .or(&["off"])
+        .flag(MATCHING, "--left-right", "PX|off")
+        .help(
+            "Invalidate pixels whose disparities seen from either eye differ by more pixels, \
+             or `off`",
+        )
+        .knob("Checks", "left-right")
+        .hint("Invalid where the eyes' disparities differ by more than this many pixels.")
+        .slider(0.0, 8.0, 1.0),
+    Row::whole("min_confidence", Whole(0), U8, BYTE)
+        .flag(MATCHING, "--min-confidence", "N")
+        .help("Invalidate pixels that are less sure, 1 to 255; 0 is off")
+        .knob("Checks", "confidence")
+        .hint("Invalid where the winner and those around it hardly stand out; 0: off.")
+        .slider(0.0, 255.0, 1.0),
+    Row::new("median", AUTO, Kind::OneOf(U8, &["0", "3", "5"]))
+        .follows_cost(&[3.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0])
+        .flag(MATCHING, "--median", "PX")
+        .help("Side of the median filter's window in pixels; 0 is off")
+        .knob("Filters", "median")
+        .hint("Side of the median filter's window; 0: off.")
+        .offers(&["auto", "0", "3", "5"]),
+    Row::whole("speckle_size", AUTO, U32, [0, u32::MAX as i64])
+        .follows_cost(&[40.0, 80.0, 0.0, 80.0, 80.0, 80.0, 80.0, 0.0])
+        .flag(MATCHING, "--speckle-size", "PIXELS|auto")
+        .help("Invalidate connected regions of fewer pixels; 0 is off")
+        .knob("Filters", "speckles below")
+        .hint("Connected regions of fewer pixels are invalid; 0: none.")
+        .slider(0.0, 1000.0, 10.0),
+    // No two disparities of a map differ by more.
+    Row::real("speckle_range", Real(2.0), [0.0, 4095.0])
+        .flag(MATCHING, "--speckle-range", "PX")
+        .help("Largest difference in disparity between neighbours of a region")
+        .knob("Filters", "connected within")
+        .hint("Neighbours of a region differ by no more than this many pixels.")
+        .slider(0.0, 16.0, 0.25),
+    Row::real("smoothing", Text("off"), [0.004, 0.996])
+        .or(&["off"])
+        .flag(MATCHING, "--smoothing", "WEIGHT|off")
+        .help(
+            "Smooth disparity in time: weight of the newest map, 0.004 (steady) to 0.996, or `off`",
+        )
+        .knob("Filters", "smoothing")
+        .hint("Weight of the newest map in what stands still; off: every map by itself.")
+        .slider(0.05, 0.95, 0.05),
+    Row::real("smoothing_guard", Real(1.0), [0.0, 63.9])
+        .flag(MATCHING, "--smoothing-guard", "PX")
+        .help("Steps in time that are larger are motion, which is not smoothed")
+        .knob("Filters", "moves beyond")
+        .hint("What changes by more pixels than this has moved, and is taken as it is.")
+        .slider(0.0, 8.0, 0.25),
+    Row::names("fill", "off", &["off", "row", "rays"])
+        .flag(MATCHING, "--fill", "RULE")
+        .help("Fill pixels without a disparity from those around them, last of all")
+        .about(&[
+            "Holes stay",
+            "The smaller of the two neighbours in the row; ends are extended",
+            "A median along eight rays, weighted by the edges of the picture on the way",
+        ])
+        .knob("Filters", "fill")
+        .hint("How holes are filled from what is known around them."),
+    Row::whole("fill_max", Whole(64), U16, [1, REACH_MAX as i64])
+        .flag(MATCHING, "--fill-max", "PX")
+        .help("Fill no pixel from farther away than this many pixels, 1 to 1023")
+        .knob("Filters", "fill within")
+        .hint("No pixel is filled from more pixels away than this.")
+        .slider(1.0, 256.0, 1.0),
+    Row::names("subpixel", "corrected", &["off", "parabola", "equiangular", "corrected"])
+        .or_switch(["off", "corrected"])
+        .flag(MATCHING, "--subpixel", "CURVE")
+        .help("Curve that finds disparities between whole pixels, to 1/16 px")
+        .about(&[
+            "Whole pixels",
+            "A parabola; disparities crowd around whole pixels",
+            "Two straight lines",
+            "Lines bent so that disparities crowd least",
+        ])
+        .knob("Checks", "subpixel")
+        .hint("The curve that finds sixteenths of a pixel; off: whole pixels."),
+    Row::whole("steady", Text("off"), U8, [1, STEADY_MAX as i64])
+        .or(&["off"])
+        .flag(MATCHING, "--steady", "STRENGTH|off")
+        .help(
+            "Keep the map of what stands still steady: for how many maps in a row it resists another disparity \
+             or none, 1 to 60, or `off`",
+        )
+        .knob("Filters", "steady for")
+        .hint("How many maps in a row must say otherwise where the picture stands still; off: one.")
+        .slider(1.0, 30.0, 1.0),
+    Row::names("temporal", "off", &["off", "denoise", "whiten"])
+        .flag(MATCHING, "--temporal", "MODE")
+        .help("What is made of the pictures of a stream by those before them")
+        .about(&[
+            "Nothing",
+            "What stands still loses its noise before it is matched",
+            "Pictures are matched as they are; what they show besides their background is found (--whitened)",
+        ])
+        .knob("Pictures", "in time")
+        .hint("Whether what stands still loses its noise, or what moves is found."),
+    Row::whole("history", Whole(20), U8, [HISTORY.0 as i64, HISTORY.1 as i64])
+        .flag(MATCHING, "--history", "N")
+        .help("Number of pictures from which the background is predicted, 2 to 64")
+        .knob("Pictures", "from the last")
+        .hint("How many pictures the background is predicted from.")
+        .slider(2.0, 64.0, 1.0)
+        .only("temporal", &["denoise", "whiten"]),
+    Row::whole("degree", Whole(2), U8, [0, DEGREE_MAX as i64])
+        .flag(MATCHING, "--degree", "N")
+        .help("Degree of the polynomial by which the background follows the rig's shifts, 0 to 3")
+        .knob("Pictures", "degree")
+        .hint("How closely the background follows small shifts of the rig; more keeps more noise.")
+        .slider(0.0, 3.0, 1.0)
+        .only("temporal", &["denoise", "whiten"]),
+];
+
+/// All numbers of a byte.
+const BYTE: [i64; 2] = [0, u8::MAX as i64];
+
+/// All weights of the combined cost.
+const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
+
+/// Names of the costs, in the order of [`CostKind`].
+pub(super) const COSTS: [&str; 8] =
+    ["combined", "census", "ad", "sad", "ssd", "zsad", "zssd", "mi"];
+
+/// Checks that a text is a window of block matching.
+fn block_window(text: &str) -> Result<(), String> {
+    text.parse::<BlockWindow>().map(drop)
+}
+
+/// Checks that a text is a census window.
+fn window(text: &str) -> Result<(), String> {
+    match text.parse::<CensusWindow>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(with_nearest(error.trim_start_matches("expected "), text)),
+    }
+}
