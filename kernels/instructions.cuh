@@ -100,6 +100,14 @@ __device__ __forceinline__ void copy16(void *to, const void *from) {
     *(uint4 *)to = *(const uint4 *)from;
 #endif
 }
+// Past the multiprocessor's own cache, which does not see what other blocks write meanwhile.
+__device__ __forceinline__ void copy16_fresh(void *to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+    copy16(to, from);
+#else
+    *(uint4 *)to = __ldcg((const uint4 *)from);
+#endif
+}
 __device__ __forceinline__ void copies_end_group() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -136,6 +144,17 @@ template <int N> __device__ __forceinline__ void load_relaxed(const u32 *from, u
         asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[N > 1]) : "l"(from) : "memory");
     else
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(words[0]) : "l"(from) : "memory");
+}
+
+// What a block has written before it stores a word so, others see that have loaded the word.
+__device__ __forceinline__ u32 load_acquire(const u32 *from) {
+    u32 word;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+    return word;
+}
+__device__ __forceinline__ void store_release(u32 *to, u32 word) {
+    __threadfence();
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
 }
 
 // A barrier among THREADS threads of a block, other than that of the whole block.

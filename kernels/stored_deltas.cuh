@@ -1,6 +1,6 @@
 // The path deltas that a sweep adds to its own.
 #pragma once
-#include "sweep.cuh"
+#include "way.cuh"
 
 // The path deltas that the other sweep and the horizontal paths have stored for a column, fetched some
 // rows ahead into shared memory, where each thread reads only what it has fetched itself.
@@ -9,46 +9,58 @@ struct StoredDeltas {
     static constexpr int UNIT = BYTE_WORDS % 4 == 0 ? 4 : BYTE_WORDS % 2 == 0 ? 2 : 1;
     static constexpr int PITCH = MAIN_WARPS * 32 * UNIT;
     u32 *ring;
-    const u32 *other_sums, *from_left, *from_right;
+    const u32 *sums_down, *sums_up, *volume_left, *volume_right;
+    const u32 *other_sums, *from_left, *from_right;  // The next row's.
     ptrdiff_t step;  // Words from a row of a byte volume to the next.
-    int left;        // Rows that are still to be fetched.
-    int next;        // Where in the ring the next one goes.
+    int columns, height, column;
+    u32 lane;
+    Way way;         // The row that is fetched next,
+    int next;        // and where in the ring it goes.
 
-    __device__ __forceinline__ StoredDeltas(const Shared &shared, const Rows &rows, const u32 *sums,
-                                            const u32 *volume_left, const u32 *volume_right, int columns,
-                                            int x, int thread, u32 lane) {
-        const size_t pixel = ((size_t)rows.first * columns + x) * GROUP;
-        ring = shared.stored + thread * UNIT;
+    __device__ __forceinline__ StoredDeltas(const Shared &shared, const Way &start, const u32 *sums_down,
+                                            const u32 *sums_up, const u32 *volume_left, const u32 *volume_right,
+                                            int columns, int height, int column, int thread, u32 lane)
+        : ring(shared.stored + thread * UNIT), sums_down(sums_down), sums_up(sums_up), volume_left(volume_left),
+          volume_right(volume_right), columns(columns), height(height), column(column), lane(lane), way(start),
+          next(0) {
+        enter();
+    }
+    __device__ __forceinline__ void enter() {
+        const ptrdiff_t pixel = ((ptrdiff_t)way.y * columns + way.strip * STRIP + column) * GROUP;
         from_left = volume_left + (pixel + lane) * BYTE_WORDS;
         from_right = volume_right + (pixel + lane) * BYTE_WORDS;
         // Sums that are no bytes lie as put_interleaved leaves them.
-        other_sums = sums + (SUM_BYTES ? (pixel + lane) * BYTE_WORDS : pixel * REGISTERS + interleaved(lane, 0));
-        step = (ptrdiff_t)rows.step * columns * GROUP * BYTE_WORDS;
-        left = rows.count;
-        next = 0;
+        other_sums = (way.direction == 0 ? sums_up : sums_down) +
+                     (SUM_BYTES ? (pixel + lane) * BYTE_WORDS : pixel * REGISTERS + interleaved(lane, 0));
+        step = (ptrdiff_t)(way.direction == 0 ? 1 : -1) * columns * GROUP * BYTE_WORDS;
     }
     __device__ __forceinline__ void fetch() {
-        if (left > 0) {
-            u32 *to = ring + next * (STORED_WORDS / UNIT * PITCH);
-#pragma unroll
-            for (int k = 0; k < BYTE_WORDS; k += UNIT) {
-                copy_words<UNIT>(to + k / UNIT * PITCH, from_left + k);
-                copy_words<UNIT>(to + (BYTE_WORDS + k) / UNIT * PITCH, from_right + k);
-            }
-#if OTHER_SUMS
-#pragma unroll
-            for (int k = 0; k < SUM_WORDS; k += UNIT) {
-                const int at = SUM_BYTES ? k : interleaved(0, k);
-                copy_words<UNIT>(to + (2 * BYTE_WORDS + k) / UNIT * PITCH, other_sums + at);
-            }
-            other_sums += step * (SUM_WORDS / BYTE_WORDS);
-#endif
+        if (way.left > 0) {
+            if (TASKS && way.enters()) enter();
+            fetch_row();
             from_left += step;
             from_right += step;
-            left--;
+            if (OTHER_SUMS) other_sums += step * (SUM_WORDS / BYTE_WORDS);
+            way.next();
         }
         next = (next + 1) % AHEAD;
         copies_end_group();
+    }
+    __device__ __forceinline__ void fetch_row() const {
+        if (TASKS && way.y >= height) return;
+        u32 *to = ring + next * (STORED_WORDS / UNIT * PITCH);
+#pragma unroll
+        for (int k = 0; k < BYTE_WORDS; k += UNIT) {
+                copy_words<UNIT>(to + k / UNIT * PITCH, from_left + k);
+                copy_words<UNIT>(to + (BYTE_WORDS + k) / UNIT * PITCH, from_right + k);
+        }
+#if OTHER_SUMS
+#pragma unroll
+        for (int k = 0; k < SUM_WORDS; k += UNIT) {
+                const int at = SUM_BYTES ? k : interleaved(0, k);
+                copy_words<UNIT>(to + (2 * BYTE_WORDS + k) / UNIT * PITCH, other_sums + at);
+        }
+#endif
     }
     __device__ __forceinline__ void begin() {
         for (int i = 0; i < AHEAD - 1; i++) fetch();

@@ -12,12 +12,16 @@
 // that a path cost leaves free, and the reader polls the data itself. All strips of a launch must be
 // resident together (a cooperative launch).
 //
+// Where they cannot be, blocks take tasks instead, HALO rows of a strip each, and hand the path states over
+// through memory (TASKS, way.cuh).
+//
 // A barrier a row keeps the warps of a block in step: MAIN_WARPS for the strip's paths, HALO_WARPS for
 // the halo on each side, and the support warps, which load the next rows and, with SELECT, follow one to
 // three rows behind with the winners (winner.cuh).
 //
-// Grid: [strips][sweeps].
+// Grid: [strips][sweeps]; with TASKS as many blocks as are resident.
 #include "halo.cuh"
+#include "tasks.cuh"
 #include "winner.cuh"
 
 static_assert(SWEEP_THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED_BYTES,
@@ -32,9 +36,10 @@ struct Arguments {
     int row;
     int width, height;                    // of the picture
     int columns;
-    u32 *halo_buffer;                     // as HaloExchange has it
+    int strips;
+    u32 *between;                         // what strips tell each other: as HaloExchange has it, or Carrier
     u32 turn;                             // frames that the buffer has served
-    u32 *path_state;                      // [2 sweeps][SWEEP_PATHS][columns][HALF_DISPARITIES]
+    u32 *path_state;                      // as States has it
     u32 *sums_down, *sums_up;             // [height][columns][GROUP][SUM_WORDS]: sums of path deltas
     const u32 *from_left, *from_right;    // [height][columns][GROUP][BYTE_WORDS]: path deltas
     u32 *winners;                         // [height][columns]: words of winners (disparity.cuh)
@@ -68,34 +73,50 @@ __device__ __forceinline__ u32 p2_in_both(u32 pixel, int path) {
     return __byte_perm(pixel, 0, IN_BOTH_HALVES(path));
 }
 
+// Starts copying the window of a row, with `threads` threads.
+__device__ __forceinline__ void copy_window_of(u32 *to, const Arguments &of, const Way &way, int thread, int threads) {
+    const Features features = {way.direction == 0 ? of.p2_down : of.p2_up, of.base, of.match, of.row};
+    copy_window(to, features, way.strip * STRIP - BORDER - MARGIN, TASKS ? min(way.y, of.height - 1) : way.y, thread,
+                threads);
+}
+
 extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width, int height,
-          int columns, u32 *halo_buffer, u32 turn, u32 *path_state, u32 *sums_down, u32 *sums_up,
+          int columns, int strips, u32 *between, u32 turn, u32 *path_state, u32 *sums_down, u32 *sums_up,
           const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right, u8 *peaks) {
     // Taken one by one: with the structure as the only parameter the compiler makes other code.
-    const Arguments of = {p2_down, p2_up, base, match, row, width, height, columns, halo_buffer, turn, path_state,
+    const Arguments of = {p2_down, p2_up, base, match, row, width, height, columns, strips, between, turn, path_state,
                           sums_down, sums_up, from_left, from_right, winners, right, peaks};
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared(reinterpret_cast<u32 *>(shared_words));
-    const int direction = TWO_SWEEPS ? blockIdx.y : DIRECTION, strip = blockIdx.x, strips = gridDim.x;
-    const Rows rows(direction, height);
-    if (rows.count == 0) return;
-    const Features features = {direction == 0 ? of.p2_down : of.p2_up, of.base, of.match, of.row};
-    // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
-    const u32 exchanges_before = (of.turn * 2 + SELECT) * (height / HALO + 1) + 1;
-    const int first_column = strip * STRIP, window_column = first_column - BORDER - MARGIN;
-    const HaloExchange exchange(of.halo_buffer, direction, strip, strips, exchanges_before);
-    u32 *own_state = of.path_state + (size_t)direction * SWEEP_PATHS * columns * HALF_DISPARITIES;
     const int warp = threadIdx.x / 32, group = warp_group();
     const u32 lane = group_lane();
     const Edges edges(lane);
+#if TASKS
+    const bool carries = warp == SWEEP_THREADS / 32 - 1;
+    const Carrier carrier = {shared, between, path_state, strips, height, columns, threadIdx.x % 32};
+    if (carries)
+        for (int number = 0; number < TASKS_AHEAD; number++) carrier.take(number);
+    __syncthreads();
+    const Way start(shared.tasks, height);
+#else
+    const Way start(TWO_SWEEPS ? blockIdx.y : DIRECTION, blockIdx.x, height);
+    // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new memory.
+    const u32 exchanges_before = (of.turn * 2 + SELECT) * (height / HALO + 1) + 1;
+    const HaloExchange exchange(of.between, start.direction, start.strip, strips, exchanges_before);
+#endif
+    if (start.left == 0) return;
 
     // The first rows' windows.
-    for (int i = 0; i < WINDOWS - 1; i++) {
-        if (i < rows.count)
-            copy_window(shared.window(i), features, window_column, rows.at(i), threadIdx.x, SWEEP_THREADS);
+    Way ahead = start;
+    for (int i = 0; i < WINDOWS - 1; i++, ahead.next()) {
+        if (ahead.left > 0) copy_window_of(shared.window(i), of, ahead, threadIdx.x, SWEEP_THREADS);
         copies_end_group();
     }
+#if TASKS
+    if (carries) carrier.wait(start);
+#else
+    const States states(of.path_state, start.direction, 0, columns);
     // The diagonal paths' vectors of the row before the first: those of the launch before, or zeros. A
     // path that begins has L = C, which is what the recurrence makes of a vector of equal values.
     if (DIAGONALS) {
@@ -103,47 +124,69 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
             // The last groups of a warp may repeat the last vector: all lanes must take part.
             int i = min(first + group, 2 * 2 * SLOTS - 1);
             int diagonal = i / (2 * SLOTS), buffer = i / SLOTS % 2, slot = i % SLOTS;
-            int column = first_column + slot - (diagonal == 0 ? HALO : 0);
+            int column = start.strip * STRIP + slot - (diagonal == 0 ? HALO : 0);
             Vector path = filled(0);
-            if (rows.resumed && column >= 0 && column < columns && buffer == 1)
-                path = read_state(own_state, 1 + diagonal, columns, column, lane);
-            shared.put(diagonal, buffer, slot, lane, path, least_of(path));
+            u32 least = 0;
+            if (start.resumed && column >= 0 && column < columns && buffer == 1)
+                path = states.read(1 + diagonal, column, lane, least);
+            shared.put(diagonal, buffer, slot, lane, path, least);
         }
     }
+#endif
     // Around the sums there is nothing to be found.
     for (int i = threadIdx.x; i < KEY_WORDS; i += SWEEP_THREADS) shared.keys[i] = 0xffffffffu;
     copies_wait<0>();
     __syncthreads();
 
     if (warp < MAIN_WARPS) {
-        const int column = warp * WARP_PIXELS + group, x = first_column + column;
-        const bool inside = x < width, partial = first_column + STRIP > width;
+        const int column = warp * WARP_PIXELS + group;
         Vector vertical = filled(0);
-        if (rows.resumed) vertical = read_state(own_state, 0, columns, x, lane);
-        u32 least = least_of(vertical);
-#if !SELECT
-        u32 *out = (direction == 0 ? of.sums_down : of.sums_up) +
-                   ((size_t)rows.first * columns + x) * GROUP * SUM_WORDS;
-        const ptrdiff_t out_step = (ptrdiff_t)rows.step * columns * GROUP * SUM_WORDS;
+        u32 least = 0;
+#if !TASKS
+        if (start.resumed) vertical = states.read(0, start.strip * STRIP + column, lane, least);
 #endif
-        int until_exchange = HALO;
-
-        for (int i = 0; i < rows.count; i++) {
+#if !SELECT
+        u32 *out = nullptr;
+        ptrdiff_t out_step = 0;
+#endif
+        Way way = start;
+        for (int i = 0; way.left > 0; i++) {
+            const int first_column = way.strip * STRIP, x = first_column + column;
+            // The picture ends beside this strip's last column, or above this row.
+            const bool partial = first_column + STRIP > width, below = TASKS && way.y >= height;
+#if !SELECT
+            if (TASKS ? way.enters() : i == 0) {
+                out = (way.direction == 0 ? of.sums_down : of.sums_up) +
+                      ((ptrdiff_t)way.y * columns + x) * GROUP * SUM_WORDS;
+                out_step = (ptrdiff_t)(way.direction == 0 ? 1 : -1) * columns * GROUP * SUM_WORDS;
+            }
+#endif
             const u32 *window = shared.window(i);
             const u32 pixel = window[BORDER + MARGIN + column];
-            const Vector c = cost(window_of(window), BORDER + MARGIN + column, lane, pixel, window_column, width);
+            const Vector c = cost(window_of(window), BORDER + MARGIN + column, lane, pixel,
+                                  first_column - BORDER - MARGIN, width);
             const int before = (i + 1) & 1, now = i & 1;
 
-            const bool exchanges = --until_exchange == 0;
-            const bool normalises = exchanges || i + 1 == rows.count || !LAZY;
+            const bool exchanges = way.exchanges();
+            const bool normalises = exchanges || way.left == 1 || !LAZY;
+            // Whether the states go to memory, for who goes on from here.
+            const bool hands_over = TASKS ? exchanges : !SELECT && way.left == 1;
+            if (TASKS && way.enters()) vertical = shared.begin(0, column, lane, least);
             Vector sum = recurrence(vertical, add2(least, p2_in_both(pixel, P2_VERTICAL)), edges);
             vertical = advance(sum, c, lane);
             if (normalises) vertical = less(vertical, least, lane);
+            if (below) vertical = filled(0);
             u32 leasts = least;
             if (DIAGONALS) {
                 u32 least_right, least_left;
-                Vector right = shared.get(0, before, column - 1 + HALO, lane, least_right);
-                Vector left = shared.get(1, before, column + 1, lane, least_left);
+                Vector right, left;
+                if (TASKS && way.enters()) {
+                    right = shared.begin(1, column - 1, lane, least_right);
+                    left = shared.begin(2, column + 1, lane, least_left);
+                } else {
+                    right = shared.get(0, before, column - 1 + HALO, lane, least_right);
+                    left = shared.get(1, before, column + 1, lane, least_left);
+                }
                 const u32 p2_right = p2_in_both(pixel, P2_DIAGONAL_FROM_LEFT);
                 const u32 p2_left = p2_in_both(pixel, P2_DIAGONAL_FROM_RIGHT);
                 const Vector delta_right = recurrence(right, add2(least_right, p2_right), edges);
@@ -157,8 +200,10 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                     right = less(right, least_right, lane);
                     left = less(left, least_left, lane);
                 }
-                // Right of the picture no path comes in. (The first question is the same for the block.)
-                if (partial && !inside) left = filled(0);
+                // Right of the picture no path comes in, nor from below. (The first questions are the same for the
+                // block.)
+                if (below) right = filled(0);
+                if (below || (partial && x >= width)) left = filled(0);
                 shared.put_vector(0, now, column + HALO, lane, right);
                 shared.put_vector(1, now, column, lane, left);
                 // Two of the least values travel through the lanes as one register.
@@ -172,51 +217,63 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                     shared.put_least(0, now, column + HALO, least_right);
                     shared.put_least(1, now, column, least_left);
                 }
-                if (exchanges && i + 1 < rows.count)
+#if !TASKS
+                if (exchanges && way.goes_on())
                     exchange.send(i / HALO, column, lane, right, least_right, left, least_left);
+#endif
+                if (hands_over) {
+                    const States states(of.path_state, way.direction, way.band, columns);
+                    states.write(1, x, lane, right, least_right);
+                    states.write(2, x, lane, left, least_left);
+                }
             } else {
                 least = least_of(vertical);
             }
-            if (exchanges) until_exchange = HALO;
+            if (hands_over)
+                States(of.path_state, way.direction, way.band, columns).write(0, x, lane, vertical, least);
 #pragma unroll
             for (int j = 0; j < REGISTERS; j++) sum.v[j] = sub2(sum.v[j], leasts);
 
 #if SELECT
             put_sums(shared.tile(i) + column * TILE_PITCH, sum, c, lane);
 #else
-            store_sum(out, lane, sum);
+            if (!below) store_sum(out, lane, sum);
             out += out_step;
 #endif
-            if (!SELECT && i + 1 == rows.count) {
-                write_state(own_state, 0, columns, x, lane, vertical);
-                if (DIAGONALS) {
-                    u32 ignored;
-                    write_state(own_state, 1, columns, x, lane, shared.get(0, now, column + HALO, lane, ignored));
-                    write_state(own_state, 2, columns, x, lane, shared.get(1, now, column, lane, ignored));
-                }
-            }
-            __syncthreads();
+            end_row(way);
+            way.next();
         }
     } else if (warp < MAIN_WARPS + 2 * HALO_WARPS) {
         // The columns left of the strip, whose paths come from the left, and those right of it; 0 is the
         // column next to the strip.
         const int side = (warp - MAIN_WARPS) / MAX(1, HALO_WARPS);
-        const int first = (warp - MAIN_WARPS) % MAX(1, HALO_WARPS) * WARP_PIXELS, distance = first + group;
-        const bool neighbour = side == 0 ? strip > 0 : strip + 1 < strips;
-        const int at = min(distance, HALO - 2), slot = side == 0 ? HALO - 1 - at : STRIP + at;
-        const int window_x = BORDER + MARGIN + (side == 0 ? -1 - at : STRIP + at);
-        const bool empty = first_column + window_x - BORDER - MARGIN >= width;
+        const int group_of_side = (warp - MAIN_WARPS) % MAX(1, HALO_WARPS) * WARP_PIXELS + group;
         const u32 p2 = side == 0 ? IN_BOTH_HALVES(P2_DIAGONAL_FROM_LEFT) : IN_BOTH_HALVES(P2_DIAGONAL_FROM_RIGHT);
+        Way way = start;
         int halo = HALO;
-        for (int i = 0; i < rows.count; i++) {
+        for (int i = 0; way.left > 0; i++) {
+            // With TASKS strips come and go, and what lies beside the picture is made anew.
+            const bool neighbour = TASKS || (side == 0 ? way.strip > 0 : way.strip + 1 < strips);
             const int before = (i + 1) & 1, now = i & 1;
             halo--;  // Columns to recompute in this row.
-            if (neighbour && first < halo) {
+            for (int distance = group_of_side; neighbour && distance - group < halo;
+                 distance += HALO_WARPS * WARP_PIXELS) {
+                // Groups beyond the last column repeat it.
+                const int at = min(distance, HALO - 2), slot = side == 0 ? HALO - 1 - at : STRIP + at;
+                const int beside = side == 0 ? -1 - at : STRIP + at;
+                const int first_column = way.strip * STRIP, x = first_column + beside;
+                const int window_x = BORDER + MARGIN + beside;
+                const bool empty = x >= width || (TASKS && (x < 0 || way.y >= height));
                 const u32 *window = shared.window(i);
                 const u32 pixel = window[window_x];
-                const Vector c = cost(window_of(window), window_x, lane, pixel, window_column, width);
+                const Vector c =
+                    cost(window_of(window), window_x, lane, pixel, first_column - BORDER - MARGIN, width);
                 u32 least;
-                Vector path = shared.get(side, before, side == 0 ? slot - 1 : slot + 1, lane, least);
+                Vector path;
+                if (TASKS && way.enters())
+                    path = shared.begin(1 + side, side == 0 ? beside - 1 : beside + 1, lane, least);
+                else
+                    path = shared.get(side, before, side == 0 ? slot - 1 : slot + 1, lane, least);
                 path = recurrence(path, add2(least, __byte_perm(pixel, 0, p2)), edges);
                 path = advance(path, c, lane);
                 if (!LAZY) path = less(path, least, lane);
@@ -226,52 +283,70 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
             }
             if (halo == 0) {
                 halo = HALO;
-                if (neighbour && i + 1 < rows.count)
-                    exchange.receive(shared, i / HALO, side, now, distance, lane);
+#if !TASKS
+                if (neighbour && way.goes_on()) exchange.receive(shared, i / HALO, side, now, group_of_side, lane);
+#endif
             }
-            __syncthreads();
+            end_row(way);
+            way.next();
         }
-    } else {
+    }
+#if TASKS
+    else if (carries) carrier.run(start);
+#endif
+    else {
         const int support = warp - MAIN_WARPS - 2 * HALO_WARPS;
         const bool loads = support == SUPPORT_WARPS - 1;
+        // Where the other warps are; this one's rows lie ahead or behind.
+        Way way = start, own = loads ? ahead : start;
 #if SELECT
         const bool picks = support < PICK_WARPS, completes = support == SUPPORT_WARPS - 2;
         const int column = support * WARP_PIXELS + group, thread = support * 32 + threadIdx.x % 32;
-        StoredDeltas stored(shared, rows, direction == 0 ? of.sums_up : of.sums_down, of.from_left, of.from_right,
-                            columns, first_column + column, thread, lane);
+        StoredDeltas stored(shared, start, of.sums_down, of.sums_up, of.from_left, of.from_right, columns, height,
+                            column, thread, lane);
         if (picks) stored.begin();
         Picked picked = {filled(0), 0};
 #endif
-        for (int i = 0; i < rows.count + (SELECT ? 3 : 0); i++) {
+        int rest = SELECT ? 3 : 0;  // Rows of this loop after the other warps' last one.
+        for (int i = 0; way.left > 0 || rest-- > 0; i++) {
             if (loads) {
-                int next = i + WINDOWS - 1;
-                if (next < rows.count)
-                    copy_window(shared.window(next), features, window_column, rows.at(next), threadIdx.x % 32, 32);
+                if (own.left > 0) copy_window_of(shared.window(i + WINDOWS - 1), of, own, threadIdx.x % 32, 32);
+                own.next();
                 copies_end_group();
                 // The next row's window must be there.
                 copies_wait<WINDOWS - 2>();
             }
 #if SELECT
             else if (picks) {
-                if (i >= 1 && i <= rows.count) {
+                if (i >= 1 && own.left > 0) {
                     // Together, so that one fills the waiting of the other; nobody looks at what
                     // becomes of the row before the first.
                     const Picked before = picked;
-                    picked = pick(shared, stored, i - 1, column, first_column, width, lane);
+                    picked = pick(shared, stored, i - 1, column, own.strip * STRIP, width, lane);
                     compare(shared, before, i - 2, column, lane);
-                } else if (i == rows.count + 1) {
+                    own.next();
+                } else if (rest == 1) {
                     compare(shared, picked, i - 2, column, lane);
                 }
             } else if (completes) {
-                if (i >= 3) complete(shared, i - 3, first_column, width, rows.at(i - 3), columns, of.winners, of.peaks);
+                if (i >= 3 && own.left > 0) {
+                    if (!TASKS || own.y < height)
+                        complete(shared, i - 3, own.strip * STRIP, width, own.y, columns, of.winners, of.peaks);
+                    own.next();
+                }
             }
 #if LEFT_RIGHT
-            else if (i >= 2 && i - 2 < rows.count) {
-                match_right(shared, i - 2, thread - PICK_WARPS * 32, first_column, width, rows.at(i - 2), of.right);
+            else if (i >= 2 && own.left > 0) {
+                if (!TASKS || own.y < height)
+                    match_right(shared, i - 2, thread - PICK_WARPS * 32, own.strip * STRIP, width, own.y, of.right);
+                own.next();
             }
 #endif
 #endif
-            if (i < rows.count) __syncthreads();
+            if (way.left > 0) {
+                end_row(way);
+                way.next();
+            }
 #if SELECT
             // The last rows, when the other warps have ended.
             else barrier_of_some<32 * SUPPORT_WARPS>();

@@ -2,6 +2,7 @@
 //
 // The engine compiles each of the two launches with (geometry.rs)
 //   STRIP, HALO   columns of a block, and of the halo on either side
+//   TASKS         1 where not all strips are resident at once, so that blocks take tasks (way.cuh)
 //   TWO_SWEEPS    1 where two sweeps run at once and meet in the middle
 //   DIRECTION     that of a single sweep: 0 down, 1 up
 //   DIAGONALS     1 where there are diagonal paths
@@ -20,14 +21,17 @@
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MAIN_WARPS (STRIP / WARP_PIXELS)
-// Warps for the halo on each side: a group of lanes for each column but the one that is only received.
-#define HALO_WARPS (DIAGONALS ? (HALO - 1 + WARP_PIXELS - 1) / WARP_PIXELS : 0)
+// Warps for the halo on each side: a group of lanes for each column but the one that is only received; with TASKS
+// for two, because a column of the halo has one path where one of the strip has three.
+#define HALO_GROUPS (TASKS ? HALO / 2 : HALO - 1)
+#define HALO_WARPS (DIAGONALS ? (HALO_GROUPS + WARP_PIXELS - 1) / WARP_PIXELS : 0)
 #define RIGHT_WARPS (LEFT_RIGHT ? (HALF_DISPARITIES + STRIP - 1 + 31) / 32 : 0)
 // With SELECT as many as main warps pick the winners, others match the right picture's pixels, and one
 // completes the pixels. The last one loads.
 #define PICK_WARPS (SELECT ? MAIN_WARPS : 0)
 #define SUPPORT_WARPS (PICK_WARPS + (SELECT ? RIGHT_WARPS + 1 : 0) + 1)
-#define SWEEP_THREADS (32 * (MAIN_WARPS + 2 * HALO_WARPS + SUPPORT_WARPS))
+// With TASKS another warp takes them, and fetches the path states that they begin with.
+#define SWEEP_THREADS (32 * (MAIN_WARPS + 2 * HALO_WARPS + SUPPORT_WARPS + TASKS))
 // Taking the least path cost off in every row only keeps numbers small: a path cost grows by at most
 // COST_MAX a row. Where the sum of three stays within what half-floats hold, it is
 // done once an exchange.
@@ -41,27 +45,6 @@ static_assert(4 * GROUP * SUM_WORDS == EXPECTED_SUM_BYTES, "geometry.rs: Lanes::
 static_assert(HALO + MARGIN <= BESIDE, "geometry.rs: Prepared::row");
 #define STORED_WORDS (SUM_WORDS * OTHER_SUMS + 2 * BYTE_WORDS)
 
-// Rows of a launch in their order. With TWO_SWEEPS two sweeps share the picture: each first goes to the
-// middle and, in a second launch, on from there. Otherwise one sweep takes all rows.
-struct Rows {
-    int first, step, count;
-    bool resumed;
-    __device__ __forceinline__ Rows(int direction, int height) {
-        const int middle = height / 2;
-        step = direction == 0 ? 1 : -1;
-        if (TWO_SWEEPS) {
-            first = direction == 0 ? (SELECT ? middle : 0) : (SELECT ? middle - 1 : height - 1);
-            count = (direction == 0) != SELECT ? middle : height - middle;
-            resumed = SELECT && (direction == 0 ? middle : height - middle) > 0;
-        } else {
-            first = direction == 0 ? 0 : height - 1;
-            count = height;
-            resumed = false;
-        }
-    }
-    __device__ __forceinline__ int at(int i) const { return first + step * i; }
-};
-
 // The layout of a block's shared memory.
 #define PATH_WORDS (DIAGONALS * 2 * 2 * SLOTS * HALF_DISPARITIES)
 #define LEAST_WORDS (DIAGONALS * 2 * 2 * ((SLOTS + 3) / 4 * 4))
@@ -73,10 +56,17 @@ struct Rows {
 #define TILE_WORDS (STRIP + STRIP * TILE_PITCH)
 #define KEY_WORDS (SELECT ? TILES * TILE_WORDS : 0)
 #define BEST_WORDS (SELECT ? 2 * 2 * STRIP : 0)
-#define SHARED_WORDS (PATH_WORDS + STORED_RING_WORDS + KEY_WORDS + WINDOWS_WORDS + LEAST_WORDS + BEST_WORDS)
+// With TASKS the path states that the next task begins with: vectors with the least value behind each, of the
+// vertical paths and then of both diagonal ones; and the tasks themselves.
+#define STATE_PITCH (HALF_DISPARITIES + 4)
+#define STATES (STRIP + DIAGONALS * 2 * SLOTS)
+#define TASK_RING 8
+#define TASK_WORDS (TASKS ? STATES * STATE_PITCH + TASK_RING : 0)
+#define SHARED_WORDS \
+    (PATH_WORDS + STORED_RING_WORDS + KEY_WORDS + WINDOWS_WORDS + LEAST_WORDS + BEST_WORDS + TASK_WORDS)
 
 struct Shared {
-    u32 *paths, *stored, *keys, *windows, *leasts, *bests;
+    u32 *paths, *stored, *keys, *windows, *leasts, *bests, *states, *tasks;
     __device__ __forceinline__ explicit Shared(u32 *words) {
         paths = words;
         stored = paths + PATH_WORDS;
@@ -84,6 +74,18 @@ struct Shared {
         windows = keys + KEY_WORDS;
         leasts = windows + WINDOWS_WORDS;
         bests = leasts + LEAST_WORDS;
+        states = bests + BEST_WORDS;
+        tasks = states + STATES * STATE_PITCH;
+    }
+    // The state that a task begins with, of column `column` of the strip: path 0 is the vertical one, the others
+    // are diagonal, with columns beside the strip.
+    __device__ __forceinline__ u32 *state(int path, int column) const {
+        return states + (path == 0 ? column : STRIP + (path - 1) * SLOTS + column + (path == 1 ? HALO : 0)) * STATE_PITCH;
+    }
+    __device__ __forceinline__ Vector begin(int path, int column, u32 lane, u32 &least_of_it) const {
+        const u32 *words = state(path, column);
+        least_of_it = words[HALF_DISPARITIES];
+        return get_interleaved(words, lane);
     }
     // The sums of row `i` where those of column 0 begin.
     __device__ __forceinline__ u32 *tile(int i) const { return keys + i % TILES * TILE_WORDS + STRIP; }
@@ -117,15 +119,27 @@ struct Shared {
     }
 };
 
-// The path state of a sweep between the two launches of a frame: [SWEEP_PATHS][columns][HALF_DISPARITIES].
+// Path states in memory: those between the two launches of a frame or, with TASKS, those at the end of each band.
+// [2 bands in turn with TASKS][2 sweeps][SWEEP_PATHS][columns][STATE_PITCH]: vectors with their least value.
 #define SWEEP_PATHS 3
-static_assert(4 * SWEEP_PATHS * HALF_DISPARITIES == EXPECTED_STATE_BYTES, "geometry.rs: Lanes::state_bytes");
-__device__ __forceinline__ Vector read_state(const u32 *state, int path, int columns, int x, u32 lane) {
-    return get_interleaved(state + ((size_t)path * columns + x) * HALF_DISPARITIES, lane);
-}
-__device__ __forceinline__ void write_state(u32 *state, int path, int columns, int x, u32 lane, const Vector &a) {
-    put_interleaved(state + ((size_t)path * columns + x) * HALF_DISPARITIES, lane, a);
-}
+static_assert(4 * SWEEP_PATHS * STATE_PITCH == EXPECTED_STATE_BYTES, "geometry.rs: Lanes::state_bytes");
+struct States {
+    u32 *words;
+    int columns;
+    __device__ __forceinline__ States(u32 *all, int direction, int band, int columns)
+        : words(all + (size_t)(band % 2 * 2 + direction) * SWEEP_PATHS * columns * STATE_PITCH), columns(columns) {}
+    __device__ __forceinline__ u32 *at(int path, int x) const {
+        return words + ((size_t)path * columns + x) * STATE_PITCH;
+    }
+    __device__ __forceinline__ Vector read(int path, int x, u32 lane, u32 &least) const {
+        least = at(path, x)[HALF_DISPARITIES];
+        return get_interleaved(at(path, x), lane);
+    }
+    __device__ __forceinline__ void write(int path, int x, u32 lane, const Vector &a, u32 least) const {
+        put_interleaved(at(path, x), lane, a);
+        if (lane == 0) at(path, x)[HALF_DISPARITIES] = least;
+    }
+};
 
 // Writes a sum of path deltas over the paths of a sweep.
 __device__ __forceinline__ void store_sum(u32 *pixel, u32 lane, const Vector &sum) {

@@ -136,7 +136,10 @@ fn verify(
 ) -> (bool, String) {
     let [left, right] = pictures(size.0, size.1);
     let output = tempfile::tempdir().unwrap();
+    let together = if arguments.starts_with(TASKS) { "0" } else { "1" };
     let run = emulated(broken)
+        // Where blocks cannot be resident together, the sweeps go through tasks.
+        .env("FAKE_COOPERATIVE", together)
         .args(["match", "--engine", "cuda", "--verify", "-o"])
         .arg(output.path().join("disparity.png"))
         .args([left, right])
@@ -226,6 +229,19 @@ fn supported_costs_give_the_bytes_of_the_reference() {
 fn the_plain_way_gives_the_bytes_of_the_reference() {
     same((23, 9), &["-d", "1000", "--uniqueness", "0"]);
     same((23, 9), &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"]);
+}
+
+#[test]
+fn tasks_give_the_bytes_of_the_reference() {
+    let with = |more: &[&'static str]| [TASKS, more].concat();
+    for size in [(1, 1), (7, 40), (65, 23), (70, 33)] {
+        same(size, TASKS_AD);
+    }
+    same((75, 35), &with(&["-d", "24", "--paths", "8", "--prior", "1", "--cost-window", "3"]));
+    same((70, 12), &with(&["-d", "130", "--paths", "8", "--p2", "120", "--left-right", "off"]));
+    let census = ["--cost", "census", "--min-confidence", "20", "--min-disparity", "-9"];
+    same((70, 40), &with(&[&["-d", "20", "--paths", "8"], &census[..]].concat()));
+    same((63, 21), &with(&["-d", "20", "--paths", "5"]));
 }
 
 #[test]
@@ -427,7 +443,7 @@ fn broken_kernels_are_noticed() {
             PRIOR => TWO_LEVELS,
             TILED => TILED_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
-            DIAGONAL => (65, 23),
+            DIAGONAL | TASKS_AD => (65, 23),
             _ => SIZE,
         };
         if verify(size, arguments, Some((old, new))).0 {

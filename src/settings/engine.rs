@@ -24,6 +24,7 @@ pub struct Engine {
     pub threads: usize,
     pub simd: SimdChoice,
     pub device: Option<u16>,
+    pub multiprocessors: Option<u32>,
     pub in_flight: usize,
     pub kernel_cache: String,
     pub memory_mib: Option<u32>,
@@ -47,6 +48,11 @@ pub(super) const ROWS: &[Row] = &[
         .flag(ENGINE, "--device", "N")
         .help("CUDA device to use, as `stereod devices` numbers them")
         .arg(|arg| arg.value_parser(value_parser!(u16).map(|n| Value::from(i64::from(n))))),
+    Row::whole("multiprocessors", AUTO, U32, [1, 1024])
+        .or(&["auto"])
+        .flag(ENGINE, "--multiprocessors", "N")
+        .help("Multiprocessors of the GPU that are used, instead of all: what is left is for other programs")
+        .arg(|arg| arg.value_parser(value_parser!(u32).range(1..=1024).map(|n| Value::from(i64::from(n))))),
     Row::whole("in_flight", Whole(3), U64, [1, 16]),
     Row::text("kernel_cache", "auto", |text| match text {
         "" => Err("`auto`, `off` or a folder".into()),
@@ -100,6 +106,7 @@ impl Engine {
         };
         let cuda = CudaOptions {
             device: self.device.map(usize::from),
+            multiprocessors: self.multiprocessors,
             in_flight: self.in_flight,
             cache: match self.kernel_cache() {
                 KernelCache::OfUser => Cache::of_user(),

@@ -11,6 +11,11 @@ pub const ACROSS: &[&str] =
     &["-d", "14", "--min-disparity", "-4", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 pub const SHORT: &[&str] = &["-d", "7", "--cost", "ad", "--ad-window", "1", "--p1", "2"];
 pub const DIAGONAL: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "8"];
+// The same where not all strips can be resident at once.
+// What begins with these settings is matched so.
+pub const TASKS: &[&str] = &["--p1", "5"];
+pub const TASKS_AD: &[&str] =
+    &["--p1", "5", "-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "8"];
 pub const CURVE: &[&str] = &["-d", "16", "--median", "0"];
 pub const SURE: &[&str] = &["-d", "14", "--min-confidence", "20"];
 pub const COMBINED: &[&str] = &["-d", "16"];
@@ -50,7 +55,7 @@ pub const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
 
 pub const MI: &[&str] = &["--cost", "mi", "-d", "20"];
 
-pub const BROKEN: [Broken; 72] = [
+pub const BROKEN: [Broken; 78] = [
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
@@ -59,13 +64,20 @@ pub const BROKEN: [Broken; 72] = [
     // The penalty of the wrong horizontal direction.
     ("LEFTWARDS ? P2_HORIZONTAL_FROM_RIGHT", "LEFTWARDS ? P2_HORIZONTAL_FROM_LEFT", AD),
     // Paths come in from beyond the right border; strips mix up their halos, or exchange too few columns.
-    ("first_column + window_x - BORDER - MARGIN >= width", "false", DIAGONAL),
+    ("const bool empty = x >= width ||", "const bool empty = false ||", DIAGONAL),
     (
         "side == 0 ? column : STRIP + column, lane, path",
         "side == 0 ? column : STRIP + column, lane, filled(0)",
         AD,
     ),
     ("(column - (STRIP - HALO)) * HALO_C", "(STRIP - 1 - column) * HALO_C", AD),
+    // Tasks: states of another band, what is waited for, where the second launch goes on, what lies beside the picture.
+    ("task.band - 1 + 2, columns", "task.band, columns", TASKS_AD),
+    ("< (u32)task.band", "< 0u", TASKS_AD),
+    ("            finish(way);", "", TASKS_AD),
+    ("(direction == 0 ? middle : all - middle) : 0", "middle : 0", TASKS_AD),
+    ("if (below) vertical = filled(0)", "if (false) vertical = filled(0)", TASKS_AD),
+    ("(x < 0 || way.y >= height)", "(way.y >= height)", TASKS_AD),
     // The two sweeps' sums, and a tie that goes to the larger disparity.
     ("other_sums += step", "other_sums -= step", AD),
     ("sum.v[j + 1] * KEY_NUMBERS + both(j + 1)", "sum.v[j + 1] * KEY_NUMBERS + both(j)", AD),
@@ -105,7 +117,7 @@ pub const BROKEN: [Broken; 72] = [
     ("(sum + 2) / 4", "(sum + 1) / 4", PRIOR),
     // Texture: its window, what the noise is of, and how much of it.
     ("greatest = max(greatest, grey);", "greatest = grey;", WINDOW),
-    ("grey >= DARKEST && grey <= BRIGHTEST", "grey < DARKEST", WINDOW),
+    ("!inside || at[0] < DARKEST ||", "!inside || at[0] >= DARKEST ||", WINDOW),
     ("(u64)3 * of_warps", "(u64)2 * of_warps", WINDOW),
     ("if (threadIdx.x % 32 >= step) value += before", "value += before", WINDOW),
     ("given ? given : 4 +", "4 +", TILED),

@@ -106,7 +106,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 81: *value = (setting("FAKE_SHARED", 99) + 1) << 10; break;      /* of a multiprocessor */
     case 39: *value = 1536; break;           /* threads */
     case 82: *value = 65536; break;          /* registers */
-    case 95: *value = 1; break;              /* cooperative launches */
+    case 95: *value = setting("FAKE_COOPERATIVE", 1); break; /* cooperative launches */
     default: *value = 0; return INVALID;
     }
     return OK;
@@ -275,7 +275,9 @@ int cuModuleGetFunction(struct thing **out, struct thing *module, const char *na
         char symbol[256];
         snprintf(symbol, sizeof symbol, "emulated_%s", name);
         *out = calloc(1, sizeof **out);
-        **out = (struct thing){.kind = MODULE, .alive = 1, .memory = dlsym(module->memory, symbol)};
+        **out = (struct thing){.kind = MODULE, .alive = 1, .memory = dlsym(module->memory, symbol),
+                                 /* Its blocks wait for each other. */
+                                 .bytes = !strcmp(name, "sweep")};
         if (!(*out)->memory) return INVALID;
     }
     return failed;
@@ -300,7 +302,7 @@ int cuLaunchKernelEx(const struct config *config, struct thing *function, void *
         static pthread_mutex_t running = PTHREAD_MUTEX_INITIALIZER;
         pthread_mutex_lock(&running);
         kernel *run = (kernel *)function->memory;
-        run(arguments, config->grid, config->block, config->shared, config->count > 0);
+        run(arguments, config->grid, config->block, config->shared, config->count > 0 || function->bytes);
         pthread_mutex_unlock(&running);
     }
     return result;

@@ -324,6 +324,7 @@ inline void copy16(void *to, const void *from) {
     if (((uintptr_t)to | (uintptr_t)from) & 15) { fprintf(stderr, "a copy of 16 bytes is not aligned\n"); abort(); }
     memcpy(to, from, 16);
 }
+inline void copy16_fresh(void *to, const void *from) { copy16(to, from); }
 inline void copies_end_group() {}
 template <int PENDING> void copies_wait() {}
 inline void store4(u32 *to, const u32 *words) { memcpy(to, words, 16); }
@@ -338,3 +339,9 @@ template <int N> void load_relaxed(const u32 *from, u32 *words) {
     emulated::pause();
     memcpy(words, from, 4 * N);
 }
+inline u32 load_acquire(const u32 *from) {
+    u32 word;
+    load_relaxed<1>(from, &word);
+    return word;
+}
+inline void store_release(u32 *to, u32 word) { *to = word; }

@@ -103,10 +103,9 @@ fn whitened_pictures_are_recorded_beside_the_disparity() {
     // Nothing finds what is to be recorded: said before an earlier file is touched.
     let path = folder.path().join("earlier.mkv");
     std::fs::write(&path, "earlier").unwrap();
-    let arguments = [&DEMO[..], &["--frames", "2", "--whitened", "earlier.mkv"]].concat();
-    let run = stereod(folder.path(), &arguments).output().unwrap();
-    assert_eq!(run.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&run.stderr).contains("--temporal whiten"));
+    let outputs = ["--frames", "2", "--whitened", "earlier.mkv"];
+    let (status, _, stderr) = run(folder.path(), &[&["run"], &DEMO[..], &outputs].concat());
+    assert!(status == 2 && stderr.contains("--temporal whiten"), "{status}: {stderr}");
     assert_eq!(std::fs::read_to_string(path).unwrap(), "earlier");
 }
 

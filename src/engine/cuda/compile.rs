@@ -37,6 +37,8 @@ const FILES: &[(&str, &str)] = &kernels![
     "blend.cuh",
     "path_delta.cuh",
     "sweep.cuh",
+    "tasks.cuh",
+    "way.cuh",
     "halo.cuh",
     "stored_deltas.cuh",
     "winner.cuh",

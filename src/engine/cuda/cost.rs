@@ -16,16 +16,16 @@ const COMBINED: (&str, &str) =
 const MI: (&str, &str) = ("cost_mi.cuh", include_str!("../../../kernels/cost_mi.cuh"));
 const STORED: (&str, &str) = ("cost_stored.cuh", include_str!("../../../kernels/cost_stored.cuh"));
 
-/// Tells whether the costs are written down before the aggregation: those that a window or a prior supports,
-/// those of windows, and those of a table, which is too large for shared memory.
+/// Tells whether the costs are written down before the aggregation: all but those of a single difference, which each sweep
+/// computes faster than it reads them.
 pub(super) fn is_stored(params: &Params) -> bool {
     is_volume(params) || matches!(params.cost, Cost::Block { .. })
 }
 
 /// Tells whether the costs of pixels are written down as they are, or with what supports them (`cost_volume.cu`).
 pub(super) fn is_volume(params: &Params) -> bool {
-    let looked_up = matches!(params.cost, Cost::MutualInformation { .. });
-    params.is_supported() || looked_up && !params.is_local()
+    let single = matches!(params.cost, Cost::Ad { window: 1, .. } | Cost::Block { .. });
+    params.is_supported() || !single && !params.is_local()
 }
 
 /// A cost for the kernels; `cost.cuh` says what the sizes are.

@@ -16,6 +16,9 @@ pub const OLDEST: (u32, u32) = (7, 5);
 /// Oldest driver, by the CUDA version that it supports.
 const OLDEST_DRIVER: Version = Version { major: 12, minor: 0 };
 
+/// Oldest driver that can give a program a part of a device.
+const PARTS_DRIVER: Version = Version { major: 12, minor: 4 };
+
 /// Reason why the engine cannot run; the message holds the cure.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
@@ -38,6 +41,15 @@ pub enum Unusable {
     NoSuchDevice { wanted: usize, count: usize },
     #[error("{name} has compute capability {}.{}; {}.{} or newer is needed", .compute.0, .compute.1, OLDEST.0, OLDEST.1)]
     OldDevice { name: String, compute: (u32, u32) },
+    #[error(
+        "{name} has {there} multiprocessors, not {wanted}; set engine.multiprocessors to at most that, or to \"auto\""
+    )]
+    TooFewMultiprocessors { name: String, there: u32, wanted: u32 },
+    #[error(
+        "the NVIDIA driver supports CUDA {found}, and {PARTS_DRIVER} or newer can limit a program to some multiprocessors; \
+         update the driver, or set engine.multiprocessors to \"auto\""
+    )]
+    NoParts { found: Version },
     #[error("{0}")]
     Nvrtc(#[from] nvrtc::Missing),
 }
@@ -145,6 +157,26 @@ impl DeviceInfo {
     /// Where the driver refuses.
     pub fn open(&self) -> Result<Arc<Context>, CudaError> {
         Context::retain(handle(self.ordinal)?)
+    }
+
+    /// Opens no more than so many of its multiprocessors, and leaves the others to other programs. The device's
+    /// properties are then those of the part.
+    ///
+    /// # Errors
+    /// Where it has fewer; a driver that is too old for that.
+    pub fn open_part(&mut self, multiprocessors: u32) -> Result<Arc<Context>, Unusable> {
+        let there = self.properties.multiprocessors;
+        if multiprocessors > there {
+            let (name, wanted) = (self.name.clone(), multiprocessors);
+            return Err(Unusable::TooFewMultiprocessors { name, there, wanted });
+        }
+        let found = driver()?;
+        if found < PARTS_DRIVER {
+            return Err(Unusable::NoParts { found });
+        }
+        let (context, got) = Context::of_part(handle(self.ordinal)?, multiprocessors)?;
+        self.properties.multiprocessors = got;
+        Ok(context)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The few things of the CUDA driver that the engine uses, as owners that free what they hold.
 //!
-//! Only functions that the drivers of CUDA 12.0 and later have are called: cudarc panics where a
-//! function is missing.
+//! Only functions that the drivers of CUDA 12.0 and later have are called, and those of a part of a device where
+//! the driver's version was asked for: cudarc panics where a function is missing.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
@@ -89,11 +89,18 @@ pub(super) fn check(what: &'static str, code: CUresult) -> Result<()> {
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(CudaError { code, what }) }
 }
 
-/// The primary context of a device: what every other thing here belongs to.
+/// The primary context of a device, or one of some of its multiprocessors: what every other thing here belongs to.
 #[derive(Debug)]
 pub struct Context {
     raw: sys::CUcontext,
-    device: sys::CUdevice,
+    owner: Owner,
+}
+
+/// What a context is given back to.
+#[derive(Debug)]
+enum Owner {
+    Primary(sys::CUdevice),
+    Green(sys::CUgreenCtx),
 }
 
 // SAFETY: the driver's contexts may be used from any thread.
@@ -110,9 +117,44 @@ impl Context {
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` receives the context; the device is one that the driver has listed.
         check("opening the GPU", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
-        let context = Arc::new(Self { raw, device });
+        let context = Arc::new(Self { raw, owner: Owner::Primary(device) });
         context.make_current()?;
         Ok(context)
+    }
+
+    /// Makes a context of so many of a device's multiprocessors, or of the next number above that the device can
+    /// be divided into, which is returned: a green context (CUDA Driver API, section 6.36). For drivers
+    /// of CUDA 12.4 and later.
+    ///
+    /// # Errors
+    /// Where the device has fewer, or cannot be divided.
+    pub(super) fn of_part(device: sys::CUdevice, multiprocessors: u32) -> Result<(Arc<Self>, u32)> {
+        const WHAT: &str = "taking a part of the GPU";
+        let kind = sys::CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
+        // SAFETY: plain numbers, of which zeros are a valid value.
+        let [mut whole, mut part, mut rest]: [sys::CUdevResource; 3] =
+            unsafe { std::mem::zeroed() };
+        let (mut description, mut green, mut raw) =
+            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let mut groups = 1;
+        let flags = sys::CUgreenCtxCreate_flags::CU_GREEN_CTX_DEFAULT_STREAM as u32;
+        // SAFETY: each call reads what the one before has written, and writes where it may; the number of groups is
+        // that of `part`.
+        unsafe {
+            check(WHAT, sys::cuDeviceGetDevResource(device, &mut whole, kind))?;
+            let split = sys::cuDevSmResourceSplitByCount;
+            check(WHAT, split(&mut part, &mut groups, &whole, &mut rest, 0, multiprocessors))?;
+            check(WHAT, sys::cuDevResourceGenerateDesc(&mut description, &mut part, 1))?;
+            check(WHAT, sys::cuGreenCtxCreate(&mut green, description, device, flags))?;
+        }
+        let owner = Owner::Green(green);
+        // SAFETY: the green context was just made.
+        let made = check(WHAT, unsafe { sys::cuCtxFromGreenCtx(&mut raw, green) });
+        let context = Arc::new(Self { raw, owner });
+        made?;
+        context.make_current()?;
+        // SAFETY: the resource is of this kind.
+        Ok((context, unsafe { part.__bindgen_anon_1.sm.smCount }))
     }
 
     /// Makes this the context of the calling thread, which every call below needs.
@@ -148,8 +190,13 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: retained once in `retain`; all that belongs to it held an `Arc` of it.
-        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+        // SAFETY: retained or made once; all that belongs to it held an `Arc` of it.
+        unsafe {
+            match self.owner {
+                Owner::Primary(device) => sys::cuDevicePrimaryCtxRelease_v2(device),
+                Owner::Green(context) => sys::cuGreenCtxDestroy(context),
+            }
+        };
     }
 }
 

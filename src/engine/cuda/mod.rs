@@ -79,6 +79,8 @@ use crate::pool::Pooled;
 pub struct CudaOptions {
     /// Number of the device as `stereod devices` lists it; `None`: the first that will do.
     pub device: Option<usize>,
+    /// Multiprocessors of it that are used, at least 1; `None`: all.
+    pub multiprocessors: Option<u32>,
     /// Frames in flight, at least 1.
     pub in_flight: usize,
     /// Folder in which compiled kernels are kept.
@@ -87,7 +89,7 @@ pub struct CudaOptions {
 
 impl Default for CudaOptions {
     fn default() -> Self {
-        Self { device: None, in_flight: 3, cache: Cache::of_user() }
+        Self { device: None, multiprocessors: None, in_flight: 3, cache: Cache::of_user() }
     }
 }
 
@@ -157,10 +159,13 @@ impl CudaEngine {
         }
         let started = Instant::now();
         let devices = list().map_err(anyhow::Error::new)?;
-        let device = device::choose(devices, options.device).map_err(anyhow::Error::new)?;
+        let mut device = device::choose(devices, options.device).map_err(anyhow::Error::new)?;
         let nvrtc = Nvrtc::find().map_err(Unusable::from)?;
         let target = nvrtc.target(device.properties.sm())?;
-        let context = device.open().map_err(Unusable::from)?;
+        let context = match options.multiprocessors {
+            None => device.open().map_err(Unusable::from)?,
+            Some(count) => device.open_part(count)?,
+        };
 
         let units = specialisations(job, &device.properties);
         let code = compile::compile_all(nvrtc, &units, target, &options.cache)?;

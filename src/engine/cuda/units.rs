@@ -192,6 +192,7 @@ fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
         let unit = aggregation("sweep.cu", params, lanes)
             .define("STRIP", strips.strip)
             .define("HALO", strips.halo)
+            .define("TASKS", u32::from(strips.tasks))
             .define("TWO_SWEEPS", u32::from(strips.two_sweeps))
             .define("DIRECTION", direction)
             .define("DIAGONALS", u32::from(params.paths != Paths::Four))

@@ -1,9 +1,9 @@
 //! Kernels, buffers and launches that match pairs of a size with a set of parameters on a device.
 //!
 //! There are three ways. The fast one is the *sweeps* (`kernels/sweep.cu`): the horizontal paths are
-//! stored while two sweeps run towards each other, and the winners are picked as they pass. All their
-//! strips must fit the device at once. Where they do not, and for 16 paths, the *plain* way
-//! (`kernels/paths.cu`) keeps the sums of the whole picture in memory; without paths, those are sums over windows
+//! stored while two sweeps run towards each other, and the winners are picked as they pass. Where the device does not
+//! hold all their strips at once they go through tasks. Where it does not hold a block of one, and for 16 paths, the
+//! *plain* way (`kernels/paths.cu`) keeps the sums of the whole picture in memory; without paths, those are sums over windows
 //! (`kernels/window_sums.cu`). What follows the winner is a list of filters
 //! (`filters.rs`).
 //!

@@ -39,19 +39,20 @@ impl Builder<'_> {
         let from_left = self.plan.buffer("paths from the left", byte_volume, scope);
         let from_right = self.plan.buffer("paths from the right", byte_volume, scope);
         let sums = self.plan.buffer("sums", sum_volume, scope);
-        let columns = self.columns as usize;
-        let state = 2 * columns * self.lanes.state_bytes() as usize;
-        let path_state = self.plan.buffer("path state in the middle", state, Scope::Slot);
-        let halos = 2 * strips.count as usize * strips.halo_bytes(self.lanes) as usize;
-        let halo_buffer = self.plan.buffer("halos of the strips", halos, Scope::Slot);
+        let states = strips.states_bytes(self.lanes);
+        let path_state = self.plan.buffer("path states", states, Scope::Slot);
+        let between = strips.between_bytes(self.lanes);
+        let between = self.plan.buffer("between strips", between, Scope::Slot);
 
+        let stage = self.stage(COST_FEATURES);
+        let mut set = |buffer, value| {
+            self.plan.steps.push(Step::Memset { stage, buffer, value, lane: Lane::Main });
+        };
+        if strips.tasks {
+            set(between, 0);
+        }
         if self.params.left_right.is_some() {
-            self.plan.steps.push(Step::Memset {
-                stage: self.stage(COST_FEATURES),
-                buffer: self.right,
-                value: 0xff,
-                lane: Lane::Main,
-            });
+            set(self.right, 0xff);
         }
         let features = self.costs(scope);
         self.plan.steps.push(Step::Fork);
@@ -64,10 +65,10 @@ impl Builder<'_> {
                 threads,
                 shared_bytes,
             )?;
-            let diagonals = builder.params.paths != Paths::Four;
+            let together = !strips.tasks && builder.params.paths != Paths::Four;
             let blocks = strips.count * strips.sweeps();
             ensure!(
-                held > 0 && (!diagonals || held * device.multiprocessors >= blocks),
+                held > 0 && (!together || held * device.multiprocessors >= blocks),
                 "{blocks} strips of {} columns do not fit the GPU at once ({held} a multiprocessor do); \
                  use --engine cpu",
                 strips.strip
@@ -82,7 +83,8 @@ impl Builder<'_> {
                 width,
                 height,
                 Arg::I32(builder.columns as i32),
-                Arg::Buffer(halo_buffer),
+                Arg::I32(strips.count as i32),
+                Arg::Buffer(between),
                 Arg::Turn(0),
                 Arg::Buffer(path_state),
                 Arg::Buffer(sums),
@@ -93,10 +95,13 @@ impl Builder<'_> {
                 Arg::Buffer(builder.right),
                 Arg::Buffer(builder.peaks),
             ];
-            let grid = [strips.count, strips.sweeps()];
+            let grid = match strips.tasks {
+                true => [(held * device.multiprocessors).min(blocks), 1],
+                false => [strips.count, strips.sweeps()],
+            };
             let launch = builder.launch(stage, kernel, grid, [threads, 1], args);
             launch.shared_bytes = shared_bytes;
-            launch.cooperative = diagonals;
+            launch.cooperative = together;
             Ok(())
         };
         if stores {
