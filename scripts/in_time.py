@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Measures the stages in time (docs/accuracy.md, "In time") with the program itself: how exact shifts are, how steady
-a still scene's map is in noise, what noise costs the demo scene, and which movers are found in a star field.
+a still scene's map is in noise, what noise costs the demo scene and clips of rigs that move, and which movers are found
+in a star field.
 
 Needs numpy, OpenCV (cv2) and gst-launch-1.0. Prints tables in Markdown."""
 
 import argparse
+import glob
 import json
 import pathlib
 import subprocess
@@ -51,13 +53,13 @@ def shifted(picture, by):
 
 def shifts(stereod, pictures, sigmas):
     """The errors of shifts that are known."""
-    print("\n| noise | " + " | ".join(pathlib.Path(p).parent.name or p for p in pictures) + " |")
-    print("| --- " * (len(pictures) + 1) + "|")
+    print("\n| | " + " | ".join(f"noise {sigma}" for sigma in sigmas) + " |")
+    print("| --- " * (len(sigmas) + 1) + "|")
     random = np.random.default_rng(1)
-    for sigma in sigmas:
+    for path in pictures:
+        fine = cv2.imread(path, cv2.IMREAD_GRAYSCALE).astype(float)[:720, :1024]
         cells = []
-        for path in pictures:
-            fine = cv2.imread(path, cv2.IMREAD_GRAYSCALE).astype(float)[:720, :1024]
+        for sigma in sigmas:
             errors = []
             for _ in range(8):
                 by = random.uniform(-0.9, 0.9, 2)
@@ -73,7 +75,7 @@ def shifts(stereod, pictures, sigmas):
                 errors += [np.inf] if found is None else list(np.array(found) - -np.array(by))
             errors = np.array(errors)
             cells.append(f"{np.sqrt((errors**2).mean()):.3f} (at most {np.abs(errors).max():.3f})")
-        print(f"| {sigma} | " + " | ".join(cells) + " |")
+        print(f"| {pathlib.Path(path).parent.name or path} | " + " | ".join(cells) + " |", flush=True)
 
 
 def flicker(stereod, left, right, sigmas, modes):
@@ -124,6 +126,67 @@ def demo(stereod, sigmas, modes):
                 print(f"| {sigma} | {mode or 'off'} | " + " | ".join(f"{s:.2f} %" for s in shares) + " |")
 
 
+def pictures_of(pattern, flags=cv2.IMREAD_GRAYSCALE):
+    """The pictures of a pattern, or of a video."""
+    paths = sorted(glob.glob(pattern))
+    if not paths:
+        sys.exit(f"{pattern}: no such file")
+    if len(paths) != 1:
+        return [cv2.imread(path, flags) for path in paths]
+    video, pictures = cv2.VideoCapture(paths[0]), []
+    while (read := video.read())[0]:
+        pictures.append(cv2.cvtColor(read[1], cv2.COLOR_BGR2GRAY))
+    return pictures
+
+
+def clip(stereod, patterns, truth, visible, disparities, sigmas, modes):
+    """What a clip of a rig that moves gains: beside its truth where there is one, else beside its map without noise."""
+    eyes = {eye: pictures_of(pattern) for eye, pattern in zip(["left", "right"], patterns)}
+    height, width = eyes["left"][0].shape
+    first = 3  # The pictures before are too few to predict from.
+    with tempfile.TemporaryDirectory() as folder:
+
+        def maps_of(*arguments):
+            video = f"{folder}/map.mkv"
+            stats = run(stereod, *sources(folder), "-d", disparities, *arguments, "--record", video)
+            return numbers(video, (width, height))[first:].astype(int), stats.get("temporal")
+
+        def registered(account):
+            return f"{account['registered']} of {account['pairs']}, {account['shift_px']} px" if account else ""
+
+        for eye, pictures in eyes.items():
+            for number, picture in enumerate(pictures):
+                write(folder, eye, number, picture)
+        mask = f"{folder}/mask.mkv"
+        clean, account = maps_of("--temporal", "whiten", "--history", 2, "--whitened", mask)
+        moving = numbers(mask, (width, height))[first:] & 1 == 1
+        right = clean
+        if truth:
+            right = np.array(pictures_of(truth, cv2.IMREAD_UNCHANGED)[first:]).astype(int)
+        if visible:
+            right = np.where(np.array(pictures_of(visible)[first:]) == 255, right, 0)
+        print(f"\n{len(right)} maps; without noise {100 * moving.mean():.1f} % of the pixels move.\n")
+        print("| noise | | registered | known | bad 1 | of what is still | of what moves | changes | blinks |")
+        print("| --- " * 9 + "|")
+        print(f"| 0 | --temporal whiten --history 2 | {registered(account)} | | | | | | |")
+        for sigma in sigmas:
+            random = np.random.default_rng(4)
+            for eye, pictures in eyes.items():
+                for number, picture in enumerate(pictures):
+                    write(folder, eye, number, picture + random.normal(0, sigma, picture.shape))
+            for mode in modes:
+                maps, account = maps_of(*mode.split())
+                known, judged = maps > 0, right > 0
+                bad = ~known | (np.abs(maps - right) > 256)
+                both = known[1:] & known[:-1]
+                changes = both & (np.abs(np.diff(maps, axis=0)) > 256)
+                parts = [judged, judged & ~moving, judged & moving]
+                shares = [known.mean(), *(bad[part].mean() for part in parts)]
+                shares += [changes.mean(), (known[1:] != known[:-1]).mean()]
+                row = " | ".join(f"{100 * share:.2f} %" for share in shares)
+                print(f"| {sigma} | {mode or 'off'} | {registered(account)} | {row} |", flush=True)
+
+
 def stars(stereod, peaks, blobs):
     """Movers of a star field: how often the mask has them, and what else it has."""
     width = height = 512
@@ -135,7 +198,7 @@ def stars(stereod, peaks, blobs):
     def blob(at, size):
         return np.exp(-((x - at[0]) ** 2 + (y - at[1]) ** 2) / (2 * size * size))
 
-    alarms = []
+    alarms, at_stars = [], []
     for size in blobs:
         cells = []
         for peak in peaks:
@@ -143,9 +206,10 @@ def stars(stereod, peaks, blobs):
             places = random.uniform(10, 502, (200, 2))
             bright = random.uniform(20, 200, 200)
             with tempfile.TemporaryDirectory() as folder:
-                track = []
+                track, jitter = [], []
                 for number in range(frames):
                     by = random.uniform(-0.5, 0.5, 2)
+                    jitter.append(by)
                     sky = np.full((height, width), 30.0, np.float32)
                     for place, light in zip(places, bright):
                         left, top = (np.round(place).astype(int) - 6).clip(0)
@@ -165,11 +229,14 @@ def stars(stereod, peaks, blobs):
                 count, _, _, centres = cv2.connectedComponentsWithStats(masks[number])
                 away = np.hypot(*(centres[1:] - track[number]).T)
                 found += bool((away < 3 + 2 * size).any())
-                others.append(count - 1 - (away < 3 + 2 * size).sum())
+                other = centres[1:][away >= 3 + 2 * size]
+                others.append(len(other))
+                from_stars = np.hypot(*(other[:, None] - (places + jitter[number])).transpose(2, 0, 1))
+                at_stars.append((from_stars.min(axis=1) < 5).sum() if len(other) else 0)
             cells.append(f"{100 * found / (frames - 25):.0f} %")
             alarms.append(np.mean(others))
         print(f"| {size:g} px | " + " | ".join(cells) + " |")
-    print(f"\nOther regions in the mask: {np.mean(alarms):.2f} a picture.")
+    print(f"\nOther regions in the mask: {np.mean(alarms):.2f} a picture, {np.mean(at_stars):.2f} of them on stars.")
 
 
 def main():
@@ -178,6 +245,10 @@ def main():
     parser.add_argument("--shifts", nargs="+", metavar="PICTURE", help="pictures that are shifted")
     parser.add_argument("--flicker", nargs=2, metavar=("LEFT", "RIGHT"), help="a rectified pair that stands still")
     parser.add_argument("--demo", action="store_true", help="the demo scene")
+    parser.add_argument("--clip", nargs=2, metavar=("LEFT", "RIGHT"), help="patterns such as 'clip/*/left.png', or videos")
+    parser.add_argument("--truth", metavar="PATTERN", help="the clip's: 16-bit PNG, disparity * 256, 0 = unknown")
+    parser.add_argument("--visible", metavar="PATTERN", help="where its truth counts: 255")
+    parser.add_argument("--disparities", type=int, default=64, help="of the clip")
     parser.add_argument("--stars", action="store_true", help="a star field")
     options = parser.parse_args()
     modes = ["", "--steady 8", "--temporal denoise", "--temporal denoise --steady 8"]
@@ -187,8 +258,12 @@ def main():
         flicker(options.stereod, *options.flicker, [5, 10, 20], modes)
     if options.demo:
         demo(options.stereod, [5, 10], ["", "--temporal denoise", "--temporal denoise --steady 4"])
+    if options.clip:
+        moving_modes = ["", "--temporal denoise", "--temporal denoise --steady 4"]
+        about = options.clip, options.truth, options.visible, options.disparities
+        clip(options.stereod, *about, [0, 5, 10, 20], moving_modes)
     if options.stars:
-        stars(options.stereod, [0.33, 0.67, 1, 1.5, 2, 3], [1, 2, 3])
+        stars(options.stereod, [0, 0.33, 0.67, 1, 1.5, 2, 3], [1, 2, 3])
 
 
 if __name__ == "__main__":
