@@ -97,9 +97,10 @@ __device__ __forceinline__ u32 quantile_of(u32 *histogram, int len) {
     return found;
 }
 
-// The variance of the noise of residuals of a background of this spread, in 1/256 squared grey levels.
+// The variance of the noise of residuals of a background of this spread, in 1/256 squared grey levels. Where that is 0
+// there are no residuals, and the picture alone tells.
 __device__ __forceinline__ u32 variance_of(u32 *magnitudes, u32 spread) {
-    u32 half_steps = 2 * quantile_of(magnitudes, RESIDUALS) + 1;
+    u32 half_steps = 2 * (spread == 0 ? RESIDUAL_MAX : quantile_of(magnitudes, RESIDUALS)) + 1;
     const u32 by_residuals = half_steps * half_steps * 431 >> 8;
     half_steps = 2 * quantile_of(magnitudes + RESIDUALS, RESPONSES) + 1;
     const u64 by_picture = (u64)(half_steps * half_steps * 12) * (256 + spread) >> 8;

@@ -2,7 +2,8 @@
 //
 // Kernels, in this order on one stream, between those of temporal_shift.cu; all touch the state:
 //   subtract(left, right, ...)
-//     The residuals of both eyes, and the limits of their noise. Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][eyes].
+//     The residuals of both eyes, and the limits of their noise; of a first pair the noise alone.
+//     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT][eyes].
 //   decide(left, right, ...)
 //     Whether each pixel moves, what is matched, handed out and remembered. Same grid.
 #include "residuals.cuh"
@@ -16,7 +17,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
              u32 *magnitudes, u32 *tickets, Limits *limits, u32 *variances) {
     const State state = {words, width, height};
     const int count = state.count(), eye = blockIdx.z;
-    if (count == 0) return;
     __shared__ Magnitudes counted;
     __shared__ int of_slots[3 * HISTORY];
     counted.clear();
@@ -41,17 +41,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int i = 0; i < ROWS; i++) {
         const int y = first + i * STEP;
         if (x >= width || y >= height) continue;
+        counted.respond(from, x, y);
+        if (count == 0) continue;
         const int background = (sums[i] + (1 << (COEFFICIENT_SHIFT - 1))) >> COEFFICIENT_SHIFT;
         const int residual = from.at(x, y) * RESIDUAL_UNIT - min(max(background, 0), 255 * RESIDUAL_UNIT);
         to[(size_t)y * width + x] = residual;
         counted.count(residual);
-        counted.respond(from, x, y);
     }
     __syncthreads();
     u32 *all = magnitudes + (size_t)eye * (RESIDUALS + RESPONSES);
     counted.add_to(all);
     if (!is_last_block(&tickets[eye], gridDim.x * gridDim.y)) return;
-    const u32 spread = coefficients[3 * HISTORY], variance = variance_of(all, spread);
+    const u32 spread = count > 0 ? coefficients[3 * HISTORY] : 0, variance = variance_of(all, spread);
     if (threadIdx.x == 0) {
         limits[eye] = Limits::of(variance, spread);
         variances[eye] = variance;
@@ -101,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         words[PLACE_SPREAD] = 0;
     }
     const u32 scale = 256 + (u32)words[PLACE_SPREAD];
-    for (int i = 0; i < 2; i++) words[PLACE_VARIANCES + i] = count == 0 ? 0 : (int)(variances[i] * 256 / scale);
+    for (int i = 0; i < 2; i++) words[PLACE_VARIANCES + i] = (int)(variances[i] * 256 / scale);
     words[PLACE_NEWEST] = slot;
     words[PLACE_COUNT] = max(count, slot + 1);
     words[PLACE_MOVING] = (int)*moving;

@@ -22,7 +22,7 @@
 
 // Sums of a pair of pictures, and of the reference alone, in the order of shifts.rs.
 #define SUMS 10
-#define OF_REFERENCE 4
+#define OF_REFERENCE 7
 #define MONOMIALS ((DEGREE + 1) * (DEGREE + 2) / 2)
 #define SHIFT_UNIT 256
 #define SHIFT_MAX (127 * SHIFT_UNIT)
@@ -157,6 +157,8 @@ __device__ __forceinline__ Reference read_reference(const u8 *pixels, int width,
         reference.counts[i] = true;
         reference.pixels[i] = a;
         sums[0] += 1, sums[1] += a.grey, sums[2] += a.across, sums[3] += a.down;
+        // Of no more than 2 * 255 * 255 a pixel, the sums of a warp stay far below 2^31.
+        sums[4] += a.to_right * a.to_right, sums[5] += a.to_below * a.to_below, sums[6] += 2 * a.across * a.down;
     }
 #pragma unroll
     for (int i = 0; i < OF_REFERENCE; i++) {
@@ -200,19 +202,35 @@ __device__ __forceinline__ double over(double a, double b) { return __ddiv_rn(a,
 
 struct Shift {
     int x, y;
-    bool known;
+    bool known, lost;
 };
 
 __device__ __forceinline__ int whole_pixels(int by) { return (by + SHIFT_UNIT / 2) >> 8; }
 __device__ __forceinline__ int held(int by) { return min(max(by, -SHIFT_MAX), SHIFT_MAX); }
 
-// The shift that the sums tell, where the other picture was moved by the whole pixels of `begin`.
+// The smaller eigenvalue of the equations' matrix.
+__device__ __forceinline__ double eigenvalue_of(double u, double w, double v) {
+    const double difference = minus(u, w), twice = times(2.0, v);
+    const double root = __dsqrt_rn(plus(times(difference, difference), times(twice, twice)));
+    return times(0.5, minus(plus(u, w), root));
+}
+
+// The shift that the sums tell, where the other picture was moved by the whole pixels of `begin`; if it is unknown, whether
+// the picture is lost.
 __device__ __forceinline__ Shift solve(const u64 *of_reference, const u64 *of_both, Shift begin, u32 variance) {
-    const Shift unknown = {begin.x, begin.y, false};
+    Shift unknown = {begin.x, begin.y, false, false};
     auto a = [&](int i) { return (double)(i64)of_reference[i]; };
     auto b = [&](int i) { return (double)(i64)of_both[i]; };
     const double count = a(0);
     if (count == 0.0) return unknown;
+    double noise = over((double)variance, 256.0);
+    noise = noise < 0.25 ? 0.25 : noise;
+    double pixels = times(2.0, __dsqrt_rn(count));
+    pixels = pixels < 800.0 ? 800.0 : pixels;
+    const double least = times(noise, pixels), nothing = times(plus(times(0.03, noise), 1.0), count);
+    const double own = eigenvalue_of(minus(a(4), nothing), minus(a(5), nothing), times(0.125, a(6)));
+    unknown.lost = variance > 0 && own >= times(2.0, least);
+
     const double mean_a = over(a(1), count), mean_b = over(b(7), count);
     auto against = [&](int axis) {
         const double of_means = minus(times(mean_b, a(2 + axis)), times(mean_a, b(8 + axis)));
@@ -220,14 +238,7 @@ __device__ __forceinline__ Shift solve(const u64 *of_reference, const u64 *of_bo
     };
     const double q = against(0), p = against(1), u = b(2), w = b(3), v = times(0.125, b(4));
     const double determinant = minus(times(u, w), times(v, v));
-    const double difference = minus(u, w), twice = times(2.0, v);
-    const double root = __dsqrt_rn(plus(times(difference, difference), times(twice, twice)));
-    const double eigenvalue = times(0.5, minus(plus(u, w), root));
-    double noise = over((double)variance, 256.0);
-    noise = noise < 0.25 ? 0.25 : noise;
-    double pixels = times(2.0, __dsqrt_rn(count));
-    pixels = pixels < 800.0 ? 800.0 : pixels;
-    if (!(eigenvalue >= times(noise, pixels) && u > 0.0 && w > 0.0 && determinant > 0.0)) return unknown;
+    if (!(eigenvalue_of(u, w, v) >= least && u > 0.0 && w > 0.0 && determinant > 0.0)) return unknown;
     double rest[2] = {over(minus(times(q, w), times(p, v)), determinant), over(minus(times(p, u), times(q, v)), determinant)};
     int by[2];
     for (int axis = 0; axis < 2; axis++) {
@@ -241,7 +252,7 @@ __device__ __forceinline__ Shift solve(const u64 *of_reference, const u64 *of_bo
         const int rounded = __double2int_rd(plus(times(rest[axis], (double)SHIFT_UNIT), 0.5));
         by[axis] = held(whole_pixels(axis == 0 ? begin.x : begin.y) * SHIFT_UNIT + rounded);
     }
-    return {by[0], by[1], true};
+    return {by[0], by[1], true, false};
 }
 
 __device__ __forceinline__ u32 variance_of_both(const int *words) {
@@ -254,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
          int height, int has_coarser, const int *coarser, u64 *all, u32 *ticket, int *result) {
     if (words[PLACE_COUNT] == 0) return;
     __shared__ int sums[SUMS];
-    const Shift begin = {has_coarser ? 2 * coarser[0] : 0, has_coarser ? 2 * coarser[1] : 0, false};
+    const Shift begin = {has_coarser ? 2 * coarser[0] : 0, has_coarser ? 2 * coarser[1] : 0, false, false};
     const int offset_x = whole_pixels(begin.x), offset_y = whole_pixels(begin.y);
     const int margin = max(abs(offset_x), abs(offset_y));
     if (threadIdx.x < SUMS) sums[threadIdx.x] = 0;
@@ -284,6 +295,7 @@ __device__ __forceinline__ void monomials(int rest_x, int rest_y, double *phi) {
 
 // How much a picture counts that is shifted so.
 __device__ __forceinline__ double weight_of(Shift shift) {
+    if (shift.lost) return 0.0;
     const double x = over((double)shift.x, (double)SHIFT_UNIT), y = over((double)shift.y, (double)SHIFT_UNIT);
     const double near = over(1.0, plus(1.0, times(0.5, plus(times(x, x), times(y, y)))));
     const double square = times(near, near);
@@ -309,7 +321,8 @@ __device__ __forceinline__ void solve_system(double (*matrix)[MONOMIALS], double
 }
 
 // `newest` is the shift of the picture remembered last at a quarter of the size, where that was looked at. `result` gets
-// for each slot the coefficient and the offsets, and behind all of them the spread.
+// for each slot the coefficient and the offsets, and behind all of them the spread. Where all pictures are lost, none are
+// remembered any more, and the pair is as the first of a stream.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     search(int *words, int whole_width, int whole_height, const u8 *left, const u8 *right, int has_newest, const int *newest,
            u64 *all, u32 *ticket, int *result) {
@@ -330,7 +343,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             const int of_newest = has_newest ? 4 * newest[axis] : 0;
             return held(words[STATE_HEADER + 2 * slot + axis] + of_newest) >> 1;
         };
-        const Shift at = shifts[slot] = {begin(0), begin(1), false};
+        const Shift at = shifts[slot] = {begin(0), begin(1), false, false};
         atomicMax(&margin, (u32)max(abs(whole_pixels(at.x)), abs(whole_pixels(at.y))));
     }
     __syncthreads();
@@ -362,6 +375,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     __shared__ double phi[HISTORY][MONOMIALS], matrix[MONOMIALS][MONOMIALS], z[MONOMIALS], values[HISTORY], of_all;
     __shared__ double weights[HISTORY];
     __shared__ int coefficients[HISTORY];
+    __shared__ bool kept;
+    if (slot == 0) kept = false;
+    __syncthreads();
     if (slot < count) {
         Shift shift = solve(all, all + OF_REFERENCE + slot * SUMS, shifts[slot], variance_of_both(words));
         shift.x *= 2, shift.y *= 2;
@@ -374,15 +390,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             words[PLACE_FRAME_SHIFT] = shift.x, words[PLACE_FRAME_SHIFT + 1] = shift.y;
             words[PLACE_FRAME_SHIFT_KNOWN] = shift.known;
         }
+        if (!shift.lost) kept = true;
     }
     __syncthreads();
+    for (int i = threadIdx.x; i < OF_REFERENCE + SUMS * count; i += BLOCK_THREADS) all[i] = 0;
+    if (!kept) {
+        if (slot == 0) words[PLACE_COUNT] = 0;
+        return;
+    }
     if (threadIdx.x < MONOMIALS * MONOMIALS) {
         const int i = threadIdx.x / MONOMIALS, k = threadIdx.x % MONOMIALS;
         double sum = i == k ? 0.1 : 0.0;
         for (int j = 0; j < count; j++) sum = plus(sum, times(times(phi[j][i], phi[j][k]), weights[j]));
         matrix[i][k] = sum;
     }
-    for (int i = threadIdx.x; i < OF_REFERENCE + SUMS * count; i += BLOCK_THREADS) all[i] = 0;
     __syncthreads();
     if (threadIdx.x == 0) solve_system(matrix, z);
     __syncthreads();

@@ -383,13 +383,59 @@ fn a_filter_that_remembers_does_so_with_several_frames_in_flight() {
     }
 }
 
+/// The demo scene, in which the rig sways.
+fn swaying() -> Vec<String> {
+    let arguments = "--demo --demo-size 72x64 --frames 5 --set demo.noise=4";
+    arguments.split(' ').map(str::to_owned).collect()
+}
+
+/// Pictures in noise, of a rig that stands and then leaps from each to the next.
+fn leaping() -> Vec<String> {
+    const SIZE: (usize, usize) = (72, 64);
+    let folder = libraries().join("leaping");
+    let mut state = 88_172_645_463_325_252u64;
+    let mut random = move |range: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        ((state >> 24) % range) as i64
+    };
+    // A texture without any order, brighter to the right by as much everywhere, so that it is no other scene.
+    let grains: Vec<i64> = (0..1000 * 18).map(|_| random(101) - 50).collect();
+    let texture = |x: usize, y: usize| {
+        let grain = |x: usize, y: usize| grains[x % 1000 * 18 + y];
+        let (u, v) = ((x % 4) as i64, (y % 4) as i64);
+        let row = |y: usize| (4 - u) * grain(x / 4, y) + u * grain(x / 4 + 1, y);
+        ((4 - v) * row(y / 4) + v * row(y / 4 + 1)) / 16
+    };
+    for (number, at) in [0, 0, 0, 400, 800].into_iter().enumerate() {
+        for (eye, name) in ["left", "right"].into_iter().enumerate() {
+            let grey = |x: usize, y: usize| 60 + 2 * x as i64 + texture(at + x + 5 * eye, y);
+            let pixels = (0..SIZE.0 * SIZE.1).map(|i| grey(i % SIZE.0, i / SIZE.0));
+            let pixels = pixels.map(|grey| (grey + random(15) - 7).clamp(0, 255) as u8);
+            let mut file = format!("P5\n{} {}\n255\n", SIZE.0, SIZE.1).into_bytes();
+            file.extend(pixels);
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+            std::fs::write(folder.join(name).join(format!("{number:03}.pgm")), file).unwrap();
+        }
+    }
+    let of = |eye| folder.join(eye).join("%03d.pgm").to_str().unwrap().to_owned();
+    vec!["--left".into(), of("left"), "--right".into(), of("right")]
+}
+
 /// The numbered pictures and the whitened video that an engine makes of a short stream.
-fn in_time(engine: &str, mode: &str, broken: Option<(&str, &str)>) -> Vec<Vec<u8>> {
+fn in_time(
+    engine: &str,
+    mode: &str,
+    source: &[String],
+    broken: Option<(&str, &str)>,
+) -> Vec<Vec<u8>> {
     let output = tempfile::tempdir().unwrap();
     let mut command = emulated(broken);
     let run = command
-        .args(["run", "--headless", "--demo", "--demo-size", "72x64", "--frames", "5", "-d", "16"])
-        .args(["--set", "demo.noise=4", "--cost", "ad", "--ad-window", "1", "--steady", "2"])
+        .args(["run", "--headless", "-d", "16"])
+        .args(source)
+        .args(["--cost", "ad", "--ad-window", "1", "--steady", "2"])
         .args(["--temporal", mode, "--history", "3", "--degree", "1", "--pictures"])
         .arg(output.path())
         .args(["--engine", engine]);
@@ -414,16 +460,28 @@ fn in_time(engine: &str, mode: &str, broken: Option<(&str, &str)>) -> Vec<Vec<u8
 #[test]
 fn stages_in_time_are_those_of_the_cpu() {
     for mode in ["denoise", "whiten"] {
-        let expected = in_time("cpu", mode, None);
-        assert!(in_time("cuda", mode, None) == expected, "{mode}: another stream than on the CPU");
+        let in_time = |engine, broken| in_time(engine, mode, &swaying(), broken);
+        let expected = in_time("cpu", None);
+        assert!(in_time("cuda", None) == expected, "{mode}: another stream than on the CPU");
         // What is broken in the pictures that are matched shows only where they are.
         let shows = |broken: &&(&str, &str)| (mode == "denoise") != broken.0.contains("whitened");
         let unnoticed: Vec<_> = BROKEN_IN_TIME
             .iter()
             .filter(shows)
-            .filter(|broken| in_time("cuda", mode, Some(**broken)) == expected)
+            .filter(|broken| in_time("cuda", Some(**broken)) == expected)
             .collect();
         assert!(unnoticed.is_empty(), "{mode}: not noticed: {unnoticed:#?}");
+    }
+}
+
+#[test]
+fn a_rig_that_leaps_is_that_of_the_cpu() {
+    let source = leaping();
+    let in_time = |engine, broken| in_time(engine, "denoise", &source, broken);
+    let expected = in_time("cpu", None);
+    assert!(in_time("cuda", None) == expected, "another stream than on the CPU");
+    for broken in BROKEN_WHERE_IT_LEAPS {
+        assert!(in_time("cuda", Some(broken)) != expected, "{broken:?} was not noticed");
     }
 }
 

@@ -201,15 +201,18 @@ impl Row {
         }
     }
 
-    /// Values that the key takes, its range aside.
+    /// Values that the key takes. Of wide types not the range, which is said where a number lies beside it.
     pub fn expected(&self) -> String {
         let or_words = self.or_words();
         match self.kind {
             Kind::Switch => "true or false".into(),
-            Kind::Whole(of, _) | Kind::OneOf(of, _) => match of {
-                Integer::I32 => format!("{or_words}a whole number"),
-                Integer::U32 if self.words.is_empty() => "a whole number, 0 or more".into(),
-                Integer::U64 => format!("{or_words}a whole number, 0 or more"),
+            Kind::Whole(of, _) | Kind::OneOf(of, _) => match (of, self.kind) {
+                (Integer::I32, _) => format!("{or_words}a whole number"),
+                (Integer::U32, _) if self.words.is_empty() => "a whole number, 0 or more".into(),
+                (Integer::U64, _) => format!("{or_words}a whole number, 0 or more"),
+                (_, Kind::Whole(_, [low, high])) => {
+                    format!("{or_words}a whole number from {low} to {high}")
+                }
                 _ => format!("{or_words}a whole number from 0 to {}", of.largest()),
             },
             Kind::Real(_) => format!("{or_words}a number"),
@@ -281,7 +284,8 @@ mod tests {
             ("matching", "p1", Value::from("7"), "`auto` or a whole number from 0 to 255"),
             ("matching", "p1", Value::from(-1), "`auto` or a whole number from 0 to 255"),
             ("matching", "p1", Value::from(7.5), "`auto` or a whole number from 0 to 255"),
-            ("matching", "census_weight", Value::from("7"), "a whole number from 0 to 255"),
+            ("matching", "census_weight", Value::from("7"), "a whole number from 0 to 127"),
+            ("matching", "steady", Value::from("x"), "`off` or a whole number from 1 to 60"),
             ("matching", "census_weight", Value::from(128), "a number from 0 to 127"),
             ("matching", "census_window", Value::from(5), "a text in quotation marks"),
             (

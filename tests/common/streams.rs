@@ -1,4 +1,4 @@
-//! Streams of a rig that stands nearly still, for the stages that go by the pairs before.
+//! Streams of a rig that stands nearly still, or leaps about, for the stages that go by the pairs before.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use stereod::{DisparityRange, Params, Steady, Temporal, TemporalMode};
 
 use super::parity::{pair, params, same_result};
 
-/// A stream of a rig that stands nearly still.
+/// A stream of a rig that stands nearly still, or does not at all.
 #[derive(Clone, Copy, Debug)]
 pub struct Drift {
     pub seed: u64,
     /// Grey levels of the noise of each picture.
     pub noise: u8,
     /// By how much the rig moves from pair to pair at most, in 1/16 px.
-    pub jitter: u8,
+    pub jitter: u16,
     /// Whether something else moves in it.
     pub mover: bool,
     /// Number of the pair with which another scene begins.
@@ -25,7 +25,8 @@ pub struct Drift {
 }
 
 fn drifts() -> impl Strategy<Value = Drift> {
-    let jitter = prop_oneof![Just(0u8), 1u8..30, 30u8..120];
+    // By more than a hundred pixels, no picture is found again.
+    let jitter = prop_oneof![Just(0u16), 1u16..30, 30u16..120, 1600u16..3200];
     (any::<u64>(), 0u8..12, jitter, any::<bool>(), 1usize..12)
         .prop_map(|(seed, noise, jitter, mover, cut)| Drift { seed, noise, jitter, mover, cut })
 }

@@ -208,3 +208,12 @@ pub const BROKEN_IN_TIME: [(&str, &str); 16] = [
     ("memory.grey + ((newest_grey - memory.grey + (1 << (FOLLOW - 1))) >> FOLLOW)", "newest_grey"),
     ("before += (weight * step + 128) >> 8;", "before += (weight * step) >> 8;"),
 ];
+
+/// What shows only where a rig leaps, so that pictures are lost.
+pub const BROKEN_WHERE_IT_LEAPS: [(&str, &str); 3] = [
+    // What the reference has by itself, and what becomes of pictures all of which are lost.
+    ("sums[4] += a.to_right * a.to_right", "sums[4] += a.to_right"),
+    ("if (!shift.lost) kept = true;", "kept = true;"),
+    // The noise of a first pair.
+    ("spread == 0 ? RESIDUAL_MAX", "spread == 1 ? RESIDUAL_MAX"),
+];

@@ -5,7 +5,7 @@
 use super::cost::{CostKernel, is_stored};
 use super::device::Properties;
 use crate::matching::temporal::background::RESIDUAL_MAX;
-use crate::matching::temporal::shifts::SUMS;
+use crate::matching::temporal::shifts::{SUMS, SUMS_OF_REFERENCE};
 use crate::matching::texture::RESPONSE_MAX;
 use crate::matching::{BlockWindow, Cost, Params, Paths, Window};
 
@@ -53,7 +53,7 @@ pub(super) const MAGNITUDE_BYTES: usize = 4 * (RESIDUAL_MAX as usize + 1 + RESPO
 
 /// Bytes of the sums that the shifts of so many pictures are found by: those over the reference, and of each.
 pub(super) fn shift_sum_bytes(history: usize) -> usize {
-    8 * (4 + SUMS * history)
+    8 * (SUMS_OF_REFERENCE + SUMS * history)
 }
 
 /// Blocks that write costs down: enough for the largest devices to have none that waits long for the last.
@@ -62,8 +62,11 @@ const COST_BLOCKS: u32 = 800;
 /// Room beside a row of the volume of costs for the halos of the first and the last strip, in columns.
 pub(super) const VOLUME_BESIDE: u32 = 8;
 
-/// Rows of a sweep's block: stored path deltas on their way, sums in work.
-pub(super) const AHEAD: u32 = 4;
+/// Rows of stored path deltas that are on their way to a sweep's block, and fewer where shared memory is short.
+const AHEAD: u32 = 4;
+const AHEAD_MIN: u32 = 2;
+
+/// Rows of sums that a sweep's block has in work.
 pub(super) const TILES: u32 = 4;
 
 /// Words in which a sweep's block keeps its tasks.
@@ -315,6 +318,8 @@ pub(super) struct Strips {
     /// Set where blocks take the rows between two exchanges of a strip as tasks, because not all strips are
     /// resident at once.
     pub tasks: bool,
+    /// Rows of stored path deltas on their way.
+    pub ahead: u32,
     /// Blocks of a launch that a multiprocessor must hold at once.
     pub resident: u32,
 }
@@ -366,20 +371,19 @@ impl Strips {
     fn tasks(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         const WAYS: [(u32, u32); 6] = [(32, 8), (24, 8), (16, 8), (8, 8), (8, 4), (4, 4)];
         let pixels = Lanes::of(params.range.count).pixels();
-        WAYS.into_iter().filter(|(strip, _)| strip.is_multiple_of(pixels)).find_map(
-            |(strip, halo)| {
-                let two_sweeps = params.paths != Paths::Five;
-                let count = width.div_ceil(strip);
-                let one = Strips { strip, count, halo, two_sweeps, tasks: true, resident: 1 };
-                let most = device.threads_per_multiprocessor / WARP;
-                let ways = (1..=most).map(|resident| Strips { resident, ..one });
-                let fit = |strips: &Strips| {
-                    [false, true].iter().all(|&select| strips.fits(params, select, device))
-                };
-                // Both launches hold as many blocks: what the first one leaves is for the horizontal paths.
-                ways.take_while(fit).last()
-            },
-        )
+        let ways = WAYS.into_iter().filter(|(strip, _)| strip.is_multiple_of(pixels));
+        let one = |((strip, halo), ahead): ((u32, u32), u32)| {
+            let (count, two_sweeps) = (width.div_ceil(strip), params.paths != Paths::Five);
+            Strips { strip, count, halo, two_sweeps, tasks: true, ahead, resident: 1 }
+        };
+        let fit = |strips: &Strips| {
+            [false, true].iter().all(|&select| strips.fits(params, select, device))
+        };
+        let most = device.threads_per_multiprocessor / WARP;
+        ways.flat_map(|way| [(way, AHEAD), (way, AHEAD_MIN)]).map(one).find_map(|one| {
+            // Both launches hold as many blocks: what the first one leaves is for the horizontal paths.
+            (1..=most).map(|resident| Strips { resident, ..one }).take_while(fit).last()
+        })
     }
 
     /// The narrowest strips of which all are held with so many a multiprocessor.
@@ -395,7 +399,8 @@ impl Strips {
         widths.into_iter().find_map(|strip| {
             let halo = if strip >= WIDE_STRIP { 8 } else { pixels.max(4) };
             let count = width.div_ceil(strip);
-            let strips = Strips { strip, count, halo, two_sweeps, tasks: false, resident };
+            let ahead = AHEAD;
+            let strips = Strips { strip, count, halo, two_sweeps, tasks: false, ahead, resident };
             let held = strips.count * strips.sweeps() <= resident * device.multiprocessors;
             let fits = || [false, true].map(|select| strips.fits(params, select, device));
             (held && fits() == [true, true]).then_some(strips)
@@ -464,7 +469,7 @@ impl Strips {
             let byte_words = lanes.registers / 2;
             let sum_words = if sums_fit_bytes(params) { byte_words } else { lanes.registers };
             let others = u32::from(params.paths != Paths::Five);
-            words += AHEAD * (sum_words * others + 2 * byte_words) * main * WARP;
+            words += self.ahead * (sum_words * others + 2 * byte_words) * main * WARP;
             words += TILES * (strip + strip * (half + strip)) + 4 * strip;
         }
         if self.tasks {
@@ -517,9 +522,18 @@ mod tests {
                         assert!(strips.strip * strips.count >= width);
                         assert!(strips.halo <= strips.strip && strips.strip <= STRIP_MAX);
                         let held = strips.resident * device.multiprocessors;
-                        assert!(paths == Paths::Four || strips.count * strips.sweeps() <= held);
+                        let together = strips.count * strips.sweeps() <= held;
+                        assert!(strips.tasks || paths == Paths::Four || together);
                     }
                 }
+            }
+        }
+        // What few multiprocessors do not hold goes through tasks, whatever the chip.
+        for sm in [75, 80, 86, 87, 89, 90, 120] {
+            let device = Properties { multiprocessors: 8, ..Properties::typical(sm) };
+            for (paths, count) in [(Paths::Four, 128), (Paths::Eight, 128), (Paths::Eight, 256)] {
+                let strips = Strips::of(&usual(count, paths), 1920, &device);
+                assert!(strips.is_some_and(|strips| strips.tasks), "{sm} {paths:?} {count}");
             }
         }
         // The sizes of docs/performance.md are taken by the sweeps, on every chip of its class.

@@ -7,9 +7,8 @@
 use super::cost::{CostKernel, is_volume};
 use super::device::Properties;
 use super::geometry::{
-    AHEAD, BESIDE, Block, COUNT_RUN, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, Lanes,
-    PLAIN_WARPS, Prepared, SEGMENT, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE,
-    WindowTile,
+    BESIDE, Block, COUNT_RUN, CostTile, HISTOGRAM_BYTES, HORIZONTAL_WARPS, Lanes, PLAIN_WARPS,
+    Prepared, SEGMENT, Strips, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE, WindowTile,
 };
 use super::job::Job;
 use super::launch::Unit;
@@ -199,7 +198,7 @@ fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
             .define("OTHER_SUMS", u32::from(params.paths != Paths::Five))
             .define("SELECT", u32::from(select))
             .define("WINDOWS", prepared.windows())
-            .define("AHEAD", AHEAD)
+            .define("AHEAD", strips.ahead)
             .define("TILES", TILES)
             .define("BLOCKS_PER_SM", strips.resident)
             .define("EXPECTED_DELTA_BYTES", lanes.padded())

@@ -32,7 +32,7 @@ const NOISE_5X5: f32 = 1.0 / 1.6;
 pub struct Residual {
     /// The picture less its background in [`UNIT`]s, a number a pixel; zeros where nothing is remembered.
     pub values: Vec<i16>,
-    /// The variance of its noise, in 1/256 squared grey levels.
+    /// The variance of its noise, in 1/256 squared grey levels; of the picture's own where nothing is remembered.
     pub variance: u32,
 }
 
@@ -48,7 +48,8 @@ impl Residual {
     ) -> Self {
         let (width, height) = layout.size;
         if header.count == 0 {
-            return Self { values: vec![0; width * height], variance: VARIANCE_MIN };
+            let variance = variance(&[], &responses(image), 0);
+            return Self { values: vec![0; width * height], variance };
         }
         let mut values = Vec::with_capacity(width * height);
         let mut magnitudes = vec![0; RESIDUAL_MAX as usize + 1];
@@ -92,10 +93,13 @@ pub fn residual(pixel: u8, sum: i32) -> i16 {
 
 /// The variance of a residual's noise: by the residuals, of which something that moves makes up less than 70 %, and no
 /// more than the picture's own noise allows, as [`texture`](crate::matching::texture) finds it, because where
-/// everything moves residuals are anything but noise.
+/// everything moves residuals are anything but noise. Where `spread` is 0 there is no background, and the picture alone
+/// tells: so the second pair knows already what is lost, and a stream that begins anew again and again still follows
+/// its noise.
 pub fn variance(magnitudes: &[u32], responses: &[u32], spread: u32) -> u32 {
     // 30 % of the magnitudes of Gaussian noise are below 0.3853 sigma: (q + 1/2)^2 / 0.3853^2.
-    let half_steps = 2 * quantile(magnitudes) + 1;
+    let of_residuals = if spread == 0 { RESIDUAL_MAX as u32 } else { quantile(magnitudes) };
+    let half_steps = 2 * of_residuals + 1;
     let by_residuals = (half_steps * half_steps * 431) >> 8;
     // And of the responses below 6 * 0.3853 sigma: 256 (q + 1/2)^2 / (6 * 0.3853)^2.
     let half_steps = (2 * quantile(responses) + 1).min(4095);
@@ -254,7 +258,9 @@ mod tests {
         // Everything moves: the picture's own noise is the limit, 1.5 levels with its background's.
         magnitudes.fill(0);
         magnitudes[700] = 1000;
-        let limit = f64::from(variance(&magnitudes, &responses, 0)).sqrt();
+        let limit = f64::from(variance(&[], &responses, 0)).sqrt();
+        let same = f64::from(variance(&magnitudes, &responses, 1)).sqrt();
+        assert!((limit - same).abs() < 1.0, "{limit} {same}");
         assert!((limit - 12.5 * 6.92).abs() < 2.0, "{limit}");
     }
 

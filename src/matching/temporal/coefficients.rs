@@ -10,6 +10,9 @@
 //! moves by more than what is far, and pictures from other places show another background. A rig that only shakes
 //! stays within a pixel, where they all count.
 //!
+//! A picture that is lost, since the newest shows nothing of it where it was looked for, counts 0: what it has there is
+//! no background of anything.
+//!
 //! The text solves this on the host, since it is small. Here no shift ever leaves the device, so the solution is
 //! written out, in double precision, in an order that kernels follow.
 
@@ -45,6 +48,9 @@ fn phi(rest: [i32; 2], degree: u8) -> [f64; MONOMIALS_MAX] {
 
 /// How much a picture counts that is shifted so.
 fn weight(shift: Shift) -> f64 {
+    if shift.lost {
+        return 0.0;
+    }
     let [x, y] = shift.by.map(|by| f64::from(by) / f64::from(UNIT));
     let near = 1.0 / (1.0 + 0.5 * (x * x + y * y));
     let square = near * near;
@@ -61,7 +67,7 @@ pub struct Coefficients {
 }
 
 impl Coefficients {
-    /// For pictures that are shifted so.
+    /// For pictures that are shifted so, not all of which are lost ([`Header::keep`](super::layout::Header::keep)).
     pub fn of(shifts: &[Shift], degree: u8) -> Self {
         let offsets = shifts.iter().map(|shift| shift.whole()).collect();
         let columns: Vec<_> =
@@ -153,17 +159,21 @@ mod tests {
     use super::*;
 
     fn shifts(of: &[[i32; 2]]) -> Vec<Shift> {
-        of.iter().map(|&by| Shift { by, known: true }).collect()
+        of.iter().map(|&by| Shift { by, known: true, lost: false }).collect()
     }
 
     proptest! {
         #[test]
         fn they_are_those_of_linear_algebra(
-            of in proptest::collection::vec((-700i32..700, -700i32..700), 1..=64),
+            of in proptest::collection::vec(
+                (-700i32..700, -700i32..700, prop::bool::weighted(0.2)),
+                1..=64,
+            ),
             degree in 0u8..=3,
         ) {
-            let shifts: Vec<Shift> =
-                of.iter().map(|&(x, y)| Shift { by: [x, y], known: true }).collect();
+            let mut shifts: Vec<Shift> =
+                of.iter().map(|&(x, y, lost)| Shift { by: [x, y], known: !lost, lost }).collect();
+            shifts[0] = Shift { known: true, lost: false, ..shifts[0] };
             let got = Coefficients::of(&shifts, degree);
             prop_assert_eq!(got.values.iter().sum::<i32>(), ONE);
             let n = monomials(degree);
@@ -195,6 +205,16 @@ mod tests {
     }
 
     const DEGREE_MAX_TESTED: u8 = 3;
+
+    #[test]
+    fn what_is_lost_adds_nothing() {
+        let mut shifts = shifts(&[[0, 0], [20, 0], [0, 0], [0, 0]]);
+        shifts[1] = Shift { known: false, lost: true, ..shifts[1] };
+        let got = Coefficients::of(&shifts, 1);
+        // But for what rounding leaves.
+        assert!(got.values[1].abs() <= 1, "{got:?}");
+        assert!([0, 2, 3].iter().all(|&i| (got.values[i] - ONE / 3).abs() <= 1), "{got:?}");
+    }
 
     #[test]
     fn polynomials_of_the_shift_are_reproduced_at_none() {

@@ -123,7 +123,7 @@ pub struct Header {
     pub newest: usize,
     /// Pixels of both eyes that moved in it.
     pub moving: u32,
-    /// Variance of the noise of each eye, in 1/256 squared grey levels; 0 where it is not known.
+    /// Variance of the noise of each eye, in 1/256 squared grey levels; 0 before the first pair.
     pub variances: [u32; 2],
     /// Sum of the squared coefficients in 1/256: how much of a picture's noise its background still has. 0 where
     /// there was none.
@@ -138,7 +138,7 @@ impl Header {
     /// The header of a state, or of the first [`HEADER`] numbers of one, which do not tell the shifts.
     pub fn of(state: &[i32]) -> Self {
         let count = state[place::COUNT] as usize;
-        let shift = |at: usize, known| Shift { by: [state[at], state[at + 1]], known };
+        let shift = |at: usize, known| Shift { by: [state[at], state[at + 1]], known, lost: false };
         Self {
             count,
             newest: state[place::NEWEST] as usize,
@@ -161,6 +161,16 @@ impl Header {
             self.count = 0;
             self.variances = [0; 2];
         }
+    }
+
+    /// The shifts of the pictures that are remembered. Where all of them are lost, the stream begins anew, and there are
+    /// none.
+    pub fn keep(&mut self, shifts: Vec<Shift>) -> Vec<Shift> {
+        if shifts.iter().all(|shift| shift.lost) {
+            self.count = 0;
+            return Vec::new();
+        }
+        shifts
     }
 
     /// Where to look for the picture in a slot: its shift against the one remembered last, and the shift of that one.
@@ -199,9 +209,6 @@ impl Header {
         self.spread = coefficients.spread();
         let scale = 256 + self.spread;
         self.variances = variances.map(|variance| variance * 256 / scale);
-        if self.count == 0 {
-            self.variances = [0; 2];
-        }
         self.count = self.count.max(slot + 1);
     }
 

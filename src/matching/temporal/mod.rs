@@ -119,7 +119,7 @@ pub fn advance(eyes: [&Image; 2], state: &mut State, how: Temporal) -> Outcome {
     let mut shifts = Vec::new();
     if header.count > 0 {
         let newest = look_for_newest(&halves, state, &layout, &header);
-        shifts = shifts_of_all(&halves, state, &layout, &header, newest);
+        shifts = header.keep(shifts_of_all(&halves, state, &layout, &header, newest));
     }
     let coefficients = Coefficients::of(&shifts, how.degree);
 
@@ -336,6 +336,63 @@ mod tests {
             let differs = denoised[0].pixels().iter().zip(eyes[0].pixels());
             assert!(differs.map(|(a, b)| a.abs_diff(*b)).max().unwrap() < 12, "{number}");
         }
+    }
+
+    /// A scene without any order, `at` so many pixels further to the right, in noise; flat where `contrast` is 0.
+    fn coarse(at: usize, contrast: f64, seed: u64) -> Image {
+        let grain = |x: usize, y: usize| {
+            noise(((x * 1000 + y) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))()
+        };
+        let mut noise = noise(seed);
+        let pixel = |i: usize| {
+            let (x, y) = (i % SIZE.0 + at, i / SIZE.0);
+            let (u, v) = ((x % 6) as f64 / 6.0, (y % 6) as f64 / 6.0);
+            let row = |y| (1.0 - u) * grain(x / 6, y) + u * grain(x / 6 + 1, y);
+            let grey = (1.0 - v) * row(y / 6) + v * row(y / 6 + 1);
+            (110.0 + contrast * grey + 6.0 * noise()).round().clamp(0.0, 255.0) as u8
+        };
+        Image::from_vec(SIZE.0, SIZE.1, (0..SIZE.0 * SIZE.1).map(pixel).collect())
+    }
+
+    #[test]
+    fn what_is_lost_takes_no_part_in_the_background() {
+        let mut state = State::new();
+        let mut next = |at, seed| {
+            let eyes = [coarse(at, 45.0, seed), coarse(at, 45.0, 100 + seed)];
+            let Outcome { denoised, report, .. } = advance(eyes.each_ref(), &mut state, HOW);
+            (eyes, denoised, report)
+        };
+        for number in 0..5 {
+            let (.., report) = next(0, number);
+            assert_eq!(report.remembered, 1 + number as u32);
+            assert_eq!(report.shift.is_some(), number > 0, "{report:?}");
+        }
+        for number in 5..12 {
+            let (eyes, denoised, report) = next(300 * number as usize, number);
+            assert!((0..2).all(|eye| denoised[eye].pixels() == eyes[eye].pixels()), "{number}");
+            assert_eq!((report.remembered, report.shift, report.noise), (1, None, None));
+        }
+        // Where the rig stays, it goes on from there.
+        for (number, at, remembered) in [(12, 3300, 2), (13, 3300, 3), (14, 9000, 1)] {
+            let (.., report) = next(at, number);
+            assert_eq!(report.remembered, remembered, "{number}");
+            assert_eq!(report.shift.is_some(), remembered > 1, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_dark_room_is_averaged_though_no_shift_is_found_in_it() {
+        let mut state = State::new();
+        let mut last = None;
+        for number in 0..12 {
+            let eyes = [coarse(0, 0.0, number), coarse(0, 0.0, 100 + number)];
+            last = Some(advance(eyes.each_ref(), &mut state, HOW));
+        }
+        let Outcome { denoised, report, .. } = last.unwrap();
+        assert_eq!((report.remembered, report.shift), (10, None));
+        let squares = denoised[0].pixels().iter().map(|&grey| (f64::from(grey) - 110.0).powi(2));
+        let error = (squares.sum::<f64>() / (SIZE.0 * SIZE.1) as f64).sqrt();
+        assert!(error < 3.0, "{error}");
     }
 
     #[test]

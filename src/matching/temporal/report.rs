@@ -9,7 +9,7 @@ pub fn report(header: &Header, size: (usize, usize)) -> TemporalReport {
     let variance = (header.variances[0] + header.variances[1]) as f32 / 512.0;
     let spread = header.spread as f32 / 256.0;
     let after = variance * spread / (1.0 + spread);
-    let Shift { by, known } = header.frame_shift;
+    let Shift { by, known, .. } = header.frame_shift;
     TemporalReport {
         remembered: header.count as u32,
         shift: known.then(|| by.map(|by| by as f32 / UNIT as f32)),

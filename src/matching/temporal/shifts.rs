@@ -17,6 +17,11 @@
 //! Over 17 real pictures, shifted by known fractions, that is 0.007 px off (root mean square; 0.014 on the worst), with noise
 //! of 5 grey levels or without, and with a factor of exposure of 1.2 (docs/accuracy.md).
 //!
+//! Where no shift is found, there are two reasons. Either the reference has too little to go by, such as a dark room, whose
+//! noise is best averaged all the same. Or it has enough, but the other picture does not show it there: that one is
+//! *lost*, and would be laid over the reference wrongly. So what the reference has is measured by itself, as u, v and w of
+//! the reference with itself, less what noise and rounding add to its squares.
+//!
 //! Everything is summed in whole numbers; the quotients follow IEEE 754 in double precision, operation by operation, so
 //! that every engine finds the same.
 
@@ -37,6 +42,14 @@ const REST_MAX: f64 = 2.0;
 /// Least variance of the noise that is reckoned with, in squared grey levels.
 const VARIANCE_MIN: f64 = 0.25;
 
+/// Variance of a step to the next pixel of a picture of half the size, smoothed, where that of the noise of the whole picture
+/// is 1: of noise without any structure it is 3/128.
+const STEP_NOISE: f64 = 0.03;
+
+/// Variance of a step that says nothing beside that of noise, in squared grey levels: rounding adds up to 0.3 where all is
+/// flat and lies between two levels, and pictures that show no more do no harm where they lie wrongly.
+const STEP_VARIANCE_MIN: f64 = 1.0;
+
 /// Largest shift, in [`UNIT`]s: 127 px.
 const SHIFT_MAX: i32 = 127 * UNIT;
 
@@ -48,11 +61,13 @@ pub struct Shift {
     pub by: [i32; 2],
     /// Whether it was found; else it is where was looked for it.
     pub known: bool,
+    /// Whether it would have been found there if the other picture showed the same: it must be elsewhere.
+    pub lost: bool,
 }
 
 impl Shift {
     /// None, where nothing is known.
-    pub const NONE: Shift = Shift { by: [0; 2], known: false };
+    pub const NONE: Shift = Shift { by: [0; 2], known: false, lost: false };
 
     /// The whole pixels of it.
     pub fn whole(self) -> [i32; 2] {
@@ -78,7 +93,7 @@ impl Shift {
     /// Both one after the other.
     pub fn further(self, other: Shift) -> Shift {
         let by = [0, 1].map(|axis| (self.by[axis] + other.by[axis]).clamp(-SHIFT_MAX, SHIFT_MAX));
-        Shift { by, known: self.known }
+        Shift { by, ..self }
     }
 }
 
@@ -100,7 +115,7 @@ pub fn margin(offsets: impl Iterator<Item = [i32; 2]>) -> usize {
     offsets.flatten().map(i32::unsigned_abs).max().unwrap_or(0) as usize
 }
 
-/// What is summed over the pixels of the reference alone.
+/// What is summed over the pixels of the reference alone, in the order in which the kernels keep it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfReference {
     /// Number of pixels.
@@ -109,7 +124,14 @@ pub struct OfReference {
     pub grey: i64,
     /// Their doubled gradients, across and down.
     pub gradients: [i64; 2],
+    /// Squares of the steps to the next pixel, across and down.
+    pub steps: [i64; 2],
+    /// 2 H G of doubled gradients.
+    pub crossed: i64,
 }
+
+/// Number of sums of [`OfReference`].
+pub const SUMS_OF_REFERENCE: usize = 7;
 
 /// What is summed over the pixels of both pictures, in the order in which the kernels keep it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,6 +173,8 @@ impl AddAssign for OfReference {
         self.count += other.count;
         self.grey += other.grey;
         (0..2).for_each(|axis| self.gradients[axis] += other.gradients[axis]);
+        (0..2).for_each(|axis| self.steps[axis] += other.steps[axis]);
+        self.crossed += other.crossed;
     }
 }
 
@@ -176,7 +200,13 @@ pub fn add_sums(
             let column = (x as i64 - i64::from(offset[0])) as usize;
             let (a, [ha, ga], [xa, ya]) = around(reference, width, x, y);
             let (b, [hb, gb], [xb, yb]) = around(other, width, column, row);
-            *of_reference += OfReference { count: 1, grey: a, gradients: [ha, ga] };
+            *of_reference += OfReference {
+                count: 1,
+                grey: a,
+                gradients: [ha, ga],
+                steps: [xa * xa, ya * ya],
+                crossed: 2 * ha * ga,
+            };
             *of_both += OfBoth {
                 against: [ha * b - hb * a, ga * b - gb * a],
                 steps: [xa * xb, ya * yb],
@@ -216,16 +246,30 @@ pub fn agree(
     (a - b).abs() <= i64::from(tolerance) + slope
 }
 
+/// The smaller eigenvalue of the equations' matrix: what the gradients say about the direction of which they say least.
+fn eigenvalue([u, w]: [f64; 2], v: f64) -> f64 {
+    let (difference, twice) = (u - w, 2.0 * v);
+    let root = (difference * difference + twice * twice).sqrt();
+    0.5 * (u + w - root)
+}
+
 /// The shift that the sums tell, where the other picture was moved by the whole pixels of `begin`; `variance` is that of
 /// the noise of a whole picture, in 1/256 squared grey levels. Unknown where the gradients say too little about one
 /// direction: its error is about sqrt(2 variance / e), e being the smaller eigenvalue of the equations' matrix, and is to
-/// be no more than 0.05 px.
+/// be no more than 0.05 px. Where `variance` is 0, the noise is not known, and nobody can tell what is lost.
 pub fn shift(a: &OfReference, b: &OfBoth, begin: Shift, variance: u32) -> Shift {
-    let unknown = Shift { known: false, ..begin };
+    let mut unknown = Shift { known: false, lost: false, ..begin };
     if a.count == 0 {
         return unknown;
     }
     let count = a.count as f64;
+    let noise = (f64::from(variance) / 256.0).max(VARIANCE_MIN);
+    let least = noise * (2.0 * count.sqrt()).max(800.0);
+    // What the reference has by itself is to be twice as much as is needed.
+    let nothing = (STEP_NOISE * noise + STEP_VARIANCE_MIN) * count;
+    let own = eigenvalue(a.steps.map(|sum| sum as f64 - nothing), 0.125 * a.crossed as f64);
+    unknown.lost = variance > 0 && own >= 2.0 * least;
+
     let means = [a.grey as f64 / count, b.grey as f64 / count];
     // A quarter of the sums of doubled gradients.
     let against = |axis: usize| {
@@ -236,12 +280,7 @@ pub fn shift(a: &OfReference, b: &OfBoth, begin: Shift, variance: u32) -> Shift 
     let [u, w] = b.steps.map(|sum| sum as f64);
     let v = 0.125 * b.crossed as f64;
     let determinant = u * w - v * v;
-    let (difference, twice) = (u - w, 2.0 * v);
-    let root = (difference * difference + twice * twice).sqrt();
-    let eigenvalue = 0.5 * (u + w - root);
-    let noise = (f64::from(variance) / 256.0).max(VARIANCE_MIN);
-    let least = noise * (2.0 * count.sqrt()).max(800.0);
-    if !(eigenvalue >= least && u > 0.0 && w > 0.0 && determinant > 0.0) {
+    if !(eigenvalue([u, w], v) >= least && u > 0.0 && w > 0.0 && determinant > 0.0) {
         return unknown;
     }
     let mut rest = [(q * w - p * v) / determinant, (p * u - q * v) / determinant];
@@ -259,12 +298,13 @@ pub fn shift(a: &OfReference, b: &OfBoth, begin: Shift, variance: u32) -> Shift 
         let rounded = (rest[axis] * f64::from(UNIT) + 0.5).floor() as i32;
         (whole[axis] * UNIT + rounded).clamp(-SHIFT_MAX, SHIFT_MAX)
     });
-    Shift { by, known: true }
+    Shift { by, known: true, lost: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Image;
 
     const SIZE: (usize, usize) = (90, 70);
 
@@ -298,7 +338,8 @@ mod tests {
             for by in [[0.25, -0.4], [0.0, 0.0], [-0.6, 0.6], [2.3, -1.7]] {
                 // What the newest shows at x, the other one shows at x - shift.
                 let other = picture(by, 1.0, sigma, 2);
-                let begin = Shift { by: by.map(|by| (by.round() * 256.0) as i32), known: false };
+                let by_whole = by.map(|by| (by.round() * 256.0) as i32);
+                let begin = Shift { by: by_whole, ..Shift::NONE };
                 let found = found(&reference, &other, begin, (256.0 * sigma * sigma) as u32);
                 assert!(found.known, "{by:?}");
                 for axis in 0..2 {
@@ -322,27 +363,67 @@ mod tests {
 
     #[test]
     fn pictures_that_say_nothing_are_unknown() {
-        let begin = Shift { by: [300, -20], known: true };
-        let unknown = Shift { known: false, ..begin };
+        let begin = Shift { by: [300, -20], known: true, lost: true };
+        let unknown = Shift { known: false, lost: false, ..begin };
         let flat = vec![77; SIZE.0 * SIZE.1];
         assert_eq!(found(&flat, &flat, begin, 0), unknown);
         let noise = picture([0.0, 0.0], 0.0, 5.0, 1);
         let other = picture([0.0, 0.0], 0.0, 5.0, 2);
-        assert_eq!(found(&noise, &other, begin, 25 * 256), unknown);
+        assert!(!found(&noise, &other, begin, 25 * 256).known);
         let stripes: Vec<u8> = (0..SIZE.0 * SIZE.1)
             .map(|i| if (i % SIZE.0 / 3).is_multiple_of(2) { 40 } else { 200 })
             .collect();
         assert_eq!(found(&stripes, &stripes, begin, 0), unknown);
         // Moved too far for any pixel to be left.
-        let far = Shift { by: [90 * 256, 0], known: true };
+        let far = Shift { by: [90 * 256, 0], ..Shift::NONE };
         let reference = picture([0.0, 0.0], 1.0, 0.0, 1);
-        assert!(!found(&reference, &reference, far, 0).known);
+        assert_eq!(found(&reference, &reference, far, 256), far);
+    }
+
+    /// A picture of half the size of a scene without any order, seen so many pixels from the left; flat where `contrast`
+    /// is 0.
+    fn halved(at: usize, contrast: f64, sigma: f64, seed: u64) -> Vec<u8> {
+        let grain = |x: usize, y: usize| {
+            let mixed = (x * 1000 + y + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 56) as f64 / 256.0 - 0.5
+        };
+        let mut state = seed;
+        let mut uniform = move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as f64 / f64::from(1u32 << 31)
+        };
+        let size = (2 * SIZE.0, 2 * SIZE.1);
+        let pixel = |i: usize| {
+            let (x, y) = (i % size.0, i / size.0);
+            let gaussian: f64 = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+            let grey = 100.0 + contrast * grain((x + at) / 6, y / 6) + sigma * gaussian;
+            grey.round().clamp(0.0, 255.0) as u8
+        };
+        let whole = Image::from_vec(size.0, size.1, (0..size.0 * size.1).map(pixel).collect());
+        crate::matching::temporal::smaller(&whole).pixels().to_vec()
+    }
+
+    #[test]
+    fn what_is_not_where_it_is_looked_for_is_lost_and_noise_is_not() {
+        let lost = Shift { lost: true, ..Shift::NONE };
+        for sigma in [0.4, 1.0, 5.0, 10.0] {
+            let variance = (256.0 * sigma * sigma) as u32;
+            let reference = halved(0, 100.0, sigma, 1);
+            let still = found(&reference, &halved(0, 100.0, sigma, 2), Shift::NONE, variance);
+            assert!(still.known && !still.lost, "{sigma}: {still:?}");
+            let other = halved(40, 100.0, sigma, 2);
+            assert_eq!(found(&reference, &other, Shift::NONE, variance), lost, "{sigma}");
+            // Nobody knows how much of it is noise.
+            assert_eq!(found(&reference, &other, Shift::NONE, 0), Shift::NONE, "{sigma}");
+            let dark = [1, 2].map(|seed| halved(0, 0.0, sigma, seed));
+            assert_eq!(found(&dark[0], &dark[1], Shift::NONE, variance), Shift::NONE, "{sigma}");
+        }
     }
 
     #[test]
     fn whole_pixels_and_rests_make_up_the_shift() {
         for by in [-700, -129, -128, -1, 0, 127, 128, 1000] {
-            let shift = Shift { by: [by, -by], known: true };
+            let shift = Shift { by: [by, -by], ..Shift::NONE };
             let (whole, rest) = (shift.whole(), shift.rest());
             (0..2).for_each(|axis| assert_eq!(256 * whole[axis] + rest[axis], shift.by[axis]));
             assert!(rest.iter().all(|rest| (-128..128).contains(rest)), "{rest:?}");

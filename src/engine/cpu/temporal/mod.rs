@@ -149,6 +149,7 @@ impl TemporalStage {
         let mut header = Header::of(self.numbers());
         header.begin(self.layout.size);
         let shifts = self.search.run(team, simd, eyes, self.numbers(), &header);
+        let shifts = header.keep(shifts);
         let coefficients = Coefficients::of(&shifts, self.how.degree);
         let variances = [0, 1].map(|eye| {
             self.subtract_background(team, simd, (eye, eyes[eye]), &coefficients, &header)
@@ -219,10 +220,11 @@ impl TemporalStage {
                 let to = residuals.row(y);
                 if count == 0 {
                     to.fill(0);
-                    return;
+                } else {
+                    let to = &mut *to;
+                    simd.vectorize(ResidualRow { of, y, count, remembered, background, to });
+                    magnitudes.count(to);
                 }
-                simd.vectorize(ResidualRow { of, y, count, remembered, background, to: &mut *to });
-                magnitudes.count(to);
                 if y > 0 && y + 1 < height {
                     let histogram = &mut magnitudes.responses;
                     simd.vectorize(NoiseRow { of, y, histogram, responses });

@@ -123,10 +123,22 @@ impl Kernel for ReferenceRow<'_> {
             row.iter_mut().zip(&*counts).for_each(|(value, &counts)| *value *= counts);
         }
         let sum = |row: &[i16]| row.iter().map(|&value| i64::from(value)).sum::<i64>();
+        // Products of so many pixels stay within 2^31.
+        const PIXELS: usize = 1024;
+        let products = |a: &[i16], b: &[i16]| {
+            let parts = a.chunks(PIXELS).zip(b.chunks(PIXELS));
+            let of_part = |(a, b): (&[i16], &[i16])| {
+                let products = a.iter().zip(b).map(|(&a, &b)| i32::from(a) * i32::from(b));
+                i64::from(products.sum::<i32>())
+            };
+            parts.map(of_part).sum::<i64>()
+        };
         *self.sums += OfReference {
             count: sum(counts),
             grey: sum(grey),
             gradients: [sum(across), sum(down)],
+            steps: [products(to_right, to_right), products(to_below, to_below)],
+            crossed: 2 * products(across, down),
         };
     }
 }
