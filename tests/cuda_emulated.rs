@@ -501,7 +501,7 @@ fn broken_kernels_are_noticed() {
             PRIOR => TWO_LEVELS,
             TILED => TILED_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
-            DIAGONAL | TASKS_AD => (65, 23),
+            DIAGONAL | TASKS_AD | TASKS_ACROSS => (65, 23),
             _ => SIZE,
         };
         if verify(size, arguments, Some((old, new))).0 {

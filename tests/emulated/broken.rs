@@ -16,6 +16,21 @@ pub const DIAGONAL: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1", 
 pub const TASKS: &[&str] = &["--p1", "5"];
 pub const TASKS_AD: &[&str] =
     &["--p1", "5", "-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "8"];
+// Candidates on both sides, so that costs beside the picture differ.
+pub const TASKS_ACROSS: &[&str] = &[
+    "--p1",
+    "5",
+    "-d",
+    "20",
+    "--min-disparity",
+    "-9",
+    "--cost",
+    "ad",
+    "--ad-window",
+    "1",
+    "--paths",
+    "8",
+];
 pub const CURVE: &[&str] = &["-d", "16", "--median", "0"];
 pub const SURE: &[&str] = &["-d", "14", "--min-confidence", "20"];
 pub const COMBINED: &[&str] = &["-d", "16"];
@@ -77,7 +92,7 @@ pub const BROKEN: [Broken; 78] = [
     ("            finish(way);", "", TASKS_AD),
     ("(direction == 0 ? middle : all - middle) : 0", "middle : 0", TASKS_AD),
     ("if (below) vertical = filled(0)", "if (false) vertical = filled(0)", TASKS_AD),
-    ("(x < 0 || way.y >= height)", "(way.y >= height)", TASKS_AD),
+    ("(x < 0 || way.y >= height)", "(way.y >= height)", TASKS_ACROSS),
     // The two sweeps' sums, and a tie that goes to the larger disparity.
     ("other_sums += step", "other_sums -= step", AD),
     ("sum.v[j + 1] * KEY_NUMBERS + both(j + 1)", "sum.v[j + 1] * KEY_NUMBERS + both(j)", AD),
@@ -210,10 +225,8 @@ pub const BROKEN_IN_TIME: [(&str, &str); 16] = [
 ];
 
 /// What shows only where a rig leaps, so that pictures are lost.
-pub const BROKEN_WHERE_IT_LEAPS: [(&str, &str); 3] = [
+pub const BROKEN_WHERE_IT_LEAPS: [(&str, &str); 2] = [
     // What the reference has by itself, and what becomes of pictures all of which are lost.
     ("sums[4] += a.to_right * a.to_right", "sums[4] += a.to_right"),
     ("if (!shift.lost) kept = true;", "kept = true;"),
-    // The noise of a first pair.
-    ("spread == 0 ? RESIDUAL_MAX", "spread == 1 ? RESIDUAL_MAX"),
 ];
