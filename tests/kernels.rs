@@ -201,7 +201,7 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
     let temporal = Some(Temporal { mode: TemporalMode::Denoise, history: 8, degree: 2 });
     let combined = Params { window, steady, temporal, ..Params::default() };
     let mut refused = HashSet::new();
-    for params in [combined, params(64, Paths::Four), params(1024, Paths::Five)] {
+    for params in [combined, params(64, Paths::Four), params(64, Paths::Sixteen)] {
         let job = Job { params: &params, size: (1280, 720), rectifier: None };
         for unit in specialisations(&job, &Properties::typical(90)) {
             for (i, (name, value)) in unit.defines.iter().enumerate() {
