@@ -51,14 +51,14 @@ struct StoredDeltas {
         u32 *to = ring + next * (STORED_WORDS / UNIT * PITCH);
 #pragma unroll
         for (int k = 0; k < BYTE_WORDS; k += UNIT) {
-                copy_words<UNIT>(to + k / UNIT * PITCH, from_left + k);
-                copy_words<UNIT>(to + (BYTE_WORDS + k) / UNIT * PITCH, from_right + k);
+            copy_words<UNIT>(to + k / UNIT * PITCH, from_left + k);
+            copy_words<UNIT>(to + (BYTE_WORDS + k) / UNIT * PITCH, from_right + k);
         }
 #if OTHER_SUMS
 #pragma unroll
         for (int k = 0; k < SUM_WORDS; k += UNIT) {
-                const int at = SUM_BYTES ? k : interleaved(0, k);
-                copy_words<UNIT>(to + (2 * BYTE_WORDS + k) / UNIT * PITCH, other_sums + at);
+            const int at = SUM_BYTES ? k : interleaved(0, k);
+            copy_words<UNIT>(to + (2 * BYTE_WORDS + k) / UNIT * PITCH, other_sums + at);
         }
 #endif
     }

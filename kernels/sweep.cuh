@@ -59,9 +59,9 @@ static_assert(HALO + MARGIN <= BESIDE, "geometry.rs: Prepared::row");
 // With TASKS the path states that the next task begins with: vectors with the least value behind each, of the
 // vertical paths and then of both diagonal ones; and the tasks themselves.
 #define STATE_PITCH (HALF_DISPARITIES + 4)
-#define STATES (STRIP + DIAGONALS * 2 * SLOTS)
+#define BEGIN_STATES (STRIP + DIAGONALS * 2 * SLOTS)
 #define TASK_RING 8
-#define TASK_WORDS (TASKS ? STATES * STATE_PITCH + TASK_RING : 0)
+#define TASK_WORDS (TASKS ? BEGIN_STATES * STATE_PITCH + TASK_RING : 0)
 #define SHARED_WORDS \
     (PATH_WORDS + STORED_RING_WORDS + KEY_WORDS + WINDOWS_WORDS + LEAST_WORDS + BEST_WORDS + TASK_WORDS)
 
@@ -75,7 +75,7 @@ struct Shared {
         leasts = windows + WINDOWS_WORDS;
         bests = leasts + LEAST_WORDS;
         states = bests + BEST_WORDS;
-        tasks = states + STATES * STATE_PITCH;
+        tasks = states + BEGIN_STATES * STATE_PITCH;
     }
     // The state that a task begins with, of column `column` of the strip: path 0 is the vertical one, the others
     // are diagonal, with columns beside the strip.

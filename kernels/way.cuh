@@ -70,8 +70,6 @@ struct Way {
     __device__ __forceinline__ bool enters() const { return left == HALO; }
     // Whether the row is the last before strips need each other's columns.
     __device__ __forceinline__ bool exchanges() const { return left == 1; }
-    // Whether another row follows in this strip.
-    __device__ __forceinline__ bool goes_on() const { return false; }
 };
 #else
 struct Way {
@@ -100,6 +98,7 @@ struct Way {
     }
     __device__ __forceinline__ bool enters() const { return false; }
     __device__ __forceinline__ bool exchanges() const { return until_exchange == 1; }
+    // Whether another row follows in this strip.
     __device__ __forceinline__ bool goes_on() const { return left > 1; }
 };
 #endif

@@ -24,8 +24,9 @@ pub(super) fn is_stored(params: &Params) -> bool {
 
 /// Tells whether the costs of pixels are written down as they are, or with what supports them (`cost_volume.cu`).
 pub(super) fn is_volume(params: &Params) -> bool {
-    let single = matches!(params.cost, Cost::Ad { window: 1, .. } | Cost::Block { .. });
-    params.is_supported() || !single && !params.is_local()
+    // A single difference is computed faster than it is read; sums over windows are written down by their own kernel.
+    let otherwise = matches!(params.cost, Cost::Ad { window: 1, .. } | Cost::Block { .. });
+    params.is_supported() || !otherwise && !params.is_local()
 }
 
 /// A cost for the kernels; `cost.cuh` says what the sizes are.

@@ -69,6 +69,9 @@ const AHEAD_MIN: u32 = 2;
 /// Rows of sums that a sweep's block has in work.
 pub(super) const TILES: u32 = 4;
 
+/// Numbers that count the tasks that are taken, one a launch.
+const PROGRESS_COUNTERS: usize = 2;
+
 /// Words in which a sweep's block keeps its tasks.
 const TASK_RING: u32 = 8;
 
@@ -421,7 +424,7 @@ impl Strips {
     /// Bytes of what strips tell each other: halos (`HaloExchange`), or what is done (`Carrier`).
     pub fn between_bytes(&self, lanes: Lanes) -> usize {
         match self.tasks {
-            true => 4 * (2 + 2 * self.count as usize),
+            true => 4 * (PROGRESS_COUNTERS + 2 * self.count as usize),
             false => 2 * self.count as usize * self.halo_bytes(lanes) as usize,
         }
     }

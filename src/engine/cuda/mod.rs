@@ -157,6 +157,9 @@ impl CudaEngine {
         if options.in_flight == 0 {
             bail!("the CUDA engine needs at least 1 frame in flight, not 0");
         }
+        if options.multiprocessors == Some(0) {
+            bail!("the CUDA engine needs at least 1 multiprocessor, not 0");
+        }
         let started = Instant::now();
         let devices = list().map_err(anyhow::Error::new)?;
         let mut device = device::choose(devices, options.device).map_err(anyhow::Error::new)?;
