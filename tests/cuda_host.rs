@@ -384,6 +384,17 @@ fn devices_are_listed_and_chosen() {
         assert!(stderr.contains(reason), "{stderr}");
     }
     if Nvrtc::find().is_ok() {
+        for (multiprocessors, reason) in [
+            (
+                "25",
+                "Fake GPU 0 has 24 multiprocessors, not 25; set engine.multiprocessors to at most that",
+            ),
+            ("0", "--multiprocessors"),
+        ] {
+            let arguments = ["--engine", "cuda", "--multiprocessors", multiprocessors];
+            let (status, _, stderr) = machine.stereod(&bench(&arguments));
+            assert!(status != 0 && stderr.contains(reason), "{stderr}");
+        }
         let (status, stdout, stderr) = machine.stereod(&bench(&["--device", "1"]));
         assert_eq!(status, 0, "{stderr}");
         assert!(stdout.contains("Fake GPU 1 (CUDA"), "{stdout}");
