@@ -97,6 +97,12 @@ __device__ __forceinline__ Vector supported(const Vector &own, const Vector &sum
     return c;
 }
 
+// Where nothing differs from pixel to pixel. A cost that nothing supports goes by itself: it may be as large as a
+// byte, and its parts then larger than half a register.
+__device__ __forceinline__ Vector all_alike(const Vector &own, const Vector &sum, u32 lane) {
+    return WINDOW_SIDE > 1 ? supported(own, sum, {blend_word(WINDOW_MOST, 0, 0)}, lane) : own;
+}
+
 // The costs of a row of this thread's pixels, which begin in column `x`; `row` is that of the picture.
 struct Costs {
     Vector of[PIXELS];
@@ -184,12 +190,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #endif
             if (stores && x + p < width) {
 #if BLENDS
-                const Blend blend = {blends[(size_t)y * width + x + p]};
+                const Vector c = supported(own, sum, {blends[(size_t)y * width + x + p]}, lane);
 #else
-                const Blend blend = {blend_word(WINDOW_MOST, 0, 0)};
+                const Vector c = all_alike(own, sum, lane);
 #endif
                 u32 words[BYTE_WORDS];
-                pack(supported(own, sum, blend, lane), words);
+                pack(c, words);
                 store_words(volume + volume_pixel(row, x + p, y) + lane * BYTE_WORDS, words);
             }
         }

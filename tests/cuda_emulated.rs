@@ -176,6 +176,12 @@ fn every_cost_gives_the_bytes_of_the_reference() {
     // Speckles across tiles.
     same((75, 40), &["-d", "8", "--median", "0", "--speckle-size", "40", "--speckle-range", "0.5"]);
     same(SIZE, &["-d", "20", "--cost", "ad", "--ad-window", "5", "--ad-truncation", "60"]);
+    same(SIZE, LARGE);
+    let weights = ["--gradient-weight", "120", "--intensity-weight", "100"];
+    same(
+        SIZE,
+        &[&["-d", "5", "--p2-mode", "fixed", "--p1", "1", "--p2", "2"], &weights[..]].concat(),
+    );
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn extreme_costs_and_penalties() {
     let cases = [(255, 0, 0), (1, 254, 254), (127, 128, 128), (128, 0, 127), (1, 0, 254)];
     for paths in [Paths::Four, Paths::Five, Paths::Eight] {
         for (truncation, p1, p2) in cases {
-            for window in [1, 7] {
+            for window in [1, 3, 7] {
                 let cost = Cost::Ad { truncation, window };
                 let params = Params { cost, p1, p2, p2_mode: P2Mode::Fixed, paths, ..usual() };
                 if !compare_all(&params, (41, 18)) {

@@ -37,6 +37,24 @@ pub const COMBINED: &[&str] = &["-d", "16"];
 pub const PLAIN: &[&str] =
     &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"];
 
+// Costs beyond half a byte, which nothing may support.
+pub const LARGE: &[&str] = &[
+    "-d",
+    "16",
+    "--cost",
+    "ad",
+    "--ad-window",
+    "3",
+    "--ad-truncation",
+    "250",
+    "--p2-mode",
+    "fixed",
+    "--p1",
+    "1",
+    "--p2",
+    "5",
+];
+
 // Costs that are supported by the window alone, and by the prior as well.
 pub const WINDOW: &[&str] = &["-d", "16", "--prior", "0", "--cost-window", "5"];
 pub const PRIOR: &[&str] =
@@ -70,7 +88,8 @@ pub const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
 
 pub const MI: &[&str] = &["--cost", "mi", "-d", "20"];
 
-pub const BROKEN: [Broken; 78] = [
+pub const BROKEN: [Broken; 79] = [
+    ("lane) : own;", "lane) : supported(own, sum, {blend_word(WINDOW_MOST, 0, 0)}, lane);", LARGE),
     // The recurrence: P1, and the neighbour of the last candidate of a lane.
     ("add2(neighbours, both(P1))", "add2(neighbours, both(P1 + 1))", AD),
     ("lane == GROUP - 1 ? A_HIGH_B_LOW", "lane == GROUP - 1 ? A_LOW_A_HIGH", ACROSS),
