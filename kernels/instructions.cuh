@@ -157,7 +157,11 @@ __device__ __forceinline__ void store_release(u32 *to, u32 word) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
 }
 
-// A barrier among THREADS threads of a block, other than that of the whole block.
-template <int THREADS> __device__ __forceinline__ void barrier_of_some() {
-    asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
+// Barriers among THREADS threads of a block, by a number other than 0, which is that of the whole block's. A thread
+// waits at one, or only says that it has come.
+template <int THREADS> __device__ __forceinline__ void barrier_wait(int number) {
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(THREADS) : "memory");
+}
+template <int THREADS> __device__ __forceinline__ void barrier_come(int number) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(number), "n"(THREADS) : "memory");
 }

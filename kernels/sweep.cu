@@ -15,9 +15,10 @@
 // Where they cannot be, blocks take tasks instead, HALO rows of a strip each, and hand the path states over
 // through memory (TASKS, way.cuh).
 //
-// A barrier a row keeps the warps of a block in step: MAIN_WARPS for the strip's paths, HALO_WARPS for
-// the halo on each side, and the support warps, which load the next rows and, with SELECT, follow one to
-// three rows behind with the winners (winner.cuh).
+// A barrier a row keeps warps of a block in step: MAIN_WARPS for the strip's paths, HALO_WARPS for the halo on
+// each side, and the one that loads the next rows. With SELECT others follow one to three rows behind with the
+// winners (winner.cuh), with a barrier of their own; both know by two more which tiles of sums are full and
+// which are free, so that neither waits for the other row by row.
 //
 // Grid: [strips][sweeps]; with TASKS as many blocks as are resident.
 #include "halo.cuh"
@@ -80,7 +81,10 @@ __device__ __forceinline__ void copy_window_of(u32 *to, const Arguments &of, con
                 threads);
 }
 
-extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
+// Tasks that go to the middle need so little shared memory that two blocks fit, if their registers do.
+#define RESIDENT_BLOCKS (TASKS && !SELECT ? MAX(2, BLOCKS_PER_SM) : BLOCKS_PER_SM)
+
+extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, RESIDENT_BLOCKS)
     sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width, int height,
           int columns, int strips, u32 *between, u32 turn, u32 *path_state, u32 *sums_down, u32 *sums_up,
           const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right, u8 *peaks) {
@@ -145,21 +149,24 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
 #if !TASKS
         if (start.resumed) vertical = states.read(0, start.strip * STRIP + column, lane, least);
 #endif
+        Way way = start;
 #if !SELECT
+        // Where the row's sums go, and the way from row to row.
         u32 *out = nullptr;
         ptrdiff_t out_step = 0;
+        auto enter = [&] {
+            out = (way.direction == 0 ? of.sums_down : of.sums_up) +
+                  ((ptrdiff_t)way.y * columns + way.strip * STRIP + column) * GROUP * SUM_WORDS;
+            out_step = (ptrdiff_t)(way.direction == 0 ? 1 : -1) * columns * GROUP * SUM_WORDS;
+        };
+        if (!TASKS) enter();
 #endif
-        Way way = start;
         for (int i = 0; way.left > 0; i++) {
             const int first_column = way.strip * STRIP, x = first_column + column;
             // The picture ends beside this strip's last column, or above this row.
             const bool partial = first_column + STRIP > width, below = TASKS && way.y >= height;
 #if !SELECT
-            if (TASKS ? way.enters() : i == 0) {
-                out = (way.direction == 0 ? of.sums_down : of.sums_up) +
-                      ((ptrdiff_t)way.y * columns + x) * GROUP * SUM_WORDS;
-                out_step = (ptrdiff_t)(way.direction == 0 ? 1 : -1) * columns * GROUP * SUM_WORDS;
-            }
+            if (TASKS && way.enters()) enter();
 #endif
             const u32 *window = shared.window(i);
             const u32 pixel = window[BORDER + MARGIN + column];
@@ -170,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
             const bool exchanges = way.exchanges();
             const bool normalises = exchanges || way.left == 1 || !LAZY;
             // Whether the states go to memory, for who goes on from here.
-            const bool hands_over = TASKS ? exchanges : !SELECT && way.left == 1;
+            const bool hands_over = TASKS && exchanges;
             if (TASKS && way.enters()) vertical = shared.begin(0, column, lane, least);
             Vector sum = recurrence(vertical, add2(least, p2_in_both(pixel, P2_VERTICAL)), edges);
             vertical = advance(sum, c, lane);
@@ -235,7 +242,9 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
             for (int j = 0; j < REGISTERS; j++) sum.v[j] = sub2(sum.v[j], leasts);
 
 #if SELECT
+            if (i >= TILES) barrier_wait<32 * (MAIN_WARPS + 1)>(FREE_BARRIER(i));
             put_sums(shared.tile(i) + column * TILE_PITCH, sum, c, lane);
+            barrier_come<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i));
 #else
             if (!below) store_sum(out, lane, sum);
             out += out_step;
@@ -243,6 +252,18 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
             end_row(way);
             way.next();
         }
+#if !TASKS && !SELECT
+        // For the other launch.
+        states.write(0, start.strip * STRIP + column, lane, vertical, least);
+        if (DIAGONALS) {
+            const int last = (start.left - 1) & 1, x = start.strip * STRIP + column;
+            u32 least_right, least_left;
+            const Vector right = shared.get(0, last, column + HALO, lane, least_right);
+            const Vector left = shared.get(1, last, column, lane, least_left);
+            states.write(1, x, lane, right, least_right);
+            states.write(2, x, lane, left, least_left);
+        }
+#endif
     } else if (warp < MAIN_WARPS + 2 * HALO_WARPS) {
         // The columns left of the strip, whose paths come from the left, and those right of it; 0 is the
         // column next to the strip.
@@ -280,6 +301,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                 if (empty) path = filled(0);
                 least = least_of(path);
                 if (distance < halo) shared.put(side, now, slot, lane, path, least);
+                if (HALO_WARPS * WARP_PIXELS >= HALO - 1) break;
             }
             if (halo == 0) {
                 halo = HALO;
@@ -296,29 +318,35 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
 #endif
     else {
         const int support = warp - MAIN_WARPS - 2 * HALO_WARPS;
-        const bool loads = support == SUPPORT_WARPS - 1;
-        // Where the other warps are; this one's rows lie ahead or behind.
-        Way way = start, own = loads ? ahead : start;
+        if (support == SUPPORT_WARPS - 1) {
+            Way way = start;
+            for (int i = 0; way.left > 0; i++, ahead.next()) {
+                if (ahead.left > 0) copy_window_of(shared.window(i + WINDOWS - 1), of, ahead, threadIdx.x % 32, 32);
+                copies_end_group();
+                // The next row's window must be there.
+                copies_wait<WINDOWS - 2>();
+                end_row(way);
+                way.next();
+            }
+            return;
+        }
 #if SELECT
+        // The row whose sums come next, and the one this warp is at.
+        Way way = start, own = start;
         const bool picks = support < PICK_WARPS, completes = support == SUPPORT_WARPS - 2;
         const int column = support * WARP_PIXELS + group, thread = support * 32 + threadIdx.x % 32;
         StoredDeltas stored(shared, start, of.sums_down, of.sums_up, of.from_left, of.from_right, columns, height,
                             column, thread, lane);
         if (picks) stored.begin();
         Picked picked = {filled(0), 0};
-#endif
-        int rest = SELECT ? 3 : 0;  // Rows of this loop after the other warps' last one.
-        for (int i = 0; way.left > 0 || rest-- > 0; i++) {
-            if (loads) {
-                if (own.left > 0) copy_window_of(shared.window(i + WINDOWS - 1), of, own, threadIdx.x % 32, 32);
-                own.next();
-                copies_end_group();
-                // The next row's window must be there.
-                copies_wait<WINDOWS - 2>();
+        int rest = 2;  // Rounds after the last row's sums have come.
+        for (int i = 1; way.left > 0 || rest-- > 0; i++) {
+            if (way.left > 0) {
+                barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1));
+                way.next();
             }
-#if SELECT
-            else if (picks) {
-                if (i >= 1 && own.left > 0) {
+            if (picks) {
+                if (own.left > 0) {
                     // Together, so that one fills the waiting of the other; nobody looks at what
                     // becomes of the row before the first.
                     const Picked before = picked;
@@ -342,15 +370,9 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
                 own.next();
             }
 #endif
-#endif
-            if (way.left > 0) {
-                end_row(way);
-                way.next();
-            }
-#if SELECT
-            // The last rows, when the other warps have ended.
-            else barrier_of_some<32 * SUPPORT_WARPS>();
-#endif
+            barrier_wait<SELECT_THREADS>(SELECT_BARRIER);
+            if (completes && i >= 3) barrier_come<32 * (MAIN_WARPS + 1)>(FREE_BARRIER(i - 3));
         }
+#endif
     }
 }

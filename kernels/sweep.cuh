@@ -32,6 +32,15 @@
 #define SUPPORT_WARPS (PICK_WARPS + (SELECT ? RIGHT_WARPS + 1 : 0) + 1)
 // With TASKS another warp takes them, and fetches the path states that they begin with.
 #define SWEEP_THREADS (32 * (MAIN_WARPS + 2 * HALO_WARPS + SUPPORT_WARPS + TASKS))
+// Threads of the warps that select, and of the others, which go from row to row by themselves.
+#define SELECT_THREADS (32 * (SUPPORT_WARPS - 1))
+#define ROW_THREADS (SWEEP_THREADS - SELECT_THREADS)
+// Barriers of a block: for each tile one by which those that select learn that its sums are there, and one by
+// which the others learn that it may be written again.
+#define ROW_BARRIER 1
+#define SELECT_BARRIER 2
+#define FULL_BARRIER(i) (3 + (i) % TILES)
+#define FREE_BARRIER(i) (3 + TILES + (i) % TILES)
 // Taking the least path cost off in every row only keeps numbers small: a path cost grows by at most
 // COST_MAX a row. Where the sum of three stays within what half-floats hold, it is
 // done once an exchange.

@@ -75,14 +75,14 @@ struct Carrier {
                 fetched = true;
             }
             if (!way.exchanges()) {
-                __syncthreads();
+                row_barrier();
                 continue;
             }
             copies_wait<0>();
-            __syncthreads();
+            row_barrier();
             finish(way);
             if (!fetched && following.left > 0) wait(following);
-            __syncthreads();
+            row_barrier();
         }
     }
 };

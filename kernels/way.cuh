@@ -103,8 +103,14 @@ struct Way {
 };
 #endif
 
-// Ends a row for the whole block; after the last one of a task, once more when the next one's states are there.
+// Ends a row for the warps that follow paths and those that load for them.
+__device__ __forceinline__ void row_barrier() {
+    if (SELECT) barrier_wait<ROW_THREADS>(ROW_BARRIER);
+    else __syncthreads();
+}
+
+// Ends a row; after the last one of a task, once more when the next one's states are there.
 __device__ __forceinline__ void end_row(const Way &way) {
-    __syncthreads();
-    if (TASKS && way.exchanges()) __syncthreads();
+    row_barrier();
+    if (TASKS && way.exchanges()) row_barrier();
 }

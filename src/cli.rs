@@ -118,7 +118,8 @@ const BENCH_EXAMPLES: &str = "\
 Examples:
   stereod bench
   stereod bench --size 1280x720 --disparities 128 --paths 4 --threads 4 --json
-  stereod bench --engine cuda --verify";
+  stereod bench --engine cuda --verify
+  stereod bench --size 1280x720 -d 128 --multiprocessors 8,16,24,auto   what smaller GPUs reach";
 
 const DEVICES_EXAMPLES: &str = "\
 Examples:
@@ -292,6 +293,11 @@ pub struct BenchArgs {
     #[arg(long)]
     pub verify: bool,
 
+    /// Multiprocessors of the GPU that are used: a number, or several (8,16,auto) for a table of what GPUs of
+    /// these sizes reach
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', help_heading = "Engine")]
+    pub multiprocessors: Vec<Multiprocessors>,
+
     /// What is computed, and how.
     #[command(flatten)]
     pub computation: Computation,
@@ -299,6 +305,23 @@ pub struct BenchArgs {
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
+}
+
+/// Number of a GPU's multiprocessors; `None`: all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Multiprocessors(pub Option<u32>);
+
+impl std::str::FromStr for Multiprocessors {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse().ok().filter(|number| (1..=1024).contains(number));
+        match (text, number) {
+            ("auto", _) => Ok(Self(None)),
+            (_, Some(number)) => Ok(Self(Some(number))),
+            _ => Err("expected auto or a number from 1 to 1024".into()),
+        }
+    }
 }
 
 /// What `devices` is told.

@@ -65,7 +65,10 @@ impl<const G: Group> Args for SettingFlags<G> {
     fn augment_args(command: Command) -> Command {
         let taken: Vec<String> =
             command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
-        command.args(Self::all().map(|(_, row, flag)| {
+        // A command may have a flag of its own in place of one.
+        let flags =
+            Self::all().filter(|(_, _, flag)| !taken.iter().any(|taken| taken == id(*flag)));
+        command.args(flags.map(|(_, row, flag)| {
             let arg = Arg::new(id(flag)).long(id(flag)).help(row.help);
             let shorter = flag.shorter.filter(|shorter| !taken.iter().any(|id| id == shorter));
             let arg = shorter.map_or(arg.clone(), |shorter| arg.visible_alias(shorter));
@@ -87,7 +90,8 @@ impl<const G: Group> FromArgMatches for SettingFlags<G> {
         for (section, row, flag) in Self::all() {
             let value = match flag.value {
                 "" => matches.get_flag(id(flag)).then_some(Value::Boolean(true)),
-                _ => matches.get_one(id(flag)).cloned(),
+                // What a command has in place of it is no setting.
+                _ => matches.try_get_one(id(flag)).ok().flatten().cloned(),
             };
             layer.put(section, row.key, flag.name, value);
         }

@@ -1,23 +1,26 @@
-//! `stereod bench`: how fast the engine is on this machine, stage by stage.
+//! `stereod bench`: how fast the engine is on this machine, stage by stage, or on parts of its GPU.
+
+mod report;
 
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use serde_json::json;
+use anyhow::{Context, anyhow};
+use serde_json::Value;
 
 use super::rig::Cameras;
 use super::verify::verify;
 use super::{Error, load, print, ranging};
 use crate::cli::BenchArgs;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Choice, Engine};
 use crate::frame::{Matched, StageTime, StereoPair};
 use crate::matching::{History, Params};
 use crate::memory::Budget;
 use crate::pool::Pool;
 use crate::range::Spare;
+use crate::settings::Loaded;
 use crate::source::demo::{DemoOptions, DemoSource};
+use report::{Measured, Report, Sustained, table};
 
 /// Different pairs that are matched in turn, so that no cache holds the input.
 const PAIRS: u64 = 4;
@@ -37,6 +40,31 @@ const SUSTAINED: u32 = 100;
 /// Where the engine is not to be had or fails, or is not the reference's equal where that was asked.
 pub fn run(args: BenchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.computation.flags())?;
+    let settings = &loaded.settings.engine;
+    let reports = match &args.multiprocessors[..] {
+        [] => vec![report(&args, &loaded, settings.multiprocessors)?],
+        _ if settings.kind == Choice::Cpu => {
+            return Err(failed(anyhow!("--multiprocessors is for GPUs; leave out --engine cpu")));
+        }
+        parts => {
+            let parts = parts.iter().map(|part| report(&args, &loaded, part.0));
+            parts.collect::<Result<_, _>>()?
+        }
+    };
+    print(match (&reports[..], args.json) {
+        ([one], true) => format!("{}\n", one.json()),
+        ([one], false) => one.text(),
+        (several, true) => format!("{}\n", several.iter().map(Report::json).collect::<Value>()),
+        (several, false) => table(several),
+    })
+}
+
+/// Measures with so many of a GPU's multiprocessors.
+fn report(
+    args: &BenchArgs,
+    loaded: &Loaded,
+    multiprocessors: Option<u32>,
+) -> Result<Report, Error> {
     let (settings, params) = (&loaded.settings, &loaded.params);
     let size = (args.size.width, args.size.height);
     let rig = Cameras::read(settings)?.for_pictures(size)?;
@@ -46,10 +74,12 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let scene = DemoSource::new(options)?.with_pool(pictures.clone());
     let first = loaded.awaits_choice().then(|| scene.pair(0));
     let small = settings.engine.options().cpu;
-    let loaded = ranging::with_choice(&loaded, &first, &rig, Spare::None, small)?;
+    let loaded = ranging::with_choice(loaded, &first, &rig, Spare::None, small)?;
     let (settings, params) = (&loaded.settings, &loaded.params);
-    let choice = settings.engine.kind;
+    // Parts of a GPU are compared where there is one.
+    let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };
     let mut options = settings.engine.options();
+    options.cuda.multiprocessors = multiprocessors;
     let bytes_of = |depth: usize| {
         let pairs = pairs_for(depth);
         DemoSource::bytes_of(size.0, size.1).saturating_mul(pairs)
@@ -73,16 +103,16 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
         true => Some(verify_all(&mut *engine, &mut pairs, params)?),
         false => None,
     };
-    let report = Report {
+    Ok(Report {
         engine: engine.description(),
+        multiprocessors,
         size,
         repeat: args.repeat,
-        params,
-        settings: &loaded.values()["matching"],
+        params: params.clone(),
+        settings: loaded.values()["matching"].clone(),
         measured,
         verified,
-    };
-    print(if args.json { report.json() } else { report.text() })
+    })
 }
 
 /// Pairs for an engine that holds `depth` of them: one more than are in flight, so that the next is ready.
@@ -92,25 +122,6 @@ fn pairs_for(depth: usize) -> u64 {
 
 fn failed(error: impl Into<anyhow::Error>) -> Error {
     Error::Failed(error.into())
-}
-
-/// Times of one pair after the other, and of a stream of pairs.
-struct Measured {
-    /// Stages in order, medians.
-    stages: Vec<(&'static str, Duration)>,
-    /// On a device: from the first kernel's start to the last one's end, median and best.
-    kernels: Option<(Duration, Duration)>,
-    /// From the pair in memory to its map, alone on the engine: median and best.
-    alone: (Duration, Duration),
-    /// With as many in flight as the engine takes, where that is more than one.
-    sustained: Option<Sustained>,
-}
-
-/// A stream of pairs.
-struct Sustained {
-    pairs: u32,
-    in_flight: usize,
-    time: Duration,
 }
 
 fn measure(
@@ -240,109 +251,10 @@ fn verify_all(
     Ok(same)
 }
 
-/// Report that is printed.
-struct Report<'a> {
-    engine: String,
-    size: (usize, usize),
-    repeat: u32,
-    params: &'a Params,
-    settings: &'a toml::Value,
-    measured: Measured,
-    verified: Option<usize>,
-}
-
-impl Report<'_> {
-    fn json(&self) -> String {
-        let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
-        let stages: serde_json::Map<_, _> =
-            stages.iter().map(|&(name, time)| (name.to_owned(), json!(ms(time)))).collect();
-        let mut report = json!({
-            "engine": self.engine,
-            "width": self.size.0,
-            "height": self.size.1,
-            "repeat": self.repeat,
-            "settings": self.settings,
-            "total_ms": ms(*total),
-            "best_ms": ms(*best),
-            "pairs_per_second": 1e3 / ms(*total),
-            "stages_ms": stages,
-        });
-        if let Some((median, best)) = kernels {
-            report["kernels_ms"] = json!(ms(*median));
-            report["kernels_best_ms"] = json!(ms(*best));
-        }
-        if let Some(sustained) = sustained {
-            report["sustained"] = json!({
-                "in_flight": sustained.in_flight,
-                "pairs": sustained.pairs,
-                "ms_per_pair": sustained.ms(),
-                "pairs_per_second": 1e3 / sustained.ms(),
-            });
-        }
-        if let Some(pixels) = self.verified {
-            report["identical_pixels"] = json!(pixels);
-        }
-        format!("{report}\n")
-    }
-
-    fn text(&self) -> String {
-        let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
-        let mut text = format!(
-            "{}x{}, {} disparities, {} paths, {}: median of {} on {}\n",
-            self.size.0,
-            self.size.1,
-            self.params.range.count,
-            self.params.paths,
-            self.params.cost.name(),
-            self.repeat,
-            self.engine
-        );
-        for (name, time) in stages {
-            let _ = writeln!(text, "  {name:<24}{:9.3} ms", ms(*time));
-        }
-        if let Some((median, best)) = kernels {
-            let name = "kernels alone";
-            let _ =
-                writeln!(text, "  {name:<24}{:9.3} ms   (best {:.3} ms)", ms(*median), ms(*best));
-        }
-        let (total, best) = (ms(*total), ms(*best));
-        let _ = writeln!(
-            text,
-            "  {:<24}{total:9.3} ms   (best {best:.3} ms, {:.1} pairs/s)",
-            "pair to disparity",
-            1e3 / total
-        );
-        if let Some(sustained) = sustained {
-            let per_pair = sustained.ms();
-            let _ = writeln!(
-                text,
-                "  {:<24}{per_pair:9.3} ms   ({:.1} pairs/s, over {} pairs)",
-                format!("a pair, {} in flight", sustained.in_flight),
-                1e3 / per_pair,
-                sustained.pairs
-            );
-        }
-        if let Some(pixels) = self.verified {
-            let _ = writeln!(text, "  identical with the reference ({pixels} pixels)");
-        }
-        text
-    }
-}
-
-impl Sustained {
-    fn ms(&self) -> f64 {
-        ms(self.time) / f64::from(self.pairs)
-    }
-}
-
 /// The middle one of at least one time; they are sorted then.
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
-}
-
-fn ms(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
 #[cfg(test)]
@@ -427,10 +339,11 @@ mod tests {
         assert_eq!((sustained.in_flight, sustained.pairs, device.most), (3, 100, 3));
         let report = Report {
             engine: device.description(),
+            multiprocessors: Some(8),
             size: (8, 4),
             repeat: 2,
-            params: &device.params,
-            settings: &toml::Value::from(0),
+            params: device.params.clone(),
+            settings: toml::Value::from(0),
             measured,
             verified: Some(128),
         };
@@ -439,10 +352,15 @@ mod tests {
         {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        let json = report.json();
         assert_eq!(json["kernels_ms"], 2.0);
         assert_eq!(json["sustained"]["pairs"], 100);
         assert_eq!(json["stages_ms"]["down"], 1.0);
+        let all = Report { multiprocessors: None, ..report };
+        let table = table(&[all]);
+        let line = table.lines().nth(2).unwrap();
+        let cells: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(cells[..5], ["all", "2.000", "ms", "2.000", "ms"], "{table}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::row::Integer::{U16, U32, U64};
 use super::row::Plain::Whole;
 use super::row::{AUTO, ENGINE, Row};
 use crate::engine::cpu::{CpuOptions, SimdChoice};
-use crate::engine::cuda::{Cache, CudaOptions};
+use crate::engine::cuda::{Cache, CudaOptions, Priority};
 use crate::engine::{Choice, Options, Tiling};
 
 /// Choice and options of the engine.
@@ -25,6 +25,7 @@ pub struct Engine {
     pub simd: SimdChoice,
     pub device: Option<u16>,
     pub multiprocessors: Option<u32>,
+    pub priority: Priority,
     pub in_flight: usize,
     pub kernel_cache: String,
     pub memory_mib: Option<u32>,
@@ -53,6 +54,10 @@ pub(super) const ROWS: &[Row] = &[
         .flag(ENGINE, "--multiprocessors", "N")
         .help("Multiprocessors of the GPU that are used, instead of all: what is left is for other programs")
         .arg(|arg| arg.value_parser(value_parser!(u32).range(1..=1024).map(|n| Value::from(i64::from(n))))),
+    Row::names("priority", "low", &["low", "normal", "high"])
+        .flag(ENGINE, "--gpu-priority", "RANK")
+        .help("Rank of the engine's kernels on a GPU that others use as well")
+        .about(&["As programs that ask for none", "Before those", "Before all others"]),
     Row::whole("in_flight", Whole(3), U64, [1, 16]),
     Row::text("kernel_cache", "auto", |text| match text {
         "" => Err("`auto`, `off` or a folder".into()),
@@ -107,6 +112,7 @@ impl Engine {
         let cuda = CudaOptions {
             device: self.device.map(usize::from),
             multiprocessors: self.multiprocessors,
+            priority: self.priority,
             in_flight: self.in_flight,
             cache: match self.kernel_cache() {
                 KernelCache::OfUser => Cache::of_user(),

@@ -51,7 +51,7 @@ struct Block {
     dim index;
     std::vector<uint4> shared;
     std::vector<Warp> warps;
-    Meeting all, some;
+    Meeting all, some[16];
     u32 threads, ended = 0;
 };
 struct Fiber {
@@ -233,7 +233,11 @@ inline void __syncthreads() {
     emulated::Block &block = *emulated::now->block;
     emulated::meet(block.all, block.threads - block.ended);
 }
-template <int THREADS> void barrier_of_some() { emulated::meet(emulated::now->block->some, THREADS); }
+template <int THREADS> void barrier_wait(int number) { emulated::meet(emulated::now->block->some[number], THREADS); }
+template <int THREADS> void barrier_come(int number) {
+    emulated::Meeting &meeting = emulated::now->block->some[number];
+    if (++meeting.come >= THREADS) meeting.come = 0, meeting.times++;
+}
 inline void __syncwarp() { emulated::exchange(0); }
 inline u32 __shfl_sync(u32, u32 value, u32 lane) { return emulated::exchange(value)[lane & 31]; }
 inline u32 __shfl_xor_sync(u32, u32 value, u32 mask) { return emulated::exchange(value)[emulated::now->lane ^ mask]; }

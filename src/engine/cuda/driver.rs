@@ -220,6 +220,31 @@ macro_rules! freed_by {
     };
 }
 
+/// How the device ranks blocks of the engine's kernels that wait beside those of others: of the same process, or
+/// of programs that share the device through CUDA's Multi-Process Service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// As programs have it that ask for none.
+    #[default]
+    Low,
+    /// Halfway.
+    Normal,
+    /// Before all others.
+    High,
+}
+
+impl Priority {
+    /// CUDA's number, on a device whose priorities are these; greater ones have smaller numbers.
+    fn number(self, least: i32, greatest: i32) -> i32 {
+        match self {
+            Priority::Low => least,
+            Priority::Normal => least + (greatest - least) / 2,
+            Priority::High => greatest,
+        }
+    }
+}
+
 /// A queue of work on the device.
 #[derive(Debug)]
 pub struct Stream {
@@ -231,11 +256,15 @@ freed_by!(Stream, cuStreamDestroy_v2);
 
 impl Stream {
     /// A stream that waits for no other.
-    pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
-        let mut raw = ptr::null_mut();
+    pub(super) fn new(context: &Arc<Context>, priority: Priority) -> Result<Self> {
+        const WHAT: &str = "creating a stream";
+        let (mut raw, mut least, mut greatest) = (ptr::null_mut(), 0, 0);
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the pointers are valid; the context is current.
+        check(WHAT, unsafe { sys::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) })?;
+        let number = priority.number(least, greatest);
         // SAFETY: `raw` receives the stream.
-        check("creating a stream", unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
+        check(WHAT, unsafe { sys::cuStreamCreateWithPriority(&mut raw, flags, number) })?;
         Ok(Self { raw, context: context.clone() })
     }
 
@@ -513,6 +542,16 @@ pub(super) fn c_name(name: &str) -> CString {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn greater_priorities_have_smaller_numbers() {
+        let numbers = |least, greatest| {
+            [Priority::Low, Priority::Normal, Priority::High].map(|p| p.number(least, greatest))
+        };
+        assert_eq!(numbers(0, -5), [0, -2, -5]);
+        // A device without priorities.
+        assert_eq!(numbers(0, 0), [0, 0, 0]);
+    }
 
     #[test]
     fn a_failure_has_cudas_name_and_a_cure() {

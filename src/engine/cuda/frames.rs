@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cudarc::driver::sys;
 
-use super::driver::{Context, DeviceMemory, Event, Function, Result, Stream, check};
+use super::driver::{Context, DeviceMemory, Event, Function, Priority, Result, Stream, check};
 use super::launch::{Arg, BufferId, Chain, Lane, Launch, Step};
 use crate::frame::StageTime;
 use crate::matching::mutual_information::ROUNDS;
@@ -21,8 +21,9 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub fn new(context: &Arc<Context>) -> Result<Self> {
-        Ok(Self { main: Stream::new(context)?, side: Stream::new(context)? })
+    pub fn new(context: &Arc<Context>, priority: Priority) -> Result<Self> {
+        let stream = || Stream::new(context, priority);
+        Ok(Self { main: stream()?, side: stream()? })
     }
 
     fn of(&self, lane: Lane) -> &Stream {
@@ -363,17 +364,21 @@ fn stages_of(steps: &[Step]) -> Vec<(&'static str, Lane, usize, usize)> {
     stages
 }
 
-/// The memory of a plan's buffers: those of the engine, and those of each slot.
+/// The memory of a plan's buffers: those of the engine and the stream, those of each frame that is computed at a time, and
+/// those of each slot.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub engine: Vec<Option<DeviceMemory>>,
+    pub lanes: Vec<Vec<Option<DeviceMemory>>>,
     pub slots: Vec<Vec<Option<DeviceMemory>>>,
 }
 
 impl Memory {
     /// Address and size of a buffer, as a slot sees it.
     pub fn of(&self, slot: usize, id: BufferId) -> (u64, usize) {
-        let memory = self.slots[slot][id.0].as_ref().or(self.engine[id.0].as_ref());
+        let lanes = &self.lanes[slot % self.lanes.len()];
+        let memory =
+            [&self.slots[slot], lanes, &self.engine].into_iter().find_map(|all| all[id.0].as_ref());
         memory.map_or((0, 0), |memory| (memory.address(), memory.bytes()))
     }
 }

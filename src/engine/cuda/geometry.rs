@@ -384,7 +384,7 @@ impl Strips {
         };
         let most = device.threads_per_multiprocessor / WARP;
         ways.flat_map(|way| [(way, AHEAD), (way, AHEAD_MIN)]).map(one).find_map(|one| {
-            // Both launches hold as many blocks: what the first one leaves is for the horizontal paths.
+            // As many blocks as both launches hold; the first one may hold more, and gets them.
             (1..=most).map(|resident| Strips { resident, ..one }).take_while(fit).last()
         })
     }

@@ -18,9 +18,11 @@ pub struct KernelId(pub usize);
 /// Owner of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// One for the engine, shared by all frames in flight: tables, or scratch memory of a plan whose
-    /// frames do not overlap.
+    /// One for the engine, shared by all frames in flight: tables.
     Engine,
+    /// One for each frame that is computed at a time: large scratch memory, of which there may be fewer than frames in
+    /// flight.
+    Lanes,
     /// One for each frame in flight.
     Slot,
     /// One for the engine, which goes from frame to frame: only the launches of one chain may touch it.
@@ -226,9 +228,9 @@ pub struct Plan {
     pub confidence: Option<BufferId>,
     /// What the spatio-temporal stage hands out, where there is one.
     pub passed: Option<Passed>,
-    /// Set where the work of several frames may run at once on the device. It must not where a step
-    /// writes a buffer of the scope [`Scope::Engine`].
-    pub overlap: bool,
+    /// Number of frames whose work may run at once on the device, at least 1. Frame n in flight takes what frame n less
+    /// this number had of the scope [`Scope::Lanes`], after it.
+    pub lanes: usize,
     /// Buffers of the scope [`Scope::Stream`] that filters keep their state in, with the filters' names.
     pub states: Vec<(&'static str, BufferId)>,
 }
@@ -270,7 +272,7 @@ impl Plan {
             disparity: BufferId(2),
             confidence: None,
             passed: None,
-            overlap: true,
+            lanes: 1,
             states: Vec::new(),
         };
         plan.buffer("left picture", input.bytes(), Scope::Slot);
@@ -282,6 +284,12 @@ impl Plan {
     /// Both pictures as they are matched.
     pub fn matched(&self) -> [BufferId; 2] {
         self.rectified.unwrap_or([self.left, self.right])
+    }
+
+    /// Bytes of one set of the buffers of a scope.
+    pub fn bytes_of(&self, scope: Scope) -> usize {
+        let buffers = self.buffers.iter().filter(|buffer| buffer.scope == scope);
+        buffers.map(|buffer| buffer.bytes).fold(0, usize::saturating_add)
     }
 
     /// Adds a buffer of zeros.

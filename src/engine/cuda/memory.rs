@@ -9,6 +9,13 @@ const RESERVE: usize = 128 << 20;
 /// ... this part of what is free, if that is less.
 const RESERVE_PART: usize = 8;
 
+/// Part of the device's memory that the volumes of all frames in flight may take together, so that a device that
+/// shares 8 GiB with the processor has most of them left for others ...
+const VOLUMES_PART: usize = 8;
+
+/// ... or, where the user allows less than that, so many quarters of it: the rest is for everything else.
+const VOLUMES_QUARTERS: usize = 3;
+
 /// The driver gives out memory of the device in pieces of this size.
 const PIECE: usize = 512;
 
@@ -23,6 +30,16 @@ pub struct Budget {
     pub largest: Vec<(&'static str, usize)>,
     /// Frames in flight.
     pub slots: usize,
+}
+
+/// Bytes that the volumes of all frames in flight may take together, on a device that has `total` bytes of which the user
+/// allows so many.
+pub fn room_for_volumes(total: usize, allowed: Option<u64>) -> usize {
+    let part = total / VOLUMES_PART;
+    allowed.map_or(part, |allowed| {
+        let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+        part.min(allowed / 4 * VOLUMES_QUARTERS)
+    })
 }
 
 /// The engine would need more memory than the device has free.
@@ -50,7 +67,11 @@ pub struct TooLarge {
 impl Budget {
     /// Budget of an engine with this plan and so many frames in flight.
     pub fn of(plan: &Plan, slots: usize) -> Self {
-        let count = |scope| if scope == Scope::Slot { slots } else { 1 };
+        let count = |scope| match scope {
+            Scope::Slot => slots,
+            Scope::Lanes => plan.lanes,
+            Scope::Engine | Scope::Stream => 1,
+        };
         let sizes = plan.buffers.iter().map(|b| {
             (b.name, b.bytes.max(1).next_multiple_of(PIECE).saturating_mul(count(b.scope)))
         });
@@ -102,6 +123,8 @@ mod tests {
         let mut plan = Plan::new(1000, 512, Input { width: 1000, height: 512, pitch: 1024 });
         plan.buffer("paths", 100 << 20, Scope::Slot);
         plan.buffer("shared", 10 << 20, Scope::Engine);
+        plan.buffer("volume", 1 << 20, Scope::Lanes);
+        plan.lanes = 2;
         plan.table("table", vec![0; 256]);
         plan
     }
@@ -110,7 +133,10 @@ mod tests {
     fn slots_are_counted_where_they_have_their_own() {
         let budget = Budget::of(&plan(), 3);
         let (picture, map) = (1024 * 512, 2 * 1000 * 512);
-        assert_eq!(budget.device, 3 * (2 * picture + map + (100 << 20)) + (10 << 20) + 512);
+        assert_eq!(
+            budget.device,
+            3 * (2 * picture + map + (100 << 20)) + (2 << 20) + (10 << 20) + 512
+        );
         assert_eq!(budget.pinned, 3 * (2 * picture + map));
         let estimate = budget.estimate();
         assert_eq!((estimate.host, estimate.device), (budget.pinned as u64, budget.device as u64));
@@ -119,14 +145,21 @@ mod tests {
     }
 
     #[test]
+    fn volumes_take_a_part_of_what_there_is() {
+        assert_eq!(room_for_volumes(8 << 30, None), 1 << 30);
+        assert_eq!(room_for_volumes(8 << 30, Some(1 << 40)), 1 << 30);
+        assert_eq!(room_for_volumes(8 << 30, Some(800 << 20)), 600 << 20);
+    }
+
+    #[test]
     fn what_does_not_fit_is_told_with_the_cure() {
         let budget = Budget::of(&plan(), 3);
         assert_eq!(budget.check(1 << 30, 8 << 30, None), Ok(()));
-        assert_eq!(budget.check(1 << 30, 8 << 30, Some(316 << 20)), Ok(()));
+        assert_eq!(budget.check(1 << 30, 8 << 30, Some(318 << 20)), Ok(()));
         let error = budget.check(1 << 30, 8 << 30, Some(100 << 20)).unwrap_err().to_string();
         assert!(error.contains("100 MiB of 8.0 GiB are allowed (--memory)"), "{error}");
         let error = budget.check(330 << 20, 8 << 30, Some(1 << 40)).unwrap_err().to_string();
-        for part in ["316 MiB are needed", "paths 300 MiB", "330 MiB of 8.0 GiB", "--engine cpu"] {
+        for part in ["318 MiB are needed", "paths 300 MiB", "330 MiB of 8.0 GiB", "--engine cpu"] {
             assert!(error.contains(part), "{part}: {error}");
         }
         assert!(budget.check(0, 8 << 30, None).is_err());

@@ -44,6 +44,7 @@ pub use crate::memory::Size;
 pub use cache::Cache;
 pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, is_fitted, list};
+pub use driver::Priority;
 pub use job::Job;
 pub use launch::Unit;
 pub use memory::TooLarge;
@@ -81,6 +82,8 @@ pub struct CudaOptions {
     pub device: Option<usize>,
     /// Multiprocessors of it that are used, at least 1; `None`: all.
     pub multiprocessors: Option<u32>,
+    /// Rank of its kernels beside those of others.
+    pub priority: Priority,
     /// Frames in flight, at least 1.
     pub in_flight: usize,
     /// Folder in which compiled kernels are kept.
@@ -89,7 +92,13 @@ pub struct CudaOptions {
 
 impl Default for CudaOptions {
     fn default() -> Self {
-        Self { device: None, multiprocessors: None, in_flight: 3, cache: Cache::of_user() }
+        Self {
+            device: None,
+            multiprocessors: None,
+            priority: Priority::default(),
+            in_flight: 3,
+            cache: Cache::of_user(),
+        }
     }
 }
 
@@ -175,14 +184,14 @@ impl CudaEngine {
         let modules = Loaded::new(&context, units, &code).with_context(|| {
             format!("kernels compiled by NVRTC {} for {target}", nvrtc.version())
         })?;
-        let plan =
-            plan::plan(job, &device.properties, device.total_bytes, options.in_flight, &modules)?;
+        let of_process = crate::memory::Budget::of_process();
+        let room = memory::room_for_volumes(device.total_bytes, of_process.given());
+        let plan = plan::plan(job, &device.properties, room, options.in_flight, &modules)?;
         plan.check()
             .map_err(|wrong| anyhow::anyhow!("the CUDA engine's plan is wrong: {wrong}"))?;
 
         let budget = Budget::of(&plan, options.in_flight);
         let (free, total) = context.memory()?;
-        let of_process = crate::memory::Budget::of_process();
         budget.check(free, total, of_process.given())?;
         let what = format!("pinned memory for {} frames in flight", options.in_flight);
         let host = of_process.reserve(
@@ -230,12 +239,13 @@ impl CudaEngine {
             slots.push(Slot::new(&context, work, plan.input.bytes(), addresses)?);
         }
         let pixels = job.size.0 * job.size.1;
-        let lanes = if plan.overlap { options.in_flight } else { 1 };
         Ok(Self {
             slots,
-            lanes: (0..lanes).map(|_| Lanes::new(&context)).collect::<driver::Result<_>>()?,
-            upload: Stream::new(&context)?,
-            download: Stream::new(&context)?,
+            lanes: (0..plan.lanes)
+                .map(|_| Lanes::new(&context, options.priority))
+                .collect::<driver::Result<_>>()?,
+            upload: Stream::new(&context, options.priority)?,
+            download: Stream::new(&context, options.priority)?,
             // One map more than frames, for the one that an output looks at.
             maps: PinnedPool::new(&context, pixels, options.in_flight + 1)?,
             confidences: match plan.confidence {
@@ -263,7 +273,13 @@ impl CudaEngine {
             size: job.size,
             levels: levels(job.params, job.size).len(),
             input: plan.input,
-            name: format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
+            name: match options.multiprocessors {
+                None => format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
+                Some(_) => format!(
+                    "{} (CUDA, {} multiprocessors of it, {} frames in flight)",
+                    device.name, device.properties.multiprocessors, options.in_flight
+                ),
+            },
             queue: VecDeque::with_capacity(options.in_flight),
             profile: false,
             continuity: Continuity::default(),
@@ -464,10 +480,10 @@ impl TileEngine for CudaEngine {
 impl Memory {
     /// Allocates a plan's buffers, zeros but for what they hold from the start.
     fn new(context: &Arc<Context>, plan: &Plan, slots: usize) -> driver::Result<Self> {
-        let of = |scope: Scope| {
+        let of = |scopes: &[Scope]| {
             let buffers = plan.buffers.iter();
             buffers
-                .map(|buffer| match (buffer.scope == Scope::Slot) == (scope == Scope::Slot) {
+                .map(|buffer| match scopes.contains(&buffer.scope) {
                     true => {
                         driver::DeviceMemory::new(context, buffer.bytes, &buffer.content).map(Some)
                     }
@@ -475,8 +491,13 @@ impl Memory {
                 })
                 .collect::<driver::Result<Vec<_>>>()
         };
-        let slots = (0..slots).map(|_| of(Scope::Slot)).collect::<driver::Result<_>>()?;
-        let memory = Self { engine: of(Scope::Engine)?, slots };
+        let several =
+            |scope, count| (0..count).map(|_| of(&[scope])).collect::<driver::Result<_>>();
+        let memory = Self {
+            engine: of(&[Scope::Engine, Scope::Stream])?,
+            lanes: several(Scope::Lanes, plan.lanes)?,
+            slots: several(Scope::Slot, slots)?,
+        };
         // The engine's streams do not wait for what cleared and filled the buffers.
         context.synchronize()?;
         Ok(memory)

@@ -27,7 +27,7 @@ use anyhow::ensure;
 use super::device::Properties;
 use super::geometry::Strips;
 use super::job::Job;
-use super::launch::{Input, Occupancy, Plan};
+use super::launch::{Input, Occupancy, Plan, Scope};
 use super::levels::Level;
 use crate::frame::Eye;
 use crate::matching::Cost;
@@ -36,15 +36,15 @@ use builder::Builder;
 /// Most rows that a grid can have.
 const GRID_ROWS_MAX: usize = 65535;
 
-/// Buffers and launches for a device with `memory` bytes and so many frames in flight. `occupancy`
-/// knows the compiled units.
+/// Buffers and launches for a device and so many frames in flight, whose volumes may take `room` bytes together: where
+/// they take more, fewer frames are computed at a time. `occupancy` knows the compiled units.
 ///
 /// # Errors
 /// A picture with more rows than a grid; kernels that do not fit the device.
 pub fn plan(
     job: &Job,
     device: &Properties,
-    memory: usize,
+    room: usize,
     in_flight: usize,
     occupancy: &dyn Occupancy,
 ) -> anyhow::Result<Plan> {
@@ -79,12 +79,14 @@ pub fn plan(
     for (level, pictures) in levels.iter().zip(pictures).rev() {
         let mut builder = Builder::new(&mut plan, level, pictures, coarse, information);
         match Strips::of(&level.params, level.size.0 as u32, device) {
-            Some(strips) => builder.sweeps(strips, device, memory, in_flight, occupancy)?,
+            Some(strips) => builder.sweeps(strips, device, occupancy)?,
             None if level.params.is_local() => builder.local(),
             None => builder.plain(),
         }
         coarse = Some(builder.filters(&level.job(job)));
     }
+    let volumes = plan.bytes_of(Scope::Lanes).max(1);
+    plan.lanes = (room / volumes).clamp(1, in_flight.max(1));
     plan.disparity = coarse.unwrap_or(plan.disparity);
     Ok(plan)
 }

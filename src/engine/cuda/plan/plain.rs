@@ -12,10 +12,9 @@ impl Builder<'_> {
     /// The plain way.
     pub fn plain(&mut self) {
         self.columns = self.width;
-        self.plan.overlap = false;
         let words = self.pixels() * self.lanes.half() as usize;
-        let sums = self.plan.buffer("sums", 4 * words, Scope::Engine);
-        let features = self.costs(Scope::Engine);
+        let sums = self.plan.buffer("sums", 4 * words, Scope::Lanes);
+        let features = self.costs();
         let kernel = self.kernel("paths", "paths");
         let paths_a_block = PLAIN_WARPS * self.lanes.pixels();
         let threads = WARP * PLAIN_WARPS;

@@ -10,7 +10,7 @@ use super::builder::{Builder, COST_FEATURES, Features, PRIOR};
 
 impl Builder<'_> {
     /// Bytes of the volume of costs, 0 where none is written down.
-    pub fn volume_bytes(&self, row: u32) -> usize {
+    fn volume_bytes(&self, row: u32) -> usize {
         match is_stored(self.params) {
             true => {
                 let columns = volume_columns(row, self.lanes) as usize;
@@ -20,16 +20,17 @@ impl Builder<'_> {
         }
     }
 
-    /// Prepares what the aggregation asks for costs; a volume of them has the scope.
-    pub fn costs(&mut self, scope: Scope) -> Features {
+    /// Prepares what the aggregation asks for costs.
+    pub fn costs(&mut self) -> Features {
         let blends = if self.level.has_blends() { Some(self.blends()) } else { None };
         let features = self.features();
         if is_volume(self.params) {
-            return Features { base: self.cost_volume(features, blends, scope), ..features };
+            return Features { base: self.cost_volume(features, blends), ..features };
         }
         match is_stored(self.params) {
             true => {
-                let volume = self.plan.buffer("costs", self.volume_bytes(features.row), scope);
+                let volume =
+                    self.plan.buffer("costs", self.volume_bytes(features.row), Scope::Lanes);
                 self.window_sums(features, volume);
                 Features { base: volume, ..features }
             }
@@ -93,13 +94,8 @@ impl Builder<'_> {
     }
 
     /// The costs, written down.
-    fn cost_volume(
-        &mut self,
-        features: Features,
-        blends: Option<BufferId>,
-        scope: Scope,
-    ) -> BufferId {
-        let volume = self.plan.buffer("costs", self.volume_bytes(features.row), scope);
+    fn cost_volume(&mut self, features: Features, blends: Option<BufferId>) -> BufferId {
+        let volume = self.plan.buffer("costs", self.volume_bytes(features.row), Scope::Lanes);
         let tile = CostTile::of(self.params.window, self.lanes, self.level.size);
         let kernel = self.kernel("cost_volume", "cost_volume");
         let mut args = self.prepared(features.across, features);

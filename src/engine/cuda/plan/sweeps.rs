@@ -3,14 +3,10 @@
 use anyhow::ensure;
 
 use super::super::device::Properties;
-use super::super::geometry::{Block, HORIZONTAL_WARPS, Prepared, Strips, WARP, prepared_row};
+use super::super::geometry::{Block, HORIZONTAL_WARPS, Prepared, Strips, WARP};
 use super::super::launch::{Arg, BufferId, Lane, Occupancy, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, HORIZONTAL};
 use crate::matching::Paths;
-
-/// Share of the device's memory that the volumes of all frames in flight may take; where they take
-/// more the frames share them and do not overlap.
-const VOLUMES_PART: usize = 2;
 
 impl Builder<'_> {
     /// The fast way.
@@ -18,8 +14,6 @@ impl Builder<'_> {
         &mut self,
         strips: Strips,
         device: &Properties,
-        memory: usize,
-        in_flight: usize,
         occupancy: &dyn Occupancy,
     ) -> anyhow::Result<()> {
         self.columns = strips.count * strips.strip;
@@ -28,17 +22,9 @@ impl Builder<'_> {
         let stores = self.params.paths != Paths::Five;
         let sum_volume =
             if stores { self.pixels() * self.lanes.sum_bytes(self.params) as usize } else { 0 };
-        let costs = self.volume_bytes(prepared_row(self.columns, self.lanes));
-        let volumes = 2 * byte_volume + sum_volume + costs;
-        let scope = if volumes.saturating_mul(in_flight) > memory / VOLUMES_PART {
-            self.plan.overlap = false;
-            Scope::Engine
-        } else {
-            Scope::Slot
-        };
-        let from_left = self.plan.buffer("paths from the left", byte_volume, scope);
-        let from_right = self.plan.buffer("paths from the right", byte_volume, scope);
-        let sums = self.plan.buffer("sums", sum_volume, scope);
+        let from_left = self.plan.buffer("paths from the left", byte_volume, Scope::Lanes);
+        let from_right = self.plan.buffer("paths from the right", byte_volume, Scope::Lanes);
+        let sums = self.plan.buffer("sums", sum_volume, Scope::Lanes);
         let states = strips.states_bytes(self.lanes);
         let path_state = self.plan.buffer("path states", states, Scope::Slot);
         let between = strips.between_bytes(self.lanes);
@@ -54,7 +40,7 @@ impl Builder<'_> {
         if self.params.left_right.is_some() {
             set(self.right, 0xff);
         }
-        let features = self.costs(scope);
+        let features = self.costs();
         self.plan.steps.push(Step::Fork);
         self.horizontal(strips, device, features, [from_left, from_right]);
         let sweep = |builder: &mut Self, stage, unit, select| -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ impl Builder<'_> {
     pub fn local(&mut self) {
         self.columns = self.width;
         let words = self.pixels() * self.lanes.half() as usize;
-        let sums = self.plan.buffer("sums", 4 * words, Scope::Slot);
+        let sums = self.plan.buffer("sums", 4 * words, Scope::Lanes);
         let features = self.features();
         self.window_sums(features, sums);
         self.row_winners(sums);

@@ -1,0 +1,161 @@
+//! What `stereod bench` prints.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::matching::Params;
+
+/// Times of one pair after the other, and of a stream of pairs.
+pub struct Measured {
+    /// Stages in order, medians.
+    pub stages: Vec<(&'static str, Duration)>,
+    /// On a device: from the first kernel's start to the last one's end, median and best.
+    pub kernels: Option<(Duration, Duration)>,
+    /// From the pair in memory to its map, alone on the engine: median and best.
+    pub alone: (Duration, Duration),
+    /// With as many in flight as the engine takes, where that is more than one.
+    pub sustained: Option<Sustained>,
+}
+
+/// A stream of pairs.
+pub struct Sustained {
+    pub pairs: u32,
+    pub in_flight: usize,
+    pub time: Duration,
+}
+
+/// Report that is printed.
+pub struct Report {
+    pub engine: String,
+    /// Multiprocessors that were asked for, where not all.
+    pub multiprocessors: Option<u32>,
+    pub size: (usize, usize),
+    pub repeat: u32,
+    pub params: Params,
+    pub settings: toml::Value,
+    pub measured: Measured,
+    pub verified: Option<usize>,
+}
+
+impl Report {
+    /// The times and the settings as an object.
+    pub fn json(&self) -> Value {
+        let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
+        let stages: serde_json::Map<_, _> =
+            stages.iter().map(|&(name, time)| (name.to_owned(), json!(ms(time)))).collect();
+        let mut report = json!({
+            "engine": self.engine,
+            "width": self.size.0,
+            "height": self.size.1,
+            "repeat": self.repeat,
+            "settings": self.settings,
+            "multiprocessors": self.multiprocessors,
+            "total_ms": ms(*total),
+            "best_ms": ms(*best),
+            "pairs_per_second": 1e3 / ms(*total),
+            "stages_ms": stages,
+        });
+        if let Some((median, best)) = kernels {
+            report["kernels_ms"] = json!(ms(*median));
+            report["kernels_best_ms"] = json!(ms(*best));
+        }
+        if let Some(sustained) = sustained {
+            report["sustained"] = json!({
+                "in_flight": sustained.in_flight,
+                "pairs": sustained.pairs,
+                "ms_per_pair": sustained.ms(),
+                "pairs_per_second": 1e3 / sustained.ms(),
+            });
+        }
+        if let Some(pixels) = self.verified {
+            report["identical_pixels"] = json!(pixels);
+        }
+        report
+    }
+
+    /// What was measured, and on what, as a line.
+    fn title(&self) -> String {
+        format!(
+            "{}x{}, {} disparities, {} paths, {}: median of {} on {}\n",
+            self.size.0,
+            self.size.1,
+            self.params.range.count,
+            self.params.paths,
+            self.params.cost.name(),
+            self.repeat,
+            self.engine
+        )
+    }
+
+    /// The times, a line each.
+    pub fn text(&self) -> String {
+        let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
+        let mut text = self.title();
+        for (name, time) in stages {
+            let _ = writeln!(text, "  {name:<24}{:9.3} ms", ms(*time));
+        }
+        if let Some((median, best)) = kernels {
+            let name = "kernels alone";
+            let _ =
+                writeln!(text, "  {name:<24}{:9.3} ms   (best {:.3} ms)", ms(*median), ms(*best));
+        }
+        let (total, best) = (ms(*total), ms(*best));
+        let _ = writeln!(
+            text,
+            "  {:<24}{total:9.3} ms   (best {best:.3} ms, {:.1} pairs/s)",
+            "pair to disparity",
+            1e3 / total
+        );
+        if let Some(sustained) = sustained {
+            let per_pair = sustained.ms();
+            let _ = writeln!(
+                text,
+                "  {:<24}{per_pair:9.3} ms   ({:.1} pairs/s, over {} pairs)",
+                format!("a pair, {} in flight", sustained.in_flight),
+                1e3 / per_pair,
+                sustained.pairs
+            );
+        }
+        if let Some(pixels) = self.verified {
+            let _ = writeln!(text, "  identical with the reference ({pixels} pixels)");
+        }
+        text
+    }
+}
+
+impl Sustained {
+    fn ms(&self) -> f64 {
+        ms(self.time) / f64::from(self.pairs)
+    }
+}
+
+/// Several reports that differ in the multiprocessors alone, a line each.
+pub fn table(reports: &[Report]) -> String {
+    let mut text = reports.first().map(Report::title).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "  multiprocessors   kernels alone            best   a pair in flight   pairs/s"
+    );
+    for report in reports {
+        let part = report.multiprocessors.map_or("all".into(), |count| count.to_string());
+        let (kernels, best) = report.measured.kernels.unwrap_or(report.measured.alone);
+        let streamed = report.measured.sustained.as_ref().map_or(ms(kernels), Sustained::ms);
+        let _ = writeln!(
+            text,
+            "  {part:>15}{:13.3} ms{:13.3} ms{streamed:16.3} ms{:10.1}",
+            ms(kernels),
+            ms(best),
+            1e3 / streamed,
+        );
+        if let Some(pixels) = report.verified {
+            let _ = writeln!(text, "  {:>15}  identical with the reference ({pixels} pixels)", "");
+        }
+    }
+    text
+}
+
+fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
