@@ -1,8 +1,15 @@
 //! Every specialisation of every kernel compiles for the oldest and the newest architecture and for some
 //! between, without a GPU.
 
+mod occupancy {
+    pub mod cubin;
+    pub mod limits;
+    pub mod sweeps;
+}
+
 use std::collections::HashSet;
 
+use occupancy::sweeps;
 use stereod::internals::calibration::RectifyMap;
 use stereod::internals::engine::cuda::{
     Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
@@ -14,7 +21,7 @@ use stereod::{
 };
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
-const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
+const ARCHITECTURES: [u32; 8] = [75, 80, 86, 87, 89, 90, 100, 120];
 
 const GEOMETRY: StereoGeometry = StereoGeometry {
     focal_px: 400.0,
@@ -182,6 +189,7 @@ fn every_specialisation_compiles() {
                     let cubin = compile(nvrtc, unit, Target::Real(*sm))
                         .unwrap_or_else(|error| panic!("{unit:?}: {error:#}"));
                     assert_eq!(architecture(&cubin), *sm, "{unit:?}");
+                    sweeps::check(unit, &cubin, &Properties::typical(*sm));
                 }
             });
         }
