@@ -3,12 +3,14 @@
 #include "way.cuh"
 
 // The path deltas that the other sweep and the horizontal paths have stored for a column, fetched some
-// rows ahead into shared memory, where each thread reads only what it has fetched itself.
+// rows ahead into shared memory, where each thread reads only what it has fetched itself, or, where that is
+// short, one row ahead into registers.
 struct StoredDeltas {
     // Words are kept [row][words / UNIT][thread][UNIT].
     static constexpr int UNIT = BYTE_WORDS % 4 == 0 ? 4 : BYTE_WORDS % 2 == 0 ? 2 : 1;
     static constexpr int PITCH = MAIN_WARPS * 32 * UNIT;
     u32 *ring;
+    u32 words[STORED_WORDS];  // A row's.
     const u32 *sums_down, *sums_up, *volume_left, *volume_right;
     const u32 *other_sums, *from_left, *from_right;  // The next row's.
     ptrdiff_t step;  // Words from a row of a byte volume to the next.
@@ -46,31 +48,39 @@ struct StoredDeltas {
         next = (next + 1) % AHEAD;
         copies_end_group();
     }
-    __device__ __forceinline__ void fetch_row() const {
+    __device__ __forceinline__ void fetch_row() {
         if (TASKS && way.y >= height) return;
-        u32 *to = ring + next * (STORED_WORDS / UNIT * PITCH);
 #pragma unroll
         for (int k = 0; k < BYTE_WORDS; k += UNIT) {
-            copy_words<UNIT>(to + k / UNIT * PITCH, from_left + k);
-            copy_words<UNIT>(to + (BYTE_WORDS + k) / UNIT * PITCH, from_right + k);
+            fetch_unit(k, from_left + k);
+            fetch_unit(BYTE_WORDS + k, from_right + k);
         }
 #if OTHER_SUMS
 #pragma unroll
-        for (int k = 0; k < SUM_WORDS; k += UNIT) {
-            const int at = SUM_BYTES ? k : interleaved(0, k);
-            copy_words<UNIT>(to + (2 * BYTE_WORDS + k) / UNIT * PITCH, other_sums + at);
-        }
+        for (int k = 0; k < SUM_WORDS; k += UNIT)
+            fetch_unit(2 * BYTE_WORDS + k, other_sums + (SUM_BYTES ? k : interleaved(0, k)));
+#endif
+    }
+    // Fetches the words of a row from number `at`.
+    __device__ __forceinline__ void fetch_unit(int at, const u32 *from) {
+#if STORED_IN_REGISTERS
+        u32 unit[UNIT];
+        load_words(from, unit);
+#pragma unroll
+        for (int n = 0; n < UNIT; n++) words[at + n] = unit[n];
+#else
+        copy_words<UNIT>(ring + (next * (STORED_WORDS / UNIT) + at / UNIT) * PITCH, from);
 #endif
     }
     __device__ __forceinline__ void begin() {
-        for (int i = 0; i < AHEAD - 1; i++) fetch();
+        for (int i = 0; i < (STORED_IN_REGISTERS ? 1 : AHEAD - 1); i++) fetch();
     }
     // Adds what is stored for row `i`.
     __device__ __forceinline__ void add(int i, Vector &sum) {
+#if !STORED_IN_REGISTERS
         fetch();
         copies_wait<AHEAD - 1>();
         const u32 *from = ring + i % AHEAD * (STORED_WORDS / UNIT * PITCH);
-        u32 words[STORED_WORDS];
 #pragma unroll
         for (int k = 0; k < STORED_WORDS; k += UNIT) {
             u32 unit[UNIT];
@@ -78,6 +88,7 @@ struct StoredDeltas {
 #pragma unroll
             for (int n = 0; n < UNIT; n++) words[k + n] = unit[n];
         }
+#endif
         u32 bytes[BYTE_WORDS];
 #if 2 * P2_MAX <= 255
         // Both horizontal paths together still fit bytes.
@@ -100,5 +111,6 @@ struct StoredDeltas {
 #pragma unroll
         for (int j = 0; j < REGISTERS; j++) sum.v[j] = add2(sum.v[j], words[2 * BYTE_WORDS + j]);
 #endif
+        if (STORED_IN_REGISTERS) fetch();
     }
 };

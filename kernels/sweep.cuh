@@ -9,7 +9,7 @@
 //   OTHER_SUMS    1 where another sweep stores sums of path deltas
 //   SELECT        1 where this launch selects the winners
 //   WINDOWS       rows of prepared windows in shared memory, a power of two
-//   AHEAD         rows of stored path deltas on their way, a power of two
+//   AHEAD         rows of stored path deltas on their way, a power of two; 1: in registers
 //   TILES         rows of sums in work: one is written, one becomes keys, one is matched from the right,
 //                 one is completed
 #pragma once
@@ -52,13 +52,14 @@
 #define SUM_WORDS (SUM_BYTES ? BYTE_WORDS : REGISTERS)
 static_assert(4 * GROUP * SUM_WORDS == EXPECTED_SUM_BYTES, "geometry.rs: Lanes::sum_bytes");
 static_assert(HALO + MARGIN <= BESIDE, "geometry.rs: Prepared::row");
+#define STORED_IN_REGISTERS (AHEAD == 1)
 #define STORED_WORDS (SUM_WORDS * OTHER_SUMS + 2 * BYTE_WORDS)
 
 // The layout of a block's shared memory.
 #define PATH_WORDS (DIAGONALS * 2 * 2 * SLOTS * HALF_DISPARITIES)
 #define LEAST_WORDS (DIAGONALS * 2 * 2 * ((SLOTS + 3) / 4 * 4))
 #define WINDOWS_WORDS (WINDOWS * ((WINDOW_WORDS + 3) / 4 * 4))
-#define STORED_RING_WORDS (SELECT ? AHEAD * STORED_WORDS * MAIN_WARPS * 32 : 0)
+#define STORED_RING_WORDS (SELECT && !STORED_IN_REGISTERS ? AHEAD * STORED_WORDS * MAIN_WARPS * 32 : 0)
 // A column's sums are HALF_DISPARITIES words with as much room around them as a diagonal through the tile
 // needs.
 #define TILE_PITCH (HALF_DISPARITIES + STRIP)

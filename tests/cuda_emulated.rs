@@ -134,10 +134,15 @@ fn verify(
     arguments: &[&str],
     broken: Option<(&str, &str)>,
 ) -> (bool, String) {
+    verify_by(emulated(broken), size, arguments)
+}
+
+/// The same with a command of one's own.
+fn verify_by(mut command: Command, size: (usize, usize), arguments: &[&str]) -> (bool, String) {
     let [left, right] = pictures(size.0, size.1);
     let output = tempfile::tempdir().unwrap();
     let together = if arguments.starts_with(TASKS) { "0" } else { "1" };
-    let run = emulated(broken)
+    let run = command
         // Where blocks cannot be resident together, the sweeps go through tasks.
         .env("FAKE_COOPERATIVE", together)
         .args(["match", "--engine", "cuda", "--verify", "-o"])
@@ -248,6 +253,26 @@ fn tasks_give_the_bytes_of_the_reference() {
     let census = ["--cost", "census", "--min-confidence", "20", "--min-disparity", "-9"];
     same((70, 40), &with(&[&["-d", "20", "--paths", "8"], &census[..]].concat()));
     same((63, 21), &with(&["-d", "20", "--paths", "5"]));
+}
+
+/// Less shared memory leaves narrower strips, and fewer rows of stored path deltas on their way: with 58 KiB two of
+/// the first job, with 54 one, in registers.
+#[test]
+fn little_shared_memory_gives_the_bytes_of_the_reference() {
+    for (kib, arguments) in [
+        ("58", &["-d", "20", "--paths", "8"][..]),
+        ("54", &["-d", "20", "--paths", "8"]),
+        ("54", &["-d", "20", "--paths", "8", "--p2-mode", "fixed", "--p2", "120"]),
+        ("64", &["-d", "65", "--paths", "8", "--left-right", "off"]),
+        ("40", &["-d", "65", "--paths", "5", "--p2-mode", "fixed", "--p2", "150"]),
+    ] {
+        let mut command = emulated(None);
+        command.env("FAKE_SHARED", kib);
+        let ad = ["--cost", "ad", "--ad-window", "1"];
+        let arguments = [TASKS, &ad, arguments].concat();
+        let (agrees, said) = verify_by(command, (70, 33), &arguments);
+        assert!(agrees, "{kib} {arguments:?}: {said}");
+    }
 }
 
 #[test]

@@ -62,9 +62,11 @@ const COST_BLOCKS: u32 = 800;
 /// Room beside a row of the volume of costs for the halos of the first and the last strip, in columns.
 pub(super) const VOLUME_BESIDE: u32 = 8;
 
-/// Rows of stored path deltas that are on their way to a sweep's block, and fewer where shared memory is short.
+/// Rows of stored path deltas that are on their way to a sweep's block, and fewer where shared memory is short; with 1
+/// they take none of it.
 const AHEAD: u32 = 4;
-const AHEAD_MIN: u32 = 2;
+const AHEAD_FEWER: [u32; 3] = [AHEAD, 2, IN_REGISTERS];
+const IN_REGISTERS: u32 = 1;
 
 /// Rows of sums that a sweep's block has in work.
 pub(super) const TILES: u32 = 4;
@@ -383,7 +385,7 @@ impl Strips {
             [false, true].iter().all(|&select| strips.fits(params, select, device))
         };
         let most = device.threads_per_multiprocessor / WARP;
-        ways.flat_map(|way| [(way, AHEAD), (way, AHEAD_MIN)]).map(one).find_map(|one| {
+        ways.flat_map(|way| AHEAD_FEWER.map(|ahead| (way, ahead))).map(one).find_map(|one| {
             // As many blocks as both launches hold; the first one may hold more, and gets them.
             (1..=most).map(|resident| Strips { resident, ..one }).take_while(fit).last()
         })
@@ -472,7 +474,8 @@ impl Strips {
             let byte_words = lanes.registers / 2;
             let sum_words = if sums_fit_bytes(params) { byte_words } else { lanes.registers };
             let others = u32::from(params.paths != Paths::Five);
-            words += self.ahead * (sum_words * others + 2 * byte_words) * main * WARP;
+            let rows = if self.ahead == IN_REGISTERS { 0 } else { self.ahead };
+            words += rows * (sum_words * others + 2 * byte_words) * main * WARP;
             words += TILES * (strip + strip * (half + strip)) + 4 * strip;
         }
         if self.tasks {
@@ -539,6 +542,10 @@ mod tests {
                 assert!(strips.is_some_and(|strips| strips.tasks), "{sm} {paths:?} {count}");
             }
         }
+        // 100 KiB hold a strip of 24 columns where what is stored waits in registers.
+        let device = Properties { multiprocessors: 24, ..Properties::typical(89) };
+        let strips = Strips::of(&usual(128, Paths::Eight), 1280, &device);
+        assert!(strips.is_some_and(|s| (s.strip, s.ahead) == (24, IN_REGISTERS)), "{strips:?}");
         // The sizes of docs/performance.md are taken by the sweeps, on every chip of its class.
         for width in [640, 1280, 1920] {
             let strips = Strips::of(&usual(128, Paths::Eight), width, &Properties::typical(90));
