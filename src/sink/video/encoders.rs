@@ -52,11 +52,12 @@ impl Encoders {
 
 /// How many encoders keep so many processors busy, where each takes `one` bytes and `left` are left.
 ///
-/// One alone waits for the slowest slice of each frame, and the more processors there are, the more of
-/// them wait with it; those of the frames beside it fill them. Two find enough to do in its slices.
+/// One alone waits for the slowest slice of each frame, and all processors but one with it: the slices
+/// of the frames beside it fill them. A single processor never waits.
 fn useful(cores: usize, one: u64, left: u64) -> usize {
     let affordable = usize::try_from(left / SHARE / one.max(1)).unwrap_or(usize::MAX);
-    cores.div_ceil(2).min(MOST).min(affordable.saturating_add(1)).max(1)
+    let busy = if cores > 1 { cores.div_ceil(2) + 1 } else { 1 };
+    busy.min(MOST).min(affordable.saturating_add(1))
 }
 
 /// An FFV1 encoder for pictures of this size.
@@ -88,7 +89,7 @@ mod tests {
         let count = |cores, left| useful(cores, one, left);
         let plenty = u64::MAX;
         let with_plenty = [1, 2, 3, 4, 8, 16, 32, 256].map(|cores| count(cores, plenty));
-        assert_eq!(with_plenty, [1, 1, 2, 2, 4, 8, 16, 16]);
+        assert_eq!(with_plenty, [1, 2, 3, 3, 5, 9, 16, 16]);
         // The first one is there in any case.
         assert_eq!((count(16, 0), count(16, SHARE * one - 1)), (1, 1));
         assert_eq!((count(16, SHARE * one), count(16, SHARE * 3 * one)), (2, 4));
