@@ -325,14 +325,16 @@ fn pictures_outlive_the_engine_that_lent_their_memory() {
 
 /// Many frames of changing content, three in flight; at random frames the map's hash is that of the
 /// CPU engine, and neither the device's nor the process's memory grows. STEREOD_SOAK_FRAMES says how
-/// many (20000).
+/// many (20000), STEREOD_SOAK_MULTIPROCESSORS on how much of the device (all).
 #[test]
 #[ignore = "takes minutes; for a machine with a GPU"]
 fn cuda_soak() {
     let frames = std::env::var("STEREOD_SOAK_FRAMES").map_or(20_000, |n| n.parse().unwrap());
     let size = (640, 480);
     let params = usual();
-    let Some(mut engine) = engine(&params, size, &CudaOptions::default()) else { return };
+    let part = std::env::var("STEREOD_SOAK_MULTIPROCESSORS").ok().map(|n| n.parse().unwrap());
+    let options = CudaOptions { multiprocessors: part, ..CudaOptions::default() };
+    let Some(mut engine) = engine(&params, size, &options) else { return };
     let mut cpu =
         CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), CpuOptions::default())
             .unwrap();

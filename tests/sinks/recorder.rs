@@ -261,7 +261,7 @@ fn an_earlier_file_is_replaced_with_the_first_frame() {
         Recorder::create(&path, &stream(16, 16, 0, 64), Quantity::Disparity).unwrap();
     let frames =
         |sequence| matched(16, vec![0; 256], sequence, Duration::from_millis(sequence * 50));
-    // Some wait in the encoder, which has a thread for every processor.
+    // Some wait in the encoders, which are several.
     for sequence in 0..500 {
         recorder.consume(&frames(sequence)).unwrap();
     }

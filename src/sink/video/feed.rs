@@ -1,5 +1,5 @@
 //! A GStreamer pipeline that is fed frame by frame: bounded, never dropping, and never waiting for
-//! a pipeline that has failed.
+//! a pipeline that has failed. It is one chain of elements, or several beside each other.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,8 @@ pub(super) struct Progress {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Frames given to the source that have not left it.
+    /// Frames given to the sources that still take room: those that have not left the one of a
+    /// single chain, or of which [`Progress::leave`] has not heard.
     queued: usize,
     /// Why the pipeline failed: the first error, later ones only follow from it.
     error: Option<String>,
@@ -57,6 +58,11 @@ impl Progress {
         self.change(|state| {
             state.error.get_or_insert(error);
         });
+    }
+
+    /// Notes that a frame takes no room any more.
+    pub(super) fn leave(&self) {
+        self.change(|state| state.queued = state.queued.saturating_sub(1));
     }
 
     /// Waits until `done`, or until the pipeline fails.
@@ -115,12 +121,14 @@ impl Flow<'_> {
     }
 }
 
-/// A running pipeline that begins with a source for frames.
+/// A running pipeline that begins with sources for frames, one for each of its chains.
 #[derive(Debug)]
 pub(super) struct Feed {
     pipeline: gst::Pipeline,
-    source: AppSrc,
+    sources: Vec<AppSrc>,
     progress: Arc<Progress>,
+    /// Frames for which there is room.
+    room: usize,
 }
 
 impl Feed {
@@ -135,22 +143,51 @@ impl Feed {
         progress: Arc<Progress>,
         flow: Flow<'_>,
     ) -> Result<Self> {
-        // No limit inside the source: it could only drop, or block without hearing of errors.
-        let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0);
-        let source = source.is_live(flow.is_live()).do_timestamp(flow.is_live()).build();
-        let pipeline = gst::Pipeline::new();
-        let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
-        chain.extend(elements);
-        pipeline.add_many(&chain)?;
-        gst::Element::link_many(&chain)
-            .with_context(|| format!("{}: its encoder cannot be set up", flow.failed()))?;
-
-        let pad = source.static_pad("src").context("a source has an output")?;
-        let leaving = progress.clone();
+        let feed = Self::link(caps, &[elements], progress, flow, QUEUE)?;
+        let pad = feed.sources[0].static_pad("src").context("a source has an output")?;
+        let leaving = feed.progress.clone();
         pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
-            leaving.change(|state| state.queued = state.queued.saturating_sub(1));
+            leaving.leave();
             gst::PadProbeReturn::Ok
         });
+        feed.play(flow)
+    }
+
+    /// The same with several chains beside each other, each with a source of its own. A frame takes
+    /// room until the last element of its chain calls [`Progress::leave`].
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(super) fn start_beside(
+        caps: &gst::Caps,
+        chains: &[&[&gst::Element]],
+        progress: Arc<Progress>,
+        flow: Flow<'_>,
+    ) -> Result<Self> {
+        // One more is in the first one's hands, and each other one has a next frame at hand, too.
+        let room = QUEUE + 1 + 2 * chains.len().saturating_sub(1);
+        Self::link(caps, chains, progress, flow, room)?.play(flow)
+    }
+
+    fn link(
+        caps: &gst::Caps,
+        chains: &[&[&gst::Element]],
+        progress: Arc<Progress>,
+        flow: Flow<'_>,
+        room: usize,
+    ) -> Result<Self> {
+        let (pipeline, mut sources) = (gst::Pipeline::new(), Vec::new());
+        for elements in chains {
+            // No limit inside the source: it could only drop, or block without hearing of errors.
+            let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0);
+            let source = source.is_live(flow.is_live()).do_timestamp(flow.is_live()).build();
+            let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
+            chain.extend(*elements);
+            pipeline.add_many(&chain)?;
+            gst::Element::link_many(&chain)
+                .with_context(|| format!("{}: its encoder cannot be set up", flow.failed()))?;
+            sources.push(source);
+        }
 
         let bus = pipeline.bus().context("a pipeline has a bus")?;
         let heard = progress.clone();
@@ -164,15 +201,26 @@ impl Feed {
             gst::BusSyncReply::Drop
         });
 
-        let feed = Self { pipeline, source, progress };
-        if feed.pipeline.set_state(gst::State::Playing).is_err() {
-            let known = locked(&feed.progress.state).error.clone();
+        Ok(Self { pipeline, sources, progress, room })
+    }
+
+    fn play(self, flow: Flow<'_>) -> Result<Self> {
+        if self.pipeline.set_state(gst::State::Playing).is_err() {
+            let known = locked(&self.progress.state).error.clone();
             return Err(anyhow!(
                 "{}",
                 known.unwrap_or_else(|| format!("{}: it does not start", flow.failed()))
             ));
         }
-        Ok(feed)
+        Ok(self)
+    }
+
+    /// Waits until there is room for a frame.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(super) fn wait_for_room(&self) -> Result<()> {
+        self.progress.wait(|state| state.queued < self.room).map(drop)
     }
 
     /// Gives one frame to the encoder, to be shown at `time`; waits while it has enough to do.
@@ -185,12 +233,26 @@ impl Feed {
         time: Duration,
         duration: Option<Duration>,
     ) -> Result<()> {
+        self.push_to(0, frame, time, duration)
+    }
+
+    /// The same for a certain chain.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(super) fn push_to<T: bytemuck::Pod + Send>(
+        &self,
+        chain: usize,
+        frame: Pooled<T>,
+        time: Duration,
+        duration: Option<Duration>,
+    ) -> Result<()> {
         let clock = |time: Duration| gst::ClockTime::try_from(time).ok();
         let mut buffer = gst::Buffer::from_mut_slice(Bytes(frame));
         let fresh = buffer.get_mut().context("a new buffer has one owner")?;
         fresh.set_pts(clock(time));
         fresh.set_duration(duration.and_then(clock));
-        self.push_buffer(buffer)
+        self.push_buffer(chain, buffer)
     }
 
     /// Gives one frame to a live pipeline, to be shown as soon as it can be. Whether it took it:
@@ -200,16 +262,16 @@ impl Feed {
     /// As [`push`](Self::push).
     pub(super) fn push_now<T: bytemuck::Pod + Send>(&self, frame: Pooled<T>) -> Result<bool> {
         let deadline = Some(Instant::now() + LIVE_PATIENCE);
-        let has_room = |state: &State| state.queued < QUEUE;
+        let has_room = |state: &State| state.queued < self.room;
         if !has_room(&*self.progress.wait_until(deadline, has_room)?) {
             return Ok(false);
         }
-        self.push_buffer(gst::Buffer::from_mut_slice(Bytes(frame))).map(|()| true)
+        self.push_buffer(0, gst::Buffer::from_mut_slice(Bytes(frame))).map(|()| true)
     }
 
-    fn push_buffer(&self, buffer: gst::Buffer) -> Result<()> {
-        self.progress.wait(|state| state.queued < QUEUE)?.queued += 1;
-        if let Err(error) = self.source.push_buffer(buffer) {
+    fn push_buffer(&self, chain: usize, buffer: gst::Buffer) -> Result<()> {
+        self.progress.wait(|state| state.queued < self.room)?.queued += 1;
+        if let Err(error) = self.sources[chain].push_buffer(buffer) {
             let known = locked(&self.progress.state).error.clone();
             return Err(anyhow!(
                 "{}",
@@ -239,8 +301,10 @@ impl Feed {
         let ended = self.progress.wait(|_| true).and_then(|state| {
             drop(state);
             // A source that does not take the end has failed, and the wait says why.
-            if let Err(error) = self.source.end_of_stream() {
-                self.progress.fail(format!("the encoder stopped: {error}"));
+            for source in &self.sources {
+                if let Err(error) = source.end_of_stream() {
+                    self.progress.fail(format!("the encoder stopped: {error}"));
+                }
             }
             self.progress.wait_until(deadline, |state| state.ended).map(drop)
         });

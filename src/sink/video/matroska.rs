@@ -329,7 +329,7 @@ fn push_track(entry: &mut Vec<u8>, track: &Track<'_>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Cursor;
 
     use proptest::prelude::*;
@@ -338,7 +338,7 @@ mod tests {
     use crate::sink::video::ebml::{children, read_body, read_header, skip};
 
     /// Time in ticks and data of every frame that can be read.
-    fn frames(file: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    pub(in crate::sink::video) fn frames(file: &[u8]) -> Vec<(u64, Vec<u8>)> {
         let (mut file, mut frames) = (Cursor::new(file), Vec::new());
         while let Some((element, size)) = read_header(&mut file).unwrap() {
             match element {

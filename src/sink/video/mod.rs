@@ -1,15 +1,19 @@
 //! Video files: the lossless recording of disparity or of grey pictures, and a preview for people.
 //!
 //! ```text
-//! Recorder:  map ─▶ 16-bit numbers ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
-//!            confidence ─▶ appsrc ─▶ ... the same
-//! GreyVideo: picture ─▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ─▶ matroska.rs ─▶ OUT.mkv
+//!                                 ┌▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ┐
+//! Recorder:  map ─▶ 16-bit numbers ┼▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ┼▶ in order ─▶ matroska.rs ─▶ OUT.mkv
+//!                                 └▶ ...                             ┘
+//!            confidence ─▶ ... the same
+//! GreyVideo: picture ─▶ ... the same
 //! Preview:   map, left picture ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
 //! Stream:    map, left picture ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
 //! ```
 
 mod ebml;
 mod elements;
+mod encoded;
+mod encoders;
 mod feed;
 mod grey;
 mod lossless;
@@ -20,6 +24,7 @@ mod recorder;
 mod stream;
 mod tags;
 mod times;
+mod turns;
 mod view;
 
 pub use grey::{GreyVideo, GreyVideoOptions};

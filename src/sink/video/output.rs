@@ -91,6 +91,11 @@ impl Output {
         self.origin = origin;
     }
 
+    /// The file, or the name that those of the segments derive from.
+    pub(super) fn path(&self) -> &Path {
+        self.place.path()
+    }
+
     /// Frames in all files so far.
     pub(super) fn written(&self) -> u64 {
         self.written

@@ -1,0 +1,111 @@
+//! What encoders make of frames, on its way into the file.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use gstreamer as gst;
+use gstreamer_app::{AppSink, AppSinkCallbacks};
+
+use super::feed::Progress;
+use super::output::Output;
+use super::turns::Turns;
+use crate::thread::locked;
+
+/// Encoded frames, which go into the file in the order in which they were given to the encoders.
+/// Whichever encoder has made the frame whose turn it is writes it, and those that wait for that one.
+pub(super) struct Encoded {
+    turns: Mutex<Turns<gst::Sample>>,
+    file: Mutex<Destination>,
+    progress: Arc<Progress>,
+}
+
+struct Destination {
+    output: Output,
+    /// True where a frame could not be written: none follows it.
+    failed: bool,
+}
+
+impl Encoded {
+    /// Frames of this many encoders for this output; `progress` hears of each that is written.
+    pub(super) fn new(encoders: usize, output: Output, progress: Arc<Progress>) -> Arc<Self> {
+        let file = Destination { output, failed: false };
+        Arc::new(Self { turns: Mutex::new(Turns::new(encoders)), file: Mutex::new(file), progress })
+    }
+
+    /// The end of the chain of an encoder.
+    pub(super) fn sink(self: &Arc<Self>, encoder: usize) -> AppSink {
+        // None waits for its first frame: that of a spare encoder never comes.
+        let sink = AppSink::builder().sync(false).async_(false).max_buffers(2).build();
+        let encoded = self.clone();
+        let take = move |sink: &AppSink| {
+            let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
+            locked(&encoded.turns).take_back(encoder, sample);
+            encoded.write_on()
+        };
+        sink.set_callbacks(AppSinkCallbacks::builder().new_sample(take).build());
+        sink
+    }
+
+    /// The encoder of the next frame.
+    pub(super) fn give(&self) -> usize {
+        locked(&self.turns).give()
+    }
+
+    /// Sets the capture time at time 0 of the encoders.
+    pub(super) fn set_origin(&self, origin: Duration) {
+        locked(&self.file).output.set_origin(origin);
+    }
+
+    /// Frames in the file or files.
+    pub(super) fn written(&self) -> u64 {
+        locked(&self.file).output.written()
+    }
+
+    /// Completes the file once the encoders have ended, which were given so many frames;
+    /// `after_failure` as well as it can be.
+    ///
+    /// # Errors
+    /// Where that fails, or a frame did not come back.
+    pub(super) fn finish(&self, given: u64, after_failure: bool) -> Result<()> {
+        let output = &mut locked(&self.file).output;
+        output.finish(after_failure)?;
+        let (path, written) = (output.path().display(), output.written());
+        ensure!(
+            after_failure || written == given,
+            "cannot write {path}: of {given} frames the encoder has given {written} back; the \
+             recording ends there"
+        );
+        Ok(())
+    }
+
+    /// Writes the frames whose turn it is.
+    fn write_on(&self) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let mut file = locked(&self.file);
+        let next = || locked(&self.turns).next();
+        while !file.failed
+            && let Some(sample) = next()
+        {
+            if let Err(error) = write(&mut file.output, &sample) {
+                file.failed = true;
+                self.progress.fail(format!("{error:#}"));
+            }
+            self.progress.leave();
+        }
+        if file.failed { Err(gst::FlowError::Error) } else { Ok(gst::FlowSuccess::Ok) }
+    }
+}
+
+/// Hands an encoded frame on to the file.
+fn write(output: &mut Output, sample: &gst::SampleRef) -> Result<()> {
+    let buffer = sample.buffer().context("an encoded frame has content")?;
+    // Encoders move their times by 1000 hours and say so in the segment.
+    let segment = sample.segment().and_then(|segment| segment.downcast_ref::<gst::ClockTime>());
+    let time = segment.and_then(|segment| segment.to_running_time(buffer.pts()));
+    let time = time.context("an encoded frame has a time")?;
+    let data = buffer.map_readable().context("cannot read an encoded frame")?;
+    let structure = sample.caps().and_then(|caps| caps.structure(0));
+    let private = structure.and_then(|s| s.get::<gst::Buffer>("codec_data").ok());
+    let private = private.as_ref().and_then(|private| private.map_readable().ok());
+    output.write(time.into(), &data, private.as_deref())
+}

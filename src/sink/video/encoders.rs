@@ -1,0 +1,98 @@
+//! The encoders of a lossless video: how many there are, and how each is set.
+
+use anyhow::Result;
+use gstreamer as gst;
+use gstreamer::prelude::*;
+
+use crate::memory::{self, Budget};
+
+/// Bytes of a pixel that an encoder takes with its first frame: FFmpeg (5.1) keeps room for the longest
+/// frame that there could be, four times 37 bytes a pixel.
+const BYTES_OF_PIXEL: usize = 148;
+
+/// Encoders of one video at most.
+const MOST: usize = 16;
+
+/// Part of what is left in the memory budget that further encoders of one video may take: a quarter.
+const SHARE: u64 = 4;
+
+/// Encoders that take frames in turn. All write the same bytes of a frame.
+#[derive(Debug)]
+pub(super) struct Encoders {
+    /// The encoders, each a chain of one element.
+    pub(super) elements: Vec<gst::Element>,
+    /// Memory of all but the first, which asks nobody, as decoders do not either.
+    pub(super) room: Option<memory::Reserved>,
+}
+
+impl Encoders {
+    /// As many as keep this machine's processors busy and find room in the memory budget.
+    ///
+    /// # Errors
+    /// Where GStreamer lacks the encoder.
+    pub(super) fn new(width: usize, height: usize) -> Result<Self> {
+        let (cores, budget) = (std::thread::available_parallelism(), Budget::of_process());
+        let one = memory::product([width, height, BYTES_OF_PIXEL]);
+        let further = useful(cores.map_or(1, usize::from), one, budget.left()) - 1;
+        let bytes = one.saturating_mul(further as u64);
+        let room = budget.reserve("encoding", bytes, "make memory free").ok();
+        let count = 1 + room.as_ref().map_or(0, |_| further);
+        Ok(Self { room, ..Self::of(count, width, height)? })
+    }
+
+    /// This many.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(super) fn of(count: usize, width: usize, height: usize) -> Result<Self> {
+        let elements = (0..count).map(|_| encoder(width, height)).collect::<Result<_>>()?;
+        Ok(Self { elements, room: None })
+    }
+}
+
+/// How many encoders keep so many processors busy, where each takes `one` bytes and `left` are left.
+///
+/// One alone waits for the slowest slice of each frame, and all processors but one with it: the slices
+/// of the frames beside it fill them. A single processor never waits.
+fn useful(cores: usize, one: u64, left: u64) -> usize {
+    let affordable = usize::try_from(left / SHARE / one.max(1)).unwrap_or(usize::MAX);
+    let busy = if cores > 1 { cores.div_ceil(2) + 1 } else { 1 };
+    busy.min(MOST).min(affordable.saturating_add(1))
+}
+
+/// An FFV1 encoder for pictures of this size.
+fn encoder(width: usize, height: usize) -> Result<gst::Element> {
+    let encoder = gst::ElementFactory::make("avenc_ffv1").build()?;
+    // FFmpeg chooses version 3 of the format, with checksums, for several slices, and encodes them
+    // in parallel. It knows 16 (4x4) and 4 (2x2), and beyond 352x288 insists on several.
+    let slices = match width.min(height) {
+        64.. => 16,
+        16.. => 4,
+        _ if width > 352 || height > 288 => 4,
+        _ => 1,
+    };
+    encoder.set_property("slices", slices);
+    encoder.set_property_from_str("threads", "auto");
+    // Every frame can be decoded alone: exact seeking, damage stays within a frame, and it is the same
+    // whichever encoder has it.
+    encoder.set_property("gop-size", 1);
+    Ok(encoder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn their_number_follows_processors_and_memory() {
+        let one = memory::product([1280, 720, BYTES_OF_PIXEL]);
+        let count = |cores, left| useful(cores, one, left);
+        let plenty = u64::MAX;
+        let with_plenty = [1, 2, 3, 4, 8, 16, 32, 256].map(|cores| count(cores, plenty));
+        assert_eq!(with_plenty, [1, 2, 3, 3, 5, 9, 16, 16]);
+        // The first one is there in any case.
+        assert_eq!((count(16, 0), count(16, SHARE * one - 1)), (1, 1));
+        assert_eq!((count(16, SHARE * one), count(16, SHARE * 3 * one)), (2, 4));
+        assert_eq!(useful(0, 0, 0), 1);
+    }
+}
