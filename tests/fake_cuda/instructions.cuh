@@ -133,10 +133,7 @@ inline void run(std::vector<Block *> blocks) {
     u32 rounds = 0;
     for (bool ended = false, moved = true; !ended;) {
         if (rounds++ % 16 == 0) std::shuffle(order.begin(), order.end(), random);
-        if (!moved) {
-            fprintf(stderr, "the threads of a kernel wait for each other\n");
-            abort();
-        }
+        if (!moved) waits_for_ever();
         ended = true, moved = false;
         for (u32 number : order) {
             Fiber &fiber = fibers[number];
