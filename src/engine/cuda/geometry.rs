@@ -544,7 +544,8 @@ mod tests {
         }
         // 100 KiB hold a strip of 24 columns where what is stored waits in registers.
         let device = Properties { multiprocessors: 24, ..Properties::typical(89) };
-        let strips = Strips::of(&usual(128, Paths::Eight), 1280, &device);
+        let bare = Params { window: None, prior: None, ..usual(128, Paths::Eight) };
+        let strips = Strips::of(&bare, 1280, &device);
         assert!(strips.is_some_and(|s| (s.strip, s.ahead) == (24, IN_REGISTERS)), "{strips:?}");
         // The sizes of docs/performance.md are taken by the sweeps, on every chip of its class.
         for width in [640, 1280, 1920] {
