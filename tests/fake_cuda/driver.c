@@ -170,10 +170,12 @@ int cuMemFree_v2(uint64_t address) {
 }
 int cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
     if (!current) return NO_CONTEXT;
+    /* A lost device gives nothing to a source that still asks. */
+    if (failed) return failed;
     *out = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     memset(*out, 0x5a, bytes);
     __sync_fetch_and_add(&live[PINNED_MEMORY], 1);
-    return failed;
+    return OK;
 }
 int cuMemFreeHost(void *memory) {
     if (!current || !current->alive) __sync_fetch_and_add(&misuses, 1);
