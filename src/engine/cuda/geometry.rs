@@ -39,6 +39,9 @@ const WIDE_STRIP: u32 = 24;
 /// Registers that the threads of a sweep need at least to keep their vectors.
 const REGISTERS_MIN: u32 = 64;
 
+/// Registers with which the threads of a launch to the middle keep everything.
+const REGISTERS_TO_MIDDLE: u32 = 80;
+
 /// Width and height in pixels of what a block measures the texture of, the threads that find the noise
 /// threshold, and the bytes of the histogram that they find it in: an even number of words.
 pub(super) const TEXTURE_TILE: [u32; 2] = [64, 32];
@@ -385,10 +388,14 @@ impl Strips {
             [false, true].iter().all(|&select| strips.fits(params, select, device))
         };
         let most = device.threads_per_multiprocessor / WARP;
-        ways.flat_map(|way| AHEAD_FEWER.map(|ahead| (way, ahead))).map(one).find_map(|one| {
-            // As many blocks as both launches hold; the first one may hold more, and gets them.
-            (1..=most).map(|resident| Strips { resident, ..one }).take_while(fit).last()
-        })
+        // Without diagonal paths there are no halos, and little is won by wide strips.
+        let aheads = if params.paths == Paths::Four { &AHEAD_FEWER[..2] } else { &AHEAD_FEWER };
+        ways.flat_map(|way| aheads.iter().map(move |&ahead| (way, ahead))).map(one).find_map(
+            |one| {
+                // As many blocks as both launches hold; the first one may hold more, and gets them.
+                (1..=most).map(|resident| Strips { resident, ..one }).take_while(fit).last()
+            },
+        )
     }
 
     /// The narrowest strips of which all are held with so many a multiprocessor.
@@ -435,6 +442,18 @@ impl Strips {
     pub fn states_bytes(&self, lanes: Lanes) -> usize {
         let turns = if self.tasks { 2 } else { 1 };
         turns * 2 * (self.count * self.strip) as usize * lanes.state_bytes() as usize
+    }
+
+    /// Blocks of a launch that a multiprocessor holds, for which its registers are given out. Tasks that go to the
+    /// middle take little shared memory: two blocks, where that leaves their threads enough registers.
+    pub fn compiled_for(&self, params: &Params, select: bool, device: &Properties) -> u32 {
+        let two = Strips { resident: self.resident.max(2), ..*self };
+        let threads = two.resident * self.block(params, select).threads;
+        let enough = device.registers_per_multiprocessor / threads >= REGISTERS_TO_MIDDLE;
+        match self.tasks && !select && enough && two.fits(params, select, device) {
+            true => two.resident,
+            false => self.resident,
+        }
     }
 
     fn fits(&self, params: &Params, select: bool, device: &Properties) -> bool {

@@ -161,7 +161,7 @@ fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let lanes = Lanes::of(params.range.count);
     let mut units = vec![pixel_cost("features.cu", params, lanes).pixelwise()];
     match Strips::of(params, width as u32, device) {
-        Some(strips) => units.extend(sweeps(params, lanes, strips)),
+        Some(strips) => units.extend(sweeps(params, lanes, strips, device)),
         None => {
             if !params.is_local() {
                 units.push(aggregation("paths.cu", params, lanes).define("WARPS", PLAIN_WARPS));
@@ -178,7 +178,7 @@ fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
 }
 
 /// The horizontal paths and the launches of the sweeps.
-fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
+fn sweeps(params: &Params, lanes: Lanes, strips: Strips, device: &Properties) -> Vec<Unit> {
     let prepared = Prepared::aggregated(params, lanes);
     let across = lanes.horizontal(params);
     let horizontal = aggregation("horizontal.cu", params, across)
@@ -200,7 +200,7 @@ fn sweeps(params: &Params, lanes: Lanes, strips: Strips) -> Vec<Unit> {
             .define("WINDOWS", prepared.windows())
             .define("AHEAD", strips.ahead)
             .define("TILES", TILES)
-            .define("BLOCKS_PER_SM", strips.resident)
+            .define("BLOCKS_PER_SM", strips.compiled_for(params, select, device))
             .define("EXPECTED_DELTA_BYTES", lanes.padded())
             .define("EXPECTED_SUM_BYTES", lanes.sum_bytes(params))
             .define("EXPECTED_STATE_BYTES", lanes.state_bytes())
