@@ -136,7 +136,9 @@ fn deliver(
     };
     let result = source.run(&control.stop, &mut emit);
     progress.source_ended.store(true, Ordering::SeqCst);
-    (source.counts(), result)
+    // A source counts what it gives; where the run is told to end just then, it is not taken.
+    let pairs = progress.pairs.load(Ordering::Relaxed);
+    (SourceCounts { pairs, ..source.counts() }, result)
 }
 
 /// Holds the source while the pipeline is paused, a step aside; breaks where it is stopped meanwhile.
