@@ -72,7 +72,10 @@ fn memory_does_not_grow() {
         ("pictures", growth(Box::new(pictures))),
     ] {
         println!("{sink}: {} KiB", grown >> 10);
-        // 2000 frames of 38 kB would be 77 MB. An encoder that has its first frame late takes 3 MB.
-        assert!(grown < 40 << 20, "{sink}: grown by {grown} bytes");
+        // 2000 frames of 38 kB would be 77 MB. With more than two processors there are further encoders, each of
+        // which takes 3 MB with its first frame, which may come late.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let late = cores.saturating_sub(2).div_ceil(2).min(14) as u64 * (3 << 20);
+        assert!(grown < (8 << 20) + late, "{sink}: grown by {grown} bytes");
     }
 }
