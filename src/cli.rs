@@ -296,7 +296,8 @@ pub struct BenchArgs {
     /// Multiprocessors of the GPU that are used: a number, or several (8,16,auto) for a table of what GPUs of
     /// these sizes reach
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', help_heading = "Engine")]
-    pub multiprocessors: Vec<Multiprocessors>,
+    #[arg(value_parser = parser("engine", "multiprocessors"))]
+    pub multiprocessors: Vec<toml::Value>,
 
     /// What is computed, and how.
     #[command(flatten)]
@@ -305,23 +306,6 @@ pub struct BenchArgs {
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
-}
-
-/// Number of a GPU's multiprocessors; `None`: all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Multiprocessors(pub Option<u32>);
-
-impl std::str::FromStr for Multiprocessors {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.parse().ok().filter(|number| (1..=1024).contains(number));
-        match (text, number) {
-            ("auto", _) => Ok(Self(None)),
-            (_, Some(number)) => Ok(Self(Some(number))),
-            _ => Err("expected auto or a number from 1 to 1024".into()),
-        }
-    }
 }
 
 /// What `devices` is told.

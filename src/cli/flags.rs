@@ -65,7 +65,7 @@ impl<const G: Group> Args for SettingFlags<G> {
     fn augment_args(command: Command) -> Command {
         let taken: Vec<String> =
             command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
-        // A command may have a flag of its own in place of one.
+        // A command may have a flag of its own in place of one, which takes several of its values.
         let flags =
             Self::all().filter(|(_, _, flag)| !taken.iter().any(|taken| taken == id(*flag)));
         command.args(flags.map(|(_, row, flag)| {
@@ -90,8 +90,7 @@ impl<const G: Group> FromArgMatches for SettingFlags<G> {
         for (section, row, flag) in Self::all() {
             let value = match flag.value {
                 "" => matches.get_flag(id(flag)).then_some(Value::Boolean(true)),
-                // What a command has in place of it is no setting.
-                _ => matches.try_get_one(id(flag)).ok().flatten().cloned(),
+                _ => matches.get_one(id(flag)).cloned(),
             };
             layer.put(section, row.key, flag.name, value);
         }

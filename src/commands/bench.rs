@@ -47,7 +47,9 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
             return Err(failed(anyhow!("--multiprocessors is for GPUs; leave out --engine cpu")));
         }
         parts => {
-            let parts = parts.iter().map(|part| report(&args, &loaded, part.0));
+            // A word stands for all of them.
+            let count = |part: &toml::Value| part.as_integer().and_then(|n| n.try_into().ok());
+            let parts = parts.iter().map(|part| report(&args, &loaded, count(part)));
             parts.collect::<Result<_, _>>()?
         }
     };
