@@ -275,6 +275,22 @@ fn little_shared_memory_gives_the_bytes_of_the_reference() {
     }
 }
 
+/// Three pairs in flight, but memory for the volumes of two, and of one.
+#[test]
+fn pairs_that_share_volumes_give_the_bytes_of_the_reference() {
+    for mib in ["5", "4"] {
+        let bench = ["bench", "--engine", "cuda", "--verify", "--repeat", "1", "--size", "120x60"];
+        let run = emulated(None)
+            .args(bench)
+            .args(["-d", "20", "--memory", mib, "--tiles", "off"])
+            .output()
+            .expect("the binary starts");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned()
+            + &String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success() && said.contains("identical with the reference"), "{said}");
+    }
+}
+
 #[test]
 fn sums_over_windows_give_the_bytes_of_the_reference() {
     let local = ["--paths", "0", "--window"];

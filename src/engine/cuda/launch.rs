@@ -286,12 +286,6 @@ impl Plan {
         self.rectified.unwrap_or([self.left, self.right])
     }
 
-    /// Bytes of one set of the buffers of a scope.
-    pub fn bytes_of(&self, scope: Scope) -> usize {
-        let buffers = self.buffers.iter().filter(|buffer| buffer.scope == scope);
-        buffers.map(|buffer| buffer.bytes).fold(0, usize::saturating_add)
-    }
-
     /// Adds a buffer of zeros.
     pub fn buffer(&mut self, name: &'static str, bytes: usize, scope: Scope) -> BufferId {
         self.buffers.push(Buffer { name, bytes, scope, content: Vec::new() });

@@ -1,6 +1,6 @@
 //! Memory that an engine takes, known before any of it is allocated.
 
-use super::launch::{Plan, Scope};
+use super::launch::{Buffer, Plan, Scope};
 use crate::memory::{Estimate, Size};
 
 /// Memory of the device that is left free, for what the driver and others need: this much, or ...
@@ -10,11 +10,8 @@ const RESERVE: usize = 128 << 20;
 const RESERVE_PART: usize = 8;
 
 /// Part of the device's memory that the volumes of all frames in flight may take together, so that a device that
-/// shares 8 GiB with the processor has most of them left for others ...
+/// shares 8 GiB with the processor has most of them left for others.
 const VOLUMES_PART: usize = 8;
-
-/// ... or, where the user allows less than that, so many quarters of it: the rest is for everything else.
-const VOLUMES_QUARTERS: usize = 3;
 
 /// The driver gives out memory of the device in pieces of this size.
 const PIECE: usize = 512;
@@ -32,14 +29,25 @@ pub struct Budget {
     pub slots: usize,
 }
 
-/// Bytes that the volumes of all frames in flight may take together, on a device that has `total` bytes of which the user
-/// allows so many.
-pub fn room_for_volumes(total: usize, allowed: Option<u64>) -> usize {
-    let part = total / VOLUMES_PART;
-    allowed.map_or(part, |allowed| {
-        let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
-        part.min(allowed / 4 * VOLUMES_QUARTERS)
-    })
+/// Number of frames that are computed at a time, of so many in flight: as many as there are volumes for in the part of
+/// `total` bytes that they may take, and in what is left of the `allowed` bytes beside everything else.
+pub fn lanes(plan: &Plan, slots: usize, total: usize, allowed: usize) -> usize {
+    let volumes = plan.buffers.iter().filter(|buffer| buffer.scope == Scope::Lanes).map(pieces);
+    let volumes = volumes.fold(0, usize::saturating_add).max(1);
+    let others = Budget::of(plan, slots).device.saturating_sub(plan.lanes.saturating_mul(volumes));
+    let room = (total / VOLUMES_PART).min(allowed.saturating_sub(others));
+    (room / volumes).clamp(1, slots.max(1))
+}
+
+/// Bytes of the device that a buffer takes.
+fn pieces(buffer: &Buffer) -> usize {
+    buffer.bytes.max(1).next_multiple_of(PIECE)
+}
+
+/// Bytes of the device that may be taken, where so many are free and the user allows so many.
+pub fn allowed(free: usize, given: Option<u64>) -> usize {
+    let left = free - RESERVE.min(free / RESERVE_PART);
+    given.map_or(left, |given| given.min(left as u64) as usize)
 }
 
 /// The engine would need more memory than the device has free.
@@ -72,9 +80,7 @@ impl Budget {
             Scope::Lanes => plan.lanes,
             Scope::Engine | Scope::Stream => 1,
         };
-        let sizes = plan.buffers.iter().map(|b| {
-            (b.name, b.bytes.max(1).next_multiple_of(PIECE).saturating_mul(count(b.scope)))
-        });
+        let sizes = plan.buffers.iter().map(|b| (b.name, pieces(b).saturating_mul(count(b.scope))));
         let mut largest: Vec<_> = sizes.collect();
         let device = largest.iter().fold(0usize, |sum, (_, bytes)| sum.saturating_add(*bytes));
         largest.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
@@ -98,8 +104,7 @@ impl Budget {
     /// # Errors
     /// Where it does not, with the cure.
     pub fn check(&self, free: usize, total: usize, allowed: Option<u64>) -> Result<(), TooLarge> {
-        let left = free - RESERVE.min(free / RESERVE_PART);
-        let allowed = allowed.map_or(left, |allowed| allowed.min(left as u64) as usize);
+        let (left, allowed) = (self::allowed(free, None), self::allowed(free, allowed));
         if self.device <= allowed {
             return Ok(());
         }
@@ -145,10 +150,22 @@ mod tests {
     }
 
     #[test]
-    fn volumes_take_a_part_of_what_there_is() {
-        assert_eq!(room_for_volumes(8 << 30, None), 1 << 30);
-        assert_eq!(room_for_volumes(8 << 30, Some(1 << 40)), 1 << 30);
-        assert_eq!(room_for_volumes(8 << 30, Some(800 << 20)), 600 << 20);
+    fn as_many_frames_are_computed_as_there_are_volumes_for() {
+        let plan = plan();
+        let device = Budget::of(&plan, 3).device;
+        let volume = 1 << 20;
+        let lanes = |total, allowed| lanes(&plan, 3, total, allowed);
+        assert_eq!(lanes(8 << 30, 8 << 30), 3);
+        // Two of them are in the budget.
+        assert_eq!(
+            [device + volume, device, device - volume, 0].map(|n| lanes(8 << 30, n)),
+            [3, 2, 1, 1]
+        );
+        assert_eq!(
+            [24 * volume, 16 * volume, volume].map(|total| lanes(total, 8 << 30)),
+            [3, 2, 1]
+        );
+        assert_eq!((allowed(8 << 30, Some(1 << 20)), allowed(800, None)), (1 << 20, 700));
     }
 
     #[test]

@@ -184,14 +184,15 @@ impl CudaEngine {
         let modules = Loaded::new(&context, units, &code).with_context(|| {
             format!("kernels compiled by NVRTC {} for {target}", nvrtc.version())
         })?;
+        let mut plan = plan::plan(job, &device.properties, &modules)?;
+        let (free, total) = context.memory()?;
         let of_process = crate::memory::Budget::of_process();
-        let room = memory::room_for_volumes(device.total_bytes, of_process.given());
-        let plan = plan::plan(job, &device.properties, room, options.in_flight, &modules)?;
+        let allowed = memory::allowed(free, of_process.given());
+        plan.lanes = memory::lanes(&plan, options.in_flight, total, allowed);
         plan.check()
             .map_err(|wrong| anyhow::anyhow!("the CUDA engine's plan is wrong: {wrong}"))?;
 
         let budget = Budget::of(&plan, options.in_flight);
-        let (free, total) = context.memory()?;
         budget.check(free, total, of_process.given())?;
         let what = format!("pinned memory for {} frames in flight", options.in_flight);
         let host = of_process.reserve(

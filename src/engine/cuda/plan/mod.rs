@@ -27,7 +27,7 @@ use anyhow::ensure;
 use super::device::Properties;
 use super::geometry::Strips;
 use super::job::Job;
-use super::launch::{Input, Occupancy, Plan, Scope};
+use super::launch::{Input, Occupancy, Plan};
 use super::levels::Level;
 use crate::frame::Eye;
 use crate::matching::Cost;
@@ -36,18 +36,11 @@ use builder::Builder;
 /// Most rows that a grid can have.
 const GRID_ROWS_MAX: usize = 65535;
 
-/// Buffers and launches for a device and so many frames in flight, whose volumes may take `room` bytes together: where
-/// they take more, fewer frames are computed at a time. `occupancy` knows the compiled units.
+/// Buffers and launches for a device, with one frame computed at a time. `occupancy` knows the compiled units.
 ///
 /// # Errors
 /// A picture with more rows than a grid; kernels that do not fit the device.
-pub fn plan(
-    job: &Job,
-    device: &Properties,
-    room: usize,
-    in_flight: usize,
-    occupancy: &dyn Occupancy,
-) -> anyhow::Result<Plan> {
+pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow::Result<Plan> {
     let (width, height) = job.size;
     ensure!(
         height <= GRID_ROWS_MAX,
@@ -85,8 +78,6 @@ pub fn plan(
         }
         coarse = Some(builder.filters(&level.job(job)));
     }
-    let volumes = plan.bytes_of(Scope::Lanes).max(1);
-    plan.lanes = (room / volumes).clamp(1, in_flight.max(1));
     plan.disparity = coarse.unwrap_or(plan.disparity);
     Ok(plan)
 }
@@ -110,7 +101,7 @@ mod tests {
 
     /// The plan for a job, which makes sense and launches the units of the job, all of them.
     fn check(job: &Job, device: &Properties) -> Plan {
-        let plan = plan(job, device, 8 << 30, 3, &Fits(32)).unwrap();
+        let plan = plan(job, device, &Fits(32)).unwrap();
         plan.check().unwrap();
         let units: BTreeSet<_> =
             specialisations(job, device).into_iter().map(|unit| unit.name).collect();
@@ -218,7 +209,7 @@ mod tests {
         let params = crate::settings::Matching::default().params().unwrap();
         let device = Properties::typical(90);
         let job = Job { params: &params, size: (1920, 1080), rectifier: None };
-        let error = plan(&job, &device, 8 << 30, 3, &Fits(0)).unwrap_err();
+        let error = plan(&job, &device, &Fits(0)).unwrap_err();
         assert!(error.to_string().contains("--engine cpu"), "{error}");
     }
 }
