@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::whole("threads", Whole(0), U64, [0, 1024])
         .flag(ENGINE, "--threads", "N")
         .help("Threads of the CPU engine; 0 is one a core"),
-    Row::names("simd", "auto", &["auto", "avx512", "avx2", "portable"]),
+    Row::names("simd", "auto", &["auto", "avx512", "avx2", "neon", "portable"]),
     Row::whole("device", AUTO, U16, [0, u16::MAX as i64])
         .or(&["auto"])
         .flag(ENGINE, "--device", "N")

@@ -340,7 +340,7 @@ mod tests {
                 "engine",
                 "simd",
                 Value::from(Vec::<Value>::new()),
-                "one of `auto`, `avx512`, `avx2`, `portable`",
+                "one of `auto`, `avx512`, `avx2`, `neon`, `portable`",
             ),
         ] {
             let message = misfit(section, key, value.clone());

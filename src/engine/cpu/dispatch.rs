@@ -33,6 +33,12 @@ impl Frame<'_> {
             (Simd::Avx2, 4) => self.work_with::<super::simd::avx2::Avx2, 4, true>(thread),
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx2, _) => self.work_with::<super::simd::avx2::Avx2, 32, false>(thread),
+            #[cfg(target_arch = "aarch64")]
+            (Simd::Neon, 4) => self.work_with::<super::simd::neon::Neon, 4, true>(thread),
+            #[cfg(target_arch = "aarch64")]
+            (Simd::Neon, 8) => self.work_with::<super::simd::neon::Neon, 8, true>(thread),
+            #[cfg(target_arch = "aarch64")]
+            (Simd::Neon, _) => self.work_with::<super::simd::neon::Neon, 64, false>(thread),
             (Simd::Portable, 4) => self.work_with::<Portable, 4, true>(thread),
             (Simd::Portable, 8) => self.work_with::<Portable, 8, true>(thread),
             (Simd::Portable, _) => self.work_with::<Portable, 64, false>(thread),

@@ -1,4 +1,4 @@
-//! The vector operations that the kernels are written in, and their three implementations.
+//! The vector operations that the kernels are written in, and their implementations.
 //!
 //! A kernel is a [`Kernel`]: generic over [`Lanes`], every function on its way marked
 //! `#[inline(always)]`, and started through [`Lanes::vectorize`], the one function that is compiled
@@ -10,6 +10,8 @@ pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
 mod lanes;
+#[cfg(target_arch = "aarch64")]
+pub mod neon;
 pub mod portable;
 
 use std::fmt;
@@ -27,6 +29,8 @@ pub enum SimdChoice {
     Avx512,
     /// 32 candidates at once.
     Avx2,
+    /// 16 candidates at once: every 64-bit ARM processor.
+    Neon,
     /// 16 candidates at once, left to the compiler.
     Portable,
 }
@@ -40,6 +44,9 @@ pub enum Simd {
     /// See [`SimdChoice::Avx2`].
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// See [`SimdChoice::Neon`].
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     /// See [`SimdChoice::Portable`].
     Portable,
 }
@@ -47,7 +54,7 @@ pub enum Simd {
 impl SimdChoice {
     /// Every choice that this machine can run, the best first.
     pub fn available() -> Vec<SimdChoice> {
-        let all = [SimdChoice::Avx512, SimdChoice::Avx2, SimdChoice::Portable];
+        let all = [SimdChoice::Avx512, SimdChoice::Avx2, SimdChoice::Neon, SimdChoice::Portable];
         all.into_iter().filter(|choice| choice.resolve().is_some()).collect()
     }
 
@@ -66,13 +73,19 @@ impl SimdChoice {
                 SimdChoice::Auto | SimdChoice::Avx512 if avx512 => Some(Simd::Avx512),
                 SimdChoice::Auto | SimdChoice::Avx2 if avx2 => Some(Simd::Avx2),
                 SimdChoice::Auto | SimdChoice::Portable => Some(Simd::Portable),
-                SimdChoice::Avx512 | SimdChoice::Avx2 => None,
+                SimdChoice::Avx512 | SimdChoice::Avx2 | SimdChoice::Neon => None,
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        match self {
+            SimdChoice::Auto | SimdChoice::Neon => Some(Simd::Neon),
+            SimdChoice::Portable => Some(Simd::Portable),
+            SimdChoice::Avx512 | SimdChoice::Avx2 => None,
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         match self {
             SimdChoice::Auto | SimdChoice::Portable => Some(Simd::Portable),
-            SimdChoice::Avx512 | SimdChoice::Avx2 => None,
+            SimdChoice::Avx512 | SimdChoice::Avx2 | SimdChoice::Neon => None,
         }
     }
 }
@@ -90,6 +103,8 @@ impl Simd {
                 Simd::Avx512 => avx512::Avx512::vectorize(kernel),
                 #[cfg(target_arch = "x86_64")]
                 Simd::Avx2 => avx2::Avx2::vectorize(kernel),
+                #[cfg(target_arch = "aarch64")]
+                Simd::Neon => neon::Neon::vectorize(kernel),
                 Simd::Portable => portable::Portable::vectorize(kernel),
             }
         }
@@ -102,6 +117,8 @@ impl Simd {
             Simd::Avx512 => avx512::Avx512::N,
             #[cfg(target_arch = "x86_64")]
             Simd::Avx2 => avx2::Avx2::N,
+            #[cfg(target_arch = "aarch64")]
+            Simd::Neon => neon::Neon::N,
             Simd::Portable => portable::Portable::N,
         }
     }
@@ -114,6 +131,8 @@ impl fmt::Display for Simd {
             Simd::Avx512 => "AVX-512",
             #[cfg(target_arch = "x86_64")]
             Simd::Avx2 => "AVX2",
+            #[cfg(target_arch = "aarch64")]
+            Simd::Neon => "NEON",
             Simd::Portable => "portable vectors",
         })
     }
