@@ -5,35 +5,62 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
     cat <<'END'
-Usage: scripts/package.sh [--try]
+Usage: scripts/package.sh [--arm64] [--try]
 
 Builds target/debian/stereod_*.deb with cargo-deb, which is installed with Cargo where it is missing.
 
+  --arm64 for 64-bit ARM, on x86-64, with what scripts/arm64.sh sets up (root)
   --try   then install it in a bare Debian 12 in a temporary folder, use it there, and purge it (root;
           mmdebstrap is installed with apt where it is missing)
 END
 }
 
-try=no
-case ${1:-} in
-    '') ;;
-    --try) try=yes ;;
-    -h | --help) usage; exit 0 ;;
-    *) usage >&2; exit 2 ;;
-esac
+try=no architecture=$(dpkg --print-architecture) built=target/release
+for argument in "$@"; do
+    case $argument in
+        --try) try=yes ;;
+        --arm64) architecture=arm64 ;;
+        -h | --help) usage; exit 0 ;;
+        *) usage >&2; exit 2 ;;
+    esac
+done
 
 cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
-cargo build --release --locked
+deb=(cargo deb --locked --no-build --output target/debian/)
+emulator=()
+if [[ $architecture == "$(dpkg --print-architecture)" ]]; then
+    cargo build --release --locked
+else
+    scripts/arm64.sh --build
+    built=target/aarch64-unknown-linux-gnu/release
+    other=target/arm64/root
+    emulator=(qemu-aarch64-static -L "$other")
+    # What the program depends on is looked up in the other Debian's libraries and packages, which a namespace
+    # of its own puts in the place of this machine's.
+    # shellcheck disable=SC2016
+    deb=(unshare --mount bash -euc '
+        mkdir -p /usr/lib/aarch64-linux-gnu
+        mount --bind "$1/usr/lib/aarch64-linux-gnu" /usr/lib/aarch64-linux-gnu
+        mount --bind "$1/var/lib/dpkg" /var/lib/dpkg
+        shift
+        exec "$@"' - "$other" "${deb[@]}" --target aarch64-unknown-linux-gnu)
+fi
 made=target/package
 rm -rf "$made"
 mkdir -p "$made/man"
-target/release/stereod man --dir "$made/man"
-target/release/stereod completions bash >"$made/stereod.bash"
-target/release/stereod completions zsh >"$made/_stereod"
-target/release/stereod completions fish >"$made/stereod.fish"
-rm -f target/debian/stereod_*.deb
-cargo deb --locked --no-build
-package=$(echo target/debian/stereod_*.deb)
+stereod=("${emulator[@]}" "$built/stereod")
+"${stereod[@]}" man --dir "$made/man"
+"${stereod[@]}" completions bash >"$made/stereod.bash"
+"${stereod[@]}" completions zsh >"$made/_stereod"
+"${stereod[@]}" completions fish >"$made/stereod.fish"
+rm -f target/debian/stereod_*_"$architecture".deb
+"${deb[@]}"
+package=$(echo target/debian/stereod_*_"$architecture".deb)
+# cargo-deb only warns where it does not find the libraries' packages.
+dpkg-deb --field "$package" Depends | grep -q 'libgstreamer1.0-0' || {
+    echo "package: the dependencies of $package are incomplete" >&2
+    exit 1
+}
 if [[ $try == no ]]; then exit; fi
 
 command -v mmdebstrap >/dev/null || apt-get install -y mmdebstrap
@@ -43,7 +70,7 @@ sources=(/etc/apt/sources.list.d/debian.sources)
 if [[ ! -e ${sources[0]} ]]; then sources=(/etc/apt/sources.list); fi
 # The hook's shell expands its own $1. The package is installed as on a user's machine: by apt, with what it recommends.
 # shellcheck disable=SC2016
-mmdebstrap --quiet --variant=apt --include=ca-certificates \
+mmdebstrap --quiet --variant=apt --architectures="$architecture" --include=ca-certificates \
     --customize-hook="copy-in scripts/package_try.sh /opt" \
     --customize-hook="upload $package /opt/stereod.deb" \
     --customize-hook='chroot "$1" bash /opt/package_try.sh' \
