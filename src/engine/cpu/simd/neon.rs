@@ -242,10 +242,10 @@ impl Lanes for Neon {
             let mut from = [0u32; 16];
             let mut unseen = [vdupq_n_u32(0); 4];
             let mut furthest = vdupq_n_u32(0);
-            for i in 0..4 {
+            for (i, unseen) in unseen.iter_mut().enumerate() {
                 let offsets = vld1q_u32(offsets.add(4 * i));
-                unseen[i] = vceqq_u32(offsets, vdupq_n_u32(RectifyMap::UNSEEN));
-                let seen = vbicq_u32(offsets, unseen[i]);
+                *unseen = vceqq_u32(offsets, vdupq_n_u32(RectifyMap::UNSEEN));
+                let seen = vbicq_u32(offsets, *unseen);
                 furthest = vmaxq_u32(furthest, seen);
                 vst1q_u32(from.as_mut_ptr().add(4 * i), seen);
             }
