@@ -254,7 +254,7 @@ replays() {
     local read='filesrc location=demo.mp4 ! qtdemux ! h264parse ! avdec_h264 ! videocrop'
     same replay --left "$read right=8" --right "$read left=8" --record replay.mkv --preview replay.mp4 \
         --stats replay.json || return 1
-    grep -E '"recorded": ?12,' "$scratch/replay.json"
+    grep -oE '"recorded": ?12,' "$scratch/replay.json"
 }
 
 benches() {

@@ -79,7 +79,8 @@ def cycles(program, cpu, runs):
             # Without names and comments; where a jump leads does not matter.
             text = re.sub(r"\s*(<.*>|//.*)", "", match[2])
             code.append(re.sub(r"^((b|bl|cbn?z|tbn?z|adrp?)\b.*?\s)[0-9a-f]+$", r"\1target", text))
-    report = subprocess.run(["llvm-mca-19", "-mtriple=aarch64", f"-mcpu={cpu}", "-iterations=100"],
+    # Four instructions a clock are what these processors decode; the models leave that out.
+    report = subprocess.run(["llvm-mca-19", "-mtriple=aarch64", f"-mcpu={cpu}", "-dispatch=4", "-iterations=100"],
                             input="\n".join(code), capture_output=True, text=True)
     rate = re.search(r"^IPC:\s+([0-9.]+)", report.stdout, re.M)
     if not rate:
