@@ -99,6 +99,7 @@ setup_compiler() {
     local library
     library=$(rustc --print target-libdir --target $target)
     if [[ ! -d $library ]] && command -v rustup >/dev/null; then
+        say "asking rustup for $target"
         rustup target add $target >/dev/null 2>&1 || true
     fi
     if [[ -d $library ]]; then
