@@ -89,8 +89,8 @@ setup_root() {
     touch "$root.made"
 }
 
-# The compiler is RUSTC where that is set. Else the standard library for the target is rustup's; where that cannot be had it is Debian's, with its compiler,
-# unpacked and not installed, because the packages exclude rustup's.
+# The compiler is RUSTC where that is set. Else the standard library for the target is rustup's; where that cannot
+# be had it is Debian's, with its compiler, unpacked and not installed, because the packages exclude rustup's.
 setup_compiler() {
     if [[ -n ${RUSTC:-} ]]; then
         say "the compiler is RUSTC, $("$RUSTC" --version)"
