@@ -86,6 +86,12 @@ setup_root() {
     mmdebstrap --quiet --variant=apt --architectures=arm64 --include="$list" \
         --aptopt='APT::Install-Recommends "false"' "$release" "$root" "$sources" ||
         fail "mmdebstrap could not make it"
+    # Absolute links would lead into this machine's own libraries. Without libm.so the linker takes libm.a, which
+    # binds the program to this one version of the C library.
+    local link
+    while read -r link; do
+        ln -srfn "$root$(readlink "$link")" "$link"
+    done < <(find "$root/usr/lib/aarch64-linux-gnu" -maxdepth 1 -lname '/*')
     touch "$root.made"
 }
 
