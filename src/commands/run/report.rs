@@ -1,6 +1,7 @@
 //! Reports of a run to people and programs: while it goes on, and at its end.
 
 mod banners;
+mod overload;
 mod statistics;
 mod watch;
 

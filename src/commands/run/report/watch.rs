@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::banners::Banners;
+use super::overload::Overload;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::live::service::Service;
 use crate::pipeline::{Outcome, Running};
@@ -24,6 +25,7 @@ pub struct Watch<'a> {
     bar: ProgressBar,
     service: Option<Service>,
     banners: Banners,
+    overload: Overload,
 }
 
 impl<'a> Watch<'a> {
@@ -40,7 +42,7 @@ impl<'a> Watch<'a> {
         };
         bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
         logs::write_above(Some(bar.clone()));
-        Self { handles, bar, service, banners: Banners::default() }
+        Self { handles, bar, service, banners: Banners::default(), overload: Overload::default() }
     }
 
     /// Waits for the end of the run.
@@ -70,6 +72,7 @@ impl<'a> Watch<'a> {
             self.bar.set_length(matched);
         }
         self.bar.set_position(matched);
+        self.overload.look(self.handles);
         if let Some(remote) = remote {
             let counts = Counts {
                 pairs: progress.pairs.load(Ordering::Relaxed),
