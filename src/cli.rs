@@ -26,7 +26,7 @@ pub use rig::RigFlags;
 pub use source::{BothArgs, SourceArgs};
 
 use crate::settings::Size;
-use crate::settings::row::{ENGINE, MATCHING, OUTPUT};
+use crate::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
 use crate::source::spec::SourceSpec;
 
 /// Dense disparity from two cameras or recorded stereo video, live.
@@ -174,6 +174,10 @@ pub struct RunArgs {
     #[command(flatten, next_help_heading = "Engine")]
     pub compute: SettingFlags<ENGINE>,
 
+    /// How fast it is to be.
+    #[command(flatten, next_help_heading = "Engine")]
+    pub rate: SettingFlags<RATE>,
+
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
@@ -190,6 +194,7 @@ impl RunArgs {
         self.rig.lay(&mut layer);
         layer.add(&self.matching);
         layer.add(&self.compute);
+        layer.add(&self.rate);
         layer
     }
 }
@@ -303,9 +308,22 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub computation: Computation,
 
+    /// How fast it is to be.
+    #[command(flatten, next_help_heading = "Engine")]
+    pub rate: SettingFlags<RATE>,
+
     /// Configuration and logs.
     #[command(flatten)]
     pub common: Common,
+}
+
+impl BenchArgs {
+    /// The flags that stand for settings.
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = self.computation.flags();
+        layer.add(&self.rate);
+        layer
+    }
 }
 
 /// What `devices` is told.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::rig::Cameras;
 use super::verify::verify;
-use super::{Error, load, print, ranging};
+use super::{Error, fit, load, print, ranging};
 use crate::cli::BenchArgs;
 use crate::engine::{self, Choice, Engine};
 use crate::frame::{Matched, StageTime, StereoPair};
@@ -39,7 +39,7 @@ const SUSTAINED: u32 = 100;
 /// # Errors
 /// Where the engine is not to be had or fails, or is not the reference's equal where that was asked.
 pub fn run(args: BenchArgs) -> Result<(), Error> {
-    let loaded = load(&args.common, args.computation.flags())?;
+    let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings.engine;
     let reports = match &args.multiprocessors[..] {
         [] => vec![report(&args, &loaded, settings.multiprocessors)?],
@@ -77,6 +77,7 @@ fn report(
     let first = loaded.awaits_choice().then(|| scene.pair(0));
     let small = settings.engine.options().cpu;
     let loaded = ranging::with_choice(loaded, &first, &rig, Spare::None, small)?;
+    let loaded = fit::fitted(loaded, size, &rig, multiprocessors)?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     // Parts of a GPU are compared where there is one.
     let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };
@@ -118,7 +119,7 @@ fn report(
 }
 
 /// Pairs for an engine that holds `depth` of them: one more than are in flight, so that the next is ready.
-fn pairs_for(depth: usize) -> u64 {
+pub(super) fn pairs_for(depth: usize) -> u64 {
     PAIRS.max(depth as u64 + 1)
 }
 
@@ -203,7 +204,7 @@ fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
 }
 
 /// Matches `count` pairs with the engine kept full.
-fn stream(
+pub(super) fn stream(
     engine: &mut dyn Engine,
     pairs: &mut VecDeque<StereoPair>,
     count: u32,

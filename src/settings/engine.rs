@@ -10,7 +10,7 @@ use toml::Value;
 
 use super::row::Integer::{U16, U32, U64};
 use super::row::Plain::Whole;
-use super::row::{AUTO, ENGINE, Row};
+use super::row::{AUTO, ENGINE, Plain, RATE, Row};
 use crate::engine::cpu::{CpuOptions, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions, Priority};
 use crate::engine::{Choice, Options, Tiling};
@@ -30,6 +30,7 @@ pub struct Engine {
     pub kernel_cache: String,
     pub memory_mib: Option<u32>,
     pub tiles: String,
+    pub fit: Option<f64>,
 }
 
 /// Most memory, in MiB: 16 TiB.
@@ -81,6 +82,14 @@ pub(super) const ROWS: &[Row] = &[
         "Tiles that pictures are matched in: auto (bands where the whole picture needs more memory than there \
          is), off, or ROWSxCOLUMNS,OVERLAP",
     ),
+    Row::real("fit", Plain::Text("off"), [0.1, 1000.0])
+        .or(&["off"])
+        .unit("pairs a second")
+        .flag(RATE, "--fit", "RATE")
+        .help(
+            "Choose cheaper settings, as few as will do, with which so many pairs a second are matched on this \
+             machine",
+        ),
 ];
 
 /// Place where compiled kernels are kept.
@@ -144,6 +153,15 @@ mod tests {
             assert!(refused("engine", "memory_mib", mib));
         }
         assert!(refused("engine", "in_flight", 0));
+    }
+
+    #[test]
+    fn a_rate_is_within_reason() {
+        assert_eq!(settings(&[]).engine.fit, None);
+        assert_eq!(settings(&["engine.fit=60"]).engine.fit, Some(60.0));
+        for rate in [0.0, 2000.0, f64::NAN] {
+            assert!(refused("engine", "fit", rate));
+        }
     }
 
     #[test]

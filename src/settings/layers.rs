@@ -43,6 +43,8 @@ pub enum Origin {
     Window,
     /// Chosen from the first pairs of a run, because `auto` was said here.
     Pictures(Box<Origin>),
+    /// Chosen at the start of a run, so that the engine keeps up with the rate that was asked for.
+    Fit,
 }
 
 impl fmt::Display for Origin {
@@ -56,6 +58,7 @@ impl fmt::Display for Origin {
             Origin::Cost(name) => write!(f, "default for {name}"),
             Origin::Window => f.write_str("the window"),
             Origin::Pictures(said) => write!(f, "chosen from the pictures ({said})"),
+            Origin::Fit => f.write_str("chosen for --fit"),
         }
     }
 }
@@ -116,6 +119,9 @@ impl Loaded {
     }
 }
 
+/// A key of `[matching]` and its value, as on the command line, with which an engine is fast enough.
+pub type Fitted = (&'static str, String);
+
 /// Settings on their way: lay the layers from the lowest to the highest, then [`Layers::finish`].
 /// Mistakes are collected, so that all of them can be told at once.
 #[derive(Clone, Debug)]
@@ -127,6 +133,8 @@ pub struct Layers {
     files: Vec<PathBuf>,
     /// The number of disparities that `auto` has come to.
     chosen: Option<usize>,
+    /// Values of `[matching]` that a rate was reached with.
+    fitted: Vec<Fitted>,
     /// True where how sure each pixel is will be shown.
     shows_confidence: bool,
     /// Grey level from which on the pictures are white.
@@ -172,6 +180,7 @@ impl Layers {
             mistakes: Vec::new(),
             files: Vec::new(),
             chosen: None,
+            fitted: Vec::new(),
             shows_confidence: false,
             white: WHITE,
         }

@@ -38,7 +38,7 @@ pub use camera::Camera;
 pub use colour::Colour;
 pub use demo::Demo;
 pub use engine::Engine;
-pub use layers::{Error, Layers, Loaded, Origin};
+pub use layers::{Error, Fitted, Layers, Loaded, Origin};
 pub use locate::{Places, config_file};
 pub use log::Log;
 pub use matching::Matching;

@@ -142,6 +142,8 @@ pub const MATCHING: Group = 6;
 pub const ENGINE: Group = 7;
 /// Pictures as they are read.
 pub const PICTURES: Group = 8;
+/// Rate that the engine is to reach.
+pub const RATE: Group = 9;
 
 /// A flag.
 #[derive(Clone, Copy)]

@@ -16,7 +16,7 @@ use super::report::{Watch, report, tell_window};
 use crate::cli::RunArgs;
 use crate::clock::CaptureClock;
 use crate::commands::rig::Cameras;
-use crate::commands::{Error, load, signals};
+use crate::commands::{Error, fit, load, signals};
 use crate::control::Control;
 use crate::memory;
 use crate::pipeline::{self, EngineSwap, Outcome, PipelineConfig, Running};
@@ -73,6 +73,8 @@ impl Session {
         let Some(Chosen { loaded, source, dropped_before }) = chosen else { return Ok(None) };
         let loaded = loaded.with_white(info.white)?;
         let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
+        let (size, part) = ((info.width, info.height), loaded.settings.engine.multiprocessors);
+        let loaded = fit::fitted(loaded, size, &rig, part)?;
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);

@@ -5,7 +5,7 @@ use toml::Value;
 use super::super::print::default_lines;
 use super::super::row::Live;
 use super::super::schema;
-use super::{Error, Layers, Loaded, Origin, dotted};
+use super::{Error, Fitted, Layers, Loaded, Origin, dotted};
 
 impl Loaded {
     /// The value of a key as it was given: `auto` where that was not said otherwise.
@@ -32,6 +32,23 @@ impl Loaded {
     /// As of [`Layers::finish`].
     pub fn with_chosen(&self, disparities: usize) -> Result<Loaded, Error> {
         Layers { chosen: Some(disparities), ..self.layers.clone() }.finish()
+    }
+
+    /// What the engine was made faster with, where a rate was asked for.
+    pub fn fitted(&self) -> &[Fitted] {
+        &self.layers.fitted
+    }
+
+    /// The same with these values in place of what makes the engine too slow.
+    ///
+    /// # Errors
+    /// As of [`Layers::finish`].
+    pub fn with_fitted(&self, fitted: &[Fitted]) -> Result<Loaded, Error> {
+        let mut layers = Layers { fitted: fitted.to_vec(), ..self.layers.clone() };
+        for (key, text) in fitted {
+            layers.put_text("matching", key, text, Origin::Fit);
+        }
+        layers.finish()
     }
 
     /// The same, the confidence being computed from now on, also where nothing is invalid for want of it.

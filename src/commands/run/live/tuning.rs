@@ -190,7 +190,7 @@ impl Worker {
     fn reload(&mut self) {
         self.settle();
         let now = self.handles.loaded();
-        let read = match read_again(&self.handles.args) {
+        let read = match read_again(&self.handles.args, &now) {
             Ok(read) => read,
             Err(error) => {
                 let error = error.to_string();
@@ -274,13 +274,13 @@ impl Worker {
     }
 }
 
-/// Reads the settings as they were read at the start.
-fn read_again(args: &RunArgs) -> Result<Loaded, Error> {
+/// Reads the settings as they were read at the start; what makes the engine fast enough stays.
+fn read_again(args: &RunArgs, now: &Loaded) -> Result<Loaded, Error> {
     let (_, loaded) = read(&args.common, args.flags())?;
     if args.source.spec().is_none() {
         loaded.settings.source.complete().map_err(Error::usage)?;
     }
-    Ok(loaded)
+    Ok(loaded.with_fitted(now.fitted())?)
 }
 
 /// Tells whether the value of a key has to wait for the next start: disparities are chosen from the first

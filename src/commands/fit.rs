@@ -1,0 +1,173 @@
+//! Settings with which the engine is fast enough, where a rate was asked for (`--fit`).
+//!
+//! Nothing is guessed: the engine matches a scene of the pictures' size with the settings as they are, and with
+//! cheaper ones until the rate is reached. The content of pictures hardly changes its time.
+
+use std::collections::VecDeque;
+
+use super::bench;
+use super::rig::Rig;
+use crate::engine::{self, Choice};
+use crate::matching::{Params, Paths};
+use crate::settings::{Fitted, Loaded};
+use crate::source::demo::{DemoOptions, DemoSource};
+
+/// Part of the time that matching may take: what decodes, writes and shows needs some as well, and a machine is
+/// not as quiet later.
+const SHARE: f64 = 0.85;
+
+/// Pairs that a rate is taken from.
+const PAIRS: u32 = 3;
+
+/// Parts of the disparities that are tried, in eighths, and the fewest.
+const EIGHTHS: [usize; 4] = [6, 4, 3, 2];
+const FEWEST: usize = 16;
+
+/// The settings, with cheaper ones among them where the rate that they ask for is not reached without: as few as
+/// will do, or all where none will. `size`: of each raw picture.
+///
+/// # Errors
+/// Where the engine cannot be had.
+pub fn fitted(
+    loaded: Loaded,
+    size: (usize, usize),
+    rig: &Rig,
+    multiprocessors: Option<u32>,
+) -> anyhow::Result<Loaded> {
+    let Some(wanted) = loaded.settings.engine.fit else { return Ok(loaded) };
+    let mut choice = loaded.settings.engine.kind;
+    let mut rate = |loaded: &Loaded| {
+        // The engine that is made in the end says what there is to say.
+        let quiet = tracing::subscriber::NoSubscriber::default();
+        tracing::subscriber::with_default(quiet, || {
+            rate(loaded, size, rig, multiprocessors, &mut choice)
+        })
+    };
+    let before = rate(&loaded)?;
+    if before * SHARE >= wanted {
+        tracing::info!("--fit {wanted}: {before:.0} pairs/s with the settings as they are");
+        return Ok(loaded);
+    }
+    let (mut changes, mut reached, mut now) = (Vec::new(), before, loaded.clone());
+    for step in steps(&loaded.params) {
+        changes.retain(|(key, _)| *key != step.0);
+        changes.push(step);
+        now = loaded.with_fitted(&changes)?;
+        reached = rate(&now)?;
+        if reached * SHARE >= wanted {
+            break;
+        }
+    }
+    let named: Vec<String> = changes.iter().map(|(key, text)| format!("{key} = {text}")).collect();
+    let named = named.join(", ");
+    if reached * SHARE >= wanted {
+        tracing::info!("--fit {wanted}: {named} ({reached:.0} pairs/s; {before:.0} without)");
+    } else {
+        let scale = (reached * SHARE / wanted).sqrt();
+        let [width, height] = [size.0, size.1].map(|side| (side as f64 * scale) as usize);
+        tracing::warn!(
+            "--fit {wanted}: only {reached:.0} pairs/s with {named} ({before:.0} without); pictures of about \
+             {width}x{height} would be needed"
+        );
+    }
+    Ok(now)
+}
+
+/// Cheaper settings in the order in which they are tried; one for a key stands in place of those before.
+fn steps(params: &Params) -> Vec<Fitted> {
+    let mut steps: Vec<Fitted> = Vec::new();
+    if matches!(params.paths, Paths::Five | Paths::Eight | Paths::Sixteen) {
+        steps.push(("paths", "4".into()));
+    }
+    if params.prior.is_some() {
+        steps.push(("prior", "0".into()));
+    }
+    if params.window.is_some() {
+        steps.push(("cost_window", "0".into()));
+    }
+    let counts = EIGHTHS.map(|eighths| (params.range.count * eighths / 8).next_multiple_of(8));
+    let fewer = counts.into_iter().filter(|&count| FEWEST <= count && count < params.range.count);
+    steps.extend(fewer.map(|count| ("disparities", count.to_string())));
+    steps
+}
+
+/// Pairs a second that an engine with these settings matches. `choice` becomes the engine that there is, so that
+/// the others are not looked for again.
+fn rate(
+    loaded: &Loaded,
+    size: (usize, usize),
+    rig: &Rig,
+    multiprocessors: Option<u32>,
+    choice: &mut Choice,
+) -> anyhow::Result<f64> {
+    let (settings, params) = (&loaded.settings, &loaded.params);
+    let mut options = settings.engine.options();
+    options.cuda.multiprocessors = multiprocessors;
+    let mut engine = engine::create(*choice, params, &rig.pairs, &options)?;
+    *choice = if engine.is_on_device() { Choice::Cuda } else { Choice::Cpu };
+    let options =
+        DemoOptions { width: size.0, height: size.1, ..settings.demo.options(params.range) };
+    let scene = DemoSource::new(options)?;
+    let pairs = (0..bench::pairs_for(engine.depth())).map(|number| scene.try_pair(number));
+    let mut pairs = pairs.collect::<Result<VecDeque<_>, _>>()?;
+    let count = PAIRS * engine.depth() as u32;
+    let streamed = bench::stream(&mut *engine, &mut pairs, count)?;
+    Ok(f64::from(streamed.pairs) / streamed.time.as_secs_f64().max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Layers;
+
+    fn loaded(assignments: &[&str]) -> Loaded {
+        let mut layers = Layers::new();
+        assignments.iter().for_each(|text| layers.assignment(text));
+        layers.finish().unwrap()
+    }
+
+    #[test]
+    fn what_costs_most_for_what_it_gives_goes_first() {
+        let of = |assignments: &[&str]| -> Vec<String> {
+            let steps = steps(&loaded(assignments).params);
+            steps.into_iter().map(|(key, text)| format!("{key}={text}")).collect()
+        };
+        let all = [
+            "paths=4",
+            "prior=0",
+            "cost_window=0",
+            "disparities=48",
+            "disparities=32",
+            "disparities=24",
+            "disparities=16",
+        ];
+        assert_eq!(of(&["matching.disparities=64", "matching.paths=8"]), all);
+        assert_eq!(of(&["matching.disparities=64"]), all[1..]);
+        let bare = ["matching.prior=0", "matching.cost_window=0", "matching.disparities=20"];
+        assert_eq!(of(&bare), ["disparities=16"]);
+    }
+
+    #[test]
+    fn a_rate_that_is_reached_changes_nothing_and_one_that_is_not_everything() {
+        let fit = |rate: &str| {
+            let rate = format!("engine.fit={rate}");
+            let said = [&rate, "engine.kind=cpu", "matching.disparities=64", "matching.paths=8"];
+            let loaded = loaded(&said);
+            let rig = Rig { pairs: engine::PairSpec::rectified(320, 160), calibrated: false };
+            fitted(loaded, (320, 160), &rig, None).unwrap()
+        };
+        let slow = fit("0.1");
+        assert_eq!((slow.fitted(), slow.params.range.count), (&[][..], 64));
+        // Nothing is that fast on pictures of this size.
+        let fast = fit("1000");
+        if fast.params.range.count == 16 {
+            assert_eq!(fast.fitted().len(), 4);
+            assert!(fast.params.prior.is_none() && fast.params.window.is_none());
+            assert_eq!(fast.params.paths, Paths::Four);
+        } else {
+            assert!(!fast.fitted().is_empty());
+        }
+        let origin = fast.origin("matching", "paths").to_string();
+        assert_eq!(origin, "chosen for --fit");
+    }
+}
