@@ -384,6 +384,8 @@ fn parts_of_a_gpu_are_compared() {
     );
     let (status, _, stderr) = machine.stereod(&bench(&[&parts[..], &["--engine", "cpu"]].concat()));
     assert!(status == 1 && stderr.contains("is for GPUs"), "{stderr}");
+    let (status, _, stderr) = machine.stereod(&bench(&[&parts[..], &["--fit", "30"]].concat()));
+    assert!(status == 1 && stderr.contains("--fit takes other settings"), "{stderr}");
 }
 
 #[test]

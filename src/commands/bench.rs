@@ -46,6 +46,12 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
         _ if settings.kind == Choice::Cpu => {
             return Err(failed(anyhow!("--multiprocessors is for GPUs; leave out --engine cpu")));
         }
+        [_, _, ..] if settings.fit.is_some() => {
+            return Err(failed(anyhow!(
+                "--fit takes other settings for each number of --multiprocessors, which then compare nothing; \
+                 name one number"
+            )));
+        }
         parts => {
             // A word stands for all of them.
             let count = |part: &toml::Value| part.as_integer().and_then(|n| n.try_into().ok());

@@ -9,6 +9,7 @@ mod deaf;
 mod end_to_end;
 mod endings;
 mod inputs;
+mod keeping_up;
 mod metrics;
 mod outputs;
 mod ranges;
