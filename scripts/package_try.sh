@@ -28,7 +28,7 @@ check "manual pages" test -s /usr/share/man/man1/stereod-run.1.gz
 check "completions" bash -n /usr/share/bash-completion/completions/stereod
 check "only the service reads the configuration" grep '^640 root:stereod$' <(stat -c '%a %U:%G' /etc/stereod/config.toml)
 check "the service does" setpriv --reuid=stereod --regid=stereod --clear-groups cat /etc/stereod/config.toml
-check "others do without it" setpriv --reuid=nobody --regid=nogroup --clear-groups stereod config check
+check "others do without it" setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/nonexistent stereod config check
 check "the configuration is valid" stereod config check /etc/stereod/config.toml
 check "the units are" systemd-analyze verify --man=no /lib/systemd/system/stereod.service /lib/systemd/system/stereod@.service
 check "no unit is enabled unasked" fails_with 1 test -e /etc/systemd/system/multi-user.target.wants/stereod.service
