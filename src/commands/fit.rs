@@ -85,9 +85,11 @@ fn steps(params: &Params) -> Vec<Fitted> {
     if params.window.is_some() {
         steps.push(("cost_window", "0".into()));
     }
-    let counts = EIGHTHS.map(|eighths| (params.range.count * eighths / 8).next_multiple_of(8));
-    let fewer = counts.into_iter().filter(|&count| FEWEST <= count && count < params.range.count);
-    steps.extend(fewer.map(|count| ("disparities", count.to_string())));
+    let mut fewer =
+        EIGHTHS.map(|eighths| (params.range.count * eighths / 8).next_multiple_of(8)).to_vec();
+    fewer.retain(|&count| FEWEST <= count && count < params.range.count);
+    fewer.dedup();
+    steps.extend(fewer.into_iter().map(|count| ("disparities", count.to_string())));
     steps
 }
 
