@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use serde_json::Value;
 
 use super::rig::Cameras;
+use super::timing::{collect, of_next_turn, pairs_for, stream};
 use super::verify::verify;
 use super::{Error, fit, load, print, ranging};
 use crate::cli::BenchArgs;
@@ -20,13 +21,7 @@ use crate::pool::Pool;
 use crate::range::Spare;
 use crate::settings::Loaded;
 use crate::source::demo::{DemoOptions, DemoSource};
-use report::{Measured, Report, Sustained, table};
-
-/// Different pairs that are matched in turn, so that no cache holds the input.
-const PAIRS: u64 = 4;
-
-/// Time from one pair to the next: that of the scene.
-const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
+use report::{Measured, Report, table};
 
 /// Pairs matched before each measurement.
 const WARM_UP: u32 = 3;
@@ -124,11 +119,6 @@ fn report(
     })
 }
 
-/// Pairs for an engine that holds `depth` of them: one more than are in flight, so that the next is ready.
-pub(super) fn pairs_for(depth: usize) -> u64 {
-    PAIRS.max(depth as u64 + 1)
-}
-
 fn failed(error: impl Into<anyhow::Error>) -> Error {
     Error::Failed(error.into())
 }
@@ -187,12 +177,6 @@ struct Alone {
     device_time: Option<Duration>,
 }
 
-/// A pair as it comes again after the others, so that time never goes back and the stream goes on.
-fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
-    pair.timestamp += PERIOD * pairs_for(engine.depth()) as u32;
-    pair
-}
-
 /// Matches the next pair alone and puts it back.
 fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyhow::Result<Alone> {
     let pair = pairs.pop_front().context("no pair to match")?;
@@ -203,37 +187,6 @@ fn match_one(engine: &mut dyn Engine, pairs: &mut VecDeque<StereoPair>) -> anyho
     let Matched { pair, stages, device_time, .. } = matched;
     pairs.push_back(of_next_turn(pair, engine));
     Ok(Alone { time, stages, device_time })
-}
-
-fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
-    engine.collect()?.context("the engine lost a pair")
-}
-
-/// Matches `count` pairs with the engine kept full.
-pub(super) fn stream(
-    engine: &mut dyn Engine,
-    pairs: &mut VecDeque<StereoPair>,
-    count: u32,
-) -> anyhow::Result<Sustained> {
-    let in_flight = engine.depth();
-    for _ in 0..in_flight {
-        engine.submit(pairs.pop_front().context("no pair to match")?)?;
-    }
-    // The first results fill the engine's pipeline and count for nothing.
-    for _ in 0..in_flight {
-        pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
-        engine.submit(pairs.pop_front().context("no pair to match")?)?;
-    }
-    let start = Instant::now();
-    for _ in 0..count {
-        pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
-        engine.submit(pairs.pop_front().context("no pair to match")?)?;
-    }
-    let time = start.elapsed();
-    while let Some(matched) = engine.collect()? {
-        pairs.push_back(of_next_turn(matched.pair, engine));
-    }
-    Ok(Sustained { pairs: count, in_flight, time })
 }
 
 /// Compares the engine with the reference on every pair, all in flight at once as far as they may

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use super::bench;
 use super::rig::Rig;
+use super::timing::{pairs_for, stream};
 use crate::engine::{self, Choice};
 use crate::matching::{Params, Paths};
 use crate::settings::{Fitted, Loaded};
@@ -110,10 +110,10 @@ fn rate(
     let options =
         DemoOptions { width: size.0, height: size.1, ..settings.demo.options(params.range) };
     let scene = DemoSource::new(options)?;
-    let pairs = (0..bench::pairs_for(engine.depth())).map(|number| scene.try_pair(number));
+    let pairs = (0..pairs_for(engine.depth())).map(|number| scene.try_pair(number));
     let mut pairs = pairs.collect::<Result<VecDeque<_>, _>>()?;
     let count = PAIRS * engine.depth() as u32;
-    let streamed = bench::stream(&mut *engine, &mut pairs, count)?;
+    let streamed = stream(&mut *engine, &mut pairs, count)?;
     Ok(f64::from(streamed.pairs) / streamed.time.as_secs_f64().max(1e-9))
 }
 

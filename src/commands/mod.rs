@@ -21,6 +21,7 @@ pub mod run;
 mod signals;
 mod stdout;
 mod stills;
+mod timing;
 mod verify;
 
 pub use error::Error;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::commands::timing::Sustained;
 use crate::matching::Params;
 
 /// Times of one pair after the other, and of a stream of pairs.
@@ -17,13 +18,6 @@ pub struct Measured {
     pub alone: (Duration, Duration),
     /// With as many in flight as the engine takes, where that is more than one.
     pub sustained: Option<Sustained>,
-}
-
-/// A stream of pairs.
-pub struct Sustained {
-    pub pairs: u32,
-    pub in_flight: usize,
-    pub time: Duration,
 }
 
 /// Report that is printed.
@@ -122,12 +116,6 @@ impl Report {
             let _ = writeln!(text, "  identical with the reference ({pixels} pixels)");
         }
         text
-    }
-}
-
-impl Sustained {
-    fn ms(&self) -> f64 {
-        ms(self.time) / f64::from(self.pairs)
     }
 }
 

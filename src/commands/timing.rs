@@ -1,0 +1,81 @@
+//! Streams of pairs through an engine, timed.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::engine::Engine;
+use crate::frame::{Matched, StereoPair};
+
+/// Different pairs that are matched in turn, so that no cache holds the input.
+const PAIRS: u64 = 4;
+
+/// Time from one pair to the next: that of the scene.
+const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
+
+/// A stream of pairs.
+pub struct Sustained {
+    /// Pairs that were timed.
+    pub pairs: u32,
+    /// Pairs that the engine held at a time.
+    pub in_flight: usize,
+    /// Time that they took together.
+    pub time: Duration,
+}
+
+impl Sustained {
+    /// Milliseconds a pair.
+    pub fn ms(&self) -> f64 {
+        self.time.as_secs_f64() * 1e3 / f64::from(self.pairs)
+    }
+}
+
+/// Pairs for an engine that holds `depth` of them: one more than are in flight, so that the next is ready.
+pub fn pairs_for(depth: usize) -> u64 {
+    PAIRS.max(depth as u64 + 1)
+}
+
+/// A pair as it comes again after the others, so that time never goes back and the stream goes on.
+pub fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
+    pair.timestamp += PERIOD * pairs_for(engine.depth()) as u32;
+    pair
+}
+
+/// The oldest pair in flight.
+///
+/// # Errors
+/// Where the engine fails, or has none.
+pub fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
+    engine.collect()?.context("the engine lost a pair")
+}
+
+/// Matches `count` pairs with the engine kept full.
+///
+/// # Errors
+/// Where the engine fails, or there are fewer pairs than it holds.
+pub fn stream(
+    engine: &mut dyn Engine,
+    pairs: &mut VecDeque<StereoPair>,
+    count: u32,
+) -> anyhow::Result<Sustained> {
+    let in_flight = engine.depth();
+    for _ in 0..in_flight {
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    // The first results fill the engine's pipeline and count for nothing.
+    for _ in 0..in_flight {
+        pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    let start = Instant::now();
+    for _ in 0..count {
+        pairs.push_back(of_next_turn(collect(engine)?.pair, engine));
+        engine.submit(pairs.pop_front().context("no pair to match")?)?;
+    }
+    let time = start.elapsed();
+    while let Some(matched) = engine.collect()? {
+        pairs.push_back(of_next_turn(matched.pair, engine));
+    }
+    Ok(Sustained { pairs: count, in_flight, time })
+}
