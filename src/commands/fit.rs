@@ -24,7 +24,8 @@ const EIGHTHS: [usize; 4] = [6, 4, 3, 2];
 const FEWEST: usize = 16;
 
 /// The settings, with cheaper ones among them where the rate that they ask for is not reached without: as few as
-/// will do, or all where none will. `size`: of each raw picture.
+/// will do, or all where none will. `size`: of each raw picture. `alive` is called before each measurement: together they
+/// may take longer than a service manager waits for a sign of life.
 ///
 /// # Errors
 /// Where the engine cannot be had.
@@ -33,10 +34,12 @@ pub fn fitted(
     size: (usize, usize),
     rig: &Rig,
     multiprocessors: Option<u32>,
+    alive: &mut dyn FnMut(),
 ) -> anyhow::Result<Loaded> {
     let Some(wanted) = loaded.settings.engine.fit else { return Ok(loaded) };
     let mut choice = loaded.settings.engine.kind;
     let mut rate = |loaded: &Loaded| {
+        alive();
         // The engine that is made in the end says what there is to say.
         let quiet = tracing::subscriber::NoSubscriber::default();
         tracing::subscriber::with_default(quiet, || {
@@ -156,7 +159,11 @@ mod tests {
             let said = [&rate, "engine.kind=cpu", "matching.disparities=64", "matching.paths=8"];
             let loaded = loaded(&said);
             let rig = Rig { pairs: engine::PairSpec::rectified(320, 160), calibrated: false };
-            fitted(loaded, (320, 160), &rig, None).unwrap()
+            let mut measured = 0;
+            let loaded = fitted(loaded, (320, 160), &rig, None, &mut || measured += 1).unwrap();
+            // The settings as they are, and each step.
+            assert!(measured > loaded.fitted().len(), "{measured}");
+            loaded
         };
         let slow = fit("0.1");
         assert_eq!((slow.fitted(), slow.params.range.count), (&[][..], 64));
