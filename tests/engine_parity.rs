@@ -50,7 +50,7 @@ proptest! {
     ) {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());
         for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd };
+            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             if let Err(difference) = compare(&params, size, options, &looks) {
                 prop_assert!(false, "{}", difference);
             }
@@ -91,7 +91,7 @@ proptest! {
             prop_assert!(seen || expected.values()[i] == stereod::INVALID);
         }
         for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd };
+            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             let mut engine = CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap();
             let (left, right) = eyes();
             engine.submit(pair(left, right)).unwrap();
@@ -110,7 +110,7 @@ proptest! {
     ) {
         let params = Params { smoothing: Some(smoothing), ..params };
         let engine = |(threads, simd)| -> Box<dyn Engine> {
-            let options = CpuOptions { threads: Some(threads), simd };
+            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             let pairs = PairSpec::rectified(size.0, size.1);
             Box::new(CpuEngine::new(&params, &pairs, options).unwrap())
         };
@@ -124,7 +124,7 @@ proptest! {
         (params, size, drift, pairs) in streams(),
     ) {
         let engine = |(threads, simd)| -> Box<dyn Engine> {
-            let options = CpuOptions { threads: Some(threads), simd };
+            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             Box::new(CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), options).unwrap())
         };
         let mut engines: Vec<_> = (1..=3).zip(SimdChoice::available()).map(engine).collect();
@@ -145,7 +145,7 @@ proptest! {
     ) {
         let rectifier = Arc::new(wild_rectifier(source, size, seed));
         for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd };
+            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             let mut engine = CpuEngine::new(&params, &PairSpec::raw(rectifier.clone()), options).unwrap();
             let outcome = compare_rectified(&mut engine, &params, &rectifier, &looks);
             prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, options);
@@ -186,7 +186,7 @@ proptest! {
             ..params
         };
         for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd };
+            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             if let Err(difference) = compare(&params, size, options, &looks) {
                 return Err(TestCaseError::fail(difference));
             }
@@ -198,7 +198,7 @@ proptest! {
 fn compare_everywhere(params: &Params, size: (usize, usize)) {
     for simd in SimdChoice::available() {
         for threads in [1, 3] {
-            let options = CpuOptions { threads: Some(threads), simd };
+            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
             compare(params, size, options, &[NOISY, CONSTANT, POOR, NOISY])
                 .unwrap_or_else(|difference| panic!("{difference}"));
         }
@@ -296,7 +296,8 @@ fn speckles_across_the_borders_between_threads() {
             for size in [(1, 1), (1, 23), (29, 1), (90, 31)] {
                 compare_everywhere(&params, size);
             }
-            let options = CpuOptions { threads: Some(9), simd: SimdChoice::Auto };
+            let options =
+                CpuOptions { threads: Some(9), simd: SimdChoice::Auto, ..CpuOptions::default() };
             compare(&params, (90, 31), options, &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
             compare(&params, (50, 5), options, &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
         }
@@ -305,7 +306,7 @@ fn speckles_across_the_borders_between_threads() {
 
 #[test]
 fn more_threads_than_bands_and_pictures_wider_than_the_tiles() {
-    let options = CpuOptions { threads: Some(7), simd: SimdChoice::Auto };
+    let options = CpuOptions { threads: Some(7), simd: SimdChoice::Auto, ..CpuOptions::default() };
     for size in [(200, 5), (161, 40), (300, 66)] {
         compare(&usual(), size, options, &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
     }
@@ -335,7 +336,8 @@ fn a_pair_of_another_size_is_refused_by_name() {
 
 #[test]
 fn the_engine_tells_what_it_is_and_how_long_it_took() {
-    let options = CpuOptions { threads: Some(2), simd: SimdChoice::Portable };
+    let options =
+        CpuOptions { threads: Some(2), simd: SimdChoice::Portable, ..CpuOptions::default() };
     let mut engine = CpuEngine::new(&usual(), &PairSpec::rectified(64, 48), options).unwrap();
     assert_eq!(engine.description(), "CPU (portable vectors, 2 threads)");
     assert_eq!(engine.depth(), 1);

@@ -8,10 +8,10 @@ use clap::value_parser;
 use serde::Deserialize;
 use toml::Value;
 
-use super::row::Integer::{U16, U32, U64};
+use super::row::Integer::{I32, U16, U32, U64};
 use super::row::Plain::Whole;
 use super::row::{AUTO, ENGINE, Plain, RATE, Row};
-use crate::engine::cpu::{CpuOptions, SimdChoice};
+use crate::engine::cpu::{Cores, CpuOptions, NICE, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions, Priority};
 use crate::engine::{Choice, Options, Tiling};
 
@@ -22,6 +22,8 @@ use crate::engine::{Choice, Options, Tiling};
 pub struct Engine {
     pub kind: Choice,
     pub threads: usize,
+    pub cores: String,
+    pub nice: Option<i32>,
     pub simd: SimdChoice,
     pub device: Option<u16>,
     pub multiprocessors: Option<u32>,
@@ -44,6 +46,19 @@ pub(super) const ROWS: &[Row] = &[
     Row::whole("threads", Whole(0), U64, [0, 1024])
         .flag(ENGINE, "--threads", "N")
         .help("Threads of the CPU engine; 0 is one a core"),
+    Row::text("cores", "auto", |text| match (text, text.parse::<Cores>()) {
+        ("auto", _) | (_, Ok(_)) => Ok(()),
+        (_, Err(expected)) => Err(expected.to_string()),
+    })
+    .flag(ENGINE, "--cores", "LIST")
+    .help("Cores that the CPU engine's threads run on, such as 0-3,6, instead of all that there are"),
+    Row::whole("nice", AUTO, I32, NICE)
+        .or(&["auto"])
+        .flag(ENGINE, "--nice", "N")
+        .help(
+            "How willingly the CPU engine's threads let other programs go first: 19 most; below 0 needs the privilege",
+        )
+        .arg(|arg| arg.allow_negative_numbers(true)),
     Row::names("simd", "auto", &["auto", "avx512", "avx2", "neon", "portable"]),
     Row::whole("device", AUTO, U16, [0, u16::MAX as i64])
         .or(&["auto"])
@@ -117,6 +132,9 @@ impl Engine {
         let cpu = CpuOptions {
             threads: NonZeroUsize::new(self.threads).map(NonZeroUsize::get),
             simd: self.simd,
+            // It was checked when it was read; `auto` names no cores.
+            cores: self.cores.parse().ok(),
+            nice: self.nice,
         };
         let cuda = CudaOptions {
             device: self.device.map(usize::from),
@@ -161,6 +179,23 @@ mod tests {
         assert_eq!(settings(&["engine.fit=60"]).engine.fit, Some(60.0));
         for rate in [0.0, 2000.0, f64::NAN] {
             assert!(refused("engine", "fit", rate));
+        }
+    }
+
+    #[test]
+    fn cores_are_named_and_niceness_has_its_range() {
+        let cpu = |text: &str| settings(&[text]).engine.options().cpu;
+        let none = settings(&[]).engine.options().cpu;
+        assert_eq!((none.cores, none.nice), (None, None));
+        assert_eq!(cpu("engine.cores=2,0-1").cores, Some("0-2".parse().unwrap()));
+        assert_eq!(cpu("engine.cores=3").cores, Some("3".parse().unwrap()));
+        assert_eq!(cpu("engine.nice=19").nice, Some(19));
+        assert_eq!(cpu("engine.nice=-20").nice, Some(-20));
+        for text in ["", "0-", "3-1", "1024", "all"] {
+            assert!(refused("engine", "cores", text), "{text}");
+        }
+        for nice in [-21, 20] {
+            assert!(refused("engine", "nice", nice));
         }
     }
 

@@ -269,7 +269,7 @@ mod tests {
             "unknown key `disparites` in [matching]; did you mean `disparities`? keys: ad_truncation, "
         ));
         let other = check_key("engine", "median").err().unwrap();
-        assert!(other.contains("in [engine]; did you mean [matching]? keys: device, "), "{other}");
+        assert!(other.contains("in [engine]; did you mean [matching]? keys: cores, "), "{other}");
         let strange = check_key("log", "resolution").err().unwrap();
         assert_eq!(strange, "unknown key `resolution` in [log]; keys: filter");
     }

@@ -1,5 +1,7 @@
 //! The whole binary: usage, configuration, and the small commands.
 
+mod cores;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 

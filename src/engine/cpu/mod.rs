@@ -31,6 +31,7 @@
 
 mod band_costs;
 mod buffers;
+mod cores;
 mod cost;
 mod dispatch;
 mod features;
@@ -46,6 +47,7 @@ mod mutual_information;
 mod noise;
 mod options;
 mod path;
+mod placement;
 mod plane_costs;
 mod prepare;
 mod rectify;
@@ -67,9 +69,12 @@ use std::time::Instant;
 
 use anyhow::bail;
 
+pub use self::cores::Cores;
 use self::level::{Given, Level};
 use self::mutual_information::Information;
 pub use self::options::CpuOptions;
+pub use self::placement::NICE;
+use self::placement::{Host, Placement};
 pub use self::prepare::TEXTURE;
 pub use self::rectify::CpuRectifier;
 use self::rectify::Rectify;
@@ -97,6 +102,8 @@ pub struct CpuEngine {
     size: (usize, usize),
     simd: Simd,
     team: Team,
+    host: Host,
+    placement: Placement,
     /// The finest first, which is that of the pairs.
     levels: Vec<Level>,
     /// What mutual information goes by, where it is the cost.
@@ -132,7 +139,7 @@ impl CpuEngine {
         let needed = Self::estimate(params, width, height, options)?.host;
         let what = format!("matching {width}x{height} at {} disparities", params.range.count);
         let memory = Budget::of_process().reserve(what, needed, CURE)?;
-        let (simd, team) = options.crew()?;
+        let (simd, team, host) = options.crew()?;
         let information = Information::new(params, pairs.size, team.len())?;
         let temporal = params.temporal.map(|how| TemporalStage::new(how, pairs.size, team.len()));
         let levels = levels(params, pairs.size)
@@ -144,6 +151,8 @@ impl CpuEngine {
             size: pairs.size,
             simd,
             team,
+            host,
+            placement: options.placement(),
             levels,
             information,
             temporal: temporal.transpose()?,
@@ -242,6 +251,19 @@ impl CpuEngine {
         thresholds: Option<&[u32]>,
         of_stream: bool,
     ) -> anyhow::Result<()> {
+        let mut host = std::mem::take(&mut self.host);
+        let taken = host.run(|| self.take_here(pair, thresholds, of_stream));
+        self.host = host;
+        taken
+    }
+
+    /// [`CpuEngine::take`] on the calling thread.
+    fn take_here(
+        &mut self,
+        pair: StereoPair,
+        thresholds: Option<&[u32]>,
+        of_stream: bool,
+    ) -> anyhow::Result<()> {
         match &self.rectify {
             Some(rectify) => rectify.check_size(&pair)?,
             None => check_size(&pair, self.size)?,
@@ -307,7 +329,7 @@ impl Engine for CpuEngine {
     fn description(&self) -> String {
         let threads = self.team.len();
         let plural = if threads == 1 { "" } else { "s" };
-        format!("CPU ({}, {threads} thread{plural})", self.simd)
+        format!("CPU ({}, {threads} thread{plural}{})", self.simd, self.placement)
     }
 
     fn depth(&self) -> usize {
@@ -446,7 +468,7 @@ mod tests {
             threads in 1usize..4,
         ) {
             for simd in SimdChoice::available() {
-                let options = CpuOptions { threads: Some(threads), simd };
+                let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
                 let estimate = CpuEngine::estimate(&params, width, height, options).unwrap();
                 let engine = CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap();
                 prop_assert_eq!(estimate, Estimate { host: engine.memory_bytes() as u64, device: 0 });
@@ -459,7 +481,8 @@ mod tests {
             (width, height) in (any::<usize>(), any::<usize>()),
             (across, down) in (1u32..64, 1u32..64),
         ) {
-            let options = CpuOptions { threads: Some(1024), simd: SimdChoice::Portable };
+            let simd = SimdChoice::Portable;
+            let options = CpuOptions { threads: Some(1024), simd, ..CpuOptions::default() };
             let _ = CpuEngine::estimate(&params, width >> across, height >> down, options);
         }
     }
@@ -497,7 +520,8 @@ mod tests {
     fn what_the_budget_does_not_hold_is_refused_with_the_numbers() {
         let mut params = crate::settings::Settings::default().matching.params().unwrap();
         params.range = DisparityRange { min: 0, count: 1024 };
-        let options = CpuOptions { threads: Some(64), simd: SimdChoice::Portable };
+        let simd = SimdChoice::Portable;
+        let options = CpuOptions { threads: Some(64), simd, ..CpuOptions::default() };
         // A row of 2^30 pixels: each thread alone wants more than any machine has.
         let error = CpuEngine::new(&params, &PairSpec::rectified(1 << 30, 1), options)
             .err()

@@ -146,8 +146,8 @@ mod tests {
             let (params, left) = (params(levels), picture((width, height), noise, 0));
             let expected = noise_thresholds(&left, &params, window);
             for simd in SimdChoice::available() {
-                let options = CpuOptions { threads: Some(threads), simd };
-                let (simd, mut team) = options.crew().unwrap();
+                let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
+                let (simd, mut team, _) = options.crew().unwrap();
                 let noise = Noise::new(&params, width, window, threads).unwrap().unwrap();
                 let mut room = vec![0; 2 * width * height];
                 // The second time as the first.

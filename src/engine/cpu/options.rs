@@ -1,17 +1,23 @@
 //! What of the machine the CPU engine may use.
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
+use super::cores::Cores;
+use super::placement::{Host, Placement};
 use super::simd::{Simd, SimdChoice};
 use super::team::Team;
 
 /// Part of the machine that the engine uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuOptions {
-    /// Number of threads; `None`: as many as the machine runs at once.
+    /// Number of threads; `None`: as many as the machine runs at once, or as there are `cores`.
     pub threads: Option<usize>,
     /// Vector instructions.
     pub simd: SimdChoice,
+    /// Cores that the threads run on; `None`: those that the program may use.
+    pub cores: Option<Cores>,
+    /// Niceness of the threads, -20 to 19, where 19 lets all others go first; `None`: that of the program.
+    pub nice: Option<i32>,
 }
 
 impl CpuOptions {
@@ -23,19 +29,30 @@ impl CpuOptions {
                 self.simd
             );
         };
+        if let Some(cores) = self.cores {
+            cores.check()?;
+        }
         let threads = match self.threads {
             Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
             Some(threads) => threads,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
+            // A control group may grant less time than there are cores.
+            None => {
+                let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+                self.cores.map_or(at_once, |cores| cores.len().min(at_once))
+            }
         };
         Ok((simd, threads))
     }
 
-    /// The vectors and the threads.
-    pub(super) fn crew(self) -> anyhow::Result<(Simd, Team)> {
+    /// Where and how urgently the threads run.
+    pub(super) fn placement(self) -> Placement {
+        Placement { cores: self.cores, nice: self.nice }
+    }
+
+    /// The vectors, the threads, and the one that works in place of the caller's.
+    pub(super) fn crew(self) -> anyhow::Result<(Simd, Team, Host)> {
         let (simd, threads) = self.hands()?;
-        let team =
-            Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))?;
-        Ok((simd, team))
+        let (team, host) = self.placement().team(threads)?;
+        Ok((simd, team, host))
     }
 }

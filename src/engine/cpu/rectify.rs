@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use super::options::CpuOptions;
+use super::placement::Host;
 use super::simd::{INTERPOLATED, Kernel, Lanes, Simd, Taps};
 use super::team::Team;
 use crate::calibration::map::interpolate;
@@ -81,6 +82,7 @@ pub struct CpuRectifier {
     rectify: Rectify,
     simd: Simd,
     team: Team,
+    host: Host,
 }
 
 impl CpuRectifier {
@@ -89,8 +91,8 @@ impl CpuRectifier {
     /// # Errors
     /// No threads, vector instructions that the machine lacks, or a system that refuses a thread.
     pub fn new(rectifier: Arc<Rectifier>, options: CpuOptions) -> anyhow::Result<Self> {
-        let (simd, team) = options.crew()?;
-        Ok(Self { rectify: Rectify::new(rectifier), simd, team })
+        let (simd, team, host) = options.crew()?;
+        Ok(Self { rectify: Rectify::new(rectifier), simd, team, host })
     }
 
     /// The rectified pair of a raw one.
@@ -99,7 +101,8 @@ impl CpuRectifier {
     /// Where a picture has not its camera's size, or there is no memory for the rectified ones.
     pub fn rectify(&mut self, raw: StereoPair) -> anyhow::Result<StereoPair> {
         self.rectify.check_size(&raw)?;
-        Ok(self.rectify.run(&mut self.team, self.simd, raw)?)
+        let Self { rectify, simd, team, host } = self;
+        Ok(host.run(|| rectify.run(team, *simd, raw))?)
     }
 }
 

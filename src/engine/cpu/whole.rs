@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::filter::{Filters, Pass, valid_mask};
 use super::noise::Noise;
 use super::options::CpuOptions;
+use super::placement::Host;
 use super::prepare::Rows;
 use super::schedule::Output;
 use super::simd::{Kernel, Lanes, Simd};
@@ -28,6 +29,7 @@ pub struct WholeMap {
     temporal: Option<TemporalStage>,
     simd: Simd,
     team: Team,
+    host: Host,
     barrier: Barrier,
 }
 
@@ -39,12 +41,13 @@ impl WholeMap {
     /// No threads, vector instructions that the machine lacks, a system that refuses a thread, or no memory.
     pub fn new(params: &Params, layout: &Layout, options: CpuOptions) -> anyhow::Result<Self> {
         let (params, size) = (tiles::of_whole(params), layout.size);
-        let (simd, team) = options.crew()?;
+        let (simd, team, host) = options.crew()?;
         let noise = Noise::new(&params, size.0, layout.window, team.len())?;
         let filters = Filters::new(&params, size, team.len())?;
         let temporal = params.temporal.map(|how| TemporalStage::new(how, size, team.len()));
         let temporal = temporal.transpose()?;
-        Ok(Self { params, size, noise, filters, temporal, simd, team, barrier: Barrier::default() })
+        let barrier = Barrier::default();
+        Ok(Self { params, size, noise, filters, temporal, simd, team, host, barrier })
     }
 
     /// Memory in bytes that it takes.
@@ -70,7 +73,8 @@ impl WholeMap {
     /// Where there is no memory for a picture.
     pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>, Refused> {
         let (team, simd) = (&mut self.team, self.simd);
-        self.temporal.as_mut().map(|stage| stage.run(team, simd, eyes, goes_on)).transpose()
+        let Some(stage) = &mut self.temporal else { return Ok(None) };
+        self.host.run(|| stage.run(team, simd, eyes, goes_on)).map(Some)
     }
 
     /// The noise thresholds of the tiles of this left picture, the finest level first; `None` where nothing
@@ -80,9 +84,11 @@ impl WholeMap {
     /// # Panics
     /// Where map or picture have not the size.
     pub fn thresholds(&mut self, left: &Image, values: &mut [i16]) -> Option<Vec<u32>> {
-        let noise = self.noise.as_ref()?;
+        self.noise.as_ref()?;
         self.check(left, values);
-        Some(noise.thresholds(&mut self.team, self.simd, left, bytemuck::cast_slice_mut(values)))
+        let Self { noise, team, simd, host, .. } = self;
+        let room = bytemuck::cast_slice_mut(values);
+        noise.as_ref().map(|noise| host.run(|| noise.thresholds(team, *simd, left, room)))
     }
 
     /// Invalidates values that the left camera has not seen, or whose match the right one has not.
@@ -108,6 +114,20 @@ impl WholeMap {
     /// # Panics
     /// Where map or picture have not the size.
     pub fn filter(
+        &mut self,
+        values: &mut [i16],
+        sure: Option<&mut [u8]>,
+        left: &Image,
+        goes_on: bool,
+    ) -> Vec<StageTime> {
+        let mut host = std::mem::take(&mut self.host);
+        let times = host.run(|| self.filter_here(values, sure, left, goes_on));
+        self.host = host;
+        times
+    }
+
+    /// [`WholeMap::filter`] on the calling thread.
+    fn filter_here(
         &mut self,
         values: &mut [i16],
         sure: Option<&mut [u8]>,
