@@ -1,6 +1,7 @@
 //! `stereod bench`: how fast the engine is on this machine, stage by stage, or on parts of its GPU.
 
 mod report;
+mod roofline;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use crate::range::Spare;
 use crate::settings::Loaded;
 use crate::source::demo::{DemoOptions, DemoSource};
 use report::{Measured, Report, table};
+use roofline::Roofline;
 
 /// Pairs matched before each measurement.
 const WARM_UP: u32 = 3;
@@ -107,14 +109,24 @@ fn report(
         true => Some(verify_all(&mut *engine, &mut pairs, params)?),
         false => None,
     };
+    let (description, layout) = (engine.description(), engine.layout().cloned());
+    let aggregation = measured.aggregation();
+    let bounded = !engine.is_on_device() && layout.is_none() && !aggregation.is_zero();
+    // What follows has its memory, and nobody else computes meanwhile.
+    drop((engine, pairs));
+    let roofline =
+        bounded.then(|| Roofline::measure(params, size, options.cpu, aggregation)).and_then(
+            |roofline| roofline.inspect_err(|error| tracing::warn!("no roofline: {error:#}")).ok(),
+        );
     Ok(Report {
-        engine: engine.description(),
+        engine: description,
         multiprocessors,
         size,
         repeat: args.repeat,
         params: params.clone(),
         settings: loaded.values()["matching"].clone(),
         measured,
+        roofline,
         verified,
     })
 }
@@ -223,7 +235,7 @@ fn median(times: &mut [Duration]) -> Duration {
 mod tests {
     use super::*;
     use crate::frame::{DisparityMap, Image};
-    use crate::matching::match_pair;
+    use crate::matching::{Paths, match_pair};
     use crate::pool::Pooled;
     use crate::settings::Matching;
 
@@ -307,6 +319,7 @@ mod tests {
             params: device.params.clone(),
             settings: toml::Value::from(0),
             measured,
+            roofline: None,
             verified: Some(128),
         };
         let text = report.text();
@@ -318,11 +331,64 @@ mod tests {
         assert_eq!(json["kernels_ms"], 2.0);
         assert_eq!(json["sustained"]["pairs"], 100);
         assert_eq!(json["stages_ms"]["down"], 1.0);
+        assert!(text.contains("  up                          1.000 ms   "), "{text}");
+        assert!(json.get("roofline").is_none() && !text.contains("roofline"), "{text}");
         let all = Report { multiprocessors: None, ..report };
         let table = table(&[all]);
         let line = table.lines().nth(2).unwrap();
         let cells: Vec<_> = line.split_whitespace().collect();
         assert_eq!(cells[..5], ["all", "2.000", "ms", "2.000", "ms"], "{table}");
+    }
+
+    #[test]
+    fn shares_and_nanoseconds_follow_from_the_times() {
+        let ms = Duration::from_millis;
+        let params = Matching { disparities: Some(50), ..Matching::default() }.params().unwrap();
+        assert_eq!(params.paths.count(), 4);
+        let stages = vec![
+            ("cost features", ms(1)),
+            ("aggregation, down", ms(4)),
+            ("aggregation and winner", ms(12)),
+            ("median", ms(2)),
+        ];
+        let measured = Measured { stages, kernels: None, alone: (ms(20), ms(19)), sustained: None };
+        let report = Report {
+            engine: "CPU".into(),
+            multiprocessors: None,
+            size: (100, 40),
+            repeat: 1,
+            params,
+            settings: toml::Value::from(0),
+            measured,
+            roofline: Some(roofline::tests::roofline()),
+            verified: None,
+        };
+        // 100 * 40 * 50 * 4 are 800,000 cells and paths: 20 ms are 25 ns for each, 16 ms 20 ns.
+        let text = report.text();
+        for line in [
+            "  cost features               1.000 ms     5.0 %",
+            "  aggregation, down           4.000 ms    20.0 %",
+            "  aggregation and winner     12.000 ms    60.0 %",
+            "  median                      2.000 ms    10.0 %",
+            "  a cell and path           25.0000 ns   (20.0000 ns in aggregation and winner)",
+            "  roofline                   10.000 ms by arithmetic (62 % of it reached), 3.000 ms by memory",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+        let json = report.json();
+        let shares = [("cost features", 5.0), ("aggregation, down", 20.0), ("median", 10.0)];
+        for (name, share) in shares {
+            assert_eq!(json["stages_percent"][name], share, "{json}");
+        }
+        assert_eq!(json["stages_ms"]["median"], 2.0);
+        assert_eq!(json["ns_per_cell_and_path"], 25.0);
+        assert_eq!(json["aggregation_ms"], 16.0);
+        assert_eq!(json["aggregation_ns_per_cell_and_path"], 20.0);
+        assert_eq!(json["roofline"]["reached_percent"], 62.5);
+        let local = Params { paths: Paths::None, ..report.params.clone() };
+        let local = Report { params: local, roofline: None, ..report };
+        assert!(!local.text().contains("a cell and path"), "{}", local.text());
+        assert!(local.json().get("ns_per_cell_and_path").is_none());
     }
 
     #[test]

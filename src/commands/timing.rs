@@ -31,6 +31,11 @@ impl Sustained {
     }
 }
 
+/// Milliseconds, to a microsecond.
+pub fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
 /// Pairs for an engine that holds `depth` of them: one more than are in flight, so that the next is ready.
 pub fn pairs_for(depth: usize) -> u64 {
     PAIRS.max(depth as u64 + 1)

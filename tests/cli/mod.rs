@@ -1,5 +1,6 @@
 //! The whole binary: usage, configuration, and the small commands.
 
+mod bench;
 mod cores;
 
 use std::path::Path;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::commands::timing::Sustained;
+use super::roofline::Roofline;
+use crate::commands::timing::{Sustained, ms};
 use crate::matching::Params;
 
 /// Times of one pair after the other, and of a stream of pairs.
@@ -20,6 +21,20 @@ pub struct Measured {
     pub sustained: Option<Sustained>,
 }
 
+impl Measured {
+    /// Time of the stages that follow paths or pick the winners, which most of them do on the way.
+    pub fn aggregation(&self) -> Duration {
+        let follows = |name: &str| name.starts_with("aggregation") || name == "winner";
+        self.stages.iter().filter(|(name, _)| follows(name)).map(|(_, time)| *time).sum()
+    }
+
+    /// Share of a stage in the time of a pair, in percent to a tenth.
+    fn share(&self, time: Duration) -> f64 {
+        let whole = self.alone.0.as_secs_f64().max(1e-9);
+        (1e3 * time.as_secs_f64() / whole).round() / 10.0
+    }
+}
+
 /// Report that is printed.
 pub struct Report {
     pub engine: String,
@@ -30,15 +45,28 @@ pub struct Report {
     pub params: Params,
     pub settings: toml::Value,
     pub measured: Measured,
+    /// What the machine allows, where that is known.
+    pub roofline: Option<Roofline>,
     pub verified: Option<usize>,
 }
 
 impl Report {
+    /// Nanoseconds a cell and path of so long, to a tenth of a picosecond; a cell is a candidate of a pixel.
+    /// `None` where there are no paths.
+    fn per_cell_and_path(&self, time: Duration) -> Option<f64> {
+        let (width, height) = self.size;
+        let [candidates, paths] = [self.params.range.count, self.params.paths.count()];
+        let count = width as f64 * height as f64 * candidates as f64 * paths as f64;
+        (paths > 0).then(|| (time.as_secs_f64() * 1e9 / count * 1e4).round() / 1e4)
+    }
+
     /// The times and the settings as an object.
     pub fn json(&self) -> Value {
         let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
-        let stages: serde_json::Map<_, _> =
-            stages.iter().map(|&(name, time)| (name.to_owned(), json!(ms(time)))).collect();
+        let of_stages = |number: &dyn Fn(Duration) -> f64| -> serde_json::Map<_, _> {
+            stages.iter().map(|&(name, time)| (name.to_owned(), json!(number(time)))).collect()
+        };
+        let shares = of_stages(&|time| self.measured.share(time));
         let mut report = json!({
             "engine": self.engine,
             "width": self.size.0,
@@ -49,8 +77,18 @@ impl Report {
             "total_ms": ms(*total),
             "best_ms": ms(*best),
             "pairs_per_second": 1e3 / ms(*total),
-            "stages_ms": stages,
+            "stages_ms": of_stages(&ms),
+            "stages_percent": shares,
         });
+        let aggregation = self.measured.aggregation();
+        if let Some(of_pair) = self.per_cell_and_path(*total) {
+            report["ns_per_cell_and_path"] = json!(of_pair);
+            report["aggregation_ms"] = json!(ms(aggregation));
+            report["aggregation_ns_per_cell_and_path"] = json!(self.per_cell_and_path(aggregation));
+        }
+        if let Some(roofline) = &self.roofline {
+            report["roofline"] = roofline.json();
+        }
         if let Some((median, best)) = kernels {
             report["kernels_ms"] = json!(ms(*median));
             report["kernels_best_ms"] = json!(ms(*best));
@@ -88,13 +126,16 @@ impl Report {
         let Measured { stages, kernels, alone: (total, best), sustained } = &self.measured;
         let mut text = self.title();
         for (name, time) in stages {
-            let _ = writeln!(text, "  {name:<24}{:9.3} ms", ms(*time));
+            let share = self.measured.share(*time);
+            let _ = writeln!(text, "  {name:<24}{:9.3} ms   {share:5.1} %", ms(*time));
         }
         if let Some((median, best)) = kernels {
             let name = "kernels alone";
             let _ =
                 writeln!(text, "  {name:<24}{:9.3} ms   (best {:.3} ms)", ms(*median), ms(*best));
         }
+        let of_pair = self.per_cell_and_path(*total);
+        let of_paths = self.per_cell_and_path(self.measured.aggregation());
         let (total, best) = (ms(*total), ms(*best));
         let _ = writeln!(
             text,
@@ -111,6 +152,16 @@ impl Report {
                 1e3 / per_pair,
                 sustained.pairs
             );
+        }
+        if let (Some(of_pair), Some(of_paths)) = (of_pair, of_paths) {
+            let _ = writeln!(
+                text,
+                "  {:<24}{of_pair:9.4} ns   ({of_paths:.4} ns in aggregation and winner)",
+                "a cell and path"
+            );
+        }
+        if let Some(roofline) = &self.roofline {
+            let _ = writeln!(text, "  {:<24}{}", "roofline", roofline.text());
         }
         if let Some(pixels) = self.verified {
             let _ = writeln!(text, "  identical with the reference ({pixels} pixels)");
@@ -142,8 +193,4 @@ pub fn table(reports: &[Report]) -> String {
         }
     }
     text
-}
-
-fn ms(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
 }

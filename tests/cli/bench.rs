@@ -1,0 +1,46 @@
+//! `stereod bench` as a whole.
+
+use super::prints;
+
+const SMALL: [&str; 9] =
+    ["bench", "--engine", "cpu", "--size", "64x48", "--repeat", "3", "-d", "16"];
+
+#[test]
+fn bench_tells_shares_and_what_the_machine_allows() {
+    let text = prints(&[&SMALL[..], &["--threads", "1"]].concat());
+    let line = |name: &str| {
+        let found = text.lines().find(|line| line.trim_start().starts_with(name));
+        found.unwrap_or_else(|| panic!("{name}: {text}")).to_owned()
+    };
+    assert!(line("aggregation, down").ends_with(" %"), "{text}");
+    assert!(line("a cell and path").contains(" ns   ("), "{text}");
+    let roofline = line("roofline");
+    for part in [" ms by arithmetic", " ms by memory", " % of it reached"] {
+        assert!(roofline.contains(part), "{text}");
+    }
+
+    let json = prints(&[&SMALL[..], &["--threads", "1", "--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let number = |value: &serde_json::Value| value.as_f64().unwrap_or_else(|| panic!("{json}"));
+    let total = number(&json["total_ms"]);
+    let [mut share_of_stages, mut time_of_stages] = [0.0; 2];
+    for (name, time) in json["stages_ms"].as_object().unwrap() {
+        let share = number(&json["stages_percent"][name]);
+        assert!((share - 100.0 * number(time) / total).abs() < 1.0, "{name}: {json}");
+        share_of_stages += share;
+        time_of_stages += number(time);
+    }
+    assert!((share_of_stages - 100.0 * time_of_stages / total).abs() < 2.0, "{json}");
+    // 64 * 48 * 16 cells along 4 paths.
+    let [of_pair, of_paths] = ["ns_per_cell_and_path", "aggregation_ns_per_cell_and_path"];
+    assert!((number(&json[of_pair]) - total * 1e6 / 196_608.0).abs() < 0.01, "{json}");
+    assert!(number(&json[of_paths]) < number(&json[of_pair]), "{json}");
+    let roofline = &json["roofline"];
+    assert_eq!(roofline["threads"], 1);
+    let rate = number(&roofline["byte_operations_per_second"]);
+    let least = number(&roofline["byte_operations"]) / rate * 1e3;
+    assert!((number(&roofline["arithmetic_ms"]) - least).abs() < 0.001, "{json}");
+
+    let local = prints(&[&SMALL[..], &["--paths", "0"]].concat());
+    assert!(!local.contains("roofline") && !local.contains("a cell and path"), "{local}");
+}
