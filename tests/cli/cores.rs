@@ -36,8 +36,14 @@ fn cores_that_there_are_not_are_named_and_others_are_used() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let core = allowed.unwrap().trim().rsplit([',', '-']).next().unwrap();
-    let text = prints(&[&SMALL[..], &["--cores", core, "--nice", "19"]].concat());
+    let wishes = ["--cores", core, "--nice", "19", "--verify"];
+    let text = prints(&[&SMALL[..], &wishes].concat());
     assert!(text.contains(&format!("1 thread on core {core}, nice 19)")), "{text}");
+    assert!(text.contains("identical with the reference"), "{text}");
+    // Tiles are filtered as one picture afterwards, by threads that are placed as well.
+    let tiles = ["--tiles", "2x1,16", "--fill", "rays", "--smoothing", "0.3"];
+    let text = prints(&[&SMALL[..], &wishes, &tiles].concat());
+    assert!(text.contains("identical with the reference"), "{text}");
 }
 
 /// Name, niceness and cores of every thread of a process.
