@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""The CPU engine beside OpenCV's StereoSGBM MODE_HH (8 paths), on this machine, in one run.
+"""The CPU engine beside OpenCV's StereoSGBM, on this machine, in one run.
 
-The two run in turns, so that whatever else the machine does meets both. OpenCV uses all of its
-threads. Needs opencv-python-headless and numpy, and a release build of stereod.
+MODE_HH (8 paths), MODE_SGBM_3WAY (3 paths) and stereod run in turns, so that whatever else the
+machine does meets all. stereod matches with all refinements on: absolute differences of single
+pixels along 8 paths, which is what OpenCV's cost comes closest to, or its default cost with its
+prior (`--default`). Needs opencv-python-headless and numpy, and a release build of stereod.
 
-    scripts/bench_opencv.py                        # the sizes that the README states
+    scripts/bench_opencv.py                        # the sizes that docs/performance.md states
+    scripts/bench_opencv.py --threads 1 --simd avx2
     scripts/bench_opencv.py --size 640x480:64 --require 6
 """
 
@@ -50,10 +53,16 @@ def time_opencv(matcher, left, right, repeats):
     return times
 
 
-def time_stereod(program, width, height, disparities):
+# Sub-pixel, uniqueness and left-right check are on by default. With these penalties what both
+# horizontal paths add to the cost fits a byte.
+AD = ["--cost", "ad", "--ad-window", "1", "--paths", "8", "--median", "3", "--p1", "7",
+      "--p2", "86", "--p2-mode", "fixed", "--p2-guide", "picture"]
+
+
+def time_stereod(program, width, height, disparities, options):
     """Median and best milliseconds of one `stereod bench`."""
     command = [program, "bench", "--size", f"{width}x{height}", "--disparities", str(disparities),
-               "--paths", "8", "--engine", "cpu", "--json"]
+               "--engine", "cpu", "--json", *options]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr.strip()}")
@@ -72,10 +81,16 @@ def main():
                         help="the program (default: target/release/stereod)")
     parser.add_argument("--size", type=parse_size, action="append", metavar="WxH:D",
                         help=f"may be repeated (default: {' '.join(DEFAULT_SIZES)})")
+    parser.add_argument("--threads", type=int, metavar="N",
+                        help="threads of all three (default: what each takes)")
+    parser.add_argument("--simd", choices=["auto", "avx512", "avx2", "neon", "portable"],
+                        default="auto", help="vector instructions of stereod")
+    parser.add_argument("--default", action="store_true",
+                        help="stereod's default cost and paths, not `ad` along 8")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each (default: 5)")
     parser.add_argument("--repeats", type=int, default=3, help="OpenCV's runs a turn (default: 3)")
     parser.add_argument("--require", type=float, metavar="RATIO",
-                        help="exit with 1 where stereod's best is not this many times as fast")
+                        help="exit with 1 where stereod's best is not this many times MODE_HH's")
     parser.add_argument("--json", action="store_true", help="print a JSON list, not a table")
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.repeats < 1:
@@ -88,45 +103,56 @@ def main():
     except ImportError as error:
         sys.exit(f"{error}; `python3 -m pip install opencv-python-headless numpy` installs it")
 
+    options = ["--set", f"engine.simd={arguments.simd}"] + ([] if arguments.default else AD)
+    if arguments.threads is not None:
+        cv2.setNumThreads(arguments.threads)
+        options += ["--threads", str(arguments.threads)]
+    modes = {"hh": cv2.STEREO_SGBM_MODE_HH, "3way": cv2.STEREO_SGBM_MODE_SGBM_3WAY}
     rows = []
     for width, height, disparities in arguments.size or map(parse_size, DEFAULT_SIZES):
         if disparities % 16:
             sys.exit(f"OpenCV needs a multiple of 16 disparities, not {disparities}")
         left, right = random_pair(numpy, width, height)
-        matcher = cv2.StereoSGBM_create(minDisparity=0, numDisparities=disparities, blockSize=5,
-                                        P1=200, P2=800, disp12MaxDiff=1,
-                                        mode=cv2.STEREO_SGBM_MODE_HH)
-        matcher.compute(left, right)  # Memory is allocated in the first run.
-        opencv, medians, bests = [], [], []
+        opencv = {mode: [] for mode in modes}
+        medians, bests = [], []
+        matchers = {mode: cv2.StereoSGBM_create(minDisparity=0, numDisparities=disparities,
+                                                blockSize=5, P1=200, P2=800, disp12MaxDiff=1,
+                                                mode=number)
+                    for mode, number in modes.items()}
+        for matcher in matchers.values():
+            matcher.compute(left, right)  # Memory is allocated in the first run.
         for _ in range(arguments.rounds):
-            opencv += time_opencv(matcher, left, right, arguments.repeats)
-            median, best = time_stereod(arguments.stereod, width, height, disparities)
+            for mode, matcher in matchers.items():
+                opencv[mode] += time_opencv(matcher, left, right, arguments.repeats)
+            median, best = time_stereod(arguments.stereod, width, height, disparities, options)
             medians.append(median)
             bests.append(best)
-        rows.append({
-            "size": f"{width}x{height}", "disparities": disparities,
-            "opencv_median_ms": statistics.median(opencv), "opencv_best_ms": min(opencv),
-            "stereod_median_ms": statistics.median(medians), "stereod_best_ms": min(bests),
-            "ratio_median": statistics.median(opencv) / statistics.median(medians),
-            "ratio_best": min(opencv) / min(bests),
-        })
+        row = {"size": f"{width}x{height}", "disparities": disparities,
+               "stereod_median_ms": statistics.median(medians), "stereod_best_ms": min(bests)}
+        for mode, times in opencv.items():
+            row[f"{mode}_median_ms"] = statistics.median(times)
+            row[f"{mode}_best_ms"] = min(times)
+            row[f"{mode}_ratio_median"] = row[f"{mode}_median_ms"] / row["stereod_median_ms"]
+            row[f"{mode}_ratio_best"] = row[f"{mode}_best_ms"] / row["stereod_best_ms"]
+        rows.append(row)
 
     if arguments.json:
         print(json.dumps(rows, indent=2))
     else:
-        print(f"OpenCV {cv2.__version__} StereoSGBM MODE_HH, {cv2.getNumThreads()} threads; "
+        print(f"OpenCV {cv2.__version__}, {cv2.getNumThreads()} threads; "
               "milliseconds, best (median)")
-        print("| size | D | OpenCV | stereod | times as fast |")
-        print("| --- | --- | --- | --- | --- |")
+        print("| size | D | MODE_HH | MODE_SGBM_3WAY | stereod | times as fast as HH | as 3WAY |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
         for r in rows:
-            print(f"| {r['size']} | {r['disparities']} "
-                  f"| {r['opencv_best_ms']:.1f} ({r['opencv_median_ms']:.1f}) "
-                  f"| {r['stereod_best_ms']:.2f} ({r['stereod_median_ms']:.2f}) "
-                  f"| {r['ratio_best']:.1f} ({r['ratio_median']:.1f}) |")
+            times = [f"{r[f'{who}_best_ms']:.1f} ({r[f'{who}_median_ms']:.1f})"
+                     for who in ["hh", "3way", "stereod"]]
+            ratios = [f"{r[f'{who}_ratio_best']:.1f} ({r[f'{who}_ratio_median']:.1f})"
+                      for who in ["hh", "3way"]]
+            print(f"| {r['size']} | {r['disparities']} | {' | '.join(times + ratios)} |")
     if arguments.require is not None:
-        slow = [r for r in rows if r["ratio_best"] < arguments.require]
+        slow = [r for r in rows if r["hh_ratio_best"] < arguments.require]
         for r in slow:
-            print(f"{r['size']}: {r['ratio_best']:.1f} times as fast; "
+            print(f"{r['size']}: {r['hh_ratio_best']:.1f} times as fast; "
                   f"{arguments.require:g} were required", file=sys.stderr)
         sys.exit(1 if slow else 0)
 
