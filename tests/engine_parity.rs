@@ -47,10 +47,11 @@ proptest! {
         size in prop_oneof![3 => (1usize..70, 1usize..30), 1 => (1usize..180, 1usize..12)],
         threads in 1usize..=4,
         looks in proptest::collection::vec(looks(), 1..=3),
+        costs_anew in any::<bool>(),
     ) {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());
         for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
+            let options = CpuOptions { threads: Some(threads), simd, costs_anew, ..CpuOptions::default() };
             if let Err(difference) = compare(&params, size, options, &looks) {
                 prop_assert!(false, "{}", difference);
             }

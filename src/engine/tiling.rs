@@ -1,6 +1,6 @@
 //! The tiles that an engine matches in: those that the user names, or as few as the memory asks for.
 
-use super::cpu::CpuEngine;
+use super::cpu::{CpuEngine, CpuOptions};
 use super::cuda::{CudaEngine, TooLarge};
 use super::interface::{Engine, PairSpec, TileEngine};
 use super::options::{Options, Tiling};
@@ -32,18 +32,24 @@ type MadeForTiles = anyhow::Result<Box<dyn TileEngine>>;
 /// # Errors
 /// As of [`CpuEngine::new`], and tiles that the picture is too small for.
 pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
-    let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
-        Ok(Box::new(CpuEngine::new(params, pairs, options.cpu)?))
+    let left = left(options);
+    let whole = || -> Made {
+        let cpu = fitting(params, pairs.size, options.cpu, left)?;
+        Ok(Box::new(CpuEngine::new(params, pairs, cpu)?))
     };
-    let whole = || -> Made { Ok(make(params, pairs)?) };
-    let tiled = |layout| TiledEngine::new(layout, params, pairs, options.cpu, 1, make);
+    // Tiles are for memory that is short.
+    let cpu = CpuOptions { costs_anew: true, ..options.cpu };
+    let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
+        Ok(Box::new(CpuEngine::new(params, pairs, cpu)?))
+    };
+    let tiled = |layout| TiledEngine::new(layout, params, pairs, cpu, 1, make);
     match options.tiling {
         Tiling::Off => whole().map_err(with_cure),
         Tiling::Into(tiles) => {
             let made = tiled(Layout::new(tiles, pairs.size, params.range)?);
             Ok(Box::new(made.map_err(with_cure_of(tiles))?))
         }
-        Tiling::Auto => match bands_for_cpu(params, pairs, options, left(options))? {
+        Tiling::Auto => match bands_for_cpu(params, pairs, options, left)? {
             Some(layout) => {
                 announce(&layout);
                 Ok(Box::new(tiled(layout)?))
@@ -58,6 +64,18 @@ fn left(options: &Options) -> u64 {
     Budget::of_process().left().saturating_sub(options.spare)
 }
 
+/// These options, with costs that are computed anew in every sweep where `left` bytes do not suffice for keeping
+/// them.
+fn fitting(
+    params: &Params,
+    (width, height): (usize, usize),
+    cpu: CpuOptions,
+    left: u64,
+) -> anyhow::Result<CpuOptions> {
+    let keeping = CpuEngine::estimate(params, width, height, cpu)?.host;
+    Ok(CpuOptions { costs_anew: cpu.costs_anew || keeping > left, ..cpu })
+}
+
 /// The fewest bands for which `left` bytes suffice; `None` where they do for the whole picture, or for no bands.
 fn bands_for_cpu(
     params: &Params,
@@ -65,15 +83,16 @@ fn bands_for_cpu(
     options: &Options,
     left: u64,
 ) -> anyhow::Result<Option<Layout>> {
+    let cpu = CpuOptions { costs_anew: true, ..options.cpu };
     let estimate = |params: &Params, (width, height)| {
-        CpuEngine::estimate(params, width, height, options.cpu).map(|estimate| estimate.host)
+        CpuEngine::estimate(params, width, height, cpu).map(|estimate| estimate.host)
     };
     if estimate(params, pairs.size)? <= left {
         return Ok(None);
     }
     let of_tile = of_tile(params);
     for layout in bands(params, pairs) {
-        let beside = TiledEngine::bytes_of(&layout, params, pairs, options.cpu, 1)?;
+        let beside = TiledEngine::bytes_of(&layout, params, pairs, cpu, 1)?;
         if estimate(&of_tile, layout.window)?.saturating_add(beside) <= left {
             return Ok(Some(layout));
         }
@@ -178,7 +197,7 @@ fn with_cure_of(tiles: Tiles) -> impl Fn(anyhow::Error) -> anyhow::Error {
 mod tests {
     use super::*;
     use crate::frame::{DisparityRange, Matched, StereoPair};
-    use crate::matching::{Cost, Paths};
+    use crate::matching::{Cost, Paths, Window};
 
     /// An engine in name only.
     struct Named(String);
@@ -202,6 +221,27 @@ mod tests {
         let range = DisparityRange { min: 0, count: 64 };
         let params = Params::bare(range, Cost::Ad { truncation: 20, window: 1 }, (5, 60));
         Params { paths: Paths::Eight, ..params }
+    }
+
+    #[test]
+    fn costs_are_kept_where_there_is_memory_for_them() {
+        let window = Some(Window { side: 5, by_texture: true });
+        let (params, size) = (Params { window, ..params() }, (640, 480));
+        let kept = CpuOptions { threads: Some(2), ..CpuOptions::default() };
+        let anew = CpuOptions { costs_anew: true, ..kept };
+        let bytes = |cpu| CpuEngine::estimate(&params, size.0, size.1, cpu).unwrap().host;
+        // Two threads have bands of eight rows instead; a block without content takes a cache line.
+        let [with, without] = [kept, anew].map(bytes);
+        let (all, bands) = (640 * 64 * 480, 2 * 640 * 64 * 8);
+        assert_eq!(with - without, (all + 2 * 64) - (64 + bands));
+        let chosen = |left| fitting(&params, size, kept, left).unwrap().costs_anew;
+        assert_eq!([chosen(with), chosen(with - 1), chosen(without)], [false, true, true]);
+        // Nor does a picture go into bands for their sake.
+        let options = Options { cpu: kept, ..Options::default() };
+        let pairs = PairSpec::rectified(size.0, size.1);
+        assert_eq!(bands_for_cpu(&params, &pairs, &options, without).unwrap(), None);
+        let bands = bands_for_cpu(&params, &pairs, &options, without - 1).unwrap();
+        assert!(bands.is_some_and(|layout| layout.tiles.len() > 1));
     }
 
     #[test]

@@ -130,6 +130,7 @@ impl Engine {
     /// Options of the engines.
     pub fn options(&self) -> Options {
         let cpu = CpuOptions {
+            costs_anew: false,
             threads: NonZeroUsize::new(self.threads).map(NonZeroUsize::get),
             simd: self.simd,
             // It was checked when it was read; `auto` names no cores.

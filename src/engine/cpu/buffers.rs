@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicUsize;
 
 use super::features::Features;
-use super::geometry::Geometry;
+use super::geometry::{Geometry, writes_costs};
 use super::memory::Block;
 use super::team::Barrier;
 use super::winner::WinnerTakesAll;
@@ -24,7 +24,8 @@ pub struct Shared {
     pub zero_mean: [Block<i16>; 2],
     /// The vertical paths' vectors where bands meet; [edge][path][1 + x][depth].
     pub edges: Block<u8>,
-    /// Costs and sums of the whole picture, [pixel][depth], of paths that no band follows (`kept_sums.rs`).
+    /// Costs of the whole picture, [pixel][depth], where they are kept, and sums of paths that no band follows
+    /// (`kept_sums.rs`).
     pub whole_costs: Block<u8>,
     pub whole_sums: Block<i16>,
     /// Finished columns of every band's last row, of the sweep that is going on.
@@ -43,7 +44,7 @@ pub struct Scratch {
     pub ring: Block<i16>,
     /// Picks the winners.
     pub winner: WinnerTakesAll,
-    /// The cost of a band, where it is not computed on the fly.
+    /// The cost of a band, where it is neither computed on the fly nor kept for the whole picture.
     pub band_costs: Block<u8>,
     /// The costs of single pixels of a band and around it, where something supports them.
     pub pixel_costs: Block<u8>,
@@ -72,7 +73,8 @@ struct SharedLens {
     mirrored: u64,
     zero_mean: [u64; 2],
     edges: u64,
-    whole: u64,
+    whole_costs: u64,
+    whole_sums: u64,
 }
 
 impl SharedLens {
@@ -80,6 +82,8 @@ impl SharedLens {
         let &Geometry { width, height, depth, vertical, banded, .. } = geometry;
         let planes = |stride: usize| product([height, features.planes(), stride]);
         let edges = if geometry.upward { geometry.bands + 1 } else { 3 };
+        let follows_bands = banded || params.is_local();
+        let whole = product([width, height, depth]);
         Self {
             left: if features.of_left() { planes(geometry.feature_stride()) } else { 0 },
             mirrored: planes(geometry.mirrored_stride()),
@@ -89,7 +93,8 @@ impl SharedLens {
                 None => [0, 0],
             },
             edges: if banded { product([edges, vertical, geometry.edge_stride()]) } else { 0 },
-            whole: if banded || params.is_local() { 0 } else { product([width, height, depth]) },
+            whole_costs: if geometry.keeps_costs || !follows_bands { whole } else { 0 },
+            whole_sums: if follows_bands { 0 } else { whole },
         }
     }
 }
@@ -116,15 +121,13 @@ impl ScratchLens {
     fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
         let Geometry { width, depth, band_rows, planes, ring, vertical, banded, .. } = *geometry;
         let of_cost = matches!(params.cost, Cost::Ad { window: 2.., .. });
-        let looked_up = matches!(params.cost, Cost::MutualInformation { .. });
         let supported = params.is_supported();
         let block = match params.cost {
             Cost::Block { measure, .. } => Some(measure),
             _ => None,
         };
         let local = params.is_local();
-        let written = of_cost || looked_up || features.of_left() || block.is_some();
-        let band_costs = !local && (supported || written);
+        let band_costs = writes_costs(params) && !geometry.keeps_costs;
         // Sums of 16 bits, and parts of 32.
         let adds_pixels = block.map_or(local || of_cost, |measure| measure == BlockMeasure::Sad);
         let parts = match block {
@@ -205,8 +208,8 @@ pub fn bytes_of(
         Block::<u8>::bytes_of(shared.edges),
         Block::<i16>::bytes_of(shared.zero_mean[0]),
         Block::<i16>::bytes_of(shared.zero_mean[1]),
-        Block::<u8>::bytes_of(shared.whole),
-        Block::<i16>::bytes_of(shared.whole),
+        Block::<u8>::bytes_of(shared.whole_costs),
+        Block::<i16>::bytes_of(shared.whole_sums),
         of_thread.saturating_mul(threads as u64),
     ])
 }
@@ -233,8 +236,8 @@ impl Shared {
             padding,
             zero_mean: [Block::new(lens.zero_mean[0])?, Block::new(lens.zero_mean[1])?],
             edges: Block::new(lens.edges)?,
-            whole_costs: Block::new(lens.whole)?,
-            whole_sums: Block::new(lens.whole)?,
+            whole_costs: Block::new(lens.whole_costs)?,
+            whole_sums: Block::new(lens.whole_sums)?,
             progress: [0, 1].map(|_| (0..geometry.bands).map(|_| AtomicUsize::new(0)).collect()),
             barrier: Barrier::default(),
         })

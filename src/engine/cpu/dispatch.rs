@@ -7,7 +7,7 @@ use super::features::descriptor_bytes;
 use super::geometry::Geometry;
 use super::look_up::LookUpCost;
 use super::plane_costs::{CensusCost, CombinedCost, Planes};
-use super::schedule::Frame;
+use super::schedule::{CostOfBand, Frame};
 use super::simd::{Lanes, Simd, portable::Portable};
 use super::support::{SupportBand, rows_around};
 use super::window_sums::{Rounding, ToBytes, ToSums, Total};
@@ -19,7 +19,7 @@ pub(super) type WriteRows<'a> = dyn FnMut(&mut Scratch, (usize, usize), *mut u8)
 impl Frame<'_> {
     /// What thread `thread` does for the frame.
     pub fn work(&self, simd: Simd, thread: usize) {
-        // The number of vectors a pixel is fixed at compile time where that is common.
+        // The number of vectors a pixel is fixed at compile time where that is common, also at coarser levels.
         match (simd, self.geometry.chunks) {
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx512, 1) => self.work_with::<super::simd::avx512::Avx512, 1, true>(thread),
@@ -28,11 +28,17 @@ impl Frame<'_> {
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx512, _) => self.work_with::<super::simd::avx512::Avx512, 16, false>(thread),
             #[cfg(target_arch = "x86_64")]
+            (Simd::Avx2, 1) => self.work_with::<super::simd::avx2::Avx2, 1, true>(thread),
+            #[cfg(target_arch = "x86_64")]
             (Simd::Avx2, 2) => self.work_with::<super::simd::avx2::Avx2, 2, true>(thread),
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx2, 4) => self.work_with::<super::simd::avx2::Avx2, 4, true>(thread),
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx2, _) => self.work_with::<super::simd::avx2::Avx2, 32, false>(thread),
+            #[cfg(target_arch = "aarch64")]
+            (Simd::Neon, 1) => self.work_with::<super::simd::neon::Neon, 1, true>(thread),
+            #[cfg(target_arch = "aarch64")]
+            (Simd::Neon, 2) => self.work_with::<super::simd::neon::Neon, 2, true>(thread),
             #[cfg(target_arch = "aarch64")]
             (Simd::Neon, 4) => self.work_with::<super::simd::neon::Neon, 4, true>(thread),
             #[cfg(target_arch = "aarch64")]
@@ -54,7 +60,7 @@ impl Frame<'_> {
                 let cost = self.ad_cost(truncation);
                 match self.support {
                     None if !self.params.is_local() => {
-                        self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |_, _| cost)
+                        self.stages::<V, _, MAX, EXACT>(thread, scratch, &mut |_, _, _| cost)
                     }
                     _ => self.band_cost_stages::<V, _, MAX, EXACT>(thread, scratch, cost),
                 }
@@ -138,7 +144,7 @@ impl Frame<'_> {
         &self,
         thread: usize,
         scratch: &mut Scratch,
-        cost: &mut dyn FnMut(&mut Scratch, (usize, usize)) -> C,
+        cost: &mut CostOfBand<'_, C>,
     ) {
         self.around::<V>(thread, scratch, &mut |scratch, parting| match self.geometry.banded {
             true => self.aggregate::<V, C, MAX, EXACT>(thread, scratch, cost, parting),
@@ -188,15 +194,23 @@ impl Frame<'_> {
         scratch: &mut Scratch,
         write: &mut WriteRows<'_>,
     ) {
-        let Geometry { width, depth, .. } = *self.geometry;
+        let Geometry { width, depth, keeps_costs, .. } = *self.geometry;
         if self.params.is_local() {
             self.local_stages::<V>(thread, scratch, &mut |scratch, y, begins, to| {
                 self.pixel_sums_row::<V, _>(scratch, write, Total::Plain, y, begins, ToSums(to));
             });
             return;
         }
-        self.stages::<V, BandCost, MAX, EXACT>(thread, scratch, &mut |scratch, rows| {
-            let band_costs = scratch.band_costs.ptr();
+        self.stages::<V, BandCost, MAX, EXACT>(thread, scratch, &mut |scratch, rows, known| {
+            let band_costs = match keeps_costs {
+                // SAFETY: there is room for all rows; those of a band are one thread's until a barrier.
+                true => unsafe { self.shared.whole_costs.ptr().add(rows.0 * width * depth) },
+                false => scratch.band_costs.ptr(),
+            };
+            let cost = BandCost { band_costs, first: rows.0, width, depth };
+            if known && keeps_costs {
+                return cost;
+            }
             match self.support {
                 None => write(scratch, rows, band_costs),
                 Some(support) => {
@@ -220,7 +234,7 @@ impl Frame<'_> {
                     }
                 }
             }
-            BandCost { band_costs, first: rows.0, width, depth }
+            cost
         });
     }
 }

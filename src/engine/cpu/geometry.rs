@@ -1,6 +1,6 @@
 //! Sizes that follow from the parameters and the picture's size, and never change.
 
-use crate::matching::{Params, Paths};
+use crate::matching::{Cost, Params, Paths};
 
 /// Rows of a band: the down sweep leaves its paths' vectors only where a band begins.
 const BAND_ROWS: usize = 8;
@@ -28,6 +28,9 @@ pub struct Geometry {
     pub upward: bool,
     /// Whether paths are followed band by band: neither none at all nor knight's moves.
     pub banded: bool,
+    /// Whether the costs of the whole picture are written once and kept for the upward sweep, not written anew band by
+    /// band.
+    pub keeps_costs: bool,
     /// Bytes kept of a candidate of the horizontal paths: 1 where the deltas of both paths fit a byte
     /// together, else 2.
     pub planes: usize,
@@ -41,11 +44,24 @@ pub struct Geometry {
     pub ring: usize,
 }
 
+/// Whether paths follow costs that are written down first: all but those that take one difference.
+pub fn writes_costs(params: &Params) -> bool {
+    let single = matches!(params.cost, Cost::Ad { window: 1, .. });
+    !params.is_local() && (params.is_supported() || !single)
+}
+
 impl Geometry {
-    /// The geometry for vectors of `lanes` candidates.
-    pub fn new(params: &Params, width: usize, height: usize, lanes: usize) -> Self {
+    /// The geometry for vectors of `lanes` candidates. `costs_anew`: whether costs are computed in every sweep.
+    pub fn new(
+        params: &Params,
+        (width, height): (usize, usize),
+        lanes: usize,
+        costs_anew: bool,
+    ) -> Self {
         let count = params.range.count;
         let chunks = count.div_ceil(lanes);
+        let (banded, upward) =
+            (!matches!(params.paths, Paths::None | Paths::Sixteen), params.paths != Paths::Five);
         Self {
             width,
             height,
@@ -54,8 +70,9 @@ impl Geometry {
             chunks,
             depth: chunks * lanes,
             vertical: if params.paths == Paths::Four { 1 } else { 3 },
-            upward: params.paths != Paths::Five,
-            banded: !matches!(params.paths, Paths::None | Paths::Sixteen),
+            upward,
+            banded,
+            keeps_costs: banded && upward && writes_costs(params) && !costs_anew,
             planes: if u32::from(params.p2) * 2 <= 255 { 1 } else { 2 },
             band_rows: BAND_ROWS,
             bands: height.div_ceil(BAND_ROWS),
@@ -109,14 +126,13 @@ impl Geometry {
 mod tests {
     use super::*;
     use crate::frame::DisparityRange;
-    use crate::matching::Cost;
 
     #[test]
     fn the_tiles_of_a_band_cover_every_pixel_once() {
         let cost = Cost::Ad { truncation: 20, window: 1 };
         let params = Params::bare(DisparityRange { min: 0, count: 70 }, cost, (5, 50));
         for width in [1, 2, 31, 32, 33, 64, 100] {
-            let geometry = Geometry::new(&params, width, 19, 64);
+            let geometry = Geometry::new(&params, (width, 19), 64, false);
             assert_eq!((geometry.depth, geometry.bands), (128, 3));
             for band in 0..3 {
                 let (_, rows) = geometry.band(band);

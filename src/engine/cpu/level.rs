@@ -30,7 +30,8 @@ pub struct Level {
 }
 
 impl Level {
-    /// The level for pictures of this size, with all its memory.
+    /// The level for pictures of this size, with all its memory. `costs_anew`: whether costs are computed in every
+    /// sweep.
     ///
     /// # Errors
     /// Where there is none.
@@ -39,9 +40,10 @@ impl Level {
         size: (usize, usize),
         simd: Simd,
         threads: usize,
+        costs_anew: bool,
     ) -> Result<Self, Refused> {
         let lanes = simd.lanes();
-        let geometry = Geometry::new(&params, size.0, size.1, lanes);
+        let geometry = Geometry::new(&params, size, lanes, costs_anew);
         let features = Features::new(params.cost);
         let scratches = (0..threads)
             .map(|_| Ok(Mutex::new(Scratch::new(&geometry, &params, &features, lanes)?)))
@@ -59,8 +61,14 @@ impl Level {
     }
 
     /// [`Level::bytes`] before there is one.
-    pub fn bytes_of(params: &Params, size: (usize, usize), lanes: usize, threads: usize) -> u64 {
-        let geometry = Geometry::new(params, size.0, size.1, lanes);
+    pub fn bytes_of(
+        params: &Params,
+        size: (usize, usize),
+        lanes: usize,
+        threads: usize,
+        costs_anew: bool,
+    ) -> u64 {
+        let geometry = Geometry::new(params, size, lanes, costs_anew);
         let features = Features::new(params.cost);
         buffers::bytes_of(&geometry, params, &features, lanes, threads)
             .saturating_add(Prepare::bytes_of(params, size, threads))

@@ -6,7 +6,7 @@ use super::cost::{AdCost, Cost};
 use super::dispatch::WriteRows;
 use super::geometry::Geometry;
 use super::kept_sums::{Direction, PickRow};
-use super::schedule::{Frame, Parting};
+use super::schedule::{CostOfBand, Frame, Parting};
 use super::simd::Lanes;
 use super::window_sums::{Number, Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
 use crate::matching::block::Scale;
@@ -172,7 +172,7 @@ impl Frame<'_> {
         &self,
         thread: usize,
         scratch: &mut Scratch,
-        cost: &mut dyn FnMut(&mut Scratch, (usize, usize)) -> C,
+        cost: &mut CostOfBand<'_, C>,
         parting: &mut Parting<'_>,
     ) {
         let (threads, geometry) = (self.scratches.len(), self.geometry);
@@ -180,7 +180,7 @@ impl Frame<'_> {
         let (costs, sums) = (self.shared.whole_costs.ptr(), self.shared.whole_sums.ptr());
         for band in (thread..geometry.bands).step_by(threads) {
             let (first, rows) = geometry.band(band);
-            let cost = cost(scratch, (first, rows));
+            let cost = cost(scratch, (first, rows), false);
             // SAFETY: the band's rows are this thread's until the barrier; the simd was found on this machine.
             unsafe {
                 sums.add(first * row_cells).write_bytes(0, rows * row_cells);

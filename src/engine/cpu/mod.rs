@@ -8,8 +8,8 @@
 //!    both (`prepare.rs`); the costs of a band are then made of it (`support.rs`).
 //! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is computed once a
 //!    picture (`features.rs`), the right rows mirrored, so that a pixel's candidates lie behind each
-//!    other (`cost.rs`). The cost itself is computed wherever it is needed, or band by band
-//!    (`band_costs.rs`).
+//!    other (`cost.rs`). The cost itself is computed wherever it is needed, or written down
+//!    (`band_costs.rs`): by the first sweep for the picture, or by each sweep for the band that it is at.
 //! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
 //!    begins (`vertical.rs`).
 //! 4. *Aggregation and winner*, band by band from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
@@ -26,8 +26,9 @@
 //!
 //! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
 //! pictures (about W H for `ad`, 12 W H for `combined`), and for each thread about 8 W D bytes of
-//! horizontal paths, 6 W D of path vectors and, unless the cost is `ad` of single pixels, 8 W D of costs; with a
-//! window another 12 W D of costs and 2 W D of sums. A coarser level takes about a fifth of that.
+//! horizontal paths and 6 W D of path vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or
+//! where memory is short 8 W D a thread; with a window each thread has another 12 W D of costs and 2 W D of sums. A coarser
+//! level takes about a seventh of that.
 
 mod band_costs;
 mod buffers;
@@ -147,7 +148,7 @@ impl CpuEngine {
         let temporal = params.temporal.map(|how| TemporalStage::new(how, pairs.size, team.len()));
         let levels = levels(params, pairs.size)
             .into_iter()
-            .map(|(params, size)| Level::new(params, size, simd, team.len()))
+            .map(|(params, size)| Level::new(params, size, simd, team.len(), options.costs_anew))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             params: params.clone(),
@@ -184,9 +185,10 @@ impl CpuEngine {
         check_dimensions(width, height)?;
         let (simd, threads) = options.hands()?;
         let levels = levels(params, (width, height));
+        let (lanes, anew) = (simd.lanes(), options.costs_anew);
         let bytes = levels
             .iter()
-            .map(|(params, size)| Level::bytes_of(params, *size, simd.lanes(), threads));
+            .map(|(params, size)| Level::bytes_of(params, *size, lanes, threads, anew));
         let information = Information::bytes_of(params, (width, height), threads);
         let temporal = params.temporal;
         let temporal = temporal.map(|how| TemporalStage::bytes_of(how, (width, height), threads));
@@ -469,9 +471,11 @@ mod tests {
             params in params(),
             (width, height) in (1usize..300, 1usize..80),
             threads in 1usize..4,
+            costs_anew in any::<bool>(),
         ) {
             for simd in SimdChoice::available() {
-                let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
+                let threads = Some(threads);
+                let options = CpuOptions { threads, simd, costs_anew, ..CpuOptions::default() };
                 let estimate = CpuEngine::estimate(&params, width, height, options).unwrap();
                 let engine = CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap();
                 prop_assert_eq!(estimate, Estimate { host: engine.memory_bytes() as u64, device: 0 });

@@ -16,6 +16,9 @@ pub struct CpuOptions {
     pub simd: SimdChoice,
     /// Cores that the threads run on; `None`: those that the program may use.
     pub cores: Option<Cores>,
+    /// Whether costs are computed anew in every sweep of the paths instead of being kept in between: slower, for less
+    /// memory.
+    pub costs_anew: bool,
     /// Niceness of the threads, -20 to 19, where 19 lets all others go first; `None`: that of the program.
     pub nice: Option<i32>,
 }

@@ -92,7 +92,7 @@ impl Work {
         options: CpuOptions,
     ) -> anyhow::Result<Self> {
         let (simd, threads) = options.hands()?;
-        let geometry = Geometry::new(params, width, height, simd.lanes());
+        let geometry = Geometry::new(params, (width, height), simd.lanes(), options.costs_anew);
         let features = Features::new(params.cost);
         let bytes_of =
             |threads| buffers::bytes_of(&geometry, params, &features, simd.lanes(), threads);

@@ -25,6 +25,9 @@ use crate::matching::{Params, Paths};
 
 /// Rows that the horizontal paths walk along together.
 const ROWS_TOGETHER: usize = 4;
+/// Tiles that a band lets the one before come further than it needs, where it had to sleep for it.
+const TILES_AHEAD: usize = 4;
+
 /// Stages of a frame up to the first filter, as [`crate::frame::Matched::stages`] names them.
 pub fn stages(paths: Paths) -> &'static [&'static str] {
     match paths {
@@ -35,6 +38,9 @@ pub fn stages(paths: Paths) -> &'static [&'static str] {
         Paths::Sixteen => &["cost features", "cost volume", "aggregation", "winner"],
     }
 }
+
+/// Makes the cost of a band of rows (the first, and how many); the flag says that it was made before.
+pub(super) type CostOfBand<'a, C> = dyn FnMut(&mut Scratch, (usize, usize), bool) -> C + 'a;
 
 /// What parts the work of the threads.
 pub(super) struct Parting<'a> {
@@ -152,18 +158,19 @@ impl Frame<'_> {
         unsafe { self.filters.run::<V>(&mut pass, self.output.0, sure, mark) };
     }
 
-    /// The paths and the winners, with the cost that `cost` makes for a band.
+    /// The paths and the winners, with the cost that `cost` makes for a band. The flag says that a sweep before has had
+    /// that band already.
     pub(super) fn aggregate<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
         &self,
         thread: usize,
         scratch: &mut Scratch,
-        cost: &mut dyn FnMut(&mut Scratch, (usize, usize)) -> C,
+        cost: &mut CostOfBand<'_, C>,
         parting: &mut Parting<'_>,
     ) {
         let (threads, geometry) = (self.scratches.len(), self.geometry);
         if geometry.upward {
             for band in (thread..geometry.bands - 1).step_by(threads) {
-                let cost = cost(scratch, geometry.band(band));
+                let cost = cost(scratch, geometry.band(band), false);
                 match geometry.vertical {
                     1 => self.checkpoints::<V, C, MAX, EXACT, 1>(scratch, band, cost),
                     _ => self.checkpoints::<V, C, MAX, EXACT, 3>(scratch, band, cost),
@@ -174,7 +181,8 @@ impl Frame<'_> {
 
         for number in (thread..geometry.bands).step_by(threads) {
             let band = if geometry.upward { geometry.bands - 1 - number } else { number };
-            let cost = cost(scratch, geometry.band(band));
+            let known = geometry.upward && band + 1 < geometry.bands;
+            let cost = cost(scratch, geometry.band(band), known);
             self.horizontal::<V, C, MAX, EXACT>(scratch, band, cost);
             scratch.winner.begin_band(geometry.band(band).1);
             match (geometry.vertical, geometry.upward) {
@@ -398,14 +406,16 @@ impl Frame<'_> {
     fn await_columns(&self, before: Option<&AtomicUsize>, tile: usize) {
         if let Some(before) = before {
             // The path to the left looks one column further.
-            let needed = ((tile + 1) * self.geometry.tile + 1).min(self.geometry.width);
-            self.watch.until(|| before.load(Ordering::Acquire) >= needed);
+            let at = |tile: usize| ((tile + 1) * self.geometry.tile + 1).min(self.geometry.width);
+            self.watch.until(before, at(tile), at(tile + TILES_AHEAD));
         }
     }
 
     /// Says how far the last row of a band has come.
     fn report_columns(&self, progress: &AtomicUsize, tile: usize, rows: usize) {
-        progress.store(self.geometry.columns(tile, rows - 1).1, Ordering::Release);
+        let columns = self.geometry.columns(tile, rows - 1).1;
+        progress.store(columns, Ordering::Release);
+        self.watch.reached(progress, columns);
     }
 
     /// The values of a band (its first row, and the number of its rows), checked against the right view.

@@ -1,12 +1,15 @@
 //! The threads of the engine: made once, parked between frames.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// How often a waiting thread looks again before it lets others have the core.
-const SPINS: u32 = 256;
+/// How long a waiting thread keeps looking before it sleeps: about as long as falling asleep and being woken take.
+const SPINNING: Duration = Duration::from_micros(20);
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 64;
 
 /// What every thread of the team does: called once a thread, with the thread's number.
 type Task = &'static (dyn Fn(usize) + Sync);
@@ -25,6 +28,11 @@ struct Shared {
     busy: AtomicUsize,
     /// Whether a thread panicked in the current task.
     failed: AtomicBool,
+    /// Threads that sleep within the task until another one has come further.
+    asleep: AtomicUsize,
+    /// The address of the counter that each of them waits for, and what for.
+    sleepers: Mutex<Vec<(usize, usize)>>,
+    further: Condvar,
 }
 
 struct Order {
@@ -45,6 +53,9 @@ impl Team {
             finished: Condvar::new(),
             busy: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
+            asleep: AtomicUsize::new(0),
+            sleepers: Mutex::default(),
+            further: Condvar::new(),
         });
         // Built first, so that an error below stops the workers that exist already.
         let mut team = Self { shared, workers: Vec::new() };
@@ -80,10 +91,10 @@ impl Team {
         shared.started.notify_all();
         let own = catch_unwind(AssertUnwindSafe(|| task(0)));
         if own.is_err() {
-            shared.failed.store(true, Ordering::Release);
+            shared.fail();
         }
         let done = || shared.busy.load(Ordering::Acquire) == 0;
-        if !(0..SPINS).any(|_| done() || pause()) {
+        if !spin_until(done) {
             let mut order = shared.lock();
             while !done() {
                 order = shared.finished.wait(order).unwrap_or_else(PoisonError::into_inner);
@@ -108,32 +119,82 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Waits until `ready`: spinning briefly, then yielding, because a spinning thread may hold the
-    /// very core that the awaited one needs.
+    /// Waits until `counter` is at least `needed`, which the threads that count tell by [`Watch::reached`]. Who has to
+    /// sleep for it does so until the counter is at `rather`, at most what it will come to, so that it need not sleep
+    /// again at once.
+    ///
+    /// A thread that spun for long, or only yielded, would take turns with other programs while nothing depends on
+    /// it, and be behind them when something does; one that sleeps comes first when it is woken.
     ///
     /// # Panics
     /// Where another thread of the team panicked, which would otherwise be waited for in vain.
-    pub fn until(&self, ready: impl Fn() -> bool) {
-        let mut looks = 0;
-        while !ready() {
-            looks += 1;
-            if looks < SPINS {
-                std::hint::spin_loop();
-            } else {
-                assert!(!self.shared.failed.load(Ordering::Acquire), "another thread failed");
-                std::thread::yield_now();
+    pub fn until(&self, counter: &AtomicUsize, needed: usize, rather: usize) {
+        let is_at = |least| counter.load(Ordering::Acquire) >= least;
+        if spin_until(|| is_at(needed)) {
+            return;
+        }
+        let shared = &*self.shared;
+        let sleeper = (std::ptr::from_ref(counter) as usize, rather);
+        let mut sleepers = shared.sleepers();
+        sleepers.push(sleeper);
+        shared.asleep.fetch_add(1, Ordering::SeqCst);
+        // Either the other thread sees this one asleep, or this one sees how far the other has come.
+        fence(Ordering::SeqCst);
+        while !is_at(rather) && !shared.failed.load(Ordering::Acquire) {
+            sleepers = shared.further.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
+        }
+        shared.asleep.fetch_sub(1, Ordering::SeqCst);
+        if let Some(at) = sleepers.iter().position(|other| *other == sleeper) {
+            sleepers.swap_remove(at);
+        }
+        drop(sleepers);
+        assert!(is_at(needed), "another thread failed");
+    }
+
+    /// Wakes the threads that sleep until `counter` is at `value` or less; to be called after it was raised to that.
+    pub fn reached(&self, counter: &AtomicUsize, value: usize) {
+        self.shared.wake(|(address, rather)| {
+            address == std::ptr::from_ref(counter) as usize && rather <= value
+        });
+    }
+}
+
+/// Looks for a while whether it is `ready`; what it found last.
+fn spin_until(ready: impl Fn() -> bool) -> bool {
+    let mut began = None;
+    loop {
+        for _ in 0..LOOKS {
+            if ready() {
+                return true;
             }
+            std::hint::spin_loop();
+        }
+        if began.get_or_insert_with(Instant::now).elapsed() > SPINNING {
+            return false;
         }
     }
 }
 
-/// A short rest; always false.
-fn pause() -> bool {
-    std::hint::spin_loop();
-    false
-}
-
 impl Shared {
+    fn sleepers(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the sleepers if there is such a one among them.
+    fn wake(&self, such: impl Fn((usize, usize)) -> bool) {
+        fence(Ordering::SeqCst);
+        // With the lock held, so that a sleeper is either before its check or waiting.
+        if self.asleep.load(Ordering::Relaxed) > 0 && self.sleepers().iter().any(|at| such(*at)) {
+            self.further.notify_all();
+        }
+    }
+
+    /// Says that a thread panicked, to those as well that wait for it.
+    fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+        self.wake(|_| true);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Order> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,7 +217,7 @@ impl Shared {
             if let Some(task) = task
                 && catch_unwind(AssertUnwindSafe(|| task(thread))).is_err()
             {
-                self.failed.store(true, Ordering::Release);
+                self.fail();
             }
             if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
                 // With the lock held, so that the caller is either before its check or waiting.
@@ -191,8 +252,9 @@ impl Barrier {
 
     /// Waits for all `threads` threads; `round` counts this thread's barriers of the task from 1.
     pub fn wait(&self, watch: &Watch, threads: usize, round: usize) {
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        watch.until(|| self.arrived.load(Ordering::Acquire) >= threads * round);
+        let all = threads * round;
+        watch.reached(&self.arrived, self.arrived.fetch_add(1, Ordering::AcqRel) + 1);
+        watch.until(&self.arrived, all, all);
     }
 }
 
@@ -225,6 +287,41 @@ mod tests {
                 barrier.wait(&watch, 4, 2 * round);
             }
         });
+    }
+
+    #[test]
+    fn who_sleeps_is_woken_when_the_counter_is_far_enough() {
+        let mut team = Team::new(3).unwrap();
+        let (watch, counter) = (team.watch(), AtomicUsize::new(0));
+        team.run(&|thread| {
+            if thread > 0 {
+                watch.until(&counter, thread, 4);
+                assert!(counter.load(Ordering::Relaxed) >= thread);
+                return;
+            }
+            for value in 1..=4 {
+                // Long enough for the others to fall asleep.
+                std::thread::sleep(Duration::from_millis(10));
+                counter.store(value, Ordering::Release);
+                watch.reached(&counter, value);
+            }
+        });
+    }
+
+    #[test]
+    fn who_sleeps_hears_of_a_failed_thread() {
+        let mut team = Team::new(2).unwrap();
+        let (watch, never) = (team.watch(), AtomicUsize::new(0));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            team.run(&|thread| {
+                if thread == 0 {
+                    watch.until(&never, 1, 1);
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                panic!("on purpose");
+            })
+        }));
+        assert!(result.is_err());
     }
 
     #[test]
