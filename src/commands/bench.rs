@@ -80,7 +80,7 @@ fn report(
     let first = loaded.awaits_choice().then(|| scene.pair(0));
     let small = settings.engine.options().cpu;
     let loaded = ranging::with_choice(loaded, &first, &rig, Spare::None, small)?;
-    let loaded = fit::fitted(loaded, size, &rig, multiprocessors, &mut || ())?;
+    let loaded = fit::fitted(loaded, size, &rig, multiprocessors, 0.0, &mut || ())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     // Parts of a GPU are compared where there is one.
     let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };

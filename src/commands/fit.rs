@@ -1,7 +1,8 @@
 //! Settings with which the engine is fast enough, where a rate was asked for (`--fit`).
 //!
-//! Nothing is guessed: the engine matches a scene of the pictures' size with the settings as they are, and with
-//! cheaper ones until the rate is reached. The content of pictures hardly changes its time.
+//! The engine matches a scene of the pictures' size with the settings as they are, and with cheaper ones until the
+//! rate is reached. The content of pictures hardly changes its time. What the other parts of a run take of the processors
+//! is known by the pixel only.
 
 use std::collections::VecDeque;
 
@@ -9,12 +10,17 @@ use super::rig::Rig;
 use super::timing::{pairs_for, stream};
 use crate::engine::{self, Choice};
 use crate::matching::{Params, Paths};
-use crate::settings::{Fitted, Loaded};
+use crate::settings::{Fitted, Loaded, Output};
 use crate::source::demo::{DemoOptions, DemoSource};
 
-/// Part of the time that matching may take: what decodes, writes and shows needs some as well, and a machine is
-/// not as quiet later.
+/// Part of the time that matching may take: a machine is not as quiet later.
 const SHARE: f64 = 0.85;
+
+/// Seconds of a core that the other parts of a run take for a pixel of a pair (docs/performance.md, "End to end"): decoding
+/// both eyes, pairing and watching them, the lossless video, and a video to look at.
+const SOURCE: f64 = 30e-9;
+const RECORDING: f64 = 45e-9;
+const PREVIEW: f64 = 40e-9;
 
 /// Pairs that a rate is taken from.
 const PAIRS: u32 = 3;
@@ -23,8 +29,17 @@ const PAIRS: u32 = 3;
 const EIGHTHS: [usize; 4] = [6, 4, 3, 2];
 const FEWEST: usize = 16;
 
+/// Seconds of a core that a run with these outputs takes for each pair of this size besides matching.
+pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
+    let outputs =
+        [(&output.record, RECORDING), (&output.preview, PREVIEW), (&output.stream, PREVIEW)];
+    let outputs = outputs.iter().filter(|(file, _)| !file.is_empty()).map(|(_, pixel)| pixel);
+    (width * height) as f64 * (SOURCE + outputs.sum::<f64>())
+}
+
 /// The settings, with cheaper ones among them where the rate that they ask for is not reached without: as few as
-/// will do, or all where none will. `size`: of each raw picture. `alive` is called before each measurement: together they
+/// will do, or all where none will. `size`: of each raw picture; `beside`: seconds of a core that each pair takes besides
+/// matching. `alive` is called before each measurement: together they
 /// may take longer than a service manager waits for a sign of life.
 ///
 /// # Errors
@@ -34,21 +49,27 @@ pub fn fitted(
     size: (usize, usize),
     rig: &Rig,
     multiprocessors: Option<u32>,
+    beside: f64,
     alive: &mut dyn FnMut(),
 ) -> anyhow::Result<Loaded> {
     let Some(wanted) = loaded.settings.engine.fit else { return Ok(loaded) };
     let mut choice = loaded.settings.engine.kind;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Of the engine alone, and of the whole run.
     let mut rate = |loaded: &Loaded| {
         alive();
         // The engine that is made in the end says what there is to say.
         let quiet = tracing::subscriber::NoSubscriber::default();
-        tracing::subscriber::with_default(quiet, || {
+        let alone = tracing::subscriber::with_default(quiet, || {
             rate(loaded, size, rig, multiprocessors, &mut choice)
-        })
+        })?;
+        // A GPU leaves the processors to the others.
+        let beside = if choice == Choice::Cpu { beside / cores as f64 } else { 0.0 };
+        anyhow::Ok(possible(alone, beside))
     };
     let before = rate(&loaded)?;
-    if before * SHARE >= wanted {
-        tracing::info!("--fit {wanted}: {before:.0} pairs/s with the settings as they are");
+    if before >= wanted {
+        tracing::info!("--fit {wanted}: about {before:.0} pairs/s with the settings as they are");
         return Ok(loaded);
     }
     let (mut changes, mut reached, mut now) = (Vec::new(), before, loaded.clone());
@@ -57,23 +78,28 @@ pub fn fitted(
         changes.push(step);
         now = loaded.with_fitted(&changes)?;
         reached = rate(&now)?;
-        if reached * SHARE >= wanted {
+        if reached >= wanted {
             break;
         }
     }
     let named: Vec<String> = changes.iter().map(|(key, text)| format!("{key} = {text}")).collect();
     let named = named.join(", ");
-    if reached * SHARE >= wanted {
-        tracing::info!("--fit {wanted}: {named} ({reached:.0} pairs/s; {before:.0} without)");
+    if reached >= wanted {
+        tracing::info!("--fit {wanted}: {named} (about {reached:.0} pairs/s; {before:.0} without)");
     } else {
-        let scale = (reached * SHARE / wanted).sqrt();
+        let scale = (reached / wanted).sqrt();
         let [width, height] = [size.0, size.1].map(|side| (side as f64 * scale) as usize);
         tracing::warn!(
-            "--fit {wanted}: only {reached:.0} pairs/s with {named} ({before:.0} without); pictures of about \
+            "--fit {wanted}: only about {reached:.0} pairs/s with {named} ({before:.0} without); pictures of about \
              {width}x{height} would be needed"
         );
     }
     Ok(now)
+}
+
+/// Pairs a second of a run whose engine alone matches so many, where all cores spend so many seconds on each besides.
+fn possible(alone: f64, beside: f64) -> f64 {
+    1.0 / (1.0 / (alone * SHARE) + beside)
 }
 
 /// Cheaper settings in the order in which they are tried; one for a key stands in place of those before.
@@ -132,6 +158,19 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_beside_the_engine_counts() {
+        let output = |assignments: &[&str]| loaded(assignments).settings.output;
+        // 480,000 pixels.
+        let of = |output: Output| (beside(&output, (800, 600)) * 1e6).round();
+        assert_eq!(of(output(&[])), 14_400.0);
+        let both = ["output.record=a.mkv", "output.preview=b.mp4"];
+        assert_eq!(of(output(&both)), 14_400.0 + 21_600.0 + 19_200.0);
+        // Of 85 pairs a second one takes 11.76 ms, with 15 % to spare 13.84 ms, and 6.16 ms for the others.
+        assert!((possible(100.0, 0.0) - 85.0).abs() < 1e-9);
+        assert!((possible(85.0, 6.16e-3) - 50.0).abs() < 0.01, "{}", possible(85.0, 6.16e-3));
+    }
+
+    #[test]
     fn what_costs_most_for_what_it_gives_goes_first() {
         let of = |assignments: &[&str]| -> Vec<String> {
             let steps = steps(&loaded(assignments).params);
@@ -160,7 +199,8 @@ mod tests {
             let loaded = loaded(&said);
             let rig = Rig { pairs: engine::PairSpec::rectified(320, 160), calibrated: false };
             let mut measured = 0;
-            let loaded = fitted(loaded, (320, 160), &rig, None, &mut || measured += 1).unwrap();
+            let loaded =
+                fitted(loaded, (320, 160), &rig, None, 0.0, &mut || measured += 1).unwrap();
             // The settings as they are, and each step.
             assert!(measured > loaded.fitted().len(), "{measured}");
             loaded

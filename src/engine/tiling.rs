@@ -34,7 +34,7 @@ type MadeForTiles = anyhow::Result<Box<dyn TileEngine>>;
 pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     let left = left(options);
     let whole = || -> Made {
-        let cpu = fitting(params, pairs.size, options.cpu, left)?;
+        let cpu = CpuEngine::options_within(left, params, pairs.size, options.cpu)?;
         Ok(Box::new(CpuEngine::new(params, pairs, cpu)?))
     };
     // Tiles are for memory that is short.
@@ -62,18 +62,6 @@ pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
 /// Bytes of the budget that an engine may take.
 fn left(options: &Options) -> u64 {
     Budget::of_process().left().saturating_sub(options.spare)
-}
-
-/// These options, with costs that are computed anew in every sweep where `left` bytes do not suffice for keeping
-/// them.
-fn fitting(
-    params: &Params,
-    (width, height): (usize, usize),
-    cpu: CpuOptions,
-    left: u64,
-) -> anyhow::Result<CpuOptions> {
-    let keeping = CpuEngine::estimate(params, width, height, cpu)?.host;
-    Ok(CpuOptions { costs_anew: cpu.costs_anew || keeping > left, ..cpu })
 }
 
 /// The fewest bands for which `left` bytes suffice; `None` where they do for the whole picture, or for no bands.
@@ -234,8 +222,12 @@ mod tests {
         let [with, without] = [kept, anew].map(bytes);
         let (all, bands) = (640 * 64 * 480, 2 * 640 * 64 * 8);
         assert_eq!(with - without, (all + 2 * 64) - (64 + bands));
-        let chosen = |left| fitting(&params, size, kept, left).unwrap().costs_anew;
+        let chosen =
+            |left| CpuEngine::options_within(left, &params, size, kept).unwrap().costs_anew;
         assert_eq!([chosen(with), chosen(with - 1), chosen(without)], [false, true, true]);
+        // However much there is, a gigabyte is enough.
+        let large = CpuEngine::options_within(u64::MAX, &params, (6400, 4800), kept).unwrap();
+        assert!(large.costs_anew);
         // Nor does a picture go into bands for their sake.
         let options = Options { cpu: kept, ..Options::default() };
         let pairs = PairSpec::rectified(size.0, size.1);

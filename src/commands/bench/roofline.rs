@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::commands::timing::ms;
-use crate::engine::cpu::{CpuOptions, Roof, Work, roof};
+use crate::engine::cpu::{CpuEngine, CpuOptions, Roof, Work, roof};
 use crate::matching::Params;
 
 /// Bounds of the time in which paths can be followed on this machine, beside the time that it took.
@@ -27,6 +27,8 @@ impl Roofline {
         options: CpuOptions,
         aggregation: Duration,
     ) -> anyhow::Result<Self> {
+        // As the engine was made, but for what the memory of the process refused it.
+        let options = CpuEngine::options_within(u64::MAX, params, size, options)?;
         let work = Work::of(params, size, options)?;
         Ok(Self { roof: roof(options)?, work, aggregation })
     }

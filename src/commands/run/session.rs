@@ -76,7 +76,8 @@ impl Session {
         let (size, part) = ((info.width, info.height), loaded.settings.engine.multiprocessors);
         let mut watchdog = Watchdog::of_manager();
         let mut alive = || watchdog.tick(|_| false);
-        let loaded = fit::fitted(loaded, size, &rig, part, &mut alive)?;
+        let beside = fit::beside(&loaded.settings.output, size);
+        let loaded = fit::fitted(loaded, size, &rig, part, beside, &mut alive)?;
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);

@@ -123,6 +123,9 @@ pub struct CpuEngine {
     _memory: Reserved,
 }
 
+/// Most bytes of an engine that keeps costs.
+const KEEPING: u64 = 1_000_000_000;
+
 /// What needs less memory.
 const CURE: &str = "fewer --disparities, a smaller picture";
 
@@ -194,6 +197,21 @@ impl CpuEngine {
         let temporal = temporal.map(|how| TemporalStage::bytes_of(how, (width, height), threads));
         let bytes = bytes.chain(temporal).fold(information, u64::saturating_add);
         Ok(Estimate { host: bytes, device: 0 })
+    }
+
+    /// These options for an engine that has `left` bytes: with costs that are computed anew in every sweep where there is
+    /// no memory for keeping them, or the engine would take more than a gigabyte.
+    ///
+    /// # Errors
+    /// As of [`CpuEngine::estimate`].
+    pub fn options_within(
+        left: u64,
+        params: &Params,
+        (width, height): (usize, usize),
+        options: CpuOptions,
+    ) -> anyhow::Result<CpuOptions> {
+        let keeping = Self::estimate(params, width, height, options)?.host;
+        Ok(CpuOptions { costs_anew: options.costs_anew || keeping > left.min(KEEPING), ..options })
     }
 
     /// Memory that the engine holds, in bytes, without the maps that it hands out.
