@@ -1,13 +1,17 @@
 //! The threads of the engine: made once, parked between frames.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a waiting thread keeps looking before it sleeps: about as long as falling asleep and being woken take.
+/// How long a waiting thread keeps looking before it lets others have the core.
 const SPINNING: Duration = Duration::from_micros(20);
+/// A core that was lent for so long was taken by another program: threads of the team lend it for a tile at most.
+const TAKEN: Duration = Duration::from_micros(500);
+/// How long threads sleep instead of lending, after that.
+const CROWDED: Duration = Duration::from_millis(250);
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 64;
 
@@ -33,6 +37,9 @@ struct Shared {
     /// The address of the counter that each of them waits for, and what for.
     sleepers: Mutex<Vec<(usize, usize)>>,
     further: Condvar,
+    /// When the team was made, and how many milliseconds later its threads yield again.
+    since: Instant,
+    crowded_until: AtomicU64,
 }
 
 struct Order {
@@ -56,6 +63,8 @@ impl Team {
             asleep: AtomicUsize::new(0),
             sleepers: Mutex::default(),
             further: Condvar::new(),
+            since: Instant::now(),
+            crowded_until: AtomicU64::new(0),
         });
         // Built first, so that an error below stops the workers that exist already.
         let mut team = Self { shared, workers: Vec::new() };
@@ -123,8 +132,9 @@ impl Watch {
     /// sleep for it does so until the counter is at `rather`, at most what it will come to, so that it need not sleep
     /// again at once.
     ///
-    /// A thread that spun for long, or only yielded, would take turns with other programs while nothing depends on
-    /// it, and be behind them when something does; one that sleeps comes first when it is woken.
+    /// A waiting thread yields: that is quick where nobody else wants the core, and gives it at once to the thread that is
+    /// waited for. Another program keeps it for milliseconds, whatever happens meanwhile. So once that was seen, threads sleep
+    /// for a while when they wait: who is woken comes before a program that never sleeps.
     ///
     /// # Panics
     /// Where another thread of the team panicked, which would otherwise be waited for in vain.
@@ -134,6 +144,17 @@ impl Watch {
             return;
         }
         let shared = &*self.shared;
+        while !shared.is_crowded() {
+            let lent = Instant::now();
+            std::thread::yield_now();
+            if is_at(needed) {
+                return;
+            }
+            assert!(!shared.failed.load(Ordering::Acquire), "another thread failed");
+            if lent.elapsed() > TAKEN {
+                shared.crowded();
+            }
+        }
         let sleeper = (std::ptr::from_ref(counter) as usize, rather);
         let mut sleepers = shared.sleepers();
         sleepers.push(sleeper);
@@ -176,6 +197,16 @@ fn spin_until(ready: impl Fn() -> bool) -> bool {
 }
 
 impl Shared {
+    /// Whether another program kept a core lately.
+    fn is_crowded(&self) -> bool {
+        self.since.elapsed().as_millis() < u128::from(self.crowded_until.load(Ordering::Relaxed))
+    }
+
+    fn crowded(&self) {
+        let until = (self.since.elapsed() + CROWDED).as_millis() as u64;
+        self.crowded_until.store(until, Ordering::Relaxed);
+    }
+
     fn sleepers(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -293,6 +324,7 @@ mod tests {
     fn who_sleeps_is_woken_when_the_counter_is_far_enough() {
         let mut team = Team::new(3).unwrap();
         let (watch, counter) = (team.watch(), AtomicUsize::new(0));
+        team.shared.crowded();
         team.run(&|thread| {
             if thread > 0 {
                 watch.until(&counter, thread, 4);
@@ -312,6 +344,7 @@ mod tests {
     fn who_sleeps_hears_of_a_failed_thread() {
         let mut team = Team::new(2).unwrap();
         let (watch, never) = (team.watch(), AtomicUsize::new(0));
+        team.shared.crowded();
         let result = catch_unwind(AssertUnwindSafe(|| {
             team.run(&|thread| {
                 if thread == 0 {
