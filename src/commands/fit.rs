@@ -16,7 +16,7 @@ use crate::source::demo::{DemoOptions, DemoSource};
 /// Part of the time that matching may take: a machine is not as quiet later.
 const SHARE: f64 = 0.85;
 
-/// Seconds of a core that the other parts of a run take for a pixel of a pair (docs/performance.md, "End to end"): decoding
+/// Seconds of a core that the other parts of a run take for a pixel of a pair (docs/performance.md, "End to end on the CPU"): decoding
 /// both eyes, pairing and watching them, the lossless video, and a video to look at.
 const SOURCE: f64 = 30e-9;
 const RECORDING: f64 = 45e-9;
