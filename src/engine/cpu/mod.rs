@@ -133,7 +133,8 @@ const CURE: &str = "fewer --disparities, a smaller picture";
 pub const RECTIFY: &str = "rectify";
 
 impl CpuEngine {
-    /// An engine for such pairs, with all the memory that it will need. Of raw pairs it hands out the
+    /// An engine for such pairs, with all the memory that it will need; costs are computed anew where the budget does not
+    /// hold them ([`CpuEngine::options_within`]). Of raw pairs it hands out the
     /// rectified pictures with their disparity.
     ///
     /// # Errors
@@ -142,6 +143,8 @@ impl CpuEngine {
     /// or a system that refuses a thread.
     pub fn new(params: &Params, pairs: &PairSpec, options: CpuOptions) -> anyhow::Result<Self> {
         let (width, height) = pairs.size;
+        let left = Budget::of_process().left();
+        let options = Self::options_within(left, params, pairs.size, options)?;
         // Before any thread is started.
         let needed = Self::estimate(params, width, height, options)?.host;
         let what = format!("matching {width}x{height} at {} disparities", params.range.count);
