@@ -16,8 +16,8 @@ use crate::source::demo::{DemoOptions, DemoSource};
 /// Part of the time that matching may take: a machine is not as quiet later.
 const SHARE: f64 = 0.85;
 
-/// Seconds of a core that the other parts of a run take for a pixel of a pair (docs/performance.md, "End to end on the CPU"): decoding
-/// both eyes, pairing and watching them, the lossless video, and a video to look at.
+/// Seconds of a core that the other parts of a run take for a pixel of a pair (docs/performance.md, "End to end on
+/// the CPU"): decoding both eyes, pairing and watching them, the lossless video, and a video to look at.
 const SOURCE: f64 = 30e-9;
 const RECORDING: f64 = 45e-9;
 const PREVIEW: f64 = 40e-9;
@@ -38,9 +38,9 @@ pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
 }
 
 /// The settings, with cheaper ones among them where the rate that they ask for is not reached without: as few as
-/// will do, or all where none will. `size`: of each raw picture; `beside`: seconds of a core that each pair takes besides
-/// matching. `alive` is called before each measurement: together they
-/// may take longer than a service manager waits for a sign of life.
+/// will do, or all where none will. `size`: of each raw picture; `beside`: seconds of a core that each pair takes
+/// besides matching. `alive` is called before each measurement: together they may take longer than a service manager
+/// waits for a sign of life.
 ///
 /// # Errors
 /// Where the engine cannot be had.
