@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::geometry::Geometry;
 use super::memory::Block;
 use super::simd::Simd;
-use super::support::{Coarse, PixelSupport, blends, support_row};
+use super::support::{self, Coarse, PixelSupport, SupportRow, support_scratch};
 use super::team::Team;
 use super::texture::{HalfRow, NoiseRow, Picture, RangeRow, SmoothedRow, range_scratch};
 use crate::frame::Image;
@@ -44,7 +44,7 @@ struct OfThread {
     histogram: Vec<u32>,
     numbers: Vec<u16>,
     bytes: Vec<u8>,
-    said: Vec<i16>,
+    expectation: Vec<i16>,
 }
 
 /// Rows of a picture that is being made; every thread writes rows of its own.
@@ -91,7 +91,7 @@ impl Prepare {
                 histogram: filled(if supported { RESPONSE_MAX + 1 } else { 0 }, 0)?,
                 numbers: filled(width, 0)?,
                 bytes: filled(if supported { range_scratch(width) } else { 0 }, 0)?,
-                said: filled(if supported { width.div_ceil(2) } else { 0 }, 0)?,
+                expectation: filled(if supported { support_scratch(width) } else { 0 }, 0)?,
             }))
         };
         let threads = (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?;
@@ -113,7 +113,7 @@ impl Prepare {
             ));
             of_thread += (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64
                 + range_scratch(width) as u64
-                + product([width.div_ceil(2), size_of::<i16>()]);
+                + product([support_scratch(width), size_of::<i16>()]);
         }
         if let Some((_, (width, height))) = coarser(params, size) {
             let pixels = product([width, height]);
@@ -133,9 +133,9 @@ impl Prepare {
             supports.ranges.bytes() + supports.pixels.bytes() + coarse
         });
         let of_thread = |thread: &Mutex<OfThread>| {
-            let OfThread { histogram, numbers, bytes, said } =
+            let OfThread { histogram, numbers, bytes, expectation } =
                 &*thread.lock().unwrap_or_else(|e| e.into_inner());
-            4 * histogram.len() + 2 * numbers.len() + bytes.len() + 2 * said.len()
+            4 * histogram.len() + 2 * numbers.len() + bytes.len() + 2 * expectation.len()
         };
         guide + supports + self.threads.iter().map(of_thread).sum::<usize>()
     }
@@ -212,7 +212,7 @@ impl Prepare {
                 histogram.iter_mut().zip(others).for_each(|(sum, &other)| *sum += other);
             }
             let threshold = threshold.unwrap_or_else(|| threshold_of(&histogram));
-            let blends = blends(params, threshold);
+            let of_range = support::supports(params, threshold);
             scratch(0).histogram = histogram;
             let pixels = Rows(supports.pixels.ptr(), width);
             let coarse = supports.coarse.as_ref().map(|&(ref map, size)| {
@@ -221,13 +221,14 @@ impl Prepare {
                 Coarse { values, size }
             });
             share(team, height, |thread, y| {
-                let said = &mut scratch(thread).said;
-                if let Some(coarse) = &coarse {
-                    coarse.speaks(y / 2, said);
-                }
-                let said = coarse.map(|_| &said[..]);
+                let scratch = &mut scratch(thread).expectation;
+                let supports = &of_range;
                 // SAFETY: as above; the ranges were finished before.
-                unsafe { support_row(geometry, &blends, ranges.row(y), said, pixels.row(y)) };
+                unsafe {
+                    let (ranges, to) = (&*ranges.row(y), pixels.row(y));
+                    let row = SupportRow { geometry, supports, coarse, y, ranges, scratch, to };
+                    simd.vectorize(row);
+                }
             });
         }
         Ok(smoothed.map(|pixels| Image::new(width, height, pixels)))

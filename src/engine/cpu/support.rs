@@ -19,9 +19,12 @@ pub struct PixelSupport {
     pub expected: i16,
 }
 
-/// The blends by range of grey levels.
-pub fn blends(params: &Params, threshold: u32) -> [Blend; 256] {
-    std::array::from_fn(|range| Blend::of(params, range as u8, threshold))
+/// What pixels with these ranges of grey levels have, where the prior expects nothing yet.
+pub fn supports(params: &Params, threshold: u32) -> [PixelSupport; 256] {
+    std::array::from_fn(|range| {
+        let blend = Blend::of(params, range as u8, threshold);
+        PixelSupport { blend, expected: 0 }
+    })
 }
 
 /// The map of the half-size pictures.
@@ -33,45 +36,99 @@ pub struct Coarse<'a> {
     pub size: (usize, usize),
 }
 
-impl Coarse<'_> {
-    /// Writes what the map says of each column of its row `y`: 1/16 px, or [`INVALID`] where the map is
-    /// unknown or varies.
-    pub fn speaks(&self, y: usize, row: &mut [i16]) {
-        let (width, height) = self.size;
-        let of = |y: usize| &self.values[y * width..][..width];
-        let rows = [of(y.saturating_sub(1)), of(y), of((y + 1).min(height - 1))];
-        for (x, to) in row.iter_mut().enumerate() {
-            let centre = rows[1][x];
-            let columns = [x.saturating_sub(1), x, (x + 1).min(width - 1)];
-            let even = |value: i16| {
-                value != INVALID && (i32::from(value) - i32::from(centre)).abs() <= VARIATION_MAX
-            };
-            let speaks = rows.iter().all(|row| columns.iter().all(|&x| even(row[x])));
-            *to = if speaks { centre } else { INVALID };
+/// Writes the support of a row of a picture.
+pub struct SupportRow<'a> {
+    /// How the picture is cut up.
+    pub geometry: &'a Geometry,
+    /// Those of [`supports`].
+    pub supports: &'a [PixelSupport; 256],
+    /// The map of the half-size pictures, where there is one.
+    pub coarse: Option<Coarse<'a>>,
+    /// The row.
+    pub y: usize,
+    /// Ranges of grey levels along it.
+    pub ranges: &'a [u8],
+    /// [`support_scratch`] numbers.
+    pub scratch: &'a mut [i16],
+    /// The support of its pixels.
+    pub to: &'a mut [PixelSupport],
+}
+
+/// Numbers that [`SupportRow`] needs for rows of this width.
+pub fn support_scratch(width: usize) -> usize {
+    4 * (width.div_ceil(2) + 2)
+}
+
+impl Kernel for SupportRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let half = self.scratch.len() / 4;
+        let (columns, expectation) = self.scratch.split_at_mut(2 * half);
+        let (expected, known) = expectation.split_at_mut(half);
+        match self.coarse {
+            Some(coarse) => {
+                coarse.expected(self.y / 2, self.geometry.min, columns, expected, known)
+            }
+            None => known.fill(0),
+        }
+        // The last pixel of an odd width stands alone.
+        let (pairs, alone) = self.to.as_chunks_mut::<2>();
+        let (ranges, last) = self.ranges.as_chunks::<2>();
+        let count = pairs.len();
+        let of = |range: u8, i: usize| {
+            let PixelSupport { mut blend, .. } = self.supports[usize::from(range)];
+            blend.prior &= known[i] as u16;
+            PixelSupport { blend, expected: expected[i] }
+        };
+        for (i, (pair, ranges)) in pairs.iter_mut().zip(ranges).enumerate() {
+            *pair = [of(ranges[0], i), of(ranges[1], i)];
+        }
+        if let ([alone], [range]) = (alone, last) {
+            *alone = of(*range, count);
         }
     }
 }
 
-/// Writes the support of row `y` of a picture: `ranges` are the ranges of grey levels along it, and
-/// `coarse` what the coarse map says of its columns, two pixels each.
-pub fn support_row(
-    geometry: &Geometry,
-    blends: &[Blend; 256],
-    ranges: &[u8],
-    coarse: Option<&[i16]>,
-    row: &mut [PixelSupport],
-) {
-    for (x, (to, &range)) in row.iter_mut().zip(ranges).enumerate() {
-        let mut blend = blends[usize::from(range)];
-        let said = coarse.map_or(INVALID, |coarse| coarse[x / 2]);
-        let expected = if said == INVALID {
-            blend.prior = 0;
-            0
-        } else {
-            let disparity = (2 * i32::from(said) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
-            (disparity - geometry.min) as i16
-        };
-        *to = PixelSupport { blend, expected };
+impl Coarse<'_> {
+    /// Writes what the map's row `y` expects of the columns of the finer picture, two each: the number of a candidate from
+    /// `min` on, and all bits where that is known; the map says nothing where it is unknown or varies. `columns`: memory
+    /// for two numbers a column, and two more.
+    #[inline(always)]
+    fn expected(
+        &self,
+        y: usize,
+        min: i32,
+        columns: &mut [i16],
+        expected: &mut [i16],
+        known: &mut [i16],
+    ) {
+        let (width, height) = self.size;
+        let of = |y: usize| &self.values[y * width..][..width];
+        let rows = [of(y.saturating_sub(1)), of(y), of((y + 1).min(height - 1))];
+        // The least and the greatest of three rows, between margins that repeat the ends.
+        let (least, greatest) = columns.split_at_mut(width + 2);
+        for x in 0..width {
+            let (a, b, c) = (rows[0][x], rows[1][x], rows[2][x]);
+            least[1 + x] = a.min(b).min(c);
+            greatest[1 + x] = a.max(b).max(c);
+        }
+        for column in [&mut *least, &mut *greatest] {
+            (column[0], column[width + 1]) = (column[1], column[width]);
+        }
+        const { assert!(INVALID == i16::MIN, "the least of all where one is invalid") };
+        let (expected, known, greatest) =
+            (&mut expected[..width], &mut known[..width], &greatest[..width + 2]);
+        for x in 0..width {
+            let centre = i32::from(rows[1][x]);
+            let low = least[x].min(least[x + 1]).min(least[x + 2]);
+            let high = greatest[x].max(greatest[x + 1]).max(greatest[x + 2]);
+            let even = (centre - i32::from(low) <= VARIATION_MAX)
+                & (i32::from(high) - centre <= VARIATION_MAX)
+                & (low != INVALID);
+            let disparity = (2 * centre + SUBPIXEL / 2).div_euclid(SUBPIXEL);
+            expected[x] = (disparity - min) as i16;
+            known[x] = -i16::from(even);
+        }
     }
 }
 

@@ -134,7 +134,7 @@ impl MapFilter {
             match self {
                 Self::Confidence(confidence) => confidence.run(pass, map),
                 Self::Median(median) => median.run::<V>(pass, map),
-                Self::Speckle(speckle) => speckle.run(pass, map),
+                Self::Speckle(speckle) => speckle.run::<V>(pass, map),
                 Self::Smoothing(smoothing) => smoothing.run::<V>(pass, map),
                 Self::Steady(steady) => steady.run::<V>(pass, map, sure),
                 Self::ConfidenceOfKnown => {

@@ -2,7 +2,8 @@
 //!
 //! 1. Every thread finds the regions of its strip of rows, as a forest (union-find) of *runs*: the
 //!    longest pieces of a row whose neighbouring values are alike. A run is named by its first pixel,
-//!    where its parent and, for a root, the region's size are kept.
+//!    where its parent and, for a root, the region's size are kept. Where runs begin and go on are bits, which are made
+//!    for many pixels at once.
 //! 2. One thread joins the regions that meet where two strips do.
 //! 3. Every thread looks up the size of each of its runs' regions and invalidates what is too small.
 //!
@@ -12,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::pass::Pass;
 use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::INVALID;
 use crate::matching::Speckle;
 use crate::memory::{Refused, filled, product};
@@ -20,8 +22,9 @@ use crate::memory::{Refused, filled, product};
 pub struct SpeckleFilter {
     speckle: Speckle,
     forest: Forest,
-    /// Of each thread.
-    labels: Vec<Mutex<Labels>>,
+    runs: Runs,
+    /// What a row's pixels are marked with, of each thread.
+    marks: Vec<Mutex<Vec<u8>>>,
 }
 
 impl SpeckleFilter {
@@ -30,47 +33,66 @@ impl SpeckleFilter {
         (width, height): (usize, usize),
         threads: usize,
     ) -> Result<Self, Refused> {
-        let labels = (0..threads).map(|_| Ok(Mutex::new(Labels::new(width)?)));
+        let marks = (0..threads).map(|_| Ok(Mutex::new(marks(width)?)));
+        let marks = marks.collect::<Result<_, _>>()?;
         let forest = Forest::new(product([width, height]))?;
-        Ok(Self { speckle, forest, labels: labels.collect::<Result<_, _>>()? })
+        Ok(Self { speckle, forest, runs: Runs::new((width, height))?, marks })
     }
 
     /// [`SpeckleFilter::bytes`] before there is one.
     pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let labels = Labels::bytes_of(width).saturating_mul(threads as u64);
-        Forest::bytes_of(product([width, height])).saturating_add(labels)
+        let marks = product([words(width), WORD, threads]);
+        let runs = Runs::bytes_of((width, height));
+        Forest::bytes_of(product([width, height])).saturating_add(runs).saturating_add(marks)
     }
 
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
-        let labels = self.labels.iter();
-        let labels = labels.map(|l| l.lock().unwrap_or_else(PoisonError::into_inner).bytes());
-        self.forest.bytes() + labels.sum::<usize>()
+        let marks =
+            self.marks.iter().map(|m| m.lock().unwrap_or_else(PoisonError::into_inner).len());
+        self.forest.bytes() + self.runs.bytes() + marks.sum::<usize>()
     }
 
     /// This thread's share, in place.
     ///
     /// # Safety
-    /// `map` is complete and has the pass's size; all threads make the same pass, and nobody else touches
-    /// the map.
-    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+    /// As of [`Lanes::splat`]; `map` is complete and has the pass's size; all threads make the same pass, and nobody else
+    /// touches the map.
+    pub unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16) {
         let (width, rows) = (pass.size.0, pass.rows());
-        let strips = Strips { width, speckle: self.speckle, forest: &self.forest, values: map };
-        let labels = &mut *self.labels[pass.thread].lock().unwrap_or_else(PoisonError::into_inner);
+        let Self { speckle, forest, runs, .. } = self;
+        let strips = Strips { width, speckle: *speckle, forest, runs, values: map };
+        let marks = &mut *self.marks[pass.thread].lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the caller's promise; between two waits every thread has rows of its own, or the first
         // thread all of them.
         unsafe {
-            strips.find(rows, labels);
+            V::vectorize(Step::Find { strips: &strips, rows, marks });
             (pass.wait)();
             if pass.thread == 0 {
                 for y in (1..pass.threads).map(|thread| pass.border(thread)).filter(|&y| y > 0) {
-                    strips.join(y, labels);
+                    V::vectorize(Step::Join { strips: &strips, y, marks });
                 }
             }
             (pass.wait)();
             strips.remove(rows);
         }
     }
+}
+
+/// Pixels whose bits make a word.
+const WORD: usize = 64;
+
+/// Words that hold a bit for each of `width` pixels.
+fn words(width: usize) -> usize {
+    width.div_ceil(WORD)
+}
+
+/// Room for a byte for each of a row's pixels, in whole words, all zero.
+///
+/// # Errors
+/// Where there is no memory for it.
+fn marks(width: usize) -> Result<Vec<u8>, Refused> {
+    filled(words(width) * WORD, 0)
 }
 
 /// The forest of runs, for all threads.
@@ -105,29 +127,32 @@ impl Forest {
     }
 }
 
-/// The runs of two neighbouring rows: the run of every pixel. One thread's own.
-struct Labels {
-    above: Vec<u32>,
-    here: Vec<u32>,
+/// Where runs begin and go on, for all threads: a bit a pixel, [row][word].
+struct Runs {
+    /// Whether a run begins.
+    begin: Block<u64>,
+    /// Whether the run of the pixel before goes on.
+    go_on: Block<u64>,
 }
 
-impl Labels {
-    /// Room for rows of `width` pixels.
+impl Runs {
+    /// For maps of this size.
     ///
     /// # Errors
     /// Where there is no memory for it.
-    fn new(width: usize) -> Result<Self, Refused> {
-        Ok(Self { above: filled(width, 0)?, here: filled(width, 0)? })
+    fn new((width, height): (usize, usize)) -> Result<Self, Refused> {
+        let len = product([words(width), height]);
+        Ok(Self { begin: Block::new(len)?, go_on: Block::new(len)? })
     }
 
-    /// [`Labels::bytes`] before there are any.
-    fn bytes_of(width: usize) -> u64 {
-        product([2 * size_of::<u32>(), width])
+    /// [`Runs::bytes`] before there are any.
+    fn bytes_of((width, height): (usize, usize)) -> u64 {
+        Block::<u64>::bytes_of(product([words(width), height])).saturating_mul(2)
     }
 
     /// Size in bytes.
     fn bytes(&self) -> usize {
-        size_of_val(&self.above[..]) + size_of_val(&self.here[..])
+        self.begin.bytes() + self.go_on.bytes()
     }
 }
 
@@ -139,73 +164,127 @@ struct Strips<'a> {
     speckle: Speckle,
     /// The forest.
     forest: &'a Forest,
+    /// The runs.
+    runs: &'a Runs,
     /// The map, row by row.
     values: *mut i16,
 }
 
-impl Strips<'_> {
+/// A step that looks at every pixel.
+enum Step<'a> {
     /// Step 1, for the rows from `rows.0` up to but not including `rows.1`.
-    ///
+    Find { strips: &'a Strips<'a>, rows: (usize, usize), marks: &'a mut [u8] },
+    /// Step 2, for a row that begins a strip and the one above it.
+    Join { strips: &'a Strips<'a>, y: usize, marks: &'a mut [u8] },
+}
+
+impl Kernel for Step<'_> {
     /// # Safety
-    /// The rows lie in the map, which no thread changes, and their part of the forest is this
-    /// thread's.
-    unsafe fn find(&self, rows: (usize, usize), labels: &mut Labels) {
-        for y in rows.0..rows.1 {
-            std::mem::swap(&mut labels.above, &mut labels.here);
-            // SAFETY: the caller's promise; the row above lies in the strip as well.
-            unsafe {
-                let row = self.row(y);
-                self.for_each_run(row, |first, end| {
-                    let run = y * self.width + first;
-                    *self.forest.parents.ptr().add(run) = run as u32;
-                    *self.forest.sizes.ptr().add(run) = (end - first) as u32;
-                    labels.here[first..end].fill(run as u32);
-                });
-                if y > rows.0 {
-                    self.join_rows(self.row(y - 1), row, labels);
+    /// As of [`Lanes::splat`]. The rows lie in the map, which no thread changes; their part of the forest and of the runs is
+    /// this thread's, or in step 2 all of them, after step 1.
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        // SAFETY: the caller's promise; the row above lies in the strip as well.
+        unsafe {
+            match self {
+                Step::Find { strips, rows, marks } => {
+                    for y in rows.0..rows.1 {
+                        strips.find_runs::<V>(y, marks);
+                        strips.plant(y);
+                        if y > rows.0 {
+                            strips.join_rows::<V>(y, marks);
+                        }
+                    }
                 }
+                Step::Join { strips, y, marks } => strips.join_rows::<V>(y, marks),
+            }
+        }
+    }
+}
+
+impl Strips<'_> {
+    /// Finds the runs of row `y`.
+    #[inline(always)]
+    unsafe fn find_runs<V: Lanes>(&self, y: usize, marks: &mut [u8]) {
+        // SAFETY: the caller's promise: the row's bits are this thread's.
+        unsafe {
+            let (row, at) = (self.row(y), y * words(self.width));
+            let (begin, go_on) = (self.runs.begin.ptr().add(at), self.runs.go_on.ptr().add(at));
+            marks[0] = 0;
+            for ((mark, &before), &value) in marks[1..].iter_mut().zip(row).zip(&row[1..]) {
+                *mark = mark_where(self.alike(before, value));
+            }
+            for word in 0..words(self.width) {
+                *go_on.add(word) = bits::<V>(marks, word);
+            }
+            for (mark, &value) in marks.iter_mut().zip(row) {
+                *mark = mark_where(value != INVALID);
+            }
+            for word in 0..words(self.width) {
+                *begin.add(word) = bits::<V>(marks, word) & !*go_on.add(word);
             }
         }
     }
 
-    /// Step 2, for a row that begins a strip and the one above it.
-    ///
-    /// # Safety
-    /// Both rows lie in the map, which no thread changes; step 1 is done, and the whole forest is
-    /// this thread's.
-    unsafe fn join(&self, y: usize, labels: &mut Labels) {
+    /// Makes each run of row `y` a region of its own.
+    #[inline(always)]
+    unsafe fn plant(&self, y: usize) {
         // SAFETY: the caller's promise.
         unsafe {
+            self.for_each_run(y, |first, end| {
+                let run = y * self.width + first;
+                *self.forest.parents.ptr().add(run) = run as u32;
+                *self.forest.sizes.ptr().add(run) = (end - first) as u32;
+            });
+        }
+    }
+
+    /// Joins the regions that meet between row `y` and the one above.
+    #[inline(always)]
+    unsafe fn join_rows<V: Lanes>(&self, y: usize, marks: &mut [u8]) {
+        // SAFETY: the caller's promise; where pixels are alike, each belongs to a run.
+        unsafe {
             let (above, here) = (self.row(y - 1), self.row(y));
-            self.for_each_run(above, |first, end| {
-                labels.above[first..end].fill(((y - 1) * self.width + first) as u32);
-            });
-            self.for_each_run(here, |first, end| {
-                labels.here[first..end].fill((y * self.width + first) as u32);
-            });
-            self.join_rows(above, here, labels);
+            for ((mark, &up), &value) in marks.iter_mut().zip(above).zip(here) {
+                *mark = mark_where(self.alike(up, value));
+            }
+            let begin = self.runs.begin.ptr().cast_const();
+            let (above, here) =
+                (begin.add((y - 1) * words(self.width)), begin.add(y * words(self.width)));
+            let mut before = 0;
+            for word in 0..words(self.width) {
+                let meet = bits::<V>(marks, word);
+                // Two runs lie side by side for many columns, and need to be joined once.
+                let same =
+                    (meet << 1 | before >> (WORD - 1)) & !*above.add(word) & !*here.add(word);
+                before = meet;
+                let mut left = meet & !same;
+                while left != 0 {
+                    let x = word * WORD + left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let (up, run) = (run_at(above, x), run_at(here, x));
+                    self.unite(((y - 1) * self.width + up) as u32, (y * self.width + run) as u32);
+                }
+            }
         }
     }
 
     /// Step 3, for the rows from `rows.0` up to but not including `rows.1`.
     ///
     /// # Safety
-    /// The rows are this thread's, and no thread changes the forest.
+    /// The rows are this thread's, and no thread changes the forest and the runs.
     unsafe fn remove(&self, rows: (usize, usize)) {
         for y in rows.0..rows.1 {
-            // SAFETY: the caller's promise; a run is changed after the next one's beginning was found,
-            // and nothing before it is read again.
+            // SAFETY: the caller's promise.
             unsafe {
-                let row =
-                    std::slice::from_raw_parts_mut(self.values.add(y * self.width), self.width);
-                let mut first = 0;
-                while let Some((start, end)) = self.next_run(row, first) {
-                    let root = self.root((y * self.width + start) as u32);
+                let row = self.values.add(y * self.width);
+                let row = std::slice::from_raw_parts_mut(row, self.width);
+                self.for_each_run(y, |first, end| {
+                    let root = self.root((y * self.width + first) as u32);
                     if *self.forest.sizes.ptr().add(root as usize) < self.speckle.size {
-                        row[start..end].fill(INVALID);
+                        row[first..end].fill(INVALID);
                     }
-                    first = end;
-                }
+                });
             }
         }
     }
@@ -216,45 +295,34 @@ impl Strips<'_> {
         unsafe { std::slice::from_raw_parts(self.values.add(y * self.width), self.width) }
     }
 
-    /// Whether two valid values belong to one region where they are neighbours.
+    /// Whether two values belong to one region where they are neighbours.
     #[inline(always)]
     fn alike(&self, a: i16, b: i16) -> bool {
-        a.abs_diff(b) <= self.speckle.range_16
+        (a != INVALID) & (b != INVALID) & (a.abs_diff(b) <= self.speckle.range_16)
     }
 
-    /// The first run at or after `from`: its first column and the one behind its last.
+    /// Calls with the first column of each run of row `y`, and the one behind its last.
     #[inline(always)]
-    fn next_run(&self, row: &[i16], from: usize) -> Option<(usize, usize)> {
-        let start = from + row[from..].iter().position(|&value| value != INVALID)?;
-        let mut end = start + 1;
-        while end < row.len() && row[end] != INVALID && self.alike(row[end - 1], row[end]) {
-            end += 1;
-        }
-        Some((start, end))
-    }
-
-    #[inline(always)]
-    fn for_each_run(&self, row: &[i16], mut use_run: impl FnMut(usize, usize)) {
-        let mut from = 0;
-        while let Some((start, end)) = self.next_run(row, from) {
-            use_run(start, end);
-            from = end;
-        }
-    }
-
-    /// Joins the regions that meet between two rows.
-    unsafe fn join_rows(&self, above: &[i16], here: &[i16], labels: &Labels) {
-        let values = above.iter().zip(here);
-        let runs = labels.above.iter().zip(&labels.here);
-        // Two runs lie side by side for many columns, and need to be joined once.
-        let mut joined = (u32::MAX, u32::MAX);
-        for ((&up, &value), (&run_above, &run)) in values.zip(runs) {
-            // The labels of invalid pixels are left over from earlier rows.
-            let meet = up != INVALID && value != INVALID && self.alike(up, value);
-            if meet && joined != (run_above, run) {
-                joined = (run_above, run);
-                // SAFETY: both runs lie in the caller's part of the forest.
-                unsafe { self.unite(run_above, run) }
+    unsafe fn for_each_run(&self, y: usize, mut use_run: impl FnMut(usize, usize)) {
+        let (words, at) = (words(self.width), y * words(self.width));
+        // SAFETY: the row has so many words; bits beyond its end are 0.
+        unsafe {
+            let (begin, go_on) = (self.runs.begin.ptr().add(at), self.runs.go_on.ptr().add(at));
+            for word in 0..words {
+                let mut left = *begin.add(word);
+                while left != 0 {
+                    let bit = left.trailing_zeros();
+                    left &= left - 1;
+                    // The run ends at the first pixel behind its first one where none goes on.
+                    let mut at = word;
+                    let mut ends = !*go_on.add(word) & (u64::MAX << bit << 1);
+                    while ends == 0 && at + 1 < words {
+                        at += 1;
+                        ends = !*go_on.add(at);
+                    }
+                    let end = at * WORD + ends.trailing_zeros() as usize;
+                    use_run(word * WORD + bit as usize, end.min(self.width));
+                }
             }
         }
     }
@@ -308,15 +376,61 @@ impl Strips<'_> {
     }
 }
 
+/// All bits where it holds.
+#[inline(always)]
+fn mark_where(holds: bool) -> u8 {
+    (holds as u8).wrapping_neg()
+}
+
+/// The bits of the pixels of word `word`.
+#[inline(always)]
+unsafe fn bits<V: Lanes>(marks: &[u8], word: usize) -> u64 {
+    let marks = &marks[word * WORD..][..WORD];
+    let mut bits = 0;
+    for first in (0..WORD).step_by(V::N) {
+        // SAFETY: vectors have at most as many lanes as a word has bits.
+        bits |= unsafe { V::load(marks[first..].as_ptr()) }.highest_bits() << first;
+    }
+    bits
+}
+
+/// The first column of the run that pixel `x` of a row belongs to; `begin` are the bits of the row.
+#[inline(always)]
+unsafe fn run_at(begin: *const u64, x: usize) -> usize {
+    let mut word = x / WORD;
+    // SAFETY: a run begins at or before the pixel.
+    unsafe {
+        let mut bits = *begin.add(word) & (u64::MAX >> (WORD - 1 - x % WORD));
+        while bits == 0 {
+            word -= 1;
+            bits = *begin.add(word);
+        }
+        word * WORD + WORD - 1 - bits.leading_zeros() as usize
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::engine::cpu::SimdChoice;
+    use crate::engine::cpu::simd::Simd;
     use crate::matching::filter::speckle::apply as speckles;
 
-    /// The three steps, strip after strip, on one thread.
-    fn filter(width: usize, values: &mut [i16], speckle: Speckle, strips: usize) {
+    /// The three steps, strip after strip, on one thread, with each of the machine's vectors.
+    fn filter(width: usize, values: &mut [i16], speckle: Speckle, count: usize) {
+        let before = values.to_vec();
+        let mut after = None;
+        for choice in SimdChoice::available() {
+            values.copy_from_slice(&before);
+            filter_with(choice.resolve().unwrap(), width, values, speckle, count);
+            let after = after.get_or_insert_with(|| values.to_vec());
+            assert_eq!(values, after, "{choice:?}");
+        }
+    }
+
+    fn filter_with(simd: Simd, width: usize, values: &mut [i16], speckle: Speckle, count: usize) {
         let height = values.len() / width;
         // What an earlier map left behind must not show.
         let forest = Forest::new(values.len() as u64).unwrap();
@@ -324,20 +438,29 @@ mod tests {
             // SAFETY: the forest has as many places as the map.
             unsafe { *forest.parents.ptr().add(i) = 0 };
         }
-        let mut labels = Labels::new(width).unwrap();
-        labels.above.fill(7);
-        let filter = Strips { width, speckle, forest: &forest, values: values.as_mut_ptr() };
-        let border = |strip: usize| height * strip / strips;
-        // SAFETY: one thread has everything to itself.
+        let runs = Runs::new((width, height)).unwrap();
+        for i in 0..words(width) * height {
+            // SAFETY: there are so many words.
+            unsafe {
+                *runs.begin.ptr().add(i) = u64::MAX;
+                *runs.go_on.ptr().add(i) = u64::MAX;
+            }
+        }
+        let mut marks = marks(width).unwrap();
+        let values = values.as_mut_ptr();
+        let strips = Strips { width, speckle, forest: &forest, runs: &runs, values };
+        let border = |strip: usize| height * strip / count;
+        // SAFETY: one thread has everything to itself; the simd was found on this machine.
         unsafe {
-            for strip in 0..strips {
-                filter.find((border(strip), border(strip + 1)), &mut labels);
+            for strip in 0..count {
+                let rows = (border(strip), border(strip + 1));
+                simd.vectorize(Step::Find { strips: &strips, rows, marks: &mut marks });
             }
-            for y in (1..strips).map(border).filter(|&y| y > 0) {
-                filter.join(y, &mut labels);
+            for y in (1..count).map(border).filter(|&y| y > 0) {
+                simd.vectorize(Step::Join { strips: &strips, y, marks: &mut marks });
             }
-            for strip in 0..strips {
-                filter.remove((border(strip), border(strip + 1)));
+            for strip in 0..count {
+                strips.remove((border(strip), border(strip + 1)));
             }
         }
     }
@@ -349,7 +472,9 @@ mod tests {
             4 => 0i16..4,
             1 => prop_oneof![Just(i16::MAX), Just(i16::MIN + 1), -40i16..40],
         ];
-        (1usize..24, 1usize..24).prop_flat_map(move |(width, height)| {
+        // Some wider than one and two words.
+        let width = prop_oneof![3 => 1usize..24, 1 => 60usize..140];
+        (width, 1usize..24).prop_flat_map(move |(width, height)| {
             (Just(width), proptest::collection::vec(value.clone(), width * height))
         })
     }

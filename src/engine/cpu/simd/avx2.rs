@@ -68,6 +68,10 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    fn highest_bits(self) -> u64 {
+        unsafe { u64::from(_mm256_movemask_epi8(self.0) as u32) }
+    }
+    #[inline(always)]
     fn count_ones(self) -> Self {
         unsafe {
             // A table of the 16 half bytes (Mula, Kurz and Lemire, The Computer Journal 2018).
@@ -225,6 +229,10 @@ impl Lanes for Avx2 {
             let half = _mm_min_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a));
             _mm_cvtsi128_si32(_mm_minpos_epu16(half)) as i16
         }
+    }
+    #[inline(always)]
+    fn last_wide(a: __m256i) -> i16 {
+        unsafe { _mm256_extract_epi16::<15>(a) as i16 }
     }
     #[inline(always)]
     fn first_equal([a, b]: [__m256i; 2], value: i16) -> usize {

@@ -96,6 +96,10 @@ impl Lanes for Avx512 {
         unsafe { Self(_mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(self.0, other.0), bits.0)) }
     }
     #[inline(always)]
+    fn highest_bits(self) -> u64 {
+        unsafe { _mm512_movepi8_mask(self.0) }
+    }
+    #[inline(always)]
     fn count_ones(self) -> Self {
         unsafe { Self(_mm512_popcnt_epi8(self.0)) }
     }
@@ -247,6 +251,10 @@ impl Lanes for Avx512 {
                 _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
             _mm_cvtsi128_si32(_mm_minpos_epu16(quarter)) as i16
         }
+    }
+    #[inline(always)]
+    fn last_wide(a: __m512i) -> i16 {
+        unsafe { _mm_extract_epi16::<7>(_mm512_extracti32x4_epi32::<3>(a)) as i16 }
     }
     #[inline(always)]
     fn first_equal([a, b]: [__m512i; 2], value: i16) -> usize {

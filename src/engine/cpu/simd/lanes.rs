@@ -86,6 +86,8 @@ pub trait Lanes: Copy + 'static {
     fn abs_diff(self, other: Self) -> Self;
     /// `bits` where the lane is smaller than that of `other`, elsewhere 0.
     fn where_less(self, other: Self, bits: Self) -> Self;
+    /// The highest bit of every lane, that of lane i as bit i.
+    fn highest_bits(self) -> u64;
     /// Number of bits that are 1, lane by lane.
     fn count_ones(self) -> Self;
     /// The byte of a table that each lane is the number of.
@@ -147,6 +149,8 @@ pub trait Lanes: Copy + 'static {
     fn select_equal(a: Self::Wide, b: Self::Wide, yes: Self::Wide, no: Self::Wide) -> Self::Wide;
     /// The smallest of all lanes.
     fn least_wide(a: Self::Wide) -> i16;
+    /// The last lane.
+    fn last_wide(a: Self::Wide) -> i16;
     /// Position from 0 to N - 1 of the first lane of the ordered pair that holds `value`; N where
     /// none does.
     fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;

@@ -110,6 +110,15 @@ impl Simd {
         }
     }
 
+    /// The vectors for pixels of `count` candidates: narrower ones where half of these would be empty.
+    pub fn for_candidates(self, count: usize) -> Simd {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512 if count <= avx2::Avx2::N => Simd::Avx2,
+            simd => simd,
+        }
+    }
+
     /// Number of candidates in a vector.
     pub fn lanes(self) -> usize {
         match self {

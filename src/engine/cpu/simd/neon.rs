@@ -67,6 +67,17 @@ impl Lanes for Neon {
         unsafe { Self(vandq_u8(vcltq_u8(self.0, other.0), bits.0)) }
     }
     #[inline(always)]
+    fn highest_bits(self) -> u64 {
+        unsafe {
+            // Each highest bit moves to the place of its lane within eight, and these are added up.
+            let places =
+                vld1q_s8([-7, -6, -5, -4, -3, -2, -1, 0, -7, -6, -5, -4, -3, -2, -1, 0].as_ptr());
+            let bits = vshlq_u8(vandq_u8(self.0, vdupq_n_u8(128)), places);
+            let (low, high) = (vaddv_u8(vget_low_u8(bits)), vaddv_u8(vget_high_u8(bits)));
+            u64::from(low) | u64::from(high) << 8
+        }
+    }
+    #[inline(always)]
     fn count_ones(self) -> Self {
         unsafe { Self(vcntq_u8(self.0)) }
     }
@@ -199,6 +210,10 @@ impl Lanes for Neon {
     #[inline(always)]
     fn least_wide(a: int16x8_t) -> i16 {
         unsafe { vminvq_s16(a) }
+    }
+    #[inline(always)]
+    fn last_wide(a: int16x8_t) -> i16 {
+        unsafe { vgetq_lane_s16::<7>(a) }
     }
     #[inline(always)]
     fn first_equal([a, b]: [int16x8_t; 2], value: i16) -> usize {

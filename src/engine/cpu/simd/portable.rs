@@ -90,6 +90,14 @@ impl Lanes for Portable {
         chosen
     }
     #[inline(always)]
+    fn highest_bits(self) -> u64 {
+        let mut bits = 0;
+        for i in 0..16 {
+            bits |= u64::from(self.0[i] >> 7) << i;
+        }
+        bits
+    }
+    #[inline(always)]
     fn count_ones(self) -> Self {
         self.zip(self, |a, _| a.count_ones() as u8)
     }
@@ -224,6 +232,10 @@ impl Lanes for Portable {
     #[inline(always)]
     fn least_wide(a: Wide) -> i16 {
         a.0.into_iter().fold(i16::MAX, i16::min)
+    }
+    #[inline(always)]
+    fn last_wide(a: Wide) -> i16 {
+        a.0[7]
     }
     #[inline(always)]
     fn first_equal(pair: [Wide; 2], value: i16) -> usize {

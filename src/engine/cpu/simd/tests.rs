@@ -42,6 +42,8 @@ impl Kernel for Check {
                 let table: Vec<u8> = (0..256).map(|_| random()).collect();
                 let found: Vec<u8> = a.iter().map(|&v| table[usize::from(v)]).collect();
                 assert_eq!(bytes(va.look_up(table.as_ptr())), found);
+                let highest = a.iter().rev().fold(0, |bits, v| bits << 1 | u64::from(v >> 7));
+                assert_eq!(va.highest_bits(), highest);
                 assert_eq!(bytes(va.count_ones()), zip(|a, _| a.count_ones() as u8));
                 // Parts from 0 to 7 and 127 * 3 * 7 + 8 <= 16 * 255 + 15.
                 let eighth = |from: &[u8]| from.iter().map(|&v| v / 32).collect::<Vec<u8>>();
@@ -84,6 +86,7 @@ impl Kernel for Check {
                 let first = wide.iter().position(|&v| v == least).unwrap();
                 assert_eq!(V::first_equal([w0, w1], least), first);
                 assert_eq!(V::first_equal([w0, w1], 99), n);
+                assert_eq!([w0, w1].map(V::last_wide), [wide[n / 2 - 1], wide[n - 1]]);
                 let shifted = [V::wide_shift_from_below(w0, o1), V::wide_shift_from_below(w1, w0)];
                 assert_eq!(wides(shifted), [&other[n - 1..], &wide[..n - 1]].concat());
                 let added: Vec<i16> = wide.iter().zip(&other).map(|(a, b)| a + b).collect();
