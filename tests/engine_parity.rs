@@ -45,7 +45,7 @@ proptest! {
     fn the_cpu_engine_gives_the_bytes_of_the_reference(
         params in params(),
         size in prop_oneof![3 => (1usize..70, 1usize..30), 1 => (1usize..180, 1usize..12)],
-        threads in 1usize..=4,
+        threads in prop_oneof![3 => 1usize..=4, 1 => 5usize..=16],
         looks in proptest::collection::vec(looks(), 1..=3),
         costs_anew in any::<bool>(),
     ) {

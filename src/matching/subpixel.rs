@@ -68,14 +68,20 @@ impl Subpixel {
             Subpixel::Parabola => parabola_offset(a, b, c),
             Subpixel::Equiangular | Subpixel::Corrected => {
                 let limits = self.limits().expect("these modes have limits");
-                let smaller = u32::from(a.min(c) - b) * LIMIT_UNIT;
-                let larger = u32::from(a.max(c) - b);
-                let below = limits.map(|limit| i16::from(smaller < u32::from(limit) * larger));
-                let offset: i16 = below.iter().sum();
-                if a < c { -offset } else { offset }
+                offset_within(&limits, a, b, c)
             }
         }
     }
+}
+
+/// [`Subpixel::offset`] of a mode with these limits, without a branch.
+#[inline(always)]
+pub fn offset_within(limits: &[u16; LIMITS], a: u16, b: u16, c: u16) -> i16 {
+    let smaller = u32::from(a.min(c) - b) * LIMIT_UNIT;
+    let larger = u32::from(a.max(c) - b);
+    let below = limits.map(|limit| i16::from(smaller < u32::from(limit) * larger));
+    let offset: i16 = below.iter().sum();
+    if a < c { -offset } else { offset }
 }
 
 /// The vertex of the parabola through `a`, `b`, `c` at -1, 0, 1, in 1/16, rounded to the nearest

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use super::features::Features;
 use super::geometry::{Geometry, writes_costs};
 use super::memory::Block;
+use super::penalties;
 use super::team::Barrier;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
@@ -18,6 +19,8 @@ pub struct Shared {
     pub left: Block<u8>,
     /// Planes of the right eye, mirrored (`cost.rs`), [row][plane][stride].
     pub mirrored: Block<u8>,
+    /// P2 between neighbouring pixels (`penalties.rs`), where bands follow paths.
+    pub penalties: Block<u8>,
     /// What is or-ed to a pixel's last vector of costs.
     pub padding: Block<u8>,
     /// Pixels of both eyes without the mean around them (`zero_mean.rs`), the right one's mirrored; ZSAD only.
@@ -65,12 +68,15 @@ pub struct Scratch {
     pub zero_mean: Vec<i16>,
     /// What a row's planes are prepared from, and the planes.
     pub features: Vec<u8>,
+    /// Steps of brightness along a row.
+    pub steps: Vec<u8>,
 }
 
 /// Numbers of elements of what all threads use.
 struct SharedLens {
     left: u64,
     mirrored: u64,
+    penalties: u64,
     zero_mean: [u64; 2],
     edges: u64,
     whole_costs: u64,
@@ -87,6 +93,7 @@ impl SharedLens {
         Self {
             left: if features.of_left() { planes(geometry.feature_stride()) } else { 0 },
             mirrored: planes(geometry.mirrored_stride()),
+            penalties: penalties::len(geometry),
             zero_mean: match zero_mean_window(params) {
                 Some(_) => [geometry.feature_stride(), geometry.mirrored_stride()]
                     .map(|stride| product([height, stride])),
@@ -114,6 +121,7 @@ struct ScratchLens {
     pixel_sums: usize,
     row_sums: u64,
     features: usize,
+    steps: usize,
     zero_mean: usize,
 }
 
@@ -159,6 +167,7 @@ impl ScratchLens {
             pixel_sums: if adds_pixels || block.is_some() { depth } else { 0 },
             row_sums: if local { product([width, depth]) } else { 0 },
             features: features.scratch_len(geometry),
+            steps: penalties::scratch_len(geometry),
             zero_mean: zero_mean_window(params).map_or(0, |_| zero_mean::scratch_len(geometry)),
         }
     }
@@ -193,6 +202,7 @@ pub fn bytes_of(
         Block::<u8>::bytes_of(scratch.pixel_costs),
         Block::<u8>::bytes_of(scratch.kept_costs),
         scratch.features as u64,
+        scratch.steps as u64,
         Block::<i16>::bytes_of(scratch.row_sums),
         columns,
         window,
@@ -204,6 +214,7 @@ pub fn bytes_of(
     sum(&[
         Block::<u8>::bytes_of(shared.left),
         Block::<u8>::bytes_of(shared.mirrored),
+        Block::<u8>::bytes_of(shared.penalties),
         Block::<u8>::bytes_of(lanes as u64),
         Block::<u8>::bytes_of(shared.edges),
         Block::<i16>::bytes_of(shared.zero_mean[0]),
@@ -233,6 +244,7 @@ impl Shared {
         Ok(Self {
             left: Block::new(lens.left)?,
             mirrored: Block::new(lens.mirrored)?,
+            penalties: Block::new(lens.penalties)?,
             padding,
             zero_mean: [Block::new(lens.zero_mean[0])?, Block::new(lens.zero_mean[1])?],
             edges: Block::new(lens.edges)?,
@@ -247,6 +259,7 @@ impl Shared {
     pub fn bytes(&self) -> usize {
         self.left.bytes()
             + self.mirrored.bytes()
+            + self.penalties.bytes()
             + self.padding.bytes()
             + self.zero_mean.iter().map(Block::bytes).sum::<usize>()
             + self.edges.bytes()
@@ -289,6 +302,7 @@ impl Scratch {
             row_sums: Block::new(lens.row_sums)?,
             zero_mean: filled(lens.zero_mean, 0)?,
             features: filled(lens.features, 0)?,
+            steps: filled(lens.steps, 0)?,
         })
     }
 
@@ -302,6 +316,7 @@ impl Scratch {
             + self.pixel_costs.bytes()
             + self.kept_costs.bytes()
             + self.features.len()
+            + self.steps.len()
             + self.row_sums.bytes()
             + 2 * (self.window_columns.len() + self.window_sums.len())
             + 2 * (self.pixel_sums.len() + self.zero_mean.len())

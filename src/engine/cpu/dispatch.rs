@@ -66,9 +66,13 @@ impl Frame<'_> {
                 }
             }
             matching::Cost::Block { .. } if self.params.is_local() => {
-                self.local_stages::<V>(thread, scratch, &mut |scratch, y, begins, to| {
-                    self.window_row::<V, MAX, EXACT, _>(scratch, y, begins, ToSums(to));
-                });
+                self.local_stages::<V, MAX, EXACT>(
+                    thread,
+                    scratch,
+                    &mut |scratch, y, begins, to| {
+                        self.window_row::<V, MAX, EXACT, _>(scratch, y, begins, ToSums(to));
+                    },
+                );
             }
             matching::Cost::Block { measure, truncation, .. } => {
                 let rounding = Rounding::of_block(measure, truncation);
@@ -196,7 +200,7 @@ impl Frame<'_> {
     ) {
         let Geometry { width, depth, keeps_costs, .. } = *self.geometry;
         if self.params.is_local() {
-            self.local_stages::<V>(thread, scratch, &mut |scratch, y, begins, to| {
+            self.local_stages::<V, MAX, EXACT>(thread, scratch, &mut |scratch, y, begins, to| {
                 self.pixel_sums_row::<V, _>(scratch, write, Total::Plain, y, begins, ToSums(to));
             });
             return;

@@ -5,7 +5,7 @@ use crate::matching::{Cost, Params, Paths};
 /// Rows of a band: the down sweep leaves its paths' vectors only where a band begins.
 const BAND_ROWS: usize = 8;
 /// Columns of a tile; not below [`BAND_ROWS`].
-const TILE: usize = 32;
+pub(super) const TILE: usize = 32;
 
 /// How the picture is cut up.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@
 use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::path_delta;
+use super::penalties::Penalties;
 use super::simd::{Kernel, Lanes};
-use crate::frame::Image;
 
 /// `ROWS` rows from `y` on; at most `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
 pub struct Horizontal<'a, C, const MAX: usize, const EXACT: bool, const ROWS: usize> {
@@ -16,12 +16,10 @@ pub struct Horizontal<'a, C, const MAX: usize, const EXACT: bool, const ROWS: us
     pub geometry: &'a Geometry,
     /// The matching cost.
     pub cost: C,
-    /// The picture that steers P2.
-    pub guide: &'a Image,
     /// P1.
     pub p1: u8,
-    /// P2 by step of brightness.
-    pub p2: &'a [u8; 256],
+    /// P2 between neighbouring pixels.
+    pub penalties: Penalties,
     /// First row.
     pub y: usize,
     /// The deltas of both paths, [row][x][planes][depth].
@@ -55,18 +53,16 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize>
         unsafe {
             let (zero, ones, p1) = (V::splat(0), V::splat(255), V::splat(self.p1));
             let mut costs = [self.cost.row::<V>(self.y); ROWS];
-            let mut rows = [self.guide.pixels().as_ptr(); ROWS];
+            let mut penalties = [std::ptr::null::<u8>(); ROWS];
             for r in 0..ROWS {
                 costs[r] = self.cost.row::<V>(self.y + r);
-                rows[r] = self.guide.row(self.y + r).as_ptr();
+                penalties[r] = self.penalties.across(self.y + r).add(usize::from(LEFTWARDS));
             }
             let mut before = [[zero; MAX]; ROWS];
-            let mut x_before = if LEFTWARDS { width - 1 } else { 0 };
             for step in 0..width {
                 let x = if LEFTWARDS { width - 1 - step } else { step };
                 for r in 0..ROWS {
-                    let brightness_step = (*rows[r].add(x)).abs_diff(*rows[r].add(x_before));
-                    let p2 = V::splat(self.p2[usize::from(brightness_step)]);
+                    let p2 = V::splat(*penalties[r].add(x));
                     let mut least = before[r][0];
                     for &vector in &before[r][1..chunks] {
                         least = least.min(vector);
@@ -91,7 +87,6 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize>
                         }
                     }
                 }
-                x_before = x;
             }
         }
     }

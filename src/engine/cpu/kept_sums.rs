@@ -2,7 +2,7 @@
 //! no band follows. So the costs and the sums of the whole picture are kept (3 bytes a pixel and candidate), and
 //! one direction after the other is added to the sums.
 
-use super::geometry::Geometry;
+use super::geometry::{Geometry, TILE};
 use super::path::path_delta;
 use super::simd::{Kernel, Lanes};
 use super::winner::WinnerTakesAll;
@@ -98,8 +98,8 @@ impl<const MAX: usize, const EXACT: bool> Direction<'_, MAX, EXACT> {
     }
 }
 
-/// The winners of a row, from its sums.
-pub struct PickRow<'a> {
+/// The winners of a row, from its sums; at most `MAX` vectors a pixel, exactly `MAX` where `EXACT`.
+pub struct PickRow<'a, const MAX: usize, const EXACT: bool> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Sums of the row, [x][depth].
@@ -108,21 +108,27 @@ pub struct PickRow<'a> {
     pub winner: &'a mut WinnerTakesAll,
 }
 
-impl Kernel for PickRow<'_> {
+impl<const MAX: usize, const EXACT: bool> Kernel for PickRow<'_, MAX, EXACT> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        let Geometry { width, depth, chunks, .. } = *self.geometry;
+        let Geometry { width, depth, .. } = *self.geometry;
+        let chunks = if EXACT { MAX } else { self.geometry.chunks };
         self.winner.begin_row(0);
-        for x in 0..width {
-            // SAFETY: the pixel lies in the row, every chunk in the range.
+        let piece = self.winner.piece();
+        for first in (0..width).step_by(TILE) {
+            let columns = TILE.min(width - first);
+            // SAFETY: the pixels lie in the row, every chunk in the range.
             unsafe {
-                let mut least = V::splat_wide(i16::MAX);
-                for c in 0..chunks {
-                    let at = self.sums.add(x * depth + c * V::N);
-                    let sums = [V::load_wide(at), V::load_wide(at.add(V::N / 2))];
-                    self.winner.put::<V>(c, c + 1 == chunks, sums, &mut least);
+                for i in 0..columns {
+                    let mut least = V::splat_wide(i16::MAX);
+                    for c in 0..chunks {
+                        let sums = self.sums.add((first + i) * depth + c * V::N);
+                        let sums = [V::load_wide(sums), V::load_wide(sums.add(V::N / 2))];
+                        piece.put::<V>(i, (c, c + 1 == chunks), sums, &mut least);
+                    }
+                    piece.end_pixel::<V>(i, least);
                 }
-                self.winner.choose::<V>(x, chunks, least);
+                self.winner.choose::<V, MAX, EXACT>(first, columns);
             }
         }
     }

@@ -19,6 +19,8 @@ use crate::memory::Refused;
 /// Matches pairs of one size with one set of parameters.
 pub struct Level {
     params: Params,
+    /// Vectors of its candidates.
+    simd: Simd,
     geometry: Geometry,
     features: Features,
     p2: [u8; 256],
@@ -42,6 +44,7 @@ impl Level {
         threads: usize,
         costs_anew: bool,
     ) -> Result<Self, Refused> {
+        let simd = simd.for_candidates(params.range.count);
         let lanes = simd.lanes();
         let geometry = Geometry::new(&params, size, lanes, costs_anew);
         let features = Features::new(params.cost);
@@ -56,6 +59,7 @@ impl Level {
             scratches,
             features,
             geometry,
+            simd,
             params,
         })
     }
@@ -64,10 +68,11 @@ impl Level {
     pub fn bytes_of(
         params: &Params,
         size: (usize, usize),
-        lanes: usize,
+        simd: Simd,
         threads: usize,
         costs_anew: bool,
     ) -> u64 {
+        let lanes = simd.for_candidates(params.range.count).lanes();
         let geometry = Geometry::new(params, size, lanes, costs_anew);
         let features = Features::new(params.cost);
         buffers::bytes_of(&geometry, params, &features, lanes, threads)
@@ -163,7 +168,7 @@ pub unsafe fn run(
         output: Output(output),
         times: &times,
     };
-    team.run(&|thread| frame.work(simd, thread));
+    team.run(&|thread| frame.work(level.simd, thread));
     let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
     let names = schedule::stages(level.params.paths).iter().copied().chain(filters.names());
     stages.extend(names.zip(times.windows(2)).map(|(name, mark)| (name, mark[1] - mark[0])));

@@ -20,7 +20,7 @@ type SumsOfRow<'a> = dyn FnMut(&mut Scratch, usize, bool, *mut i16) + 'a;
 
 impl Frame<'_> {
     /// The stages without paths, with the sums of a row that `sums` writes.
-    pub(super) fn local_stages<V: Lanes>(
+    pub(super) fn local_stages<V: Lanes, const MAX: usize, const EXACT: bool>(
         &self,
         thread: usize,
         scratch: &mut Scratch,
@@ -32,7 +32,7 @@ impl Frame<'_> {
                 for y in first..height.min(first + PIECE_ROWS) {
                     let row = scratch.row_sums.ptr();
                     sums(scratch, y, y == first, row);
-                    self.pick::<V>(scratch, y, row);
+                    self.pick::<V, MAX, EXACT>(scratch, y, row);
                 }
             }
             parting.end_stage();
@@ -40,11 +40,16 @@ impl Frame<'_> {
     }
 
     /// Picks the winners of row `y` from its sums.
-    fn pick<V: Lanes>(&self, scratch: &mut Scratch, y: usize, sums: *const i16) {
+    fn pick<V: Lanes, const MAX: usize, const EXACT: bool>(
+        &self,
+        scratch: &mut Scratch,
+        y: usize,
+        sums: *const i16,
+    ) {
         scratch.winner.begin_band(1);
         let winner = &mut scratch.winner;
         // SAFETY: the sums hold a row; the simd was found on this machine.
-        unsafe { V::vectorize(PickRow { geometry: self.geometry, sums, winner }) };
+        unsafe { V::vectorize(PickRow::<MAX, EXACT> { geometry: self.geometry, sums, winner }) };
         self.hand_out(scratch, (y, 1));
     }
 
@@ -212,7 +217,7 @@ impl Frame<'_> {
         parting.end_stage();
         for y in (thread..geometry.height).step_by(threads) {
             // SAFETY: the row lies in the picture.
-            self.pick::<V>(scratch, y, unsafe { sums.add(y * row_cells) });
+            self.pick::<V, MAX, EXACT>(scratch, y, unsafe { sums.add(y * row_cells) });
         }
         parting.end_stage();
     }

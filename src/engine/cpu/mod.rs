@@ -49,6 +49,7 @@ mod mutual_information;
 mod noise;
 mod options;
 mod path;
+mod penalties;
 mod placement;
 mod plane_costs;
 mod prepare;
@@ -191,10 +192,9 @@ impl CpuEngine {
         check_dimensions(width, height)?;
         let (simd, threads) = options.hands()?;
         let levels = levels(params, (width, height));
-        let (lanes, anew) = (simd.lanes(), options.costs_anew);
-        let bytes = levels
-            .iter()
-            .map(|(params, size)| Level::bytes_of(params, *size, lanes, threads, anew));
+        let anew = options.costs_anew;
+        let bytes =
+            levels.iter().map(|(params, size)| Level::bytes_of(params, *size, simd, threads, anew));
         let information = Information::bytes_of(params, (width, height), threads);
         let temporal = params.temporal;
         let temporal = temporal.map(|how| TemporalStage::bytes_of(how, (width, height), threads));

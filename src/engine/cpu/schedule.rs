@@ -15,6 +15,7 @@ use super::filter::{Filters, Pass};
 use super::geometry::Geometry;
 use super::horizontal::Horizontal;
 use super::memory::Block;
+use super::penalties::{Penalties, PenaltyRows};
 use super::simd::Lanes;
 use super::support::PixelSupport;
 use super::team::Watch;
@@ -217,6 +218,19 @@ impl Frame<'_> {
                 });
             }
         }
+        if self.geometry.banded {
+            // SAFETY: as above.
+            unsafe {
+                V::vectorize(PenaltyRows {
+                    geometry: self.geometry,
+                    guide: self.guide,
+                    p2: self.p2,
+                    rows,
+                    scratch: &mut scratch.steps,
+                    to: self.shared.penalties.ptr(),
+                });
+            }
+        }
         if let Some(window) = zero_mean_window(self.params) {
             // SAFETY: as above.
             unsafe {
@@ -230,6 +244,11 @@ impl Frame<'_> {
                 });
             }
         }
+    }
+
+    /// P2 between neighbouring pixels, after the preparation.
+    fn penalties(&self) -> Penalties {
+        Penalties::of(self.geometry, self.shared.penalties.ptr())
     }
 
     /// The horizontal paths of a band.
@@ -251,9 +270,8 @@ impl Frame<'_> {
                     V::vectorize(Horizontal::<_, MAX, EXACT, ROWS_TOGETHER> {
                         geometry: self.geometry,
                         cost,
-                        guide: self.guide,
                         p1: self.params.p1,
-                        p2: self.p2,
+                        penalties: self.penalties(),
                         y: first + row,
                         path_deltas,
                     });
@@ -262,9 +280,8 @@ impl Frame<'_> {
                     V::vectorize(Horizontal::<_, MAX, EXACT, 1> {
                         geometry: self.geometry,
                         cost,
-                        guide: self.guide,
                         p1: self.params.p1,
-                        p2: self.p2,
+                        penalties: self.penalties(),
                         y: first + row,
                         path_deltas,
                     });
@@ -386,9 +403,8 @@ impl Frame<'_> {
             V::vectorize(Vertical::<_, MAX, EXACT, PATHS, MODE> {
                 geometry,
                 cost,
-                guide: self.guide,
                 p1: self.params.p1,
-                p2: self.p2,
+                penalties: self.penalties(),
                 band: geometry.band(band),
                 upward,
                 tile,

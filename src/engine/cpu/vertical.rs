@@ -9,9 +9,9 @@
 use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
 use super::path::path_delta;
+use super::penalties::Penalties;
 use super::simd::{Kernel, Lanes};
 use super::winner::WinnerTakesAll;
-use crate::frame::Image;
 
 /// Only the vectors at the next band's edge.
 pub const CHECKPOINT: u8 = 0;
@@ -33,12 +33,10 @@ pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usi
     pub geometry: &'a Geometry,
     /// The matching cost.
     pub cost: C,
-    /// The picture that steers P2.
-    pub guide: &'a Image,
     /// P1.
     pub p1: u8,
-    /// P2 by step of brightness.
-    pub p2: &'a [u8; 256],
+    /// P2 between neighbouring pixels.
+    pub penalties: Penalties,
     /// First row and number of rows of the band.
     pub band: (usize, usize),
     /// Whether the sweep goes up.
@@ -80,12 +78,11 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
     /// The columns `first..end` of the `i`-th row of the sweep.
     #[inline(always)]
     unsafe fn row<V: Lanes>(&mut self, i: usize, first: usize, end: usize) {
-        let Geometry { width, height, chunks, depth, planes, band_rows, ring, .. } = *self.geometry;
+        let Geometry { width, chunks, depth, planes, band_rows, ring, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         let (band_first, rows) = self.band;
         let r = if self.upward { rows - 1 - i } else { i }; // Row within the band.
         let y = band_first + r;
-        let y_before = if self.upward { (y + 1).min(height - 1) } else { y.saturating_sub(1) };
         let slots = self.geometry.path_state_slots() * depth;
         let edge = self.geometry.edge_stride();
 
@@ -95,12 +92,11 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
             let (ones, zero) = (V::splat(255), V::splat(0));
             let p1 = V::splat(self.p1);
             let costs = self.cost.row::<V>(y);
-            let (here_row, before_row) =
-                (self.guide.row(y).as_ptr(), self.guide.row(y_before).as_ptr());
 
             // Addresses of column 0.
             let mut from = [std::ptr::null::<u8>(); PATHS];
             let mut to = [std::ptr::null_mut::<u8>(); PATHS];
+            let mut penalties = [std::ptr::null::<u8>(); PATHS];
             for p in 0..PATHS {
                 let slot = band_rows as isize - STEPS[p] * i as isize;
                 let path_state = self.path_states.add(p * slots).offset(slot * depth as isize);
@@ -109,6 +105,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 } else {
                     path_state
                 };
+                penalties[p] = self.penalties.along(y, STEPS[p], self.upward);
                 to[p] = if i + 1 == rows && !self.exit.is_null() {
                     self.exit.add(p * edge + depth)
                 } else {
@@ -120,9 +117,9 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
             if MODE == FINISH || MODE == ONLY {
                 self.winner.begin_row(r);
             }
+            let piece = self.winner.piece();
 
             for x in first..end {
-                let columns = [x, x.saturating_sub(1), (x + 1).min(width - 1)];
                 let mut least = [zero; PATHS];
                 let mut p2 = [zero; PATHS];
                 let mut below = [ones; PATHS];
@@ -135,8 +132,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                         smallest = smallest.min(V::load(from.add(c * V::N)));
                     }
                     least[p] = smallest.least();
-                    let step = (*here_row.add(x)).abs_diff(*before_row.add(columns[p]));
-                    p2[p] = V::splat(self.p2[usize::from(step)]);
+                    p2[p] = V::splat(*penalties[p].add(x));
                 }
                 let horizontal = horizontal.add(x * planes * depth);
                 let sums = sums_row.add((x & (ring - 1)) * depth);
@@ -188,12 +184,16 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                         V::store_wide(sum[0], sums.add(at));
                         V::store_wide(sum[1], sums.add(at + V::N / 2));
                     } else {
-                        self.winner.put::<V>(c, c + 1 == chunks, V::in_order(sum), &mut least_sum);
+                        let chunk = (c, c + 1 == chunks);
+                        piece.put::<V>(x - first, chunk, V::in_order(sum), &mut least_sum);
                     }
                 }
                 if MODE == FINISH || MODE == ONLY {
-                    self.winner.choose::<V>(x, chunks, least_sum);
+                    piece.end_pixel::<V>(x - first, least_sum);
                 }
+            }
+            if MODE == FINISH || MODE == ONLY {
+                self.winner.choose::<V, MAX, EXACT>(first, end - first);
             }
         }
     }

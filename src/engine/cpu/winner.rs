@@ -1,5 +1,8 @@
-//! The winner of a pixel, picked while its sums are in registers; uniqueness, sub-pixel, and the
-//! right picture's view of the same sums.
+//! The winners of a piece of a row, picked while its sums are in the nearest cache; uniqueness, sub-pixel, and
+//! the right picture's view of the same sums.
+//!
+//! From the least sum of a pixel to its value one step waits for the one before, far longer than the steps take. So each
+//! step is made for all pixels of the piece before the next one.
 //!
 //! The right view's best candidate of column u (counted without the smallest disparity) is the
 //! smallest S(u + k, k) over k. While x walks along a row, column u = x - k is lane k of a window
@@ -7,11 +10,12 @@
 //! leaves at the last lane, finished. Comparing strictly keeps the smallest k of equal sums.
 
 use super::filter::valid_mask;
-use super::geometry::Geometry;
+use super::geometry::{Geometry, TILE};
 use super::memory::Block;
 use super::simd::Lanes;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::confidence::peak;
+use crate::matching::subpixel::offset_within;
 use crate::matching::{Params, Subpixel};
 use crate::memory::{Refused, product};
 
@@ -21,6 +25,7 @@ pub const NONE: u16 = u16::MAX;
 /// Numbers of 16 bits in the parts of a [`WinnerTakesAll`].
 struct Lens {
     candidates: u64,
+    sums: u64,
     vector: u64,
     windows: u64,
     right: u64,
@@ -33,6 +38,7 @@ impl Lens {
         let Geometry { depth, width, band_rows, .. } = *geometry;
         Self {
             candidates: depth as u64,
+            sums: product([TILE, depth]),
             vector: lanes as u64,
             windows: product([band_rows, depth]),
             right: product([band_rows, width + depth]),
@@ -52,8 +58,10 @@ pub struct WinnerTakesAll {
     subpixel: Subpixel,
     right_view: bool,
     confidence: bool,
-    /// Sums of the current pixel.
+    /// Sums of the pixels of a piece, [pixel][depth].
     sums: Block<i16>,
+    /// The smallest of them, [pixel].
+    least: Block<i16>,
     /// 0, 1, 2, ...: the candidate of every lane.
     indices: Block<i16>,
     /// `i16::MAX` in the lanes beyond the range, else 0; one vector.
@@ -102,7 +110,8 @@ impl WinnerTakesAll {
             subpixel: params.subpixel,
             right_view: params.left_right.is_some(),
             confidence: params.confidence.is_some(),
-            sums: Block::new(lens.candidates)?,
+            sums: Block::new(lens.sums)?,
+            least: Block::new(TILE as u64)?,
             indices,
             padding,
             window_sums: Block::new(lens.windows)?,
@@ -117,9 +126,10 @@ impl WinnerTakesAll {
 
     /// [`WinnerTakesAll::bytes`] before there is one.
     pub fn bytes_of(geometry: &Geometry, params: &Params, lanes: usize) -> u64 {
-        let Lens { candidates, vector, windows, right, pixels, peaks } =
+        let Lens { candidates, sums, vector, windows, right, pixels, peaks } =
             Lens::of(geometry, params, lanes);
-        let lens = [candidates, candidates, vector, windows, windows, right, pixels, pixels];
+        let least = TILE as u64;
+        let lens = [sums, least, candidates, vector, windows, windows, right, pixels, pixels];
         let lens = lens.into_iter().map(Block::<i16>::bytes_of);
         lens.fold(Block::<u8>::bytes_of(peaks), u64::saturating_add)
     }
@@ -127,6 +137,7 @@ impl WinnerTakesAll {
     /// Size of the memory in bytes.
     pub fn bytes(&self) -> usize {
         self.sums.bytes()
+            + self.least.bytes()
             + self.indices.bytes()
             + self.padding.bytes()
             + self.window_sums.bytes()
@@ -155,129 +166,179 @@ impl WinnerTakesAll {
         self.row = row;
     }
 
-    /// Takes the sums of vector `chunk` and lowers `least` to them.
-    ///
-    /// # Safety
-    /// As [`Lanes::splat`]; the chunk lies in the range.
+    /// Where the sums of a piece go.
     #[inline(always)]
-    pub unsafe fn put<V: Lanes>(
-        &mut self,
-        chunk: usize,
-        last: bool,
-        mut sums: [V::Wide; 2],
-        least: &mut V::Wide,
-    ) {
-        // SAFETY: `sums` has room for every chunk, `padding` for one.
-        unsafe {
-            if last {
-                let padding = self.padding.ptr();
-                sums[0] = V::or_wide(sums[0], V::load_wide(padding));
-                sums[1] = V::or_wide(sums[1], V::load_wide(padding.add(V::N / 2)));
-            }
-            let to = self.sums.ptr().add(chunk * V::N);
-            V::store_wide(sums[0], to);
-            V::store_wide(sums[1], to.add(V::N / 2));
-        }
-        *least = V::min_wide(*least, V::min_wide(sums[0], sums[1]));
+    pub fn piece(&self) -> Piece {
+        let (sums, least, padding) = (self.sums.ptr(), self.least.ptr(), self.padding.ptr());
+        Piece { sums, least, padding, depth: self.depth }
     }
 
-    /// The winner of the pixel at column `x` whose sums were put; `least` is the smallest of them.
+    /// The winners of the `columns` from `x` on, at most [`TILE`], whose sums were put; at most `MAX` vectors a pixel,
+    /// exactly `MAX` where `EXACT`.
     ///
     /// # Safety
-    /// As [`Lanes::splat`]; x lies in the row.
+    /// As [`Lanes::splat`]; the columns lie in the row, and each follows the one before.
     #[inline(always)]
-    pub unsafe fn choose<V: Lanes>(&mut self, x: usize, chunks: usize, least: V::Wide) {
-        let sums = self.sums.ptr();
-        // SAFETY: `sums` holds `chunks` vectors; x and the row lie in the band.
+    pub unsafe fn choose<V: Lanes, const MAX: usize, const EXACT: bool>(
+        &mut self,
+        x: usize,
+        columns: usize,
+    ) {
+        let chunks = if EXACT { MAX } else { self.depth / V::N };
+        // SAFETY: the pieces hold `TILE` pixels of `chunks` vectors; the columns and the row lie in the band.
         unsafe {
-            let least = V::least_wide(least);
-            let mut winner = 0;
-            for c in (0..chunks).rev() {
-                let first = V::first_equal(pair::<V>(sums.add(c * V::N)), least);
-                winner = if first < V::N { c * V::N + first } else { winner };
-            }
             if self.right_view {
-                self.update_right::<V>(x, chunks);
+                self.update_right::<V, MAX>(x, columns, chunks);
             }
-
+            let picked = self.pick::<V>(columns, chunks);
             let at = self.row * self.width + x;
-            let mut unique = true;
-            if self.uniqueness > 0 || self.confidence {
-                let rival = self.rival::<V>(chunks, winner);
-                unique = rival.is_none_or(|rival| self.is_unique(rival, least));
-                if self.confidence {
-                    *self.peaks.ptr().add(at) = peak(least as u16, rival.map(|sum| sum as u16));
+            let values = self.values_of(&picked);
+            let winners = picked.winners.as_ptr();
+            std::ptr::copy_nonoverlapping(winners, self.winners.ptr().add(at), columns);
+            std::ptr::copy_nonoverlapping(values.as_ptr(), self.values.ptr().add(at), columns);
+            if self.confidence {
+                let peaks = self.peaks.ptr().add(at);
+                for i in 0..columns {
+                    let rival = (picked.rivals[i] != i16::MAX).then_some(picked.rivals[i] as u16);
+                    *peaks.add(i) = peak(picked.least[i], rival);
                 }
             }
-
-            let mut value = ((self.min + winner as i32) * SUBPIXEL) as i16;
-            if !unique {
-                value = INVALID;
-            } else if winner > 0 && winner + 1 < self.count {
-                let (a, c) = (*sums.add(winner - 1), *sums.add(winner + 1));
-                value += self.subpixel.offset(a as u16, least as u16, c as u16);
-            }
-            *self.winners.ptr().add(at) = winner as u16;
-            *self.values.ptr().add(at) = value;
         }
     }
 
-    /// Whether the best rival does not come close to the winner.
+    /// What the sums of the pixels say, one step after the other.
     #[inline(always)]
-    fn is_unique(&self, rival: i16, least: i16) -> bool {
-        i32::from(rival) * (100 - i32::from(self.uniqueness)) >= i32::from(least) * 100
+    unsafe fn pick<V: Lanes>(&self, columns: usize, chunks: usize) -> Picked {
+        let mut picked = Picked {
+            winners: [0; TILE],
+            least: [0; TILE],
+            before: [0; TILE],
+            after: [0; TILE],
+            rivals: [i16::MAX; TILE],
+        };
+        // SAFETY: the piece holds so many pixels; the neighbours stay within the sums of their pixel.
+        unsafe {
+            let sums = self.sums.ptr().cast_const();
+            for i in 0..columns {
+                let (sums, least) = (sums.add(i * self.depth), *self.least.ptr().add(i));
+                let mut winner = 0;
+                for c in (0..chunks).rev() {
+                    let first = V::first_equal(pair::<V>(sums.add(c * V::N)), least);
+                    winner = if first < V::N { c * V::N + first } else { winner };
+                }
+                picked.winners[i] = winner as u16;
+                picked.least[i] = least as u16;
+            }
+            for i in 0..columns {
+                let (sums, winner) = (sums.add(i * self.depth), usize::from(picked.winners[i]));
+                picked.before[i] = *sums.add(winner.saturating_sub(1)) as u16;
+                picked.after[i] = *sums.add((winner + 1).min(self.depth - 1)) as u16;
+            }
+            if self.uniqueness > 0 || self.confidence {
+                for i in 0..columns {
+                    let winner = picked.winners[i] as i16;
+                    picked.rivals[i] = self.rival::<V>(sums.add(i * self.depth), chunks, winner);
+                }
+            }
+        }
+        picked
     }
 
-    /// The least sum but for the winner's and its neighbours'; `None` where there is no other candidate.
+    /// The values of the pixels: disparities between whole pixels, invalid where another one is nearly as good.
     #[inline(always)]
-    unsafe fn rival<V: Lanes>(&self, chunks: usize, winner: usize) -> Option<i16> {
+    fn values_of(&self, picked: &Picked) -> [i16; TILE] {
+        let (last, margin) = (self.count as i32 - 1, 100 - i32::from(self.uniqueness));
+        // All pixels of the piece, whether they are there or not, so that the compiler makes vectors of it.
+        let mut offsets = [0; TILE];
+        let sums = |i: usize| (picked.before[i], picked.least[i], picked.after[i]);
+        // A loop each: no loop that asks in every turn became vectors.
+        if let Some(limits) = self.subpixel.limits() {
+            for (i, offset) in offsets.iter_mut().enumerate() {
+                let (before, least, after) = sums(i);
+                *offset = offset_within(&limits, before, least, after);
+            }
+        } else {
+            for (i, offset) in offsets.iter_mut().enumerate() {
+                let (before, least, after) = sums(i);
+                *offset = self.subpixel.offset(before, least, after);
+            }
+        }
+        let mut values = [0; TILE];
+        for i in 0..TILE {
+            let (winner, rival) = (i32::from(picked.winners[i]), i32::from(picked.rivals[i]));
+            let between = if winner > 0 && winner < last { offsets[i] } else { 0 };
+            let lonely = rival == i32::from(i16::MAX);
+            let unique = lonely | (rival * margin >= i32::from(picked.least[i]) * 100);
+            let value = ((self.min + winner) * SUBPIXEL) as i16 + between;
+            values[i] = if unique { value } else { INVALID };
+        }
+        values
+    }
+
+    /// The least of a pixel's sums but for the winner's and its neighbours'; `i16::MAX` where there is no other
+    /// candidate.
+    #[inline(always)]
+    unsafe fn rival<V: Lanes>(&self, sums: *const i16, chunks: usize, winner: i16) -> i16 {
         // SAFETY: as in `choose`.
-        let rival = unsafe {
+        unsafe {
             let mut rival = V::splat_wide(i16::MAX);
             for half in 0..2 * chunks {
                 let at = half * (V::N / 2);
-                let sums = V::load_wide(self.sums.ptr().add(at));
                 let indices = V::load_wide(self.indices.ptr().add(at));
-                rival = V::min_wide(rival, V::rivals(sums, indices, winner as i16));
+                rival = V::min_wide(rival, V::rivals(V::load_wide(sums.add(at)), indices, winner));
             }
             V::least_wide(rival)
-        };
-        (rival != i16::MAX).then_some(rival)
+        }
     }
 
-    /// Moves the right view's window on to column `x` and compares it with the sums.
+    /// Moves the right view's window on to each of the columns from `x` on, and compares it with the sums there.
     #[inline(always)]
-    unsafe fn update_right<V: Lanes>(&mut self, x: usize, chunks: usize) {
+    unsafe fn update_right<V: Lanes, const MAX: usize>(
+        &mut self,
+        x: usize,
+        columns: usize,
+        chunks: usize,
+    ) {
         // SAFETY: the windows hold `chunks` vectors a row, the right view `width + depth` columns.
         unsafe {
             let window_sums = self.window_sums.ptr().add(self.row * self.depth);
             let window_indices = self.window_indices.ptr().add(self.row * self.depth);
-            let leaves = *window_indices.add(self.depth - 1);
-            *self.right.ptr().add(self.row * (self.width + self.depth) + x) = leaves as u16;
-            let half = V::N / 2;
-            let mut sums_here = V::load_wide(window_sums.add((2 * chunks - 1) * half));
-            let mut indices_here = V::load_wide(window_indices.add((2 * chunks - 1) * half));
-            for h in (0..2 * chunks).rev() {
-                let (sums_below, indices_below) = if h > 0 {
-                    (
-                        V::load_wide(window_sums.add((h - 1) * half)),
-                        V::load_wide(window_indices.add((h - 1) * half)),
-                    )
-                } else {
-                    (V::splat_wide(i16::MAX), V::splat_wide(-1))
-                };
-                let moved = (
-                    V::wide_shift_from_below(sums_here, sums_below),
-                    V::wide_shift_from_below(indices_here, indices_below),
-                );
-                let candidate = (
-                    V::load_wide(self.sums.ptr().add(h * half)),
-                    V::load_wide(self.indices.ptr().add(h * half)),
-                );
-                let kept = V::keep_smaller(moved, candidate);
-                V::store_wide(kept.0, window_sums.add(h * half));
-                V::store_wide(kept.1, window_indices.add(h * half));
-                (sums_here, indices_here) = (sums_below, indices_below);
+            let right = self.right.ptr().add(self.row * (self.width + self.depth) + x);
+            let indices = self.indices.ptr().cast_const();
+            // In registers where these are enough.
+            let (largest, none) = (V::splat_wide(i16::MAX), V::splat_wide(-1));
+            let mut sums = [[largest; 2]; MAX];
+            let mut best = [[none; 2]; MAX];
+            for c in 0..chunks {
+                sums[c] = pair::<V>(window_sums.add(c * V::N));
+                best[c] = pair::<V>(window_indices.add(c * V::N));
+            }
+            for i in 0..columns {
+                *right.add(i) = V::last_wide(best[chunks - 1][1]) as u16;
+                let put = self.sums.ptr().add(i * self.depth);
+                for c in (0..chunks).rev() {
+                    for half in [1, 0] {
+                        let at = c * V::N + half * (V::N / 2);
+                        let below = match (c, half) {
+                            (0, 0) => (largest, none),
+                            (_, 0) => (sums[c - 1][1], best[c - 1][1]),
+                            _ => (sums[c][0], best[c][0]),
+                        };
+                        let moved = (
+                            V::wide_shift_from_below(sums[c][half], below.0),
+                            V::wide_shift_from_below(best[c][half], below.1),
+                        );
+                        let candidate = (V::load_wide(put.add(at)), V::load_wide(indices.add(at)));
+                        (sums[c][half], best[c][half]) = V::keep_smaller(moved, candidate);
+                    }
+                }
+            }
+            for c in 0..chunks {
+                for half in [0, 1] {
+                    let at = c * V::N + half * (V::N / 2);
+                    V::store_wide(sums[c][half], window_sums.add(at));
+                    V::store_wide(best[c][half], window_indices.add(at));
+                }
             }
         }
     }
@@ -320,6 +381,64 @@ impl WinnerTakesAll {
     }
 }
 
+/// Where the sums of a piece of a row go, of at most [`TILE`] pixels.
+#[derive(Clone, Copy)]
+pub struct Piece {
+    sums: *mut i16,
+    least: *mut i16,
+    padding: *const i16,
+    depth: usize,
+}
+
+impl Piece {
+    /// Takes the sums of vector `chunk` of the `i`-th pixel, which is its last one or not, and lowers `least` to them.
+    ///
+    /// # Safety
+    /// As [`Lanes::splat`]; the pixel lies in the piece, the chunk in the range.
+    #[inline(always)]
+    pub unsafe fn put<V: Lanes>(
+        self,
+        i: usize,
+        (chunk, last): (usize, bool),
+        mut sums: [V::Wide; 2],
+        least: &mut V::Wide,
+    ) {
+        // SAFETY: `sums` has room for every pixel and chunk, `padding` for one vector.
+        unsafe {
+            if last {
+                sums[0] = V::or_wide(sums[0], V::load_wide(self.padding));
+                sums[1] = V::or_wide(sums[1], V::load_wide(self.padding.add(V::N / 2)));
+            }
+            let to = self.sums.add(i * self.depth + chunk * V::N);
+            V::store_wide(sums[0], to);
+            V::store_wide(sums[1], to.add(V::N / 2));
+        }
+        *least = V::min_wide(*least, V::min_wide(sums[0], sums[1]));
+    }
+
+    /// All sums of the `i`-th pixel were put; `least` holds the smallest of them in some lane.
+    ///
+    /// # Safety
+    /// As of [`Piece::put`].
+    #[inline(always)]
+    pub unsafe fn end_pixel<V: Lanes>(self, i: usize, least: V::Wide) {
+        // SAFETY: there is a least sum for every pixel.
+        unsafe { *self.least.add(i) = V::least_wide(least) };
+    }
+}
+
+/// What the sums of a piece say.
+struct Picked {
+    /// Candidate of the least sum, and the sum.
+    winners: [u16; TILE],
+    least: [u16; TILE],
+    /// Sums of the candidates before and after it; at the ends of the range that of the last one there.
+    before: [u16; TILE],
+    after: [u16; TILE],
+    /// Least sums of the other candidates; `i16::MAX` where there are none, or nobody asks.
+    rivals: [i16; TILE],
+}
+
 /// Invalidates values whose winner differs by more than `limit` from that of the right picture's
 /// column, clamped into the picture; `right` holds column u - min at depth + u.
 fn left_right(
@@ -330,14 +449,21 @@ fn left_right(
     limit: u16,
     values: &mut [i16],
 ) {
-    let last = winners.len() as i32 - 1;
-    for (x, (value, &winner)) in values.iter_mut().zip(winners).enumerate() {
-        let column = (x as i32 - min - i32::from(winner)).clamp(0, last);
-        let at = column + min + depth as i32;
-        // Position 0 is that of a column that no candidate reaches.
-        let best = if at > 0 { right.get(at as usize).copied().unwrap_or(NONE) } else { NONE };
-        if best == NONE || best.abs_diff(winner) > limit {
-            *value = INVALID;
+    let (last, first) = (winners.len() as i32 - 1, min + depth as i32);
+    let pieces = values.chunks_mut(TILE).zip(winners.chunks(TILE));
+    for (piece, (values, winners)) in pieces.enumerate() {
+        let mut best = [NONE; TILE];
+        for (i, (best, &winner)) in best.iter_mut().zip(winners).enumerate() {
+            let x = (piece * TILE + i) as i32;
+            let column = (x - min - i32::from(winner)).clamp(0, last);
+            // A negative position becomes a large one. Position 0 is that of a column that no candidate reaches.
+            let at = (first + column) as u32 as usize;
+            *best = right[if at < right.len() { at } else { 0 }];
+        }
+        // By itself, so that nothing branches: nobody could foretell where.
+        for (value, (&best, &winner)) in values.iter_mut().zip(best.iter().zip(winners)) {
+            let good = (best != NONE) & (best.abs_diff(winner) <= limit);
+            *value = if good { *value } else { INVALID };
         }
     }
 }
