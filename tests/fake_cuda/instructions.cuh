@@ -3,16 +3,15 @@
 // turns wherever they would wait for each other. Slow, but the kernels' own source runs as it is.
 #pragma once
 
+// As little as possible: it is compiled with every unit of every kernel.
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <random>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -54,9 +53,12 @@ struct Block {
     Meeting all, some[16];
     u32 threads, ended = 0;
 };
+// Contexts only begin a fiber: changing to another one that way asks the system for its signals, which takes longer
+// than what fibers do in between.
 struct Fiber {
-    ucontext_t context;
-    std::unique_ptr<char[]> stack;
+    ucontext_t beginning;
+    jmp_buf here;
+    bool begun = false;
     Block *block;
     Warp *warp;
     dim index;
@@ -67,12 +69,23 @@ struct Fiber {
     u32 times = 0;
 };
 inline Fiber *now;
-inline ucontext_t scheduler;
+inline jmp_buf scheduler;
 inline dim grid_size, block_size;
 inline void (*body)(void **);
 inline void **body_arguments;
 
-inline void pause() { swapcontext(&now->context, &scheduler); }
+inline void pause() {
+    if (!_setjmp(now->here)) _longjmp(scheduler, 1);
+}
+
+// Returns when the fiber pauses.
+inline __attribute__((noinline)) void resume(Fiber &fiber) {
+    now = &fiber;
+    if (_setjmp(scheduler)) return;
+    if (fiber.begun) _longjmp(fiber.here, 1);
+    fiber.begun = true;
+    setcontext(&fiber.beginning);
+}
 
 [[noreturn]] inline void waits_for_ever() {
     fprintf(stderr, "the threads of a kernel wait for what never comes, so the maps differ\n");
@@ -110,7 +123,9 @@ inline void start() {
 inline void run(std::vector<Block *> blocks) {
     const u32 count = block_size.x * block_size.y * block_size.z;
     const size_t stack = 64 << 10;
+    static std::vector<char *> stacks; // Used again by every launch.
     std::vector<Fiber> fibers(blocks.size() * count);
+    while (stacks.size() < fibers.size()) stacks.push_back(new char[stack]);
     for (size_t i = 0; i < fibers.size(); i++) {
         Fiber &fiber = fibers[i];
         u32 thread = i % count;
@@ -118,21 +133,26 @@ inline void run(std::vector<Block *> blocks) {
         fiber.warp = &fiber.block->warps[thread / 32];
         fiber.lane = thread % 32;
         fiber.index = {thread % block_size.x, thread / block_size.x % block_size.y, thread / block_size.x / block_size.y};
-        fiber.stack.reset(new char[stack]);
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack.get();
-        fiber.context.uc_stack.ss_size = stack;
-        fiber.context.uc_link = nullptr;
-        makecontext(&fiber.context, start, 0);
+        getcontext(&fiber.beginning);
+        fiber.beginning.uc_stack.ss_sp = stacks[i];
+        fiber.beginning.uc_stack.ss_size = stack;
+        fiber.beginning.uc_link = nullptr;
+        makecontext(&fiber.beginning, start, 0);
     }
     // The order changes often, so that a kernel that relies on one is wrong here too. A round in which
     // nobody could go on is a deadlock of the kernel.
     std::vector<u32> order(fibers.size());
     for (size_t i = 0; i < order.size(); i++) order[i] = i;
-    std::minstd_rand random(1);
-    u32 rounds = 0;
+    u32 rounds = 0, random = 1;
     for (bool ended = false, moved = true; !ended;) {
-        if (rounds++ % 16 == 0) std::shuffle(order.begin(), order.end(), random);
+        if (rounds++ % 16 == 0) {
+            for (size_t i = order.size(); i-- > 1;) {
+                random = random * 1664525 + 1013904223;
+                const u32 other = (u64)random * (i + 1) >> 32, number = order[i];
+                order[i] = order[other];
+                order[other] = number;
+            }
+        }
         if (!moved) waits_for_ever();
         ended = true, moved = false;
         for (u32 number : order) {
@@ -141,8 +161,7 @@ inline void run(std::vector<Block *> blocks) {
             ended = false;
             if (fiber.meeting && *fiber.meeting == fiber.times) continue;
             moved = true;
-            now = &fiber;
-            swapcontext(&scheduler, &fiber.context);
+            resume(fiber);
         }
         moved |= ended;
     }
@@ -153,22 +172,22 @@ inline void launch(void (*function)(void **), void **arguments, const u32 *grid,
     block_size = {block[0], block[1], block[2]};
     body = function;
     body_arguments = arguments;
-    std::vector<std::unique_ptr<Block>> waiting;
     std::vector<Block *> blocks;
     for (u32 i = 0; i < grid[0] * grid[1] * grid[2]; i++) {
-        auto made = std::make_unique<Block>();
+        Block *made = new Block();
         made->index = {i % grid[0], i / grid[0] % grid[1], i / grid[0] / grid[1]};
         made->threads = block[0] * block[1] * block[2];
         made->warps.resize((made->threads + 31) / 32);
         made->shared.resize(shared / 16 + 1, uint4{0xa5a5a5a5, 0xa5a5a5a5, 0xa5a5a5a5, 0xa5a5a5a5});
         if (together) {
-            blocks.push_back(made.get());
-            waiting.push_back(std::move(made));
+            blocks.push_back(made);
         } else {
-            run({made.get()});
+            run({made});
+            delete made;
         }
     }
     if (together) run(blocks);
+    for (Block *block : blocks) delete block;
 }
 
 template <class... A, size_t... I>
@@ -286,7 +305,7 @@ inline u32 __dp4a(u32 a, u32 b, u32 c) {
 }
 inline u32 __vminu4(u32 a, u32 b) { return emulated::bytes([&](int s) { return min(a >> s & 0xff, b >> s & 0xff); }); }
 inline u32 __vabsdiffu4(u32 a, u32 b) {
-    return emulated::bytes([&](int s) { return (u32)std::abs((int)(a >> s & 0xff) - (int)(b >> s & 0xff)); });
+    return emulated::bytes([&](int s) { return (u32)abs((int)(a >> s & 0xff) - (int)(b >> s & 0xff)); });
 }
 inline u32 __vminu2(u32 a, u32 b) {
     return emulated::halves([&](int s) { return min(emulated::half(a, s), emulated::half(b, s)); });
