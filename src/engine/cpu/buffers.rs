@@ -43,8 +43,8 @@ pub struct Scratch {
     pub path_deltas: Block<u8>,
     /// Slots of the downward and of the upward paths (`vertical.rs`).
     pub path_states: [Block<u8>; 2],
-    /// Sums on their way from the downward to the upward pass.
-    pub ring: Block<i16>,
+    /// Deltas of the downward paths on their way to the upward pass.
+    pub ring: Block<u8>,
     /// Picks the winners.
     pub winner: WinnerTakesAll,
     /// The cost of a band, where it is neither computed on the fly nor kept for the whole picture.
@@ -127,7 +127,8 @@ struct ScratchLens {
 
 impl ScratchLens {
     fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
-        let Geometry { width, depth, band_rows, planes, ring, vertical, banded, .. } = *geometry;
+        let Geometry { width, depth, band_rows, planes, ring, kept, vertical, banded, .. } =
+            *geometry;
         let of_cost = matches!(params.cost, Cost::Ad { window: 2.., .. });
         let supported = params.is_supported();
         let block = match params.cost {
@@ -153,7 +154,7 @@ impl ScratchLens {
             } else {
                 0
             },
-            ring: if banded { product([band_rows, ring, depth]) } else { 0 },
+            ring: if banded { product([band_rows, ring, kept, depth]) } else { 0 },
             band_costs: if band_costs { product([band_rows, width, depth]) } else { 0 },
             pixel_costs: match supported {
                 true => product([band_rows + around, width, depth]),
@@ -196,7 +197,7 @@ pub fn bytes_of(
     let of_thread = sum(&[
         Block::<u8>::bytes_of(scratch.path_deltas),
         Block::<u8>::bytes_of(scratch.path_state).saturating_mul(2),
-        Block::<i16>::bytes_of(scratch.ring),
+        Block::<u8>::bytes_of(scratch.ring),
         WinnerTakesAll::bytes_of(geometry, params, lanes),
         Block::<u8>::bytes_of(scratch.band_costs),
         Block::<u8>::bytes_of(scratch.pixel_costs),

@@ -40,8 +40,11 @@ pub struct Geometry {
     pub bands: usize,
     /// Columns of a tile.
     pub tile: usize,
-    /// Columns that the sums between the two vertical passes of a band are kept for; a power of two.
+    /// Columns that the deltas of the downward paths of a band are kept for; a power of two.
     pub ring: usize,
+    /// Bytes kept of a candidate of those: one of the vertical path, and of the diagonal ones as many as of the horizontal
+    /// ones.
+    pub kept: usize,
 }
 
 /// Whether paths follow costs that are written down first: all but those that take one difference.
@@ -60,6 +63,7 @@ impl Geometry {
     ) -> Self {
         let count = params.range.count;
         let chunks = count.div_ceil(lanes);
+        let planes = if u32::from(params.p2) * 2 <= 255 { 1 } else { 2 };
         let (banded, upward) =
             (!matches!(params.paths, Paths::None | Paths::Sixteen), params.paths != Paths::Five);
         Self {
@@ -73,12 +77,13 @@ impl Geometry {
             upward,
             banded,
             keeps_costs: banded && upward && writes_costs(params) && !costs_anew,
-            planes: if u32::from(params.p2) * 2 <= 255 { 1 } else { 2 },
+            planes,
             band_rows: BAND_ROWS,
             bands: height.div_ceil(BAND_ROWS),
             tile: TILE,
             // A pass of one tile runs ahead of the other by a tile, and both lean over by a band.
             ring: (2 * TILE + 2 * BAND_ROWS).next_power_of_two(),
+            kept: if params.paths == Paths::Four { 1 } else { 1 + planes },
         }
     }
 

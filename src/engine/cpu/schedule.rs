@@ -19,7 +19,7 @@ use super::penalties::{Penalties, PenaltyRows};
 use super::simd::Lanes;
 use super::support::PixelSupport;
 use super::team::Watch;
-use super::vertical::{ACCUMULATE, CHECKPOINT, FINISH, ONLY, Vertical};
+use super::vertical::{CHECKPOINT, FINISH, KEEP, ONLY, Vertical};
 use super::zero_mean::{ZeroMeanRows, zero_mean_window};
 use crate::frame::Image;
 use crate::matching::{Params, Paths};
@@ -323,7 +323,7 @@ impl Frame<'_> {
         for tile in 0..tiles {
             // A tile that goes up leans the other way and so covers parts of two that go down.
             while down < tiles.min(tile + 2) {
-                self.tile::<V, C, MAX, EXACT, PATHS, ACCUMULATE>(scratch, band, false, down, cost);
+                self.tile::<V, C, MAX, EXACT, PATHS, KEEP>(scratch, band, false, down, cost);
                 down += 1;
             }
             self.await_columns(self.shared.progress[1].get(band + 1), tile);
@@ -392,7 +392,7 @@ impl Frame<'_> {
         // Upward paths leave at the edge where the band's downward paths entered a tile earlier,
         // who need it no more.
         let (entry, exit) = match MODE {
-            ACCUMULATE => (edge(band), nowhere),
+            KEEP => (edge(band), nowhere),
             FINISH => (edge(band + 1), if band > 0 { edge(band) } else { nowhere }),
             _ => (edge(band), if band + 1 < geometry.bands { edge(band + 1) } else { nowhere }),
         };

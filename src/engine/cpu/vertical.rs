@@ -15,9 +15,9 @@ use super::winner::WinnerTakesAll;
 
 /// Only the vectors at the next band's edge.
 pub const CHECKPOINT: u8 = 0;
-/// The sums of these and the horizontal paths, into the ring.
-pub const ACCUMULATE: u8 = 1;
-/// The winners, from these paths and the ring.
+/// The deltas, into the ring.
+pub const KEEP: u8 = 1;
+/// The winners, from these paths, the ring and the horizontal paths.
 pub const FINISH: u8 = 2;
 /// The winners, from these and the horizontal paths.
 pub const ONLY: u8 = 3;
@@ -49,8 +49,9 @@ pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usi
     pub exit: *mut u8,
     /// The slots, [path][slot][depth].
     pub path_states: *mut u8,
-    /// Sums of the paths before, in the order of [`Lanes::pair_sum`]: [row][x % ring][depth].
-    pub ring: *mut i16,
+    /// Deltas of the downward paths, [row][x % ring][kept][depth]: of the diagonal ones, together where they fit a byte,
+    /// and of the vertical one.
+    pub ring: *mut u8,
     /// Deltas of the horizontal paths, [row][x][planes][depth].
     pub horizontal: *const u8,
     /// Picks the winners.
@@ -78,7 +79,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
     /// The columns `first..end` of the `i`-th row of the sweep.
     #[inline(always)]
     unsafe fn row<V: Lanes>(&mut self, i: usize, first: usize, end: usize) {
-        let Geometry { width, chunks, depth, planes, band_rows, ring, .. } = *self.geometry;
+        let Geometry { width, chunks, depth, planes, band_rows, ring, kept, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         let (band_first, rows) = self.band;
         let r = if self.upward { rows - 1 - i } else { i }; // Row within the band.
@@ -113,7 +114,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 };
             }
             let horizontal = self.horizontal.add(r * width * planes * depth);
-            let sums_row = self.ring.add(r * ring * depth);
+            let kept_row = self.ring.add(r * ring * kept * depth);
             if MODE == FINISH || MODE == ONLY {
                 self.winner.begin_row(r);
             }
@@ -135,7 +136,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                     p2[p] = V::splat(*penalties[p].add(x));
                 }
                 let horizontal = horizontal.add(x * planes * depth);
-                let sums = sums_row.add((x & (ring - 1)) * depth);
+                let kept = kept_row.add((x & (ring - 1)) * kept * depth);
                 let mut least_sum = V::splat_wide(i16::MAX);
 
                 let pixel = costs.at(x);
@@ -155,38 +156,61 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                     }
 
                     let at = c * V::N;
-                    let mut sum = match MODE {
-                        CHECKPOINT => continue,
-                        FINISH => {
-                            [V::load_wide(sums.add(at)), V::load_wide(sums.add(at + V::N / 2))]
+                    let kept = kept.add(at);
+                    if MODE == CHECKPOINT {
+                        continue;
+                    }
+                    if MODE == KEEP {
+                        match (PATHS, planes) {
+                            (1, _) => {}
+                            (_, 1) => e[1].adds(e[2]).store(kept),
+                            _ => {
+                                e[1].store(kept);
+                                e[2].store(kept.add(depth));
+                            }
+                        }
+                        let vertical = if PATHS == 1 { 0 } else { planes * depth };
+                        e[0].store(kept.add(vertical));
+                        continue;
+                    }
+                    let horizontal = horizontal.add(at);
+                    let across = V::load(horizontal);
+                    let sum = match (MODE, PATHS, planes) {
+                        (ONLY, _, 1) => {
+                            let sum = V::pair_sum(across, e[1].adds(e[2]), 1);
+                            add::<V>(sum, V::pair_sum(e[0], cost, 5))
+                        }
+                        (ONLY, ..) => {
+                            let sum = V::pair_sum(across, V::load(horizontal.add(depth)), 1);
+                            let sum = add::<V>(sum, V::pair_sum(e[1], e[2], 1));
+                            add::<V>(sum, V::pair_sum(e[0], cost, 5))
+                        }
+                        (_, 1, 1) => {
+                            let sum = V::pair_sum(across, V::load(kept), 1);
+                            add::<V>(sum, V::pair_sum(e[0], cost, 4))
+                        }
+                        (_, 1, _) => {
+                            let sum = V::pair_sum(across, V::load(horizontal.add(depth)), 1);
+                            let sum = add::<V>(sum, V::pair_sum(V::load(kept), e[0], 1));
+                            add::<V>(sum, V::pair_sum(zero, cost, 4))
+                        }
+                        (_, _, 1) => {
+                            let sum = V::pair_sum(V::load(kept), e[1].adds(e[2]), 1);
+                            let sum =
+                                add::<V>(sum, V::pair_sum(across, V::load(kept.add(depth)), 1));
+                            add::<V>(sum, V::pair_sum(e[0], cost, 8))
                         }
                         _ => {
-                            let both = V::load(horizontal.add(at));
-                            let other = if planes == 2 {
-                                V::load(horizontal.add(depth + at))
-                            } else {
-                                zero
-                            };
-                            V::pair_sum(both, other, 1)
+                            let sum = V::pair_sum(across, V::load(horizontal.add(depth)), 1);
+                            let diagonal = V::pair_sum(V::load(kept), V::load(kept.add(depth)), 1);
+                            let sum = add::<V>(add::<V>(sum, diagonal), V::pair_sum(e[1], e[2], 1));
+                            let down = V::load(kept.add(2 * depth));
+                            let sum = add::<V>(sum, V::pair_sum(down, e[0], 1));
+                            add::<V>(sum, V::pair_sum(zero, cost, 8))
                         }
                     };
-                    if PATHS == 3 {
-                        sum = add::<V>(sum, V::pair_sum(e[1], e[2], 1));
-                    }
-                    let factor = match (MODE, PATHS) {
-                        (ACCUMULATE, _) => 0,
-                        (ONLY, _) => 5,
-                        (_, 1) => 4,
-                        _ => 8,
-                    };
-                    sum = add::<V>(sum, V::pair_sum(e[0], cost, factor));
-                    if MODE == ACCUMULATE {
-                        V::store_wide(sum[0], sums.add(at));
-                        V::store_wide(sum[1], sums.add(at + V::N / 2));
-                    } else {
-                        let chunk = (c, c + 1 == chunks);
-                        piece.put::<V>(x - first, chunk, V::in_order(sum), &mut least_sum);
-                    }
+                    let chunk = (c, c + 1 == chunks);
+                    piece.put::<V>(x - first, chunk, V::in_order(sum), &mut least_sum);
                 }
                 if MODE == FINISH || MODE == ONLY {
                     piece.end_pixel::<V>(x - first, least_sum);
