@@ -13,8 +13,8 @@
 //! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
 //!    begins (`vertical.rs`).
 //! 4. *Aggregation and winner*, band by band from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
-//!    ones once more from the checkpoint, the upward ones, and the winner as soon as a pixel's sum
-//!    is complete (`winner.rs`). The sums of a band stay in the cache. Five paths need no upward
+//!    ones once more from the checkpoint, the upward ones, and the winners as soon as the sums of a piece of a row are
+//!    complete (`winner.rs`). What a band needs stays in the cache. Five paths need no upward
 //!    sweep and so no checkpoints, four no diagonals.
 //!
 //!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep
