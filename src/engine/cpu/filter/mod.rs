@@ -7,6 +7,7 @@ mod confidence;
 mod fill;
 mod median;
 mod pass;
+mod runs;
 mod smoothing;
 mod speckle;
 mod steady;

@@ -1,9 +1,7 @@
 //! Removal of small regions, in three steps with a barrier after each.
 //!
-//! 1. Every thread finds the regions of its strip of rows, as a forest (union-find) of *runs*: the
-//!    longest pieces of a row whose neighbouring values are alike. A run is named by its first pixel,
-//!    where its parent and, for a root, the region's size are kept. Where runs begin and go on are bits, which are made
-//!    for many pixels at once.
+//! 1. Every thread finds the regions of its strip of rows, as a forest (union-find) of *runs* (`runs.rs`). A
+//!    run is named by its first pixel, where its parent and, for a root, the region's size are kept.
 //! 2. One thread joins the regions that meet where two strips do.
 //! 3. Every thread looks up the size of each of its runs' regions and invalidates what is too small.
 //!
@@ -12,11 +10,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::pass::Pass;
+use super::runs::{Runs, marks, marks_len};
 use crate::engine::cpu::memory::Block;
 use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::INVALID;
 use crate::matching::Speckle;
-use crate::memory::{Refused, filled, product};
+use crate::memory::{Refused, product};
 
 /// The speckle filter with its memory.
 pub struct SpeckleFilter {
@@ -41,7 +40,7 @@ impl SpeckleFilter {
 
     /// [`SpeckleFilter::bytes`] before there is one.
     pub fn bytes_of((width, height): (usize, usize), threads: usize) -> u64 {
-        let marks = product([words(width), WORD, threads]);
+        let marks = product([marks_len(width), threads]);
         let runs = Runs::bytes_of((width, height));
         Forest::bytes_of(product([width, height])).saturating_add(runs).saturating_add(marks)
     }
@@ -79,22 +78,6 @@ impl SpeckleFilter {
     }
 }
 
-/// Pixels whose bits make a word.
-const WORD: usize = 64;
-
-/// Words that hold a bit for each of `width` pixels.
-fn words(width: usize) -> usize {
-    width.div_ceil(WORD)
-}
-
-/// Room for a byte for each of a row's pixels, in whole words, all zero.
-///
-/// # Errors
-/// Where there is no memory for it.
-fn marks(width: usize) -> Result<Vec<u8>, Refused> {
-    filled(words(width) * WORD, 0)
-}
-
 /// The forest of runs, for all threads.
 struct Forest {
     /// The parent of the run that begins at a pixel; the run itself for a root.
@@ -124,35 +107,6 @@ impl Forest {
     /// Size in bytes.
     fn bytes(&self) -> usize {
         self.parents.bytes() + self.sizes.bytes()
-    }
-}
-
-/// Where runs begin and go on, for all threads: a bit a pixel, [row][word].
-struct Runs {
-    /// Whether a run begins.
-    begin: Block<u64>,
-    /// Whether the run of the pixel before goes on.
-    go_on: Block<u64>,
-}
-
-impl Runs {
-    /// For maps of this size.
-    ///
-    /// # Errors
-    /// Where there is no memory for it.
-    fn new((width, height): (usize, usize)) -> Result<Self, Refused> {
-        let len = product([words(width), height]);
-        Ok(Self { begin: Block::new(len)?, go_on: Block::new(len)? })
-    }
-
-    /// [`Runs::bytes`] before there are any.
-    fn bytes_of((width, height): (usize, usize)) -> u64 {
-        Block::<u64>::bytes_of(product([words(width), height])).saturating_mul(2)
-    }
-
-    /// Size in bytes.
-    fn bytes(&self) -> usize {
-        self.begin.bytes() + self.go_on.bytes()
     }
 }
 
@@ -189,7 +143,8 @@ impl Kernel for Step<'_> {
             match self {
                 Step::Find { strips, rows, marks } => {
                     for y in rows.0..rows.1 {
-                        strips.find_runs::<V>(y, marks);
+                        let alike = |a, b| strips.alike(a, b);
+                        strips.runs.find::<V>(y, strips.row(y), marks, alike);
                         strips.plant(y);
                         if y > rows.0 {
                             strips.join_rows::<V>(y, marks);
@@ -203,35 +158,12 @@ impl Kernel for Step<'_> {
 }
 
 impl Strips<'_> {
-    /// Finds the runs of row `y`.
-    #[inline(always)]
-    unsafe fn find_runs<V: Lanes>(&self, y: usize, marks: &mut [u8]) {
-        // SAFETY: the caller's promise: the row's bits are this thread's.
-        unsafe {
-            let (row, at) = (self.row(y), y * words(self.width));
-            let (begin, go_on) = (self.runs.begin.ptr().add(at), self.runs.go_on.ptr().add(at));
-            marks[0] = 0;
-            for ((mark, &before), &value) in marks[1..].iter_mut().zip(row).zip(&row[1..]) {
-                *mark = mark_where(self.alike(before, value));
-            }
-            for word in 0..words(self.width) {
-                *go_on.add(word) = bits::<V>(marks, word);
-            }
-            for (mark, &value) in marks.iter_mut().zip(row) {
-                *mark = mark_where(value != INVALID);
-            }
-            for word in 0..words(self.width) {
-                *begin.add(word) = bits::<V>(marks, word) & !*go_on.add(word);
-            }
-        }
-    }
-
     /// Makes each run of row `y` a region of its own.
     #[inline(always)]
     unsafe fn plant(&self, y: usize) {
         // SAFETY: the caller's promise.
         unsafe {
-            self.for_each_run(y, |first, end| {
+            self.runs.for_each(y, |first, end| {
                 let run = y * self.width + first;
                 *self.forest.parents.ptr().add(run) = run as u32;
                 *self.forest.sizes.ptr().add(run) = (end - first) as u32;
@@ -242,30 +174,13 @@ impl Strips<'_> {
     /// Joins the regions that meet between row `y` and the one above.
     #[inline(always)]
     unsafe fn join_rows<V: Lanes>(&self, y: usize, marks: &mut [u8]) {
-        // SAFETY: the caller's promise; where pixels are alike, each belongs to a run.
+        let run = |y: usize, first: usize| (y * self.width + first) as u32;
+        // SAFETY: the caller's promise.
         unsafe {
-            let (above, here) = (self.row(y - 1), self.row(y));
-            for ((mark, &up), &value) in marks.iter_mut().zip(above).zip(here) {
-                *mark = mark_where(self.alike(up, value));
-            }
-            let begin = self.runs.begin.ptr().cast_const();
-            let (above, here) =
-                (begin.add((y - 1) * words(self.width)), begin.add(y * words(self.width)));
-            let mut before = 0;
-            for word in 0..words(self.width) {
-                let meet = bits::<V>(marks, word);
-                // Two runs lie side by side for many columns, and need to be joined once.
-                let same =
-                    (meet << 1 | before >> (WORD - 1)) & !*above.add(word) & !*here.add(word);
-                before = meet;
-                let mut left = meet & !same;
-                while left != 0 {
-                    let x = word * WORD + left.trailing_zeros() as usize;
-                    left &= left - 1;
-                    let (up, run) = (run_at(above, x), run_at(here, x));
-                    self.unite(((y - 1) * self.width + up) as u32, (y * self.width + run) as u32);
-                }
-            }
+            let (rows, alike) = ([self.row(y - 1), self.row(y)], |a, b| self.alike(a, b));
+            self.runs.for_each_meeting::<V>(y, rows, marks, alike, |above, here| {
+                self.unite(run(y - 1, above), run(y, here));
+            });
         }
     }
 
@@ -279,7 +194,7 @@ impl Strips<'_> {
             unsafe {
                 let row = self.values.add(y * self.width);
                 let row = std::slice::from_raw_parts_mut(row, self.width);
-                self.for_each_run(y, |first, end| {
+                self.runs.for_each(y, |first, end| {
                     let root = self.root((y * self.width + first) as u32);
                     if *self.forest.sizes.ptr().add(root as usize) < self.speckle.size {
                         row[first..end].fill(INVALID);
@@ -299,32 +214,6 @@ impl Strips<'_> {
     #[inline(always)]
     fn alike(&self, a: i16, b: i16) -> bool {
         (a != INVALID) & (b != INVALID) & (a.abs_diff(b) <= self.speckle.range_16)
-    }
-
-    /// Calls with the first column of each run of row `y`, and the one behind its last.
-    #[inline(always)]
-    unsafe fn for_each_run(&self, y: usize, mut use_run: impl FnMut(usize, usize)) {
-        let (words, at) = (words(self.width), y * words(self.width));
-        // SAFETY: the row has so many words; bits beyond its end are 0.
-        unsafe {
-            let (begin, go_on) = (self.runs.begin.ptr().add(at), self.runs.go_on.ptr().add(at));
-            for word in 0..words {
-                let mut left = *begin.add(word);
-                while left != 0 {
-                    let bit = left.trailing_zeros();
-                    left &= left - 1;
-                    // The run ends at the first pixel behind its first one where none goes on.
-                    let mut at = word;
-                    let mut ends = !*go_on.add(word) & (u64::MAX << bit << 1);
-                    while ends == 0 && at + 1 < words {
-                        at += 1;
-                        ends = !*go_on.add(at);
-                    }
-                    let end = at * WORD + ends.trailing_zeros() as usize;
-                    use_run(word * WORD + bit as usize, end.min(self.width));
-                }
-            }
-        }
     }
 
     /// Makes one region of two.
@@ -376,39 +265,6 @@ impl Strips<'_> {
     }
 }
 
-/// All bits where it holds.
-#[inline(always)]
-fn mark_where(holds: bool) -> u8 {
-    (holds as u8).wrapping_neg()
-}
-
-/// The bits of the pixels of word `word`.
-#[inline(always)]
-unsafe fn bits<V: Lanes>(marks: &[u8], word: usize) -> u64 {
-    let marks = &marks[word * WORD..][..WORD];
-    let mut bits = 0;
-    for first in (0..WORD).step_by(V::N) {
-        // SAFETY: vectors have at most as many lanes as a word has bits.
-        bits |= unsafe { V::load(marks[first..].as_ptr()) }.highest_bits() << first;
-    }
-    bits
-}
-
-/// The first column of the run that pixel `x` of a row belongs to; `begin` are the bits of the row.
-#[inline(always)]
-unsafe fn run_at(begin: *const u64, x: usize) -> usize {
-    let mut word = x / WORD;
-    // SAFETY: a run begins at or before the pixel.
-    unsafe {
-        let mut bits = *begin.add(word) & (u64::MAX >> (WORD - 1 - x % WORD));
-        while bits == 0 {
-            word -= 1;
-            bits = *begin.add(word);
-        }
-        word * WORD + WORD - 1 - bits.leading_zeros() as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -439,13 +295,7 @@ mod tests {
             unsafe { *forest.parents.ptr().add(i) = 0 };
         }
         let runs = Runs::new((width, height)).unwrap();
-        for i in 0..words(width) * height {
-            // SAFETY: there are so many words.
-            unsafe {
-                *runs.begin.ptr().add(i) = u64::MAX;
-                *runs.go_on.ptr().add(i) = u64::MAX;
-            }
-        }
+        runs.fill();
         let mut marks = marks(width).unwrap();
         let values = values.as_mut_ptr();
         let strips = Strips { width, speckle, forest: &forest, runs: &runs, values };

@@ -1,0 +1,205 @@
+//! Runs of a map: the longest pieces of a row whose neighbouring values are alike. Where they begin and go on are
+//! bits, which are made for many pixels at once.
+
+use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::simd::Lanes;
+use crate::frame::INVALID;
+use crate::memory::{Refused, filled, product};
+
+/// Pixels whose bits make a word.
+const WORD: usize = 64;
+
+/// Words that hold a bit for each of `width` pixels.
+fn words(width: usize) -> usize {
+    width.div_ceil(WORD)
+}
+
+/// Bytes of [`marks`].
+pub fn marks_len(width: usize) -> usize {
+    words(width) * WORD
+}
+
+/// Room for a byte for each of a row's pixels, in whole words, all zero.
+///
+/// # Errors
+/// Where there is no memory for it.
+pub fn marks(width: usize) -> Result<Vec<u8>, Refused> {
+    filled(marks_len(width), 0)
+}
+
+/// The runs of a map, for all threads: a bit a pixel, [row][word].
+pub struct Runs {
+    width: usize,
+    /// Whether a run begins.
+    begin: Block<u64>,
+    /// Whether the run of the pixel before goes on.
+    go_on: Block<u64>,
+}
+
+impl Runs {
+    /// For maps of this size.
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn new((width, height): (usize, usize)) -> Result<Self, Refused> {
+        let len = product([words(width), height]);
+        Ok(Self { width, begin: Block::new(len)?, go_on: Block::new(len)? })
+    }
+
+    /// [`Runs::bytes`] before there are any.
+    pub fn bytes_of((width, height): (usize, usize)) -> u64 {
+        Block::<u64>::bytes_of(product([words(width), height])).saturating_mul(2)
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.begin.bytes() + self.go_on.bytes()
+    }
+
+    /// Sets every bit, as an earlier map could have.
+    #[cfg(test)]
+    pub fn fill(&self) {
+        for block in [&self.begin, &self.go_on] {
+            // SAFETY: the block has so many bytes; tests have it alone.
+            unsafe { block.ptr().write_bytes(255, block.bytes() / size_of::<u64>()) };
+        }
+    }
+
+    /// Finds the runs of row `y`, whose values are `row`; `alike` says whether two values belong to one where they are
+    /// neighbours, which an invalid one never does. `marks`: [`marks`].
+    ///
+    /// # Safety
+    /// As [`Lanes::splat`]; nobody else touches the row's bits.
+    #[inline(always)]
+    pub unsafe fn find<V: Lanes>(
+        &self,
+        y: usize,
+        row: &[i16],
+        marks: &mut [u8],
+        alike: impl Fn(i16, i16) -> bool,
+    ) {
+        // SAFETY: the row has so many words.
+        unsafe {
+            let (begin, go_on) = self.row(y);
+            marks[0] = 0;
+            for ((mark, &before), &value) in marks[1..].iter_mut().zip(row).zip(&row[1..]) {
+                *mark = mark_where(alike(before, value));
+            }
+            for word in 0..words(self.width) {
+                *go_on.add(word) = bits::<V>(marks, word);
+            }
+            for (mark, &value) in marks.iter_mut().zip(row) {
+                *mark = mark_where(value != INVALID);
+            }
+            for word in 0..words(self.width) {
+                *begin.add(word) = bits::<V>(marks, word) & !*go_on.add(word);
+            }
+        }
+    }
+
+    /// Calls with the first column of each run of row `y`, and the one behind its last.
+    ///
+    /// # Safety
+    /// The runs of the row were found, and nobody changes them.
+    #[inline(always)]
+    pub unsafe fn for_each(&self, y: usize, mut use_run: impl FnMut(usize, usize)) {
+        let words = words(self.width);
+        // SAFETY: the row has so many words; bits beyond its end are 0.
+        unsafe {
+            let (begin, go_on) = self.row(y);
+            for word in 0..words {
+                let mut left = *begin.add(word);
+                while left != 0 {
+                    let bit = left.trailing_zeros();
+                    left &= left - 1;
+                    // The run ends at the first pixel behind its first one where none goes on.
+                    let mut at = word;
+                    let mut ends = !*go_on.add(word) & (u64::MAX << bit << 1);
+                    while ends == 0 && at + 1 < words {
+                        at += 1;
+                        ends = !*go_on.add(at);
+                    }
+                    let end = at * WORD + ends.trailing_zeros() as usize;
+                    use_run(word * WORD + bit as usize, end.min(self.width));
+                }
+            }
+        }
+    }
+
+    /// Calls with the first columns of a run of row `y - 1` and of one of row `y` for all that have alike values one above
+    /// the other, once or a few times for each two. `rows` are the values of both; `alike` and `marks` as of [`Runs::find`].
+    ///
+    /// # Safety
+    /// As [`Lanes::splat`]; the runs of both rows were found, and nobody changes them.
+    #[inline(always)]
+    pub unsafe fn for_each_meeting<V: Lanes>(
+        &self,
+        y: usize,
+        rows: [&[i16]; 2],
+        marks: &mut [u8],
+        alike: impl Fn(i16, i16) -> bool,
+        mut use_runs: impl FnMut(usize, usize),
+    ) {
+        for ((mark, &up), &value) in marks.iter_mut().zip(rows[0]).zip(rows[1]) {
+            *mark = mark_where(alike(up, value));
+        }
+        // SAFETY: the rows have so many words; values that are alike belong to runs.
+        unsafe {
+            let ((above, _), (here, _)) = (self.row(y - 1), self.row(y));
+            let mut before = 0;
+            for word in 0..words(self.width) {
+                let meet = bits::<V>(marks, word);
+                // Two runs lie side by side for many columns, and are told once.
+                let beside = meet << 1 | before >> (WORD - 1);
+                let mut left = meet & !(beside & !*above.add(word) & !*here.add(word));
+                before = meet;
+                while left != 0 {
+                    let x = word * WORD + left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    use_runs(run_at(above, x), run_at(here, x));
+                }
+            }
+        }
+    }
+
+    /// The bits of a row: where runs begin, and go on.
+    #[inline(always)]
+    unsafe fn row(&self, y: usize) -> (*mut u64, *mut u64) {
+        let at = y * words(self.width);
+        // SAFETY: the caller's promise: the row lies in the map.
+        unsafe { (self.begin.ptr().add(at), self.go_on.ptr().add(at)) }
+    }
+}
+
+/// All bits where it holds.
+#[inline(always)]
+fn mark_where(holds: bool) -> u8 {
+    (holds as u8).wrapping_neg()
+}
+
+/// The bits of the pixels of word `word`.
+#[inline(always)]
+unsafe fn bits<V: Lanes>(marks: &[u8], word: usize) -> u64 {
+    let marks = &marks[word * WORD..][..WORD];
+    let mut bits = 0;
+    for first in (0..WORD).step_by(V::N) {
+        // SAFETY: vectors have at most as many lanes as a word has bits.
+        bits |= unsafe { V::load(marks[first..].as_ptr()) }.highest_bits() << first;
+    }
+    bits
+}
+
+/// The first column of the run that pixel `x` of a row belongs to; `begin` are the bits of the row.
+#[inline(always)]
+unsafe fn run_at(begin: *const u64, x: usize) -> usize {
+    let mut word = x / WORD;
+    // SAFETY: a run begins at or before the pixel.
+    unsafe {
+        let mut bits = *begin.add(word) & (u64::MAX >> (WORD - 1 - x % WORD));
+        while bits == 0 {
+            word -= 1;
+            bits = *begin.add(word);
+        }
+        word * WORD + WORD - 1 - bits.leading_zeros() as usize
+    }
+}
