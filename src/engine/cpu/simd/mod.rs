@@ -112,11 +112,12 @@ impl Simd {
 
     /// The vectors for pixels of `count` candidates: narrower ones where half of these would be empty.
     pub fn for_candidates(self, count: usize) -> Simd {
-        match self {
+        let narrower = match self {
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx512 if count <= avx2::Avx2::N => Simd::Avx2,
-            simd => simd,
-        }
+            Simd::Avx512 => Some(Simd::Avx2),
+            _ => None,
+        };
+        narrower.filter(|narrower| count <= narrower.lanes()).unwrap_or(self)
     }
 
     /// Number of candidates in a vector.
