@@ -25,7 +25,7 @@
 //! bands and follow each other as a wavefront (`schedule.rs`, `team.rs`).
 //!
 //! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
-//! pictures (about W H for `ad`, 12 W H for `combined`), and for each thread about 8 W D bytes of
+//! pictures (about W H for `ad`, 12 W H for `combined`; and P2, 2 W H, with diagonal paths 4), and for each thread about 8 W D bytes of
 //! horizontal paths and 6 W D of path vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or
 //! where memory is short 8 W D a thread; with a window each thread has another 12 W D of costs and 2 W D of sums. A coarser
 //! level takes about a seventh of that.

@@ -4,6 +4,7 @@
 use super::geometry::Geometry;
 use super::simd::{Kernel, Lanes};
 use crate::frame::Image;
+use crate::memory::product;
 
 /// Bytes before the first row, for the column before it.
 const MARGIN: usize = 64;
@@ -25,7 +26,7 @@ fn stride(geometry: &Geometry) -> usize {
 /// Bytes of the penalties of a picture: none where no band follows paths.
 pub fn len(geometry: &Geometry) -> u64 {
     // A row more, in which upward paths begin.
-    let rows = crate::memory::product([geometry.height + 1, steps(geometry), stride(geometry)]);
+    let rows = product([geometry.height + 1, steps(geometry), stride(geometry)]);
     if geometry.banded { rows.saturating_add(MARGIN as u64) } else { 0 }
 }
 

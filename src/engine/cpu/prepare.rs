@@ -212,7 +212,7 @@ impl Prepare {
                 histogram.iter_mut().zip(others).for_each(|(sum, &other)| *sum += other);
             }
             let threshold = threshold.unwrap_or_else(|| threshold_of(&histogram));
-            let of_range = support::supports(params, threshold);
+            let of_ranges = &support::of_ranges(params, threshold);
             scratch(0).histogram = histogram;
             let pixels = Rows(supports.pixels.ptr(), width);
             let coarse = supports.coarse.as_ref().map(|&(ref map, size)| {
@@ -222,11 +222,10 @@ impl Prepare {
             });
             share(team, height, |thread, y| {
                 let scratch = &mut scratch(thread).expectation;
-                let supports = &of_range;
                 // SAFETY: as above; the ranges were finished before.
                 unsafe {
                     let (ranges, to) = (&*ranges.row(y), pixels.row(y));
-                    let row = SupportRow { geometry, supports, coarse, y, ranges, scratch, to };
+                    let row = SupportRow { geometry, of_ranges, coarse, y, ranges, scratch, to };
                     simd.vectorize(row);
                 }
             });

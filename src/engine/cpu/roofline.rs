@@ -92,10 +92,10 @@ impl Work {
         options: CpuOptions,
     ) -> anyhow::Result<Self> {
         let (simd, threads) = options.hands()?;
-        let geometry = Geometry::new(params, (width, height), simd.lanes(), options.costs_anew);
+        let lanes = simd.for_candidates(params.range.count).lanes();
+        let geometry = Geometry::new(params, (width, height), lanes, options.costs_anew);
         let features = Features::new(params.cost);
-        let bytes_of =
-            |threads| buffers::bytes_of(&geometry, params, &features, simd.lanes(), threads);
+        let bytes_of = |threads| buffers::bytes_of(&geometry, params, &features, lanes, threads);
         let shared = bytes_of(0);
         let memory = Memory {
             shared,

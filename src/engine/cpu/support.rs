@@ -20,7 +20,7 @@ pub struct PixelSupport {
 }
 
 /// What pixels with these ranges of grey levels have, where the prior expects nothing yet.
-pub fn supports(params: &Params, threshold: u32) -> [PixelSupport; 256] {
+pub fn of_ranges(params: &Params, threshold: u32) -> [PixelSupport; 256] {
     std::array::from_fn(|range| {
         let blend = Blend::of(params, range as u8, threshold);
         PixelSupport { blend, expected: 0 }
@@ -40,8 +40,8 @@ pub struct Coarse<'a> {
 pub struct SupportRow<'a> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
-    /// Those of [`supports`].
-    pub supports: &'a [PixelSupport; 256],
+    /// Those of [`of_ranges`].
+    pub of_ranges: &'a [PixelSupport; 256],
     /// The map of the half-size pictures, where there is one.
     pub coarse: Option<Coarse<'a>>,
     /// The row.
@@ -76,7 +76,7 @@ impl Kernel for SupportRow<'_> {
         let (ranges, last) = self.ranges.as_chunks::<2>();
         let count = pairs.len();
         let of = |range: u8, i: usize| {
-            let PixelSupport { mut blend, .. } = self.supports[usize::from(range)];
+            let PixelSupport { mut blend, .. } = self.of_ranges[usize::from(range)];
             blend.prior &= known[i] as u16;
             PixelSupport { blend, expected: expected[i] }
         };
