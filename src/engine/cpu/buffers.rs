@@ -7,7 +7,6 @@ use super::features::Features;
 use super::geometry::{Geometry, writes_costs};
 use super::memory::Block;
 use super::penalties;
-use super::team::Barrier;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
 use crate::matching::{BlockMeasure, Cost, Params};
@@ -33,8 +32,6 @@ pub struct Shared {
     pub whole_sums: Block<i16>,
     /// Finished columns of every band's last row, of the sweep that is going on.
     pub progress: [Vec<AtomicUsize>; 2],
-    /// Where the threads wait between stages.
-    pub barrier: Barrier,
 }
 
 /// Memory of one thread.
@@ -252,7 +249,6 @@ impl Shared {
             whole_costs: Block::new(lens.whole_costs)?,
             whole_sums: Block::new(lens.whole_sums)?,
             progress: [0, 1].map(|_| (0..geometry.bands).map(|_| AtomicUsize::new(0)).collect()),
-            barrier: Barrier::default(),
         })
     }
 
@@ -270,7 +266,6 @@ impl Shared {
 
     /// Forgets the frame before.
     pub fn begin_frame(&mut self) {
-        self.barrier.reset();
         self.progress.iter_mut().flatten().for_each(|columns| *columns.get_mut() = 0);
     }
 }

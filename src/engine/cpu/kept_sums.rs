@@ -8,7 +8,8 @@ use super::simd::{Kernel, Lanes};
 use super::winner::WinnerTakesAll;
 use crate::frame::Image;
 
-/// Adds the paths of one direction to the sums: those whose number divided by `threads` leaves `thread`.
+/// Adds the paths of one direction to the sums: a share of them, those whose number divided by the number of shares leaves
+/// the share's.
 pub struct Direction<'a, const MAX: usize, const EXACT: bool> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
@@ -24,8 +25,8 @@ pub struct Direction<'a, const MAX: usize, const EXACT: bool> {
     pub p2: &'a [u8; 256],
     /// The step (dx, dy) from one pixel of a path to the next.
     pub step: (i32, i32),
-    /// Number of the thread, and of all threads.
-    pub thread: (usize, usize),
+    /// Number of the share, and of all shares.
+    pub share: (usize, usize),
 }
 
 impl<const MAX: usize, const EXACT: bool> Kernel for Direction<'_, MAX, EXACT> {
@@ -39,7 +40,7 @@ impl<const MAX: usize, const EXACT: bool> Kernel for Direction<'_, MAX, EXACT> {
         let rows = down.min(height);
         let columns = across.min(width);
         let starts = rows * width + columns * (height - rows);
-        for start in (self.thread.0..starts).step_by(self.thread.1) {
+        for start in (self.share.0..starts).step_by(self.share.1) {
             let (x, y) = match start.checked_sub(rows * width) {
                 None => (start % width, start / width),
                 Some(beside) => (beside % columns, rows + beside / columns),

@@ -2,14 +2,14 @@
 //! engines have one; with a prior, one for each coarser size as well.
 
 use std::sync::Mutex;
-use std::time::Instant;
 
 use super::buffers::{self, Scratch, Shared};
 use super::features::Features;
 use super::filter::Filters;
 use super::geometry::Geometry;
+use super::laps::Laps;
 use super::prepare::{Prepare, TEXTURE};
-use super::schedule::{self, Frame, Learnt, Output};
+use super::schedule::{Frame, Learnt, Output};
 use super::simd::Simd;
 use super::team::Team;
 use crate::frame::{Image, StageTime};
@@ -118,15 +118,11 @@ pub unsafe fn run(
     output: *mut i16,
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
-    let (mut stages, mut began) = (Vec::new(), Instant::now());
-    let mut lap = |stages: &mut Vec<StageTime>, name| {
-        let now = Instant::now();
-        stages.push((name, now - std::mem::replace(&mut began, now)));
-    };
+    let mut laps = Laps::begin();
     if let (false, Some(map)) = (coarser.is_empty(), level.prepare.coarse_map()) {
         let prepare = &level.prepare;
         let halves = [prepare.half(team, simd, left)?, prepare.half(team, simd, right)?];
-        lap(&mut stages, "pyramid");
+        laps.end("pyramid");
         let given = Given {
             thresholds: thresholds.map(|all| &all[1..]),
             goes_on: false,
@@ -134,12 +130,12 @@ pub unsafe fn run(
         };
         // SAFETY: the map has the coarser level's size, and is read when that is done.
         unsafe { run(coarser, team, simd, halves.each_ref(), given, map)? };
-        lap(&mut stages, "prior");
+        laps.end("prior");
     }
     let threshold = thresholds.map(|all| all[0]);
     let guide = level.prepare.run(team, simd, left, threshold, &level.geometry, &level.params)?;
     if guide.is_some() || level.prepare.support().is_some() {
-        lap(&mut stages, TEXTURE);
+        laps.end(TEXTURE);
     }
 
     level.shared.begin_frame();
@@ -150,7 +146,7 @@ pub unsafe fn run(
         level.filters.begin_map(goes_on);
     }
     let filters = if unfinished { &none } else { &level.filters };
-    let (watch, times) = (team.watch(), Mutex::new(Vec::new()));
+    let watch = team.watch();
     let frame = Frame {
         geometry: &level.geometry,
         params: &level.params,
@@ -166,14 +162,10 @@ pub unsafe fn run(
         filters,
         watch: &watch,
         output: Output(output),
-        times: &times,
     };
-    team.run(&|thread| frame.work(level.simd, thread));
-    let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-    let names = schedule::stages(level.params.paths).iter().copied().chain(filters.names());
-    stages.extend(names.zip(times.windows(2)).map(|(name, mark)| (name, mark[1] - mark[0])));
+    frame.run(level.simd, team, &mut laps);
     if !unfinished {
         level.filters.end_map();
     }
-    Ok(stages)
+    Ok(laps.stages())
 }

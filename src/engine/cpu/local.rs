@@ -6,8 +6,11 @@ use super::cost::{AdCost, Cost};
 use super::dispatch::WriteRows;
 use super::geometry::Geometry;
 use super::kept_sums::{Direction, PickRow};
-use super::schedule::{CostOfBand, Frame, Parting};
+use super::laps::Laps;
+use super::memory::Plane;
+use super::schedule::{CostOfBand, Frame};
 use super::simd::Lanes;
+use super::team::Team;
 use super::window_sums::{Number, Parts, PixelCosts, Sink, Squares, SumRow, Total, ZeroMean};
 use crate::matching::block::Scale;
 use crate::matching::{BlockMeasure, Cost as Matching};
@@ -16,27 +19,28 @@ use crate::matching::{BlockMeasure, Cost as Matching};
 const PIECE_ROWS: usize = 64;
 
 /// Writes the sums of a row, [x][depth]; the flag says that it is the first of a piece.
-type SumsOfRow<'a> = dyn FnMut(&mut Scratch, usize, bool, *mut i16) + 'a;
+type SumsOfRow<'a> = dyn Fn(&mut Scratch, usize, bool, *mut i16) + Sync + 'a;
 
 impl Frame<'_> {
     /// The stages without paths, with the sums of a row that `sums` writes.
     pub(super) fn local_stages<V: Lanes, const MAX: usize, const EXACT: bool>(
         &self,
-        thread: usize,
-        scratch: &mut Scratch,
-        sums: &mut SumsOfRow<'_>,
+        team: &mut Team,
+        laps: &mut Laps,
+        sums: &SumsOfRow<'_>,
     ) {
-        let (threads, height) = (self.scratches.len(), self.geometry.height);
-        self.around::<V>(thread, scratch, &mut |scratch, parting| {
-            for first in (thread * PIECE_ROWS..height).step_by(threads * PIECE_ROWS) {
+        let height = self.geometry.height;
+        team.share(height.div_ceil(PIECE_ROWS), &|thread, pieces| {
+            let scratch = &mut *self.scratch(thread);
+            for first in pieces.map(|piece| piece * PIECE_ROWS) {
                 for y in first..height.min(first + PIECE_ROWS) {
                     let row = scratch.row_sums.ptr();
                     sums(scratch, y, y == first, row);
                     self.pick::<V, MAX, EXACT>(scratch, y, row);
                 }
             }
-            parting.end_stage();
         });
+        laps.end("window sums and winner");
     }
 
     /// Picks the winners of row `y` from its sums.
@@ -57,7 +61,7 @@ impl Frame<'_> {
     pub(super) fn pixel_sums_row<V: Lanes, S: Sink>(
         &self,
         scratch: &mut Scratch,
-        write: &mut WriteRows<'_>,
+        write: &WriteRows<'_>,
         total: Total,
         y: usize,
         begins: bool,
@@ -87,7 +91,7 @@ impl Frame<'_> {
             move |_: &mut Scratch, rows, band_costs| {
                 let (geometry, cost) = (self.geometry, self.ad_cost(truncation));
                 // SAFETY: there is room for the rows; the simd was found on this machine; the planes were
-                // finished before the last barrier.
+                // finished before.
                 unsafe {
                     V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs })
                 };
@@ -96,15 +100,8 @@ impl Frame<'_> {
         let (measure, window) = match self.params.cost {
             Matching::Block { measure, window, .. } => (measure, window),
             Matching::Ad { truncation, .. } => {
-                let mut write = differences(truncation);
-                return self.pixel_sums_row::<V, _>(
-                    scratch,
-                    &mut write,
-                    Total::Plain,
-                    y,
-                    begins,
-                    sink,
-                );
+                let write = differences(truncation);
+                return self.pixel_sums_row::<V, _>(scratch, &write, Total::Plain, y, begins, sink);
             }
             _ => unreachable!("no other cost is summed over windows"),
         };
@@ -112,8 +109,8 @@ impl Frame<'_> {
         let total = Total::Scaled(scale);
         match measure {
             BlockMeasure::Sad => {
-                let mut write = differences(u8::MAX);
-                self.pixel_sums_row::<V, _>(scratch, &mut write, total, y, begins, sink);
+                let write = differences(u8::MAX);
+                self.pixel_sums_row::<V, _>(scratch, &write, total, y, begins, sink);
             }
             BlockMeasure::Ssd => {
                 let parts = Squares::<false> { left, mirrored };
@@ -175,50 +172,57 @@ impl Frame<'_> {
     /// makes for a band.
     pub(super) fn aggregate_whole<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
         &self,
-        thread: usize,
-        scratch: &mut Scratch,
-        cost: &mut CostOfBand<'_, C>,
-        parting: &mut Parting<'_>,
+        team: &mut Team,
+        laps: &mut Laps,
+        cost: &CostOfBand<'_, C>,
     ) {
-        let (threads, geometry) = (self.scratches.len(), self.geometry);
+        let geometry = self.geometry;
         let row_cells = geometry.width * geometry.depth;
-        let (costs, sums) = (self.shared.whole_costs.ptr(), self.shared.whole_sums.ptr());
-        for band in (thread..geometry.bands).step_by(threads) {
-            let (first, rows) = geometry.band(band);
-            let cost = cost(scratch, (first, rows), false);
-            // SAFETY: the band's rows are this thread's until the barrier; the simd was found on this machine.
-            unsafe {
-                sums.add(first * row_cells).write_bytes(0, rows * row_cells);
-                let band_costs = costs.add(first * row_cells);
-                let rows = (first, rows);
-                V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs });
+        let costs = Plane(self.shared.whole_costs.ptr());
+        let sums = Plane(self.shared.whole_sums.ptr());
+        team.share(geometry.bands, &|thread, bands| {
+            let scratch = &mut *self.scratch(thread);
+            for (first, rows) in bands.map(|band| geometry.band(band)) {
+                let cost = cost(scratch, (first, rows), false);
+                // SAFETY: the band's rows are this thread's; the simd was found on this machine.
+                unsafe {
+                    sums.at(first * row_cells).write_bytes(0, rows * row_cells);
+                    let (rows, band_costs) = ((first, rows), costs.at(first * row_cells));
+                    V::vectorize(FillBand::<_, MAX, EXACT> { geometry, cost, rows, band_costs });
+                }
             }
+        });
+        laps.end("cost volume");
+        // Neighbouring paths go to different threads, so that long and short ones are spread evenly.
+        let count = team.pieces();
+        for &step in self.params.paths.steps() {
+            team.share(count, &|_, shares| {
+                for share in shares {
+                    // SAFETY: paths of one direction have no pixel in common, and one direction is over before the next
+                    // begins; the simd was found on this machine.
+                    unsafe {
+                        V::vectorize(Direction::<MAX, EXACT> {
+                            geometry,
+                            costs: costs.at(0),
+                            sums: sums.at(0),
+                            guide: self.guide,
+                            p1: self.params.p1,
+                            p2: self.p2,
+                            step,
+                            share: (share, count),
+                        });
+                    }
+                }
+            });
         }
-        parting.end_stage();
-        for (number, &step) in self.params.paths.steps().iter().enumerate() {
-            if number > 0 {
-                parting.wait();
+        laps.end("aggregation");
+        team.rows(geometry.height, |thread, rows| {
+            let scratch = &mut *self.scratch(thread);
+            for y in rows {
+                // SAFETY: the row lies in the picture.
+                self.pick::<V, MAX, EXACT>(scratch, y, unsafe { sums.at(y * row_cells) });
             }
-            // SAFETY: paths of one direction have no pixel in common, and a barrier parts the directions; the
-            // simd was found on this machine.
-            unsafe {
-                V::vectorize(Direction::<MAX, EXACT> {
-                    geometry,
-                    costs,
-                    sums,
-                    guide: self.guide,
-                    p1: self.params.p1,
-                    p2: self.p2,
-                    step,
-                    thread: (thread, threads),
-                });
-            }
-        }
-        parting.end_stage();
-        for y in (thread..geometry.height).step_by(threads) {
-            // SAFETY: the row lies in the picture.
-            self.pick::<V, MAX, EXACT>(scratch, y, unsafe { sums.add(y * row_cells) });
-        }
-        parting.end_stage();
+        });
+        laps.end("winner");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use crate::memory::Refused;
@@ -68,6 +69,33 @@ impl<T> Drop for Block<T> {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// Numbers of a picture's pixels, of which the threads write different ones.
+pub struct Plane<T>(pub *mut T);
+
+// SAFETY: see above.
+unsafe impl<T> Sync for Plane<T> {}
+
+impl<T> Plane<T> {
+    /// Where number `index` lies.
+    ///
+    /// # Safety
+    /// There is such a number.
+    pub unsafe fn at(&self, index: usize) -> *mut T {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(index) }
+    }
+
+    /// Some of the numbers.
+    ///
+    /// # Safety
+    /// There are these, and nobody else touches them meanwhile.
+    #[allow(clippy::mut_from_ref, reason = "each thread has numbers of its own")]
+    pub unsafe fn part(&self, part: Range<usize>) -> &mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(part.start), part.len()) }
     }
 }
 

@@ -21,8 +21,9 @@
 //!    the costs and the sums of the whole picture (`kept_sums.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
-//! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads share out the
-//! bands and follow each other as a wavefront (`schedule.rs`, `team.rs`).
+//! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads take
+//! pieces of each stage one after the other (`team.rs`), and follow each other from band to band as a wavefront
+//! (`schedule.rs`).
 //!
 //! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
 //! pictures (about W H for `ad`, 12 W H for `combined`; and P2, 2 W H, with diagonal paths 4), and for each thread about 8 W D bytes of
@@ -40,6 +41,7 @@ mod filter;
 mod geometry;
 mod horizontal;
 mod kept_sums;
+mod laps;
 mod last_cache;
 mod level;
 mod local;

@@ -94,10 +94,10 @@ impl Information {
         let Self { counts, map, logarithms, table, truncation, beginnings, known, .. } = self;
         let counts_of =
             |thread: usize| counts[thread].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        team.run(&|thread| {
+        (0..threads).for_each(|thread| counts_of(thread).fill(0));
+        team.rows(height, |thread, rows| {
             let mut counts = counts_of(thread);
-            counts.fill(0);
-            for y in height * thread / threads..height * (thread + 1) / threads {
+            for y in rows {
                 let (left, right) = (left.row(y), right.row(y));
                 match *known {
                     true => count_row(left, right, &map[y * width..][..width], &mut counts),
@@ -111,23 +111,10 @@ impl Information {
             sums.iter_mut().zip(&*others).for_each(|(sum, &count)| *sum += count);
         }
         let counts = &*sums;
-        let share = LEVELS.div_ceil(threads);
-        let parts: Vec<_> = logarithms.chunks_mut(share * LEVELS).map(Mutex::new).collect();
-        team.run(&|thread| {
-            let Some(rows) = parts.get(thread) else { return };
-            let mut rows = rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            for (row, i) in rows.chunks_exact_mut(LEVELS).zip(thread * share..) {
-                row.copy_from_slice(&joint_row(counts, i));
-            }
-        });
+        by_level(team, logarithms, |i, row| row.copy_from_slice(&joint_row(counts, i)));
         let (logarithms, marginal) = (&*logarithms, Marginal::of(counts));
-        let parts: Vec<_> = table.chunks_mut(share * LEVELS).map(Mutex::new).collect();
-        team.run(&|thread| {
-            let Some(rows) = parts.get(thread) else { return };
-            let mut rows = rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            for (row, i) in rows.chunks_exact_mut(LEVELS).zip(thread * share..) {
-                row.copy_from_slice(&cost_row(logarithms, &marginal, i, *truncation));
-            }
+        by_level(team, table, |i, row| {
+            row.copy_from_slice(&cost_row(logarithms, &marginal, i, *truncation));
         });
     }
 
@@ -142,4 +129,14 @@ impl Information {
         self.known = state.is_some();
         state.iter().for_each(|state| self.map.copy_from_slice(state));
     }
+}
+
+/// Has the team fill a table, [left level][right level], row by row.
+fn by_level<T: Send>(team: &mut Team, table: &mut [T], row: impl Fn(usize, &mut [T]) + Sync) {
+    let rows: Vec<_> = table.chunks_exact_mut(LEVELS).map(Mutex::new).collect();
+    team.share(rows.len(), &|_, levels| {
+        for i in levels {
+            row(i, &mut rows[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        }
+    });
 }

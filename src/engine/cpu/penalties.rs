@@ -43,7 +43,7 @@ pub struct Penalties {
     steps: usize,
 }
 
-// SAFETY: the addresses are only read from, after a barrier behind those who write.
+// SAFETY: the addresses are only read from, in later stages than they are written in.
 unsafe impl Send for Penalties {}
 // SAFETY: as above.
 unsafe impl Sync for Penalties {}

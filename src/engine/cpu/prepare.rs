@@ -252,8 +252,5 @@ pub fn picture(image: &Image) -> Picture<'_> {
 
 /// Has the team do `height` rows: `row` is called with the number of the thread and of the row.
 pub fn share(team: &mut Team, height: usize, row: impl Fn(usize, usize) + Sync) {
-    let threads = team.len();
-    team.run(&|thread| {
-        (height * thread / threads..height * (thread + 1) / threads).for_each(|y| row(thread, y));
-    });
+    team.rows(height, |thread, rows| rows.for_each(|y| row(thread, y)));
 }

@@ -57,13 +57,14 @@ impl Rectify {
             (Eye::Left, &raw.left, Destination(left.as_mut_ptr())),
             (Eye::Right, &raw.right, Destination(right.as_mut_ptr())),
         ];
-        let threads = team.len();
-        team.run(&|thread| {
-            for (eye, from, to) in &eyes {
+        let count = team.pieces();
+        team.share(eyes.len() * count, &|_, pieces| {
+            for piece in pieces {
+                let (eye, from, to) = &eyes[piece / count];
                 let map = self.rectifier.map(*eye);
-                let pixels = share(width * height, thread, threads);
-                // SAFETY: the buffers hold a rectified picture each, of which every thread writes
-                // a part of its own; the simd was found on this machine.
+                let pixels = share(width * height, piece % count, count);
+                // SAFETY: the buffers hold a rectified picture each, of which every piece is
+                // another part; the simd was found on this machine.
                 unsafe { apply(simd, map, from, pixels, to.0) };
             }
         });
@@ -106,19 +107,19 @@ impl CpuRectifier {
     }
 }
 
-/// Where a rectified picture goes; every thread writes a part of its own.
+/// Where a rectified picture goes; every piece is another part.
 struct Destination(*mut u8);
 
 // SAFETY: the threads write different pixels, and the buffer outlives the task.
 unsafe impl Sync for Destination {}
 
-/// This thread's part of the pixels: whole vectors but for the last one.
-fn share(pixels: usize, thread: usize, threads: usize) -> Range<usize> {
-    let border = |thread: usize| {
-        let vectors = pixels.div_ceil(INTERPOLATED) * thread / threads;
+/// A piece of the pixels, of `count`: whole vectors but for the last one.
+fn share(pixels: usize, piece: usize, count: usize) -> Range<usize> {
+    let border = |piece: usize| {
+        let vectors = pixels.div_ceil(INTERPOLATED) * piece / count;
         (vectors * INTERPOLATED).min(pixels)
     };
-    border(thread)..border(thread + 1)
+    border(piece)..border(piece + 1)
 }
 
 /// Writes the rectified pixels of the range; `to` is where pixel 0 would go.
@@ -291,11 +292,11 @@ mod tests {
     }
 
     #[test]
-    fn the_threads_share_all_pixels() {
-        for (pixels, threads) in [(1, 4), (16, 3), (17, 2), (1000, 7), (921_600, 4)] {
-            let parts: Vec<_> = (0..threads).map(|t| share(pixels, t, threads)).collect();
+    fn the_pieces_have_all_pixels() {
+        for (pixels, count) in [(1, 4), (16, 3), (17, 2), (1000, 7), (921_600, 4)] {
+            let parts: Vec<_> = (0..count).map(|piece| share(pixels, piece, count)).collect();
             assert_eq!(parts[0].start, 0);
-            assert_eq!(parts[threads - 1].end, pixels);
+            assert_eq!(parts[count - 1].end, pixels);
             assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
         }
     }

@@ -1,12 +1,11 @@
 //! Who computes what when: the stages of a frame, and the bands and tiles within them.
 //!
-//! Bands go to the threads in turn. Along the sweep, a band follows the one before at a distance of
-//! a tile or two, which each band's count of finished columns tells (a wavefront); everything else
-//! in a band is its thread's own. A barrier parts the stages.
+//! The threads share each stage, which is over before the next begins (`team.rs`). Each takes the next band when it is through
+//! with one. Along the sweep, a band follows the one before at a distance of a tile or two, which each band's count of
+//! finished columns tells (a wavefront); everything else in a band is its thread's own.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::buffers::{Scratch, Shared};
 use super::cost::Cost;
@@ -14,53 +13,24 @@ use super::features::{Destination, Features, PrepareRows};
 use super::filter::{Filters, Pass};
 use super::geometry::Geometry;
 use super::horizontal::Horizontal;
+use super::laps::Laps;
 use super::memory::Block;
 use super::penalties::{Penalties, PenaltyRows};
-use super::simd::Lanes;
+use super::simd::{Lanes, Simd};
 use super::support::PixelSupport;
-use super::team::Watch;
+use super::team::{Team, Watch};
 use super::vertical::{CHECKPOINT, FINISH, KEEP, ONLY, Vertical};
 use super::zero_mean::{ZeroMeanRows, zero_mean_window};
 use crate::frame::Image;
-use crate::matching::{Params, Paths};
+use crate::matching::Params;
 
 /// Rows that the horizontal paths walk along together.
 const ROWS_TOGETHER: usize = 4;
 /// Tiles that a band lets the one before come further than it needs, where it had to sleep for it.
 const TILES_AHEAD: usize = 4;
 
-/// Stages of a frame up to the first filter, as [`crate::frame::Matched::stages`] names them.
-pub fn stages(paths: Paths) -> &'static [&'static str] {
-    match paths {
-        Paths::None => &["cost features", "window sums and winner"],
-        Paths::Four | Paths::Five | Paths::Eight => {
-            &["cost features", "aggregation, down", "aggregation and winner"]
-        }
-        Paths::Sixteen => &["cost features", "cost volume", "aggregation", "winner"],
-    }
-}
-
 /// Makes the cost of a band of rows (the first, and how many); the flag says that it was made before.
-pub(super) type CostOfBand<'a, C> = dyn FnMut(&mut Scratch, (usize, usize), bool) -> C + 'a;
-
-/// What parts the work of the threads.
-pub(super) struct Parting<'a> {
-    wait: &'a mut dyn FnMut(),
-    mark: &'a dyn Fn(),
-}
-
-impl Parting<'_> {
-    /// Waits for the other threads.
-    pub fn wait(&mut self) {
-        (self.wait)();
-    }
-
-    /// Waits for them at the end of a stage, and notes the time.
-    pub fn end_stage(&mut self) {
-        (self.wait)();
-        (self.mark)();
-    }
-}
+pub(super) type CostOfBand<'a, C> = dyn Fn(&mut Scratch, (usize, usize), bool) -> C + Sync + 'a;
 
 /// The number of the edge where a band begins.
 fn edge_number(geometry: &Geometry, band: usize) -> usize {
@@ -99,8 +69,6 @@ pub struct Frame<'a> {
     pub output: Output,
     /// What is made of the map.
     pub filters: &'a Filters,
-    /// When the stages began, and when the last one ended; thread 0 writes it.
-    pub times: &'a Mutex<Vec<Instant>>,
 }
 
 /// What a round of mutual information goes by.
@@ -125,90 +93,80 @@ pub struct Output(pub *mut i16);
 unsafe impl Sync for Output {}
 
 impl Frame<'_> {
-    /// The stages: the preparation, what `matching` makes of it, and the filters.
-    pub(super) fn around<V: Lanes>(
-        &self,
-        thread: usize,
-        scratch: &mut Scratch,
-        matching: &mut dyn FnMut(&mut Scratch, &mut Parting<'_>),
-    ) {
-        let threads = self.scratches.len();
-        let geometry = self.geometry;
-        let mut round = 0;
-        let mut wait = || {
-            round += 1;
-            self.shared.barrier.wait(self.watch, threads, round);
-        };
-        let mark = || {
-            if thread == 0 {
-                self.times.lock().unwrap_or_else(|e| e.into_inner()).push(Instant::now());
-            }
-        };
-
-        mark();
-        self.prepare::<V>(scratch, thread);
-        wait();
-        mark();
-        matching(scratch, &mut Parting { wait: &mut wait, mark: &mark });
-
-        let size = (geometry.width, geometry.height);
-        let mut pass = Pass { size, left: self.left, thread, threads, wait: &mut wait };
+    /// Matches the pair.
+    pub fn run(&self, simd: Simd, team: &mut Team, laps: &mut Laps) {
+        team.rows(self.geometry.height, |thread, rows| {
+            self.prepare(simd, &mut self.scratch(thread), (rows.start, rows.end));
+        });
+        laps.end("cost features");
+        self.match_rows(simd, team, laps);
+        let size = (self.geometry.width, self.geometry.height);
         let sure = self.filters.confidence().map(|confidence| confidence.means_ptr());
-        // SAFETY: `hand_out` put the map where the filters expect it, and the barrier has been passed;
-        // the simd was found on this machine.
-        unsafe { self.filters.run::<V>(&mut pass, self.output.0, sure, mark) };
+        // SAFETY: `hand_out` put the map where the filters expect it; the simd was found on this machine.
+        unsafe {
+            let mut pass = Pass { size, left: self.left, simd, team };
+            self.filters.run(&mut pass, self.output.0, sure, laps);
+        }
+    }
+
+    /// The memory of a thread.
+    pub(super) fn scratch(&self, thread: usize) -> MutexGuard<'_, Scratch> {
+        self.scratches[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The paths and the winners, with the cost that `cost` makes for a band. The flag says that a sweep before has had
     /// that band already.
     pub(super) fn aggregate<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
         &self,
-        thread: usize,
-        scratch: &mut Scratch,
-        cost: &mut CostOfBand<'_, C>,
-        parting: &mut Parting<'_>,
+        team: &mut Team,
+        laps: &mut Laps,
+        cost: &CostOfBand<'_, C>,
     ) {
-        let (threads, geometry) = (self.scratches.len(), self.geometry);
+        let geometry = self.geometry;
         if geometry.upward {
-            for band in (thread..geometry.bands - 1).step_by(threads) {
-                let cost = cost(scratch, geometry.band(band), false);
-                match geometry.vertical {
-                    1 => self.checkpoints::<V, C, MAX, EXACT, 1>(scratch, band, cost),
-                    _ => self.checkpoints::<V, C, MAX, EXACT, 3>(scratch, band, cost),
+            team.share(geometry.bands - 1, &|thread, bands| {
+                let scratch = &mut *self.scratch(thread);
+                for band in bands {
+                    let cost = cost(scratch, geometry.band(band), false);
+                    match geometry.vertical {
+                        1 => self.checkpoints::<V, C, MAX, EXACT, 1>(scratch, band, cost),
+                        _ => self.checkpoints::<V, C, MAX, EXACT, 3>(scratch, band, cost),
+                    }
                 }
-            }
+            });
         }
-        parting.end_stage();
+        laps.end("aggregation, down");
 
-        for number in (thread..geometry.bands).step_by(threads) {
-            let band = if geometry.upward { geometry.bands - 1 - number } else { number };
-            let known = geometry.upward && band + 1 < geometry.bands;
-            let cost = cost(scratch, geometry.band(band), known);
-            self.horizontal::<V, C, MAX, EXACT>(scratch, band, cost);
-            scratch.winner.begin_band(geometry.band(band).1);
-            match (geometry.vertical, geometry.upward) {
-                (1, _) => self.both_sweeps::<V, C, MAX, EXACT, 1>(scratch, band, cost),
-                (_, true) => self.both_sweeps::<V, C, MAX, EXACT, 3>(scratch, band, cost),
-                _ => self.one_sweep::<V, C, MAX, EXACT>(scratch, band, cost),
+        team.share(geometry.bands, &|thread, numbers| {
+            let scratch = &mut *self.scratch(thread);
+            for number in numbers {
+                let band = if geometry.upward { geometry.bands - 1 - number } else { number };
+                let known = geometry.upward && band + 1 < geometry.bands;
+                let cost = cost(scratch, geometry.band(band), known);
+                self.horizontal::<V, C, MAX, EXACT>(scratch, band, cost);
+                scratch.winner.begin_band(geometry.band(band).1);
+                match (geometry.vertical, geometry.upward) {
+                    (1, _) => self.both_sweeps::<V, C, MAX, EXACT, 1>(scratch, band, cost),
+                    (_, true) => self.both_sweeps::<V, C, MAX, EXACT, 3>(scratch, band, cost),
+                    _ => self.one_sweep::<V, C, MAX, EXACT>(scratch, band, cost),
+                }
+                self.hand_out(scratch, geometry.band(band));
             }
-            self.hand_out(scratch, geometry.band(band));
-        }
-        parting.end_stage();
+        });
+        laps.end("aggregation and winner");
     }
 
-    /// This thread's share of what the cost compares.
-    fn prepare<V: Lanes>(&self, scratch: &mut Scratch, thread: usize) {
-        let (height, threads) = (self.geometry.height, self.scratches.len());
-        let rows = (height * thread / threads, height * (thread + 1) / threads);
+    /// What the cost compares, of rows from `rows.0` up to but not including `rows.1`.
+    fn prepare(&self, simd: Simd, scratch: &mut Scratch, rows: (usize, usize)) {
         let left = Destination::Left(self.shared.left.ptr());
         let right = Destination::Right(self.shared.mirrored.ptr());
         let eyes = [(self.left, left), (self.right, right)];
         let from = if self.features.of_left() { 0 } else { 1 };
         for &(image, to) in &eyes[from..] {
-            // SAFETY: the rows are this thread's until the barrier; the simd was found on this
+            // SAFETY: the rows are this thread's until the stage is over; the simd was found on this
             // machine.
             unsafe {
-                V::vectorize(PrepareRows {
+                simd.vectorize(PrepareRows {
                     geometry: self.geometry,
                     features: self.features,
                     image,
@@ -221,7 +179,7 @@ impl Frame<'_> {
         if self.geometry.banded {
             // SAFETY: as above.
             unsafe {
-                V::vectorize(PenaltyRows {
+                simd.vectorize(PenaltyRows {
                     geometry: self.geometry,
                     guide: self.guide,
                     p2: self.p2,
@@ -234,7 +192,7 @@ impl Frame<'_> {
         if let Some(window) = zero_mean_window(self.params) {
             // SAFETY: as above.
             unsafe {
-                V::vectorize(ZeroMeanRows {
+                simd.vectorize(ZeroMeanRows {
                     geometry: self.geometry,
                     window,
                     eyes: [self.left, self.right],

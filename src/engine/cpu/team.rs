@@ -1,5 +1,10 @@
 //! The threads of the engine: made once, parked between frames.
+//!
+//! Work is cut into pieces, more of them than there are threads, and each thread takes the next one whenever it has done one.
+//! A piece of work is over when its pieces are done, not when every thread has been there: a thread that another program
+//! keeps from its core while it has no piece holds up nobody.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,14 +13,20 @@ use std::time::{Duration, Instant};
 
 /// How long a waiting thread keeps looking before it lets others have the core.
 const SPINNING: Duration = Duration::from_micros(20);
+/// How long a thread without work lets others have the core before it sleeps: longer than a frame has none for it.
+const LINGERING: Duration = Duration::from_micros(100);
 /// A core that was lent for so long was taken by another program: threads of the team lend it for a tile at most.
 const TAKEN: Duration = Duration::from_micros(500);
 /// How long threads sleep instead of lending, after that.
 const CROWDED: Duration = Duration::from_millis(250);
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 64;
+/// Pieces a thread of what may be cut anywhere: so few that what begins anew with each piece costs little.
+const PIECES_A_THREAD: usize = 4;
+/// Rows of such a piece at least.
+const ROWS_MIN: usize = 8;
 
-/// What every thread of the team does: called once a thread, with the thread's number.
+/// What every thread of the team does that comes in time: called once a thread, with the thread's number.
 type Task = &'static (dyn Fn(usize) + Sync);
 
 /// A fixed number of threads that work on one task at a time; the caller is one of them.
@@ -28,8 +39,12 @@ struct Shared {
     order: Mutex<Order>,
     started: Condvar,
     finished: Condvar,
-    /// Workers that still run the current task.
+    /// The number of the order, 0 when it is too late to begin with it: for those who look without a lock.
+    open: AtomicU64,
+    /// Workers that run the current task.
     busy: AtomicUsize,
+    /// The next piece that nobody has taken.
+    next: AtomicUsize,
     /// Whether a thread panicked in the current task.
     failed: AtomicBool,
     /// Threads that sleep within the task until another one has come further.
@@ -44,8 +59,32 @@ struct Shared {
 
 struct Order {
     number: u64,
+    /// `None` when it is too late to begin with it.
     task: Option<Task>,
+    /// Workers that have begun it.
+    begun: usize,
+    /// Workers that sleep until the next one.
+    idle: usize,
     stop: bool,
+}
+
+/// The pieces of a task that a thread takes, one after the other; others take others meanwhile.
+pub struct Pieces<'a> {
+    shared: &'a Shared,
+    end: usize,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        // Where a thread failed, nobody wants the rest.
+        if self.shared.failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let piece = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        (piece < self.end).then_some(piece)
+    }
 }
 
 impl Team {
@@ -55,10 +94,12 @@ impl Team {
     /// Where the system refuses another thread.
     pub fn new(threads: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
-            order: Mutex::new(Order { number: 0, task: None, stop: false }),
+            order: Mutex::new(Order { number: 0, task: None, begun: 0, idle: 0, stop: false }),
             started: Condvar::new(),
             finished: Condvar::new(),
+            open: AtomicU64::new(0),
             busy: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             asleep: AtomicUsize::new(0),
             sleepers: Mutex::default(),
@@ -81,35 +122,97 @@ impl Team {
         self.workers.len() + 1
     }
 
-    /// Runs `task` once on every thread and returns when all are done.
+    /// Does `count` pieces of work. `task` is called once on the caller and on each other thread that comes before the pieces are
+    /// all taken, with the thread's number and the pieces, which it takes and does; they are taken in their order. Returns when
+    /// all are done.
+    ///
+    /// # Panics
+    /// Where the task panicked on a thread.
+    pub fn share(&mut self, count: usize, task: &(dyn Fn(usize, Pieces<'_>) + Sync)) {
+        let shared = Arc::clone(&self.shared);
+        shared.next.store(0, Ordering::Relaxed);
+        let task = |thread| task(thread, Pieces { shared: &shared, end: count });
+        match count {
+            // Not worth waking anybody.
+            0 | 1 => {
+                shared.failed.store(false, Ordering::Relaxed);
+                task(0);
+            }
+            _ => self.engage(false, &task),
+        }
+    }
+
+    /// Does `height` rows: `task` is called with the number of a thread and the rows of a piece.
+    ///
+    /// # Panics
+    /// As [`Team::share`].
+    pub fn rows(&mut self, height: usize, task: impl Fn(usize, Range<usize>) + Sync) {
+        let rows = self.rows_of_piece(height);
+        self.share(height.div_ceil(rows), &|thread, pieces| {
+            for piece in pieces {
+                task(thread, piece * rows..height.min((piece + 1) * rows));
+            }
+        });
+    }
+
+    /// Number of pieces that something is well cut into.
+    pub fn pieces(&self) -> usize {
+        match self.len() {
+            1 => 1,
+            threads => PIECES_A_THREAD * threads,
+        }
+    }
+
+    /// Rows of the pieces that [`Team::rows`] makes of a height; the last may have fewer.
+    pub fn rows_of_piece(&self, height: usize) -> usize {
+        height.div_ceil(self.pieces()).max(ROWS_MIN)
+    }
+
+    /// Runs `task` once on every thread, however long it takes for one to come, and returns when all are done.
     ///
     /// # Panics
     /// Where the task panicked on a thread.
     pub fn run(&mut self, task: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: only the lifetime changes; no worker uses the task after `busy` is 0 again, for
-        // which this function waits, whatever the task does.
+        self.engage(true, task);
+    }
+
+    /// Has the threads begin with a task; `everyone`: those as well that come when the caller is through with it.
+    fn engage(&mut self, everyone: bool, task: &(dyn Fn(usize) + Sync)) {
+        // SAFETY: only the lifetime changes; no worker begins with the task after it is taken away below, nor uses it
+        // after `busy` is 0 then, for which this function waits, whatever the task does.
         let task: Task = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), Task>(task) };
         let shared = &*self.shared;
         shared.failed.store(false, Ordering::Relaxed);
-        shared.busy.store(self.workers.len(), Ordering::Relaxed);
-        {
+        let idle = {
             let mut order = shared.lock();
             order.number += 1;
             order.task = Some(task);
+            order.begun = 0;
+            shared.open.store(order.number, Ordering::Release);
+            order.idle
+        };
+        if idle > 0 {
+            shared.started.notify_all();
         }
-        shared.started.notify_all();
         let own = catch_unwind(AssertUnwindSafe(|| task(0)));
         if own.is_err() {
             shared.fail();
         }
+        {
+            let mut order = shared.lock();
+            while everyone && order.begun < self.workers.len() {
+                order = shared.finished.wait(order).unwrap_or_else(PoisonError::into_inner);
+            }
+            order.task = None;
+            shared.open.store(0, Ordering::Relaxed);
+        }
         let done = || shared.busy.load(Ordering::Acquire) == 0;
-        if !spin_until(done) {
+        if !shared.linger(done, None) {
             let mut order = shared.lock();
             while !done() {
                 order = shared.finished.wait(order).unwrap_or_else(PoisonError::into_inner);
             }
         }
-        shared.lock().task = None;
         match own {
             Err(panic) => resume_unwind(panic),
             Ok(()) => assert!(!shared.failed.load(Ordering::Acquire), "a matcher thread failed"),
@@ -140,20 +243,11 @@ impl Watch {
     /// Where another thread of the team panicked, which would otherwise be waited for in vain.
     pub fn until(&self, counter: &AtomicUsize, needed: usize, rather: usize) {
         let is_at = |least| counter.load(Ordering::Acquire) >= least;
-        if spin_until(|| is_at(needed)) {
-            return;
-        }
         let shared = &*self.shared;
-        while !shared.is_crowded() {
-            let lent = Instant::now();
-            std::thread::yield_now();
-            if is_at(needed) {
-                return;
-            }
-            assert!(!shared.failed.load(Ordering::Acquire), "another thread failed");
-            if lent.elapsed() > TAKEN {
-                shared.crowded();
-            }
+        let failed = || shared.failed.load(Ordering::Acquire);
+        if shared.linger(|| is_at(needed) || failed(), None) {
+            assert!(is_at(needed), "another thread failed");
+            return;
         }
         let sleeper = (std::ptr::from_ref(counter) as usize, rather);
         let mut sleepers = shared.sleepers();
@@ -161,7 +255,7 @@ impl Watch {
         shared.asleep.fetch_add(1, Ordering::SeqCst);
         // Either the other thread sees this one asleep, or this one sees how far the other has come.
         fence(Ordering::SeqCst);
-        while !is_at(rather) && !shared.failed.load(Ordering::Acquire) {
+        while !is_at(rather) && !failed() {
             sleepers = shared.further.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
         }
         shared.asleep.fetch_sub(1, Ordering::SeqCst);
@@ -197,6 +291,26 @@ fn spin_until(ready: impl Fn() -> bool) -> bool {
 }
 
 impl Shared {
+    /// Waits until it is `ready`, at first looking all the time, then lending the core to whoever wants it. `false`, so that
+    /// the thread had better sleep: once it did so for the `limit`, or where cores that are lent are long in coming back.
+    fn linger(&self, ready: impl Fn() -> bool, limit: Option<Duration>) -> bool {
+        if spin_until(&ready) {
+            return true;
+        }
+        let began = Instant::now();
+        while !self.is_crowded() && limit.is_none_or(|limit| began.elapsed() < limit) {
+            let lent = Instant::now();
+            std::thread::yield_now();
+            if ready() {
+                return true;
+            }
+            if lent.elapsed() > TAKEN {
+                self.crowded();
+            }
+        }
+        false
+    }
+
     /// Whether another program kept a core lately.
     fn is_crowded(&self) -> bool {
         self.since.elapsed().as_millis() < u128::from(self.crowded_until.load(Ordering::Relaxed))
@@ -234,20 +348,26 @@ impl Shared {
     fn work(&self, thread: usize) {
         let mut last = 0;
         loop {
+            let is_next = |open| open != 0 && open != last;
+            self.linger(|| is_next(self.open.load(Ordering::Acquire)), Some(LINGERING));
             let task = {
                 let mut order = self.lock();
-                while order.number == last && !order.stop {
+                let task = loop {
+                    match order.task {
+                        _ if order.stop => return,
+                        Some(task) if order.number != last => break task,
+                        _ => {}
+                    }
+                    order.idle += 1;
                     order = self.started.wait(order).unwrap_or_else(PoisonError::into_inner);
-                }
-                if order.stop {
-                    return;
-                }
+                    order.idle -= 1;
+                };
                 last = order.number;
-                order.task
+                order.begun += 1;
+                self.busy.fetch_add(1, Ordering::Relaxed);
+                task
             };
-            if let Some(task) = task
-                && catch_unwind(AssertUnwindSafe(|| task(thread))).is_err()
-            {
+            if catch_unwind(AssertUnwindSafe(|| task(thread))).is_err() {
                 self.fail();
             }
             if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -269,26 +389,6 @@ impl Drop for Team {
     }
 }
 
-/// A point that every thread of the team reaches before any goes on; used again and again.
-#[derive(Default)]
-pub struct Barrier {
-    arrived: AtomicUsize,
-}
-
-impl Barrier {
-    /// Forgets earlier tasks; called between tasks.
-    pub fn reset(&self) {
-        self.arrived.store(0, Ordering::Relaxed);
-    }
-
-    /// Waits for all `threads` threads; `round` counts this thread's barriers of the task from 1.
-    pub fn wait(&self, watch: &Watch, threads: usize, round: usize) {
-        let all = threads * round;
-        watch.reached(&self.arrived, self.arrived.fetch_add(1, Ordering::AcqRel) + 1);
-        watch.until(&self.arrived, all, all);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,18 +406,78 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_holds_everyone_back() {
-        let mut team = Team::new(4).unwrap();
-        let (barrier, watch) = (Barrier::default(), team.watch());
-        let before = AtomicUsize::new(0);
-        team.run(&|_| {
-            for round in 1..50 {
-                before.fetch_add(1, Ordering::Relaxed);
-                barrier.wait(&watch, 4, 2 * round - 1);
-                assert_eq!(before.load(Ordering::Relaxed), 4 * round);
-                barrier.wait(&watch, 4, 2 * round);
+    fn every_piece_is_done_once_and_before_the_end() {
+        let mut team = Team::new(3).unwrap();
+        for count in (0..40).chain([1000]).cycle().take(400) {
+            let calls: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            let threads: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
+            team.share(count, &|thread, pieces| {
+                threads[thread].fetch_add(1, Ordering::Relaxed);
+                pieces.for_each(|piece| {
+                    calls[piece].fetch_add(1, Ordering::Relaxed);
+                });
+            });
+            assert!(calls.iter().all(|c| c.load(Ordering::Relaxed) == 1));
+            let came = |thread: usize| threads[thread].load(Ordering::Relaxed);
+            assert_eq!(came(0), 1, "the caller takes part");
+            assert!(came(1) <= 1 && came(2) <= 1);
+        }
+    }
+
+    #[test]
+    fn all_threads_take_pieces_and_the_rest_take_those_of_one_that_does_not_come_back() {
+        let mut team = Team::new(3).unwrap();
+        let (watch, others) = (team.watch(), AtomicUsize::new(0));
+        let first = AtomicUsize::new(0);
+        team.share(100, &|_, mut pieces| {
+            // The first thread to come has a piece until the others have done all the rest.
+            let is_first = first.fetch_add(1, Ordering::Relaxed) == 0;
+            if is_first && pieces.next().is_some() {
+                watch.until(&others, 99, 99);
+            }
+            for _ in pieces {
+                watch.reached(&others, others.fetch_add(1, Ordering::AcqRel) + 1);
             }
         });
+        assert_eq!(others.into_inner(), 99);
+    }
+
+    #[test]
+    fn who_comes_too_late_is_not_waited_for_and_comes_the_next_time() {
+        let mut team = Team::new(1).unwrap();
+        let calls = AtomicUsize::new(0);
+        let count = |pieces: Pieces<'_>| calls.fetch_add(pieces.count(), Ordering::Relaxed);
+        team.share(5, &|_, pieces| {
+            count(pieces);
+        });
+        assert_eq!(calls.load(Ordering::Relaxed), 5);
+        let shared = Arc::clone(&team.shared);
+        team.workers.push(std::thread::spawn(move || shared.work(1)));
+        // The task is gone; the thread must not look at it.
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(team.shared.busy.load(Ordering::Relaxed), 0);
+        let came = AtomicUsize::new(0);
+        team.run(&|_| {
+            came.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(came.into_inner(), 2);
+    }
+
+    #[test]
+    fn pieces_of_rows_cover_every_row_once() {
+        for threads in [1, 2, 5] {
+            let mut team = Team::new(threads).unwrap();
+            for height in [0, 1, 7, 8, 9, 100, 1081] {
+                let rows: Vec<AtomicUsize> = (0..height).map(|_| AtomicUsize::new(0)).collect();
+                team.rows(height, |_, piece| {
+                    assert!(!piece.is_empty());
+                    piece.for_each(|y| {
+                        rows[y].fetch_add(1, Ordering::Relaxed);
+                    });
+                });
+                assert!(rows.iter().all(|row| row.load(Ordering::Relaxed) == 1), "{height}");
+            }
+        }
     }
 
     #[test]
@@ -360,18 +520,18 @@ mod tests {
     #[test]
     fn a_failed_thread_is_reported_and_the_team_goes_on() {
         let mut team = Team::new(2).unwrap();
-        let (barrier, watch) = (Barrier::default(), team.watch());
+        let (watch, never) = (team.watch(), AtomicUsize::new(0));
         let result = catch_unwind(AssertUnwindSafe(|| {
             team.run(&|thread| {
                 assert_ne!(thread, 1, "on purpose");
-                barrier.wait(&watch, 2, 1);
+                watch.until(&never, 1, 1);
             })
         }));
         assert!(result.is_err());
         let calls = AtomicUsize::new(0);
-        team.run(&|_| {
-            calls.fetch_add(1, Ordering::Relaxed);
+        team.share(7, &|_, pieces| {
+            calls.fetch_add(pieces.count(), Ordering::Relaxed);
         });
-        assert_eq!(calls.load(Ordering::Relaxed), 2);
+        assert_eq!(calls.load(Ordering::Relaxed), 7);
     }
 }

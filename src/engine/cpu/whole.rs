@@ -2,17 +2,14 @@
 //! the filters that go over the map which was put together of them.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::time::Instant;
 
 use super::filter::{Filters, Pass, valid_mask};
+use super::laps::Laps;
 use super::noise::Noise;
 use super::options::CpuOptions;
 use super::placement::Host;
-use super::prepare::Rows;
-use super::schedule::Output;
-use super::simd::{Kernel, Lanes, Simd};
-use super::team::{Barrier, Team};
+use super::simd::Simd;
+use super::team::Team;
 use super::temporal::{self, Passed, TemporalStage};
 use crate::frame::{Image, StageTime};
 use crate::matching::filter::State;
@@ -30,7 +27,6 @@ pub struct WholeMap {
     simd: Simd,
     team: Team,
     host: Host,
-    barrier: Barrier,
 }
 
 impl WholeMap {
@@ -46,8 +42,7 @@ impl WholeMap {
         let filters = Filters::new(&params, size, team.len())?;
         let temporal = params.temporal.map(|how| TemporalStage::new(how, size, team.len()));
         let temporal = temporal.transpose()?;
-        let barrier = Barrier::default();
-        Ok(Self { params, size, noise, filters, temporal, simd, team, host, barrier })
+        Ok(Self { params, size, noise, filters, temporal, simd, team, host })
     }
 
     /// Memory in bytes that it takes.
@@ -136,30 +131,15 @@ impl WholeMap {
     ) -> Vec<StageTime> {
         self.check(left, values);
         assert!(sure.as_ref().is_none_or(|sure| sure.len() == values.len()), "a number a pixel");
-        let size = self.size;
         self.filters.begin_map(goes_on);
-        self.barrier.reset();
-        let (filters, barrier, simd) = (&self.filters, &self.barrier, self.simd);
-        let (watch, threads) = (self.team.watch(), self.team.len());
-        let (output, times) = (Output(values.as_mut_ptr()), Mutex::new(vec![Instant::now()]));
-        let sure = sure.map(|sure| Rows(sure.as_mut_ptr(), size.0));
-        self.team.run(&|thread| {
-            let mut round = 0;
-            let mut wait = || {
-                round += 1;
-                barrier.wait(&watch, threads, round);
-            };
-            let times = (thread == 0).then_some(&times);
-            let pass = Pass { size, left, thread, threads, wait: &mut wait };
-            let (output, sure) = (&output, sure.as_ref().map(|sure| sure.0));
-            // SAFETY: map and confidence have the size, every thread makes the same pass, and none of these filters has an
-            // input of its own; the simd was found on this machine.
-            unsafe { simd.vectorize(Share { filters, pass, output: output.0, sure, times }) };
-        });
+        let mut laps = Laps::begin();
+        let mut pass = Pass { size: self.size, left, simd: self.simd, team: &mut self.team };
+        let sure = sure.map(<[u8]>::as_mut_ptr);
+        // SAFETY: map and confidence have the size, and none of these filters has an input of its own; the simd was found
+        // on this machine.
+        unsafe { self.filters.run(&mut pass, values.as_mut_ptr(), sure, &mut laps) };
         self.filters.end_map();
-        let times = times.into_inner().unwrap_or_else(|e| e.into_inner());
-        let names = self.filters.names();
-        names.zip(times.windows(2)).map(|(name, mark)| (name, mark[1] - mark[0])).collect()
+        laps.stages()
     }
 
     fn check(&self, left: &Image, values: &[i16]) {
@@ -181,28 +161,5 @@ impl WholeMap {
         if let Some(stage) = &mut self.temporal {
             stage.resume(states.get(temporal::NAME));
         }
-    }
-}
-
-/// A thread's share of the filters.
-struct Share<'a> {
-    filters: &'a Filters,
-    pass: Pass<'a>,
-    output: *mut i16,
-    sure: Option<*mut u8>,
-    /// When each filter was done; one thread writes it.
-    times: Option<&'a Mutex<Vec<Instant>>>,
-}
-
-impl Kernel for Share<'_> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes>(mut self) {
-        let mark = || {
-            if let Some(times) = self.times {
-                times.lock().unwrap_or_else(|e| e.into_inner()).push(Instant::now());
-            }
-        };
-        // SAFETY: the promise of whoever made the share.
-        unsafe { self.filters.run::<V>(&mut self.pass, self.output, self.sure, mark) };
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::pass::Pass;
-use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::memory::{Block, Plane};
 use crate::frame::{INVALID, Image};
 use crate::matching::confidence::{RADIUS, is_blind, mean, of_known};
 use crate::memory::{Refused, filled, product};
@@ -80,40 +80,42 @@ impl ConfidenceFilter {
         }
     }
 
-    /// This thread's share, in place.
+    /// Writes the means, and invalidates in place what is less sure than asked for.
     ///
     /// # Safety
     /// `map` has the filter's size, every row of it was put, and nobody else touches it.
-    pub unsafe fn run(&self, pass: &Pass<'_>, map: *mut i16) {
+    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+        let (map, means) = (Plane(map), Plane(self.means.ptr()));
+        pass.rows(|thread, rows| {
+            let sums = &mut locked(&self.sums[thread])[..];
+            for y in rows {
+                let row = y * self.size.0..(y + 1) * self.size.0;
+                // SAFETY: the rows are this thread's.
+                let (values, means) = unsafe { (map.part(row.clone()), means.part(row)) };
+                self.row(y, sums, values, means);
+            }
+        });
+    }
+
+    /// [`ConfidenceFilter::run`] for row `y`, of which these are the values and the means.
+    fn row(&self, y: usize, sums: &mut [u16], values: &mut [i16], means: &mut [u8]) {
         let (width, height) = self.size;
-        let sums = &mut locked(&self.sums[pass.thread])[..];
-        let (first, end) = pass.rows();
-        for y in first..end {
-            // SAFETY: the peaks are complete and only read, and the rows of map and means are this
-            // thread's.
-            let (peaks, values, means) = unsafe {
-                let row = y * width;
-                (
-                    std::slice::from_raw_parts(self.peaks.ptr(), width * height),
-                    std::slice::from_raw_parts_mut(map.add(row), width),
-                    std::slice::from_raw_parts_mut(self.means.ptr().add(row), width),
-                )
-            };
-            let rows: [&[u8]; 2 * RADIUS + 1] = std::array::from_fn(|i| {
-                let y = (y + i).saturating_sub(RADIUS).min(height - 1);
-                &peaks[y * width..][..width]
-            });
-            let inside = &mut sums[RADIUS..][..width];
-            for (x, sum) in inside.iter_mut().enumerate() {
-                *sum = rows.iter().map(|row| u16::from(row[x])).sum();
-            }
-            let (left, right) = (inside[0], inside[width - 1]);
-            sums[..RADIUS].fill(left);
-            sums[RADIUS + width..].fill(right);
-            for (x, (value, to)) in values.iter_mut().zip(means).enumerate() {
-                *to = mean(sums[x..][..2 * RADIUS + 1].iter().sum());
-                *value = if *to < self.least { INVALID } else { *value };
-            }
+        // SAFETY: the peaks are complete and only read.
+        let peaks = unsafe { std::slice::from_raw_parts(self.peaks.ptr(), width * height) };
+        let rows: [&[u8]; 2 * RADIUS + 1] = std::array::from_fn(|i| {
+            let y = (y + i).saturating_sub(RADIUS).min(height - 1);
+            &peaks[y * width..][..width]
+        });
+        let inside = &mut sums[RADIUS..][..width];
+        for (x, sum) in inside.iter_mut().enumerate() {
+            *sum = rows.iter().map(|row| u16::from(row[x])).sum();
+        }
+        let (left, right) = (inside[0], inside[width - 1]);
+        sums[..RADIUS].fill(left);
+        sums[RADIUS + width..].fill(right);
+        for (x, (value, to)) in values.iter_mut().zip(means).enumerate() {
+            *to = mean(sums[x..][..2 * RADIUS + 1].iter().sum());
+            *value = if *to < self.least { INVALID } else { *value };
         }
     }
 
@@ -129,21 +131,17 @@ impl ConfidenceFilter {
     }
 }
 
-/// This thread's share of taking the confidence from what has no disparity by now.
+/// Takes the confidence from what has no disparity by now.
 ///
 /// # Safety
-/// `map` and `sure` have the pass's size, what makes them has been over for all threads, and nobody else writes them.
-pub unsafe fn keep_known(pass: &Pass<'_>, map: *const i16, sure: *mut u8) {
-    let (first, end) = pass.rows();
-    let (from, len) = (first * pass.size.0, (end - first) * pass.size.0);
-    // SAFETY: these rows are this thread's.
-    let (values, sure) = unsafe {
-        (
-            std::slice::from_raw_parts(map.add(from), len),
-            std::slice::from_raw_parts_mut(sure.add(from), len),
-        )
-    };
-    of_known(values, sure);
+/// `map` and `sure` have the pass's size and are complete, and nobody else writes them.
+pub unsafe fn keep_known(pass: &mut Pass<'_>, map: *mut i16, sure: *mut u8) {
+    let (width, map, sure) = (pass.size.0, Plane(map), Plane(sure));
+    pass.rows(|_, rows| {
+        let pixels = rows.start * width..rows.end * width;
+        // SAFETY: these rows are this thread's.
+        unsafe { of_known(map.part(pixels.clone()), sure.part(pixels)) };
+    });
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

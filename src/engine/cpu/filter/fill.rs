@@ -1,10 +1,10 @@
 //! Filling of holes, with the same few steps for every pixel however long the rays are.
 //!
 //! What the rays of a direction have met is carried from pixel to pixel: whoever knows it of the row before
-//! knows it of this one. Every thread goes through its rows twice, in two steps with a barrier between:
+//! knows it of this one. The map is cut into strips, each of which is gone through twice, in two steps:
 //!
 //! 1. Downwards, and writes down for holes what the three rays upwards have met. The map is only read, so
-//!    that the rays which come in from the rows of other threads can be followed there, pixel by pixel.
+//!    that the rays which come in from the rows of other strips can be followed there, pixel by pixel.
 //! 2. Upwards, with the rays downwards and those of the row. A hole is filled where it lies: what later
 //!    rows need of this one is carried.
 //!
@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use self::fronts::{BLOCK, Fronts, columns, known};
 use self::gathered::Gathered;
 use super::pass::Pass;
-use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::memory::{Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill::{self, Fill, FillRule, Met, RAYS};
@@ -36,7 +36,7 @@ struct Rays {
     /// Of each row what the rays upwards have met, where there are holes: three rows of values, and three of
     /// their weights.
     upward: Block<i16>,
-    /// Of each thread.
+    /// Of each strip.
     fronts: Vec<Mutex<Fronts>>,
 }
 
@@ -79,26 +79,37 @@ impl FillFilter {
         self.rays.as_ref().map_or(0, bytes)
     }
 
-    /// This thread's share, in place.
+    /// Fills the map in place.
     ///
     /// # Safety
-    /// `map` is complete and has the pass's size; all threads make the same pass, and nobody else touches
-    /// the map; the simd was found on this machine.
-    pub unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16) {
-        let share = Share { size: pass.size, rows: pass.rows(), left: pass.left, map };
-        // SAFETY: the caller's promise; before the wait nobody writes, after it every thread writes its own
-        // rows and reads no others.
+    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on this machine.
+    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+        let (size @ (_, height), left, simd) = (pass.size, pass.left, pass.simd);
+        let (map, reach) = (&Plane(map), self.fill.reach);
+        let share = move |rows| Share { size, rows, left, map };
+        let Some(rays) = &self.rays else {
+            // SAFETY: the caller's promise; the rows are a thread's own.
+            pass.rows(|_, rows| unsafe { share((rows.start, rows.end)).along_rows(reach) });
+            return;
+        };
+        let (strips, upward) = (rays.fronts.len(), Plane(rays.upward.ptr()));
+        let border = |strip: usize| height * strip / strips;
+        let share = |strip| share((border(strip), border(strip + 1)));
+        // SAFETY: the caller's promise; in the first step nobody writes the map, in the second every thread writes rows of
+        // its strip and reads no others; what is written down of the strips there is room for.
         unsafe {
-            match &self.rays {
-                None => share.along_rows(self.fill.reach),
-                Some(rays) => {
-                    let fronts = &mut *locked(&rays.fronts[pass.thread]);
-                    let (upward, reach) = (rays.upward.ptr(), self.fill.reach);
-                    V::vectorize(Down { share: &share, reach, upward, fronts });
-                    (pass.wait)();
-                    V::vectorize(Up { share: &share, reach, upward, fronts });
+            pass.team.share(strips, &|_, strips| {
+                for strip in strips {
+                    let (share, fronts) = (&share(strip), &mut *locked(&rays.fronts[strip]));
+                    simd.vectorize(Down { share, reach, upward: upward.at(0), fronts });
                 }
-            }
+            });
+            pass.team.share(strips, &|_, strips| {
+                for strip in strips {
+                    let (share, fronts) = (&share(strip), &mut *locked(&rays.fronts[strip]));
+                    simd.vectorize(Up { share, reach, upward: upward.at(0), fronts });
+                }
+            });
         }
     }
 }
@@ -107,7 +118,7 @@ fn locked(fronts: &Mutex<Fronts>) -> MutexGuard<'_, Fronts> {
     fronts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread's part of a map.
+/// A strip of a map.
 struct Share<'a> {
     /// Width and height of the map.
     size: (usize, usize),
@@ -115,24 +126,24 @@ struct Share<'a> {
     rows: (usize, usize),
     /// Picture that the map belongs to.
     left: &'a Image,
-    map: *mut i16,
+    map: &'a Plane<i16>,
 }
 
 impl<'a> Share<'a> {
-    /// A row of this thread's.
+    /// A row of the strip.
     ///
     /// # Safety
     /// The row lies in the map, and nobody else has it.
     #[inline(always)]
     unsafe fn row(&self, y: usize) -> &'a mut [i16] {
         // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.map.add(y * self.size.0), self.size.0) }
+        unsafe { self.map.part(y * self.size.0..(y + 1) * self.size.0) }
     }
 
     /// Fills runs of holes from their two ends.
     ///
     /// # Safety
-    /// As [`Share::row`] of all this thread's rows.
+    /// As [`Share::row`] of all its rows.
     unsafe fn along_rows(&self, reach: u16) {
         let width = self.size.0;
         for y in self.rows.0..self.rows.1 {
@@ -177,9 +188,9 @@ impl Kernel for Down<'_> {
     unsafe fn run<V: Lanes>(self) {
         let Down { share, reach, upward, fronts } = self;
         let (width, height) = share.size;
-        // SAFETY: nobody writes the map; what is written down of the thread's rows is its own.
+        // SAFETY: nobody writes the map; what is written down of the strip's rows is this thread's.
         unsafe {
-            let map = std::slice::from_raw_parts(share.map, width * height);
+            let map = std::slice::from_raw_parts(share.map.at(0).cast_const(), width * height);
             fronts.begin(map, share.left, share.rows.0.checked_sub(1), &RAYS[..3], reach);
             for y in share.rows.0..share.rows.1 {
                 let row = &map[y * width..][..width];
@@ -262,34 +273,25 @@ fn take_holes(row: &mut [i16], ends: &[i16], values: &[i16]) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Barrier};
+    use std::sync::Arc;
 
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::cpu::simd::portable::Portable;
+    use crate::engine::cpu::simd::Simd;
+    use crate::engine::cpu::team::Team;
     use crate::frame::Mask;
 
     /// Filters on so many threads; the memory has seen another map before.
     fn filter(left: &Image, values: &mut [i16], fill: Fill, threads: usize) {
         let size = (left.width(), left.height());
         let filter = FillFilter::new(fill, size, threads).unwrap();
+        let mut team = Team::new(threads).unwrap();
         let mut other: Vec<i16> = values.iter().rev().copied().collect();
         for map in [&mut other[..], values] {
-            let (map, barrier) = (map.as_mut_ptr() as usize, Barrier::new(threads));
-            std::thread::scope(|scope| {
-                for thread in 0..threads {
-                    let (filter, barrier) = (&filter, &barrier);
-                    scope.spawn(move || {
-                        let wait = &mut || {
-                            barrier.wait();
-                        };
-                        let mut pass = Pass { size, left, thread, threads, wait };
-                        // SAFETY: the map has this size, and all threads make the pass.
-                        unsafe { filter.run::<Portable>(&mut pass, map as *mut i16) };
-                    });
-                }
-            });
+            let mut pass = Pass { size, left, simd: Simd::Portable, team: &mut team };
+            // SAFETY: the map has this size.
+            unsafe { filter.run(&mut pass, map.as_mut_ptr()) };
         }
     }
 

@@ -8,7 +8,7 @@
 use std::sync::Mutex;
 
 use super::pass::Pass;
-use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::memory::{Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::INVALID;
 use crate::memory::{Refused, filled, product};
@@ -64,24 +64,27 @@ impl MedianFilter {
         self.unfiltered.ptr()
     }
 
-    /// This thread's share.
+    /// Filters the map into `map`.
     ///
     /// # Safety
     /// The map lies in [`MedianFilter::input`], `map` has room for it, and nobody changes either; the
     /// simd was found on this machine.
-    pub unsafe fn run<V: Lanes>(&self, pass: &Pass<'_>, map: *mut i16) {
-        let (size @ (width, height), rows) = (pass.size, pass.rows());
-        let scratch = &mut locked(&self.scratches[pass.thread])[..];
-        // SAFETY: the caller's promise; the rows of the result are this thread's.
-        unsafe {
-            let from = std::slice::from_raw_parts(self.unfiltered.ptr(), width * height);
-            let (first, len) = (rows.0 * width, (rows.1 - rows.0) * width);
-            let to = std::slice::from_raw_parts_mut(map.add(first), len);
-            match self.radius {
-                1 => V::vectorize(MedianRows::<3, 9> { size, rows, from, to, scratch }),
-                _ => V::vectorize(MedianRows::<5, 25> { size, rows, from, to, scratch }),
+    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+        let (size @ (width, height), simd, map) = (pass.size, pass.simd, Plane(map));
+        // SAFETY: the caller's promise.
+        let from = unsafe { std::slice::from_raw_parts(self.unfiltered.ptr(), width * height) };
+        pass.rows(|thread, rows| {
+            let scratch = &mut locked(&self.scratches[thread])[..];
+            // SAFETY: the rows of the result are this thread's; the simd was found on this machine.
+            unsafe {
+                let to = map.part(rows.start * width..rows.end * width);
+                let rows = (rows.start, rows.end);
+                match self.radius {
+                    1 => simd.vectorize(MedianRows::<3, 9> { size, rows, from, to, scratch }),
+                    _ => simd.vectorize(MedianRows::<5, 25> { size, rows, from, to, scratch }),
+                }
             }
-        }
+        });
     }
 }
 

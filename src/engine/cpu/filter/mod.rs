@@ -22,7 +22,7 @@ pub use self::pass::Pass;
 use self::smoothing::SmoothingFilter;
 use self::speckle::SpeckleFilter;
 use self::steady::SteadyFilter;
-use super::simd::Lanes;
+use super::laps::Laps;
 use crate::frame::DisparityRange;
 use crate::matching::Params;
 use crate::matching::filter::{Filter, State};
@@ -122,26 +122,25 @@ impl MapFilter {
         }
     }
 
-    /// This thread's share of the filter, which leaves the map in `map`. `sure` is how sure each pixel is, where that is
+    /// Filters the map and leaves it in `map`. `sure` is how sure each pixel is, where that is
     /// asked for.
     ///
     /// # Safety
     /// `map` has room for the pass's size, and holds the map unless the filter has an input of its own,
-    /// which then does; all threads make the same pass and nobody else touches either; the simd was
-    /// found on this machine.
-    unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
+    /// which then does; nobody else touches either; the simd was found on this machine.
+    unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
                 Self::Confidence(confidence) => confidence.run(pass, map),
-                Self::Median(median) => median.run::<V>(pass, map),
-                Self::Speckle(speckle) => speckle.run::<V>(pass, map),
-                Self::Smoothing(smoothing) => smoothing.run::<V>(pass, map),
-                Self::Steady(steady) => steady.run::<V>(pass, map, sure),
+                Self::Median(median) => median.run(pass, map),
+                Self::Speckle(speckle) => speckle.run(pass, map),
+                Self::Smoothing(smoothing) => smoothing.run(pass, map),
+                Self::Steady(steady) => steady.run(pass, map, sure),
                 Self::ConfidenceOfKnown => {
                     sure.iter().for_each(|sure| confidence::keep_known(pass, map, *sure));
                 }
-                Self::Fill(fill) => fill.run::<V>(pass, map),
+                Self::Fill(fill) => fill.run(pass, map),
             }
         }
     }
@@ -177,11 +176,6 @@ impl Filters {
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|(_, filter)| filter.bytes()).sum()
-    }
-
-    /// Their names, as the account of times has them.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.0.iter().map(|&(name, _)| name)
     }
 
     /// Prepares for the next map, of a stream that goes on or begins.
@@ -231,24 +225,21 @@ impl Filters {
         self.0[next..].iter().find_map(|(_, filter)| filter.input()).unwrap_or(output)
     }
 
-    /// This thread's share of all filters; `mark` is called after each. `sure`: how sure each pixel of the map is, where
-    /// that is asked for.
+    /// Filters the map, and takes the time of each filter. `sure`: how sure each pixel of the map is, where that is asked for.
     ///
     /// # Safety
-    /// The map lies in [`Filters::input`] of number 0, complete for all threads, and `sure` has room for it; as
-    /// `MapFilter::run` else.
-    pub unsafe fn run<V: Lanes>(
+    /// The map lies in [`Filters::input`] of number 0, and `sure` has room for it; as `MapFilter::run` else.
+    pub unsafe fn run(
         &self,
         pass: &mut Pass<'_>,
         output: *mut i16,
         sure: Option<*mut u8>,
-        mut mark: impl FnMut(),
+        laps: &mut Laps,
     ) {
-        for (number, (_, filter)) in self.0.iter().enumerate() {
+        for (number, (name, filter)) in self.0.iter().enumerate() {
             // SAFETY: each filter leaves the map where the next one expects it.
-            unsafe { filter.run::<V>(pass, self.input(number + 1, output), sure) };
-            (pass.wait)();
-            mark();
+            unsafe { filter.run(pass, self.input(number + 1, output), sure) };
+            laps.end(name);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Exponential smoothing in time: every thread its rows, a number of state a pixel.
+//! Exponential smoothing in time, with a number of state a pixel.
 
 use super::pass::Pass;
-use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::memory::{Block, Plane};
 use crate::engine::cpu::simd::{Kernel, Lanes};
 use crate::frame::DisparityRange;
 use crate::matching::filter::smoothing::{NEVER, Smoothing, smoothed};
@@ -44,23 +44,24 @@ impl SmoothingFilter {
         (numbers, &mut self.known)
     }
 
-    /// This thread's share, in place.
+    /// Smooths the map in place.
     ///
     /// # Safety
-    /// `map` is complete and has the pass's size, and nobody else touches this thread's rows; the simd
-    /// was found on this machine.
-    pub unsafe fn run<V: Lanes>(&self, pass: &Pass<'_>, map: *mut i16) {
-        let (width, rows) = (pass.size.0, pass.rows());
-        let (first, len) = (rows.0 * width, (rows.1 - rows.0) * width);
-        // SAFETY: the caller's promise; the state has a number for each pixel.
-        unsafe {
-            let values = std::slice::from_raw_parts_mut(map.add(first), len);
-            let state = std::slice::from_raw_parts_mut(self.state.ptr().add(first), len);
-            if !self.known {
-                state.fill(NEVER);
+    /// `map` is complete and has the pass's size, and nobody else touches it; the simd was found on this machine.
+    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+        let (width, simd) = (pass.size.0, pass.simd);
+        let (map, state) = (Plane(map), Plane(self.state.ptr()));
+        pass.rows(|_, rows| {
+            let pixels = rows.start * width..rows.end * width;
+            // SAFETY: the caller's promise; the state has a number for each pixel.
+            unsafe {
+                let (values, state) = (map.part(pixels.clone()), state.part(pixels));
+                if !self.known {
+                    state.fill(NEVER);
+                }
+                simd.vectorize(Rows { values, state, range: self.range, how: self.how });
             }
-            V::vectorize(Rows { values, state, range: self.range, how: self.how });
-        }
+        });
     }
 }
 

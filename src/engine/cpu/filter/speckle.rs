@@ -1,9 +1,9 @@
-//! Removal of small regions, in three steps with a barrier after each.
+//! Removal of small regions, in three steps.
 //!
-//! 1. Every thread finds the regions of its strip of rows, as a forest (union-find) of *runs* (`runs.rs`). A
+//! 1. The threads find the regions of strips of rows, as a forest (union-find) of *runs* (`runs.rs`). A
 //!    run is named by its first pixel, where its parent and, for a root, the region's size are kept.
 //! 2. One thread joins the regions that meet where two strips do.
-//! 3. Every thread looks up the size of each of its runs' regions and invalidates what is too small.
+//! 3. The threads look up the size of each run's region and invalidates what is too small.
 //!
 //! The result does not depend on which run of a region became its root, only on which are joined.
 
@@ -52,28 +52,27 @@ impl SpeckleFilter {
         self.forest.bytes() + self.runs.bytes() + marks.sum::<usize>()
     }
 
-    /// This thread's share, in place.
+    /// Removes the speckles in place.
     ///
     /// # Safety
-    /// As of [`Lanes::splat`]; `map` is complete and has the pass's size; all threads make the same pass, and nobody else
-    /// touches the map.
-    pub unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16) {
-        let (width, rows) = (pass.size.0, pass.rows());
+    /// As of [`Lanes::splat`]; `map` is complete and has the pass's size, and nobody else touches it.
+    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16) {
+        let (width, height) = pass.size;
         let Self { speckle, forest, runs, .. } = self;
-        let strips = Strips { width, speckle: *speckle, forest, runs, values: map };
-        let marks = &mut *self.marks[pass.thread].lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the caller's promise; between two waits every thread has rows of its own, or the first
-        // thread all of them.
+        let strips = &Strips { width, speckle: *speckle, forest, runs, values: map };
+        let (simd, strip) = (pass.simd, pass.team.rows_of_piece(height));
+        let marks =
+            |thread: usize| self.marks[thread].lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the caller's promise; within a step each thread has strips of its own, or the caller all of them.
         unsafe {
-            V::vectorize(Step::Find { strips: &strips, rows, marks });
-            (pass.wait)();
-            if pass.thread == 0 {
-                for y in (1..pass.threads).map(|thread| pass.border(thread)).filter(|&y| y > 0) {
-                    V::vectorize(Step::Join { strips: &strips, y, marks });
-                }
+            pass.rows(|thread, rows| {
+                let (rows, marks) = ((rows.start, rows.end), &mut *marks(thread));
+                simd.vectorize(Step::Find { strips, rows, marks });
+            });
+            for y in (strip..height).step_by(strip) {
+                simd.vectorize(Step::Join { strips, y, marks: &mut marks(0) });
             }
-            (pass.wait)();
-            strips.remove(rows);
+            pass.rows(|_, rows| strips.remove((rows.start, rows.end)));
         }
     }
 }
@@ -109,6 +108,9 @@ impl Forest {
         self.parents.bytes() + self.sizes.bytes()
     }
 }
+
+// SAFETY: the threads write different rows of the map.
+unsafe impl Sync for Strips<'_> {}
 
 /// Removal of speckles from one map, strip by strip.
 struct Strips<'a> {

@@ -1,16 +1,15 @@
-//! Steady maps: first every thread compares its rows of the left picture with their mean, then, when all have and the
-//! noise is known, it goes through its rows of the map.
+//! Steady maps: first the left picture is compared with its mean, then, when that is done and the noise is known, the map is
+//! gone through.
 
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::pass::Pass;
-use crate::engine::cpu::memory::Block;
+use crate::engine::cpu::memory::{Block, Plane};
 use crate::engine::cpu::prepare::picture;
 use crate::engine::cpu::residuals::{JudgeRow, MAGNITUDES, Magnitudes, judge_scratch};
-use crate::engine::cpu::simd::{Kernel, Lanes};
+use crate::engine::cpu::simd::{Kernel, Lanes, Simd};
 use crate::engine::cpu::texture::NoiseRow;
-use crate::frame::DisparityRange;
+use crate::frame::{DisparityRange, Image};
 use crate::matching::filter::steady::{
     HEADER, Memory, Observation, SPREAD, Steady, VARIANCE_MIN, confidence, follow, residual,
     state_len, steadied,
@@ -26,10 +25,6 @@ pub struct SteadyFilter {
     residuals: Block<i16>,
     pixels: usize,
     threads: Vec<Mutex<OfThread>>,
-    /// What the threads have counted of this picture; empty between pictures.
-    totals: Mutex<Magnitudes>,
-    /// Pixels that move in this picture.
-    moving: AtomicI32,
     /// Whether the state is of the map before in the stream.
     known: bool,
 }
@@ -41,6 +36,8 @@ struct OfThread {
     judge: Vec<i32>,
     weights: Vec<i32>,
     moving: Vec<u8>,
+    /// Pixels that move.
+    count: i32,
 }
 
 impl OfThread {
@@ -51,7 +48,14 @@ impl OfThread {
             judge: filled(judge_scratch(width), 0)?,
             weights: filled(width, 0)?,
             moving: filled(width, 0)?,
+            count: 0,
         })
+    }
+
+    /// Forgets what was counted of the picture before.
+    fn begin(&mut self) {
+        self.magnitudes.clear();
+        self.count = 0;
     }
 
     fn bytes_of(width: usize) -> u64 {
@@ -76,8 +80,6 @@ impl SteadyFilter {
             residuals: Block::new(pixels)?,
             pixels: width * height,
             threads: threads.collect::<Result<_, Refused>>()?,
-            totals: Mutex::new(Magnitudes::new()?),
-            moving: AtomicI32::new(0),
             known: false,
         })
     }
@@ -88,20 +90,19 @@ impl SteadyFilter {
         Block::<i32>::bytes_of(numbers(pixels))
             .saturating_add(Block::<i16>::bytes_of(pixels))
             .saturating_add(OfThread::bytes_of(width).saturating_mul(threads as u64))
-            .saturating_add(4 * MAGNITUDES as u64)
     }
 
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         let of_thread = |thread: &Mutex<OfThread>| {
-            let OfThread { magnitudes, responses, judge, weights, moving } = &*locked(thread);
+            let OfThread { magnitudes, responses, judge, weights, moving, .. } = &*locked(thread);
             magnitudes.bytes()
                 + 2 * responses.len()
                 + 4 * (judge.len() + weights.len())
                 + moving.len()
         };
         let threads = self.threads.iter().map(of_thread).sum::<usize>();
-        self.state.bytes() + self.residuals.bytes() + threads + self.totals().bytes()
+        self.state.bytes() + self.residuals.bytes() + threads
     }
 
     /// The state, and whether it is known.
@@ -112,115 +113,147 @@ impl SteadyFilter {
         (numbers, &mut self.known)
     }
 
-    /// This thread's share, in place, also of `sure`, how sure each pixel is, where that is asked for.
+    /// Steadies the map in place, and `sure`, how sure each pixel is, where that is asked for.
     ///
     /// # Safety
-    /// `map` and `sure` are complete and have the pass's size, and nobody else touches this thread's rows; the simd was found on this machine.
-    pub unsafe fn run<V: Lanes>(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
-        let (width, height) = pass.size;
-        let (first, end) = pass.rows();
-        let (from, len) = (first * width, (end - first) * width);
-        let own = &mut *locked(&self.threads[pass.thread]);
-        own.magnitudes.clear();
-        // SAFETY: these rows are this thread's; the blocks have a number a pixel.
-        let (residuals, disparities, memories) = unsafe {
-            let disparities = self.state.ptr().add(HEADER + from);
-            (
-                std::slice::from_raw_parts_mut(self.residuals.ptr().add(from), len),
-                std::slice::from_raw_parts_mut(disparities, len),
-                std::slice::from_raw_parts_mut(disparities.add(self.pixels), len),
-            )
+    /// `map` and `sure` are complete and have the pass's size, and nobody else touches them; the simd was found on this machine.
+    pub unsafe fn run(&self, pass: &mut Pass<'_>, map: *mut i16, sure: Option<*mut u8>) {
+        let disparities = Plane(self.disparities());
+        let memories = Plane(self.disparities().wrapping_add(self.pixels));
+        let planes = Planes {
+            map: Plane(map),
+            sure: sure.map(Plane),
+            residuals: Plane(self.residuals.ptr()),
+            disparities,
+            memories,
         };
-        if !self.known {
-            disparities.fill(0);
-            memories.fill(0);
-            residuals.fill(0);
+        self.threads.iter().for_each(|thread| locked(thread).begin());
+        let (left, size, simd) = (pass.left, pass.size, pass.simd);
+        pass.rows(|thread, rows| {
+            let own = &mut *locked(&self.threads[thread]);
+            // SAFETY: the rows are this thread's; the simd was found on this machine.
+            rows.for_each(|y| unsafe { self.compare_row(simd, left, y, &planes, own) });
+        });
+        let mut own = locked(&self.threads[0]);
+        for thread in &self.threads[1..] {
+            own.magnitudes.add(&locked(thread).magnitudes);
         }
-        for y in first..end {
-            let row = (y - first) * width..(y - first + 1) * width;
-            let of = picture(pass.left);
-            // SAFETY: the simd was found on this machine.
-            unsafe {
-                if self.known {
-                    V::vectorize(ResidualRow {
-                        row: pass.left.row(y),
-                        memories: &memories[row.clone()],
-                        to: &mut residuals[row.clone()],
-                    });
-                }
-                own.magnitudes.count(&residuals[row]);
-                if y > 0 && y + 1 < height {
-                    let histogram = &mut own.magnitudes.responses;
-                    V::vectorize(NoiseRow { of, y, histogram, responses: &mut own.responses });
-                }
+        let Magnitudes { residuals, responses } = &own.magnitudes;
+        let variance = variance(residuals, responses, SPREAD).max(VARIANCE_MIN);
+        drop(own);
+        // SAFETY: nobody else touches the header.
+        let moved = if self.known { unsafe { *self.state.ptr() } } else { 0 };
+        let judgement = Judgement {
+            limits: Limits::new(variance, SPREAD),
+            rig_moves: 4 * i64::from(moved) > self.pixels as i64,
+        };
+        pass.rows(|thread, rows| {
+            let own = &mut *locked(&self.threads[thread]);
+            for y in rows {
+                // SAFETY: the row is this thread's, and all were compared; the simd was found on this machine.
+                unsafe { self.steady_row(simd, (left, size), y, &planes, &judgement, own) };
+            }
+        });
+        let counts = self.threads.iter().map(|thread| locked(thread).count);
+        // SAFETY: nobody else touches the header.
+        unsafe { *self.state.ptr() = counts.sum() };
+    }
+
+    /// The remembered disparities; behind them is what is remembered besides.
+    fn disparities(&self) -> *mut i32 {
+        // SAFETY: the state begins with its header.
+        unsafe { self.state.ptr().add(HEADER) }
+    }
+
+    /// Compares a row of the left picture with its mean.
+    ///
+    /// # Safety
+    /// The row is this thread's alone; the simd was found on this machine.
+    unsafe fn compare_row(
+        &self,
+        simd: Simd,
+        left: &Image,
+        y: usize,
+        planes: &Planes,
+        own: &mut OfThread,
+    ) {
+        let (width, height) = (left.width(), left.height());
+        let row = y * width..(y + 1) * width;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let memories = planes.memories.part(row.clone());
+            let residuals = planes.residuals.part(row.clone());
+            if self.known {
+                simd.vectorize(ResidualRow { row: left.row(y), memories, to: residuals });
+            } else {
+                planes.disparities.part(row).fill(0);
+                memories.fill(0);
+                residuals.fill(0);
+            }
+            own.magnitudes.count(residuals);
+            if y > 0 && y + 1 < height {
+                let (of, histogram) = (picture(left), &mut own.magnitudes.responses);
+                simd.vectorize(NoiseRow { of, y, histogram, responses: &mut own.responses });
             }
         }
-        self.totals().add(&own.magnitudes);
-        if pass.thread == 0 {
-            self.moving.store(0, Ordering::Relaxed);
-        }
-        (pass.wait)();
+    }
 
-        let limits = {
-            let Magnitudes { residuals, responses } = &*self.totals();
-            let variance = variance(residuals, responses, SPREAD).max(VARIANCE_MIN);
-            Limits::new(variance, SPREAD)
-        };
-        // SAFETY: the residuals are complete; the header is written after all have read it.
-        let (residuals, moved) = unsafe {
-            let moved = if self.known { *self.state.ptr() } else { 0 };
-            (std::slice::from_raw_parts(self.residuals.ptr(), self.pixels), moved)
-        };
-        let rig_moves = 4 * i64::from(moved) > self.pixels as i64;
-        let mut count = 0;
-        for y in first..end {
-            let row = (y - first) * width..(y - first + 1) * width;
-            let (scratch, weights, moving) = (&mut own.judge, &mut own.weights, &mut own.moving);
-            // SAFETY: the simd was found on this machine; the rows are this thread's.
-            let values = unsafe {
-                let size = pass.size;
-                V::vectorize(JudgeRow {
-                    residuals,
-                    size,
-                    y,
-                    limits,
-                    scratch,
-                    weights,
-                    moving: &mut *moving,
-                });
-                std::slice::from_raw_parts_mut(map.add(y * width), width)
-            };
-            count += moving.iter().map(|&moving| i32::from(moving)).sum::<i32>();
-            // SAFETY: as above.
-            let sure = sure
-                .map(|sure| unsafe { std::slice::from_raw_parts_mut(sure.add(y * width), width) });
-            let rows = MapRow {
-                values,
-                sure,
-                left: pass.left.row(y),
+    /// Steadies a row of the map.
+    ///
+    /// # Safety
+    /// As [`SteadyFilter::compare_row`], which is over for all rows.
+    unsafe fn steady_row(
+        &self,
+        simd: Simd,
+        (left, size): (&Image, (usize, usize)),
+        y: usize,
+        planes: &Planes,
+        judgement: &Judgement,
+        own: &mut OfThread,
+    ) {
+        let OfThread { judge, weights, moving, count, .. } = own;
+        let row = y * size.0..(y + 1) * size.0;
+        // SAFETY: the caller's promise; the residuals are only read now.
+        unsafe {
+            simd.vectorize(JudgeRow {
+                residuals: std::slice::from_raw_parts(self.residuals.ptr(), self.pixels),
+                size,
+                y,
+                limits: judgement.limits,
+                scratch: judge,
+                weights,
+                moving: &mut *moving,
+            });
+            *count += moving.iter().map(|&moving| i32::from(moving)).sum::<i32>();
+            simd.vectorize(MapRow {
+                values: planes.map.part(row.clone()),
+                sure: planes.sure.as_ref().map(|sure| sure.part(row.clone())),
+                left: left.row(y),
                 moving,
-                disparities: &mut disparities[row.clone()],
-                memories: &mut memories[row],
+                disparities: planes.disparities.part(row.clone()),
+                memories: planes.memories.part(row),
                 known: self.known,
-                rig_moves,
+                rig_moves: judgement.rig_moves,
                 range: self.range,
                 how: self.how,
-            };
-            // SAFETY: as above.
-            unsafe { V::vectorize(rows) };
-        }
-        self.moving.fetch_add(count, Ordering::Relaxed);
-        (pass.wait)();
-        if pass.thread == 0 {
-            // SAFETY: nobody else touches the header now.
-            unsafe { *self.state.ptr() = self.moving.load(Ordering::Relaxed) };
-            self.totals().clear();
+            });
         }
     }
+}
 
-    fn totals(&self) -> MutexGuard<'_, Magnitudes> {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// What the threads write rows of.
+struct Planes {
+    map: Plane<i16>,
+    sure: Option<Plane<u8>>,
+    residuals: Plane<i16>,
+    disparities: Plane<i32>,
+    memories: Plane<i32>,
+}
+
+/// What the whole picture says of its pixels.
+struct Judgement {
+    limits: Limits,
+    rig_moves: bool,
 }
 
 /// Numbers of the state for maps of so many pixels, however many.
