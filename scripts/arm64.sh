@@ -170,26 +170,9 @@ fi
 
 # --- What is checked ---
 
-started=$SECONDS
+. scripts/checks.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-summary=()
-failed=0
-
-# Runs one check; a failure does not stop the others.
-check() {
-    local name=$1 begin=$SECONDS result=ok
-    shift
-    echo
-    echo "== $name: $*"
-    if ! "$@" </dev/null; then
-        result=FAILED
-        failed=$((failed + 1))
-    fi
-    summary+=("$(printf '%-36s %-7s %4d s' "$name" "$result" $((SECONDS - begin)))")
-}
-
-skip() { summary+=("$(printf '%-36s skipped, %s' "$1" "$2")"); }
 
 # A command in the Debian for ARM64, where the scratch folder is /mnt; the mounts are gone when it ends.
 inside() {
@@ -303,11 +286,5 @@ skip "window, CUDA engine, cameras" "nothing of that is emulated"
 skip "other tests" "many of them bound times, which says nothing here"
 skip "speed" "an emulator's is not a processor's (docs/performance.md counts instructions)"
 
-echo
-echo "== summary"
-printf '%s\n' "${summary[@]}"
-if [[ $failed -gt 0 ]]; then
-    echo "FAILED: $failed of ${#summary[@]} checks, after $((SECONDS - started)) s"
-    exit 1
-fi
-echo "all checks passed after $((SECONDS - started)) s"
+summarise
+conclude

@@ -8,7 +8,7 @@ if [[ ${1:-} == -h || ${1:-} == --help ]]; then
     exit 0
 fi
 
-started=$SECONDS
+. scripts/checks.sh
 # Cameras in a virtual machine, where its tools and a recording lie beside the checkout.
 shared=../shared
 recording=$shared/data/euroc_v1_01/rectified
@@ -40,24 +40,6 @@ nvrtc=$(realpath -m "${CARGO_TARGET_DIR:-target}/nvrtc/nvidia/cu13/lib")
 if [[ -d $nvrtc ]]; then
     export LD_LIBRARY_PATH=$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
-
-summary=()
-failed=0
-
-# Runs one check; a failure does not stop the others.
-check() {
-    local name=$1 begin=$SECONDS result=ok
-    shift
-    echo
-    echo "== $name: $*"
-    if ! "$@" </dev/null; then
-        result=FAILED
-        failed=$((failed + 1))
-    fi
-    summary+=("$(printf '%-28s %-7s %4d s' "$name" "$result" $((SECONDS - begin)))")
-}
-
-skip() { summary+=("$(printf '%-28s skipped, %s' "$1" "$2")"); }
 
 # Clippy compiles the crate itself, so that the lints and the tests share one build; `cargo clippy` would
 # read all dependencies once more, without building them. Its arguments travel as cargo-clippy hands them on.
@@ -105,13 +87,7 @@ count() {
     sed -n "s/^test result: .* \([0-9]*\) $1.*/\1/p" "$scratch/tests" | awk '{ n += $1 } END { print n + 0 }'
 }
 
-echo
-echo "== summary"
-printf '%s\n' "${summary[@]}"
+summarise
 grep -ih '^skipped: ' "$scratch/tests" | sort -u
 echo "tests: $(count passed) passed, $(count failed) failed, $(count ignored) ignored"
-if [[ $failed -gt 0 ]]; then
-    echo "FAILED: $failed of ${#summary[@]} checks, after $((SECONDS - started)) s"
-    exit 1
-fi
-echo "all checks passed after $((SECONDS - started)) s"
+conclude

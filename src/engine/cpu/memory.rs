@@ -1,6 +1,6 @@
 //! Memory that the threads of the engine share without locks: aligned, zeroed, allocated once.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, dealloc};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -38,12 +38,15 @@ impl<T: Copy> Block<T> {
         let alignment = if bytes >= HUGE { HUGE } else { ALIGNMENT };
         let layout = Layout::from_size_align(bytes, alignment).map_err(|_| refused())?;
         // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refused)?;
+        let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(refused)?;
+        // Before the first byte is written, which is when the pages are chosen.
         #[cfg(target_os = "linux")]
         if bytes >= HUGE {
             // SAFETY: the range was just allocated; a refused hint changes nothing.
             unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
         }
+        // SAFETY: as above.
+        unsafe { start.as_ptr().write_bytes(0, bytes) };
         Ok(Self { start, layout, element: PhantomData })
     }
 

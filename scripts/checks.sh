@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# Checks that run one after the other, and a summary of them: read by test.sh and arm64.sh with `.`.
+
+checks_began=$SECONDS
+summary=()
+failed=0
+
+# Runs one check; a failure does not stop the others.
+check() { # NAME COMMAND...
+    local name=$1 begin=$SECONDS result=ok
+    shift
+    echo
+    echo "== $name: $*"
+    if ! "$@" </dev/null; then
+        result=FAILED
+        failed=$((failed + 1))
+    fi
+    summary+=("$(printf '%-36s %-7s %4d s' "$name" "$result" $((SECONDS - begin)))")
+}
+
+skip() { # NAME REASON
+    summary+=("$(printf '%-36s skipped, %s' "$1" "$2")")
+}
+
+# What each check came to.
+summarise() {
+    echo
+    echo "== summary"
+    printf '%s\n' "${summary[@]}"
+}
+
+# The last command of a script, whose status it gives: 1 where a check failed.
+conclude() {
+    if [[ $failed -gt 0 ]]; then
+        echo "FAILED: $failed of ${#summary[@]} checks, after $((SECONDS - checks_began)) s"
+        return 1
+    fi
+    echo "all checks passed after $((SECONDS - checks_began)) s"
+}
