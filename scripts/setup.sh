@@ -11,8 +11,9 @@ Usage: scripts/setup.sh [--tests] [--cameras] [--rust] [--check]
 Installs what building and running stereod needs. On Debian and Ubuntu missing packages are installed
 with apt; elsewhere they are named.
 
-  --tests   also what the tests need (a virtual display, tools that look at its pictures, and CUDA's
-            run-time compiler, unpacked into target/nvrtc: no GPU is needed to compile its kernels)
+  --tests   also what the tests need (a virtual display, tools that look at its pictures, CUDA's run-time
+            compiler, unpacked into target/nvrtc: no GPU is needed to compile its kernels; and Rust's library
+            for ARM64)
   --cameras also what the simulated cameras of the tests need (OpenCV for Python)
   --rust    install or update Rust with rustup where it is missing or too old, without asking
   --check   only say what is missing (exit status 1 if anything is)
@@ -217,6 +218,19 @@ setup_nvrtc() {
     fi
 }
 
+# Rust's standard library for ARM64, for the check that the code compiles there. Where it cannot be had that
+# check is skipped and says so.
+setup_arm64() {
+    local target=aarch64-unknown-linux-gnu
+    if [[ -d $(rustc --print target-libdir --target $target) ]]; then
+        say "Rust's library for ARM64 is installed"
+    elif [[ $check == yes ]]; then
+        say "missing: Rust's library for ARM64 (a check is skipped without it)"
+    elif ! { command -v rustup && rustup target add $target; } >/dev/null 2>&1; then
+        say "Rust's library for ARM64 could not be fetched: whether the code compiles there is not checked"
+    fi
+}
+
 status=0
 if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     setup_apt || status=1
@@ -224,5 +238,8 @@ else
     setup_other || status=1
 fi
 setup_rust || status=1
-if [[ $tests == yes ]]; then setup_nvrtc; fi
+if [[ $tests == yes ]]; then
+    setup_nvrtc
+    setup_arm64
+fi
 exit "$status"

@@ -66,6 +66,16 @@ check "clippy and build" cargo test --locked --no-run "$@"
 check "tests" tests "$@"
 if [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
 
+# Nothing is linked, so that this machine's own pkg-config files will do; scripts/arm64.sh builds and runs.
+arm64=aarch64-unknown-linux-gnu
+if [[ $# -gt 0 ]]; then
+    skip "compiles for ARM64" "only some tests are run"
+elif [[ ! -d $(rustc --print target-libdir --target $arm64) ]]; then
+    skip "compiles for ARM64" "Rust's library for it could not be fetched"
+else
+    check "compiles for ARM64" env PKG_CONFIG_ALLOW_CROSS=1 cargo check --locked --lib --target $arm64
+fi
+
 # The machine's image is made once. It is an emulation: where it was too slow the first time, a second
 # attempt decides.
 image=$(realpath -m "${CARGO_TARGET_DIR:-target}/camera-vm")

@@ -65,6 +65,7 @@ mod team;
 mod temporal;
 mod texture;
 mod vertical;
+mod watch;
 mod whole;
 mod window_sums;
 mod winner;

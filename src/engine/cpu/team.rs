@@ -6,21 +6,15 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a waiting thread keeps looking before it lets others have the core.
-const SPINNING: Duration = Duration::from_micros(20);
+use super::watch::Watch;
+
 /// How long a thread without work lets others have the core before it sleeps: longer than a frame has none for it.
 const LINGERING: Duration = Duration::from_micros(100);
-/// A core that was lent for so long was taken by another program: threads of the team lend it for a tile at most.
-const TAKEN: Duration = Duration::from_micros(500);
-/// How long threads sleep instead of lending, after that.
-const CROWDED: Duration = Duration::from_millis(250);
-/// Looks between two looks at the clock.
-const LOOKS: u32 = 64;
 /// Pieces a thread of what may be cut anywhere: so few that what begins anew with each piece costs little.
 const PIECES_A_THREAD: usize = 4;
 /// Rows of such a piece at least.
@@ -45,16 +39,7 @@ struct Shared {
     busy: AtomicUsize,
     /// The next piece that nobody has taken.
     next: AtomicUsize,
-    /// Whether a thread panicked in the current task.
-    failed: AtomicBool,
-    /// Threads that sleep within the task until another one has come further.
-    asleep: AtomicUsize,
-    /// The address of the counter that each of them waits for, and what for.
-    sleepers: Mutex<Vec<(usize, usize)>>,
-    further: Condvar,
-    /// When the team was made, and how many milliseconds later its threads yield again.
-    since: Instant,
-    crowded_until: AtomicU64,
+    watch: Arc<Watch>,
 }
 
 struct Order {
@@ -79,7 +64,7 @@ impl Iterator for Pieces<'_> {
 
     fn next(&mut self) -> Option<usize> {
         // Where a thread failed, nobody wants the rest.
-        if self.shared.failed.load(Ordering::Relaxed) {
+        if self.shared.watch.has_failed() {
             return None;
         }
         let piece = self.shared.next.fetch_add(1, Ordering::Relaxed);
@@ -100,12 +85,7 @@ impl Team {
             open: AtomicU64::new(0),
             busy: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
-            failed: AtomicBool::new(false),
-            asleep: AtomicUsize::new(0),
-            sleepers: Mutex::default(),
-            further: Condvar::new(),
-            since: Instant::now(),
-            crowded_until: AtomicU64::new(0),
+            watch: Arc::new(Watch::new()),
         });
         // Built first, so that an error below stops the workers that exist already.
         let mut team = Self { shared, workers: Vec::new() };
@@ -135,7 +115,7 @@ impl Team {
         match count {
             // Not worth waking anybody.
             0 | 1 => {
-                shared.failed.store(false, Ordering::Relaxed);
+                shared.watch.begin();
                 task(0);
             }
             _ => self.engage(false, &task),
@@ -182,7 +162,7 @@ impl Team {
         // after `busy` is 0 then, for which this function waits, whatever the task does.
         let task: Task = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), Task>(task) };
         let shared = &*self.shared;
-        shared.failed.store(false, Ordering::Relaxed);
+        shared.watch.begin();
         let idle = {
             let mut order = shared.lock();
             order.number += 1;
@@ -196,7 +176,7 @@ impl Team {
         }
         let own = catch_unwind(AssertUnwindSafe(|| task(0)));
         if own.is_err() {
-            shared.fail();
+            shared.watch.fail();
         }
         {
             let mut order = shared.lock();
@@ -207,7 +187,7 @@ impl Team {
             shared.open.store(0, Ordering::Relaxed);
         }
         let done = || shared.busy.load(Ordering::Acquire) == 0;
-        if !shared.linger(done, None) {
+        if !shared.watch.linger(done, None) {
             let mut order = shared.lock();
             while !done() {
                 order = shared.finished.wait(order).unwrap_or_else(PoisonError::into_inner);
@@ -215,131 +195,17 @@ impl Team {
         }
         match own {
             Err(panic) => resume_unwind(panic),
-            Ok(()) => assert!(!shared.failed.load(Ordering::Acquire), "a matcher thread failed"),
+            Ok(()) => assert!(!shared.watch.has_failed(), "a matcher thread failed"),
         }
     }
 
     /// How the threads wait for each other within a task.
-    pub fn watch(&self) -> Watch {
-        Watch { shared: Arc::clone(&self.shared) }
-    }
-}
-
-/// Waiting of the team's threads for each other, within a task.
-pub struct Watch {
-    shared: Arc<Shared>,
-}
-
-impl Watch {
-    /// Waits until `counter` is at least `needed`, which the threads that count tell by [`Watch::reached`]. Who has to
-    /// sleep for it does so until the counter is at `rather`, at most what it will come to, so that it need not sleep
-    /// again at once.
-    ///
-    /// A waiting thread yields: that is quick where nobody else wants the core, and gives it at once to the thread that is
-    /// waited for. Another program keeps it for milliseconds, whatever happens meanwhile. So once that was seen, threads sleep
-    /// for a while when they wait: who is woken comes before a program that never sleeps.
-    ///
-    /// # Panics
-    /// Where another thread of the team panicked, which would otherwise be waited for in vain.
-    pub fn until(&self, counter: &AtomicUsize, needed: usize, rather: usize) {
-        let is_at = |least| counter.load(Ordering::Acquire) >= least;
-        let shared = &*self.shared;
-        let failed = || shared.failed.load(Ordering::Acquire);
-        if shared.linger(|| is_at(needed) || failed(), None) {
-            assert!(is_at(needed), "another thread failed");
-            return;
-        }
-        let sleeper = (std::ptr::from_ref(counter) as usize, rather);
-        let mut sleepers = shared.sleepers();
-        sleepers.push(sleeper);
-        shared.asleep.fetch_add(1, Ordering::SeqCst);
-        // Either the other thread sees this one asleep, or this one sees how far the other has come.
-        fence(Ordering::SeqCst);
-        while !is_at(rather) && !failed() {
-            sleepers = shared.further.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
-        }
-        shared.asleep.fetch_sub(1, Ordering::SeqCst);
-        if let Some(at) = sleepers.iter().position(|other| *other == sleeper) {
-            sleepers.swap_remove(at);
-        }
-        drop(sleepers);
-        assert!(is_at(needed), "another thread failed");
-    }
-
-    /// Wakes the threads that sleep until `counter` is at `value` or less; to be called after it was raised to that.
-    pub fn reached(&self, counter: &AtomicUsize, value: usize) {
-        self.shared.wake(|(address, rather)| {
-            address == std::ptr::from_ref(counter) as usize && rather <= value
-        });
-    }
-}
-
-/// Looks for a while whether it is `ready`; what it found last.
-fn spin_until(ready: impl Fn() -> bool) -> bool {
-    let mut began = None;
-    loop {
-        for _ in 0..LOOKS {
-            if ready() {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        if began.get_or_insert_with(Instant::now).elapsed() > SPINNING {
-            return false;
-        }
+    pub fn watch(&self) -> Arc<Watch> {
+        Arc::clone(&self.shared.watch)
     }
 }
 
 impl Shared {
-    /// Waits until it is `ready`, at first looking all the time, then lending the core to whoever wants it. `false`, so that
-    /// the thread had better sleep: once it did so for the `limit`, or where cores that are lent are long in coming back.
-    fn linger(&self, ready: impl Fn() -> bool, limit: Option<Duration>) -> bool {
-        if spin_until(&ready) {
-            return true;
-        }
-        let began = Instant::now();
-        while !self.is_crowded() && limit.is_none_or(|limit| began.elapsed() < limit) {
-            let lent = Instant::now();
-            std::thread::yield_now();
-            if ready() {
-                return true;
-            }
-            if lent.elapsed() > TAKEN {
-                self.crowded();
-            }
-        }
-        false
-    }
-
-    /// Whether another program kept a core lately.
-    fn is_crowded(&self) -> bool {
-        self.since.elapsed().as_millis() < u128::from(self.crowded_until.load(Ordering::Relaxed))
-    }
-
-    fn crowded(&self) {
-        let until = (self.since.elapsed() + CROWDED).as_millis() as u64;
-        self.crowded_until.store(until, Ordering::Relaxed);
-    }
-
-    fn sleepers(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wakes the sleepers if there is such a one among them.
-    fn wake(&self, such: impl Fn((usize, usize)) -> bool) {
-        fence(Ordering::SeqCst);
-        // With the lock held, so that a sleeper is either before its check or waiting.
-        if self.asleep.load(Ordering::Relaxed) > 0 && self.sleepers().iter().any(|at| such(*at)) {
-            self.further.notify_all();
-        }
-    }
-
-    /// Says that a thread panicked, to those as well that wait for it.
-    fn fail(&self) {
-        self.failed.store(true, Ordering::Release);
-        self.wake(|_| true);
-    }
-
     fn lock(&self) -> MutexGuard<'_, Order> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -349,7 +215,7 @@ impl Shared {
         let mut last = 0;
         loop {
             let is_next = |open| open != 0 && open != last;
-            self.linger(|| is_next(self.open.load(Ordering::Acquire)), Some(LINGERING));
+            self.watch.linger(|| is_next(self.open.load(Ordering::Acquire)), Some(LINGERING));
             let task = {
                 let mut order = self.lock();
                 let task = loop {
@@ -368,7 +234,7 @@ impl Shared {
                 task
             };
             if catch_unwind(AssertUnwindSafe(|| task(thread))).is_err() {
-                self.fail();
+                self.watch.fail();
             }
             if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
                 // With the lock held, so that the caller is either before its check or waiting.
@@ -484,7 +350,7 @@ mod tests {
     fn who_sleeps_is_woken_when_the_counter_is_far_enough() {
         let mut team = Team::new(3).unwrap();
         let (watch, counter) = (team.watch(), AtomicUsize::new(0));
-        team.shared.crowded();
+        team.shared.watch.crowded();
         team.run(&|thread| {
             if thread > 0 {
                 watch.until(&counter, thread, 4);
@@ -504,7 +370,7 @@ mod tests {
     fn who_sleeps_hears_of_a_failed_thread() {
         let mut team = Team::new(2).unwrap();
         let (watch, never) = (team.watch(), AtomicUsize::new(0));
-        team.shared.crowded();
+        team.shared.watch.crowded();
         let result = catch_unwind(AssertUnwindSafe(|| {
             team.run(&|thread| {
                 if thread == 0 {

@@ -112,7 +112,7 @@ impl Simd {
 
     /// The vectors for pixels of `count` candidates: narrower ones where half of these would be empty.
     pub fn for_candidates(self, count: usize) -> Simd {
-        let narrower = match self {
+        let narrower: Option<Simd> = match self {
             #[cfg(target_arch = "x86_64")]
             Simd::Avx512 => Some(Simd::Avx2),
             _ => None,
