@@ -3,7 +3,7 @@
 //! 1. The threads find the regions of strips of rows, as a forest (union-find) of *runs* (`runs.rs`). A
 //!    run is named by its first pixel, where its parent and, for a root, the region's size are kept.
 //! 2. One thread joins the regions that meet where two strips do.
-//! 3. The threads look up the size of each run's region and invalidates what is too small.
+//! 3. The threads look up the size of each run's region and invalidate what is too small.
 //!
 //! The result does not depend on which run of a region became its root, only on which are joined.
 
