@@ -45,7 +45,7 @@ impl<V: Lanes> RowCost<V> for BandRow {
     type Pixel = BandPixel;
 
     #[inline(always)]
-    unsafe fn at(&self, x: usize) -> BandPixel {
+    unsafe fn at(&self, x: usize, _: usize) -> BandPixel {
         // SAFETY: the pixel lies in the band's row.
         BandPixel(unsafe { self.row.add(x * self.depth) })
     }
@@ -88,7 +88,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool> Kernel for FillBand<'_, C, MA
                 let costs = self.cost.row::<V>(first + row);
                 let to = self.band_costs.add(row * width * depth);
                 for x in 0..width {
-                    let pixel = costs.at(x);
+                    let pixel = costs.at(x, chunks);
                     for c in 0..chunks {
                         pixel.load(c).store(to.add(x * depth + c * V::N));
                     }

@@ -7,6 +7,7 @@ use super::features::Features;
 use super::geometry::{Geometry, writes_costs};
 use super::memory::Block;
 use super::penalties;
+use super::stripes::Stripes;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
 use crate::matching::{BlockMeasure, Cost, Params};
@@ -16,11 +17,13 @@ use crate::memory::{Refused, filled, product};
 pub struct Shared {
     /// Planes of the left eye (`features.rs`), [row][plane][stride]; empty where it is its picture.
     pub left: Block<u8>,
-    /// Planes of the right eye, mirrored (`cost.rs`), [row][plane][stride].
+    /// Planes of the right eye, mirrored (`mirrored.rs`), [row][plane][stride].
     pub mirrored: Block<u8>,
     /// P2 between neighbouring pixels (`penalties.rs`), where bands follow paths.
     pub penalties: Block<u8>,
-    /// What is or-ed to a pixel's last vector of costs.
+    /// The candidate of every place (`stripes.rs`), [depth].
+    pub numbers: Block<i16>,
+    /// What is or-ed to a pixel's costs, [depth]: 255 beyond the range, else 0.
     pub padding: Block<u8>,
     /// Pixels of both eyes without the mean around them (`zero_mean.rs`), the right one's mirrored; ZSAD only.
     pub zero_mean: [Block<i16>; 2],
@@ -195,7 +198,7 @@ pub fn bytes_of(
         Block::<u8>::bytes_of(scratch.path_deltas),
         Block::<u8>::bytes_of(scratch.path_state).saturating_mul(2),
         Block::<u8>::bytes_of(scratch.ring),
-        WinnerTakesAll::bytes_of(geometry, params, lanes),
+        WinnerTakesAll::bytes_of(geometry, params),
         Block::<u8>::bytes_of(scratch.band_costs),
         Block::<u8>::bytes_of(scratch.pixel_costs),
         Block::<u8>::bytes_of(scratch.kept_costs),
@@ -213,7 +216,8 @@ pub fn bytes_of(
         Block::<u8>::bytes_of(shared.left),
         Block::<u8>::bytes_of(shared.mirrored),
         Block::<u8>::bytes_of(shared.penalties),
-        Block::<u8>::bytes_of(lanes as u64),
+        Block::<i16>::bytes_of(geometry.depth as u64),
+        Block::<u8>::bytes_of(geometry.depth as u64),
         Block::<u8>::bytes_of(shared.edges),
         Block::<i16>::bytes_of(shared.zero_mean[0]),
         Block::<i16>::bytes_of(shared.zero_mean[1]),
@@ -228,21 +232,23 @@ impl Shared {
     ///
     /// # Errors
     /// Where there is none.
-    pub fn new(
-        geometry: &Geometry,
-        params: &Params,
-        features: &Features,
-        lanes: usize,
-    ) -> Result<Self, Refused> {
+    pub fn new(geometry: &Geometry, params: &Params, features: &Features) -> Result<Self, Refused> {
         let lens = SharedLens::of(geometry, params, features);
-        let padding = Block::<u8>::new(lanes as u64)?;
-        // SAFETY: the block has this length, and nobody else knows it yet.
-        let mask = unsafe { std::slice::from_raw_parts_mut(padding.ptr(), lanes) };
-        mask[geometry.count - (geometry.chunks - 1) * lanes..].fill(255);
+        let depth = geometry.depth;
+        let (numbers, padding) =
+            (Block::<i16>::new(depth as u64)?, Block::<u8>::new(depth as u64)?);
+        for (place, candidate) in Stripes::of(geometry).candidates().enumerate() {
+            // SAFETY: the blocks have so many places, and nobody else knows them yet.
+            unsafe {
+                *numbers.ptr().add(place) = candidate as i16;
+                *padding.ptr().add(place) = if candidate < geometry.count { 0 } else { 255 };
+            }
+        }
         Ok(Self {
             left: Block::new(lens.left)?,
             mirrored: Block::new(lens.mirrored)?,
             penalties: Block::new(lens.penalties)?,
+            numbers,
             padding,
             zero_mean: [Block::new(lens.zero_mean[0])?, Block::new(lens.zero_mean[1])?],
             edges: Block::new(lens.edges)?,
@@ -257,6 +263,7 @@ impl Shared {
         self.left.bytes()
             + self.mirrored.bytes()
             + self.penalties.bytes()
+            + self.numbers.bytes()
             + self.padding.bytes()
             + self.zero_mean.iter().map(Block::bytes).sum::<usize>()
             + self.edges.bytes()
@@ -286,7 +293,7 @@ impl Scratch {
             path_deltas: Block::new(lens.path_deltas)?,
             path_states: [Block::new(lens.path_state)?, Block::new(lens.path_state)?],
             ring: Block::new(lens.ring)?,
-            winner: WinnerTakesAll::new(geometry, params, lanes)?,
+            winner: WinnerTakesAll::new(geometry, params)?,
             band_costs: Block::new(lens.band_costs)?,
             pixel_costs: Block::new(lens.pixel_costs)?,
             kept_costs: Block::new(lens.kept_costs)?,

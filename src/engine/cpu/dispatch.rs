@@ -2,7 +2,7 @@
 
 use super::band_costs::{BandCost, FillBand};
 use super::buffers::Scratch;
-use super::cost::Cost;
+use super::cost::{Cost, Padding};
 use super::features::descriptor_bytes;
 use super::geometry::Geometry;
 use super::laps::Laps;
@@ -93,9 +93,9 @@ impl Frame<'_> {
                     mirrored: self.shared.mirrored.ptr(),
                     width: self.geometry.width,
                     stride: self.geometry.mirrored_stride(),
+                    stripe_len: self.geometry.stripe_len(),
                     table: table.as_ptr(),
-                    last: self.geometry.chunks - 1,
-                    padding: self.shared.padding.ptr(),
+                    padding: self.padding(),
                 };
                 self.band_cost_stages::<V, _, MAX, EXACT>(team, laps, cost);
             }
@@ -129,10 +129,16 @@ impl Frame<'_> {
             right: self.shared.mirrored.ptr(),
             right_stride: self.geometry.mirrored_stride(),
             count: self.features.planes(),
+            stripe_len: self.geometry.stripe_len(),
             width: self.geometry.width,
-            last: self.geometry.chunks - 1,
-            padding: self.shared.padding.ptr(),
+            padding: self.padding(),
         }
+    }
+
+    /// What costs become beyond the range.
+    pub(super) fn padding(&self) -> Padding {
+        let Geometry { count, depth, .. } = *self.geometry;
+        Padding { bytes: self.shared.padding.ptr(), needed: count < depth }
     }
 
     /// The stages with the cost that `cost` makes for a band.
@@ -172,12 +178,12 @@ impl Frame<'_> {
         laps: &mut Laps,
         rounding: Rounding,
     ) {
-        let Geometry { width, depth, count, .. } = *self.geometry;
+        let Geometry { width, depth, .. } = *self.geometry;
         self.written_stages::<V, MAX, EXACT>(team, laps, &|scratch, (first, rows), to| {
             for row in 0..rows {
                 // SAFETY: there is room for the rows.
                 let to = unsafe { to.add(row * width * depth) };
-                let sink = ToBytes { to, count, rounding };
+                let sink = ToBytes { to, padding: self.shared.padding.ptr(), rounding };
                 self.window_row::<V, MAX, EXACT, _>(scratch, first + row, row == 0, sink);
             }
         });
@@ -224,7 +230,8 @@ impl Frame<'_> {
                             pixel_costs,
                             support,
                             columns: &mut scratch.window_columns,
-                            padding: self.shared.padding.ptr(),
+                            numbers: self.shared.numbers.ptr(),
+                            padding: self.padding(),
                             band_costs,
                         });
                     }

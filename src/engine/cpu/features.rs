@@ -2,10 +2,10 @@
 //!
 //! `ad` compares the intensities as they are, one plane. `census` compares descriptors, eight bits a
 //! plane; `combined` those, the gradient and the intensity. The planes of the right eye are mirrored
-//! (`cost.rs`).
+//! (`mirrored.rs`).
 
-use super::cost::mirror;
 use super::geometry::Geometry;
+use super::mirrored;
 use super::simd::{Kernel, Lanes};
 use crate::frame::Image;
 use crate::matching::CensusWindow;
@@ -61,13 +61,14 @@ impl Features {
         self.bytes > 0 || self.gradient
     }
 
-    /// Bytes that a thread needs to prepare a row: the rows it looks at, and the planes it makes.
+    /// Bytes that a thread needs to prepare a row: the mirrored one, the rows it looks at, and the planes it makes.
     pub fn scratch_len(&self, geometry: &Geometry) -> usize {
+        let mirrored = geometry.mirrored_stride();
         if !self.of_left() {
-            return 0;
+            return mirrored;
         }
-        (2 * self.radius + 1) * (geometry.width + 2 * MARGIN)
-            + self.planes() * geometry.feature_stride()
+        let rows = (2 * self.radius + 1) * (geometry.width + 2 * MARGIN);
+        mirrored + rows + self.planes() * geometry.feature_stride()
     }
 }
 
@@ -99,16 +100,17 @@ pub struct PrepareRows<'a> {
 impl Kernel for PrepareRows<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(mut self) {
+        let scratch = std::mem::take(&mut self.scratch);
+        let (plain, scratch) = scratch.split_at_mut(self.geometry.mirrored_stride());
         if !self.features.of_left() {
             for y in self.rows.0..self.rows.1 {
                 // SAFETY: the caller owns the rows.
-                unsafe { self.hand_out(y, 0, self.image.row(y)) }
+                unsafe { self.hand_out(y, 0, self.image.row(y), plain) }
             }
             return;
         }
         let radius = self.features.radius;
         let stride = self.geometry.width + 2 * MARGIN;
-        let scratch = std::mem::take(&mut self.scratch);
         let (rows, planes) = scratch.split_at_mut((2 * radius + 1) * stride);
         // Row n of the picture, clamped, is kept at place (n + radius) mod the number of places.
         let mut next = self.rows.0;
@@ -128,8 +130,9 @@ impl Kernel for PrepareRows<'_> {
             }
             let stride = self.geometry.feature_stride();
             for plane in 0..self.features.planes() {
+                let row = &planes[plane * stride..][..self.geometry.width];
                 // SAFETY: the caller owns the rows.
-                unsafe { self.hand_out(y, plane, &planes[plane * stride..][..self.geometry.width]) }
+                unsafe { self.hand_out(y, plane, row, plain) }
             }
         }
     }
@@ -190,9 +193,9 @@ impl PrepareRows<'_> {
         }
     }
 
-    /// Puts a plane of row `y` where it belongs.
+    /// Puts a plane of row `y` where it belongs. `plain`: memory for a mirrored row.
     #[inline(always)]
-    unsafe fn hand_out(&self, y: usize, plane: usize, row: &[u8]) {
+    unsafe fn hand_out(&self, y: usize, plane: usize, row: &[u8], plain: &mut [u8]) {
         let number = y * self.features.planes() + plane;
         // SAFETY: the row there belongs to the caller of `run`.
         unsafe {
@@ -204,7 +207,7 @@ impl PrepareRows<'_> {
                 Destination::Right(to) => {
                     let stride = self.geometry.mirrored_stride();
                     let to = std::slice::from_raw_parts_mut(to.add(number * stride), stride);
-                    mirror(row, self.geometry.min, to);
+                    mirrored::write(self.geometry, row, plain, to);
                 }
             }
         }

@@ -111,9 +111,14 @@ impl Geometry {
         (self.width + 2) * self.depth
     }
 
-    /// Bytes of the mirrored right row (`cost.rs`).
+    /// Numbers of a stripe of a mirrored right row (`mirrored.rs`).
+    pub fn stripe_len(&self) -> usize {
+        (self.width - 1 + self.depth).div_ceil(self.chunks)
+    }
+
+    /// Numbers of a mirrored right row (`mirrored.rs`).
     pub fn mirrored_stride(&self) -> usize {
-        (self.width - 1 + self.depth).next_multiple_of(64)
+        (self.chunks * self.stripe_len()).next_multiple_of(64)
     }
 
     /// Bytes of a row of the left eye's planes (`features.rs`): whole vectors.

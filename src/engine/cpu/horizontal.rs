@@ -69,11 +69,16 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const ROWS: usize>
                     }
                     let least = least.least();
                     let to = self.path_deltas.add((r * width + x) * pixel);
-                    let cost = costs[r].at(x);
-                    let mut below = ones;
+                    let cost = costs[r].at(x, chunks);
+                    let first = before[r][0];
+                    let mut below = before[r][chunks - 1].shift_from_below(ones);
                     for c in 0..chunks {
                         let here = before[r][c];
-                        let above = if c + 1 < chunks { before[r][c + 1] } else { ones };
+                        let above = if c + 1 < chunks {
+                            before[r][c + 1]
+                        } else {
+                            first.shift_from_above(ones)
+                        };
                         let e = path_delta(below, here, above, least, p1, p2);
                         before[r][c] = e.adds(cost.load(c));
                         below = here;

@@ -74,10 +74,12 @@ impl<const MAX: usize, const EXACT: bool> Direction<'_, MAX, EXACT> {
                 }
                 let least = least.least();
                 let pixel = (y * width + x) * depth;
-                let mut below = ones;
+                let first = before[0];
+                let mut below = before[chunks - 1].shift_from_below(ones);
                 for c in 0..chunks {
                     let here = before[c];
-                    let above = if c + 1 < chunks { before[c + 1] } else { ones };
+                    let above =
+                        if c + 1 < chunks { before[c + 1] } else { first.shift_from_above(ones) };
                     let delta = path_delta(below, here, above, least, p1, p2);
                     let path = delta.adds(V::load(self.costs.add(pixel + c * V::N)));
                     before[c] = path;
@@ -125,7 +127,7 @@ impl<const MAX: usize, const EXACT: bool> Kernel for PickRow<'_, MAX, EXACT> {
                     for c in 0..chunks {
                         let sums = self.sums.add((first + i) * depth + c * V::N);
                         let sums = [V::load_wide(sums), V::load_wide(sums.add(V::N / 2))];
-                        piece.put::<V>(i, (c, c + 1 == chunks), sums, &mut least);
+                        piece.put::<V>(i, c, sums, &mut least);
                     }
                     piece.end_pixel::<V>(i, least);
                 }

@@ -162,9 +162,9 @@ impl Frame<'_> {
             mirrored: self.shared.mirrored.ptr(),
             width: self.geometry.width,
             stride: self.geometry.mirrored_stride(),
+            stripe_len: self.geometry.stripe_len(),
             truncation,
-            last: self.geometry.chunks - 1,
-            padding: self.shared.padding.ptr(),
+            padding: self.padding(),
         }
     }
 

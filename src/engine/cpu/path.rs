@@ -5,11 +5,10 @@ use super::simd::Lanes;
 /// The path delta L_r - C = min(L(d), L(d±1) + P1, m + P2) - m, at most P2, where L are the costs
 /// of the pixel before and m is their minimum.
 ///
-/// `below` and `above` are the neighbouring vectors of `here`, 255 in all lanes at the ends. A path
-/// begins with L = 0, which gives a delta of 0. Saturation is exact: L + P1 beyond 255 never wins, for
+/// `below` and `above` hold the next lower and the next higher candidate of each lane of `here` (`stripes.rs`), 255 at the
+/// ends of the range. A path begins with L = 0, which gives a delta of 0. Saturation is exact: L + P1 beyond 255 never wins, for
 /// L(d) <= 255.
 #[inline(always)]
 pub fn path_delta<V: Lanes>(below: V, here: V, above: V, least: V, p1: V, p2: V) -> V {
-    let neighbour = here.shift_from_below(below).min(here.shift_from_above(above)).adds(p1);
-    here.min(neighbour).subs(least).min(p2)
+    here.min(below.min(above).adds(p1)).subs(least).min(p2)
 }

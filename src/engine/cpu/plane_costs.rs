@@ -1,8 +1,9 @@
 //! The costs that compare prepared planes (`features.rs`): Hamming distances of census descriptors, alone
 //! or with gradient and intensity.
 
-use super::cost::{Cost, PixelCost, RowCost};
+use super::cost::{Cost, Padding, PixelCost, RowCost};
 use super::features::{Features, GRADIENT_PLANES};
+use super::mirrored::Starts;
 use super::simd::Lanes;
 use crate::matching;
 use crate::matching::cost::COMBINED_CENSUS;
@@ -32,61 +33,66 @@ pub struct Planes {
     pub left_stride: usize,
     /// Mirrored planes of the right eye, [row][plane][stride].
     pub right: *const u8,
-    /// Bytes of a mirrored row of a plane.
+    /// Bytes of a mirrored row of a plane, and of a stripe of it (`mirrored.rs`).
     pub right_stride: usize,
+    pub stripe_len: usize,
     /// Planes of an eye.
     pub count: usize,
     /// Width of the picture.
     pub width: usize,
-    /// Number of the last vector of a pixel.
-    pub last: usize,
-    /// What is or-ed to the last vector: 255 in the lanes beyond the range, else 0.
-    pub padding: *const u8,
+    /// What costs become beyond the range.
+    pub padding: Padding,
 }
 
 /// One row of [`Planes`].
 #[derive(Clone, Copy)]
-pub struct PlanesRow<V> {
+pub struct PlanesRow {
     left: *const u8,
     left_stride: usize,
-    /// The first mirrored plane where candidate 0 of column 0 lies.
+    /// The first mirrored plane.
     right: *const u8,
     right_stride: usize,
-    last: usize,
-    padding: V,
+    stripe_len: usize,
+    width: usize,
+    padding: Padding,
 }
 
 impl Planes {
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> PlanesRow<V> {
-        // SAFETY: row `y` lies in the picture; the padding has the length of a vector.
+    unsafe fn row(&self, y: usize) -> PlanesRow {
+        // SAFETY: row `y` lies in the picture.
         unsafe {
             PlanesRow {
                 left: self.left.add(y * self.count * self.left_stride),
                 left_stride: self.left_stride,
-                right: self.right.add(y * self.count * self.right_stride + self.width - 1),
+                right: self.right.add(y * self.count * self.right_stride),
                 right_stride: self.right_stride,
-                last: self.last,
-                padding: V::load(self.padding),
+                stripe_len: self.stripe_len,
+                width: self.width,
+                padding: self.padding,
             }
         }
     }
 }
 
-impl<V: Lanes> PlanesRow<V> {
+impl PlanesRow {
     #[inline(always)]
-    unsafe fn at<const COUNT: usize>(&self, x: usize) -> PlanesPixel<V, COUNT> {
-        // SAFETY: the column lies in the picture; a mirrored row holds width - 1 bytes before `right`.
+    unsafe fn at<V: Lanes, const COUNT: usize>(
+        &self,
+        x: usize,
+        chunks: usize,
+    ) -> PlanesPixel<V, COUNT> {
+        // SAFETY: the column lies in the picture.
         unsafe {
-            let mut left = [self.padding; COUNT];
+            let mut left = [V::splat(0); COUNT];
             for (plane, left) in left.iter_mut().enumerate() {
                 *left = V::splat(*self.left.add(plane * self.left_stride + x));
             }
             PlanesPixel {
                 left,
-                right: self.right.sub(x),
+                right: self.right,
                 right_stride: self.right_stride,
-                last: self.last,
+                starts: Starts::of(self.width, self.stripe_len, x, chunks),
                 padding: self.padding,
             }
         }
@@ -99,16 +105,16 @@ pub struct PlanesPixel<V, const COUNT: usize> {
     left: [V; COUNT],
     right: *const u8,
     right_stride: usize,
-    last: usize,
-    padding: V,
+    starts: Starts,
+    padding: Padding,
 }
 
 impl<V: Lanes, const COUNT: usize> PlanesPixel<V, COUNT> {
     /// A plane of the right eye for the candidates of vector `chunk`.
     #[inline(always)]
     unsafe fn right(&self, plane: usize, chunk: usize) -> V {
-        // SAFETY: a mirrored row holds all vectors behind `right`.
-        unsafe { V::load(self.right.add(plane * self.right_stride + chunk * V::N)) }
+        // SAFETY: a mirrored row holds all vectors of the pixel.
+        unsafe { V::load(self.right.add(plane * self.right_stride + self.starts.at(chunk))) }
     }
 
     /// Number of bits that differ in the first `BYTES` planes.
@@ -131,12 +137,6 @@ impl<V: Lanes, const COUNT: usize> PlanesPixel<V, COUNT> {
         // SAFETY: the caller's promise.
         unsafe { self.left[plane].abs_diff(self.right(plane, chunk)) }
     }
-
-    /// `cost` with 255 in the lanes beyond the range.
-    #[inline(always)]
-    fn padded(&self, cost: V, chunk: usize) -> V {
-        if chunk == self.last { cost.or(self.padding) } else { cost }
-    }
 }
 
 /// Hamming distance of descriptors of `BYTES` planes.
@@ -150,29 +150,29 @@ unsafe impl<const BYTES: usize> Sync for CensusCost<BYTES> {}
 
 /// See [`CensusCost`].
 #[derive(Clone, Copy)]
-pub struct CensusRow<V, const BYTES: usize>(PlanesRow<V>);
+pub struct CensusRow<const BYTES: usize>(PlanesRow);
 
 /// See [`CensusCost`].
 #[derive(Clone, Copy)]
 pub struct CensusPixel<V, const BYTES: usize>(PlanesPixel<V, BYTES>);
 
 impl<const BYTES: usize> Cost for CensusCost<BYTES> {
-    type Row<V: Lanes> = CensusRow<V, BYTES>;
+    type Row<V: Lanes> = CensusRow<BYTES>;
 
     #[inline(always)]
-    unsafe fn row<V: Lanes>(&self, y: usize) -> CensusRow<V, BYTES> {
+    unsafe fn row<V: Lanes>(&self, y: usize) -> CensusRow<BYTES> {
         // SAFETY: the caller's promise.
         CensusRow(unsafe { self.0.row(y) })
     }
 }
 
-impl<V: Lanes, const BYTES: usize> RowCost<V> for CensusRow<V, BYTES> {
+impl<V: Lanes, const BYTES: usize> RowCost<V> for CensusRow<BYTES> {
     type Pixel = CensusPixel<V, BYTES>;
 
     #[inline(always)]
-    unsafe fn at(&self, x: usize) -> CensusPixel<V, BYTES> {
+    unsafe fn at(&self, x: usize, chunks: usize) -> CensusPixel<V, BYTES> {
         // SAFETY: the caller's promise.
-        CensusPixel(unsafe { self.0.at(x) })
+        CensusPixel(unsafe { self.0.at(x, chunks) })
     }
 }
 
@@ -180,7 +180,7 @@ impl<V: Lanes, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
     #[inline(always)]
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the caller's promise.
-        unsafe { self.0.padded(self.0.distance::<BYTES>(chunk), chunk) }
+        unsafe { self.0.padding.apply(self.0.distance::<BYTES>(chunk), chunk) }
     }
 }
 
@@ -203,7 +203,7 @@ unsafe impl Sync for CombinedCost {}
 /// See [`CombinedCost`].
 #[derive(Clone, Copy)]
 pub struct CombinedRow<V> {
-    planes: PlanesRow<V>,
+    planes: PlanesRow,
     weights: [u8; 3],
     truncations: [V; 2],
 }
@@ -237,9 +237,9 @@ impl<V: Lanes> RowCost<V> for CombinedRow<V> {
     type Pixel = CombinedPixel<V>;
 
     #[inline(always)]
-    unsafe fn at(&self, x: usize) -> CombinedPixel<V> {
+    unsafe fn at(&self, x: usize, chunks: usize) -> CombinedPixel<V> {
         // SAFETY: the caller's promise.
-        let planes = unsafe { self.planes.at(x) };
+        let planes = unsafe { self.planes.at(x, chunks) };
         CombinedPixel { planes, weights: self.weights, truncations: self.truncations }
     }
 }
@@ -260,7 +260,7 @@ impl<V: Lanes> PixelCost<V> for CombinedPixel<V> {
                 gradient.min(self.truncations[0]),
                 intensity.min(self.truncations[1]),
             ];
-            planes.padded(V::weigh(parts, self.weights), chunk)
+            planes.padding.apply(V::weigh(parts, self.weights), chunk)
         }
     }
 }

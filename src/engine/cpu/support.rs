@@ -1,6 +1,7 @@
 //! What supports the cost, prepared a picture and then a band: the weights of window and prior at every
 //! pixel, and the costs that are made of them ([`crate::matching::support`]).
 
+use super::cost::Padding;
 use super::geometry::Geometry;
 use super::simd::{Kernel, Lanes};
 use crate::frame::{INVALID, SUBPIXEL};
@@ -146,8 +147,10 @@ pub struct SupportBand<'a> {
     pub support: &'a [PixelSupport],
     /// Sums over the window's rows, [x][depth]; empty without a window.
     pub columns: &'a mut [u16],
-    /// What is or-ed to a pixel's last vector: 255 in the lanes beyond the range, else 0.
-    pub padding: *const u8,
+    /// The candidate of every place, [depth].
+    pub numbers: *const i16,
+    /// What costs become beyond the range.
+    pub padding: Padding,
     /// The costs of the band, [row][x][depth].
     pub band_costs: *mut u8,
 }
@@ -161,17 +164,6 @@ pub fn rows_around(
     let begin = first.saturating_sub(radius);
     (begin, (first + count + radius).min(geometry.height) - begin)
 }
-
-/// Numbers of candidates, as many as the widest vector has lanes of 16 bits.
-static NUMBERS: [i16; 32] = {
-    let mut numbers = [0; 32];
-    let mut i = 0;
-    while i < 32 {
-        numbers[i] = i as i16;
-        i += 1;
-    }
-    numbers
-};
 
 // Without iterators and closures where vectors are: a compiler that does not inline one of them makes a call
 // of every instruction.
@@ -259,9 +251,8 @@ impl SupportBand<'_> {
             let own = self.row(y as i64);
             let to = self.band_costs.add((y - self.rows.0) * width * depth);
             let sums = self.columns.as_ptr().cast::<i16>();
-            let padding = V::load(self.padding);
             for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
-                let mut parts = Parts::<V, SIDE>::new(blend, expected);
+                let mut parts = Parts::<V, SIDE>::new(blend, expected, self.numbers);
                 if SIDE > 1 {
                     for i in 0..SIDE {
                         let column = (x + i).saturating_sub(SIDE / 2).min(width - 1);
@@ -278,8 +269,7 @@ impl SupportBand<'_> {
                         let high_at = at + V::N / 2;
                         V::narrow_512([parts.blended(low, at), parts.blended(high, high_at)])
                     };
-                    let cost = if c + 1 == chunks { cost.or(padding) } else { cost };
-                    cost.store(to.add(x * depth + at));
+                    self.padding.apply(cost, c).store(to.add(x * depth + at));
                 }
             }
         }
@@ -296,13 +286,15 @@ struct Parts<V: Lanes, const SIDE: usize> {
     rounding: V::Wide,
     counts_window: bool,
     counts_prior: bool,
+    /// Candidates by place.
+    numbers: *const i16,
     /// Sums of the window's columns.
     columns: [*const i16; SIDE],
 }
 
 impl<V: Lanes, const SIDE: usize> Parts<V, SIDE> {
     #[inline(always)]
-    unsafe fn new(blend: Blend, expected: i16) -> Self {
+    unsafe fn new(blend: Blend, expected: i16, numbers: *const i16) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
             Self {
@@ -314,12 +306,13 @@ impl<V: Lanes, const SIDE: usize> Parts<V, SIDE> {
                 rounding: V::splat_wide(UNIT as i16 / 2),
                 counts_window: SIDE > 1 && blend.window > 0,
                 counts_prior: blend.prior > 0,
+                numbers,
                 columns: [std::ptr::null(); SIDE],
             }
         }
     }
 
-    /// 512 times the costs of the candidates from `at` on. All parts together fit 16 bits (`SUPPORTED_MAX`), but
+    /// 512 times the costs of the candidates at the places from `at` on. All parts together fit 16 bits (`SUPPORTED_MAX`), but
     /// for the lanes beyond the range.
     #[inline(always)]
     unsafe fn blended(&self, pixel: V::Wide, at: usize) -> V::Wide {
@@ -334,8 +327,7 @@ impl<V: Lanes, const SIDE: usize> Parts<V, SIDE> {
                 parts = V::add_wide(parts, V::mul_wide(sum, self.window));
             }
             if self.counts_prior {
-                let first = V::splat_wide(at as i16);
-                let k = V::add_wide(V::load_wide(NUMBERS.as_ptr()), first);
+                let k = V::load_wide(self.numbers.add(at));
                 let far = V::sub_wide(V::max_wide(k, self.expected), V::min_wide(k, self.expected));
                 let far = V::min_wide(far, self.reach);
                 parts = V::add_wide(parts, V::mul_wide(far, self.prior));

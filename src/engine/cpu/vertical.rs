@@ -123,15 +123,17 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
             for x in first..end {
                 let mut least = [zero; PATHS];
                 let mut p2 = [zero; PATHS];
-                let mut below = [ones; PATHS];
+                let mut below = [zero; PATHS];
                 let mut here = [zero; PATHS];
                 for p in 0..PATHS {
                     let from = from[p].add(x * depth);
                     here[p] = V::load(from);
-                    let mut smallest = here[p];
+                    let (mut smallest, mut last) = (here[p], here[p]);
                     for c in 1..chunks {
-                        smallest = smallest.min(V::load(from.add(c * V::N)));
+                        last = V::load(from.add(c * V::N));
+                        smallest = smallest.min(last);
                     }
+                    below[p] = last.shift_from_below(ones);
                     least[p] = smallest.least();
                     p2[p] = V::splat(*penalties[p].add(x));
                 }
@@ -139,7 +141,8 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 let kept = kept_row.add((x & (ring - 1)) * kept * depth);
                 let mut least_sum = V::splat_wide(i16::MAX);
 
-                let pixel = costs.at(x);
+                let lowest = here;
+                let pixel = costs.at(x, chunks);
                 for c in 0..chunks {
                     let cost = pixel.load(c);
                     let mut e = [zero; 3];
@@ -147,7 +150,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                         let above = if c + 1 < chunks {
                             V::load(from[p].add(x * depth + (c + 1) * V::N))
                         } else {
-                            ones
+                            lowest[p].shift_from_above(ones)
                         };
                         e[p] = path_delta(below[p], here[p], above, least[p], p1, p2[p]);
                         e[p].adds(cost).store(to[p].add(x * depth + c * V::N));
@@ -209,8 +212,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                             add::<V>(sum, V::pair_sum(zero, cost, 8))
                         }
                     };
-                    let chunk = (c, c + 1 == chunks);
-                    piece.put::<V>(x - first, chunk, V::in_order(sum), &mut least_sum);
+                    piece.put::<V>(x - first, c, V::in_order(sum), &mut least_sum);
                 }
                 if MODE == FINISH || MODE == ONLY {
                     piece.end_pixel::<V>(x - first, least_sum);

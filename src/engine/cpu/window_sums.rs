@@ -6,6 +6,7 @@
 
 use super::buffers::Scratch;
 use super::geometry::Geometry;
+use super::mirrored::Starts;
 use super::simd::{Kernel, Lanes};
 use crate::frame::Image;
 use crate::matching::BlockMeasure;
@@ -66,7 +67,13 @@ pub trait Parts: Copy {
     ///
     /// # Safety
     /// The row lies in the picture, and its cells were prepared.
-    unsafe fn add_row(&self, geometry: &Geometry, y: usize, add: bool, columns: &mut [Self::Sum]);
+    unsafe fn add_row<V: Lanes>(
+        &self,
+        geometry: &Geometry,
+        y: usize,
+        add: bool,
+        columns: &mut [Self::Sum],
+    );
 }
 
 /// Costs of single pixels that were written down: of row y, [x][depth], at place y mod `places`.
@@ -83,7 +90,13 @@ impl Parts for PixelCosts {
     const PARTS: usize = 1;
 
     #[inline(always)]
-    unsafe fn add_row(&self, geometry: &Geometry, y: usize, add: bool, columns: &mut [u16]) {
+    unsafe fn add_row<V: Lanes>(
+        &self,
+        geometry: &Geometry,
+        y: usize,
+        add: bool,
+        columns: &mut [u16],
+    ) {
         let len = geometry.width * geometry.depth;
         // SAFETY: the place holds a row.
         let row = unsafe { std::slice::from_raw_parts(self.costs.add(y % self.places * len), len) };
@@ -99,7 +112,7 @@ impl Parts for PixelCosts {
 pub struct Squares<'a, const MEAN: bool> {
     /// Left picture.
     pub left: &'a Image,
-    /// Mirrored rows of the right picture (`cost.rs`).
+    /// Mirrored rows of the right picture (`mirrored.rs`).
     pub mirrored: *const u8,
 }
 
@@ -108,22 +121,32 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
     const PARTS: usize = if MEAN { 2 } else { 1 };
 
     #[inline(always)]
-    unsafe fn add_row(&self, geometry: &Geometry, y: usize, add: bool, columns: &mut [u32]) {
-        let Geometry { width, depth, .. } = *geometry;
+    unsafe fn add_row<V: Lanes>(
+        &self,
+        geometry: &Geometry,
+        y: usize,
+        add: bool,
+        columns: &mut [u32],
+    ) {
+        let Geometry { width, depth, chunks, .. } = *geometry;
         let stride = geometry.mirrored_stride();
         // SAFETY: the mirrored rows hold `stride` bytes each and are no longer written to.
         let mirrored = unsafe { std::slice::from_raw_parts(self.mirrored.add(y * stride), stride) };
         let columns = columns.chunks_exact_mut(Self::PARTS * depth);
         for (x, (column, &left)) in columns.zip(self.left.row(y)).enumerate() {
-            let right = &mirrored[width - 1 - x..][..depth];
+            let starts = Starts::of(width, geometry.stripe_len(), x, chunks);
             let (squares, differences) = column.split_at_mut(depth);
-            for (sum, &right) in squares.iter_mut().zip(right) {
-                let square = u32::from(left.abs_diff(right)).pow(2);
-                *sum = if add { sum.plus(square) } else { sum.minus(square) };
+            for (c, squares) in squares.chunks_exact_mut(V::N).enumerate() {
+                for (sum, &right) in squares.iter_mut().zip(&mirrored[starts.at(c)..][..V::N]) {
+                    let square = u32::from(left.abs_diff(right)).pow(2);
+                    *sum = if add { sum.plus(square) } else { sum.minus(square) };
+                }
             }
-            for (sum, &right) in differences.iter_mut().zip(right) {
-                let difference = (i32::from(left) - i32::from(right)) as u32;
-                *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
+            for (c, differences) in differences.chunks_exact_mut(V::N).enumerate() {
+                for (sum, &right) in differences.iter_mut().zip(&mirrored[starts.at(c)..][..V::N]) {
+                    let difference = (i32::from(left) - i32::from(right)) as u32;
+                    *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
+                }
             }
         }
     }
@@ -143,8 +166,14 @@ impl Parts for ZeroMean {
     const PARTS: usize = 1;
 
     #[inline(always)]
-    unsafe fn add_row(&self, geometry: &Geometry, y: usize, add: bool, columns: &mut [u32]) {
-        let Geometry { width, depth, .. } = *geometry;
+    unsafe fn add_row<V: Lanes>(
+        &self,
+        geometry: &Geometry,
+        y: usize,
+        add: bool,
+        columns: &mut [u32],
+    ) {
+        let Geometry { width, depth, chunks, .. } = *geometry;
         let (left_stride, stride) = (geometry.feature_stride(), geometry.mirrored_stride());
         // SAFETY: the rows have these lengths and are no longer written to.
         let (left, mirrored) = unsafe {
@@ -154,10 +183,12 @@ impl Parts for ZeroMean {
             )
         };
         for (x, (column, &left)) in columns.chunks_exact_mut(depth).zip(left).enumerate() {
-            let right = &mirrored[width - 1 - x..][..depth];
-            for (sum, &right) in column.iter_mut().zip(right) {
-                let difference = u32::from(left.abs_diff(right));
-                *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
+            let starts = Starts::of(width, geometry.stripe_len(), x, chunks);
+            for (c, sums) in column.chunks_exact_mut(V::N).enumerate() {
+                for (sum, &right) in sums.iter_mut().zip(&mirrored[starts.at(c)..][..V::N]) {
+                    let difference = u32::from(left.abs_diff(right));
+                    *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
+                }
             }
         }
     }
@@ -201,8 +232,8 @@ impl Sink for ToSums {
 pub struct ToBytes {
     /// Where they go.
     pub to: *mut u8,
-    /// Number of candidates.
-    pub count: usize,
+    /// What is or-ed to them, [depth]: 255 beyond the range, else 0.
+    pub padding: *const u8,
     /// How a sum becomes a byte.
     pub rounding: Rounding,
 }
@@ -244,12 +275,17 @@ impl Rounding {
 impl Sink for ToBytes {
     #[inline(always)]
     unsafe fn take(&mut self, x: usize, sums: &[i16]) {
-        // SAFETY: there is room for a row.
-        let to = unsafe { std::slice::from_raw_parts_mut(self.to.add(x * sums.len()), sums.len()) };
-        for (byte, &sum) in to.iter_mut().zip(sums) {
-            *byte = self.rounding.byte(sum as u16);
+        let len = sums.len();
+        // SAFETY: there is room for a row, and padding for a pixel.
+        let (to, padding) = unsafe {
+            (
+                std::slice::from_raw_parts_mut(self.to.add(x * len), len),
+                std::slice::from_raw_parts(self.padding, len),
+            )
+        };
+        for ((byte, &sum), &padding) in to.iter_mut().zip(sums).zip(padding) {
+            *byte = self.rounding.byte(sum as u16) | padding;
         }
-        to[self.count..].fill(255);
     }
 }
 
@@ -283,11 +319,11 @@ impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S> {
             if self.begins {
                 self.memory.columns.fill(P::Sum::ZERO);
                 for row in -(down as i64)..=down as i64 {
-                    self.add_row(self.y as i64 + row, true);
+                    self.add_row::<V>(self.y as i64 + row, true);
                 }
             } else {
-                self.add_row(self.y as i64 + down as i64, true);
-                self.add_row(self.y as i64 - 1 - down as i64, false);
+                self.add_row::<V>(self.y as i64 + down as i64, true);
+                self.add_row::<V>(self.y as i64 - 1 - down as i64, false);
             }
             self.slide();
         }
@@ -296,10 +332,10 @@ impl<P: Parts, S: Sink> Kernel for SumRow<'_, P, S> {
 
 impl<P: Parts, S: Sink> SumRow<'_, P, S> {
     #[inline(always)]
-    unsafe fn add_row(&mut self, y: i64, add: bool) {
+    unsafe fn add_row<V: Lanes>(&mut self, y: i64, add: bool) {
         let y = y.clamp(0, self.geometry.height as i64 - 1) as usize;
         // SAFETY: the row lies in the picture.
-        unsafe { self.parts.add_row(self.geometry, y, add, self.memory.columns) };
+        unsafe { self.parts.add_row::<V>(self.geometry, y, add, self.memory.columns) };
     }
 
     /// Slides the window along the row.

@@ -5,14 +5,15 @@
 //! step is made for all pixels of the piece before the next one.
 //!
 //! The right view's best candidate of column u (counted without the smallest disparity) is the
-//! smallest S(u + k, k) over k. While x walks along a row, column u = x - k is lane k of a window
-//! that moves on by one lane a pixel: a column enters at lane 0, is compared at every k in turn, and
-//! leaves at the last lane, finished. Comparing strictly keeps the smallest k of equal sums.
+//! smallest S(u + k, k) over k. While x walks along a row, column u = x - k stands at candidate k of a window
+//! that moves on by one candidate a pixel: a column enters at candidate 0, is compared at every k in turn, and
+//! leaves at the last one, finished. Comparing strictly keeps the smallest k of equal sums.
 
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
 use super::memory::Block;
 use super::simd::Lanes;
+use super::stripes::Stripes;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::confidence::peak;
 use crate::matching::subpixel::offset_within;
@@ -26,7 +27,6 @@ pub const NONE: u16 = u16::MAX;
 struct Lens {
     candidates: u64,
     sums: u64,
-    vector: u64,
     windows: u64,
     right: u64,
     pixels: u64,
@@ -34,12 +34,11 @@ struct Lens {
 }
 
 impl Lens {
-    fn of(geometry: &Geometry, params: &Params, lanes: usize) -> Self {
+    fn of(geometry: &Geometry, params: &Params) -> Self {
         let Geometry { depth, width, band_rows, .. } = *geometry;
         Self {
             candidates: depth as u64,
             sums: product([TILE, depth]),
-            vector: lanes as u64,
             windows: product([band_rows, depth]),
             right: product([band_rows, width + depth]),
             pixels: product([band_rows, width]),
@@ -62,13 +61,15 @@ pub struct WinnerTakesAll {
     sums: Block<i16>,
     /// The smallest of them, [pixel].
     least: Block<i16>,
-    /// 0, 1, 2, ...: the candidate of every lane.
-    indices: Block<i16>,
-    /// `i16::MAX` in the lanes beyond the range, else 0; one vector.
+    /// The candidate of every place (`stripes.rs`).
+    candidates: Block<i16>,
+    /// The place of every candidate.
+    places: Block<u16>,
+    /// `i16::MAX` at the places beyond the range, else 0.
     padding: Block<i16>,
     /// Smallest sum, and its candidate, of the columns in the right view's window; [row][depth].
     window_sums: Block<i16>,
-    window_indices: Block<i16>,
+    window_candidates: Block<i16>,
     /// Winner of every column of the right view, [row][depth + u].
     right: Block<u16>,
     /// Winner of every pixel, [row][x].
@@ -82,25 +83,24 @@ pub struct WinnerTakesAll {
 }
 
 impl WinnerTakesAll {
-    /// Memory for bands of `geometry`, with vectors of `lanes` candidates.
+    /// Memory for bands of `geometry`.
     ///
     /// # Errors
     /// Where there is none.
-    pub fn new(geometry: &Geometry, params: &Params, lanes: usize) -> Result<Self, Refused> {
+    pub fn new(geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
         let Geometry { count, depth, width, min, .. } = *geometry;
-        let lens = Lens::of(geometry, params, lanes);
-        let (indices, padding) =
-            (Block::<i16>::new(lens.candidates)?, Block::<i16>::new(lens.vector)?);
-        // SAFETY: the blocks have these lengths, and nobody else knows them yet.
-        let (numbers, mask) = unsafe {
-            (
-                std::slice::from_raw_parts_mut(indices.ptr(), depth),
-                std::slice::from_raw_parts_mut(padding.ptr(), lanes),
-            )
-        };
-        numbers.iter_mut().enumerate().for_each(|(k, number)| *number = k as i16);
-        let used = count - (geometry.chunks - 1) * lanes;
-        mask[used..].fill(i16::MAX);
+        let lens = Lens::of(geometry, params);
+        let (candidates, padding) =
+            (Block::<i16>::new(lens.candidates)?, Block::<i16>::new(lens.candidates)?);
+        let places = Block::<u16>::new(lens.candidates)?;
+        for (place, candidate) in Stripes::of(geometry).candidates().enumerate() {
+            // SAFETY: the blocks have so many places, and nobody else knows them yet.
+            unsafe {
+                *candidates.ptr().add(place) = candidate as i16;
+                *places.ptr().add(candidate) = place as u16;
+                *padding.ptr().add(place) = if candidate < count { 0 } else { i16::MAX };
+            }
+        }
         Ok(Self {
             count,
             depth,
@@ -112,10 +112,11 @@ impl WinnerTakesAll {
             confidence: params.confidence.is_some(),
             sums: Block::new(lens.sums)?,
             least: Block::new(TILE as u64)?,
-            indices,
+            candidates,
+            places,
             padding,
             window_sums: Block::new(lens.windows)?,
-            window_indices: Block::new(lens.windows)?,
+            window_candidates: Block::new(lens.windows)?,
             right: Block::new(lens.right)?,
             winners: Block::new(lens.pixels)?,
             values: Block::new(lens.pixels)?,
@@ -125,12 +126,11 @@ impl WinnerTakesAll {
     }
 
     /// [`WinnerTakesAll::bytes`] before there is one.
-    pub fn bytes_of(geometry: &Geometry, params: &Params, lanes: usize) -> u64 {
-        let Lens { candidates, sums, vector, windows, right, pixels, peaks } =
-            Lens::of(geometry, params, lanes);
-        let least = TILE as u64;
-        let lens = [sums, least, candidates, vector, windows, windows, right, pixels, pixels];
-        let lens = lens.into_iter().map(Block::<i16>::bytes_of);
+    pub fn bytes_of(geometry: &Geometry, params: &Params) -> u64 {
+        let Lens { candidates, sums, windows, right, pixels, peaks } = Lens::of(geometry, params);
+        let (least, tables) = (TILE as u64, [candidates; 3]);
+        let lens = [sums, least, windows, windows, right, pixels, pixels].into_iter().chain(tables);
+        let lens = lens.map(Block::<i16>::bytes_of);
         lens.fold(Block::<u8>::bytes_of(peaks), u64::saturating_add)
     }
 
@@ -138,10 +138,11 @@ impl WinnerTakesAll {
     pub fn bytes(&self) -> usize {
         self.sums.bytes()
             + self.least.bytes()
-            + self.indices.bytes()
+            + self.candidates.bytes()
+            + self.places.bytes()
             + self.padding.bytes()
             + self.window_sums.bytes()
-            + self.window_indices.bytes()
+            + self.window_candidates.bytes()
             + self.right.bytes()
             + self.winners.bytes()
             + self.values.bytes()
@@ -155,7 +156,7 @@ impl WinnerTakesAll {
             unsafe {
                 let len = rows * self.depth;
                 std::slice::from_raw_parts_mut(self.window_sums.ptr(), len).fill(i16::MAX);
-                std::slice::from_raw_parts_mut(self.window_indices.ptr(), len).fill(-1);
+                std::slice::from_raw_parts_mut(self.window_candidates.ptr(), len).fill(-1);
             }
         }
     }
@@ -170,7 +171,7 @@ impl WinnerTakesAll {
     #[inline(always)]
     pub fn piece(&self) -> Piece {
         let (sums, least, padding) = (self.sums.ptr(), self.least.ptr(), self.padding.ptr());
-        Piece { sums, least, padding, depth: self.depth }
+        Piece { sums, least, padding, padded: self.count < self.depth, depth: self.depth }
     }
 
     /// The winners of the `columns` from `x` on, at most [`TILE`], whose sums were put; at most `MAX` vectors a pixel,
@@ -221,18 +222,20 @@ impl WinnerTakesAll {
             let sums = self.sums.ptr().cast_const();
             for i in 0..columns {
                 let (sums, least) = (sums.add(i * self.depth), *self.least.ptr().add(i));
-                let mut winner = 0;
-                for c in (0..chunks).rev() {
-                    let first = V::first_equal(pair::<V>(sums.add(c * V::N)), least);
-                    winner = if first < V::N { c * V::N + first } else { winner };
+                let mut winner = usize::MAX;
+                for c in 0..chunks {
+                    // Beyond all candidates where none of these has it.
+                    let lane = V::first_equal(pair::<V>(sums.add(c * V::N)), least);
+                    winner = winner.min(lane * chunks + c);
                 }
                 picked.winners[i] = winner as u16;
                 picked.least[i] = least as u16;
             }
             for i in 0..columns {
                 let (sums, winner) = (sums.add(i * self.depth), usize::from(picked.winners[i]));
-                picked.before[i] = *sums.add(winner.saturating_sub(1)) as u16;
-                picked.after[i] = *sums.add((winner + 1).min(self.depth - 1)) as u16;
+                let place = |candidate: usize| usize::from(*self.places.ptr().add(candidate));
+                picked.before[i] = *sums.add(place(winner.saturating_sub(1))) as u16;
+                picked.after[i] = *sums.add(place((winner + 1).min(self.depth - 1))) as u16;
             }
             if self.uniqueness > 0 || self.confidence {
                 for i in 0..columns {
@@ -284,8 +287,9 @@ impl WinnerTakesAll {
             let mut rival = V::splat_wide(i16::MAX);
             for half in 0..2 * chunks {
                 let at = half * (V::N / 2);
-                let indices = V::load_wide(self.indices.ptr().add(at));
-                rival = V::min_wide(rival, V::rivals(V::load_wide(sums.add(at)), indices, winner));
+                let candidates = V::load_wide(self.candidates.ptr().add(at));
+                let rivals = V::rivals(V::load_wide(sums.add(at)), candidates, winner);
+                rival = V::min_wide(rival, rivals);
             }
             V::least_wide(rival)
         }
@@ -302,33 +306,30 @@ impl WinnerTakesAll {
         // SAFETY: the windows hold `chunks` vectors a row, the right view `width + depth` columns.
         unsafe {
             let window_sums = self.window_sums.ptr().add(self.row * self.depth);
-            let window_indices = self.window_indices.ptr().add(self.row * self.depth);
+            let window_candidates = self.window_candidates.ptr().add(self.row * self.depth);
             let right = self.right.ptr().add(self.row * (self.width + self.depth) + x);
-            let indices = self.indices.ptr().cast_const();
+            let candidates = self.candidates.ptr().cast_const();
             // In registers where these are enough.
             let (largest, none) = (V::splat_wide(i16::MAX), V::splat_wide(-1));
             let mut sums = [[largest; 2]; MAX];
             let mut best = [[none; 2]; MAX];
             for c in 0..chunks {
                 sums[c] = pair::<V>(window_sums.add(c * V::N));
-                best[c] = pair::<V>(window_indices.add(c * V::N));
+                best[c] = pair::<V>(window_candidates.add(c * V::N));
             }
             for i in 0..columns {
                 *right.add(i) = V::last_wide(best[chunks - 1][1]) as u16;
                 let put = self.sums.ptr().add(i * self.depth);
+                // What stands at the last vector's candidates moves on to the first one's, a lane further up.
+                let last = (sums[chunks - 1], best[chunks - 1]);
+                let first = (shifted::<V>(last.0, largest), shifted::<V>(last.1, none));
                 for c in (0..chunks).rev() {
-                    for half in [1, 0] {
+                    let moved = if c == 0 { first } else { (sums[c - 1], best[c - 1]) };
+                    for half in [0, 1] {
                         let at = c * V::N + half * (V::N / 2);
-                        let below = match (c, half) {
-                            (0, 0) => (largest, none),
-                            (_, 0) => (sums[c - 1][1], best[c - 1][1]),
-                            _ => (sums[c][0], best[c][0]),
-                        };
-                        let moved = (
-                            V::wide_shift_from_below(sums[c][half], below.0),
-                            V::wide_shift_from_below(best[c][half], below.1),
-                        );
-                        let candidate = (V::load_wide(put.add(at)), V::load_wide(indices.add(at)));
+                        let candidate =
+                            (V::load_wide(put.add(at)), V::load_wide(candidates.add(at)));
+                        let moved = (moved.0[half], moved.1[half]);
                         (sums[c][half], best[c][half]) = V::keep_smaller(moved, candidate);
                     }
                 }
@@ -337,7 +338,7 @@ impl WinnerTakesAll {
                 for half in [0, 1] {
                     let at = c * V::N + half * (V::N / 2);
                     V::store_wide(sums[c][half], window_sums.add(at));
-                    V::store_wide(best[c][half], window_indices.add(at));
+                    V::store_wide(best[c][half], window_candidates.add(at));
                 }
             }
         }
@@ -354,7 +355,7 @@ impl WinnerTakesAll {
     ) -> (&[i16], Option<&[u8]>) {
         let (width, depth) = (self.width, self.depth);
         // SAFETY: the row lies in the band, and `self` is borrowed alone.
-        let (values, winners, right, window) = unsafe {
+        let (values, winners, right, window, places) = unsafe {
             (
                 std::slice::from_raw_parts_mut(self.values.ptr().add(row * width), width),
                 std::slice::from_raw_parts(self.winners.ptr().add(row * width), width),
@@ -362,13 +363,14 @@ impl WinnerTakesAll {
                     self.right.ptr().add(row * (width + depth)),
                     width + depth,
                 ),
-                std::slice::from_raw_parts(self.window_indices.ptr().add(row * depth), depth),
+                std::slice::from_raw_parts(self.window_candidates.ptr().add(row * depth), depth),
+                std::slice::from_raw_parts(self.places.ptr(), depth),
             )
         };
         if let Some(limit) = limit {
             // The columns that are still in the window leave it.
-            for (k, &index) in window.iter().enumerate() {
-                right[width + depth - 1 - k] = index as u16;
+            for (k, &place) in places.iter().enumerate() {
+                right[width + depth - 1 - k] = window[usize::from(place)] as u16;
             }
             left_right(winners, right, depth, self.min, limit, values);
         }
@@ -387,11 +389,13 @@ pub struct Piece {
     sums: *mut i16,
     least: *mut i16,
     padding: *const i16,
+    /// Whether any place lies beyond the range.
+    padded: bool,
     depth: usize,
 }
 
 impl Piece {
-    /// Takes the sums of vector `chunk` of the `i`-th pixel, which is its last one or not, and lowers `least` to them.
+    /// Takes the sums of vector `chunk` of the `i`-th pixel, and lowers `least` to them.
     ///
     /// # Safety
     /// As [`Lanes::splat`]; the pixel lies in the piece, the chunk in the range.
@@ -399,15 +403,16 @@ impl Piece {
     pub unsafe fn put<V: Lanes>(
         self,
         i: usize,
-        (chunk, last): (usize, bool),
+        chunk: usize,
         mut sums: [V::Wide; 2],
         least: &mut V::Wide,
     ) {
-        // SAFETY: `sums` has room for every pixel and chunk, `padding` for one vector.
+        // SAFETY: `sums` has room for every pixel and chunk, `padding` for every chunk.
         unsafe {
-            if last {
-                sums[0] = V::or_wide(sums[0], V::load_wide(self.padding));
-                sums[1] = V::or_wide(sums[1], V::load_wide(self.padding.add(V::N / 2)));
+            if self.padded {
+                let padding = self.padding.add(chunk * V::N);
+                sums[0] = V::or_wide(sums[0], V::load_wide(padding));
+                sums[1] = V::or_wide(sums[1], V::load_wide(padding.add(V::N / 2)));
             }
             let to = self.sums.add(i * self.depth + chunk * V::N);
             V::store_wide(sums[0], to);
@@ -466,6 +471,12 @@ fn left_right(
             *value = if good { *value } else { INVALID };
         }
     }
+}
+
+/// A pair whose lanes move up by one; lane 0 takes the last lane of `below`.
+#[inline(always)]
+fn shifted<V: Lanes>([low, high]: [V::Wide; 2], below: V::Wide) -> [V::Wide; 2] {
+    [V::wide_shift_from_below(low, below), V::wide_shift_from_below(high, low)]
 }
 
 /// An ordered pair.

@@ -1,8 +1,8 @@
 //! Pixels without the mean around them, times the pixels of the window (`matching::block::zero_mean`), prepared
 //! once a pair for ZSAD.
 
-use super::cost::mirror;
 use super::geometry::Geometry;
+use super::mirrored;
 use super::simd::{Kernel, Lanes};
 use crate::frame::Image;
 use crate::matching::{BlockMeasure, BlockWindow, Cost, Params};
@@ -32,18 +32,19 @@ pub fn zero_mean_window(params: &Params) -> Option<BlockWindow> {
     }
 }
 
-/// Numbers that a thread needs to prepare a row: sums down the columns, and the row.
+/// Numbers that a thread needs to prepare a row: sums down the columns, the row, and the mirrored one.
 pub fn scratch_len(geometry: &Geometry) -> usize {
-    2 * geometry.width
+    2 * geometry.width + geometry.mirrored_stride()
 }
 
 impl Kernel for ZeroMeanRows<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        let Geometry { width, height, min, .. } = *self.geometry;
+        let Geometry { width, height, .. } = *self.geometry;
         let (across, down) = self.window.radius();
         let pixels = self.window.area() as i16;
-        let (columns, row) = self.scratch.split_at_mut(width);
+        let (columns, rest) = self.scratch.split_at_mut(width);
+        let (row, plain) = rest.split_at_mut(width);
         for y in self.rows.0..self.rows.1 {
             for (eye, image) in self.eyes.into_iter().enumerate() {
                 // 11 pixels of a byte, 121 of them in a window: all of it fits 16 bits.
@@ -74,11 +75,8 @@ impl Kernel for ZeroMeanRows<'_> {
                         std::ptr::copy_nonoverlapping(row.as_ptr(), to, width);
                     } else {
                         let stride = self.geometry.mirrored_stride();
-                        mirror(
-                            row,
-                            min,
-                            std::slice::from_raw_parts_mut(to.add(y * stride), stride),
-                        );
+                        let to = std::slice::from_raw_parts_mut(to.add(y * stride), stride);
+                        mirrored::write(self.geometry, row, plain, to);
                     }
                 }
             }

@@ -58,7 +58,11 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
-        self.subs(other).or(other.subs(self))
+        // Not of saturating differences, for which there are half as many units on a Zen 4 as for these.
+        unsafe {
+            let larger = _mm256_max_epu8(self.0, other.0);
+            Self(_mm256_sub_epi8(larger, _mm256_min_epu8(self.0, other.0)))
+        }
     }
     #[inline(always)]
     fn where_less(self, other: Self, bits: Self) -> Self {

@@ -89,7 +89,11 @@ impl Lanes for Avx512 {
     }
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
-        self.subs(other).or(other.subs(self))
+        // Not of saturating differences, for which there are half as many units on a Zen 4 as for these.
+        unsafe {
+            let larger = _mm512_max_epu8(self.0, other.0);
+            Self(_mm512_sub_epi8(larger, _mm512_min_epu8(self.0, other.0)))
+        }
     }
     #[inline(always)]
     fn where_less(self, other: Self, bits: Self) -> Self {

@@ -1,0 +1,57 @@
+//! The order of a pixel's candidates in its vectors: *striped* (Farrar, "Striped Smith-Waterman speeds database
+//! searches six times over other SIMD implementations", Bioinformatics 23(2), 2007).
+//!
+//! Of n vectors a pixel, vector c holds the candidates c, c + n, c + 2n, ... in its lanes. So the neighbours of a vector's
+//! candidates lie in the vectors beside it, lane by lane, and none has to be shifted: but for the first vector, whose lower
+//! neighbours are the last vector's a lane further down, and for the last one, whose upper ones are the first one's a lane
+//! further up. With one vector a pixel that is the plain order.
+//!
+//! Everything that holds a number a candidate is in this order, from the cost to the sums; a *place* is a candidate's
+//! number in it, vector by vector. The right eye's rows are prepared so that a vector of candidates lies together
+//! (`mirrored.rs`).
+
+use super::geometry::Geometry;
+
+/// Where a pixel's candidates lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Stripes {
+    chunks: usize,
+    lanes: usize,
+}
+
+impl Stripes {
+    /// The places of this geometry.
+    pub fn of(geometry: &Geometry) -> Self {
+        Self { chunks: geometry.chunks, lanes: geometry.depth / geometry.chunks }
+    }
+
+    /// The place of a candidate, which may lie beyond the range.
+    pub fn place(self, candidate: usize) -> usize {
+        candidate % self.chunks * self.lanes + candidate / self.chunks
+    }
+
+    /// The candidates of all places, in the order of these.
+    pub fn candidates(self) -> impl Iterator<Item = usize> {
+        (0..self.chunks).flat_map(move |c| (0..self.lanes).map(move |lane| lane * self.chunks + c))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_candidate_has_a_place_and_its_neighbours_lie_in_the_same_lane() {
+        for (chunks, lanes) in [(1, 16), (2, 8), (3, 16), (4, 32)] {
+            let stripes = Stripes { chunks, lanes };
+            let candidates: Vec<usize> = stripes.candidates().collect();
+            assert_eq!(candidates.len(), chunks * lanes);
+            for (place, &candidate) in candidates.iter().enumerate() {
+                assert_eq!(stripes.place(candidate), place);
+                if place >= lanes {
+                    assert_eq!(candidates[place - lanes], candidate - 1);
+                }
+            }
+        }
+    }
+}
