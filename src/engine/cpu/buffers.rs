@@ -39,8 +39,10 @@ pub struct Shared {
 
 /// Memory of one thread.
 pub struct Scratch {
-    /// Deltas of the horizontal paths of a band.
+    /// Deltas of the paths to the left of a band.
     pub path_deltas: Block<u8>,
+    /// Vectors of the paths to the right, where they have come in each row of a band.
+    pub rightwards: Block<u8>,
     /// Slots of the downward and of the upward paths (`vertical.rs`).
     pub path_states: [Block<u8>; 2],
     /// Deltas of the downward paths on their way to the upward pass.
@@ -109,6 +111,7 @@ impl SharedLens {
 /// Numbers of elements of what a thread has for itself.
 struct ScratchLens {
     path_deltas: u64,
+    rightwards: u64,
     path_state: u64,
     ring: u64,
     band_costs: u64,
@@ -127,8 +130,7 @@ struct ScratchLens {
 
 impl ScratchLens {
     fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
-        let Geometry { width, depth, band_rows, planes, ring, kept, vertical, banded, .. } =
-            *geometry;
+        let Geometry { width, depth, band_rows, ring, kept, vertical, banded, .. } = *geometry;
         let of_cost = matches!(params.cost, Cost::Ad { window: 2.., .. });
         let supported = params.is_supported();
         let block = match params.cost {
@@ -148,7 +150,8 @@ impl ScratchLens {
         let around = 2 * params.window.map_or(0, |window| usize::from(window.side / 2));
         let cells = width.saturating_mul(depth);
         Self {
-            path_deltas: if banded { product([band_rows, width, planes, depth]) } else { 0 },
+            path_deltas: if banded { product([band_rows, width, depth]) } else { 0 },
+            rightwards: if banded { product([band_rows, depth]) } else { 0 },
             path_state: if banded {
                 product([vertical, geometry.path_state_slots(), depth])
             } else {
@@ -196,6 +199,7 @@ pub fn bytes_of(
     let wide = [scratch.wide_columns, scratch.wide_sums].map(|len| product([4, len]));
     let of_thread = sum(&[
         Block::<u8>::bytes_of(scratch.path_deltas),
+        Block::<u8>::bytes_of(scratch.rightwards),
         Block::<u8>::bytes_of(scratch.path_state).saturating_mul(2),
         Block::<u8>::bytes_of(scratch.ring),
         WinnerTakesAll::bytes_of(geometry, params),
@@ -291,6 +295,7 @@ impl Scratch {
         let lens = ScratchLens::of(geometry, params, features);
         Ok(Self {
             path_deltas: Block::new(lens.path_deltas)?,
+            rightwards: Block::new(lens.rightwards)?,
             path_states: [Block::new(lens.path_state)?, Block::new(lens.path_state)?],
             ring: Block::new(lens.ring)?,
             winner: WinnerTakesAll::new(geometry, params)?,
@@ -312,6 +317,7 @@ impl Scratch {
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.path_deltas.bytes()
+            + self.rightwards.bytes()
             + self.path_states.iter().map(Block::bytes).sum::<usize>()
             + self.ring.bytes()
             + self.winner.bytes()

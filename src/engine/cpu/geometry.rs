@@ -31,9 +31,8 @@ pub struct Geometry {
     /// Whether the costs of the whole picture are written once and kept for the upward sweep, not written anew band by
     /// band.
     pub keeps_costs: bool,
-    /// Bytes kept of a candidate of the horizontal paths: 1 where the deltas of both paths fit a byte
-    /// together, else 2.
-    pub planes: usize,
+    /// Whether the deltas of two paths fit a byte together.
+    pub pairs_fit: bool,
     /// Rows of a band; the last may have fewer.
     pub band_rows: usize,
     /// Number of bands.
@@ -42,8 +41,7 @@ pub struct Geometry {
     pub tile: usize,
     /// Columns that the deltas of the downward paths of a band are kept for; a power of two.
     pub ring: usize,
-    /// Bytes kept of a candidate of those: one of the vertical path, and of the diagonal ones as many as of the horizontal
-    /// ones.
+    /// Bytes kept of a candidate of those: one of the vertical path, and one or two of both diagonal ones.
     pub kept: usize,
 }
 
@@ -63,7 +61,7 @@ impl Geometry {
     ) -> Self {
         let count = params.range.count;
         let chunks = count.div_ceil(lanes);
-        let planes = if u32::from(params.p2) * 2 <= 255 { 1 } else { 2 };
+        let pairs_fit = u32::from(params.p2) * 2 <= 255;
         let (banded, upward) =
             (!matches!(params.paths, Paths::None | Paths::Sixteen), params.paths != Paths::Five);
         Self {
@@ -77,13 +75,17 @@ impl Geometry {
             upward,
             banded,
             keeps_costs: banded && upward && writes_costs(params) && !costs_anew,
-            planes,
+            pairs_fit,
             band_rows: BAND_ROWS,
             bands: height.div_ceil(BAND_ROWS),
             tile: TILE,
             // A pass of one tile runs ahead of the other by a tile, and both lean over by a band.
             ring: (2 * TILE + 2 * BAND_ROWS).next_power_of_two(),
-            kept: if params.paths == Paths::Four { 1 } else { 1 + planes },
+            kept: match params.paths {
+                Paths::Four => 1,
+                _ if pairs_fit => 2,
+                _ => 3,
+            },
         }
     }
 

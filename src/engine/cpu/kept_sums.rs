@@ -61,7 +61,7 @@ impl<const MAX: usize, const EXACT: bool> Direction<'_, MAX, EXACT> {
         let chunks = if EXACT { MAX } else { self.geometry.chunks };
         // SAFETY: every pixel lies in the picture, every chunk in the range.
         unsafe {
-            let (zero, ones, p1) = (V::splat(0), V::splat(255), V::splat(self.p1));
+            let (zero, p1) = (V::splat(0), V::splat(self.p1));
             let mut before = [zero; MAX];
             let mut brightness = self.guide.row(y)[x];
             loop {
@@ -75,11 +75,10 @@ impl<const MAX: usize, const EXACT: bool> Direction<'_, MAX, EXACT> {
                 let least = least.least();
                 let pixel = (y * width + x) * depth;
                 let first = before[0];
-                let mut below = before[chunks - 1].shift_from_below(ones);
+                let mut below = before[chunks - 1].shift_up();
                 for c in 0..chunks {
                     let here = before[c];
-                    let above =
-                        if c + 1 < chunks { before[c + 1] } else { first.shift_from_above(ones) };
+                    let above = if c + 1 < chunks { before[c + 1] } else { first.shift_down() };
                     let delta = path_delta(below, here, above, least, p1, p2);
                     let path = delta.adds(V::load(self.costs.add(pixel + c * V::N)));
                     before[c] = path;

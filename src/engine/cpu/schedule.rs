@@ -12,7 +12,7 @@ use super::cost::Cost;
 use super::features::{Destination, Features, PrepareRows};
 use super::filter::{Filters, Pass};
 use super::geometry::Geometry;
-use super::horizontal::Horizontal;
+use super::horizontal::Leftwards;
 use super::laps::Laps;
 use super::memory::Block;
 use super::penalties::{Penalties, PenaltyRows};
@@ -25,7 +25,7 @@ use super::zero_mean::{ZeroMeanRows, zero_mean_window};
 use crate::frame::Image;
 use crate::matching::Params;
 
-/// Rows that the horizontal paths walk along together.
+/// Rows that the paths to the left walk along together.
 const ROWS_TOGETHER: usize = 4;
 /// Tiles that a band lets the one before come further than it needs, where it had to sleep for it.
 const TILES_AHEAD: usize = 4;
@@ -144,7 +144,7 @@ impl Frame<'_> {
                 let band = if geometry.upward { geometry.bands - 1 - number } else { number };
                 let known = geometry.upward && band + 1 < geometry.bands;
                 let cost = cost(scratch, geometry.band(band), known);
-                self.horizontal::<V, C, MAX, EXACT>(scratch, band, cost);
+                self.leftwards::<V, C, MAX, EXACT>(scratch, band, cost);
                 scratch.winner.begin_band(geometry.band(band).1);
                 match (geometry.vertical, geometry.upward) {
                     (1, _) => self.both_sweeps::<V, C, MAX, EXACT, 1>(scratch, band, cost),
@@ -210,15 +210,15 @@ impl Frame<'_> {
         Penalties::of(self.geometry, self.shared.penalties.ptr())
     }
 
-    /// The horizontal paths of a band.
-    fn horizontal<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
+    /// The paths to the left of a band.
+    fn leftwards<V: Lanes, C: Cost, const MAX: usize, const EXACT: bool>(
         &self,
         scratch: &Scratch,
         band: usize,
         cost: C,
     ) {
         let (first, rows) = self.geometry.band(band);
-        let row_bytes = self.geometry.width * self.geometry.planes * self.geometry.depth;
+        let row_bytes = self.geometry.width * self.geometry.depth;
         let mut row = 0;
         while row < rows {
             // SAFETY: the rows lie in the band, whose path_deltas are this thread's; the simd was
@@ -226,7 +226,7 @@ impl Frame<'_> {
             unsafe {
                 let path_deltas = scratch.path_deltas.ptr().add(row * row_bytes);
                 if row + ROWS_TOGETHER <= rows {
-                    V::vectorize(Horizontal::<_, MAX, EXACT, ROWS_TOGETHER> {
+                    V::vectorize(Leftwards::<_, MAX, EXACT, ROWS_TOGETHER> {
                         geometry: self.geometry,
                         cost,
                         p1: self.params.p1,
@@ -236,7 +236,7 @@ impl Frame<'_> {
                     });
                     row += ROWS_TOGETHER;
                 } else {
-                    V::vectorize(Horizontal::<_, MAX, EXACT, 1> {
+                    V::vectorize(Leftwards::<_, MAX, EXACT, 1> {
                         geometry: self.geometry,
                         cost,
                         p1: self.params.p1,
@@ -371,7 +371,8 @@ impl Frame<'_> {
                 exit,
                 path_states: scratch.path_states[usize::from(upward)].ptr(),
                 ring: scratch.ring.ptr(),
-                horizontal: scratch.path_deltas.ptr(),
+                leftwards: scratch.path_deltas.ptr(),
+                rightwards: scratch.rightwards.ptr(),
                 winner: &mut scratch.winner,
             });
         }

@@ -5,6 +5,9 @@
 //! enters the band, in its first row, the vectors come from the band's edge; where it leaves the
 //! band they go to the next band's edge. A tile leans over to the left by one pixel a row, so that
 //! everything it needs lies in itself, in the tile to its left, or on the edge.
+//!
+//! The sweep that picks the winners takes the paths to the right along, whose vectors are those of one pixel a row:
+//! it goes that way, and while they wait for the pixel before, the others have work.
 
 use super::cost::{Cost, PixelCost, RowCost};
 use super::geometry::Geometry;
@@ -17,10 +20,13 @@ use super::winner::WinnerTakesAll;
 pub const CHECKPOINT: u8 = 0;
 /// The deltas, into the ring.
 pub const KEEP: u8 = 1;
-/// The winners, from these paths, the ring and the horizontal paths.
+/// The winners, from these paths, the ring and the horizontal paths, of which those to the right are followed here.
 pub const FINISH: u8 = 2;
-/// The winners, from these and the horizontal paths.
+/// The same without a ring.
 pub const ONLY: u8 = 3;
+
+/// Paths that are followed at once: three of a sweep, and the one to the right.
+const MOST: usize = 4;
 
 /// Column steps of the paths of a sweep.
 const STEPS: [isize; 3] = [0, 1, -1];
@@ -52,8 +58,10 @@ pub struct Vertical<'a, C, const MAX: usize, const EXACT: bool, const PATHS: usi
     /// Deltas of the downward paths, [row][x % ring][kept][depth]: of the diagonal ones, together where they fit a byte,
     /// and of the vertical one.
     pub ring: *mut u8,
-    /// Deltas of the horizontal paths, [row][x][planes][depth].
-    pub horizontal: *const u8,
+    /// Deltas of the paths to the left, [row][x][depth].
+    pub leftwards: *const u8,
+    /// Where the paths to the right have come, [row][depth].
+    pub rightwards: *mut u8,
     /// Picks the winners.
     pub winner: &'a mut WinnerTakesAll,
 }
@@ -76,10 +84,14 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
 impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MODE: u8>
     Vertical<'_, C, MAX, EXACT, PATHS, MODE>
 {
+    /// Paths that are followed.
+    const FOLLOWED: usize = if MODE == FINISH || MODE == ONLY { PATHS + 1 } else { PATHS };
+
     /// The columns `first..end` of the `i`-th row of the sweep.
     #[inline(always)]
     unsafe fn row<V: Lanes>(&mut self, i: usize, first: usize, end: usize) {
-        let Geometry { width, chunks, depth, planes, band_rows, ring, kept, .. } = *self.geometry;
+        let Geometry { width, chunks, depth, pairs_fit, band_rows, ring, kept, .. } =
+            *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         let (band_first, rows) = self.band;
         let r = if self.upward { rows - 1 - i } else { i }; // Row within the band.
@@ -90,14 +102,14 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
         // SAFETY: the pointers below stay within their blocks: slots reach from -band_rows to
         // width + band_rows, edges from -1 to width, x lies in the row and c below `chunks`.
         unsafe {
-            let (ones, zero) = (V::splat(255), V::splat(0));
+            let zero = V::splat(0);
             let p1 = V::splat(self.p1);
             let costs = self.cost.row::<V>(y);
 
-            // Addresses of column 0.
-            let mut from = [std::ptr::null::<u8>(); PATHS];
-            let mut to = [std::ptr::null_mut::<u8>(); PATHS];
-            let mut penalties = [std::ptr::null::<u8>(); PATHS];
+            // Addresses of column 0, and bytes from column to column.
+            let mut from = [std::ptr::null::<u8>(); MOST];
+            let mut to = [std::ptr::null_mut::<u8>(); MOST];
+            let mut penalties = [std::ptr::null::<u8>(); MOST];
             for p in 0..PATHS {
                 let slot = band_rows as isize - STEPS[p] * i as isize;
                 let path_state = self.path_states.add(p * slots).offset(slot * depth as isize);
@@ -113,31 +125,44 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                     path_state
                 };
             }
-            let horizontal = self.horizontal.add(r * width * planes * depth);
-            let kept_row = self.ring.add(r * ring * kept * depth);
-            if MODE == FINISH || MODE == ONLY {
+            let rightwards = self.rightwards.add(r * depth);
+            let mut before = [zero; MAX];
+            if Self::FOLLOWED > PATHS {
+                penalties[PATHS] = self.penalties.across(y);
+                if first > 0 {
+                    for c in 0..chunks {
+                        before[c] = V::load(rightwards.add(c * V::N));
+                    }
+                }
                 self.winner.begin_row(r);
             }
+            let leftwards = self.leftwards.add(r * width * depth);
+            let kept_row = self.ring.add(r * ring * kept * depth);
             let piece = self.winner.piece();
 
             for x in first..end {
-                let mut least = [zero; PATHS];
-                let mut p2 = [zero; PATHS];
-                let mut below = [zero; PATHS];
-                let mut here = [zero; PATHS];
+                let mut least = [zero; MOST];
+                let mut p2 = [zero; MOST];
+                let mut below = [zero; MOST];
+                let mut here = [zero; MOST];
                 for p in 0..PATHS {
                     let from = from[p].add(x * depth);
-                    here[p] = V::load(from);
-                    let (mut smallest, mut last) = (here[p], here[p]);
-                    for c in 1..chunks {
-                        last = V::load(from.add(c * V::N));
-                        smallest = smallest.min(last);
-                    }
-                    below[p] = last.shift_from_below(ones);
-                    least[p] = smallest.least();
+                    least[p] = V::least_of(from, chunks);
                     p2[p] = V::splat(*penalties[p].add(x));
+                    below[p] = V::load(from.add((chunks - 1) * V::N)).shift_up();
+                    here[p] = V::load(from);
                 }
-                let horizontal = horizontal.add(x * planes * depth);
+                if Self::FOLLOWED > PATHS {
+                    let mut smallest = before[0];
+                    for &vector in &before[1..chunks] {
+                        smallest = smallest.min(vector);
+                    }
+                    least[PATHS] = smallest.least();
+                    p2[PATHS] = V::splat(*penalties[PATHS].add(x));
+                    below[PATHS] = before[chunks - 1].shift_up();
+                    here[PATHS] = before[0];
+                }
+                let leftwards = leftwards.add(x * depth);
                 let kept = kept_row.add((x & (ring - 1)) * kept * depth);
                 let mut least_sum = V::splat_wide(i16::MAX);
 
@@ -145,15 +170,25 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 let pixel = costs.at(x, chunks);
                 for c in 0..chunks {
                     let cost = pixel.load(c);
-                    let mut e = [zero; 3];
+                    let mut e = [zero; MOST];
+                    if Self::FOLLOWED > PATHS {
+                        let p = PATHS;
+                        let above =
+                            if c + 1 < chunks { before[c + 1] } else { lowest[p].shift_down() };
+                        e[p] = path_delta(below[p], here[p], above, least[p], p1, p2[p]);
+                        before[c] = e[p].adds(cost);
+                        below[p] = here[p];
+                        here[p] = above;
+                    }
                     for p in 0..PATHS {
+                        let at = c * V::N + x * depth;
                         let above = if c + 1 < chunks {
-                            V::load(from[p].add(x * depth + (c + 1) * V::N))
+                            V::load(from[p].add(at + V::N))
                         } else {
-                            lowest[p].shift_from_above(ones)
+                            lowest[p].shift_down()
                         };
                         e[p] = path_delta(below[p], here[p], above, least[p], p1, p2[p]);
-                        e[p].adds(cost).store(to[p].add(x * depth + c * V::N));
+                        e[p].adds(cost).store(to[p].add(at));
                         below[p] = here[p];
                         here[p] = above;
                     }
@@ -164,47 +199,49 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                         continue;
                     }
                     if MODE == KEEP {
-                        match (PATHS, planes) {
-                            (1, _) => {}
-                            (_, 1) => e[1].adds(e[2]).store(kept),
-                            _ => {
+                        match (PATHS, pairs_fit) {
+                            (1, _) => e[0].store(kept),
+                            (_, true) => {
+                                e[1].adds(e[2]).store(kept);
+                                e[0].store(kept.add(depth));
+                            }
+                            (_, false) => {
                                 e[1].store(kept);
                                 e[2].store(kept.add(depth));
+                                e[0].store(kept.add(2 * depth));
                             }
                         }
-                        let vertical = if PATHS == 1 { 0 } else { planes * depth };
-                        e[0].store(kept.add(vertical));
                         continue;
                     }
-                    let horizontal = horizontal.add(at);
-                    let across = V::load(horizontal);
-                    let sum = match (MODE, PATHS, planes) {
-                        (ONLY, _, 1) => {
-                            let sum = V::pair_sum(across, e[1].adds(e[2]), 1);
+                    let (left, right) = (V::load(leftwards.add(at)), e[PATHS]);
+                    let sum = match (MODE, PATHS, pairs_fit) {
+                        (ONLY, _, true) => {
+                            let sum = V::pair_sum(left.adds(right), e[1].adds(e[2]), 1);
                             add::<V>(sum, V::pair_sum(e[0], cost, 5))
                         }
-                        (ONLY, ..) => {
-                            let sum = V::pair_sum(across, V::load(horizontal.add(depth)), 1);
+                        (ONLY, _, false) => {
+                            let sum = V::pair_sum(left, right, 1);
                             let sum = add::<V>(sum, V::pair_sum(e[1], e[2], 1));
                             add::<V>(sum, V::pair_sum(e[0], cost, 5))
                         }
-                        (_, 1, 1) => {
-                            let sum = V::pair_sum(across, V::load(kept), 1);
+                        (_, 1, true) => {
+                            let down = V::load(kept);
+                            let sum = V::pair_sum(left.adds(right), down, 1);
                             add::<V>(sum, V::pair_sum(e[0], cost, 4))
                         }
-                        (_, 1, _) => {
-                            let sum = V::pair_sum(across, V::load(horizontal.add(depth)), 1);
+                        (_, 1, false) => {
+                            let sum = V::pair_sum(left, right, 1);
                             let sum = add::<V>(sum, V::pair_sum(V::load(kept), e[0], 1));
                             add::<V>(sum, V::pair_sum(zero, cost, 4))
                         }
-                        (_, _, 1) => {
+                        (_, _, true) => {
+                            let down = V::load(kept.add(depth));
                             let sum = V::pair_sum(V::load(kept), e[1].adds(e[2]), 1);
-                            let sum =
-                                add::<V>(sum, V::pair_sum(across, V::load(kept.add(depth)), 1));
+                            let sum = add::<V>(sum, V::pair_sum(left.adds(right), down, 1));
                             add::<V>(sum, V::pair_sum(e[0], cost, 8))
                         }
-                        _ => {
-                            let sum = V::pair_sum(across, V::load(horizontal.add(depth)), 1);
+                        (_, _, false) => {
+                            let sum = V::pair_sum(left, right, 1);
                             let diagonal = V::pair_sum(V::load(kept), V::load(kept.add(depth)), 1);
                             let sum = add::<V>(add::<V>(sum, diagonal), V::pair_sum(e[1], e[2], 1));
                             let down = V::load(kept.add(2 * depth));
@@ -214,11 +251,14 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                     };
                     piece.put::<V>(x - first, c, V::in_order(sum), &mut least_sum);
                 }
-                if MODE == FINISH || MODE == ONLY {
+                if Self::FOLLOWED > PATHS {
                     piece.end_pixel::<V>(x - first, least_sum);
                 }
             }
-            if MODE == FINISH || MODE == ONLY {
+            if Self::FOLLOWED > PATHS {
+                for c in 0..chunks {
+                    before[c].store(rightwards.add(c * V::N));
+                }
                 self.winner.choose::<V, MAX, EXACT>(first, end - first);
             }
         }

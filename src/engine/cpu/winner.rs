@@ -207,7 +207,7 @@ impl WinnerTakesAll {
         }
     }
 
-    /// What the sums of the pixels say, one step after the other.
+    /// What the sums of the pixels say, one step after the other; they are used up.
     #[inline(always)]
     unsafe fn pick<V: Lanes>(&self, columns: usize, chunks: usize) -> Picked {
         let mut picked = Picked {
@@ -219,7 +219,7 @@ impl WinnerTakesAll {
         };
         // SAFETY: the piece holds so many pixels; the neighbours stay within the sums of their pixel.
         unsafe {
-            let sums = self.sums.ptr().cast_const();
+            let sums = self.sums.ptr();
             for i in 0..columns {
                 let (sums, least) = (sums.add(i * self.depth), *self.least.ptr().add(i));
                 let mut winner = usize::MAX;
@@ -233,14 +233,22 @@ impl WinnerTakesAll {
             }
             for i in 0..columns {
                 let (sums, winner) = (sums.add(i * self.depth), usize::from(picked.winners[i]));
-                let place = |candidate: usize| usize::from(*self.places.ptr().add(candidate));
-                picked.before[i] = *sums.add(place(winner.saturating_sub(1))) as u16;
-                picked.after[i] = *sums.add(place((winner + 1).min(self.depth - 1))) as u16;
+                let sum =
+                    |candidate: usize| sums.add(usize::from(*self.places.ptr().add(candidate)));
+                let (before, after) =
+                    (sum(winner.saturating_sub(1)), sum((winner + 1).min(self.depth - 1)));
+                (picked.before[i], picked.after[i]) = (*before as u16, *after as u16);
+                // None of the three is a rival.
+                (*before, *sum(winner), *after) = (i16::MAX, i16::MAX, i16::MAX);
             }
             if self.uniqueness > 0 || self.confidence {
                 for i in 0..columns {
-                    let winner = picked.winners[i] as i16;
-                    picked.rivals[i] = self.rival::<V>(sums.add(i * self.depth), chunks, winner);
+                    let sums = sums.add(i * self.depth);
+                    let mut rival = V::load_wide(sums);
+                    for half in 1..2 * chunks {
+                        rival = V::min_wide(rival, V::load_wide(sums.add(half * (V::N / 2))));
+                    }
+                    picked.rivals[i] = V::least_wide(rival);
                 }
             }
         }
@@ -276,23 +284,6 @@ impl WinnerTakesAll {
             values[i] = if unique { value } else { INVALID };
         }
         values
-    }
-
-    /// The least of a pixel's sums but for the winner's and its neighbours'; `i16::MAX` where there is no other
-    /// candidate.
-    #[inline(always)]
-    unsafe fn rival<V: Lanes>(&self, sums: *const i16, chunks: usize, winner: i16) -> i16 {
-        // SAFETY: as in `choose`.
-        unsafe {
-            let mut rival = V::splat_wide(i16::MAX);
-            for half in 0..2 * chunks {
-                let at = half * (V::N / 2);
-                let candidates = V::load_wide(self.candidates.ptr().add(at));
-                let rivals = V::rivals(V::load_wide(sums.add(at)), candidates, winner);
-                rival = V::min_wide(rival, rivals);
-            }
-            V::least_wide(rival)
-        }
     }
 
     /// Moves the right view's window on to each of the columns from `x` on, and compares it with the sums there.

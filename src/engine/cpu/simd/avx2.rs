@@ -124,16 +124,16 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
-    fn shift_from_below(self, below: Self) -> Self {
+    fn shift_up(self) -> Self {
         unsafe {
-            let middle = _mm256_permute2x128_si256::<0x21>(below.0, self.0);
+            let middle = _mm256_permute2x128_si256::<0x21>(_mm256_set1_epi8(-1), self.0);
             Self(_mm256_alignr_epi8::<15>(self.0, middle))
         }
     }
     #[inline(always)]
-    fn shift_from_above(self, above: Self) -> Self {
+    fn shift_down(self) -> Self {
         unsafe {
-            let middle = _mm256_permute2x128_si256::<0x21>(self.0, above.0);
+            let middle = _mm256_permute2x128_si256::<0x21>(self.0, _mm256_set1_epi8(-1));
             Self(_mm256_alignr_epi8::<1>(middle, self.0))
         }
     }

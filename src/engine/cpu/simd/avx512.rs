@@ -8,17 +8,17 @@ use super::lanes::{Kernel, Lanes, Taps};
 #[derive(Clone, Copy)]
 pub struct Avx512(__m512i);
 
-/// Byte lane i - 1 of the first operand; the last of the second at lane 0.
+/// Byte lane i - 1.
 static BELOW: [u8; 64] = {
     let mut index = [0; 64];
     let mut i = 0;
     while i < 64 {
-        index[i] = if i == 0 { 127 } else { i as u8 - 1 };
+        index[i] = (i as u8).wrapping_sub(1) & 127;
         i += 1;
     }
     index
 };
-/// Byte lane i + 1 of the first operand; the first of the second at the last lane.
+/// Byte lane i + 1.
 static ABOVE: [u8; 64] = {
     let mut index = [0; 64];
     let mut i = 0;
@@ -137,31 +137,36 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
-    fn shift_from_below(self, below: Self) -> Self {
+    fn shift_up(self) -> Self {
         unsafe {
-            let index = _mm512_loadu_si512(BELOW.as_ptr().cast());
-            Self(_mm512_permutex2var_epi8(self.0, index, below.0))
+            let (index, ones) = (_mm512_loadu_si512(BELOW.as_ptr().cast()), _mm512_set1_epi8(-1));
+            Self(_mm512_permutex2var_epi8(self.0, index, ones))
         }
     }
     #[inline(always)]
-    fn shift_from_above(self, above: Self) -> Self {
+    fn shift_down(self) -> Self {
         unsafe {
-            let index = _mm512_loadu_si512(ABOVE.as_ptr().cast());
-            Self(_mm512_permutex2var_epi8(self.0, index, above.0))
+            let (index, ones) = (_mm512_loadu_si512(ABOVE.as_ptr().cast()), _mm512_set1_epi8(-1));
+            Self(_mm512_permutex2var_epi8(self.0, index, ones))
         }
     }
     #[inline(always)]
     fn least(self) -> Self {
         unsafe {
-            let half = _mm256_min_epu8(
-                _mm512_castsi512_si256(self.0),
-                _mm512_extracti64x4_epi64::<1>(self.0),
-            );
-            let quarter =
-                _mm_min_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
-            // The high bytes become 0, so that the 16-bit minimum is that of the low bytes.
-            let eight = _mm_min_epu8(quarter, _mm_srli_epi16::<8>(quarter));
-            Self(_mm512_broadcastb_epi8(_mm_minpos_epu16(eight)))
+            let upper = _mm512_extracti64x4_epi64::<1>(self.0);
+            least_of_half(_mm256_min_epu8(_mm512_castsi512_si256(self.0), upper))
+        }
+    }
+    #[inline(always)]
+    unsafe fn least_of(from: *const u8, count: usize) -> Self {
+        unsafe {
+            // Halves, which take no instruction to get at where they lie in memory.
+            let half = |i: usize| _mm256_loadu_si256(from.add(32 * i).cast());
+            let mut least = _mm256_min_epu8(half(0), half(1));
+            for i in 1..count {
+                least = _mm256_min_epu8(least, _mm256_min_epu8(half(2 * i), half(2 * i + 1)));
+            }
+            least_of_half(least)
         }
     }
 
@@ -327,5 +332,18 @@ impl Lanes for Avx512 {
             let values = _mm512_maskz_srli_epi32::<16>(seen, sum);
             _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(values));
         }
+    }
+}
+
+/// The smallest byte, in every lane of a vector.
+#[inline(always)]
+unsafe fn least_of_half(half: __m256i) -> Avx512 {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let quarter =
+            _mm_min_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
+        // The high bytes become 0, so that the 16-bit minimum is that of the low bytes.
+        let eight = _mm_min_epu8(quarter, _mm_srli_epi16::<8>(quarter));
+        Avx512(_mm512_broadcastb_epi8(_mm_minpos_epu16(eight)))
     }
 }

@@ -98,12 +98,27 @@ pub trait Lanes: Copy + 'static {
     /// The parts times their weights, plus 8, divided by 16 and rounded down; a weight is at most 127 and
     /// the result at most 255.
     fn weigh(parts: [Self; 3], weights: [u8; 3]) -> Self;
-    /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
-    fn shift_from_below(self, below: Self) -> Self;
-    /// Lane i takes lane i + 1; the last lane takes lane 0 of `above`.
-    fn shift_from_above(self, above: Self) -> Self;
+    /// Lane i takes lane i - 1; lane 0 takes 255.
+    fn shift_up(self) -> Self;
+    /// Lane i takes lane i + 1; the last lane takes 255.
+    fn shift_down(self) -> Self;
     /// The smallest of all lanes, in every lane.
     fn least(self) -> Self;
+    /// The smallest byte of `count` vectors behind each other, in every lane; at least one.
+    ///
+    /// # Safety
+    /// As [`Lanes::load`], for all of them.
+    #[inline(always)]
+    unsafe fn least_of(from: *const u8, count: usize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut least = Self::load(from);
+            for i in 1..count {
+                least = least.min(Self::load(from.add(i * Self::N)));
+            }
+            least.least()
+        }
+    }
 
     /// `a + scale * b` in 16 bits, in an order of lanes that only [`Lanes::in_order`] undoes;
     /// `scale` is at most 127.

@@ -109,12 +109,12 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
-    fn shift_from_below(self, below: Self) -> Self {
-        unsafe { Self(vextq_u8::<15>(below.0, self.0)) }
+    fn shift_up(self) -> Self {
+        unsafe { Self(vextq_u8::<15>(vdupq_n_u8(255), self.0)) }
     }
     #[inline(always)]
-    fn shift_from_above(self, above: Self) -> Self {
-        unsafe { Self(vextq_u8::<1>(self.0, above.0)) }
+    fn shift_down(self) -> Self {
+        unsafe { Self(vextq_u8::<1>(self.0, vdupq_n_u8(255))) }
     }
     #[inline(always)]
     fn least(self) -> Self {

@@ -118,33 +118,19 @@ impl Lanes for Portable {
         sum
     }
     #[inline(always)]
-    fn shift_from_below(self, below: Self) -> Self {
+    fn shift_up(self) -> Self {
         let s = self.0;
         Self([
-            below.0[15],
-            s[0],
-            s[1],
-            s[2],
-            s[3],
-            s[4],
-            s[5],
-            s[6],
-            s[7],
-            s[8],
-            s[9],
-            s[10],
-            s[11],
-            s[12],
-            s[13],
-            s[14],
+            255, s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12],
+            s[13], s[14],
         ])
     }
     #[inline(always)]
-    fn shift_from_above(self, above: Self) -> Self {
+    fn shift_down(self) -> Self {
         let s = self.0;
         Self([
             s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13],
-            s[14], s[15], above.0[0],
+            s[14], s[15], 255,
         ])
     }
     #[inline(always)]

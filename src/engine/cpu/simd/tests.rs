@@ -59,9 +59,14 @@ impl Kernel for Check {
                     .collect();
                 assert_eq!(bytes(weighed), expected);
                 assert_eq!(bytes(V::splat(200)), vec![200; n]);
-                assert_eq!(bytes(va.shift_from_below(vb)), [&b[n - 1..], &a[..n - 1]].concat());
-                assert_eq!(bytes(va.shift_from_above(vb)), [&a[1..], &b[..1]].concat());
+                assert_eq!(bytes(va.shift_up()), [&[255], &a[..n - 1]].concat());
+                assert_eq!(bytes(va.shift_down()), [&a[1..], &[255]].concat());
                 assert_eq!(bytes(va.least()), vec![*a.iter().min().unwrap(); n]);
+                let both = [&a[..], &b[..]].concat();
+                for count in [1, 2] {
+                    let least = *both[..count * n].iter().min().unwrap();
+                    assert_eq!(bytes(V::least_of(both.as_ptr(), count)), vec![least; n]);
+                }
 
                 // A whole byte of one part alone.
                 let alone = V::weigh([va, V::splat(0), V::splat(0)], [16, 127, 127]);
