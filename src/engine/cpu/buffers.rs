@@ -21,7 +21,7 @@ pub struct Shared {
     pub mirrored: Block<u8>,
     /// P2 between neighbouring pixels (`penalties.rs`), where bands follow paths.
     pub penalties: Block<u8>,
-    /// The candidate of every place (`stripes.rs`), [depth].
+    /// The candidate of every place of a pair (`stripes.rs`), [depth].
     pub numbers: Block<i16>,
     /// What is or-ed to a pixel's costs, [depth]: 255 beyond the range, else 0.
     pub padding: Block<u8>,
@@ -241,10 +241,11 @@ impl Shared {
         let depth = geometry.depth;
         let (numbers, padding) =
             (Block::<i16>::new(depth as u64)?, Block::<u8>::new(depth as u64)?);
-        for (place, candidate) in Stripes::of(geometry).candidates().enumerate() {
+        let stripes = Stripes::of(geometry);
+        for (place, candidate) in stripes.candidates().enumerate() {
             // SAFETY: the blocks have so many places, and nobody else knows them yet.
             unsafe {
-                *numbers.ptr().add(place) = candidate as i16;
+                *numbers.ptr().add(stripes.place_of_wide(candidate)) = candidate as i16;
                 *padding.ptr().add(place) = if candidate < geometry.count { 0 } else { 255 };
             }
         }

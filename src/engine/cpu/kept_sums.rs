@@ -84,10 +84,10 @@ impl<const MAX: usize, const EXACT: bool> Direction<'_, MAX, EXACT> {
                     before[c] = path;
                     below = here;
                     let to = self.sums.add(pixel + c * V::N);
-                    let [low, high] = path.widen();
-                    V::store_wide(V::add_wide(V::load_wide(to), low), to);
+                    let [first, second] = path.widen();
+                    V::store_wide(V::add_wide(V::load_wide(to), first), to);
                     let to = to.add(V::N / 2);
-                    V::store_wide(V::add_wide(V::load_wide(to), high), to);
+                    V::store_wide(V::add_wide(V::load_wide(to), second), to);
                 }
                 let next = (
                     x.checked_add_signed(self.step.0 as isize).filter(|x| *x < width),
@@ -106,6 +106,8 @@ pub struct PickRow<'a, const MAX: usize, const EXACT: bool> {
     pub geometry: &'a Geometry,
     /// Sums of the row, [x][depth].
     pub sums: *const i16,
+    /// Whether they are in pairs, and not in the order of the bytes.
+    pub in_pairs: bool,
     /// Picks the winners; the row is its first.
     pub winner: &'a mut WinnerTakesAll,
 }
@@ -126,6 +128,7 @@ impl<const MAX: usize, const EXACT: bool> Kernel for PickRow<'_, MAX, EXACT> {
                     for c in 0..chunks {
                         let sums = self.sums.add((first + i) * depth + c * V::N);
                         let sums = [V::load_wide(sums), V::load_wide(sums.add(V::N / 2))];
+                        let sums = if self.in_pairs { sums } else { V::in_pair(sums) };
                         piece.put::<V>(i, c, sums, &mut least);
                     }
                     piece.end_pixel::<V>(i, least);

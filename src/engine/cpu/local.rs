@@ -36,24 +36,27 @@ impl Frame<'_> {
                 for y in first..height.min(first + PIECE_ROWS) {
                     let row = scratch.row_sums.ptr();
                     sums(scratch, y, y == first, row);
-                    self.pick::<V, MAX, EXACT>(scratch, y, row);
+                    self.pick::<V, MAX, EXACT>(scratch, y, row, false);
                 }
             }
         });
         laps.end("window sums and winner");
     }
 
-    /// Picks the winners of row `y` from its sums.
+    /// Picks the winners of row `y` from its sums; `in_pairs`: of [`PickRow`].
     fn pick<V: Lanes, const MAX: usize, const EXACT: bool>(
         &self,
         scratch: &mut Scratch,
         y: usize,
         sums: *const i16,
+        in_pairs: bool,
     ) {
         scratch.winner.begin_band(1);
         let winner = &mut scratch.winner;
         // SAFETY: the sums hold a row; the simd was found on this machine.
-        unsafe { V::vectorize(PickRow::<MAX, EXACT> { geometry: self.geometry, sums, winner }) };
+        unsafe {
+            V::vectorize(PickRow::<MAX, EXACT> { geometry: self.geometry, sums, in_pairs, winner })
+        };
         self.hand_out(scratch, (y, 1));
     }
 
@@ -220,7 +223,7 @@ impl Frame<'_> {
             let scratch = &mut *self.scratch(thread);
             for y in rows {
                 // SAFETY: the row lies in the picture.
-                self.pick::<V, MAX, EXACT>(scratch, y, unsafe { sums.at(y * row_cells) });
+                self.pick::<V, MAX, EXACT>(scratch, y, unsafe { sums.at(y * row_cells) }, true);
             }
         });
         laps.end("winner");

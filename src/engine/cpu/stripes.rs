@@ -11,6 +11,7 @@
 //! (`mirrored.rs`).
 
 use super::geometry::Geometry;
+use super::simd::lane_of_pair;
 
 /// Where a pixel's candidates lie.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,12 @@ impl Stripes {
     /// The place of a candidate, which may lie beyond the range.
     pub fn place(self, candidate: usize) -> usize {
         candidate % self.chunks * self.lanes + candidate / self.chunks
+    }
+
+    /// The place of a candidate among numbers of 16 bits, whose vectors come in pairs ([`lane_of_pair`]).
+    pub fn place_of_wide(self, candidate: usize) -> usize {
+        let (chunk, lane) = (candidate % self.chunks, candidate / self.chunks);
+        chunk * self.lanes + lane_of_pair(lane, self.lanes)
     }
 
     /// The candidates of all places, in the order of these.

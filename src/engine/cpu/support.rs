@@ -147,7 +147,7 @@ pub struct SupportBand<'a> {
     pub support: &'a [PixelSupport],
     /// Sums over the window's rows, [x][depth]; empty without a window.
     pub columns: &'a mut [u16],
-    /// The candidate of every place, [depth].
+    /// The candidate of every place of a pair, [depth].
     pub numbers: *const i16,
     /// What costs become beyond the range.
     pub padding: Padding,

@@ -249,7 +249,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                             add::<V>(sum, V::pair_sum(zero, cost, 8))
                         }
                     };
-                    piece.put::<V>(x - first, c, V::in_order(sum), &mut least_sum);
+                    piece.put::<V>(x - first, c, sum, &mut least_sum);
                 }
                 if Self::FOLLOWED > PATHS {
                     piece.end_pixel::<V>(x - first, least_sum);

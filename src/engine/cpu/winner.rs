@@ -61,7 +61,7 @@ pub struct WinnerTakesAll {
     sums: Block<i16>,
     /// The smallest of them, [pixel].
     least: Block<i16>,
-    /// The candidate of every place (`stripes.rs`).
+    /// The candidate of every place of a pair (`stripes.rs`).
     candidates: Block<i16>,
     /// The place of every candidate.
     places: Block<u16>,
@@ -93,7 +93,9 @@ impl WinnerTakesAll {
         let (candidates, padding) =
             (Block::<i16>::new(lens.candidates)?, Block::<i16>::new(lens.candidates)?);
         let places = Block::<u16>::new(lens.candidates)?;
-        for (place, candidate) in Stripes::of(geometry).candidates().enumerate() {
+        let stripes = Stripes::of(geometry);
+        for candidate in 0..depth {
+            let place = stripes.place_of_wide(candidate);
             // SAFETY: the blocks have so many places, and nobody else knows them yet.
             unsafe {
                 *candidates.ptr().add(place) = candidate as i16;
@@ -313,7 +315,7 @@ impl WinnerTakesAll {
                 let put = self.sums.ptr().add(i * self.depth);
                 // What stands at the last vector's candidates moves on to the first one's, a lane further up.
                 let last = (sums[chunks - 1], best[chunks - 1]);
-                let first = (shifted::<V>(last.0, largest), shifted::<V>(last.1, none));
+                let first = (V::shift_pair_up(last.0, largest), V::shift_pair_up(last.1, none));
                 for c in (0..chunks).rev() {
                     let moved = if c == 0 { first } else { (sums[c - 1], best[c - 1]) };
                     for half in [0, 1] {
@@ -464,13 +466,7 @@ fn left_right(
     }
 }
 
-/// A pair whose lanes move up by one; lane 0 takes the last lane of `below`.
-#[inline(always)]
-fn shifted<V: Lanes>([low, high]: [V::Wide; 2], below: V::Wide) -> [V::Wide; 2] {
-    [V::wide_shift_from_below(low, below), V::wide_shift_from_below(high, low)]
-}
-
-/// An ordered pair.
+/// A pair.
 #[inline(always)]
 unsafe fn pair<V: Lanes>(from: *const i16) -> [V::Wide; 2] {
     // SAFETY: a whole vector of sums lies there.

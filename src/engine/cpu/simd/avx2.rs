@@ -158,28 +158,22 @@ impl Lanes for Avx2 {
             ]
         }
     }
-    #[inline(always)]
-    fn in_order([a, b]: [__m256i; 2]) -> [__m256i; 2] {
-        unsafe {
-            [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)]
-        }
-    }
 
     #[inline(always)]
     fn widen(self) -> [__m256i; 2] {
         unsafe {
-            [
-                _mm256_cvtepu8_epi16(_mm256_castsi256_si128(self.0)),
-                _mm256_cvtepu8_epi16(_mm256_extracti128_si256::<1>(self.0)),
-            ]
+            let zero = _mm256_setzero_si256();
+            [_mm256_unpacklo_epi8(self.0, zero), _mm256_unpackhi_epi8(self.0, zero)]
         }
     }
     #[inline(always)]
     fn narrow_512([a, b]: [__m256i; 2]) -> Self {
+        unsafe { Self(_mm256_packus_epi16(_mm256_srli_epi16::<9>(a), _mm256_srli_epi16::<9>(b))) }
+    }
+    #[inline(always)]
+    fn in_pair([a, b]: [__m256i; 2]) -> [__m256i; 2] {
         unsafe {
-            let both = _mm256_packus_epi16(_mm256_srli_epi16::<9>(a), _mm256_srli_epi16::<9>(b));
-            // The halves of the operands come in turns.
-            Self(_mm256_permute4x64_epi64::<0b11_01_10_00>(both))
+            [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)]
         }
     }
 
@@ -242,17 +236,16 @@ impl Lanes for Avx2 {
     fn first_equal([a, b]: [__m256i; 2], value: i16) -> usize {
         unsafe {
             let value = _mm256_set1_epi16(value);
-            // Two bits a lane.
-            let low = _mm256_movemask_epi8(_mm256_cmpeq_epi16(a, value)) as u32;
-            let high = _mm256_movemask_epi8(_mm256_cmpeq_epi16(b, value)) as u32;
-            ((u64::from(low) | u64::from(high) << 32).trailing_zeros() / 2) as usize
+            let equal =
+                _mm256_packs_epi16(_mm256_cmpeq_epi16(a, value), _mm256_cmpeq_epi16(b, value));
+            (_mm256_movemask_epi8(equal) as u32).trailing_zeros() as usize
         }
     }
     #[inline(always)]
-    fn wide_shift_from_below(wide: __m256i, below: __m256i) -> __m256i {
+    fn shift_pair_up([a, b]: [__m256i; 2], entering: __m256i) -> [__m256i; 2] {
         unsafe {
-            let middle = _mm256_permute2x128_si256::<0x21>(below, wide);
-            _mm256_alignr_epi8::<14>(wide, middle)
+            let before = _mm256_permute2x128_si256::<0x20>(entering, b);
+            [_mm256_alignr_epi8::<14>(a, before), _mm256_alignr_epi8::<14>(b, a)]
         }
     }
     #[inline(always)]
@@ -261,14 +254,6 @@ impl Lanes for Avx2 {
             let smaller = _mm256_cmpgt_epi16(best.0, candidate.0);
             let index = _mm256_blendv_epi8(best.1, candidate.1, smaller);
             (_mm256_min_epi16(best.0, candidate.0), index)
-        }
-    }
-    #[inline(always)]
-    fn rivals(sum: __m256i, index: __m256i, winner: i16) -> __m256i {
-        unsafe {
-            let distance = _mm256_abs_epi16(_mm256_sub_epi16(index, _mm256_set1_epi16(winner)));
-            let far = _mm256_cmpgt_epi16(distance, _mm256_set1_epi16(1));
-            _mm256_blendv_epi8(_mm256_set1_epi16(i16::MAX), sum, far)
         }
     }
 

@@ -28,17 +28,6 @@ static ABOVE: [u8; 64] = {
     }
     index
 };
-/// 16-bit lane i - 1 of the first operand; the last of the second at lane 0.
-static BELOW_WIDE: [u16; 32] = {
-    let mut index = [0; 32];
-    let mut i = 0;
-    while i < 32 {
-        index[i] = if i == 0 { 63 } else { i as u16 - 1 };
-        i += 1;
-    }
-    index
-};
-
 // SAFETY of every block below: a vector exists, or the caller of an unsafe function vouches, so the
 // machine has the instructions; the addresses are the caller's or those of the tables above.
 #[allow(clippy::undocumented_unsafe_blocks)]
@@ -180,30 +169,26 @@ impl Lanes for Avx512 {
             ]
         }
     }
-    #[inline(always)]
-    fn in_order([a, b]: [__m512i; 2]) -> [__m512i; 2] {
-        unsafe {
-            let low = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
-            let high = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
-            [_mm512_permutex2var_epi64(a, low, b), _mm512_permutex2var_epi64(a, high, b)]
-        }
-    }
 
     #[inline(always)]
     fn widen(self) -> [__m512i; 2] {
         unsafe {
-            [
-                _mm512_cvtepu8_epi16(_mm512_castsi512_si256(self.0)),
-                _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(self.0)),
-            ]
+            let zero = _mm512_setzero_si512();
+            [_mm512_unpacklo_epi8(self.0, zero), _mm512_unpackhi_epi8(self.0, zero)]
         }
     }
     #[inline(always)]
     fn narrow_512([a, b]: [__m512i; 2]) -> Self {
+        unsafe { Self(_mm512_packus_epi16(_mm512_srli_epi16::<9>(a), _mm512_srli_epi16::<9>(b))) }
+    }
+    #[inline(always)]
+    fn in_pair([a, b]: [__m512i; 2]) -> [__m512i; 2] {
         unsafe {
-            let a = _mm512_cvtepi16_epi8(_mm512_srli_epi16::<9>(a));
-            let b = _mm512_cvtepi16_epi8(_mm512_srli_epi16::<9>(b));
-            Self(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b))
+            // Every other quarter of both.
+            [
+                _mm512_shuffle_i64x2::<0b10_00_10_00>(a, b),
+                _mm512_shuffle_i64x2::<0b11_01_11_01>(a, b),
+            ]
         }
     }
 
@@ -269,16 +254,18 @@ impl Lanes for Avx512 {
     fn first_equal([a, b]: [__m512i; 2], value: i16) -> usize {
         unsafe {
             let value = _mm512_set1_epi16(value);
-            let low = u64::from(_mm512_cmpeq_epi16_mask(a, value));
-            let high = u64::from(_mm512_cmpeq_epi16_mask(b, value));
-            (low | high << 32).trailing_zeros() as usize
+            let first = u64::from(_mm512_cmpeq_epi16_mask(a, value));
+            let second = u64::from(_mm512_cmpeq_epi16_mask(b, value));
+            // Eight lanes of either in turn.
+            let eights = 0x00ff_00ff_00ff_00ff;
+            (_pdep_u64(first, eights) | _pdep_u64(second, !eights)).trailing_zeros() as usize
         }
     }
     #[inline(always)]
-    fn wide_shift_from_below(wide: __m512i, below: __m512i) -> __m512i {
+    fn shift_pair_up([a, b]: [__m512i; 2], entering: __m512i) -> [__m512i; 2] {
         unsafe {
-            let index = _mm512_loadu_si512(BELOW_WIDE.as_ptr().cast());
-            _mm512_permutex2var_epi16(wide, index, below)
+            let before = _mm512_alignr_epi64::<6>(b, entering);
+            [_mm512_alignr_epi8::<14>(a, before), _mm512_alignr_epi8::<14>(b, a)]
         }
     }
     #[inline(always)]
@@ -287,14 +274,6 @@ impl Lanes for Avx512 {
             let smaller = _mm512_cmplt_epi16_mask(candidate.0, best.0);
             let index = _mm512_mask_mov_epi16(best.1, smaller, candidate.1);
             (_mm512_min_epi16(best.0, candidate.0), index)
-        }
-    }
-    #[inline(always)]
-    fn rivals(sum: __m512i, index: __m512i, winner: i16) -> __m512i {
-        unsafe {
-            let distance = _mm512_abs_epi16(_mm512_sub_epi16(index, _mm512_set1_epi16(winner)));
-            let far = _mm512_cmpgt_epi16_mask(distance, _mm512_set1_epi16(1));
-            _mm512_mask_mov_epi16(_mm512_set1_epi16(i16::MAX), far, sum)
         }
     }
 

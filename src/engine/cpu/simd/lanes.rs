@@ -40,7 +40,16 @@ impl<'a> Taps<'a> {
     }
 }
 
+/// Where the number of a byte's lane stands in a pair of vectors of `lanes` bytes, the second vector behind the first.
+pub const fn lane_of_pair(lane: usize, lanes: usize) -> usize {
+    let (block, within) = (lane / 16, lane % 16);
+    within / 8 * (lanes / 2) + block * 8 + within % 8
+}
+
 /// A vector of bytes, one lane a candidate disparity; and pairs of vectors of 16-bit sums.
+///
+/// A *pair* has a lane for each byte, in the order in which vector units unpack bytes: of every 16 the first eight lie in the
+/// first vector, the others in the second ([`lane_of_pair`]).
 ///
 /// The creating functions are unsafe; all others may rely on the machine having the instructions,
 /// because a vector exists.
@@ -120,16 +129,14 @@ pub trait Lanes: Copy + 'static {
         }
     }
 
-    /// `a + scale * b` in 16 bits, in an order of lanes that only [`Lanes::in_order`] undoes;
-    /// `scale` is at most 127.
+    /// `a + scale * b` in 16 bits; `scale` is at most 127.
     fn pair_sum(a: Self, b: Self, scale: i16) -> [Self::Wide; 2];
-    /// Puts the lanes of [`Lanes::pair_sum`] into the order of the bytes they came from.
-    fn in_order(pair: [Self::Wide; 2]) -> [Self::Wide; 2];
-
-    /// The bytes in 16 bits, in their order.
+    /// The bytes in 16 bits.
     fn widen(self) -> [Self::Wide; 2];
-    /// 1/512 of each lane of the ordered pair, unsigned and rounded down, which fits a byte.
+    /// 1/512 of each lane of the pair, unsigned and rounded down, which fits a byte.
     fn narrow_512(pair: [Self::Wide; 2]) -> Self;
+    /// A pair of N numbers that stand in the order of the bytes.
+    fn in_pair(numbers: [Self::Wide; 2]) -> [Self::Wide; 2];
 
     /// N / 2 values from memory of any alignment.
     ///
@@ -166,18 +173,15 @@ pub trait Lanes: Copy + 'static {
     fn least_wide(a: Self::Wide) -> i16;
     /// The last lane.
     fn last_wide(a: Self::Wide) -> i16;
-    /// Position from 0 to N - 1 of the first lane of the ordered pair that holds `value`; N where
-    /// none does.
+    /// The first byte's lane, from 0 to N - 1, for which the pair holds `value`; N where there is none.
     fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
-    /// Lane i takes lane i - 1; lane 0 takes the last lane of `below`.
-    fn wide_shift_from_below(wide: Self::Wide, below: Self::Wide) -> Self::Wide;
+    /// The pair in which byte lane i takes what lane i - 1 has; lane 0 takes the last lane of `entering`.
+    fn shift_pair_up(pair: [Self::Wide; 2], entering: Self::Wide) -> [Self::Wide; 2];
     /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum, best_index).
     fn keep_smaller(
         best: (Self::Wide, Self::Wide),
         candidate: (Self::Wide, Self::Wide),
     ) -> (Self::Wide, Self::Wide);
-    /// `sum` where `index` differs by more than 1 from `winner`, elsewhere `i16::MAX`.
-    fn rivals(sum: Self::Wide, index: Self::Wide, winner: i16) -> Self::Wide;
 
     /// [`INTERPOLATED`] values at the positions of a map (`calibration/map.rs`).
     ///

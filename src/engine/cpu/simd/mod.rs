@@ -16,7 +16,7 @@ pub mod portable;
 
 use std::fmt;
 
-pub use lanes::{INTERPOLATED, Kernel, Lanes, Taps};
+pub use lanes::{INTERPOLATED, Kernel, Lanes, Taps, lane_of_pair};
 
 /// Which vector instructions to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]

@@ -140,10 +140,6 @@ impl Lanes for Neon {
             [vreinterpretq_s16_u16(low), vreinterpretq_s16_u16(high)]
         }
     }
-    #[inline(always)]
-    fn in_order(pair: [int16x8_t; 2]) -> [int16x8_t; 2] {
-        pair
-    }
 
     #[inline(always)]
     fn widen(self) -> [int16x8_t; 2] {
@@ -228,8 +224,12 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
-    fn wide_shift_from_below(wide: int16x8_t, below: int16x8_t) -> int16x8_t {
-        unsafe { vextq_s16::<7>(below, wide) }
+    fn shift_pair_up([a, b]: [int16x8_t; 2], entering: int16x8_t) -> [int16x8_t; 2] {
+        unsafe { [vextq_s16::<7>(entering, a), vextq_s16::<7>(a, b)] }
+    }
+    #[inline(always)]
+    fn in_pair(numbers: [int16x8_t; 2]) -> [int16x8_t; 2] {
+        numbers
     }
     #[inline(always)]
     fn keep_smaller(
@@ -239,14 +239,6 @@ impl Lanes for Neon {
         unsafe {
             let index = vbslq_s16(vcltq_s16(candidate.0, best.0), candidate.1, best.1);
             (vminq_s16(best.0, candidate.0), index)
-        }
-    }
-    #[inline(always)]
-    fn rivals(sum: int16x8_t, index: int16x8_t, winner: i16) -> int16x8_t {
-        unsafe {
-            let distance = vabdq_s16(index, vdupq_n_s16(winner));
-            let far = vcgtq_s16(distance, vdupq_n_s16(1));
-            vbslq_s16(far, sum, vdupq_n_s16(i16::MAX))
         }
     }
 

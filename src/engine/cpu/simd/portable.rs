@@ -152,10 +152,6 @@ impl Lanes for Portable {
         }
         sums
     }
-    #[inline(always)]
-    fn in_order(pair: [Wide; 2]) -> [Wide; 2] {
-        pair
-    }
 
     #[inline(always)]
     fn widen(self) -> [Wide; 2] {
@@ -232,9 +228,15 @@ impl Lanes for Portable {
         (equal | 1 << 16).trailing_zeros() as usize
     }
     #[inline(always)]
-    fn wide_shift_from_below(wide: Wide, below: Wide) -> Wide {
-        let w = wide.0;
-        Wide([below.0[7], w[0], w[1], w[2], w[3], w[4], w[5], w[6]])
+    fn shift_pair_up([a, b]: [Wide; 2], entering: Wide) -> [Wide; 2] {
+        let moved = |Wide(w): Wide, below: Wide| {
+            Wide([below.0[7], w[0], w[1], w[2], w[3], w[4], w[5], w[6]])
+        };
+        [moved(a, entering), moved(b, a)]
+    }
+    #[inline(always)]
+    fn in_pair(numbers: [Wide; 2]) -> [Wide; 2] {
+        numbers
     }
     #[inline(always)]
     fn keep_smaller(best: (Wide, Wide), candidate: (Wide, Wide)) -> (Wide, Wide) {
@@ -245,10 +247,6 @@ impl Lanes for Portable {
             kept.1.0[i] = if smaller { candidate.1.0[i] } else { best.1.0[i] };
         }
         kept
-    }
-    #[inline(always)]
-    fn rivals(sum: Wide, index: Wide, winner: i16) -> Wide {
-        sum.zip(index, |sum, index| if (index - winner).abs() > 1 { sum } else { i16::MAX })
     }
 
     #[inline(always)]
