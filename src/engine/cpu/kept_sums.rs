@@ -124,14 +124,12 @@ impl<const MAX: usize, const EXACT: bool> Kernel for PickRow<'_, MAX, EXACT> {
             // SAFETY: the pixels lie in the row, every chunk in the range.
             unsafe {
                 for i in 0..columns {
-                    let mut least = V::splat_wide(i16::MAX);
                     for c in 0..chunks {
                         let sums = self.sums.add((first + i) * depth + c * V::N);
                         let sums = [V::load_wide(sums), V::load_wide(sums.add(V::N / 2))];
                         let sums = if self.in_pairs { sums } else { V::in_pair(sums) };
-                        piece.put::<V>(i, c, sums, &mut least);
+                        piece.put::<V>(i, c, sums);
                     }
-                    piece.end_pixel::<V>(i, least);
                 }
                 self.winner.choose::<V, MAX, EXACT>(first, columns);
             }

@@ -7,8 +7,8 @@ use super::simd::Lanes;
 ///
 /// `below` and `above` hold the next lower and the next higher candidate of each lane of `here` (`stripes.rs`), 255 at the
 /// ends of the range. A path begins with L = 0, which gives a delta of 0. Saturation is exact: L + P1 beyond 255 never wins, for
-/// L(d) <= 255.
+/// L(d) <= 255; and nothing is smaller than m.
 #[inline(always)]
 pub fn path_delta<V: Lanes>(below: V, here: V, above: V, least: V, p1: V, p2: V) -> V {
-    here.min(below.min(above).adds(p1)).subs(least).min(p2)
+    here.min(below.min(above).adds(p1)).sub(least).min(p2)
 }

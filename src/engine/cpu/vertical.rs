@@ -164,7 +164,6 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 }
                 let leftwards = leftwards.add(x * depth);
                 let kept = kept_row.add((x & (ring - 1)) * kept * depth);
-                let mut least_sum = V::splat_wide(i16::MAX);
 
                 let lowest = here;
                 let pixel = costs.at(x, chunks);
@@ -249,10 +248,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                             add::<V>(sum, V::pair_sum(zero, cost, 8))
                         }
                     };
-                    piece.put::<V>(x - first, c, sum, &mut least_sum);
-                }
-                if Self::FOLLOWED > PATHS {
-                    piece.end_pixel::<V>(x - first, least_sum);
+                    piece.put::<V>(x - first, c, sum);
                 }
             }
             if Self::FOLLOWED > PATHS {

@@ -59,8 +59,6 @@ pub struct WinnerTakesAll {
     confidence: bool,
     /// Sums of the pixels of a piece, [pixel][depth].
     sums: Block<i16>,
-    /// The smallest of them, [pixel].
-    least: Block<i16>,
     /// The candidate of every place of a pair (`stripes.rs`).
     candidates: Block<i16>,
     /// The place of every candidate.
@@ -113,7 +111,6 @@ impl WinnerTakesAll {
             right_view: params.left_right.is_some(),
             confidence: params.confidence.is_some(),
             sums: Block::new(lens.sums)?,
-            least: Block::new(TILE as u64)?,
             candidates,
             places,
             padding,
@@ -130,8 +127,8 @@ impl WinnerTakesAll {
     /// [`WinnerTakesAll::bytes`] before there is one.
     pub fn bytes_of(geometry: &Geometry, params: &Params) -> u64 {
         let Lens { candidates, sums, windows, right, pixels, peaks } = Lens::of(geometry, params);
-        let (least, tables) = (TILE as u64, [candidates; 3]);
-        let lens = [sums, least, windows, windows, right, pixels, pixels].into_iter().chain(tables);
+        let tables = [candidates; 3];
+        let lens = [sums, windows, windows, right, pixels, pixels].into_iter().chain(tables);
         let lens = lens.map(Block::<i16>::bytes_of);
         lens.fold(Block::<u8>::bytes_of(peaks), u64::saturating_add)
     }
@@ -139,7 +136,6 @@ impl WinnerTakesAll {
     /// Size of the memory in bytes.
     pub fn bytes(&self) -> usize {
         self.sums.bytes()
-            + self.least.bytes()
             + self.candidates.bytes()
             + self.places.bytes()
             + self.padding.bytes()
@@ -172,8 +168,8 @@ impl WinnerTakesAll {
     /// Where the sums of a piece go.
     #[inline(always)]
     pub fn piece(&self) -> Piece {
-        let (sums, least, padding) = (self.sums.ptr(), self.least.ptr(), self.padding.ptr());
-        Piece { sums, least, padding, padded: self.count < self.depth, depth: self.depth }
+        let (sums, padding) = (self.sums.ptr(), self.padding.ptr());
+        Piece { sums, padding, padded: self.count < self.depth, depth: self.depth }
     }
 
     /// The winners of the `columns` from `x` on, at most [`TILE`], whose sums were put; at most `MAX` vectors a pixel,
@@ -223,7 +219,13 @@ impl WinnerTakesAll {
         unsafe {
             let sums = self.sums.ptr();
             for i in 0..columns {
-                let (sums, least) = (sums.add(i * self.depth), *self.least.ptr().add(i));
+                let sums = sums.add(i * self.depth);
+                let mut smallest = V::splat_wide(i16::MAX);
+                for c in 0..chunks {
+                    let [a, b] = pair::<V>(sums.add(c * V::N));
+                    smallest = V::min_wide(smallest, V::min_wide(a, b));
+                }
+                let least = V::least_wide(smallest);
                 let mut winner = usize::MAX;
                 for c in 0..chunks {
                     // Beyond all candidates where none of these has it.
@@ -380,7 +382,6 @@ impl WinnerTakesAll {
 #[derive(Clone, Copy)]
 pub struct Piece {
     sums: *mut i16,
-    least: *mut i16,
     padding: *const i16,
     /// Whether any place lies beyond the range.
     padded: bool,
@@ -388,18 +389,12 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Takes the sums of vector `chunk` of the `i`-th pixel, and lowers `least` to them.
+    /// Takes the sums of vector `chunk` of the `i`-th pixel.
     ///
     /// # Safety
     /// As [`Lanes::splat`]; the pixel lies in the piece, the chunk in the range.
     #[inline(always)]
-    pub unsafe fn put<V: Lanes>(
-        self,
-        i: usize,
-        chunk: usize,
-        mut sums: [V::Wide; 2],
-        least: &mut V::Wide,
-    ) {
+    pub unsafe fn put<V: Lanes>(self, i: usize, chunk: usize, mut sums: [V::Wide; 2]) {
         // SAFETY: `sums` has room for every pixel and chunk, `padding` for every chunk.
         unsafe {
             if self.padded {
@@ -411,17 +406,6 @@ impl Piece {
             V::store_wide(sums[0], to);
             V::store_wide(sums[1], to.add(V::N / 2));
         }
-        *least = V::min_wide(*least, V::min_wide(sums[0], sums[1]));
-    }
-
-    /// All sums of the `i`-th pixel were put; `least` holds the smallest of them in some lane.
-    ///
-    /// # Safety
-    /// As of [`Piece::put`].
-    #[inline(always)]
-    pub unsafe fn end_pixel<V: Lanes>(self, i: usize, least: V::Wide) {
-        // SAFETY: there is a least sum for every pixel.
-        unsafe { *self.least.add(i) = V::least_wide(least) };
     }
 }
 

@@ -65,6 +65,10 @@ impl Lanes for Avx512 {
         unsafe { Self(_mm512_adds_epu8(self.0, other.0)) }
     }
     #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        unsafe { Self(_mm512_sub_epi8(self.0, other.0)) }
+    }
+    #[inline(always)]
     fn subs(self, other: Self) -> Self {
         unsafe { Self(_mm512_subs_epu8(self.0, other.0)) }
     }
@@ -78,11 +82,8 @@ impl Lanes for Avx512 {
     }
     #[inline(always)]
     fn abs_diff(self, other: Self) -> Self {
-        // Not of saturating differences, for which there are half as many units on a Zen 4 as for these.
-        unsafe {
-            let larger = _mm512_max_epu8(self.0, other.0);
-            Self(_mm512_sub_epi8(larger, _mm512_min_epu8(self.0, other.0)))
-        }
+        // Not of saturating differences, for which a Zen 4 has half as many units.
+        unsafe { Self(_mm512_max_epu8(self.0, other.0)).sub(self.min(other)) }
     }
     #[inline(always)]
     fn where_less(self, other: Self, bits: Self) -> Self {

@@ -85,6 +85,8 @@ pub trait Lanes: Copy + 'static {
     fn min(self, other: Self) -> Self;
     /// Sum that stops at 255.
     fn adds(self, other: Self) -> Self;
+    /// Difference, modulo 256.
+    fn sub(self, other: Self) -> Self;
     /// Difference that stops at 0.
     fn subs(self, other: Self) -> Self;
     /// Bitwise or.

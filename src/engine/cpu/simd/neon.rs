@@ -47,6 +47,10 @@ impl Lanes for Neon {
         unsafe { Self(vqaddq_u8(self.0, other.0)) }
     }
     #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        unsafe { Self(vsubq_u8(self.0, other.0)) }
+    }
+    #[inline(always)]
     fn subs(self, other: Self) -> Self {
         unsafe { Self(vqsubq_u8(self.0, other.0)) }
     }

@@ -66,6 +66,10 @@ impl Lanes for Portable {
         self.zip(other, u8::saturating_add)
     }
     #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, u8::wrapping_sub)
+    }
+    #[inline(always)]
     fn subs(self, other: Self) -> Self {
         self.zip(other, u8::saturating_sub)
     }

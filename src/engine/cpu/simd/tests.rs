@@ -34,6 +34,7 @@ impl Kernel for Check {
                 assert_eq!(bytes(va.min(vb)), zip(u8::min));
                 assert_eq!(bytes(va.adds(vb)), zip(u8::saturating_add));
                 assert_eq!(bytes(va.subs(vb)), zip(u8::saturating_sub));
+                assert_eq!(bytes(va.sub(vb)), zip(u8::wrapping_sub));
                 assert_eq!(bytes(va.or(vb)), zip(|a, b| a | b));
                 assert_eq!(bytes(va.xor(vb)), zip(|a, b| a ^ b));
                 assert_eq!(bytes(va.abs_diff(vb)), zip(u8::abs_diff));
