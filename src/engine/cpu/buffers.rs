@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicUsize;
 use super::features::Features;
 use super::geometry::{Geometry, writes_costs};
 use super::memory::Block;
+use super::mirrored::Stripes;
 use super::penalties;
-use super::stripes::Stripes;
+use super::places::Places;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
 use crate::matching::{BlockMeasure, Cost, Params};
@@ -21,7 +22,9 @@ pub struct Shared {
     pub mirrored: Block<u8>,
     /// P2 between neighbouring pixels (`penalties.rs`), where bands follow paths.
     pub penalties: Block<u8>,
-    /// The candidate of every place of a pair (`stripes.rs`), [depth].
+    /// Where the stripes of mirrored rows begin (`mirrored.rs`).
+    pub starts: Block<u32>,
+    /// The candidate of every place of a pair (`places.rs`), [depth].
     pub numbers: Block<i16>,
     /// What is or-ed to a pixel's costs, [depth]: 255 beyond the range, else 0.
     pub padding: Block<u8>,
@@ -220,6 +223,7 @@ pub fn bytes_of(
         Block::<u8>::bytes_of(shared.left),
         Block::<u8>::bytes_of(shared.mirrored),
         Block::<u8>::bytes_of(shared.penalties),
+        Block::<u32>::bytes_of(2 * geometry.chunks as u64),
         Block::<i16>::bytes_of(geometry.depth as u64),
         Block::<u8>::bytes_of(geometry.depth as u64),
         Block::<u8>::bytes_of(shared.edges),
@@ -238,14 +242,19 @@ impl Shared {
     /// Where there is none.
     pub fn new(geometry: &Geometry, params: &Params, features: &Features) -> Result<Self, Refused> {
         let lens = SharedLens::of(geometry, params, features);
-        let depth = geometry.depth;
+        let (depth, chunks) = (geometry.depth, geometry.chunks);
+        let starts = Block::<u32>::new(2 * chunks as u64)?;
+        for (stripe, start) in Stripes::starts(geometry).enumerate() {
+            // SAFETY: the block has so many numbers, and nobody else knows it yet.
+            unsafe { *starts.ptr().add(stripe) = start };
+        }
         let (numbers, padding) =
             (Block::<i16>::new(depth as u64)?, Block::<u8>::new(depth as u64)?);
-        let stripes = Stripes::of(geometry);
-        for (place, candidate) in stripes.candidates().enumerate() {
+        let places = Places::of(geometry);
+        for (place, candidate) in places.candidates().enumerate() {
             // SAFETY: the blocks have so many places, and nobody else knows them yet.
             unsafe {
-                *numbers.ptr().add(stripes.place_of_wide(candidate)) = candidate as i16;
+                *numbers.ptr().add(places.place_of_wide(candidate)) = candidate as i16;
                 *padding.ptr().add(place) = if candidate < geometry.count { 0 } else { 255 };
             }
         }
@@ -253,6 +262,7 @@ impl Shared {
             left: Block::new(lens.left)?,
             mirrored: Block::new(lens.mirrored)?,
             penalties: Block::new(lens.penalties)?,
+            starts,
             numbers,
             padding,
             zero_mean: [Block::new(lens.zero_mean[0])?, Block::new(lens.zero_mean[1])?],
@@ -268,6 +278,7 @@ impl Shared {
         self.left.bytes()
             + self.mirrored.bytes()
             + self.penalties.bytes()
+            + self.starts.bytes()
             + self.numbers.bytes()
             + self.padding.bytes()
             + self.zero_mean.iter().map(Block::bytes).sum::<usize>()

@@ -1,11 +1,11 @@
 //! The matching cost as the kernels see it: a vector of candidates on request.
 //!
-//! Candidates lie in the order of `stripes.rs`. Lanes beyond their number must hold 255: they then never win, nor lower a neighbour.
+//! Candidates lie in the order of `places.rs`. Lanes beyond their number must hold 255: they then never win, nor lower a neighbour.
 //! Another cost is another [`Cost`]: on the fly as [`AdCost`], or through the costs of one band of rows
 //! (`band_costs.rs`) where neighbouring pixels share work or a cost takes too long to be computed for every
 //! path anew.
 
-use super::mirrored::Starts;
+use super::mirrored::{Starts, Stripes};
 use super::simd::Lanes;
 
 /// A cost of every pixel and candidate.
@@ -71,9 +71,10 @@ pub struct AdCost {
     pub mirrored: *const u8,
     /// Width of the picture.
     pub width: usize,
-    /// Bytes of a mirrored row, and of a stripe of it.
+    /// Bytes of a mirrored row.
     pub stride: usize,
-    pub stripe_len: usize,
+    /// Its stripes.
+    pub stripes: Stripes,
     /// Largest cost.
     pub truncation: u8,
     /// What costs become beyond the range.
@@ -90,8 +91,7 @@ unsafe impl Sync for AdCost {}
 pub struct AdRow<V> {
     left: *const u8,
     right: *const u8,
-    width: usize,
-    stripe_len: usize,
+    stripes: Stripes,
     truncation: V,
     padding: Padding,
 }
@@ -106,8 +106,7 @@ impl Cost for AdCost {
             AdRow {
                 left: self.left.add(y * self.width),
                 right: self.mirrored.add(y * self.stride),
-                width: self.width,
-                stripe_len: self.stripe_len,
+                stripes: self.stripes,
                 truncation: V::splat(self.truncation),
                 padding: self.padding,
             }
@@ -130,14 +129,10 @@ impl<V: Lanes> RowCost<V> for AdRow<V> {
 
     #[inline(always)]
     unsafe fn at(&self, x: usize, chunks: usize) -> AdPixel<V> {
-        AdPixel {
-            // SAFETY: the column lies in the picture.
-            left: unsafe { V::splat(*self.left.add(x)) },
-            right: self.right,
-            starts: Starts::of(self.width, self.stripe_len, x, chunks),
-            truncation: self.truncation,
-            padding: self.padding,
-        }
+        // SAFETY: the column lies in the picture.
+        let (left, starts) = unsafe { (V::splat(*self.left.add(x)), self.stripes.at(x, chunks)) };
+        let Self { right, truncation, padding, .. } = *self;
+        AdPixel { left, right, starts, truncation, padding }
     }
 }
 

@@ -7,6 +7,7 @@ use super::features::descriptor_bytes;
 use super::geometry::Geometry;
 use super::laps::Laps;
 use super::look_up::LookUpCost;
+use super::mirrored::Stripes;
 use super::plane_costs::{CensusCost, CombinedCost, Planes};
 use super::schedule::{CostOfBand, Frame};
 #[cfg(target_arch = "aarch64")]
@@ -93,7 +94,7 @@ impl Frame<'_> {
                     mirrored: self.shared.mirrored.ptr(),
                     width: self.geometry.width,
                     stride: self.geometry.mirrored_stride(),
-                    stripe_len: self.geometry.stripe_len(),
+                    stripes: self.stripes(),
                     table: table.as_ptr(),
                     padding: self.padding(),
                 };
@@ -129,10 +130,14 @@ impl Frame<'_> {
             right: self.shared.mirrored.ptr(),
             right_stride: self.geometry.mirrored_stride(),
             count: self.features.planes(),
-            stripe_len: self.geometry.stripe_len(),
-            width: self.geometry.width,
+            stripes: self.stripes(),
             padding: self.padding(),
         }
+    }
+
+    /// The stripes of the mirrored rows.
+    pub(super) fn stripes(&self) -> Stripes {
+        Stripes::of(self.geometry, self.shared.starts.ptr())
     }
 
     /// What costs become beyond the range.

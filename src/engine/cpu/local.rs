@@ -108,7 +108,7 @@ impl Frame<'_> {
             }
             _ => unreachable!("no other cost is summed over windows"),
         };
-        let scale = Scale::of(measure, window);
+        let (scale, stripes) = (Scale::of(measure, window), self.stripes());
         let total = Total::Scaled(scale);
         match measure {
             BlockMeasure::Sad => {
@@ -116,18 +116,18 @@ impl Frame<'_> {
                 self.pixel_sums_row::<V, _>(scratch, &write, total, y, begins, sink);
             }
             BlockMeasure::Ssd => {
-                let parts = Squares::<false> { left, mirrored };
+                let parts = Squares::<false> { left, mirrored, stripes };
                 self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
             }
             BlockMeasure::ZeroMeanSsd => {
-                let parts = Squares::<true> { left, mirrored };
+                let parts = Squares::<true> { left, mirrored, stripes };
                 let total = Total::Variance(scale, window.area());
                 self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
             }
             BlockMeasure::ZeroMeanSad => {
                 let eyes = self.shared.zero_mean.each_ref();
                 let [left, mirrored] = eyes.map(|eye| eye.ptr().cast_const());
-                let parts = ZeroMean { left, mirrored };
+                let parts = ZeroMean { left, mirrored, stripes };
                 self.sum_row::<V, _, _>(scratch, parts, total, y, begins, sink);
             }
         }
@@ -165,7 +165,7 @@ impl Frame<'_> {
             mirrored: self.shared.mirrored.ptr(),
             width: self.geometry.width,
             stride: self.geometry.mirrored_stride(),
-            stripe_len: self.geometry.stripe_len(),
+            stripes: self.stripes(),
             truncation,
             padding: self.padding(),
         }

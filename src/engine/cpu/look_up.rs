@@ -1,7 +1,7 @@
 //! A cost that a table gives for every two grey levels: mutual information.
 
 use super::cost::{Cost, Padding, PixelCost, RowCost};
-use super::mirrored::Starts;
+use super::mirrored::{Starts, Stripes};
 use super::simd::Lanes;
 use crate::matching::mutual_information::LEVELS;
 
@@ -14,9 +14,10 @@ pub struct LookUpCost {
     pub mirrored: *const u8,
     /// Width of the picture.
     pub width: usize,
-    /// Bytes of a mirrored row, and of a stripe of it.
+    /// Bytes of a mirrored row.
     pub stride: usize,
-    pub stripe_len: usize,
+    /// Its stripes.
+    pub stripes: Stripes,
     /// The costs, [left level][right level].
     pub table: *const u8,
     /// What costs become beyond the range.
@@ -33,8 +34,7 @@ unsafe impl Sync for LookUpCost {}
 pub struct LookUpRow {
     left: *const u8,
     right: *const u8,
-    width: usize,
-    stripe_len: usize,
+    stripes: Stripes,
     table: *const u8,
     padding: Padding,
 }
@@ -49,8 +49,7 @@ impl Cost for LookUpCost {
             LookUpRow {
                 left: self.left.add(y * self.width),
                 right: self.mirrored.add(y * self.stride),
-                width: self.width,
-                stripe_len: self.stripe_len,
+                stripes: self.stripes,
                 table: self.table,
                 padding: self.padding,
             }
@@ -74,8 +73,9 @@ impl<V: Lanes> RowCost<V> for LookUpRow {
     #[inline(always)]
     unsafe fn at(&self, x: usize, chunks: usize) -> LookUpPixel {
         // SAFETY: the column lies in the picture, and the table has a row for every level.
-        let costs = unsafe { self.table.add(usize::from(*self.left.add(x)) * LEVELS) };
-        let starts = Starts::of(self.width, self.stripe_len, x, chunks);
+        let (costs, starts) = unsafe {
+            (self.table.add(usize::from(*self.left.add(x)) * LEVELS), self.stripes.at(x, chunks))
+        };
         LookUpPixel { costs, right: self.right, starts, padding: self.padding }
     }
 }

@@ -1,41 +1,68 @@
 //! The rows of the right eye as the candidates of a pixel look at them: mirrored, so that increasing disparities of
 //! one pixel lie behind each other, and cut into a stripe for each vector of a pixel, in which the
-//! candidates of a vector lie behind each other (`stripes.rs`).
+//! candidates of a vector lie behind each other (`places.rs`).
 //!
 //! Candidate k of column x looks at number i = width - 1 - x + k of the mirrored row, which of n stripes is number i / n of
 //! stripe i mod n.
 
 use super::geometry::Geometry;
 
+/// Where the stripes of a mirrored row begin.
+#[derive(Clone, Copy)]
+pub struct Stripes {
+    width: usize,
+    /// Of every stripe, and once more, a number further on.
+    starts: *const u32,
+}
+
+impl Stripes {
+    /// What is looked up: twice as many numbers as a pixel has vectors.
+    pub fn starts(geometry: &Geometry) -> impl Iterator<Item = u32> {
+        let (chunks, len) = (geometry.chunks, geometry.stripe_len());
+        (0..2 * chunks).map(move |stripe| (stripe % chunks * len + stripe / chunks) as u32)
+    }
+
+    /// The stripes of this geometry, with [`Stripes::starts`] at `starts`.
+    pub fn of(geometry: &Geometry, starts: *const u32) -> Self {
+        Self { width: geometry.width, starts }
+    }
+
+    /// Where the `chunks` vectors of column `x` begin.
+    ///
+    /// # Safety
+    /// The geometry has so many vectors a pixel, and the column lies in the picture.
+    #[inline(always)]
+    pub unsafe fn at(self, x: usize, chunks: usize) -> Starts {
+        // 32 bits are divided faster, and no picture is that wide.
+        let (first, count) = ((self.width - 1 - x) as u32, chunks as u32);
+        // SAFETY: the stripe is one of the row's.
+        let starts = unsafe { self.starts.add((first % count) as usize) };
+        Starts { starts, number: (first / count) as usize, alone: chunks == 1 }
+    }
+}
+
 /// Where the vectors of a pixel begin in a mirrored row.
 #[derive(Clone, Copy)]
 pub struct Starts {
-    /// Of the first vector: the stripe, and the number in it.
-    stripe: usize,
+    starts: *const u32,
     number: usize,
-    stripe_len: usize,
-    chunks: usize,
+    /// Whether there is one vector: its row is one stripe.
+    alone: bool,
 }
 
 impl Starts {
-    /// Those of column `x` of a row of `width` pixels, whose stripes have `stripe_len` numbers; `chunks` vectors a pixel.
-    #[inline(always)]
-    pub fn of(width: usize, stripe_len: usize, x: usize, chunks: usize) -> Self {
-        // 32 bits are divided faster, and no picture is that wide.
-        let (first, count) = ((width - 1 - x) as u32, chunks as u32);
-        let (stripe, number) = ((first % count) as usize, (first / count) as usize);
-        Self { stripe, number, stripe_len, chunks }
-    }
-
     /// Number in the row where vector `chunk` begins.
+    ///
+    /// # Safety
+    /// The pixel has the vector.
     #[inline(always)]
-    pub fn at(self, chunk: usize) -> usize {
-        let stripe = self.stripe + chunk;
-        if stripe < self.chunks {
-            stripe * self.stripe_len + self.number
-        } else {
-            (stripe - self.chunks) * self.stripe_len + self.number + 1
+    pub unsafe fn at(self, chunk: usize) -> usize {
+        if self.alone {
+            return self.number;
         }
+        // Looked up, because choosing between this and the next number became branches.
+        // SAFETY: there is a start for every stripe and vector.
+        unsafe { self.number + *self.starts.add(chunk) as usize }
     }
 }
 
@@ -49,22 +76,27 @@ pub fn write<T: Copy>(geometry: &Geometry, row: &[T], plain: &mut [T], to: &mut 
     }
     let plain = &mut plain[..chunks * stripe_len];
     mirror(row, geometry.min, plain);
-    for (number, stripe) in to[..chunks * stripe_len].chunks_exact_mut(stripe_len).enumerate() {
-        // Known numbers of stripes become vectors.
-        match chunks {
-            2 => every::<2, T>(plain, number, stripe),
-            4 => every::<4, T>(plain, number, stripe),
-            8 => every::<8, T>(plain, number, stripe),
-            _ => stripe.iter_mut().enumerate().for_each(|(i, to)| *to = plain[i * chunks + number]),
+    // Known numbers of stripes become vectors.
+    match chunks {
+        2 => deal::<2, T>(plain, stripe_len, to),
+        4 => deal::<4, T>(plain, stripe_len, to),
+        8 => deal::<8, T>(plain, stripe_len, to),
+        _ => {
+            for (number, stripe) in to.chunks_exact_mut(stripe_len).take(chunks).enumerate() {
+                stripe.iter_mut().enumerate().for_each(|(i, to)| *to = plain[i * chunks + number]);
+            }
         }
     }
 }
 
-/// Every `N`-th number from `first` on.
+/// Deals the numbers to `N` stripes in turn.
 #[inline(always)]
-fn every<const N: usize, T: Copy>(from: &[T], first: usize, to: &mut [T]) {
-    let (groups, _) = from.as_chunks::<N>();
-    to.iter_mut().zip(groups).for_each(|(to, group)| *to = group[first]);
+fn deal<const N: usize, T: Copy>(plain: &[T], stripe_len: usize, to: &mut [T]) {
+    let (groups, _) = plain.as_chunks::<N>();
+    for number in 0..N {
+        let stripe = &mut to[number * stripe_len..][..stripe_len];
+        stripe.iter_mut().zip(groups).for_each(|(to, group)| *to = group[number]);
+    }
 }
 
 /// Writes the row so that number `width - 1 - x + k` is what candidate k of column x looks at: column x - min - k,
@@ -91,7 +123,7 @@ fn mirror<T: Copy>(row: &[T], min: i32, mirrored: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cpu::stripes::Stripes;
+    use crate::engine::cpu::places::Places;
     use crate::frame::DisparityRange;
     use crate::matching::{Cost, Params};
 
@@ -106,13 +138,18 @@ mod tests {
                 let len = geometry.mirrored_stride();
                 let (mut plain, mut mirrored) = (vec![0; len], vec![0; len]);
                 write(&geometry, &row, &mut plain, &mut mirrored);
-                let candidates: Vec<usize> = Stripes::of(&geometry).candidates().collect();
+                let candidates: Vec<usize> = Places::of(&geometry).candidates().collect();
+                let starts: Vec<u32> = Stripes::starts(&geometry).collect();
+                let stripes = Stripes::of(&geometry, starts.as_ptr());
                 for x in 0..width {
-                    let starts = Starts::of(width, geometry.stripe_len(), x, geometry.chunks);
+                    // SAFETY: the column lies in the picture.
+                    let starts = unsafe { stripes.at(x, geometry.chunks) };
                     for (place, &k) in candidates.iter().enumerate() {
                         let column = x as i64 - i64::from(min) - k as i64;
                         let expected = row[column.clamp(0, width as i64 - 1) as usize];
-                        let got = mirrored[starts.at(place / 16) + place % 16];
+                        // SAFETY: the place lies in a vector of the pixel.
+                        let start = unsafe { starts.at(place / 16) };
+                        let got = mirrored[start + place % 16];
                         assert_eq!(got, expected, "{width} {min} {count} {x} {k}");
                     }
                 }

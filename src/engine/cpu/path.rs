@@ -5,7 +5,7 @@ use super::simd::Lanes;
 /// The path delta L_r - C = min(L(d), L(d±1) + P1, m + P2) - m, at most P2, where L are the costs
 /// of the pixel before and m is their minimum.
 ///
-/// `below` and `above` hold the next lower and the next higher candidate of each lane of `here` (`stripes.rs`), 255 at the
+/// `below` and `above` hold the next lower and the next higher candidate of each lane of `here` (`places.rs`), 255 at the
 /// ends of the range. A path begins with L = 0, which gives a delta of 0. Saturation is exact: L + P1 beyond 255 never wins, for
 /// L(d) <= 255; and nothing is smaller than m.
 #[inline(always)]

@@ -3,7 +3,7 @@
 
 use super::cost::{Cost, Padding, PixelCost, RowCost};
 use super::features::{Features, GRADIENT_PLANES};
-use super::mirrored::Starts;
+use super::mirrored::{Starts, Stripes};
 use super::simd::Lanes;
 use crate::matching;
 use crate::matching::cost::COMBINED_CENSUS;
@@ -33,13 +33,12 @@ pub struct Planes {
     pub left_stride: usize,
     /// Mirrored planes of the right eye, [row][plane][stride].
     pub right: *const u8,
-    /// Bytes of a mirrored row of a plane, and of a stripe of it (`mirrored.rs`).
+    /// Bytes of a mirrored row of a plane.
     pub right_stride: usize,
-    pub stripe_len: usize,
+    /// Its stripes.
+    pub stripes: Stripes,
     /// Planes of an eye.
     pub count: usize,
-    /// Width of the picture.
-    pub width: usize,
     /// What costs become beyond the range.
     pub padding: Padding,
 }
@@ -52,8 +51,7 @@ pub struct PlanesRow {
     /// The first mirrored plane.
     right: *const u8,
     right_stride: usize,
-    stripe_len: usize,
-    width: usize,
+    stripes: Stripes,
     padding: Padding,
 }
 
@@ -67,8 +65,7 @@ impl Planes {
                 left_stride: self.left_stride,
                 right: self.right.add(y * self.count * self.right_stride),
                 right_stride: self.right_stride,
-                stripe_len: self.stripe_len,
-                width: self.width,
+                stripes: self.stripes,
                 padding: self.padding,
             }
         }
@@ -92,7 +89,7 @@ impl PlanesRow {
                 left,
                 right: self.right,
                 right_stride: self.right_stride,
-                starts: Starts::of(self.width, self.stripe_len, x, chunks),
+                starts: self.stripes.at(x, chunks),
                 padding: self.padding,
             }
         }

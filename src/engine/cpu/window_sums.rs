@@ -6,7 +6,7 @@
 
 use super::buffers::Scratch;
 use super::geometry::Geometry;
-use super::mirrored::Starts;
+use super::mirrored::Stripes;
 use super::simd::{Kernel, Lanes};
 use crate::frame::Image;
 use crate::matching::BlockMeasure;
@@ -114,6 +114,8 @@ pub struct Squares<'a, const MEAN: bool> {
     pub left: &'a Image,
     /// Mirrored rows of the right picture (`mirrored.rs`).
     pub mirrored: *const u8,
+    /// Their stripes.
+    pub stripes: Stripes,
 }
 
 impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
@@ -134,16 +136,21 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
         let mirrored = unsafe { std::slice::from_raw_parts(self.mirrored.add(y * stride), stride) };
         let columns = columns.chunks_exact_mut(Self::PARTS * depth);
         for (x, (column, &left)) in columns.zip(self.left.row(y)).enumerate() {
-            let starts = Starts::of(width, geometry.stripe_len(), x, chunks);
+            // SAFETY: the column lies in the picture.
+            let starts = unsafe { self.stripes.at(x, chunks) };
             let (squares, differences) = column.split_at_mut(depth);
             for (c, squares) in squares.chunks_exact_mut(V::N).enumerate() {
-                for (sum, &right) in squares.iter_mut().zip(&mirrored[starts.at(c)..][..V::N]) {
+                // SAFETY: the pixel has the vector.
+                let right = &mirrored[unsafe { starts.at(c) }..][..V::N];
+                for (sum, &right) in squares.iter_mut().zip(right) {
                     let square = u32::from(left.abs_diff(right)).pow(2);
                     *sum = if add { sum.plus(square) } else { sum.minus(square) };
                 }
             }
             for (c, differences) in differences.chunks_exact_mut(V::N).enumerate() {
-                for (sum, &right) in differences.iter_mut().zip(&mirrored[starts.at(c)..][..V::N]) {
+                // SAFETY: the pixel has the vector.
+                let right = &mirrored[unsafe { starts.at(c) }..][..V::N];
+                for (sum, &right) in differences.iter_mut().zip(right) {
                     let difference = (i32::from(left) - i32::from(right)) as u32;
                     *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
                 }
@@ -159,6 +166,8 @@ pub struct ZeroMean {
     pub left: *const i16,
     /// The right eye's, mirrored.
     pub mirrored: *const i16,
+    /// Their stripes.
+    pub stripes: Stripes,
 }
 
 impl Parts for ZeroMean {
@@ -183,9 +192,12 @@ impl Parts for ZeroMean {
             )
         };
         for (x, (column, &left)) in columns.chunks_exact_mut(depth).zip(left).enumerate() {
-            let starts = Starts::of(width, geometry.stripe_len(), x, chunks);
+            // SAFETY: the column lies in the picture.
+            let starts = unsafe { self.stripes.at(x, chunks) };
             for (c, sums) in column.chunks_exact_mut(V::N).enumerate() {
-                for (sum, &right) in sums.iter_mut().zip(&mirrored[starts.at(c)..][..V::N]) {
+                // SAFETY: the pixel has the vector.
+                let right = &mirrored[unsafe { starts.at(c) }..][..V::N];
+                for (sum, &right) in sums.iter_mut().zip(right) {
                     let difference = u32::from(left.abs_diff(right));
                     *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
                 }

@@ -12,8 +12,8 @@
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
 use super::memory::Block;
+use super::places::Places;
 use super::simd::Lanes;
-use super::stripes::Stripes;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::confidence::peak;
 use crate::matching::subpixel::offset_within;
@@ -59,7 +59,7 @@ pub struct WinnerTakesAll {
     confidence: bool,
     /// Sums of the pixels of a piece, [pixel][depth].
     sums: Block<i16>,
-    /// The candidate of every place of a pair (`stripes.rs`).
+    /// The candidate of every place of a pair (`places.rs`).
     candidates: Block<i16>,
     /// The place of every candidate.
     places: Block<u16>,
@@ -91,9 +91,9 @@ impl WinnerTakesAll {
         let (candidates, padding) =
             (Block::<i16>::new(lens.candidates)?, Block::<i16>::new(lens.candidates)?);
         let places = Block::<u16>::new(lens.candidates)?;
-        let stripes = Stripes::of(geometry);
+        let layout = Places::of(geometry);
         for candidate in 0..depth {
-            let place = stripes.place_of_wide(candidate);
+            let place = layout.place_of_wide(candidate);
             // SAFETY: the blocks have so many places, and nobody else knows them yet.
             unsafe {
                 *candidates.ptr().add(place) = candidate as i16;

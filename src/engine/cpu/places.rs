@@ -15,12 +15,12 @@ use super::simd::lane_of_pair;
 
 /// Where a pixel's candidates lie.
 #[derive(Clone, Copy, Debug)]
-pub struct Stripes {
+pub struct Places {
     chunks: usize,
     lanes: usize,
 }
 
-impl Stripes {
+impl Places {
     /// The places of this geometry.
     pub fn of(geometry: &Geometry) -> Self {
         Self { chunks: geometry.chunks, lanes: geometry.depth / geometry.chunks }
@@ -50,11 +50,11 @@ mod tests {
     #[test]
     fn every_candidate_has_a_place_and_its_neighbours_lie_in_the_same_lane() {
         for (chunks, lanes) in [(1, 16), (2, 8), (3, 16), (4, 32)] {
-            let stripes = Stripes { chunks, lanes };
-            let candidates: Vec<usize> = stripes.candidates().collect();
+            let places = Places { chunks, lanes };
+            let candidates: Vec<usize> = places.candidates().collect();
             assert_eq!(candidates.len(), chunks * lanes);
             for (place, &candidate) in candidates.iter().enumerate() {
-                assert_eq!(stripes.place(candidate), place);
+                assert_eq!(places.place(candidate), place);
                 if place >= lanes {
                     assert_eq!(candidates[place - lanes], candidate - 1);
                 }
