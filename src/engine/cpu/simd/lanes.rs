@@ -177,7 +177,7 @@ pub trait Lanes: Copy + 'static {
     fn last_wide(a: Self::Wide) -> i16;
     /// The first byte's lane, from 0 to N - 1, for which the pair holds `value`; N where there is none.
     fn first_equal(pair: [Self::Wide; 2], value: i16) -> usize;
-    /// The pair in which byte lane i takes what lane i - 1 has; lane 0 takes the last lane of `entering`.
+    /// The pair in which byte lane i takes what lane i - 1 has; lane 0 takes what `entering` has in every lane.
     fn shift_pair_up(pair: [Self::Wide; 2], entering: Self::Wide) -> [Self::Wide; 2];
     /// Where `sum` is strictly smaller than `best_sum`: (sum, index), elsewhere (best_sum, best_index).
     fn keep_smaller(
