@@ -7,27 +7,28 @@
 //!    in the same way with memory of their own (*prior*, `level.rs`), and what every pixel's *texture* makes of
 //!    both (`prepare.rs`); the costs of a band are then made of it (`support.rs`).
 //! 2. *Cost features*: what the cost compares (intensities, census descriptors, gradients) is computed once a
-//!    picture (`features.rs`), the right rows mirrored, so that a pixel's candidates lie behind each
-//!    other (`cost.rs`). The cost itself is computed wherever it is needed, or written down
+//!    picture (`features.rs`), the right rows so that a vector of a pixel's candidates lies together
+//!    (`mirrored.rs`). The cost itself (`cost.rs`) is computed wherever it is needed, or written down
 //!    (`band_costs.rs`): by the first sweep for the picture, or by each sweep for the band that it is at.
 //! 3. *Aggregation, down*: the downward paths, whose vectors are kept only where a band of eight rows
 //!    begins (`vertical.rs`).
-//! 4. *Aggregation and winner*, band by band from the bottom up: the horizontal paths of a band (`horizontal.rs`), the downward
-//!    ones once more from the checkpoint, the upward ones, and the winners as soon as the sums of a piece of a row are
-//!    complete (`winner.rs`). What a band needs stays in the cache. Five paths need no upward
+//! 4. *Aggregation and winner*, band by band from the bottom up: the paths to the left of a band (`leftwards.rs`), the downward
+//!    ones once more from the checkpoint, the upward ones and with them those to the right, and the winners as soon as the sums
+//!    of a piece of a row are complete (`winner.rs`). What a band needs stays in the cache. Five paths need no upward
 //!    sweep and so no checkpoints, four no diagonals.
 //!
 //!    Without paths, rows of window sums take the place of 3. and 4. (`window_sums.rs`, `local.rs`); 16 paths keep
 //!    the costs and the sums of the whole picture (`kept_sums.rs`).
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
-//! A vector holds the candidates of one pixel as bytes (`simd/`, `path.rs`). Threads take
+//! A vector holds candidates of one pixel as bytes (`simd/`, `path.rs`), in an order in which their neighbours lie in the
+//! vectors beside it (`places.rs`). Threads take
 //! pieces of each stage one after the other (`team.rs`), and follow each other from band to band as a wavefront
 //! (`schedule.rs`).
 //!
 //! Memory, allocated once: the checkpoints (3 W D H / 8 bytes for eight paths) and the prepared
 //! pictures (about W H for `ad`, 12 W H for `combined`; and P2, 2 W H, with diagonal paths 4), and for each thread about 8 W D bytes of
-//! horizontal paths and 6 W D of path vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or
+//! paths to the left and 6 W D of path vectors. Unless the cost is `ad` of single pixels, W H D bytes of costs are kept, or
 //! where memory is short 8 W D a thread; with a window each thread has another 12 W D of costs and 2 W D of sums. A coarser
 //! level takes about a seventh of that.
 
@@ -39,10 +40,10 @@ mod dispatch;
 mod features;
 mod filter;
 mod geometry;
-mod horizontal;
 mod kept_sums;
 mod laps;
 mod last_cache;
+mod leftwards;
 mod level;
 mod local;
 mod look_up;

@@ -17,7 +17,7 @@ use crate::memory::{Budget, filled};
 
 /// Operations on a candidate's byte that a path needs, as `path.rs` has them: the smaller neighbour, + P1, the smaller
 /// of that and its own, - m, the smaller of that and P2, + C; and the minimum over the candidates that becomes m.
-/// The neighbours themselves come from shifts, which another order of the lanes would do without.
+/// The neighbours themselves lie in other vectors (`places.rs`).
 const PATH: u64 = 7;
 
 /// A lane of 16 bits takes the room of so many bytes.
