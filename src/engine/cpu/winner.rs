@@ -15,7 +15,6 @@ use super::memory::Block;
 use super::places::Places;
 use super::simd::Lanes;
 use crate::frame::{INVALID, SUBPIXEL};
-use crate::matching::confidence::peak;
 use crate::matching::subpixel::offset_within;
 use crate::matching::{Params, Subpixel};
 use crate::memory::{Refused, product};
@@ -196,11 +195,8 @@ impl WinnerTakesAll {
             std::ptr::copy_nonoverlapping(winners, self.winners.ptr().add(at), columns);
             std::ptr::copy_nonoverlapping(values.as_ptr(), self.values.ptr().add(at), columns);
             if self.confidence {
-                let peaks = self.peaks.ptr().add(at);
-                for i in 0..columns {
-                    let rival = (picked.rivals[i] != i16::MAX).then_some(picked.rivals[i] as u16);
-                    *peaks.add(i) = peak(picked.least[i], rival);
-                }
+                let peaks = peaks_of(&picked);
+                std::ptr::copy_nonoverlapping(peaks.as_ptr(), self.peaks.ptr().add(at), columns);
             }
         }
     }
@@ -421,6 +417,21 @@ struct Picked {
     rivals: [i16; TILE],
 }
 
+/// The [`peak`](crate::matching::confidence::peak)s of the pixels.
+#[inline(always)]
+fn peaks_of(picked: &Picked) -> [u8; TILE] {
+    let mut peaks = [0; TILE];
+    for i in 0..TILE {
+        let (least, rival) = (i32::from(picked.least[i]), i32::from(picked.rivals[i]));
+        // Vectors divide no integers. This is as exact: the numbers have less than 24 bits, and a quotient below 256 that
+        // is no integer lies further from the next one than it is rounded.
+        let quotient = (255 * (rival - least)) as f32 / rival.max(1) as f32;
+        let lonely = rival == i32::from(i16::MAX);
+        peaks[i] = if lonely { u8::MAX } else { quotient as i32 as u8 };
+    }
+    peaks
+}
+
 /// Invalidates values whose winner differs by more than `limit` from that of the right picture's
 /// column, clamped into the picture; `right` holds column u - min at depth + u.
 fn left_right(
@@ -455,4 +466,26 @@ fn left_right(
 unsafe fn pair<V: Lanes>(from: *const i16) -> [V::Wide; 2] {
     // SAFETY: a whole vector of sums lies there.
     unsafe { [V::load_wide(from), V::load_wide(from.add(V::N / 2))] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matching::confidence::peak;
+
+    #[test]
+    fn peaks_are_those_of_the_definition() {
+        let same = |least: u16, rival: i16| {
+            let (least, rivals) = ([least; TILE], [rival; TILE]);
+            let (winners, before, after) = ([0; TILE], [0; TILE], [0; TILE]);
+            let picked = Picked { winners, least, before, after, rivals };
+            let rival = (rival != i16::MAX).then_some(rival as u16);
+            assert_eq!(peaks_of(&picked), [peak(least[0], rival); TILE], "{least:?} {rival:?}");
+        };
+        // Up to the largest sum of 16 paths, and those of block matching.
+        for rival in (0..300).chain((301..=i16::MAX).step_by(67)).chain([i16::MAX - 1, i16::MAX]) {
+            let step = 1 + rival as usize / 300;
+            (0..=rival as u16).step_by(step).for_each(|least| same(least, rival));
+        }
+    }
 }

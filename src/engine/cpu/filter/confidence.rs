@@ -74,9 +74,18 @@ impl ConfidenceFilter {
         let to = unsafe {
             std::slice::from_raw_parts_mut(self.peaks.ptr().add(y * self.size.0), self.size.0)
         };
-        for (x, (to, (&value, &peak))) in to.iter_mut().zip(values.iter().zip(peaks)).enumerate() {
-            let counts = value != INVALID && !is_blind(left, right, x, y, value, self.white);
-            *to = if counts { peak } else { 0 };
+        for (to, (&value, &peak)) in to.iter_mut().zip(values.iter().zip(peaks)) {
+            *to = if value != INVALID { peak } else { 0 };
+        }
+        // Only white pixels can be blind, and most rows have none.
+        let brightest = |eye: &Image| eye.row(y).iter().fold(0, |most, &grey| grey.max(most));
+        if brightest(left).max(brightest(right)) < self.white {
+            return;
+        }
+        for (x, (to, &value)) in to.iter_mut().zip(values).enumerate() {
+            if value != INVALID && is_blind(left, right, x, y, value, self.white) {
+                *to = 0;
+            }
         }
     }
 
