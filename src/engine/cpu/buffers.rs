@@ -186,13 +186,7 @@ pub fn places(params: &Params) -> usize {
 }
 
 /// Bytes of the memory of an engine with so many threads.
-pub fn bytes_of(
-    geometry: &Geometry,
-    params: &Params,
-    features: &Features,
-    lanes: usize,
-    threads: usize,
-) -> u64 {
+pub fn bytes_of(geometry: &Geometry, params: &Params, features: &Features, threads: usize) -> u64 {
     let sum = |parts: &[u64]| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
     let shared = SharedLens::of(geometry, params, features);
     let scratch = ScratchLens::of(geometry, params, features);
@@ -298,12 +292,7 @@ impl Scratch {
     ///
     /// # Errors
     /// Where there is none.
-    pub fn new(
-        geometry: &Geometry,
-        params: &Params,
-        features: &Features,
-        lanes: usize,
-    ) -> Result<Self, Refused> {
+    pub fn new(geometry: &Geometry, params: &Params, features: &Features) -> Result<Self, Refused> {
         let lens = ScratchLens::of(geometry, params, features);
         Ok(Self {
             path_deltas: Block::new(lens.path_deltas)?,

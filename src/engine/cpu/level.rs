@@ -49,7 +49,7 @@ impl Level {
         let geometry = Geometry::new(&params, size, lanes, costs_anew);
         let features = Features::new(params.cost);
         let scratches = (0..threads)
-            .map(|_| Ok(Mutex::new(Scratch::new(&geometry, &params, &features, lanes)?)))
+            .map(|_| Ok(Mutex::new(Scratch::new(&geometry, &params, &features)?)))
             .collect::<Result<_, Refused>>()?;
         Ok(Self {
             p2: params.p2_mode.table(params.p1, params.p2),
@@ -75,7 +75,7 @@ impl Level {
         let lanes = simd.for_candidates(params.range.count).lanes();
         let geometry = Geometry::new(params, size, lanes, costs_anew);
         let features = Features::new(params.cost);
-        buffers::bytes_of(&geometry, params, &features, lanes, threads)
+        buffers::bytes_of(&geometry, params, &features, threads)
             .saturating_add(Prepare::bytes_of(params, size, threads))
             .saturating_add(Filters::bytes_of(params, size, threads))
     }

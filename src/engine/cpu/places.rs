@@ -26,12 +26,8 @@ impl Places {
         Self { chunks: geometry.chunks, lanes: geometry.depth / geometry.chunks }
     }
 
-    /// The place of a candidate, which may lie beyond the range.
-    pub fn place(self, candidate: usize) -> usize {
-        candidate % self.chunks * self.lanes + candidate / self.chunks
-    }
-
-    /// The place of a candidate among numbers of 16 bits, whose vectors come in pairs ([`lane_of_pair`]).
+    /// The place of a candidate, which may lie beyond the range, among numbers of 16 bits, whose vectors come in pairs
+    /// ([`lane_of_pair`]).
     pub fn place_of_wide(self, candidate: usize) -> usize {
         let (chunk, lane) = (candidate % self.chunks, candidate / self.chunks);
         chunk * self.lanes + lane_of_pair(lane, self.lanes)
@@ -49,16 +45,21 @@ mod tests {
 
     #[test]
     fn every_candidate_has_a_place_and_its_neighbours_lie_in_the_same_lane() {
-        for (chunks, lanes) in [(1, 16), (2, 8), (3, 16), (4, 32)] {
+        for (chunks, lanes) in [(1, 64), (2, 32), (3, 16), (4, 32)] {
             let places = Places { chunks, lanes };
             let candidates: Vec<usize> = places.candidates().collect();
             assert_eq!(candidates.len(), chunks * lanes);
             for (place, &candidate) in candidates.iter().enumerate() {
-                assert_eq!(places.place(candidate), place);
                 if place >= lanes {
                     assert_eq!(candidates[place - lanes], candidate - 1);
                 }
+                let (vector, lane) = (place / lanes, place % lanes);
+                let wide = vector * lanes + lane_of_pair(lane, lanes);
+                assert_eq!(places.place_of_wide(candidate), wide);
             }
+            let mut all = candidates;
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..chunks * lanes));
         }
     }
 }

@@ -95,7 +95,7 @@ impl Work {
         let lanes = simd.for_candidates(params.range.count).lanes();
         let geometry = Geometry::new(params, (width, height), lanes, options.costs_anew);
         let features = Features::new(params.cost);
-        let bytes_of = |threads| buffers::bytes_of(&geometry, params, &features, lanes, threads);
+        let bytes_of = |threads| buffers::bytes_of(&geometry, params, &features, threads);
         let shared = bytes_of(0);
         let memory = Memory {
             shared,

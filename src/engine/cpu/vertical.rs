@@ -130,8 +130,8 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
             if Self::FOLLOWED > PATHS {
                 penalties[PATHS] = self.penalties.across(y);
                 if first > 0 {
-                    for c in 0..chunks {
-                        before[c] = V::load(rightwards.add(c * V::N));
+                    for (c, before) in before[..chunks].iter_mut().enumerate() {
+                        *before = V::load(rightwards.add(c * V::N));
                     }
                 }
                 self.winner.begin_row(r);
@@ -252,8 +252,8 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                 }
             }
             if Self::FOLLOWED > PATHS {
-                for c in 0..chunks {
-                    before[c].store(rightwards.add(c * V::N));
+                for (c, before) in before[..chunks].iter().enumerate() {
+                    before.store(rightwards.add(c * V::N));
                 }
                 self.winner.choose::<V, MAX, EXACT>(first, end - first);
             }

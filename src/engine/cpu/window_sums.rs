@@ -130,7 +130,7 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
         add: bool,
         columns: &mut [u32],
     ) {
-        let Geometry { width, depth, chunks, .. } = *geometry;
+        let Geometry { depth, chunks, .. } = *geometry;
         let stride = geometry.mirrored_stride();
         // SAFETY: the mirrored rows hold `stride` bytes each and are no longer written to.
         let mirrored = unsafe { std::slice::from_raw_parts(self.mirrored.add(y * stride), stride) };

@@ -421,13 +421,13 @@ struct Picked {
 #[inline(always)]
 fn peaks_of(picked: &Picked) -> [u8; TILE] {
     let mut peaks = [0; TILE];
-    for i in 0..TILE {
+    for (i, peak) in peaks.iter_mut().enumerate() {
         let (least, rival) = (i32::from(picked.least[i]), i32::from(picked.rivals[i]));
         // Vectors divide no integers. This is as exact: the numbers have less than 24 bits, and a quotient below 256 that
         // is no integer lies further from the next one than it is rounded.
         let quotient = (255 * (rival - least)) as f32 / rival.max(1) as f32;
         let lonely = rival == i32::from(i16::MAX);
-        peaks[i] = if lonely { u8::MAX } else { quotient as i32 as u8 };
+        *peak = if lonely { u8::MAX } else { quotient as i32 as u8 };
     }
     peaks
 }
