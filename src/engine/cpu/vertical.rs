@@ -106,9 +106,9 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
             let p1 = V::splat(self.p1);
             let costs = self.cost.row::<V>(y);
 
-            // Addresses of column 0, and bytes from column to column.
-            let mut from = [std::ptr::null::<u8>(); MOST];
-            let mut to = [std::ptr::null_mut::<u8>(); MOST];
+            // Addresses of column 0.
+            let mut from = [std::ptr::null::<u8>(); PATHS];
+            let mut to = [std::ptr::null_mut::<u8>(); PATHS];
             let mut penalties = [std::ptr::null::<u8>(); MOST];
             for p in 0..PATHS {
                 let slot = band_rows as isize - STEPS[p] * i as isize;
@@ -125,6 +125,7 @@ impl<C: Cost, const MAX: usize, const EXACT: bool, const PATHS: usize, const MOD
                     path_state
                 };
             }
+            // The path to the right: its vectors at the pixel before.
             let rightwards = self.rightwards.add(r * depth);
             let mut before = [zero; MAX];
             if Self::FOLLOWED > PATHS {
