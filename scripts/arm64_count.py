@@ -21,10 +21,10 @@ SCRIPTS = pathlib.Path(__file__).resolve().parent
 # The first of these files that a line was compiled from or inlined into is its stage.
 STAGES = [
     ("winner", ["winner.rs"]),
-    ("horizontal paths", ["cpu/horizontal.rs"]),
-    ("vertical and diagonal paths", ["cpu/vertical.rs"]),
+    ("paths to the left", ["cpu/leftwards.rs"]),
+    ("all other paths", ["cpu/vertical.rs"]),
     ("costs", ["cpu/band_costs.rs", "cpu/window_sums.rs", "cpu/support.rs", "cpu/prepare.rs", "cpu/features.rs",
-               "cpu/texture.rs", "cpu/noise.rs", "cpu/level.rs", "cpu/cost.rs", "cpu/penalties.rs"]),
+               "cpu/mirrored.rs", "cpu/texture.rs", "cpu/noise.rs", "cpu/level.rs", "cpu/cost.rs", "cpu/penalties.rs"]),
     ("filters", ["cpu/filter/"]),
 ]
 # A block that runs less often than this part of the most frequent one of its stage is no inner loop.

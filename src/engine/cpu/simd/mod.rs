@@ -12,7 +12,11 @@ pub mod avx512;
 mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod plain;
 pub mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
 
 use std::fmt;
 
@@ -31,7 +35,7 @@ pub enum SimdChoice {
     Avx2,
     /// 16 candidates at once: every 64-bit ARM processor.
     Neon,
-    /// 16 candidates at once, left to the compiler.
+    /// 16 candidates at once, with what every processor of the architecture has.
     Portable,
 }
 

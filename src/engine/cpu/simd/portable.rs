@@ -1,6 +1,11 @@
-//! 16 byte lanes as plain arrays, which compilers turn into SSE2, NEON and the like.
+//! 16 byte lanes as arrays, with no instructions beyond those of the target: what paths and winners ask for has them
+//! by name on x86-64 (`sse2.rs`); of loops (`plain.rs`, and the rest here) compilers make SSE2, NEON and the like where they can.
 
 use super::lanes::{INTERPOLATED, Kernel, Lanes, Taps};
+#[cfg(not(target_arch = "x86_64"))]
+use super::plain as baseline;
+#[cfg(target_arch = "x86_64")]
+use super::sse2 as baseline;
 use crate::calibration::map;
 
 /// 16 bytes.
@@ -59,23 +64,23 @@ impl Lanes for Portable {
 
     #[inline(always)]
     fn min(self, other: Self) -> Self {
-        self.zip(other, u8::min)
+        Self(baseline::min(self.0, other.0))
     }
     #[inline(always)]
     fn adds(self, other: Self) -> Self {
-        self.zip(other, u8::saturating_add)
+        Self(baseline::adds(self.0, other.0))
     }
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
-        self.zip(other, u8::wrapping_sub)
+        Self(baseline::sub(self.0, other.0))
     }
     #[inline(always)]
     fn subs(self, other: Self) -> Self {
-        self.zip(other, u8::saturating_sub)
+        Self(baseline::subs(self.0, other.0))
     }
     #[inline(always)]
     fn or(self, other: Self) -> Self {
-        self.zip(other, |a, b| a | b)
+        Self(baseline::or(self.0, other.0))
     }
     #[inline(always)]
     fn xor(self, other: Self) -> Self {
@@ -123,38 +128,20 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     fn shift_up(self) -> Self {
-        let s = self.0;
-        Self([
-            255, s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12],
-            s[13], s[14],
-        ])
+        Self(baseline::shift_up(self.0))
     }
     #[inline(always)]
     fn shift_down(self) -> Self {
-        let s = self.0;
-        Self([
-            s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13],
-            s[14], s[15], 255,
-        ])
+        Self(baseline::shift_down(self.0))
     }
     #[inline(always)]
     fn least(self) -> Self {
-        let mut least = self.0;
-        for step in [8, 4, 2, 1] {
-            for i in 0..step {
-                least[i] = least[i].min(least[i + step]);
-            }
-        }
-        Self([least[0]; 16])
+        Self(baseline::least(self.0))
     }
 
     #[inline(always)]
     fn pair_sum(a: Self, b: Self, scale: i16) -> [Wide; 2] {
-        let mut sums = [Wide([0; 8]); 2];
-        for i in 0..16 {
-            sums[i / 8].0[i % 8] = i16::from(a.0[i]) + scale * i16::from(b.0[i]);
-        }
-        sums
+        baseline::pair_sum(a.0, b.0, scale).map(Wide)
     }
 
     #[inline(always)]
@@ -182,11 +169,11 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     fn add_wide(a: Wide, b: Wide) -> Wide {
-        a.zip(b, |a, b| a.wrapping_add(b))
+        Wide(baseline::add_wide(a.0, b.0))
     }
     #[inline(always)]
     fn sub_wide(a: Wide, b: Wide) -> Wide {
-        a.zip(b, |a, b| a.wrapping_sub(b))
+        Wide(baseline::sub_wide(a.0, b.0))
     }
     #[inline(always)]
     fn mul_wide(a: Wide, b: Wide) -> Wide {
@@ -194,11 +181,11 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     fn or_wide(a: Wide, b: Wide) -> Wide {
-        a.zip(b, |a, b| a | b)
+        Wide(baseline::or_wide(a.0, b.0))
     }
     #[inline(always)]
     fn min_wide(a: Wide, b: Wide) -> Wide {
-        a.zip(b, i16::min)
+        Wide(baseline::min_wide(a.0, b.0))
     }
     #[inline(always)]
     fn max_wide(a: Wide, b: Wide) -> Wide {
@@ -217,7 +204,7 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     fn least_wide(a: Wide) -> i16 {
-        a.0.into_iter().fold(i16::MAX, i16::min)
+        baseline::least_wide(a.0)
     }
     #[inline(always)]
     fn last_wide(a: Wide) -> i16 {
@@ -225,18 +212,11 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     fn first_equal(pair: [Wide; 2], value: i16) -> usize {
-        let mut equal = 0u32;
-        for i in 0..16 {
-            equal |= u32::from(pair[i / 8].0[i % 8] == value) << i;
-        }
-        (equal | 1 << 16).trailing_zeros() as usize
+        baseline::first_equal(pair.map(|wide| wide.0), value)
     }
     #[inline(always)]
     fn shift_pair_up([a, b]: [Wide; 2], entering: Wide) -> [Wide; 2] {
-        let moved = |Wide(w): Wide, below: Wide| {
-            Wide([below.0[7], w[0], w[1], w[2], w[3], w[4], w[5], w[6]])
-        };
-        [moved(a, entering), moved(b, a)]
+        baseline::shift_pair_up([a.0, b.0], entering.0).map(Wide)
     }
     #[inline(always)]
     fn in_pair(numbers: [Wide; 2]) -> [Wide; 2] {
@@ -244,13 +224,9 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     fn keep_smaller(best: (Wide, Wide), candidate: (Wide, Wide)) -> (Wide, Wide) {
-        let mut kept = best;
-        for i in 0..8 {
-            let smaller = candidate.0.0[i] < best.0.0[i];
-            kept.0.0[i] = if smaller { candidate.0.0[i] } else { best.0.0[i] };
-            kept.1.0[i] = if smaller { candidate.1.0[i] } else { best.1.0[i] };
-        }
-        kept
+        let (sum, number) =
+            baseline::keep_smaller((best.0.0, best.1.0), (candidate.0.0, candidate.1.0));
+        (Wide(sum), Wide(number))
     }
 
     #[inline(always)]

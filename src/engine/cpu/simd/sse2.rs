@@ -1,0 +1,179 @@
+//! What 16 bytes are most often asked for, in SSE2, which every x86-64 processor has: compilers make vectors of
+//! plain arrays where these come straight from memory, and of few others.
+
+use std::arch::x86_64::*;
+
+use bytemuck::cast;
+
+type Bytes = [u8; 16];
+type Numbers = [i16; 8];
+
+// SAFETY of every block below: the target has the instructions.
+macro_rules! lane_by_lane {
+    ($array:ty; $($name:ident, $instruction:ident;)*) => {$(
+        #[inline(always)]
+        pub fn $name(a: $array, b: $array) -> $array {
+            // SAFETY: as above.
+            cast(unsafe { $instruction(cast(a), cast(b)) })
+        }
+    )*};
+}
+lane_by_lane! {
+    Bytes;
+    min, _mm_min_epu8;
+    adds, _mm_adds_epu8;
+    sub, _mm_sub_epi8;
+    subs, _mm_subs_epu8;
+    or, _mm_or_si128;
+}
+lane_by_lane! {
+    Numbers;
+    add_wide, _mm_add_epi16;
+    sub_wide, _mm_sub_epi16;
+    min_wide, _mm_min_epi16;
+    or_wide, _mm_or_si128;
+}
+
+/// Lane i takes lane i - 1; lane 0 takes 255.
+#[inline(always)]
+pub fn shift_up(a: Bytes) -> Bytes {
+    // SAFETY: as above.
+    unsafe {
+        let moved = _mm_slli_si128::<1>(cast(a));
+        cast(_mm_or_si128(moved, _mm_cvtsi32_si128(255)))
+    }
+}
+
+/// Lane i takes lane i + 1; the last lane takes 255.
+#[inline(always)]
+pub fn shift_down(a: Bytes) -> Bytes {
+    // SAFETY: as above.
+    unsafe {
+        let moved = _mm_srli_si128::<1>(cast(a));
+        cast(_mm_or_si128(moved, _mm_slli_si128::<15>(_mm_cvtsi32_si128(255))))
+    }
+}
+
+/// The smallest byte, in every lane.
+#[inline(always)]
+pub fn least(a: Bytes) -> Bytes {
+    // SAFETY: as above.
+    unsafe {
+        let a: __m128i = cast(a);
+        let a = _mm_min_epu8(a, _mm_srli_si128::<8>(a));
+        let a = _mm_min_epu8(a, _mm_srli_si128::<4>(a));
+        let a = _mm_min_epu8(a, _mm_srli_si128::<2>(a));
+        let a = _mm_min_epu8(a, _mm_srli_si128::<1>(a));
+        cast(_mm_set1_epi8(_mm_cvtsi128_si32(a) as i8))
+    }
+}
+
+/// `a + scale * b` in 16 bits.
+#[inline(always)]
+pub fn pair_sum(a: Bytes, b: Bytes, scale: i16) -> [Numbers; 2] {
+    // SAFETY: as above.
+    unsafe {
+        let (zero, scale) = (_mm_setzero_si128(), _mm_set1_epi16(scale));
+        let (a, b) = (cast(a), cast(b));
+        let low = _mm_mullo_epi16(_mm_unpacklo_epi8(b, zero), scale);
+        let high = _mm_mullo_epi16(_mm_unpackhi_epi8(b, zero), scale);
+        [
+            cast(_mm_add_epi16(_mm_unpacklo_epi8(a, zero), low)),
+            cast(_mm_add_epi16(_mm_unpackhi_epi8(a, zero), high)),
+        ]
+    }
+}
+
+/// (sum, number) where `sum` is strictly smaller than the best one, elsewhere the best.
+#[inline(always)]
+pub fn keep_smaller(best: (Numbers, Numbers), candidate: (Numbers, Numbers)) -> (Numbers, Numbers) {
+    // SAFETY: as above.
+    unsafe {
+        let vector = |a: Numbers| cast::<Numbers, __m128i>(a);
+        let smaller = _mm_cmpgt_epi16(vector(best.0), vector(candidate.0));
+        let number = _mm_or_si128(
+            _mm_and_si128(smaller, vector(candidate.1)),
+            _mm_andnot_si128(smaller, vector(best.1)),
+        );
+        (min_wide(best.0, candidate.0), cast(number))
+    }
+}
+
+/// The first lane, from 0 to 15, that holds `value`; 16 where none does.
+#[inline(always)]
+pub fn first_equal([a, b]: [Numbers; 2], value: i16) -> usize {
+    // SAFETY: as above.
+    unsafe {
+        let value = _mm_set1_epi16(value);
+        let equal = |a: Numbers| _mm_cmpeq_epi16(cast(a), value);
+        let lanes = _mm_movemask_epi8(_mm_packs_epi16(equal(a), equal(b)));
+        (lanes as u32 | 1 << 16).trailing_zeros() as usize
+    }
+}
+
+/// The smallest number.
+#[inline(always)]
+pub fn least_wide(a: Numbers) -> i16 {
+    // SAFETY: as above.
+    unsafe {
+        let a: __m128i = cast(a);
+        let a = _mm_min_epi16(a, _mm_srli_si128::<8>(a));
+        let a = _mm_min_epi16(a, _mm_srli_si128::<4>(a));
+        let a = _mm_min_epi16(a, _mm_srli_si128::<2>(a));
+        _mm_cvtsi128_si32(a) as i16
+    }
+}
+
+/// The pair in which lane i takes what lane i - 1 has; lane 0 takes the last lane of `entering`.
+#[inline(always)]
+pub fn shift_pair_up([a, b]: [Numbers; 2], entering: Numbers) -> [Numbers; 2] {
+    // SAFETY: as above.
+    unsafe {
+        let moved = |a: Numbers, below: Numbers| {
+            let (a, below) = (cast(a), cast(below));
+            let moved = _mm_or_si128(_mm_slli_si128::<2>(a), _mm_srli_si128::<14>(below));
+            cast(moved)
+        };
+        [moved(a, entering), moved(b, a)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cpu::simd::plain;
+
+    #[test]
+    fn what_the_instructions_do_is_what_loops_do() {
+        let mut state = 1u32;
+        let mut random = || {
+            state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+            (state >> 16) as u16
+        };
+        for _ in 0..300 {
+            let [a, b]: [Bytes; 2] =
+                std::array::from_fn(|_| std::array::from_fn(|_| random() as u8));
+            assert_eq!(min(a, b), plain::min(a, b));
+            assert_eq!(adds(a, b), plain::adds(a, b));
+            assert_eq!(sub(a, b), plain::sub(a, b));
+            assert_eq!(subs(a, b), plain::subs(a, b));
+            assert_eq!(or(a, b), plain::or(a, b));
+            assert_eq!(shift_up(a), plain::shift_up(a));
+            assert_eq!(shift_down(a), plain::shift_down(a));
+            assert_eq!(least(a), plain::least(a));
+            assert_eq!(pair_sum(a, b, 8), plain::pair_sum(a, b, 8));
+            let [c, d, e, f]: [Numbers; 4] =
+                std::array::from_fn(|_| std::array::from_fn(|_| random() as i16 % 40));
+            assert_eq!(add_wide(c, d), plain::add_wide(c, d));
+            assert_eq!(sub_wide(c, d), plain::sub_wide(c, d));
+            assert_eq!(min_wide(c, d), plain::min_wide(c, d));
+            assert_eq!(or_wide(c, d), plain::or_wide(c, d));
+            assert_eq!(least_wide(c), plain::least_wide(c));
+            assert_eq!(keep_smaller((c, d), (e, f)), plain::keep_smaller((c, d), (e, f)));
+            assert_eq!(shift_pair_up([c, d], e), plain::shift_pair_up([c, d], e));
+            for value in [c[0], d[7], 99] {
+                assert_eq!(first_equal([c, d], value), plain::first_equal([c, d], value));
+            }
+        }
+    }
+}
