@@ -242,22 +242,18 @@ impl Shared {
             // SAFETY: the block has so many numbers, and nobody else knows it yet.
             unsafe { *starts.ptr().add(stripe) = start };
         }
-        let (numbers, padding) =
-            (Block::<i16>::new(depth as u64)?, Block::<u8>::new(depth as u64)?);
         let places = Places::of(geometry);
+        let padding = Block::<u8>::new(depth as u64)?;
         for (place, candidate) in places.candidates().enumerate() {
-            // SAFETY: the blocks have so many places, and nobody else knows them yet.
-            unsafe {
-                *numbers.ptr().add(places.place_of_wide(candidate)) = candidate as i16;
-                *padding.ptr().add(place) = if candidate < geometry.count { 0 } else { 255 };
-            }
+            // SAFETY: the block has so many places, and nobody else knows it yet.
+            unsafe { *padding.ptr().add(place) = if candidate < geometry.count { 0 } else { 255 } };
         }
         Ok(Self {
             left: Block::new(lens.left)?,
             mirrored: Block::new(lens.mirrored)?,
             penalties: Block::new(lens.penalties)?,
             starts,
-            numbers,
+            numbers: places.table(|candidate| candidate as i16)?,
             padding,
             zero_mean: [Block::new(lens.zero_mean[0])?, Block::new(lens.zero_mean[1])?],
             edges: Block::new(lens.edges)?,

@@ -11,7 +11,9 @@
 //! (`mirrored.rs`).
 
 use super::geometry::Geometry;
+use super::memory::Block;
 use super::simd::lane_of_pair;
+use crate::memory::Refused;
 
 /// Where a pixel's candidates lie.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,20 @@ impl Places {
     pub fn place_of_wide(self, candidate: usize) -> usize {
         let (chunk, lane) = (candidate % self.chunks, candidate / self.chunks);
         chunk * self.lanes + lane_of_pair(lane, self.lanes)
+    }
+
+    /// What `number` says of every candidate, also beyond the range, at its place among numbers of 16 bits.
+    ///
+    /// # Errors
+    /// Where there is no memory.
+    pub fn table(self, number: impl Fn(usize) -> i16) -> Result<Block<i16>, Refused> {
+        let len = self.chunks * self.lanes;
+        let table = Block::<i16>::new(len as u64)?;
+        for candidate in 0..len {
+            // SAFETY: there is a number for every place, and nobody else knows the block yet.
+            unsafe { *table.ptr().add(self.place_of_wide(candidate)) = number(candidate) };
+        }
+        Ok(table)
     }
 
     /// The candidates of all places, in the order of these.

@@ -12,6 +12,9 @@ use crate::frame::Image;
 use crate::matching::BlockMeasure;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 
+/// Most candidates of a pixel, in whole vectors (`Params::check`).
+const DEPTH_MAX: usize = 1024;
+
 /// A number that is added up; what overflows on the way comes back when it is taken away again.
 pub trait Number: Copy + Into<u32> {
     /// Nothing.
@@ -135,25 +138,24 @@ impl<const MEAN: bool> Parts for Squares<'_, MEAN> {
         // SAFETY: the mirrored rows hold `stride` bytes each and are no longer written to.
         let mirrored = unsafe { std::slice::from_raw_parts(self.mirrored.add(y * stride), stride) };
         let columns = columns.chunks_exact_mut(Self::PARTS * depth);
+        let mut right = [0; DEPTH_MAX];
+        let right = &mut right[..depth];
         for (x, (column, &left)) in columns.zip(self.left.row(y)).enumerate() {
             // SAFETY: the column lies in the picture.
             let starts = unsafe { self.stripes.at(x, chunks) };
-            let (squares, differences) = column.split_at_mut(depth);
-            for (c, squares) in squares.chunks_exact_mut(V::N).enumerate() {
+            // Together, because of loops over one vector compilers make no vectors.
+            for (c, right) in right.chunks_exact_mut(V::N).enumerate() {
                 // SAFETY: the pixel has the vector.
-                let right = &mirrored[unsafe { starts.at(c) }..][..V::N];
-                for (sum, &right) in squares.iter_mut().zip(right) {
-                    let square = u32::from(left.abs_diff(right)).pow(2);
-                    *sum = if add { sum.plus(square) } else { sum.minus(square) };
-                }
+                right.copy_from_slice(&mirrored[unsafe { starts.at(c) }..][..V::N]);
             }
-            for (c, differences) in differences.chunks_exact_mut(V::N).enumerate() {
-                // SAFETY: the pixel has the vector.
-                let right = &mirrored[unsafe { starts.at(c) }..][..V::N];
-                for (sum, &right) in differences.iter_mut().zip(right) {
-                    let difference = (i32::from(left) - i32::from(right)) as u32;
-                    *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
-                }
+            let (squares, differences) = column.split_at_mut(depth);
+            for (sum, &right) in squares.iter_mut().zip(&*right) {
+                let square = u32::from(left.abs_diff(right)).pow(2);
+                *sum = if add { sum.plus(square) } else { sum.minus(square) };
+            }
+            for (sum, &right) in differences.iter_mut().zip(&*right) {
+                let difference = (i32::from(left) - i32::from(right)) as u32;
+                *sum = if add { sum.plus(difference) } else { sum.minus(difference) };
             }
         }
     }

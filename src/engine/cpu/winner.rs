@@ -87,18 +87,11 @@ impl WinnerTakesAll {
     pub fn new(geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
         let Geometry { count, depth, width, min, .. } = *geometry;
         let lens = Lens::of(geometry, params);
-        let (candidates, padding) =
-            (Block::<i16>::new(lens.candidates)?, Block::<i16>::new(lens.candidates)?);
-        let places = Block::<u16>::new(lens.candidates)?;
         let layout = Places::of(geometry);
+        let places = Block::<u16>::new(lens.candidates)?;
         for candidate in 0..depth {
-            let place = layout.place_of_wide(candidate);
-            // SAFETY: the blocks have so many places, and nobody else knows them yet.
-            unsafe {
-                *candidates.ptr().add(place) = candidate as i16;
-                *places.ptr().add(candidate) = place as u16;
-                *padding.ptr().add(place) = if candidate < count { 0 } else { i16::MAX };
-            }
+            // SAFETY: the block has a place for every candidate, and nobody else knows it yet.
+            unsafe { *places.ptr().add(candidate) = layout.place_of_wide(candidate) as u16 };
         }
         Ok(Self {
             count,
@@ -110,9 +103,9 @@ impl WinnerTakesAll {
             right_view: params.left_right.is_some(),
             confidence: params.confidence.is_some(),
             sums: Block::new(lens.sums)?,
-            candidates,
+            candidates: layout.table(|candidate| candidate as i16)?,
             places,
-            padding,
+            padding: layout.table(|candidate| if candidate < count { 0 } else { i16::MAX })?,
             window_sums: Block::new(lens.windows)?,
             window_candidates: Block::new(lens.windows)?,
             right: Block::new(lens.right)?,
