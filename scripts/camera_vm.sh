@@ -22,21 +22,13 @@ if [[ $# -lt 4 ]]; then usage >&2; exit 2; fi
 tools=$1 left=$2 right=$3 both=$4
 shift 4
 if [[ $# -eq 0 ]]; then set -- list formats swap refusals late twins halves vivid; fi
-python=$(scripts/python.sh cv2 numpy)
-share=$(mktemp -d)
-trap 'rm -rf "$share"' EXIT
-strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
+. scripts/vm.sh
+prepare_machine scripts/camera_vm_guest.sh
 "$python" "$tools/make_recording.py" "$left" "$right" "$share/rec"
 "$python" "$tools/make_recording.py" "$both" "$both" "$share/halves" --sizes 640x240
 if [[ " $* " == *" calibrated "* ]]; then
     "$python" "$tools/make_recording.py" "$RAW_LEFT" "$RAW_RIGHT" "$share/raw" --sizes 752x480
     cp "$CALIBRATION" "$share/calibration"
 fi
-mkdir "$share/out"
-cp scripts/camera_vm_guest.sh "$share/guest.sh"
-
-ended=0
-SHARE=$share TIMEOUT=${TIMEOUT:-900} "$tools/run.sh" "bash /host/guest.sh $*" || ended=$?
-if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
-"$python" scripts/camera_vm_check.py "$share/out" "$@"
-exit "$ended"
+in_machine "$tools" $((200 + 100 * $#)) "bash /host/guest.sh $*"
+conclude_machine scripts/camera_vm_check.py "$share/out" "$@"

@@ -16,8 +16,17 @@ def text(name, kind):
 
 
 def expect(name, what, true):
-    if not true:
+    if ran(name) and not true:
         faults.append(f"{name}: not {what}\n    out: {text(name, 'out')[-400:]}\n    log: {text(name, 'log')[-800:]}")
+
+
+def ran(name):
+    """Whether a run came to its end; where not, that is said once, and nothing else about it."""
+    ended = (folder / f"{name}.rc").exists()
+    fault = f"{name}: did not come to its end\n    log: {text(name, 'log')[-800:]}"
+    if not ended and fault not in faults:
+        faults.append(fault)
+    return ended
 
 
 def says(name, kind, *parts, status=None):

@@ -7,10 +7,14 @@ small=(--disparities 16 --cost ad --paths 4 --engine cpu --headless --set matchi
     --set matching.median=0)
 unwatched=(--set alignment.check=false)
 
-# try NAME COMMAND...: its output, log and exit status.
+# shellcheck disable=SC1091 # lies in the machine
+. /host/vm_guest.sh
+
+# try NAME COMMAND...: its output, log and exit status. What an earlier boot came to is not tried again.
 try() {
     local name=$1
     shift
+    if [ -e "$out/$name.rc" ]; then return; fi
     timeout 120 "$@" >"$out/$name.out" 2>"$out/$name.log" </dev/null
     echo $? >"$out/$name.rc"
     echo "guest: $name: $(cat "$out/$name.rc"), up $(cut -d' ' -f1 /proc/uptime) s"

@@ -24,10 +24,8 @@ if [[ $# -lt 3 ]]; then usage >&2; exit 2; fi
 tools=$1 left=$2 right=$3
 shift 3
 cycles=${CYCLES:-5} minutes=${MINUTES:-60}
-python=$(scripts/python.sh cv2 numpy)
-share=$(mktemp -d)
-trap 'rm -rf "$share"' EXIT
-strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
+. scripts/vm.sh
+prepare_machine scripts/faults_vm_guest.sh
 "$python" "$tools/make_recording.py" "$left" "$right" "$share/rec" --sizes 320x240
 mkdir "$share/exchanged"
 for file in "$share"/rec/left_*; do
@@ -35,9 +33,6 @@ for file in "$share"/rec/left_*; do
     cp "$file" "$share/exchanged/right_${name#left_}"
     cp "$share/rec/right_${name#left_}" "$share/exchanged/$name"
 done
-mkdir "$share/out"
-cp scripts/faults_vm_guest.sh "$share/guest.sh"
-SHARE=$share TIMEOUT=${TIMEOUT:-$((400 + 20 * cycles + 60 * minutes))} "$tools/run.sh" \
-    "CYCLES=$cycles MINUTES=$minutes FPS=${FPS:-15} bash /host/guest.sh $*" || echo "the machine ended with status $?" >&2
-if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
-CYCLES=$cycles "$python" scripts/faults_vm_check.py "$share/out"
+in_machine "$tools" $((400 + 20 * cycles + 60 * minutes)) \
+    "CYCLES=$cycles MINUTES=$minutes FPS=${FPS:-15} bash /host/guest.sh $*"
+CYCLES=$cycles conclude_machine scripts/faults_vm_check.py "$share/out"
