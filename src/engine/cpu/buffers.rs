@@ -8,6 +8,7 @@ use super::geometry::{Geometry, writes_costs};
 use super::memory::Block;
 use super::mirrored::Stripes;
 use super::penalties;
+use super::pixel_rows::{self, HandedOn};
 use super::places::Places;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
@@ -36,6 +37,8 @@ pub struct Shared {
     /// (`kept_sums.rs`).
     pub whole_costs: Block<u8>,
     pub whole_sums: Block<i16>,
+    /// Costs of single pixels that each band hands on to the next one.
+    pub handed_on: HandedOn,
     /// Finished columns of every band's last row, of the sweep that is going on.
     pub progress: [Vec<AtomicUsize>; 2],
 }
@@ -54,7 +57,7 @@ pub struct Scratch {
     pub winner: WinnerTakesAll,
     /// The cost of a band, where it is neither computed on the fly nor kept for the whole picture.
     pub band_costs: Block<u8>,
-    /// The costs of single pixels of a band and around it, where something supports them.
+    /// The costs of single pixels of a band and around it, where something supports them (`pixel_rows.rs`).
     pub pixel_costs: Block<u8>,
     /// The costs of single pixels that are being added up, [place of the row][x][depth].
     pub kept_costs: Block<u8>,
@@ -135,7 +138,6 @@ impl ScratchLens {
     fn of(geometry: &Geometry, params: &Params, features: &Features) -> Self {
         let Geometry { width, depth, band_rows, ring, kept, vertical, banded, .. } = *geometry;
         let of_cost = matches!(params.cost, Cost::Ad { window: 2.., .. });
-        let supported = params.is_supported();
         let block = match params.cost {
             Cost::Block { measure, .. } => Some(measure),
             _ => None,
@@ -150,7 +152,6 @@ impl ScratchLens {
             Some(BlockMeasure::ZeroMeanSsd) => 2,
         };
         let window = adds_pixels || params.window.is_some();
-        let around = 2 * params.window.map_or(0, |window| usize::from(window.side / 2));
         let cells = width.saturating_mul(depth);
         Self {
             path_deltas: if banded { product([band_rows, width, depth]) } else { 0 },
@@ -162,10 +163,7 @@ impl ScratchLens {
             },
             ring: if banded { product([band_rows, ring, kept, depth]) } else { 0 },
             band_costs: if band_costs { product([band_rows, width, depth]) } else { 0 },
-            pixel_costs: match supported {
-                true => product([band_rows + around, width, depth]),
-                false => 0,
-            },
+            pixel_costs: pixel_rows::own_len(geometry, params),
             kept_costs: if adds_pixels { product([places(params), width, depth]) } else { 0 },
             window_columns: if window { cells } else { 0 },
             window_sums: if adds_pixels { depth } else { 0 },
@@ -225,16 +223,22 @@ pub fn bytes_of(geometry: &Geometry, params: &Params, features: &Features, threa
         Block::<i16>::bytes_of(shared.zero_mean[1]),
         Block::<u8>::bytes_of(shared.whole_costs),
         Block::<i16>::bytes_of(shared.whole_sums),
+        Block::<u8>::bytes_of(HandedOn::len(geometry, params, threads)),
         of_thread.saturating_mul(threads as u64),
     ])
 }
 
 impl Shared {
-    /// Memory for pictures of this geometry.
+    /// Memory for pictures of this geometry and so many threads.
     ///
     /// # Errors
     /// Where there is none.
-    pub fn new(geometry: &Geometry, params: &Params, features: &Features) -> Result<Self, Refused> {
+    pub fn new(
+        geometry: &Geometry,
+        params: &Params,
+        features: &Features,
+        threads: usize,
+    ) -> Result<Self, Refused> {
         let lens = SharedLens::of(geometry, params, features);
         let (depth, chunks) = (geometry.depth, geometry.chunks);
         let starts = Block::<u32>::new(2 * chunks as u64)?;
@@ -259,6 +263,7 @@ impl Shared {
             edges: Block::new(lens.edges)?,
             whole_costs: Block::new(lens.whole_costs)?,
             whole_sums: Block::new(lens.whole_sums)?,
+            handed_on: HandedOn::new(geometry, params, threads)?,
             progress: [0, 1].map(|_| (0..geometry.bands).map(|_| AtomicUsize::new(0)).collect()),
         })
     }
@@ -275,11 +280,13 @@ impl Shared {
             + self.edges.bytes()
             + self.whole_costs.bytes()
             + self.whole_sums.bytes()
+            + self.handed_on.bytes()
     }
 
     /// Forgets the frame before.
     pub fn begin_frame(&mut self) {
         self.progress.iter_mut().flatten().for_each(|columns| *columns.get_mut() = 0);
+        self.handed_on.begin_frame();
     }
 }
 

@@ -8,6 +8,7 @@ use super::geometry::Geometry;
 use super::laps::Laps;
 use super::look_up::LookUpCost;
 use super::mirrored::Stripes;
+use super::pixel_rows::{self, PixelRows};
 use super::plane_costs::{CensusCost, CombinedCost, Planes};
 use super::schedule::{CostOfBand, Frame};
 #[cfg(target_arch = "aarch64")]
@@ -15,7 +16,7 @@ use super::simd::neon::Neon;
 use super::simd::{Lanes, Simd, portable::Portable};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{avx2::Avx2, avx512::Avx512};
-use super::support::{SupportBand, rows_around};
+use super::support::SupportBand;
 use super::team::Team;
 use super::window_sums::{Rounding, ToBytes, ToSums, Total};
 use crate::matching;
@@ -221,18 +222,24 @@ impl Frame<'_> {
             match self.support {
                 None => write(scratch, rows, band_costs),
                 Some(support) => {
-                    let radius = self.params.window.map_or(0, |w| usize::from(w.side / 2));
-                    let around = rows_around(self.geometry, rows, radius);
-                    let pixel_costs = scratch.pixel_costs.ptr();
-                    write(scratch, around, pixel_costs);
-                    // SAFETY: both are this thread's, and have room for these rows; the simd was found on
-                    // this machine.
+                    let radius = pixel_rows::radius(self.params);
+                    let own = scratch.pixel_costs.ptr();
+                    let pixel_rows = PixelRows::write(
+                        self.geometry,
+                        rows,
+                        radius,
+                        own,
+                        &self.shared.handed_on,
+                        |rows, to| write(scratch, rows, to),
+                    );
+                    // SAFETY: nobody writes to the rows, and the costs are this thread's; the simd was found on this
+                    // machine.
                     unsafe {
-                        V::vectorize(SupportBand {
+                        V::vectorize(SupportBand::<MAX, EXACT> {
                             geometry: self.geometry,
                             radius,
                             rows,
-                            pixel_costs,
+                            pixel_rows,
                             support,
                             columns: &mut scratch.window_columns,
                             numbers: self.shared.numbers.ptr(),

@@ -53,7 +53,7 @@ impl Level {
             .collect::<Result<_, Refused>>()?;
         Ok(Self {
             p2: params.p2_mode.table(params.p1, params.p2),
-            shared: Shared::new(&geometry, &params, &features)?,
+            shared: Shared::new(&geometry, &params, &features, threads)?,
             prepare: Prepare::new(&params, size, threads)?,
             filters: Filters::new(&params, size, threads)?,
             scratches,

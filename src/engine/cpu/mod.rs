@@ -54,6 +54,7 @@ mod noise;
 mod options;
 mod path;
 mod penalties;
+mod pixel_rows;
 mod placement;
 mod places;
 mod plane_costs;

@@ -3,12 +3,13 @@
 
 use super::cost::Padding;
 use super::geometry::Geometry;
+use super::pixel_rows::PixelRows;
 use super::simd::{Kernel, Lanes};
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
 use crate::matching::prior::{REACH, VARIATION_MAX};
 use crate::matching::support::Blend;
-use crate::matching::window::UNIT;
+use crate::matching::window::{SUPPORTED_MAX, UNIT};
 
 /// What the cost of a pixel is made of, and where the prior expects it.
 #[derive(Clone, Copy, Default)]
@@ -133,19 +134,23 @@ impl Coarse<'_> {
     }
 }
 
-/// Writes the supported costs of a band of rows into memory.
-pub struct SupportBand<'a> {
+/// Writes the supported costs of a band of rows into memory; at most `MAX` vectors a pixel, exactly `MAX` where
+/// `EXACT`.
+///
+/// The sums over windows run along with the pixels: down every column the row that enters is added and the one that
+/// leaves taken away, and of the columns, those of a pixel are the last pixel's with one more and one less.
+pub struct SupportBand<'a, const MAX: usize, const EXACT: bool> {
     /// How the picture is cut up.
     pub geometry: &'a Geometry,
     /// Pixels from the window's centre to its edge; 0 without a window.
     pub radius: usize,
     /// First row and number of rows of the band.
     pub rows: (usize, usize),
-    /// The costs of single pixels of the rows [`rows_around`], [row][x][depth].
-    pub pixel_costs: *const u8,
+    /// The costs of single pixels of the band and around it.
+    pub pixel_rows: PixelRows,
     /// What supports them, of the whole picture.
     pub support: &'a [PixelSupport],
-    /// Sums over the window's rows, [x][depth]; empty without a window.
+    /// Sums over the window's rows, [x][depth]; empty without a window. Every row that leaves adds [`BIAS`].
     pub columns: &'a mut [u16],
     /// The candidate of every place of a pair, [depth].
     pub numbers: *const i16,
@@ -155,19 +160,14 @@ pub struct SupportBand<'a> {
     pub band_costs: *mut u8,
 }
 
-/// First row and number of rows whose pixel costs a band needs.
-pub fn rows_around(
-    geometry: &Geometry,
-    (first, count): (usize, usize),
-    radius: usize,
-) -> (usize, usize) {
-    let begin = first.saturating_sub(radius);
-    (begin, (first + count + radius).min(geometry.height) - begin)
-}
+/// What makes a difference of two costs a byte without a sign. It stays in the sums of the columns, and falls out
+/// where one column is taken from another.
+const BIAS: u8 = 128;
+const _: () = assert!(SUPPORTED_MAX < BIAS as u32, "differences of costs fit a byte");
 
 // Without iterators and closures where vectors are: a compiler that does not inline one of them makes a call
 // of every instruction.
-impl Kernel for SupportBand<'_> {
+impl<const MAX: usize, const EXACT: bool> Kernel for SupportBand<'_, MAX, EXACT> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(mut self) {
         // SAFETY: the caller's promise.
@@ -181,7 +181,7 @@ impl Kernel for SupportBand<'_> {
     }
 }
 
-impl SupportBand<'_> {
+impl<const MAX: usize, const EXACT: bool> SupportBand<'_, MAX, EXACT> {
     /// Writes the costs of all rows with a window of `SIDE` pixels across and down.
     #[inline(always)]
     unsafe fn rows<V: Lanes, const SIDE: usize>(&mut self) {
@@ -190,15 +190,14 @@ impl SupportBand<'_> {
         self.columns.fill(0);
         // SAFETY: the rows lie around the band; the caller vouches for the memory.
         unsafe {
-            if SIDE > 1 {
-                for down in 0..SIDE as i64 {
-                    self.add_row::<V>(first as i64 - radius + down, None);
+            // All rows of the first window but the one that enters with the first row.
+            for above in -radius..radius {
+                let enters = self.row(first as i64 + above);
+                for x in 0..self.geometry.width {
+                    self.slide::<V>(x, Change { enters, leaves: std::ptr::null() });
                 }
             }
             for y in first..first + count {
-                if SIDE > 1 && y > first {
-                    self.add_row::<V>(y as i64 + radius, Some(y as i64 - 1 - radius));
-                }
                 self.write_row::<V, SIDE>(y);
             }
         }
@@ -207,67 +206,143 @@ impl SupportBand<'_> {
     /// The pixel costs of a row, clamped into the picture.
     #[inline(always)]
     unsafe fn row(&self, y: i64) -> *const u8 {
-        let Geometry { width, depth, height, .. } = *self.geometry;
-        let (begin, _) = rows_around(self.geometry, self.rows, self.radius);
-        let y = y.clamp(0, height as i64 - 1) as usize - begin;
         // SAFETY: the row lies around the band.
-        unsafe { self.pixel_costs.add(y * width * depth) }
+        unsafe { self.pixel_rows.row(y.clamp(0, self.geometry.height as i64 - 1) as usize) }
     }
 
-    /// Adds a row to the sums of the columns, and takes another away.
+    /// Vectors a pixel.
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(&mut self, enters: i64, leaves: Option<i64>) {
-        let (len, half) = (self.columns.len(), V::N / 2);
-        let sums = self.columns.as_mut_ptr().cast::<i16>();
+    fn chunks(&self) -> usize {
+        if EXACT { MAX } else { self.geometry.chunks }
+    }
+
+    /// Takes the sums of a column to the next row.
+    #[inline(always)]
+    unsafe fn slide<V: Lanes>(&mut self, column: usize, rows: Change) {
+        for c in 0..self.chunks() {
+            // SAFETY: the caller's promise.
+            unsafe { self.slid::<V>(column * self.geometry.depth + c * V::N, rows) };
+        }
+    }
+
+    /// Takes a vector of the sums of a column to the next row, and gives them.
+    #[inline(always)]
+    unsafe fn slid<V: Lanes>(&mut self, at: usize, rows: Change) -> [V::Wide; 2] {
         // SAFETY: rows and sums have a number for each lane of each pixel.
         unsafe {
-            let enters = self.row(enters);
-            let leaves = match leaves {
-                Some(leaves) => self.row(leaves),
-                None => std::ptr::null(),
-            };
-            let mut at = 0;
-            while at < len {
-                let [mut low, mut high] = V::load(enters.add(at)).widen();
-                if !leaves.is_null() {
-                    let [less_low, less_high] = V::load(leaves.add(at)).widen();
-                    (low, high) = (V::sub_wide(low, less_low), V::sub_wide(high, less_high));
-                }
-                let (to_low, to_high) = (sums.add(at), sums.add(at + half));
-                V::store_wide(V::add_wide(V::load_wide(to_low), low), to_low);
-                V::store_wide(V::add_wide(V::load_wide(to_high), high), to_high);
-                at += V::N;
+            let mut change = V::load(rows.enters.add(at));
+            if !rows.leaves.is_null() {
+                change = change.sub(V::load(rows.leaves.add(at))).xor(V::splat(BIAS));
             }
+            let [low, high] = change.widen();
+            let [old_low, old_high] = self.sums::<V>(at);
+            let sums = [V::add_wide(old_low, low), V::add_wide(old_high, high)];
+            let to = self.columns.as_mut_ptr().cast::<i16>().add(at);
+            V::store_wide(sums[0], to);
+            V::store_wide(sums[1], to.add(V::N / 2));
+            sums
+        }
+    }
+
+    /// A vector of the sums of the columns.
+    #[inline(always)]
+    unsafe fn sums<V: Lanes>(&self, at: usize) -> [V::Wide; 2] {
+        // SAFETY: there is a number for each lane of each pixel.
+        unsafe {
+            let from = self.columns.as_ptr().cast::<i16>().add(at);
+            [V::load_wide(from), V::load_wide(from.add(V::N / 2))]
+        }
+    }
+
+    /// The sums over the window of a pixel to the left of the first one.
+    #[inline(always)]
+    unsafe fn window_before_first<V: Lanes, const SIDE: usize>(
+        &self,
+        row: usize,
+    ) -> [[V::Wide; 2]; MAX] {
+        let Geometry { width, depth, .. } = *self.geometry;
+        // What all columns have too much.
+        let bias = (row * SIDE) as i16 * i16::from(BIAS);
+        // SAFETY: the columns lie in the picture.
+        unsafe {
+            let mut window = [[V::splat_wide(-bias); 2]; MAX];
+            for across in 0..SIDE {
+                let column = across.saturating_sub(SIDE / 2 + 1).min(width - 1);
+                for (c, [low, high]) in window.iter_mut().enumerate().take(self.chunks()) {
+                    let [more_low, more_high] = self.sums::<V>(column * depth + c * V::N);
+                    *low = V::add_wide(*low, more_low);
+                    *high = V::add_wide(*high, more_high);
+                }
+            }
+            window
+        }
+    }
+
+    /// A vector of the sums over the window of a pixel, after those of the pixel before, with which a column enters.
+    #[inline(always)]
+    unsafe fn next_window<V: Lanes, const SIDE: usize>(
+        &mut self,
+        [low, high]: [V::Wide; 2],
+        (x, c): (usize, usize),
+        rows: Change,
+    ) -> [V::Wide; 2] {
+        let Geometry { width, depth, .. } = *self.geometry;
+        let radius = SIDE / 2;
+        let enters = (x + radius).min(width - 1) * depth + c * V::N;
+        let leaves = x.saturating_sub(radius + 1) * depth + c * V::N;
+        // SAFETY: both columns lie in the picture.
+        unsafe {
+            let more = match x + radius < width {
+                true => self.slid::<V>(enters, rows),
+                false => self.sums::<V>(enters),
+            };
+            let less = self.sums::<V>(leaves);
+            [
+                V::add_wide(low, V::sub_wide(more[0], less[0])),
+                V::add_wide(high, V::sub_wide(more[1], less[1])),
+            ]
         }
     }
 
     /// Writes the costs of a row of the band.
     #[inline(always)]
     unsafe fn write_row<V: Lanes, const SIDE: usize>(&mut self, y: usize) {
-        let Geometry { width, depth, chunks, .. } = *self.geometry;
+        let Geometry { width, depth, .. } = *self.geometry;
+        let (row, radius) = (y - self.rows.0, SIDE / 2);
         let support = &self.support[y * width..][..width];
         // SAFETY: every column below lies in the picture, and every vector in the range of a pixel.
         unsafe {
             let own = self.row(y as i64);
-            let to = self.band_costs.add((y - self.rows.0) * width * depth);
-            let sums = self.columns.as_ptr().cast::<i16>();
-            for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
-                let mut parts = Parts::<V, SIDE>::new(blend, expected, self.numbers);
-                if SIDE > 1 {
-                    for i in 0..SIDE {
-                        let column = (x + i).saturating_sub(SIDE / 2).min(width - 1);
-                        parts.columns[i] = sums.add(column * depth);
-                    }
+            let to = self.band_costs.add(row * width * depth);
+            let leaves = match row {
+                0 => std::ptr::null(),
+                _ => self.row(y as i64 - 1 - radius as i64),
+            };
+            let rows = Change { enters: self.row((y + radius) as i64), leaves };
+            let mut window = [[V::splat_wide(0); 2]; MAX];
+            if SIDE > 1 {
+                for x in 0..radius.min(width) {
+                    self.slide::<V>(x, rows);
                 }
-                for c in 0..chunks {
+                window = self.window_before_first::<V, SIDE>(row);
+            }
+            for (x, &PixelSupport { blend, expected }) in support.iter().enumerate() {
+                let parts = Parts::<V>::new(blend, expected, self.numbers);
+                let alone = blend.own == UNIT as u16 && blend.prior == 0;
+                for (c, window) in window.iter_mut().enumerate().take(self.chunks()) {
+                    if SIDE > 1 {
+                        *window = self.next_window::<V, SIDE>(*window, (x, c), rows);
+                    }
                     let at = c * V::N;
                     let pixel = V::load(own.add(x * depth + at));
-                    let cost = if blend.own == UNIT as u16 && blend.prior == 0 {
+                    let cost = if alone {
                         pixel
                     } else {
-                        let [low, high] = pixel.widen();
-                        let high_at = at + V::N / 2;
-                        V::narrow_512([parts.blended(low, at), parts.blended(high, high_at)])
+                        let ([low, high], [low_sum, high_sum]) = (pixel.widen(), *window);
+                        V::narrow_512([
+                            parts.blended(low, low_sum, at),
+                            parts.blended(high, high_sum, at + V::N / 2),
+                        ])
                     };
                     self.padding.apply(cost, c).store(to.add(x * depth + at));
                 }
@@ -276,23 +351,27 @@ impl SupportBand<'_> {
     }
 }
 
+/// What goes from the sums of the columns of one row to those of the next one.
+#[derive(Clone, Copy)]
+struct Change {
+    /// The pixel costs of the row that enters.
+    enters: *const u8,
+    /// Those of the row that leaves; null where none does.
+    leaves: *const u8,
+}
+
 /// What the costs of a pixel are made of, in every lane.
-struct Parts<V: Lanes, const SIDE: usize> {
+struct Parts<V: Lanes> {
     own: V::Wide,
     window: V::Wide,
     prior: V::Wide,
     expected: V::Wide,
-    reach: V::Wide,
-    rounding: V::Wide,
-    counts_window: bool,
     counts_prior: bool,
     /// Candidates by place.
     numbers: *const i16,
-    /// Sums of the window's columns.
-    columns: [*const i16; SIDE],
 }
 
-impl<V: Lanes, const SIDE: usize> Parts<V, SIDE> {
+impl<V: Lanes> Parts<V> {
     #[inline(always)]
     unsafe fn new(blend: Blend, expected: i16, numbers: *const i16) -> Self {
         // SAFETY: the caller's promise.
@@ -302,34 +381,24 @@ impl<V: Lanes, const SIDE: usize> Parts<V, SIDE> {
                 window: V::splat_wide(blend.window as i16),
                 prior: V::splat_wide(blend.prior as i16),
                 expected: V::splat_wide(expected),
-                reach: V::splat_wide(REACH as i16),
-                rounding: V::splat_wide(UNIT as i16 / 2),
-                counts_window: SIDE > 1 && blend.window > 0,
                 counts_prior: blend.prior > 0,
                 numbers,
-                columns: [std::ptr::null(); SIDE],
             }
         }
     }
 
-    /// 512 times the costs of the candidates at the places from `at` on. All parts together fit 16 bits (`SUPPORTED_MAX`), but
-    /// for the lanes beyond the range.
+    /// 512 times the costs of the candidates at the places from `at` on, of their pixel's and their window's. All parts
+    /// together fit 16 bits (`SUPPORTED_MAX`), but for the lanes beyond the range.
     #[inline(always)]
-    unsafe fn blended(&self, pixel: V::Wide, at: usize) -> V::Wide {
-        // SAFETY: the columns have a number for each candidate.
+    unsafe fn blended(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
+        // SAFETY: there is a number for each candidate.
         unsafe {
-            let mut parts = V::add_wide(self.rounding, V::mul_wide(pixel, self.own));
-            if self.counts_window {
-                let mut sum = V::load_wide(self.columns[0].add(at));
-                for i in 1..SIDE {
-                    sum = V::add_wide(sum, V::load_wide(self.columns[i].add(at)));
-                }
-                parts = V::add_wide(parts, V::mul_wide(sum, self.window));
-            }
+            let own = V::add_wide(V::splat_wide(UNIT as i16 / 2), V::mul_wide(pixel, self.own));
+            let mut parts = V::add_wide(own, V::mul_wide(window, self.window));
             if self.counts_prior {
                 let k = V::load_wide(self.numbers.add(at));
                 let far = V::sub_wide(V::max_wide(k, self.expected), V::min_wide(k, self.expected));
-                let far = V::min_wide(far, self.reach);
+                let far = V::min_wide(far, V::splat_wide(REACH as i16));
                 parts = V::add_wide(parts, V::mul_wide(far, self.prior));
             }
             parts
