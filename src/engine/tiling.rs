@@ -218,10 +218,12 @@ mod tests {
         let kept = CpuOptions { threads: Some(2), ..CpuOptions::default() };
         let anew = CpuOptions { costs_anew: true, ..kept };
         let bytes = |cpu| CpuEngine::estimate(&params, size.0, size.1, cpu).unwrap().host;
-        // Two threads have bands of eight rows instead; a block without content takes a cache line.
+        // Two threads have bands of eight rows instead, and of single pixels' costs twelve rows each, where both have
+        // eight, and three times four to hand on; a block without content takes a cache line.
         let [with, without] = [kept, anew].map(bytes);
-        let (all, bands) = (640 * 64 * 480, 2 * 640 * 64 * 8);
-        assert_eq!(with - without, (all + 2 * 64) - (64 + bands));
+        let row = 640 * 64;
+        let (with_rows, without_rows) = (480 + 2 * 8 + 3 * 4, 2 * 8 + 2 * 12);
+        assert_eq!(with - without, (row * with_rows + 2 * 64) - (64 + 64 + row * without_rows));
         let chosen =
             |left| CpuEngine::options_within(left, &params, size, kept).unwrap().costs_anew;
         assert_eq!([chosen(with), chosen(with - 1), chosen(without)], [false, true, true]);
