@@ -16,11 +16,11 @@ prepare_machine() { # GUEST_SCRIPT: sets $python, and $share, the folder that th
 # machine's simulated bus hung (status 75), it is booted anew: the runs that came to their end stay.
 in_machine() { # TOOLS SECONDS COMMAND
     local boots
-    for boots in 1 2 3 4 5 6; do
+    for boots in {1..10}; do
         ended=0
         SHARE=$share TIMEOUT=${TIMEOUT:-$2} "$1/run.sh" "$3" || ended=$?
         if [[ $ended -ne 75 ]]; then break; fi
-        echo "the simulated bus of the virtual machine hung (boot $boots of 6 at most)" >&2
+        echo "the simulated bus of the virtual machine hung (boot $boots of 10 at most)" >&2
     done
     if [[ -n ${KEEP:-} ]]; then mkdir -p "$KEEP" && cp -r "$share/out/." "$KEEP/"; fi
 }
