@@ -165,8 +165,7 @@ pub struct SupportBand<'a, const MAX: usize, const EXACT: bool> {
 const BIAS: u8 = 128;
 const _: () = assert!(SUPPORTED_MAX < BIAS as u32, "differences of costs fit a byte");
 
-// Without iterators and closures where vectors are: a compiler that does not inline one of them makes a call
-// of every instruction.
+// No closure computes with vectors: a compiler that does not inline one of them makes a call of every instruction.
 impl<const MAX: usize, const EXACT: bool> Kernel for SupportBand<'_, MAX, EXACT> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(mut self) {
