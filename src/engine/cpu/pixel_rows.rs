@@ -15,7 +15,7 @@ pub fn radius(params: &Params) -> usize {
 }
 
 /// Rows that the costs of a band need: the first, and how many.
-pub fn rows_around(
+fn rows_around(
     geometry: &Geometry,
     (first, count): (usize, usize),
     radius: usize,
