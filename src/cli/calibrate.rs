@@ -82,7 +82,7 @@ pub struct CalibrateArgs {
     pub board: Pattern,
 
     /// Side of a square in metres, as measured on the print
-    #[arg(long, value_name = "METRES")]
+    #[arg(long, value_name = "METRES", allow_negative_numbers = true)]
     pub square: f64,
 
     /// Side of a ChArUco marker in metres, instead of MARKER/SQUARE

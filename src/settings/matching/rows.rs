@@ -37,10 +37,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::whole("min_disparity", Whole(0), I32, [-2047, 2046])
         .flag(MATCHING, "--min-disparity", "PX")
         .help("Smallest candidate disparity in pixels; may be negative")
-        .arg(|arg| {
-            let any = value_parser!(i32).map(Value::from);
-            arg.allow_negative_numbers(true).value_parser(any)
-        })
+        .arg(|arg| arg.value_parser(value_parser!(i32).map(Value::from)))
         .knob("Range", "smallest")
         .hint("The smallest candidate disparity, in pixels.")
         .slider(-64.0, 128.0, 1.0)
