@@ -42,7 +42,7 @@ const NAMED: usize = 5;
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let outputs = Outputs::of(&args)?;
-    let cameras = Cameras::read(&loaded.settings)?;
+    let cameras = Cameras::read(&loaded.settings, None)?;
     let datasets = search(&args.datasets)?;
     let outputs = outputs.prepare(&loaded, &datasets)?;
 

@@ -52,7 +52,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     if let Some(cloud) = &args.cloud {
         cloud::check_name(cloud).map_err(Error::Usage)?;
     }
-    let cameras = Cameras::read(settings)?;
+    let cameras = Cameras::read(settings, Some(&spec))?;
     if args.cloud.is_some() {
         cameras.required_by("--cloud")?;
     }
@@ -96,7 +96,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         let (left, right) = (&matched.pair.left, &matched.pair.right);
         let measurement =
             measure(left, right, &Options { range: Some(params.range), ..Options::default() });
-        let limits = settings.alignment.limits(rig.calibrated);
+        let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
         let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));

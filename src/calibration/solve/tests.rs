@@ -22,6 +22,7 @@ fn truth(lens: [Lens; 2], focal: f64) -> StereoCalibration {
         height: 480,
         focal: [focal, focal * 1.002],
         centre,
+        skew: 0.0,
         lens,
     };
     let [left, right] = lens;

@@ -48,7 +48,7 @@ impl Session {
         let loaded = load(&args.common, args.flags())?;
         let spec = source::named(&args, &loaded.settings.source)?;
         outputs::check(&spec, &loaded)?;
-        let cameras = Cameras::read(&loaded.settings)?;
+        let cameras = Cameras::read(&loaded.settings, Some(&spec))?;
         if loaded.settings.output.clouds().is_some() {
             cameras.required_by("--clouds")?;
         }

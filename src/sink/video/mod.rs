@@ -31,5 +31,5 @@ pub use grey::{GreyVideo, GreyVideoOptions};
 pub use preview::Preview;
 pub use recorder::Recorder;
 pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
-pub use tags::{RecordingTags, read_recording_tags};
+pub use tags::{RecordingTags, RectifiedTags, read_recording_tags, read_rectified_tags};
 pub use view::VideoView;

@@ -48,7 +48,7 @@ impl Findings {
         if settings.alignment.check {
             let shared = alignment::Shared::default();
             let options = Options { range: Some(range), ..Options::default() };
-            let limits = settings.alignment.limits(rig.calibrated);
+            let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
             let sink = AlignmentSink::new(options, limits, shared.clone());
             alignment = Some((shared, sink.limits()));
             sinks.push(Box::new(sink));
