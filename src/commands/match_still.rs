@@ -18,8 +18,11 @@ use crate::sameness::sameness;
 use crate::settings::{Loaded, Origin};
 use crate::sink::cloud;
 use crate::sink::colour::{ColourRange, ColourScale};
+use crate::sink::encoding::Encoding;
 use crate::sink::files;
-use crate::sink::still::{StillFormat, write_colour_png, write_depth, write_grey_png, write_still};
+use crate::sink::still::{
+    StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png, write_still,
+};
 
 /// Runs the command.
 ///
@@ -33,6 +36,10 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
         false => StillFormat::of(&args.output).map_err(Error::Usage)?,
     };
+    for (flag, path) in [("--colour", &args.colour), ("--confidence", &args.confidence)] {
+        let named = path.as_deref().map_or(Ok(()), check_png_name);
+        named.context(flag).map_err(Error::Usage)?;
+    }
     let outputs = [
         ("-o", Some(&args.output)),
         ("--colour", args.colour.as_ref()),
@@ -122,9 +129,15 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
     match rig.pairs.geometry {
         Some(geometry) if settings.output.depth => {
-            write_depth(&args.output, &matched.disparity, params.range, &geometry)?;
+            let unit = settings.output.depth_unit();
+            write_depth(&args.output, &matched.disparity, params.range, &geometry, unit)?;
         }
-        _ => write_still(&args.output, &matched.disparity, params.range)?,
+        _ => {
+            if StillFormat::of(&args.output)? == StillFormat::Png {
+                Encoding::for_range(params.range).report("PNG files");
+            }
+            write_still(&args.output, &matched.disparity, params.range)?;
+        }
     }
     if let (Some(path), Some(geometry)) = (&args.cloud, rig.pairs.geometry) {
         let colours = colours_of(&stills, &rig)?;

@@ -13,6 +13,7 @@ use crate::control::Switch as Stop;
 use crate::pair::PairBy;
 use crate::source::gst::{GstOptions, Keep, Reconnect};
 use crate::source::spec::SourceSpec;
+use crate::source::orientation::Orient;
 use crate::source::tone::Tone;
 use crate::source::v4l2::{CameraRequest, Format};
 
@@ -44,6 +45,7 @@ pub struct Source {
     pub picture_rate: f64,
     pub swap: bool,
     pub tone: Tone,
+    pub orient: Orient,
     pub size: String,
     pub rate: Option<f64>,
     pub format: Option<Format>,
@@ -76,6 +78,13 @@ pub(super) const ROWS: &[Row] = &[
         .about(&[
             "With a gain that follows the surroundings, so that faint texture remains",
             "The highest 8 bits, as if the camera had no more",
+        ]),
+    Row::names("orient", "ignore", &["ignore", "auto"])
+        .flag(PICTURES, "--orient", "USE")
+        .help("Whether orientation tags of pictures and videos (EXIF) are followed")
+        .about(&[
+            "As the sensors delivered them, which is what a calibration refers to",
+            "Turned as the tags say",
         ]),
     Row::text("size", "auto", |text| match camera_size(text) {
         None if text != "auto" => Err("`auto` or a width and height such as `1280x720`".into()),
@@ -178,7 +187,7 @@ impl Source {
 
     /// Options of the streams, whose pictures are kept in the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
-        let Source { pair_by, picture_rate, swap, tone, rate, format, reconnect, .. } = *self;
+        let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } = *self;
         GstOptions {
             pair_by,
             tolerance: self.tolerance_ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)),
@@ -190,6 +199,7 @@ impl Source {
             reconnect,
             silence: self.silence_s.map(Duration::from_secs_f64),
             tone,
+            orient,
             stop: stop.clone(),
             keep: keep.clone(),
             ..GstOptions::default()

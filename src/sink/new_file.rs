@@ -223,7 +223,14 @@ fn take_over(file: &File, earlier: &Metadata) {
         use std::os::unix::fs::MetadataExt;
         let _ = std::os::unix::fs::fchown(file, Some(earlier.uid()), Some(earlier.gid()));
     }
-    let _ = file.set_permissions(earlier.permissions());
+    let mut permissions = earlier.permissions();
+    // Whoever runs a program, or gets a group, by its mode gets it for that program alone.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        permissions.set_mode(permissions.mode() & 0o777);
+    }
+    let _ = file.set_permissions(permissions);
 }
 
 #[cfg(test)]

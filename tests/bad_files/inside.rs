@@ -13,6 +13,7 @@ use stereod::internals::settings::{DEFAULT_TOML, Layers};
 use stereod::internals::sink::video::read_recording_tags;
 use stereod::internals::source::gst::{self, GstOptions};
 use stereod::internals::source::spec::SourceSpec;
+use stereod::internals::source::orientation::Orient;
 use stereod::internals::source::still::{read_colours, read_still};
 use stereod::internals::source::tone::Tone;
 
@@ -54,7 +55,7 @@ fn damaged_pictures_are_refused_or_read() {
             fs::write(&path, mutate::bytes(&good, seed)).unwrap();
             let name = path.display().to_string();
             let outcome = within_patience(name.clone(), move || {
-                read_still(&path, Tone::default()).and_then(|grey| Ok((grey, read_colours(&path)?)))
+                read_still(&path, Tone::default()).and_then(|grey| Ok((grey, read_colours(&path, Orient::Ignore)?)))
             });
             match outcome {
                 Ok((grey, [red, ..])) => {

@@ -11,6 +11,7 @@ use stereod::internals::frame::{Image, StereoPair};
 use stereod::internals::sink::png::{encode_grey, encode_rgb};
 use stereod::internals::sink::video::{GreyVideo, GreyVideoOptions};
 use stereod::internals::source::gst::{GstOptions, open};
+use stereod::internals::source::orientation::Orient;
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::{read_colours, read_still};
 use stereod::internals::source::tone::Tone;
@@ -148,12 +149,12 @@ fn colours_stay() {
     fs::write(bench.path("l.png"), file).unwrap();
     bench.write_grey("r.png", &raw(Eye::Right, 0));
     bench.succeed(&["l.png", "r.png", "--calibration", "rig.json", "-o", "."]);
-    let written = read_colours(&bench.path("left.png")).unwrap();
+    let written = read_colours(&bench.path("left.png"), Orient::Ignore).unwrap();
     let rectifier = bench.rectifier(None);
     for (written, channel) in written.iter().zip(&channels) {
         assert_eq!(written.pixels(), expected(&rectifier, Eye::Left, channel));
     }
-    let right = read_colours(&bench.path("right.png")).unwrap();
+    let right = read_colours(&bench.path("right.png"), Orient::Ignore).unwrap();
     assert_eq!(right[0].pixels(), right[2].pixels());
 }
 

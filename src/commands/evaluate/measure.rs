@@ -1,5 +1,6 @@
 //! One pair, matched and compared with its truth.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -17,9 +18,9 @@ use crate::engine::{self, Engine};
 use crate::frame::{DisparityRange, Eye, Image, Matched, StereoPair};
 use crate::matching::Params;
 use crate::range::Spare;
-use crate::settings::{Loaded, Origin};
-use crate::source::still::read_still;
-use crate::source::tone::Tone;
+use crate::settings::{Loaded, Origin, Source};
+use crate::source::grey::Grey;
+use crate::source::still;
 
 /// What came of a pair.
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// Where it cannot be read or matched, or its parts differ in size.
     pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
-        let pictures = read(item, self.loaded.settings.source.tone)?;
+        let pictures = read(item, &self.loaded.settings.source)?;
         let truth = truth::read(item)?;
         let size = (pictures[0].width(), pictures[0].height());
         let rig = self.cameras.for_pictures(size).map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -142,8 +143,15 @@ impl<'a> Bench<'a> {
             (true, Some(count), _) => count,
             // Up to the same largest one.
             (false, _, Some(count)) => {
-                let count = i64::try_from(count).unwrap_or(i64::MAX);
-                count.saturating_sub(i64::from(params.range.min)).max(1) as usize
+                let above = i64::try_from(count).unwrap_or(i64::MAX);
+                let above = above.saturating_sub(i64::from(params.range.min));
+                ensure!(
+                    above > 0,
+                    "its {count} candidates, from 0 on, are all below --min-disparity {}; give \
+                     --disparities as well",
+                    params.range.min
+                );
+                above as usize
             }
             _ => {
                 // One with tiles may have taken all memory that there is.
@@ -204,9 +212,12 @@ impl<'a> Bench<'a> {
 }
 
 /// The intensity of both eyes.
-fn read(item: &Item, tone: Tone) -> anyhow::Result<[Image; 2]> {
+fn read(item: &Item, settings: &Source) -> anyhow::Result<[Image; 2]> {
     let [left, right] = &item.eyes;
-    let pictures = [read_still(left, tone)?, read_still(right, tone)?];
+    let read = |path: &PathBuf| -> anyhow::Result<Image> {
+        Ok(Grey::of(still::read(path, settings.orient)?.picture).into_image(settings.tone))
+    };
+    let pictures = [read(left)?, read(right)?];
     let [l, r] = pictures.each_ref().map(|image| (image.width(), image.height()));
     ensure!(
         l == r,

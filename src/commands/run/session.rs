@@ -58,7 +58,7 @@ impl Session {
         let reload = Box::new(move || hangup.ask(Request::Reload));
         signals::stop_on_signals(&control, window.as_ref().map(Window::remote), Some(reload))?;
         let listener = loaded.settings.metrics.listen().map(Listener::bind).transpose()?;
-        let files = outputs::reserve(&loaded.settings.output)?;
+        let files = outputs::reserve(&loaded.settings)?;
 
         // Open: in this order, so that earlier output is intact where the input cannot be opened.
         let output = &loaded.settings.output;

@@ -51,6 +51,19 @@ pub struct Preview {
     failed: bool,
 }
 
+/// Checks the name of a preview.
+///
+/// # Errors
+/// If it does not end in `.mp4`.
+pub fn check_preview_name(path: &Path) -> Result<()> {
+    ensure!(
+        files::extension(path) == "mp4",
+        "cannot write the preview {}: previews are MP4 files; name it .mp4",
+        path.display()
+    );
+    Ok(())
+}
+
 /// Length of a picture's side in the video.
 fn padded(side: usize) -> usize {
     side.next_multiple_of(2).max(SMALLEST_SIDE)
@@ -68,12 +81,7 @@ impl Preview {
         view: VideoView,
         colouring: LiveColouring,
     ) -> Result<Self> {
-        if files::extension(path) != "mp4" {
-            bail!(
-                "cannot write the preview {}: previews are MP4 files; name it .mp4",
-                path.display()
-            );
-        }
+        check_preview_name(path)?;
         let (width, height) = (view.width(stream.size.0), stream.size.1);
         ensure!(width > 0 && height > 0, "a preview has at least one pixel");
         require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;

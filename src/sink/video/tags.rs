@@ -14,7 +14,7 @@ use crate::matching::Steady;
 use crate::reading;
 use crate::sink::StagesInTime;
 use crate::sink::encoding::{Encoding, UNKNOWN};
-use crate::sink::numbers::{DEPTH_SCALE, Quantity};
+use crate::sink::numbers::{DepthUnit, Quantity};
 
 /// The tags of a recording: what is needed to turn its numbers into disparity and depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,9 +79,10 @@ impl RecordingTags {
             Quantity::Disparity => {
                 ("stereod disparity", "disparity in pixels = value / scale + offset".to_owned())
             }
-            Quantity::Depth => {
-                pairs.push((DEPTH, DEPTH_SCALE.to_string()));
-                ("stereod depth", format!("depth in metres = value / {DEPTH_SCALE}, 0 is unknown"))
+            Quantity::Depth(unit) => {
+                let scale = unit.per_metre();
+                pairs.push((DEPTH, scale.to_string()));
+                ("stereod depth", format!("depth in metres = value / {scale}, 0 is unknown"))
             }
         };
         described(title, &meaning, pairs)
@@ -130,8 +131,10 @@ impl RecordingTags {
             };
         let quantity = match find(DEPTH) {
             None => Quantity::Disparity,
-            Some(scale) if number::<u32>(DEPTH, scale)? == DEPTH_SCALE => Quantity::Depth,
-            Some(scale) => bail!("its tag {DEPTH} is {scale}"),
+            Some(scale) => {
+                let unit = DepthUnit::of_scale(number(DEPTH, scale)?);
+                Quantity::Depth(unit.with_context(|| format!("its tag {DEPTH} is {scale}"))?)
+            }
         };
         Ok(Self {
             quantity,

@@ -38,7 +38,12 @@ impl Input {
             StreamSpec::File(path) if path.as_os_str().is_empty() => {
                 bail!("the name of a stream is empty: give a file, a picture pattern or a URI")
             }
-            StreamSpec::File(path) => file(path),
+            StreamSpec::File(path) => Ok(match file(path)? {
+                Self::File(path) if pictures::is_picture(&path) => {
+                    Self::Pictures(Pictures::single(path))
+                }
+                other => other,
+            }),
             StreamSpec::Pictures(pattern) => Pictures::find(pattern).map(Self::Pictures),
             StreamSpec::Uri(uri) => Ok(Self::Uri(uri.clone())),
             StreamSpec::Fragment(fragment) => Ok(Self::Fragment(fragment.clone())),

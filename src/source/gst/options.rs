@@ -7,6 +7,7 @@ use crate::control::Switch;
 use crate::frame::Eye;
 use crate::pair::PairBy;
 use crate::pool::Pool;
+use crate::source::orientation::Orient;
 use crate::source::tone::Tone;
 use crate::source::v4l2;
 
@@ -61,6 +62,8 @@ pub struct GstOptions {
     pub silence: Option<Duration>,
     /// How samples of more than 8 bits become 8.
     pub tone: Tone,
+    /// Use of orientation tags.
+    pub orient: Orient,
     /// Where pictures are kept.
     pub keep: Keep,
     /// Ends the wait for the first picture.
@@ -81,6 +84,7 @@ impl Default for GstOptions {
             reconnect: Reconnect::Auto,
             silence: None,
             tone: Tone::default(),
+            orient: Orient::default(),
             keep: Keep::default(),
             stop: Switch::default(),
         }

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
+use image::metadata::Orientation;
 
 use super::input::Input;
 use super::options::{GstOptions, Reconnect};
@@ -314,6 +315,11 @@ impl ReconnectingStream {
     /// Name for people.
     pub(super) fn name(&self) -> String {
         self.recipe.input.name()
+    }
+
+    /// Orientation that its tags name.
+    pub(super) fn orientation(&self) -> Orientation {
+        self.stream().map_or(Orientation::NoTransforms, Stream::orientation)
     }
 
     /// Size of each view in pixels.

@@ -6,6 +6,7 @@
 //! always closed in that order: receiver first, then the pipeline.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use anyhow::{anyhow, bail};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
+use image::metadata::Orientation;
 
 use super::camera_pools::CameraPools;
 use super::input::Input;
@@ -21,10 +23,11 @@ use super::options::{GstOptions, Reconnect};
 use super::plane::{Layout, Views};
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink};
 use super::times::{TICK, now, period_of};
-use super::{inspect, length, libav, limits, wiring};
+use super::{inspect, length, libav, limits, orientation, wiring};
 use crate::source::Damage;
 use crate::source::live::EyeState;
-use crate::source::pictures::Timing;
+use crate::source::orientation::Orient;
+use crate::source::pictures::{Pictures, Timing};
 use crate::thread::locked;
 
 /// Pictures that may wait between the streaming thread and the pairing.
@@ -105,8 +108,6 @@ pub(super) struct Stream {
     /// Since when a picture is waited for.
     silent_since: Option<Instant>,
     taken: u64,
-    /// Files of a picture pattern that have been shown or left out.
-    files: usize,
     rate: Option<f64>,
     /// Dropped after the pipeline, as fields are in their order.
     pools: CameraPools,
@@ -167,11 +168,16 @@ impl Stream {
             rate: None,
             input,
             timing,
-            files: 0,
             pools: CameraPools::default(),
         };
         // From here on every return closes the pipeline.
-        wiring::connect(&stream.input, timing, &stream.pipeline, target, &stream.shared)?;
+        let Self { pipeline, shared, input, .. } = &stream;
+        let target = match (input, options.orient) {
+            (Input::Pictures(_), _) | (_, Orient::Ignore) => target,
+            (_, Orient::Auto) => orientation::turn(pipeline, &target)?,
+        };
+        orientation::watch(&target, shared.clone());
+        wiring::connect(input, timing, options.orient, pipeline, target, shared)?;
         share_clock(&stream.pipeline, zero);
         // Only on the way to "paused" does a pipeline tell that it is live.
         for state in [gst::State::Paused, gst::State::Playing] {
@@ -272,12 +278,7 @@ impl Stream {
                 None => return Received::Nothing,
             }
         }
-        let Some(picture) = self.first.pop_front() else {
-            if self.skipped() == 0 && self.shared.failure().is_none() {
-                self.note_file(Some(Duration::MAX));
-            }
-            return Received::End;
-        };
+        let Some(picture) = self.first.pop_front() else { return Received::End };
         self.taken += 1;
         let time = self.time(&picture);
         let Raw { views, arrived, .. } = *picture;
@@ -285,7 +286,6 @@ impl Stream {
         let before = std::mem::replace(&mut self.last_time, time);
         let shared = !self.live && (time == next || time == before);
         let timestamp = time.filter(|_| !shared);
-        self.note_file(time);
         let arrived = self.captured(timestamp, arrived);
         let stale = self.fresh_from.is_some_and(|from| arrived < from);
         if stale && timestamp.is_some() {
@@ -422,18 +422,6 @@ impl Stream {
         let _ = self.pipeline.set_state(gst::State::Null);
     }
 
-    /// Finds the file of a picture by its time; those before it that were not shown are damaged.
-    fn note_file(&mut self, shown: Option<Duration>) {
-        let (Input::Pictures(pictures), Some(timing)) = (&self.input, self.timing) else { return };
-        for (number, path) in &pictures.files[self.files.min(pictures.files.len())..] {
-            self.files += 1;
-            if shown.is_none_or(|shown| timing.time(*number) >= shown) {
-                break;
-            }
-            self.shared.leave_out(*number, format!("{} cannot be decoded", path.display()));
-        }
-    }
-
     /// Reason why the stream ended before its natural end, or what was left out of it; names it.
     pub(super) fn failure(&self) -> Option<String> {
         let count = self.taken + self.skipped();
@@ -441,27 +429,36 @@ impl Stream {
         let Input::Pictures(pictures) = &self.input else {
             return error.map(|reason| format!("{name}: {reason}, after {count} pictures"));
         };
-        let next = pictures.files.get(self.files).map(|(_, path)| path.display());
-        if let (Some(reason), Some(next)) = (&error, &next) {
-            return Some(format!("{name}: {reason}, at {next}"));
+        if let Some(reason) = error {
+            let place = self.next_file(pictures).map_or_else(String::new, |file| {
+                format!(", at {}", file.display())
+            });
+            return Some(format!("{name}: {reason}{place}"));
         }
-        let lost = (pictures.files.len() as u64).saturating_sub(count);
-        let first = self.shared.damage();
-        let reason = error
-            .or(first)
-            .or_else(|| next.map(|next| format!("{next} cannot be decoded")))
-            .filter(|_| lost > 0)?;
-        Some(format!("{name}: {lost} of {} pictures left out: {reason}", pictures.files.len()))
+        let (lost, all) = (self.shared.left_out(), pictures.files.len());
+        let reason = self.shared.damage()?;
+        Some(format!("{name}: {lost} of {all} pictures left out: {reason}"))
+    }
+
+    /// The file after the one that was shown last.
+    fn next_file<'a>(&self, pictures: &'a Pictures) -> Option<&'a Path> {
+        let timing = self.timing?;
+        let is_next = |number| {
+            self.last_time.is_none_or(|last| timing.time(number) > last)
+                && !self.shared.is_left_out(number)
+        };
+        pictures.files.iter().find(|(number, _)| is_next(*number)).map(|(_, path)| path.as_path())
+    }
+
+    /// Orientation that the stream's tags name.
+    pub(super) fn orientation(&self) -> Orientation {
+        self.shared.orientation()
     }
 
     /// Numbers of damaged pictures, as far as known.
     pub(super) fn damage(&self) -> Damage {
         let eye = self.shared.eye().summary();
         let left_out = match &self.input {
-            // Those that were only counted are not looked at one by one.
-            Input::Pictures(pictures) if self.ended && self.shared.failure().is_none() => {
-                (pictures.files.len() as u64).saturating_sub(self.taken + self.skipped())
-            }
             Input::Pictures(_) => self.shared.left_out(),
             _ => eye.broken,
         };

@@ -11,6 +11,7 @@ use crossbeam_channel::Sender;
 use gstreamer as gst;
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
+use image::metadata::Orientation;
 
 use super::message;
 use super::options::{GstOptions, Keep};
@@ -58,6 +59,8 @@ pub(super) struct Shared {
     /// The stream's name, and whether its files and frames are all there to be had.
     name: String,
     recorded: bool,
+    /// Orientation that the first tag named.
+    orientation: Mutex<Option<Orientation>>,
     concealed: AtomicBool,
     dropped: AtomicBool,
     /// Content that is not video.
@@ -104,9 +107,24 @@ impl Shared {
         locked(&self.damage).get_or_insert(what);
     }
 
-    /// Picture files that were left out.
+    /// Number of picture files that were left out.
     pub(super) fn left_out(&self) -> u64 {
         locked(&self.left_out).len() as u64
+    }
+
+    /// Reports whether the picture file with this number is left out.
+    pub(super) fn is_left_out(&self, number: u64) -> bool {
+        locked(&self.left_out).contains(&number)
+    }
+
+    /// Notes the orientation that a tag names; the first one counts.
+    pub(super) fn note_orientation(&self, orientation: Orientation) {
+        locked(&self.orientation).get_or_insert(orientation);
+    }
+
+    /// Orientation that a tag names.
+    pub(super) fn orientation(&self) -> Orientation {
+        locked(&self.orientation).unwrap_or(Orientation::NoTransforms)
     }
 
     /// Notes that a decoder concealed damage, of which it says `what`.

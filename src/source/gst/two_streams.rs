@@ -19,7 +19,7 @@ use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
 use crate::source::live::LiveState;
 use crate::source::spec::StreamSpec;
-use crate::source::{Source, SourceCounts, SourceInfo, pictures, v4l2};
+use crate::source::{Source, SourceCounts, SourceInfo, orientation, pictures, v4l2};
 use crate::synchronisation::Remark;
 
 /// Opens a stream for each eye.
@@ -71,6 +71,8 @@ pub(super) fn open(
     for stream in &mut streams {
         stream.prepare()?;
     }
+    let tags = streams.each_ref().map(|stream| (stream.name(), stream.orientation()));
+    orientation::report(&tags, options.orient);
     let [left, right] = &streams;
     let (size, other) = (left.view_size(), right.view_size());
     ensure!(
