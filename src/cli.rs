@@ -202,7 +202,7 @@ impl RunArgs {
 /// What `match` is told.
 #[derive(Clone, Debug, Args)]
 pub struct MatchArgs {
-    /// Left picture: PNG, JPEG, PGM or PPM, grey or colour
+    /// Left picture: PNG, JPEG, PGM, PPM, BMP, TIFF or EXR, grey or colour
     #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath, requires = "right")]
     #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
@@ -217,7 +217,8 @@ pub struct MatchArgs {
     #[command(flatten)]
     pub both: BothArgs,
 
-    /// Disparity map: .png (16 bits, disparity * 256), .pfm (float, pixels) or .pgm (8 bits, disparity
+    /// Disparity map: .png (16 bits, disparity * 256, or * 128 or * 64 where a range beyond 255 px needs
+    /// it; the file says which), .pfm (float, pixels) or .pgm (8 bits, disparity
     /// times the largest of 16, 8, 4, 2, 1, 1/2 ... at which all candidates fit: 4 for 64 of them)
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,

@@ -86,9 +86,9 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     failures(&report)?;
     match unshown {
         None => Ok(()),
-        Some((count, error)) => {
-            Err(error.context(format!("{count} pictures of errors could not be written")).into())
-        }
+        Some((count, error)) => Err(error
+            .context(format!("{count} of the pictures of errors could not be written"))
+            .into()),
     }
 }
 

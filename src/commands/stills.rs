@@ -7,10 +7,10 @@ use anyhow::{bail, ensure};
 use super::Error;
 use crate::frame::{Eye, Image};
 use crate::settings::Source;
-use crate::source::spec::{SourceSpec, StreamSpec};
 use crate::source::grey::Grey;
 use crate::source::orientation::{self, Orient};
 use crate::source::pictures;
+use crate::source::spec::{SourceSpec, StreamSpec};
 use crate::source::still::{self, Still, read_colours};
 use crate::source::tone::Tone;
 
@@ -94,7 +94,8 @@ impl Stills {
     /// As of [`Stills::read`].
     pub fn colours(&self, eye: Eye) -> anyhow::Result<[Image; 3]> {
         let [left, right] = self.files_of_eyes();
-        let [red, green, blue] = read_colours(if eye == Eye::Left { left } else { right }, self.orient)?;
+        let [red, green, blue] =
+            read_colours(if eye == Eye::Left { left } else { right }, self.orient)?;
         Ok([self.part(&red, eye)?, self.part(&green, eye)?, self.part(&blue, eye)?])
     }
 

@@ -87,8 +87,8 @@ pub(super) const ROWS: &[Row] = &[
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(
-            "Write numbered 16-bit PNG pictures into a folder, in place of those of an \
-             earlier run",
+            "Write numbered 16-bit PNG pictures (disparity * 256, or * 128 or * 64 beyond 255 px) into \
+             a folder, in place of those of an earlier run",
         )
         .arg(|arg| arg.value_hint(ValueHint::DirPath)),
     Row::path("clouds")

@@ -12,8 +12,8 @@ use super::size::Size;
 use crate::control::Switch as Stop;
 use crate::pair::PairBy;
 use crate::source::gst::{GstOptions, Keep, Reconnect};
-use crate::source::spec::SourceSpec;
 use crate::source::orientation::Orient;
+use crate::source::spec::SourceSpec;
 use crate::source::tone::Tone;
 use crate::source::v4l2::{CameraRequest, Format};
 
@@ -187,7 +187,8 @@ impl Source {
 
     /// Options of the streams, whose pictures are kept in the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
-        let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } = *self;
+        let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } =
+            *self;
         GstOptions {
             pair_by,
             tolerance: self.tolerance_ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)),

@@ -235,7 +235,10 @@ mod tests {
             assert_eq!((stored, depth.too_far), (expected, too_far), "{unit} mm");
         }
         let told = of(1.0).reach();
-        assert!(told.contains("65.535 m") && told.contains("--depth-unit 10 reaches 655.35 m"), "{told}");
+        assert!(
+            told.contains("65.535 m") && told.contains("--depth-unit 10 reaches 655.35 m"),
+            "{told}"
+        );
         assert!(of(10.0).reach().contains("disparity"), "{}", of(10.0).reach());
 
         let unit = DepthUnit::of_millimetres(10.0);

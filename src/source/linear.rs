@@ -14,9 +14,8 @@ pub fn displayed(picture: DynamicImage) -> DynamicImage {
         DynamicImage::ImageRgb32F(p) => {
             ImageBuffer::from_raw(size.0, size.1, words(p.into_raw())).map(DynamicImage::ImageRgb16)
         }
-        DynamicImage::ImageRgba32F(p) => {
-            ImageBuffer::from_raw(size.0, size.1, words(p.into_raw())).map(DynamicImage::ImageRgba16)
-        }
+        DynamicImage::ImageRgba32F(p) => ImageBuffer::from_raw(size.0, size.1, words(p.into_raw()))
+            .map(DynamicImage::ImageRgba16),
         other => return other,
     };
     encoded.expect("there are as many samples as before")
@@ -40,7 +39,8 @@ mod tests {
     fn light_is_encoded_by_the_curve_of_srgb() {
         let samples = vec![0.0, 1.0, 0.214_041_14, 0.003, -1.0, 7.5, f32::NAN, f32::INFINITY, 0.5];
         let picture = ImageBuffer::from_raw(3, 1, samples).unwrap();
-        let DynamicImage::ImageRgb16(encoded) = displayed(DynamicImage::ImageRgb32F(picture)) else {
+        let DynamicImage::ImageRgb16(encoded) = displayed(DynamicImage::ImageRgb32F(picture))
+        else {
             panic!("not 16 bits");
         };
         // Half of the codes is 21.4 % of the light.

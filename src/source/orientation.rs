@@ -88,7 +88,10 @@ mod tests {
         let Some(Remark::Warning(text)) = remark(&pair(upright, turned), Orient::Ignore) else {
             panic!("a warning");
         };
-        assert!(text.contains("l.jpg is tagged upright") && text.contains("--orient auto"), "{text}");
+        assert!(
+            text.contains("l.jpg is tagged upright") && text.contains("--orient auto"),
+            "{text}"
+        );
         assert!(matches!(remark(&pair(upright, turned), Orient::Auto), Some(Remark::Note(_))));
     }
 }

@@ -13,8 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 
 /// Endings of the names of pictures.
-const KINDS: [&str; 10] =
-    ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr"];
+const KINDS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr"];
 
 /// The files of a pattern, by number.
 #[derive(Clone, Debug)]

@@ -30,13 +30,17 @@ fn depth_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("depth.mkv");
     let stream = StreamInfo { geometry: Some(GEOMETRY), ..stream(4, 4, 0, 64) };
-    let mut recorder = Recorder::create(&path, &stream, Quantity::Depth(DepthUnit::default())).unwrap();
+    let mut recorder =
+        Recorder::create(&path, &stream, Quantity::Depth(DepthUnit::default())).unwrap();
     let mut values = vec![INVALID; 16];
     values[..5].copy_from_slice(&[16 * 20, 16 * 20 + 8, 16 * 63, 1, 0]);
     recorder.consume(&matched(4, values, 0, Duration::ZERO)).unwrap();
     recorder.finish().unwrap();
     let tags = read_recording_tags(&path).unwrap();
-    assert_eq!((tags.quantity, tags.geometry), (Quantity::Depth(DepthUnit::default()), Some(GEOMETRY)));
+    assert_eq!(
+        (tags.quantity, tags.geometry),
+        (Quantity::Depth(DepthUnit::default()), Some(GEOMETRY))
+    );
     // 435.25 * 0.11007 = 47.9079675 px m, over 20, 20.5, 63 and 1/16 px.
     let frames = Player::open(&path, RECORDING).unwrap().play();
     assert_eq!(frames[0].numbers()[..6], [2395, 2337, 760, 0, 0, 0]);

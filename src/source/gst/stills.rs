@@ -52,11 +52,7 @@ pub(super) fn source(
 }
 
 /// The raw frame of a picture's file, and what it is like.
-fn frame(
-    path: &Path,
-    orient: Orient,
-    shared: &Shared,
-) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
+fn frame(path: &Path, orient: Orient, shared: &Shared) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
     let Still { picture, orientation } = still::read(path, orient)?;
     shared.note_orientation(orientation);
     raw(picture).with_context(|| format!("cannot read {}", path.display()))

@@ -430,9 +430,9 @@ impl Stream {
             return error.map(|reason| format!("{name}: {reason}, after {count} pictures"));
         };
         if let Some(reason) = error {
-            let place = self.next_file(pictures).map_or_else(String::new, |file| {
-                format!(", at {}", file.display())
-            });
+            let place = self
+                .next_file(pictures)
+                .map_or_else(String::new, |file| format!(", at {}", file.display()));
             return Some(format!("{name}: {reason}{place}"));
         }
         let (lost, all) = (self.shared.left_out(), pictures.files.len());

@@ -23,8 +23,8 @@ use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Recipe, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::video::{
-    FragmentError, Preview, Recorder, Stream, StreamOptions, StreamPicture, check_fragment, check_preview_name,
-    check_recording_name,
+    FragmentError, Preview, Recorder, Stream, StreamOptions, StreamPicture, check_fragment,
+    check_preview_name, check_recording_name,
 };
 use crate::sink::{Sink, StagesInTime, StreamInfo};
 use crate::source::SourceInfo;
@@ -63,6 +63,11 @@ pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
     for (flag, path) in videos.chain([("--stats", statistics.clone())]) {
         if let Some(path) = path {
             claims.extend(Claim::on(&path).context(flag)?);
+        }
+    }
+    for (flag, base) in recordings(output) {
+        if let (Some(base), Some(limits)) = (base, output.segmenting()) {
+            Segments::new(&base, limits).context(flag)?;
         }
     }
     let statistics = statistics.as_deref().map(NewFile::create).transpose().context("--stats")?;
@@ -124,7 +129,8 @@ struct Series {
 
 /// The outputs of many files.
 fn series(output: &settings::Output) -> Vec<Series> {
-    let folders = [("--pictures", output.pictures(), &PICTURES), ("--clouds", output.clouds(), &CLOUDS)];
+    let folders =
+        [("--pictures", output.pictures(), &PICTURES), ("--clouds", output.clouds(), &CLOUDS)];
     let numbered = folders.into_iter().filter_map(|(flag, folder, kind)| {
         Some(Series { flag, folder: folder?, is_written: Box::new(|name| kind.is_written(name)) })
     });
