@@ -48,9 +48,11 @@ impl Encoding {
     pub fn report(self, files: &str) {
         let Self { scale, offset } = self;
         if self != (Self { scale: KITTI_SCALE, offset: 0 }) {
+            let from =
+                if offset == 0 { "disparity".into() } else { format!("(disparity - {offset})") };
             tracing::info!(
-                "16-bit {files} hold (disparity - {offset}) * {scale}, because disparity * \
-                 {KITTI_SCALE} does not fit them at this range; each says so itself"
+                "16-bit {files} hold {from} * {scale} and name these numbers themselves: disparity * \
+                 {KITTI_SCALE} does not fit at this range"
             );
         }
     }

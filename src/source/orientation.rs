@@ -39,21 +39,29 @@ fn remark(inputs: &[(String, Orientation)], orient: Orient) -> Option<Remark> {
     if inputs.iter().all(|(_, orientation)| is_upright(orientation)) {
         return None;
     }
-    let each = |(name, orientation): &(String, Orientation)| {
-        format!("{name} is tagged {}", describe(*orientation))
-    };
-    let all: Vec<String> = inputs.iter().map(each).collect();
-    let all = all.join(", ");
     let differ = inputs.iter().any(|(_, orientation)| *orientation != inputs[0].1);
+    let tagged = match differ {
+        true => {
+            let each = |(name, orientation): &(String, Orientation)| {
+                format!("{name} is tagged {}", describe(*orientation))
+            };
+            inputs.iter().map(each).collect::<Vec<_>>().join(", ")
+        }
+        false => {
+            let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
+            let are = if names.len() == 1 { "is" } else { "are" };
+            format!("{} {are} tagged {}", names.join(" and "), describe(inputs[0].1))
+        }
+    };
     Some(match orient {
-        Orient::Auto => Remark::Note(format!("{all}; it is turned so (--orient auto)")),
+        Orient::Auto => Remark::Note(format!("{tagged}, which is done (--orient auto)")),
         Orient::Ignore if differ => Remark::Warning(format!(
-            "{all}: the views are not turned alike, and a pair of them cannot be matched unless a \
+            "{tagged}: the views are not turned alike, and a pair of them cannot be matched unless a \
              calibration was made of them as they are; --orient auto turns each as its tag says"
         )),
         Orient::Ignore => Remark::Note(format!(
-            "{all}; the tags are ignored, because calibrations refer to the sensor's own picture \
-             (--orient auto follows them)"
+            "{tagged}, which is ignored, because calibrations refer to the sensor's own picture \
+             (--orient auto follows the tags)"
         )),
     })
 }
@@ -84,7 +92,7 @@ mod tests {
         let Some(Remark::Note(text)) = remark(&pair(turned, turned), Orient::Ignore) else {
             panic!("a tag is reported");
         };
-        assert!(text.contains("r.jpg is tagged to be turned 180 degrees"), "{text}");
+        assert!(text.contains("l.jpg and r.jpg are tagged to be turned 180 degrees"), "{text}");
         let Some(Remark::Warning(text)) = remark(&pair(upright, turned), Orient::Ignore) else {
             panic!("a warning");
         };

@@ -133,7 +133,7 @@ fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     }
     let content = header::read_file(path).with_context(|| format!("cannot read {shown}"))?;
     if content.is_empty() {
-        bail!("cannot read {shown}: the file is empty");
+        bail!("cannot read a picture: {shown} is empty (0 bytes)");
     }
     match header::format(&content) {
         Some(format) => Ok((content, format)),
@@ -148,13 +148,15 @@ fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<Stil
     header::check(content).with_context(|| format!("cannot read {shown}"))?;
     let still = decode_whole(content, format).map_err(|error| {
         let is_unsupported = matches!(error.downcast_ref(), Some(ImageError::Unsupported(_)));
-        match is_unsupported {
-            true => error.context(format!(
-                "cannot read {shown}: its kind of samples or compression is not read; convert it to \
-                 8 or 16 bits of grey or RGB"
-            )),
-            false => error.context(format!("cannot read {shown}: the picture is damaged")),
-        }
+        let flaw = match format {
+            _ if is_unsupported => {
+                "its kind of samples or compression is not read; convert it to 8 or 16 bits of grey or RGB"
+            }
+            // The decoder says of both that the format is wrong.
+            ImageFormat::OpenExr => "the picture is damaged, or has no red, green and blue",
+            _ => "the picture is damaged",
+        };
+        error.context(format!("cannot read {shown}: {flaw}"))
     })?;
     let (width, height) = (still.picture.width() as usize, still.picture.height() as usize);
     if width == 0 || height == 0 {

@@ -263,18 +263,20 @@ fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
 fn a_video_is_turned_as_its_tag_says_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let picture = || Image::from_fn(64, 32, |x, y| (x * 3 + y) as u8);
-    let coding = "taginject tags=image-orientation=rotate-180 scope=global ! \
-                  video/x-raw,format=GRAY8 ! avenc_ffv1 ! matroskamux";
     let pictures = [(picture(), Duration::ZERO), (picture(), Duration::from_millis(50))];
     let path = folder.path().join("v.mkv");
+    let coding = "video/x-raw,format=GRAY8 ! avenc_ffv1 ! matroskamux";
     numbered_videos::write(&path, &pictures, 20, coding);
+    // No muxer of GStreamer 1.22 writes the tag.
+    let tagged = "matroskademux ! taginject tags=image-orientation=rotate-180 ! avdec_ffv1";
+    let tagged = format!("filesrc location={} ! {tagged}", path.display());
     for (orient, turned) in [(Orient::Ignore, false), (Orient::Auto, true)] {
         let mut expected = picture().pixels().to_vec();
         if turned {
             expected.reverse();
         }
         let mut seen = 0;
-        open(&two(&path, &path), &GstOptions { orient, ..options() })
+        open(&SourceSpec::two(&tagged, &tagged), &GstOptions { orient, ..options() })
             .unwrap()
             .run(&Switch::default(), &mut |pair, _| {
                 assert_eq!(pair.left.pixels(), expected, "{orient:?}");
