@@ -243,17 +243,25 @@ fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
         }
         let pattern = folder.path().join(format!("{samples}-%d.{kind}"));
         for (spec, count) in [(two(&pattern, &pattern), 3), (two(name(0), name(0)), 1)] {
-            let mut next = 0;
-            opened(&spec)
-                .run(&Switch::default(), &mut |pair, _| {
-                    let expected = read_still(&name(next), Tone::default()).unwrap();
-                    assert_eq!(pair.left.pixels(), expected.pixels(), "{samples} {kind} {next}");
-                    assert_eq!(pair.right.pixels(), expected.pixels(), "{samples} {kind} {next}");
-                    next += 1;
-                    ControlFlow::Continue(())
-                })
-                .unwrap();
-            assert_eq!(next, count, "{samples} {kind}");
+            for colours in [None, Some(Default::default())] {
+                let (mut options, has_colour) = (options(), colours.is_some());
+                options.keep.colours = colours;
+                let mut next = 0;
+                open(&spec, &options)
+                    .unwrap()
+                    .run(&Switch::default(), &mut |pair, _| {
+                        let expected = read_still(&name(next), Tone::default()).unwrap();
+                        let case = format!("{samples} {kind} {next}, colours {has_colour}");
+                        assert_eq!(pair.left.pixels(), expected.pixels(), "{case}");
+                        assert_eq!(pair.right.pixels(), expected.pixels(), "{case}");
+                        let shown = pair.left.chroma().is_some();
+                        assert_eq!(shown, has_colour && samples.starts_with("rgb"), "{case}");
+                        next += 1;
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
+                assert_eq!(next, count, "{samples} {kind}");
+            }
         }
     }
 }

@@ -64,7 +64,12 @@ impl Input {
     fn spec(&self) -> StreamSpec {
         match self {
             Self::File(path) => StreamSpec::File(path.clone()),
-            Self::Pictures(pictures) => StreamSpec::Pictures((&pictures.pattern).into()),
+            Self::Pictures(pictures) => match &pictures.files[..] {
+                [(_, path)] if path.as_path() == Path::new(&pictures.pattern) => {
+                    StreamSpec::File(path.clone())
+                }
+                _ => StreamSpec::Pictures((&pictures.pattern).into()),
+            },
             Self::Uri(uri) => StreamSpec::Uri(uri.clone()),
             Self::Fragment(fragment) => StreamSpec::Fragment(fragment.clone()),
             Self::Camera(camera) => StreamSpec::Camera(camera.name.clone()),

@@ -10,7 +10,9 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::DynamicImage;
 
+use super::options::GstOptions;
 use super::tap::Shared;
+use crate::source::grey::Grey;
 use crate::source::orientation::Orient;
 use crate::source::pictures::{Pictures, Timing};
 use crate::source::still::{self, Still};
@@ -19,18 +21,19 @@ use crate::source::still::{self, Still};
 pub(super) fn source(
     pictures: &Pictures,
     timing: Timing,
-    orient: Orient,
+    options: &GstOptions,
     shared: Arc<Shared>,
 ) -> gst_app::AppSrc {
     let source =
         gst_app::AppSrc::builder().format(gst::Format::Time).max_bytes(0).max_buffers(2).build();
     let files = pictures.files.clone();
+    let (orient, has_colour) = (options.orient, options.keep.colours.is_some());
     let mut next = 0;
     let need_data = move |source: &gst_app::AppSrc, _| {
         while let Some((number, path)) = files.get(next) {
             next += 1;
             let time = |number| clock_time(timing.time(number));
-            match frame(path, orient, &shared) {
+            match frame(path, orient, has_colour, &shared) {
                 Ok((mut buffer, caps)) => {
                     if let Some(buffer) = buffer.get_mut() {
                         buffer.set_pts(time(*number));
@@ -51,10 +54,16 @@ pub(super) fn source(
     source
 }
 
-/// The raw frame of a picture's file, and what it is like.
-fn frame(path: &Path, orient: Orient, shared: &Shared) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
+/// The raw frame of a picture's file and its format, with its colours only if somebody looks at them.
+fn frame(
+    path: &Path,
+    orient: Orient,
+    has_colour: bool,
+    shared: &Shared,
+) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
     let Still { picture, orientation } = still::read(path, orient)?;
     shared.note_orientation(orientation);
+    let picture = if has_colour { picture } else { Grey::of(picture).into() };
     raw(picture).with_context(|| format!("cannot read {}", path.display()))
 }
 

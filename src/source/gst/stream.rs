@@ -177,7 +177,7 @@ impl Stream {
             (_, Orient::Auto) => orientation::turn(pipeline, &target)?,
         };
         orientation::watch(&target, shared.clone());
-        wiring::connect(input, timing, options.orient, pipeline, target, shared)?;
+        wiring::connect(input, timing, options, pipeline, target, shared)?;
         share_clock(&stream.pipeline, zero);
         // Only on the way to "paused" does a pipeline tell that it is live.
         for state in [gst::State::Paused, gst::State::Playing] {

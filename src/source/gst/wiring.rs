@@ -10,10 +10,10 @@ use gstreamer::prelude::*;
 
 use super::camera;
 use super::input::{Camera, Input};
+use super::options::GstOptions;
 use super::reach::{self, Reach};
 use super::stills;
 use super::tap::Shared;
-use crate::source::orientation::Orient;
 use crate::source::pictures::Timing;
 use crate::source::v4l2::{self, Format};
 
@@ -34,7 +34,7 @@ struct Wiring {
 pub(super) fn connect(
     input: &Input,
     timing: Option<Timing>,
-    orient: Orient,
+    options: &GstOptions,
     pipeline: &gst::Pipeline,
     target: gst::Pad,
     shared: &Arc<Shared>,
@@ -49,7 +49,7 @@ pub(super) fn connect(
         }
         Input::Pictures(pictures) => {
             let timing = timing.context("pictures without times")?;
-            let source = stills::source(pictures, timing, orient, shared.clone());
+            let source = stills::source(pictures, timing, options, shared.clone());
             pipeline.add(&source)?;
             source.static_pad("src").context("no pad to link")?.link(&wiring.target)?;
             Ok(())
