@@ -107,13 +107,14 @@ fn outputs_that_cannot_be_written() {
         (&["--preview", "none/o.mp4"], &["none/o.mp4", "does not exist"]),
         (&["--record", "file/o.mkv"], &["file/o.mkv"]),
         (&["--pictures", "file"], &["file"]),
-        (&["--record", "o.avi"], &["o.avi", ".mkv"]),
-        (&["--preview", "o.mkv"], &["o.mkv", ".mp4"]),
         (&["--record", "full.mkv"], &["full.mkv", "disk is full"]),
         (&["--stats", "none/s.json"], &["none/s.json"]),
     ] {
         fails(folder.path(), &[&demo[..], flags].concat(), 1, words);
     }
+    // A wrong ending is wrong usage.
+    fails(folder.path(), &[&demo[..], &["--record", "o.avi"]].concat(), 2, &["o.avi", ".mkv"]);
+    fails(folder.path(), &[&demo[..], &["--preview", "o.mkv"]].concat(), 2, &["o.mkv", ".mp4"]);
     // One full disk does not spoil the other output.
     let both = ["--record", "full.mkv", "--pictures", "p"];
     fails(folder.path(), &[&demo[..], &both].concat(), 1, &["full.mkv"]);
