@@ -73,8 +73,8 @@ struct Depth {
     unit: DepthUnit,
     /// Stored number by disparity in 1/16 px, from [`INVALID`] on.
     table: Arc<[u16]>,
-    /// Disparities in 1/16 px whose depth does not fit 16 bits.
-    too_far: RangeInclusive<i16>,
+    /// Disparities in 1/16 px whose depth does not fit 16 bits, if there are any.
+    too_far: Option<RangeInclusive<i16>>,
 }
 
 /// Set once it has been said that depth does not fit 16 bits.
@@ -86,10 +86,7 @@ impl Depth {
         let table = (INVALID..=i16::MAX).map(|value| stored(depth(value), unit)).collect();
         let is_too_far = |value: &i16| depth(*value).is_some_and(|depth| depth > unit.reach_m());
         let mut far = (INVALID..=i16::MAX).filter(is_too_far);
-        let first = far.next();
-        let last = far.last().or(first);
-        // An empty range where all fit.
-        let too_far = first.unwrap_or(0)..=last.unwrap_or(-1);
+        let too_far = far.next().map(|first| first..=far.next_back().unwrap_or(first));
         Self { unit, table, too_far }
     }
 
@@ -97,8 +94,9 @@ impl Depth {
         for (out, &value) in stored.iter_mut().zip(values) {
             *out = self.table[(i32::from(value) - i32::from(INVALID)) as usize];
         }
-        if !TOO_FAR_REPORTED.load(Ordering::Relaxed)
-            && values.iter().any(|value| self.too_far.contains(value))
+        if let Some(too_far) = &self.too_far
+            && !TOO_FAR_REPORTED.load(Ordering::Relaxed)
+            && values.iter().any(|value| too_far.contains(value))
             && !TOO_FAR_REPORTED.swap(true, Ordering::Relaxed)
         {
             tracing::info!("{}", self.reach());
@@ -226,9 +224,9 @@ mod tests {
         // 640 m; 320 m; 64 m; 40 m; 20 m.
         let values = [1, 2, 10, 16, 32];
         for (unit, expected, too_far) in [
-            (1.0, [0, 0, 64000, 40000, 20000], 1..=9),
-            (10.0, [64000, 32000, 6400, 4000, 2000], 0..=-1),
-            (0.5, [0, 0, 0, 0, 40000], 1..=19),
+            (1.0, [0, 0, 64000, 40000, 20000], Some(1..=9)),
+            (10.0, [64000, 32000, 6400, 4000, 2000], None),
+            (0.5, [0, 0, 0, 0, 40000], Some(1..=19)),
         ] {
             let (depth, mut stored) = (of(unit), [7; 5]);
             depth.encode(&values, &mut stored);

@@ -224,7 +224,8 @@ fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
     let level = |x: u32, y: u32, n: u32| ((x * 977 + y * 3331) % 60_000 + n * 1_000) as u16;
     // An odd width, so that rows have any length.
     let deep = |n| ImageBuffer::from_fn(51, 7, |x, y| Rgb([0, 7, 20].map(|c| level(x + c, y, n))));
-    let kinds: [(&str, &str, fn(DynamicImage) -> DynamicImage); 10] = [
+    type Convert = fn(DynamicImage) -> DynamicImage;
+    let kinds: [(&str, &str, Convert); 10] = [
         ("rgb16", "tif", |deep| deep),
         ("rgba16", "tif", |deep| deep.into_rgba16().into()),
         ("luma16", "tif", |deep| deep.into_luma16().into()),
