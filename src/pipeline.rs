@@ -119,7 +119,7 @@ fn deliver(
     let mut emit = |mut pair: StereoPair, counts: SourceCounts| {
         let unpaired = [counts.unpaired_left, counts.unpaired_right];
         progress.note_source([counts.left, counts.right], unpaired);
-        if left == 0 || wait_while_paused(control, pacer.as_mut()).is_break() {
+        if left == 0 || wait_while_paused(control, progress, pacer.as_mut()).is_break() {
             return ControlFlow::Break(());
         }
         if let Some(pacer) = &mut pacer {
@@ -135,6 +135,8 @@ fn deliver(
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let result = source.run(&control.stop, &mut emit);
+    let cut_short = left > 0 && control.stop.is_set();
+    progress.cut_short.store(cut_short, Ordering::SeqCst);
     progress.source_ended.store(true, Ordering::SeqCst);
     // A source counts what it gives; where the run is told to end just then, it is not taken.
     let pairs = progress.pairs.load(Ordering::Relaxed);
@@ -142,15 +144,21 @@ fn deliver(
 }
 
 /// Holds the source while the pipeline is paused, a step aside; breaks where it is stopped meanwhile.
-fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlow<()> {
+fn wait_while_paused(
+    control: &Control,
+    progress: &Progress,
+    pacer: Option<&mut Pacer>,
+) -> ControlFlow<()> {
     let since = Instant::now();
     let mut paused = false;
     while control.pause.is_set() && !control.stop.is_set() && !control.step.take() {
         paused = true;
         std::thread::sleep(Duration::from_millis(5));
     }
-    if let (true, Some(pacer)) = (paused, pacer) {
-        pacer.shift(since.elapsed());
+    if paused {
+        let pause = since.elapsed();
+        progress.note_pause(pause);
+        pacer.into_iter().for_each(|pacer| pacer.shift(pause));
     }
     if control.stop.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

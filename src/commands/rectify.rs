@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use super::rig::Cameras;
 use super::stills::{Stills, is_still};
@@ -147,6 +147,10 @@ fn videos(
     failed.map_or(Ok(()), Err)?;
     delivered?;
     finished.into_iter().collect::<anyhow::Result<()>>()?;
+    if let (true, false, Some(status)) = (control.stop.is_set(), info.live, signals::exit_status())
+    {
+        return Err(Error::Stopped(anyhow!("stopped by a signal after {pairs} pairs"), status));
+    }
     tell(&format!("{pairs} pair{}", if pairs == 1 { "" } else { "s" }), outputs)
 }
 

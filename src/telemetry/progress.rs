@@ -36,6 +36,10 @@ pub struct Progress {
     started: Instant,
     /// When the last pair was matched, in milliseconds after `started`.
     last_matched_ms: AtomicU64,
+    /// Time for which the source was held until then, in milliseconds.
+    paused_ms: AtomicU64,
+    /// True once the source was told to end before its own end.
+    pub cut_short: AtomicBool,
 }
 
 /// Counts of one eye.
@@ -97,6 +101,8 @@ impl Progress {
             last_latency_us: AtomicU64::new(0),
             started: Instant::now(),
             last_matched_ms: AtomicU64::new(0),
+            paused_ms: AtomicU64::new(0),
+            cut_short: AtomicBool::new(false),
         }
     }
 
@@ -143,6 +149,18 @@ impl Progress {
         let since_start = self.started.elapsed().as_millis() as u64;
         self.last_matched_ms.store(since_start, Ordering::Relaxed);
         self.matched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the source was held for this long.
+    pub fn note_pause(&self, pause: Duration) {
+        self.paused_ms.fetch_add(pause.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Time from the start to the last matched pair, without the pauses: what rates are counted over.
+    pub fn matching_time(&self) -> Duration {
+        let [last, paused] =
+            [&self.last_matched_ms, &self.paused_ms].map(|count| count.load(Ordering::Relaxed));
+        Duration::from_millis(last.saturating_sub(paused))
     }
 
     /// Adds what the stage in time has found of a pair.

@@ -44,6 +44,44 @@ fn the_first_signal_finishes_the_files() {
     }
 }
 
+/// As from `timeout`, which signals the program and then its group.
+#[test]
+fn two_signals_at_once_are_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = begun(folder.path(), &ENDLESS);
+    for _ in 0..20 {
+        signal(&child, libc::SIGTERM);
+    }
+    let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+    assert_eq!(status, 0, "{stderr}");
+    assert_eq!(stderr.matches("once more to exit at once").count(), 1, "{stderr}");
+    let statistics: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());
+}
+
+#[test]
+fn a_recorded_job_that_a_signal_cuts_short_says_so_by_its_status() {
+    let folder = tempfile::tempdir().unwrap();
+    write_eyes(folder.path(), 100, 100);
+    let eyes = ["--left", "l.mkv", "--right", "r.mkv", "--record", "o.mkv"];
+    let paced = [&eyes[..], &["--set", "source.pace=realtime"]].concat();
+    for (number, expected) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
+        let mut command = stereod(folder.path(), &with_statistics(&paced));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let file = folder.path().join("o.mkv");
+        wait_until("the recording is there", || file.exists());
+        signal(&child, number);
+        let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+        assert_eq!(status, expected, "{stderr}");
+        assert!(stderr.contains("stopped by a signal after "), "{stderr}");
+        // What was matched is whole.
+        let statistics: Value = serde_json::from_str(&stdout).unwrap();
+        assert!(statistics["matched"].as_u64().unwrap() < 100, "{statistics}");
+        assert_eq!(statistics["recorded"], recorded(&file).len());
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
 #[test]
 fn a_killed_recording_is_readable_up_to_there() {
     let folder = tempfile::tempdir().unwrap();

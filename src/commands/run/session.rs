@@ -1,6 +1,9 @@
 //! A run from its settings to its report.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+
+use anyhow::anyhow;
 
 use super::knobs::knobs;
 use super::live::findings::Findings;
@@ -156,8 +159,23 @@ impl Session {
         tuner.close();
         match outcome.error {
             Some(error) => Err(error.into()),
-            None => written,
+            None => written.and_then(|()| cut_short(&handles)),
         }
+    }
+}
+
+/// Says that a signal has ended a recorded job before its end, if one has. Live sources and the demo
+/// scene are no jobs.
+fn cut_short(handles: &Handles) -> Result<(), Error> {
+    let Handles { info, progress, .. } = handles;
+    let is_job = !info.live && !info.has_truth;
+    match signals::exit_status() {
+        Some(status) if is_job && progress.cut_short.load(Ordering::SeqCst) => {
+            let matched = progress.matched.load(Ordering::Relaxed);
+            let all = info.pairs.map_or_else(String::new, |pairs| format!(" of about {pairs}"));
+            Err(Error::Stopped(anyhow!("stopped by a signal after {matched}{all} pairs"), status))
+        }
+        _ => Ok(()),
     }
 }
 
