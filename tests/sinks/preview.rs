@@ -145,7 +145,9 @@ fn no_frame_and_one_frame() {
         write(&path, &stream, &[0]);
         assert_eq!(Player::open(&path, DECODE).unwrap().play().len(), 1);
     }
-    write(&dir.path().join("none.mp4"), &stream(64, 48), &[]);
+    let none = dir.path().join("none.mp4");
+    write(&none, &stream(64, 48), &[]);
+    assert!(!none.exists());
 }
 
 #[test]

@@ -121,11 +121,12 @@ impl Preview {
         })
     }
 
-    /// Gives a video without a whole fragment its name, too, and puts what was written on the disk.
+    /// Gives a video of frames without a whole fragment its name, too, and puts what was written on the
+    /// disk.
     fn complete(&self) -> Result<()> {
         let mut file = locked(&self.file);
-        if self.taken == 0 && file.spares_earlier() {
-            tracing::warn!("no frame came: {} stays as it was", self.path.display());
+        if self.taken == 0 {
+            tracing::warn!("no frame came: {} was not written", self.path.display());
             return Ok(());
         }
         let on_disk = file.file().metadata().is_ok_and(|about| about.is_file());
