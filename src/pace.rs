@@ -7,6 +7,9 @@ use crate::control::Switch;
 /// Longest sleep before the stop switch is looked at again.
 const NAP: Duration = Duration::from_millis(20);
 
+/// Longest wait for a pair: a recording that jumps, or was interrupted, goes on then.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// Holds each pair back until its time has come. A matcher that is slower than the recording makes the
 /// clock fall behind, and nothing is skipped.
 #[derive(Debug, Default)]
@@ -25,10 +28,11 @@ impl Pacer {
     pub fn wait(&mut self, timestamp: Duration, stop: &Switch) {
         let now = Instant::now();
         let (wall, stream) = *self.anchor.get_or_insert((now, timestamp));
-        let due = wall + timestamp.saturating_sub(stream);
-        if due < now {
-            // Late: play on from here instead of rushing to catch up.
-            self.anchor = Some((now, timestamp));
+        let mut due = wall.checked_add(timestamp.saturating_sub(stream)).unwrap_or(now + LONGEST);
+        if due < now || due >= now + LONGEST {
+            // Late: play on from here instead of rushing to catch up. After a gap likewise.
+            due = due.min(now + LONGEST);
+            self.anchor = Some((due.max(now), timestamp));
         }
         while !stop.is_set() {
             let left = due.saturating_duration_since(Instant::now());
@@ -71,7 +75,11 @@ mod tests {
         let (mut pacer, stop) = (Pacer::new(), Switch::default());
         pacer.wait(Duration::ZERO, &stop);
         stop.set(true);
-        // Would be an hour.
+        // Would be ten seconds.
         pacer.wait(Duration::from_secs(3600), &stop);
+        // A gap of an hour is no hour's wait, and the clock goes on after it.
+        let (due, stream) = pacer.anchor.unwrap();
+        assert!(due.duration_since(Instant::now()) <= LONGEST);
+        assert_eq!(stream, Duration::from_secs(3600));
     }
 }

@@ -209,8 +209,8 @@ impl Limits {
 
 /// Meaning of rows that wander.
 const WANDERING: &str = "no calibration mends that: the eyes do not show the same moment (synchronise \
-                         the cameras, or check that both recordings begin together), or a camera is \
-                         loose";
+                         the cameras; of two recordings, `--offset auto` finds the shift), or a \
+                         camera is loose";
 
 /// The numbers: "3.2 px (the right picture 3.1 px lower, turned by 0.12 degrees, 1.002 times the size)".
 impl fmt::Display for Measurement {

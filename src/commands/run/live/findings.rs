@@ -58,7 +58,7 @@ impl Findings {
         let one = CpuOptions { threads: Some(1), ..settings.engine.options().cpu };
         sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), too_few.clone())));
         let exposure = exposure::Shared::default();
-        sinks.push(Box::new(ExposureSink::new(exposure.clone(), info.white)));
+        sinks.push(Box::new(ExposureSink::new(exposure.clone(), info.white, info.live)));
         let map_metrics = settings.metrics.listen().map(|_| {
             let (sink, shared) = MapMetricsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
             sinks.push(Box::new(sink));
