@@ -8,10 +8,13 @@ mod camera_pools;
 mod frame_packed;
 mod input;
 mod inspect;
+mod jumps;
 mod length;
 mod libav;
 mod limits;
+mod live_times;
 mod message;
+mod offset;
 mod options;
 mod plane;
 mod reach;
@@ -29,7 +32,7 @@ use gstreamer as gst;
 use self::plane::Layout;
 use super::Source;
 use super::spec::SourceSpec;
-pub use options::{GstOptions, Keep, Reconnect};
+pub use options::{GstOptions, Keep, Offset, Reconnect};
 
 /// Opens streams and waits for the first picture of each.
 ///

@@ -24,6 +24,21 @@ pub enum Reconnect {
     Off,
 }
 
+/// Shift in time of the right eye's pictures against the left one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offset {
+    /// This many nanoseconds are added to the right times.
+    Ns(i64),
+    /// It is found from the pictures of two recordings.
+    Auto,
+}
+
+impl Default for Offset {
+    fn default() -> Self {
+        Offset::Ns(0)
+    }
+}
+
 /// Where the pictures of streams are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Keep {
@@ -42,6 +57,8 @@ pub struct GstOptions {
     pub pair_by: PairBy,
     /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
     pub tolerance: Option<Duration>,
+    /// Time that is added to those of the right eye's pictures.
+    pub offset: Offset,
     /// True where the eyes are exchanged: what is called left is the right eye's.
     pub swap: bool,
     /// Request to cameras; the size is that of each eye.
@@ -72,6 +89,7 @@ impl Default for GstOptions {
         Self {
             pair_by: PairBy::Auto,
             tolerance: None,
+            offset: Offset::default(),
             swap: false,
             cameras: v4l2::CameraRequest::default(),
             controls: v4l2::Controls::default(),

@@ -17,11 +17,12 @@ use gstreamer::prelude::*;
 
 use super::camera_pools::CameraPools;
 use super::input::Input;
+use super::live_times::{Judged, LiveTimes};
 use super::options::{GstOptions, Reconnect};
 use super::plane::{Layout, Views};
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink};
 use super::times::{TICK, now, period_of};
-use super::{inspect, length, libav, limits, wiring};
+use super::{inspect, jumps, length, libav, limits, wiring};
 use crate::source::Damage;
 use crate::source::live::EyeState;
 use crate::source::pictures::Timing;
@@ -35,6 +36,9 @@ const GRACE: Duration = Duration::from_millis(1000);
 
 /// A live picture whose time says that it is older than this has a time that says nothing.
 const OLDEST: Duration = Duration::from_secs(10);
+
+/// A time of a recording that goes back by more than this jumps.
+const JUMP: Duration = Duration::from_secs(1);
 
 /// A live picture that is as old as this when a run begins is fresh enough.
 const FRESH: Duration = Duration::from_millis(50);
@@ -92,6 +96,8 @@ pub(super) struct Stream {
     format: Arc<Mutex<Format>>,
     /// Pictures that have been looked at but not handed out.
     first: VecDeque<Box<Raw>>,
+    /// Time of the first picture.
+    begin: Option<Duration>,
     /// Time of the picture handed out last.
     last_time: Option<Duration>,
     live: bool,
@@ -99,6 +105,8 @@ pub(super) struct Stream {
     by_arrival: Option<Instant>,
     /// The zero of the times of a live stream's pictures.
     zero: Option<Instant>,
+    /// Check of a live stream's times.
+    live_times: LiveTimes,
     /// Pictures that were captured before are left out.
     fresh_from: Option<Instant>,
     ended: bool,
@@ -132,6 +140,7 @@ impl Stream {
         limits::watch(&pipeline, &shared);
         if video {
             inspect::watch_recorded(&pipeline, &shared);
+            jumps::watch(&pipeline, &shared.jumps);
         } else if !is_recorded(&input) {
             inspect::watch(&pipeline, &state);
         }
@@ -156,10 +165,12 @@ impl Stream {
             shared,
             format,
             first: VecDeque::new(),
+            begin: None,
             last_time: None,
             live: false,
             by_arrival: None,
             zero: None,
+            live_times: LiveTimes::default(),
             fresh_from: None,
             ended: false,
             silent_since: None,
@@ -205,6 +216,7 @@ impl Stream {
                     }
                     self.shared.set_live(self.live);
                     self.zero = if self.live { self.zero_of_times() } else { None };
+                    self.begin = self.first.front().and_then(|picture| self.time(picture));
                     return Ok(());
                 }
                 Some(Delivered::End) => {
@@ -261,8 +273,10 @@ impl Stream {
 
     /// The next picture, waiting for it no longer than `wait`.
     ///
-    /// Pictures of a recording that share a time with a neighbour get none: a demuxer that lost
-    /// its index (a truncated AVI) so labels several, of which at most one is right.
+    /// Pictures whose times say nothing get none: those of a recording that share a time with a
+    /// neighbour (a demuxer that lost its index, of a truncated AVI, so labels several, of which at most
+    /// one is right), one of a recording that jumps away from both neighbours, and a live one that is
+    /// far from its arrival.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
         let ahead = if self.live { 1 } else { 2 };
         while self.first.len() < ahead {
@@ -281,10 +295,10 @@ impl Stream {
         self.taken += 1;
         let time = self.time(&picture);
         let Raw { views, arrived, .. } = *picture;
-        let next = self.first.front().and_then(|next| self.time(next));
-        let before = std::mem::replace(&mut self.last_time, time);
-        let shared = !self.live && (time == next || time == before);
-        let timestamp = time.filter(|_| !shared);
+        let timestamp = match self.live {
+            true => time.and_then(|time| self.judged(time, arrived)),
+            false => self.in_line(time),
+        };
         self.note_file(time);
         let arrived = self.captured(timestamp, arrived);
         let stale = self.fresh_from.is_some_and(|from| arrived < from);
@@ -293,6 +307,50 @@ impl Stream {
         }
         self.fresh_from = None;
         Received::Picture(Picture { views, timestamp, arrived })
+    }
+
+    /// The time of a recording's picture, unless it shares it with a neighbour, or its neighbours are in
+    /// order without it.
+    fn in_line(&mut self, time: Option<Duration>) -> Option<Duration> {
+        let next = self.first.front().and_then(|next| self.time(next));
+        let before = self.last_time;
+        if let (Some(own), Some(next)) = (time, next)
+            && before.is_none_or(|before| before < next)
+            && (own > next + JUMP || before.is_some_and(|before| own + JUMP < before))
+        {
+            let seconds = own.as_secs_f64();
+            self.shared.note_mistimed(&format!("a picture's time, {seconds:.3} s, is wrong"));
+            return None;
+        }
+        self.last_time = time;
+        time.filter(|_| time != next && time != before)
+    }
+
+    /// The time of a live picture, shifted where the stream's clock was set; `None` where it is far from
+    /// the arrival.
+    fn judged(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
+        let Some(zero) = self.zero else { return Some(time) };
+        let seconds = |ns: i64| {
+            let way = if ns < 0 { "before" } else { "after" };
+            format!("{:.1} s {way}", ns.unsigned_abs() as f64 * 1e-9)
+        };
+        match self.live_times.judge(time, arrived.saturating_duration_since(zero)) {
+            Judged::Good(time) => Some(time),
+            Judged::Wrong { ahead } => {
+                let what = format!("a picture's time is {} its arrival", seconds(ahead));
+                self.shared.note_mistimed(&what);
+                None
+            }
+            Judged::Set { by, time } => {
+                tracing::warn!(
+                    "{}: its clock was set: times are {} those before; they are shifted by that, \
+                     to the accuracy of the arrival",
+                    self.name(),
+                    seconds(by)
+                );
+                Some(time)
+            }
+        }
     }
 
     /// When a picture was captured, where its time tells: a live one's, unless that lies in the future
@@ -465,7 +523,7 @@ impl Stream {
             Input::Pictures(_) => self.shared.left_out(),
             _ => eye.broken,
         };
-        Damage { concealed: eye.concealed, left_out }
+        Damage { concealed: eye.concealed, left_out, mistimed: eye.mistimed }
     }
 
     /// Numbers of a file that ended well but gave far fewer pictures than its length says.
@@ -478,6 +536,10 @@ impl Stream {
             let expected = expected.filter(|&expected| expected > count);
             let bytes = Some((lacking.length, lacking.said));
             return Some(CutShort { count, expected, certain: true, bytes });
+        }
+        if self.shared.jumps.have_come() {
+            // The length is then that of the latest time.
+            return None;
         }
         let expected = self.expected()?;
         let file = matches!(self.input, Input::File(_));
@@ -537,8 +599,10 @@ impl Stream {
         if self.live {
             return None;
         }
-        let length = self.pipeline.query_duration::<gst::ClockTime>()?;
-        let pictures = length.nseconds() as f64 * 1e-9 * self.rate?;
+        let end: Duration = self.pipeline.query_duration::<gst::ClockTime>()?.into();
+        // Containers may count from zero, wherever their first picture is.
+        let length = end.checked_sub(self.begin.unwrap_or_default()).unwrap_or(end);
+        let pictures = length.as_secs_f64() * self.rate?;
         (pictures >= 0.5).then_some(pictures.round() as u64)
     }
 

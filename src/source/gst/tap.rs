@@ -12,6 +12,7 @@ use gstreamer as gst;
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 
+use super::jumps::Jumps;
 use super::message;
 use super::options::{GstOptions, Keep};
 use super::plane::{self, Layout, Views};
@@ -60,6 +61,7 @@ pub(super) struct Shared {
     recorded: bool,
     concealed: AtomicBool,
     dropped: AtomicBool,
+    mistimed: AtomicBool,
     /// Content that is not video.
     other: Mutex<Option<String>>,
     warned: AtomicBool,
@@ -72,6 +74,8 @@ pub(super) struct Shared {
     /// The times as they are written are those of the recording. (Of Matroska: its demuxer else
     /// lets every file start at zero, which would undo a later start of one eye.)
     pub(super) absolute_times: AtomicBool,
+    /// Shifts of the times in the decoder.
+    pub(super) jumps: Arc<Jumps>,
 }
 
 impl Shared {
@@ -129,6 +133,19 @@ impl Shared {
             tracing::debug!("{}: {what}", self.name);
         } else {
             tracing::warn!("{}: {what}; such pictures are left out and counted", self.name);
+        }
+    }
+
+    /// Notes that the time of a picture says nothing, because `what`.
+    pub(super) fn note_mistimed(&self, what: &str) {
+        self.eye.note_mistimed();
+        if self.mistimed.swap(true, Ordering::SeqCst) {
+            tracing::debug!("{}: {what}", self.name);
+        } else {
+            tracing::warn!(
+                "{}: {what}; such pictures have no partner by time, and are counted",
+                self.name
+            );
         }
     }
 
@@ -244,7 +261,7 @@ pub(super) fn appsink(
             shared.skipped.fetch_add(1, Ordering::SeqCst);
             return Ok(gst::FlowSuccess::Ok);
         }
-        match taker.take(&sample, shared.live.load(Ordering::SeqCst)) {
+        match taker.take(&sample, &shared) {
             Ok(None) => {
                 shared.eye.note_broken();
                 Ok(gst::FlowSuccess::Ok)
@@ -293,7 +310,8 @@ impl Taker {
     }
 
     /// Copies a picture; `None` where it is damaged and the stream is live.
-    fn take(&mut self, sample: &gst::Sample, live: bool) -> anyhow::Result<Option<Delivered>> {
+    fn take(&mut self, sample: &gst::Sample, shared: &Shared) -> anyhow::Result<Option<Delivered>> {
+        let live = shared.live.load(Ordering::SeqCst);
         let arrived = Instant::now();
         let buffer = sample.buffer().ok_or_else(|| anyhow!("delivers empty samples"))?;
         let caps = sample.caps().ok_or_else(|| anyhow!("delivers pictures without a format"))?;
@@ -334,10 +352,12 @@ impl Taker {
         self.taken += 1;
         let pts = buffer.pts();
         let segment = sample.segment().and_then(|s| s.downcast_ref::<gst::ClockTime>());
+        let shift = pts.map_or(gst::ClockTime::ZERO, |pts| shared.jumps.shift_at(pts));
+        let own = |time: Option<gst::ClockTime>| time.map(|time| time.saturating_sub(shift));
         let times = Times {
-            written: pts,
-            stream: segment.and_then(|segment| segment.to_stream_time(pts)),
-            running: segment.and_then(|segment| segment.to_running_time(pts)),
+            written: own(pts),
+            stream: own(segment.and_then(|segment| segment.to_stream_time(pts))),
+            running: own(segment.and_then(|segment| segment.to_running_time(pts))),
         };
         Ok(Some(Delivered::Picture(Box::new(Raw { views, times, arrived }))))
     }
