@@ -91,6 +91,13 @@ pub fn stop_on_signals(
     Ok(())
 }
 
+/// Lets a write that exceeds the limit of a file's length (`ulimit -f`) fail, as on a full disk; by
+/// default it ends the process.
+pub fn outlive_file_limit() {
+    // SAFETY: to ignore a signal calls nothing of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// True where the process has a terminal. One that had, and has it no more, was left alone by
 /// somebody who closed it: SIGHUP then means what it always has.
 fn has_terminal() -> bool {

@@ -37,7 +37,7 @@ pub struct FilterError {
 
 /// Libraries whose remarks about their own affairs would drown ours; a filter that names them
 /// overrides this.
-const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,winit=warn";
+const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,winit=error";
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 

@@ -254,3 +254,48 @@ fn the_want_of_a_gpu_is_no_news() {
     let (_, _, stderr) = run(folder.path(), &[&demo[..], &["-v"]].concat());
     assert!(stderr.contains("DEBUG using the CPU: there is no NVIDIA driver"), "{stderr}");
 }
+
+/// The manager's socket is full.
+#[test]
+fn a_service_manager_that_does_not_read_holds_nothing_up() {
+    let folder = tempfile::tempdir().unwrap();
+    configure(folder.path(), 20);
+    let socket = folder.path().join("notify");
+    let _manager = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    let fill = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    fill.set_nonblocking(true).unwrap();
+    while fill.send_to(b"x", &socket).is_ok() {}
+    let mut child = stereod(folder.path(), &["run", "--headless", "--config", "rig.toml"])
+        .env("NOTIFY_SOCKET", &socket)
+        .env("WATCHDOG_USEC", "600000")
+        .env("RUST_LOG", "error")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let file = folder.path().join("o.mkv");
+    wait_until("the recording grows", || fs::metadata(&file).is_ok_and(|f| f.len() > 20_000));
+    signal(&child, libc::SIGTERM);
+    assert_eq!(ended(&mut child, "a deaf manager"), Some(0));
+}
+
+/// Opening a pipe waits for whoever writes to it.
+#[test]
+fn one_signal_ends_what_an_element_holds_up_before_its_first_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    make_pipe(&folder.path().join("pipe"));
+    let eye = "filesrc location=pipe ! matroskademux ! decodebin";
+    let arguments = ["run", "--headless", "--left", eye, "--right", LIVE, "-v"];
+    let log = folder.path().join("log");
+    let mut child = stereod(folder.path(), &arguments)
+        .stdout(Stdio::null())
+        .stderr(File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&child, libc::SIGINT);
+    let begun = Instant::now();
+    let status = ended(&mut child, "a pipe in a fragment");
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    let said = fs::read_to_string(&log).unwrap();
+    assert!(said.contains("stopping") && status == Some(0), "{status:?}: {said}");
+}

@@ -135,3 +135,31 @@ fn memory_does_not_grow() {
     // What leaked a byte a pixel and pair would have leaked as much as the file has grown.
     assert!(grown < 6_000, "{before} KiB grew by {grown} KiB");
 }
+
+/// By default a file's limit ends the process (SIGXFSZ).
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_to_the_length_of_files_costs_that_output_only() {
+    use std::os::unix::process::CommandExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--demo", "--demo-size", "96x64", "--frames", "40", "--pictures", "out"];
+    let arguments = [&arguments[..], &["--record", "o.mkv"]].concat();
+    let mut command = stereod(folder.path(), &with_statistics(&arguments));
+    let limit = || {
+        let limit = libc::rlimit { rlim_cur: 65_536, rlim_max: 65_536 };
+        // SAFETY: setrlimit only reads `limit`, and may be called between fork and exec.
+        match unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(limit) };
+    let (status, stdout, stderr) = outcome(&mut command);
+    assert_eq!(status, 1, "{stderr}");
+    let statistics: Value =
+        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
+    assert!(stderr.contains("o.mkv"), "{stderr}");
+    assert!(statistics["matched"].as_u64() > Some(0), "{statistics}");
+}

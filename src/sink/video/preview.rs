@@ -22,8 +22,11 @@ use crate::sink::new_file::NewFile;
 use crate::sink::{Sink, StreamInfo};
 use crate::thread::locked;
 
-/// The encoder takes no smaller pictures.
+/// The encoder takes no smaller pictures ...
 const SMALLEST_SIDE: usize = 16;
+
+/// ... and no larger ones.
+const LARGEST_SIDE: usize = 16384;
 
 /// Writes a coloured video: H.264 High profile, 4:2:0, limited-range BT.709, in MP4.
 ///
@@ -76,6 +79,12 @@ impl Preview {
         }
         let (width, height) = (view.width(stream.size.0), stream.size.1);
         ensure!(width > 0 && height > 0, "a preview has at least one pixel");
+        ensure!(
+            width.max(height) <= LARGEST_SIDE,
+            "cannot write the preview {}: it would be {width}x{height}, and the encoder takes at most \
+             {LARGEST_SIDE} pixels a side; use smaller pictures, or leave it out",
+            path.display()
+        );
         require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
         let file = NewFile::create(path)?;
         if !file.seeks() {

@@ -166,7 +166,7 @@ impl ApplicationHandler<Wake> for App {
 
     fn user_event(&mut self, event_loop: &ActiveEventLoop, event: Wake) {
         match event {
-            Wake::Close => self.quit(event_loop),
+            Wake::Close | Wake::DisplayGone => self.quit(event_loop),
             Wake::Graphics => {
                 if let Some(Err(error)) = self.screen.as_ref().map(Screen::check) {
                     self.fail(event_loop, error);

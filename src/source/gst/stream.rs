@@ -25,13 +25,20 @@ use super::{inspect, length, libav, limits, wiring};
 use crate::source::Damage;
 use crate::source::live::EyeState;
 use crate::source::pictures::Timing;
-use crate::thread::locked;
+use crate::thread::{self, locked};
 
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
 
 /// Longest silence of a stream before it is looked at whether it has ended.
 const GRACE: Duration = Duration::from_millis(1000);
+
+/// Longest that a recorded stream may be waited for without any picture: longer than a disk or a file
+/// server takes to come back.
+const STALLED: Duration = Duration::from_secs(60);
+
+/// Longest wait for a pipeline that is being closed.
+pub(super) const CLOSING: Duration = Duration::from_secs(2);
 
 /// A live picture whose time says that it is older than this has a time that says nothing.
 const OLDEST: Duration = Duration::from_secs(10);
@@ -104,6 +111,9 @@ pub(super) struct Stream {
     ended: bool,
     /// Since when a picture is waited for.
     silent_since: Option<Instant>,
+    /// Time spent on waiting since the last picture, and the number of those that were only counted.
+    waited: (Duration, u64),
+    closed: bool,
     taken: u64,
     /// Files of a picture pattern that have been shown or left out.
     files: usize,
@@ -137,7 +147,7 @@ impl Stream {
         }
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
         let format = Arc::new(Mutex::new(Format::default()));
-        let taker = Taker::new(layout, options, format.clone());
+        let taker = Taker::new(input.name(), layout, options, format.clone());
         let sink = appsink(sender, shared.clone(), taker);
         let convert = wiring::element("videoconvert")?;
         pipeline.add_many([&convert, sink.upcast_ref()])?;
@@ -163,6 +173,8 @@ impl Stream {
             fresh_from: None,
             ended: false,
             silent_since: None,
+            waited: (Duration::ZERO, 0),
+            closed: false,
             taken: 0,
             rate: None,
             input,
@@ -313,6 +325,7 @@ impl Stream {
         match self.delivered.recv_timeout(wait) {
             Ok(Delivered::Picture(picture)) => {
                 self.silent_since = None;
+                self.waited.0 = Duration::ZERO;
                 Some(Delivered::Picture(picture))
             }
             Ok(Delivered::End) | Err(RecvTimeoutError::Disconnected) => {
@@ -321,6 +334,11 @@ impl Stream {
             }
             Err(RecvTimeoutError::Timeout) => {
                 let since = *self.silent_since.get_or_insert_with(Instant::now);
+                let skipped = self.shared.skipped();
+                let before = self.waited;
+                // The time of a process that is suspended passes as well, so waits are added up.
+                self.waited =
+                    if skipped == before.1 { (before.0 + wait, skipped) } else { (wait, skipped) };
                 if since.elapsed() > GRACE {
                     self.end_if_dead();
                 }
@@ -334,8 +352,13 @@ impl Stream {
     /// decodebin drops what a demuxer reports while it is being plugged in).
     fn end_if_dead(&mut self) {
         let failed = self.shared.failure().is_some();
-        if (failed || self.is_idle()) && self.delivered.is_empty() {
-            self.shared.fail("it gives no pictures, without saying why".to_owned());
+        let stalled = self.is_recorded() && self.waited.0 > STALLED;
+        if (failed || stalled || self.is_idle()) && self.delivered.is_empty() {
+            self.shared.fail(if stalled {
+                format!("it neither goes on nor ends: no picture came for {} s", STALLED.as_secs())
+            } else {
+                "it gives no pictures, without saying why".to_owned()
+            });
             self.ended = true;
         }
     }
@@ -413,13 +436,27 @@ impl Stream {
         self.shared.skipped()
     }
 
-    /// Stops the pipeline; what is still in the channel is lost.
+    /// Stops the pipeline; what is still in the channel is lost. A driver or a demuxer that hangs in it
+    /// keeps its thread.
     pub(super) fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
         self.ended = true;
         self.first.clear();
         self.delivered = crossbeam_channel::never();
         self.pools.note(&self.pipeline);
-        let _ = self.pipeline.set_state(gst::State::Null);
+        let pipeline = self.pipeline.clone();
+        let stop = move || pipeline.set_state(gst::State::Null);
+        match thread::bounded("closing", stop, |waited| waited > CLOSING) {
+            Ok(Some(_)) => {}
+            Ok(None) => tracing::debug!("{} does not close; it is left behind", self.name()),
+            Err(error) => {
+                tracing::debug!("{} is not closed: {error}", self.name());
+                // A pipeline must not be freed while it runs.
+                std::mem::forget(self.pipeline.clone());
+            }
+        }
     }
 
     /// Finds the file of a picture by its time; those before it that were not shown are damaged.

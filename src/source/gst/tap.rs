@@ -14,6 +14,7 @@ use gstreamer_video as gst_video;
 
 use super::message;
 use super::options::{GstOptions, Keep};
+use super::packing;
 use super::plane::{self, Layout, Views};
 use crate::source::live::EyeState;
 use crate::source::tone::Tone;
@@ -62,6 +63,7 @@ pub(super) struct Shared {
     dropped: AtomicBool,
     /// Content that is not video.
     other: Mutex<Option<String>>,
+    second: AtomicBool,
     warned: AtomicBool,
     /// Pictures come at their own pace: damaged ones are left out.
     live: AtomicBool,
@@ -141,6 +143,22 @@ impl Shared {
     pub(super) fn note_other(&self, caps: &gst::Caps) {
         if let Some(structure) = caps.structure(0) {
             locked(&self.other).get_or_insert_with(|| structure.name().to_string());
+        }
+    }
+
+    /// Notes that a reader was left out, and why: told where there is no other.
+    pub(super) fn note_missing(&self, what: String) {
+        locked(&self.missing).get_or_insert(what);
+    }
+
+    /// Warns of a second video in the stream, once.
+    pub(super) fn note_second_video(&self) {
+        if !self.second.swap(true, Ordering::SeqCst) {
+            tracing::warn!(
+                "{0}: holds more than one video; the first one is used. The second one is had by: ffmpeg -i {0} \
+                 -map 0:v:1 -c copy SECOND.mkv",
+                self.name
+            );
         }
     }
 
@@ -277,7 +295,11 @@ pub(super) fn appsink(
 
 /// The streaming thread's work.
 pub(super) struct Taker {
+    /// The stream's name.
+    name: String,
     layout: Layout,
+    /// True where the eyes are exchanged.
+    swap: bool,
     keep: Keep,
     tone: Tone,
     caps: Option<(gst::Caps, gst_video::VideoInfo)>,
@@ -287,9 +309,14 @@ pub(super) struct Taker {
 
 impl Taker {
     /// Copies into buffers of the options' `keep`; tells `format` what the first picture is like.
-    pub(super) fn new(layout: Layout, options: &GstOptions, format: Arc<Mutex<Format>>) -> Self {
-        let (keep, tone) = (options.keep.clone(), options.tone);
-        Self { layout, keep, tone, caps: None, format, taken: 0 }
+    pub(super) fn new(
+        name: String,
+        layout: Layout,
+        options: &GstOptions,
+        format: Arc<Mutex<Format>>,
+    ) -> Self {
+        let (swap, keep, tone) = (options.swap, options.keep.clone(), options.tone);
+        Self { name, layout, swap, keep, tone, caps: None, format, taken: 0 }
     }
 
     /// Copies a picture; `None` where it is damaged and the stream is live.
@@ -321,6 +348,9 @@ impl Taker {
             format.rate = rate(info.fps());
             format.colour = view.chroma().is_some();
             format.white = plane::white(&info);
+            if let Some(remark) = packing::remark(&info, self.layout, self.swap) {
+                tracing::warn!("{}: {remark}", self.name);
+            }
         }
         if first != size {
             bail!(

@@ -132,6 +132,7 @@ impl Wiring {
         let decoder = element(kind)?;
         // Sound and subtitles need no decoder, not even an installed one.
         let (reach, shared) = (self.reach, self.shared.clone());
+        let of_select = self.shared.clone();
         decoder.connect("autoplug-continue", false, move |values| {
             let caps = values.get(2)?.get::<gst::Caps>().ok()?;
             let refusal = reach.refusal(&caps);
@@ -144,13 +145,12 @@ impl Wiring {
         decoder.connect("autoplug-select", false, move |values| {
             let caps = values.get(2)?.get::<gst::Caps>().ok()?;
             let factory = values.get(3)?.get::<gst::ElementFactory>().ok()?;
-            let class =
-                glib::EnumClass::with_type(glib::Type::from_name("GstAutoplugSelectResult")?)?;
-            class.to_value_by_nick(if is_detour(&factory, &caps) || !reach.allows(&factory) {
-                "skip"
-            } else {
-                "try"
-            })
+            if let Some(refusal) = endless(&factory) {
+                of_select.note_missing(refusal);
+                return select("skip");
+            }
+            let skip = is_detour(&factory, &caps) || !reach.allows(&factory);
+            select(if skip { "skip" } else { "try" })
         });
         let wiring = self.clone();
         decoder.connect_pad_added(move |_, pad| wiring.offer(pad, false));
@@ -190,6 +190,9 @@ impl Wiring {
             self.shared.note_other(&caps);
         }
         if self.target.is_linked() {
+            if !is_other(&caps) {
+                self.shared.note_second_video();
+            }
             return;
         }
         let result = if is_other(&caps) {
@@ -361,6 +364,26 @@ fn is_raw_video(caps: &gst::Caps) -> bool {
     !caps.is_any()
         && caps.iter().any(|s| raw(s.name().as_str()))
         && caps.iter().all(|s| raw(s.name().as_str()) || s.name() == "video/x-bayer")
+}
+
+/// Choice of decodebin's signal "autoplug-select" by its short name.
+fn select(nick: &str) -> Option<glib::Value> {
+    glib::EnumClass::with_type(glib::Type::from_name("GstAutoplugSelectResult")?)?
+        .to_value_by_nick(nick)
+}
+
+/// Why a demuxer is not used that reads on for ever at the end of its file, as these of FFmpeg do in
+/// gst-libav 1.22; `None` of others.
+fn endless(factory: &gst::ElementFactory) -> Option<String> {
+    let (format, ending) = match factory.name().as_str() {
+        "avdemux_gif" => ("GIF", "gif"),
+        "avdemux_nut" => ("NUT", "nut"),
+        _ => return None,
+    };
+    Some(format!(
+        "GStreamer cannot read {format} files to their end; convert it without loss: ffmpeg -i INPUT.{ending} \
+         -c:v ffv1 OUTPUT.mkv"
+    ))
 }
 
 /// True where this decoder leaves its pictures on a device while another one could decode them into
