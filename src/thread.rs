@@ -43,6 +43,19 @@ pub fn spawn<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(work)
 }
 
+/// Waits for the end of a thread until `is_enough` says so of the time that has passed; whether it has
+/// ended.
+pub fn wait_for<T>(thread: &JoinHandle<T>, mut is_enough: impl FnMut(Duration) -> bool) -> bool {
+    let begun = Instant::now();
+    while !thread.is_finished() {
+        if is_enough(begun.elapsed()) {
+            return false;
+        }
+        std::thread::sleep(POLL);
+    }
+    true
+}
+
 /// Does `work` on a thread of its own and waits for it until `is_enough` says so of the time that has
 /// passed; `None` then. The thread is left behind, and drops what it may still return.
 ///
@@ -54,15 +67,11 @@ pub fn spawn<T: Send + 'static>(
 pub fn bounded<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
-    mut is_enough: impl FnMut(Duration) -> bool,
+    is_enough: impl FnMut(Duration) -> bool,
 ) -> io::Result<Option<T>> {
-    let begun = Instant::now();
     let thread = spawn(name, work, |broken| tracing::debug!("{broken}"))?;
-    while !thread.is_finished() {
-        if is_enough(begun.elapsed()) {
-            return Ok(None);
-        }
-        std::thread::sleep(POLL);
+    if !wait_for(&thread, is_enough) {
+        return Ok(None);
     }
     thread.join().map_or_else(|panic| resume_unwind(panic), |done| Ok(Some(done)))
 }

@@ -366,10 +366,7 @@ impl Search {
     /// Ends the search; one that a driver holds up is left behind.
     fn end(&self) {
         self.cancel.set(true);
-        let deadline = Instant::now() + CLOSING;
-        while !self.thread.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        thread::wait_for(&self.thread, |waited| waited > CLOSING);
     }
 }
 

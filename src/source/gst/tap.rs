@@ -223,7 +223,9 @@ impl Shared {
                 }
             }
             // Nobody asks a recording's decoder to hurry: what it drops it cannot decode.
-            gst::MessageView::Qos(_) if self.recorded && message::is_of_decoder(message) => {
+            gst::MessageView::Qos(_)
+                if self.recorded && message::is_of_decoder(message) && self.failure().is_none() =>
+            {
                 self.note_dropped("a picture cannot be decoded");
             }
             gst::MessageView::Element(element) => {
