@@ -22,6 +22,7 @@ use super::panel::Panel;
 use super::remote::{Remote, Wake, WindowStats};
 use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
+use super::xlib::is_display_gone;
 use crate::control::Control;
 use crate::frame::Matched;
 use crate::sink::colour::ColourScale;
@@ -140,6 +141,9 @@ impl App {
     }
 
     fn fail(&mut self, event_loop: &ActiveEventLoop, error: anyhow::Error) {
+        if is_display_gone() {
+            return event_loop.exit();
+        }
         self.error.get_or_insert(error);
         self.quit(event_loop);
     }

@@ -26,7 +26,6 @@ mod snapshot;
 mod style;
 mod textures;
 mod tuning;
-#[cfg(target_os = "linux")]
 mod xlib;
 
 use std::panic::AssertUnwindSafe;
@@ -82,7 +81,6 @@ impl Window {
         gpu::probe(&instance)?;
         let mailbox = Mailbox::default();
         let window = Self { event_loop, instance, mailbox, views: Default::default() };
-        #[cfg(target_os = "linux")]
         xlib::outlive(&window.event_loop, window.remote());
         Ok(window)
     }
@@ -124,7 +122,7 @@ impl Window {
         let remote = self.remote();
         let mut app = app::App::new(options, control, remote, self.instance);
         let ran = run_app(self.event_loop, &mut app);
-        if ran.is_err() || is_display_gone() {
+        if ran.is_err() || xlib::is_display_gone() {
             tracing::warn!("the display is gone; the run goes on without a window");
             app.abandon();
             return Ok(());
@@ -134,14 +132,6 @@ impl Window {
         stop.set(true);
         shown
     }
-}
-
-/// True where the display went away while Xlib was asked for something.
-fn is_display_gone() -> bool {
-    #[cfg(target_os = "linux")]
-    return xlib::is_display_gone();
-    #[cfg(not(target_os = "linux"))]
-    false
 }
 
 /// Runs the event loop to its end. winit panics where the display goes away at some moments; the run

@@ -152,7 +152,6 @@ fn tell(states: &[NotifyState<'_>]) {
 }
 
 /// Sends it, and does not wait where nobody reads it: sd_notify's own way of sending does.
-#[cfg(unix)]
 fn send(states: &[NotifyState<'_>]) -> std::io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -169,9 +168,4 @@ fn send(states: &[NotifyState<'_>]) -> std::io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     socket.send_to_addr(text.as_bytes(), &address).map(drop)
-}
-
-#[cfg(not(unix))]
-fn send(_states: &[NotifyState<'_>]) -> std::io::Result<()> {
-    Ok(())
 }
