@@ -136,26 +136,45 @@ fn memory_does_not_grow() {
     assert!(grown < 6_000, "{before} KiB grew by {grown} KiB");
 }
 
-/// By default a file's limit ends the process (SIGXFSZ).
-#[test]
+/// Limits what the process of `command` may use of a resource.
 #[cfg(target_os = "linux")]
-fn a_limit_to_the_length_of_files_costs_that_output_only() {
+fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, most: libc::rlim_t) {
     use std::os::unix::process::CommandExt;
 
-    let folder = tempfile::tempdir().unwrap();
-    let arguments = ["--demo", "--demo-size", "96x64", "--frames", "40", "--pictures", "out"];
-    let arguments = [&arguments[..], &["--record", "o.mkv"]].concat();
-    let mut command = stereod(folder.path(), &with_statistics(&arguments));
-    let limit = || {
-        let limit = libc::rlimit { rlim_cur: 65_536, rlim_max: 65_536 };
+    let limit = move || {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
         // SAFETY: setrlimit only reads `limit`, and may be called between fork and exec.
-        match unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) } {
+        match unsafe { libc::setrlimit(resource, &limit) } {
             0 => Ok(()),
             _ => Err(std::io::Error::last_os_error()),
         }
     };
     // SAFETY: it allocates nothing and takes no lock.
     unsafe { command.pre_exec(limit) };
+}
+
+/// GStreamer takes a plug-in that it cannot open for one that is not installed.
+#[test]
+#[cfg(target_os = "linux")]
+fn few_descriptors_are_named_with_the_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["run", "--demo", "--demo-size", "96x64", "--frames", "2", "--record", "o.mkv"];
+    let mut command = stereod(folder.path(), &demo);
+    limit(&mut command, libc::RLIMIT_NOFILE, 10);
+    let (status, _, stderr) = outcome(&mut command);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("ulimit -n") && !stderr.contains("installed"), "{stderr}");
+}
+
+/// By default a file's limit ends the process (SIGXFSZ).
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_to_the_length_of_files_costs_that_output_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--demo", "--demo-size", "96x64", "--frames", "40", "--pictures", "out"];
+    let arguments = [&arguments[..], &["--record", "o.mkv"]].concat();
+    let mut command = stereod(folder.path(), &with_statistics(&arguments));
+    limit(&mut command, libc::RLIMIT_FSIZE, 65_536);
     let (status, stdout, stderr) = outcome(&mut command);
     assert_eq!(status, 1, "{stderr}");
     let statistics: Value =
