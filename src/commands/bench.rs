@@ -6,7 +6,7 @@ mod roofline;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use serde_json::Value;
 
 use super::rig::Cameras;
@@ -41,13 +41,13 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let reports = match &args.multiprocessors[..] {
         [] => vec![report(&args, &loaded, settings.multiprocessors)?],
         _ if settings.kind == Choice::Cpu => {
-            return Err(failed(anyhow!("--multiprocessors is for GPUs; leave out --engine cpu")));
+            return Err(Error::usage("--multiprocessors is for GPUs; leave out --engine cpu"));
         }
         [_, _, ..] if settings.fit.is_some() => {
-            return Err(failed(anyhow!(
+            return Err(Error::usage(
                 "--fit takes other settings for each number of --multiprocessors, which then compare nothing; \
-                 name one number"
-            )));
+                 name one number",
+            ));
         }
         parts => {
             // A word stands for all of them.

@@ -95,6 +95,8 @@ fn wrong_usage_is_refused() {
         (&["match", "l.png", "r.png", "-o", "o.png", "--tiles", "0x1,8"], "1 to 1024 of each"),
         (&["match", "l.png", "r.png"], "--output"),
         (&["bench", "--size", "640"], "640x480"),
+        (&["bench", "--engine", "cpu", "--multiprocessors", "4"], "is for GPUs"),
+        (&["bench", "--fit", "30", "--multiprocessors", "4,8"], "name one number"),
         (&["completions", "tcsh"], "bash"),
         (&["man", "walk"], "commands: run, match"),
     ] {

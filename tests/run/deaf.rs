@@ -254,3 +254,31 @@ fn the_want_of_a_gpu_is_no_news() {
     let (_, _, stderr) = run(folder.path(), &[&demo[..], &["-v"]].concat());
     assert!(stderr.contains("DEBUG using the CPU: there is no NVIDIA driver"), "{stderr}");
 }
+
+/// Whoever asks for a GPU, or for a part of one, hears that there is none.
+#[test]
+fn settings_of_a_gpu_are_not_ignored_silently() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["run", "--demo", "--demo-size", "96x64", "-d", "16", "--frames", "2"];
+    let (_, _, stderr) =
+        run(folder.path(), &[&demo[..], &["--engine", "cpu", "--multiprocessors", "4"]].concat());
+    let told = "WARN --multiprocessors: engine.multiprocessors is for GPUs and is ignored";
+    assert_eq!(stderr.matches(told).count(), 1, "{stderr}");
+    let (_, _, stderr) = run(folder.path(), &[&demo[..], &["--engine", "cpu"]].concat());
+    assert!(!stderr.contains("is for GPUs"), "{stderr}");
+
+    let (_, devices, _) = run(folder.path(), &["devices"]);
+    if !devices.contains("there is no NVIDIA driver") {
+        return;
+    }
+    // Measuring a rate makes engines, too.
+    let more = ["--multiprocessors", "4", "--gpu-priority", "high", "--fit", "0.1"];
+    let (_, _, stderr) = run(folder.path(), &[&demo[..], &more].concat());
+    let told =
+        stderr.lines().filter(|line| line.contains("INFO using the CPU: there is no NVIDIA"));
+    let told: Vec<&str> = told.collect();
+    assert!(
+        told.len() == 1 && told[0].ends_with("ignored: engine.multiprocessors, engine.priority"),
+        "{stderr}"
+    );
+}
