@@ -78,9 +78,8 @@ fn report(
     let pictures = Pool::new();
     let scene = DemoSource::new(options)?.with_pool(pictures.clone());
     let first = loaded.awaits_choice().then(|| scene.pair(0));
-    let small = settings.engine.options().cpu;
-    let loaded = ranging::with_choice(loaded, &first, &rig, Spare::None, small)?;
-    let loaded = fit::fitted(loaded, size, &rig, multiprocessors, 0.0, &mut || ())?;
+    let (loaded, _) = ranging::with_choice(loaded, &first, &rig, Spare::None)?;
+    let loaded = fit::fitted(loaded, size, &rig, fit::FEWEST, multiprocessors, 0.0, &mut || ())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     // Parts of a GPU are compared where there is one.
     let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };

@@ -68,7 +68,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let given = !loaded.awaits_choice();
     let raw = pair(left, right);
     let small = settings.engine.options().cpu;
-    let loaded = ranging::with_choice(&loaded, [&raw], &rig, Spare::None, small)?;
+    let (loaded, _) = ranging::with_choice(&loaded, [&raw], &rig, Spare::None)?;
     let loaded = if args.confidence.is_some() { loaded.with_confidence()? } else { loaded };
     let (settings, params) = (&loaded.settings, &loaded.params.of_still());
 

@@ -70,14 +70,16 @@ impl Session {
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures((info.width, info.height))?;
         let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
-        let Some(Chosen { loaded, source, dropped_before }) = chosen else { return Ok(None) };
+        let Some(Chosen { loaded, fewest, source, dropped_before }) = chosen else {
+            return Ok(None);
+        };
         let loaded = loaded.with_white(info.white)?;
         let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
         let (size, part) = ((info.width, info.height), loaded.settings.engine.multiprocessors);
         let mut watchdog = Watchdog::of_manager();
         let mut alive = || watchdog.tick(|_| false);
         let beside = fit::beside(&loaded.settings.output, size);
-        let loaded = fit::fitted(loaded, size, &rig, part, beside, &mut alive)?;
+        let loaded = fit::fitted(loaded, size, &rig, fewest, part, beside, &mut alive)?;
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
