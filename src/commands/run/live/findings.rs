@@ -56,7 +56,9 @@ impl Findings {
         let too_few = range::Shared::default();
         // Beside an engine that may be at work on all cores.
         let one = CpuOptions { threads: Some(1), ..settings.engine.options().cpu };
-        sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), too_few.clone())));
+        let chosen = loaded.has_chosen().then_some(range);
+        let small = Box::new(small_matcher(one));
+        sinks.push(Box::new(RangeSink::new(small, too_few.clone(), chosen)));
         let exposure = exposure::Shared::default();
         sinks.push(Box::new(ExposureSink::new(exposure.clone(), info.white)));
         let map_metrics = settings.metrics.listen().map(|_| {
