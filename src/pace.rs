@@ -21,8 +21,8 @@ impl Pacer {
         Self::default()
     }
 
-    /// Waits until `timestamp` is due, or `stop` is set.
-    pub fn wait(&mut self, timestamp: Duration, stop: &Switch) {
+    /// Waits until `timestamp` is due, or `stop` is set; returns how late it is already.
+    pub fn wait(&mut self, timestamp: Duration, stop: &Switch) -> Duration {
         let now = Instant::now();
         let (wall, stream) = *self.anchor.get_or_insert((now, timestamp));
         let due = wall + timestamp.saturating_sub(stream);
@@ -37,6 +37,7 @@ impl Pacer {
             }
             std::thread::sleep(left.min(NAP));
         }
+        now.saturating_duration_since(due)
     }
 
     /// Moves every due time back by `pause`.
@@ -55,12 +56,13 @@ mod tests {
     fn pairs_are_held_back_but_never_hurried() {
         let (mut pacer, stop) = (Pacer::new(), Switch::default());
         let start = Instant::now();
-        pacer.wait(Duration::from_secs(5), &stop);
-        pacer.wait(Duration::from_millis(5040), &stop);
+        assert_eq!(pacer.wait(Duration::from_secs(5), &stop), Duration::ZERO);
+        assert_eq!(pacer.wait(Duration::from_millis(5040), &stop), Duration::ZERO);
         assert!(start.elapsed() >= Duration::from_millis(40));
         std::thread::sleep(Duration::from_millis(30));
         // 5050 is already late, and so the clock starts anew there.
-        pacer.wait(Duration::from_millis(5050), &stop);
+        let lateness = pacer.wait(Duration::from_millis(5050), &stop);
+        assert!(lateness >= Duration::from_millis(20), "{lateness:?}");
         let late = Instant::now();
         pacer.wait(Duration::from_millis(5070), &stop);
         assert!(late.elapsed() >= Duration::from_millis(19));

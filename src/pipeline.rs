@@ -116,19 +116,28 @@ fn deliver(
 ) -> (SourceCounts, anyhow::Result<()>) {
     let mut pacer = (realtime && !source.info().live).then(Pacer::new);
     let mut left = limit.unwrap_or(u64::MAX);
+    // For how long the pair before had to wait for room in the link.
+    let mut held = Duration::ZERO;
     let mut emit = |mut pair: StereoPair, counts: SourceCounts| {
         let unpaired = [counts.unpaired_left, counts.unpaired_right];
         progress.note_source([counts.left, counts.right], unpaired);
         if left == 0 || wait_while_paused(control, pacer.as_mut()).is_break() {
             return ControlFlow::Break(());
         }
+        let mut delay = Duration::ZERO;
         if let Some(pacer) = &mut pacer {
-            pacer.wait(pair.timestamp, &control.stop);
+            // A source that decodes too slowly is late, too, which cheaper matching would not change.
+            delay = pacer.wait(pair.timestamp, &control.stop).min(held);
             // Held back on purpose: for the latency the pair arrives now, as it would from a camera.
             pair.arrived = Instant::now();
         }
+        let (ready, position) = (Instant::now(), pair.timestamp);
         if pairs.send(pair).is_err() {
             return ControlFlow::Break(());
+        }
+        held = ready.elapsed();
+        if pacer.is_some() {
+            progress.note_paced(position, delay);
         }
         progress.pairs.fetch_add(1, Ordering::Relaxed);
         left -= 1;
