@@ -22,7 +22,7 @@ Examples:
   stereod calibration convert stereo.toml --format ros -o camera_info/
   stereod calibration convert --unit mm stereoCalibration.yml -o stereo.toml
 
-The format follows the name of OUT: .toml is stereod's own, .yml or .yaml, .xml and .json are OpenCV's,
+The format follows the name of OUT: .toml is stereod's own, .yml or .yaml, .xml and .json are OpenCV's, \
 two names or a folder are ROS camera_info. --format says it where the name does not.";
 
 /// What `calibration` is told.

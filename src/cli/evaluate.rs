@@ -15,14 +15,14 @@ Examples:
   stereod evaluate middlebury/ eth3d/ --markdown table.md --errors wrong/
   stereod evaluate middlebury/ --noise 5 --seed 7
 
-A DATASET is a folder that is searched, with all below it, for pairs of known disparity: folders with an
-item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3),
-KITTI (2012 and 2015) and ETH3D's two-view sets as they are published. Each pair is matched with the range
-that its publisher gives, unless --disparities says otherwise. The report has each pair, and the means of
+A DATASET is a folder that is searched, with all below it, for pairs of known disparity: folders with an \
+item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3), \
+KITTI (2012 and 2015) and ETH3D's two-view sets as they are published. Each pair is matched with the range \
+that its publisher gives, unless --disparities says otherwise. The report has each pair, and the means of \
 each DATASET and of all.
 
-Pictures of --errors: right within 0.5 px dark green, 1 px green, 2 px yellow, 4 px orange, beyond red; no
-disparity: light blue where the neighbours in the row would fill it right within 1 px, violet where not;
+Pictures of --errors: right within 0.5 px dark green, 1 px green, 2 px yellow, 4 px orange, beyond red; no \
+disparity: light blue where the neighbours in the row would fill it right within 1 px, violet where not; \
 half as bright where only one eye sees it; grey: the left picture, where the truth is not known.
 
 Exit status: 0 done, 1 a pair could not be evaluated (the others are), 2 wrong usage or configuration.";
