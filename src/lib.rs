@@ -72,6 +72,11 @@
 //!                                                                                                             └▶ alignment, statistics
 //! ```
 
+/// Has the Rust of README.md compiled by the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod alignment;
 mod backoff;
 mod calibration;
