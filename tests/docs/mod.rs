@@ -60,7 +60,7 @@ enum Check {
     Rust,
 }
 
-/// The check for a block: by its language, else by its first word. `None`: it is listed in [`SHOWN`].
+/// Chooses the check for a block by its language, else by its first word. `None`: it is listed in [`SHOWN`].
 fn check_of(document: &str, block: &Block) -> Result<Option<Check>, String> {
     let is_shown = |(name, begin, _): &(&str, &str, &str)| {
         *name == document && block.text.trim_start().starts_with(begin)
@@ -109,7 +109,10 @@ impl Scratch {
         glob::glob(pattern.to_str().unwrap()).unwrap().flatten().collect()
     }
 
-    /// Runs a program to its end: what it said where it fails.
+    /// Runs a program to its end.
+    ///
+    /// # Errors
+    /// Its status and output, if it fails or hangs.
     fn run(&self, command: &mut Command) -> Result<(), String> {
         // Whatever it prints does not hold it up.
         let said = self.path().join(".said");
@@ -205,7 +208,7 @@ impl Scratch {
         self.run(&mut stereod(&words.iter().map(|word| &**word).collect::<Vec<_>>()))
     }
 
-    /// Looks at a recording of an earlier command in place of the one that is named.
+    /// Inspects the file, or a recording of an earlier command if it does not exist.
     fn check_ffprobe(&self, arguments: &[&str]) -> Result<(), String> {
         let (file, flags) = arguments.split_last().ok_or("no file")?;
         let recording = match self.path().join(file) {
@@ -262,7 +265,7 @@ const LIVE: &str = "videotestsrc is-live=true pattern=ball ! \
 const LIVE_BOTH: &str = "videotestsrc is-live=true pattern=ball ! \
                          video/x-raw,format=GRAY8,width=320,height=120,framerate=30/1";
 
-/// A fragment for `--stream` whose sink needs nobody at the other end.
+/// Replaces a sink that waits for a server or a caller in a fragment for `--stream`.
 fn streamed(fragment: &str) -> Result<String, String> {
     let description: Vec<&str> = fragment.split_whitespace().collect();
     is_pipeline(&[&["appsrc", "!"], &description[..]].concat())?;
@@ -304,7 +307,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Nothing went wrong; else what did, all of it.
+/// Fails with everything that went wrong.
 fn assert_none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -323,7 +326,7 @@ fn every_block_of_the_documents_works() {
     assert_none(&wrong);
 }
 
-/// What is listed as no command is still there.
+/// The list has no entry that stands for nothing.
 #[test]
 fn the_list_of_what_is_only_shown_is_up_to_date() {
     let documents = documents();
@@ -336,7 +339,7 @@ fn the_list_of_what_is_only_shown_is_up_to_date() {
     }
 }
 
-/// The flags that a text names.
+/// Returns the flags that a text names.
 fn flags_in(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let words = text.split(|c| !is_part(c));
@@ -347,7 +350,7 @@ fn flags_in(text: &str) -> BTreeSet<String> {
     flags.map(|flag| flag.trim_end_matches('-').to_owned()).collect()
 }
 
-/// Help of a command; `None` where there is no such command.
+/// Returns the help of a command; `None` where there is no such command.
 fn help(command: &[&str]) -> Option<String> {
     let (status, help, _) = outcome(&mut stereod(&[command, &["--help"]].concat()));
     (status == 0).then_some(help)
@@ -410,7 +413,7 @@ fn commands_and_flags_in_the_prose_exist() {
     assert_none(&wrong);
 }
 
-/// What the package's configuration offers to be filled in is right once it is.
+/// The examples in the package's configuration are valid settings.
 #[test]
 fn the_configuration_of_the_package_can_be_filled_in() {
     let text = fs::read_to_string(root().join("config/debian/config.toml")).unwrap();
