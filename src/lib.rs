@@ -108,9 +108,9 @@ pub use calibration::Rectifier;
 pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
 pub use matcher::{Device, Disparity, Error, Matcher, Picture};
 pub use matching::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median,
-    P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Steady, Subpixel, Temporal,
-    TemporalMode, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,
+    Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Steady, Subpixel,
+    Temporal, TemporalMode, Window,
 };
 
 #[doc(hidden)]

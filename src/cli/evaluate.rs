@@ -14,6 +14,7 @@ Examples:
   stereod evaluate teddy/ -d 60 --paths 4 --json -
   stereod evaluate middlebury/ eth3d/ --markdown table.md --errors wrong/
   stereod evaluate middlebury/ --noise 5 --seed 7
+  stereod evaluate middlebury/ --even 128 --noise 1
 
 A DATASET is a folder that is searched, with all below it, for pairs of known disparity: folders with an
 item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3),
@@ -45,6 +46,11 @@ pub struct EvaluateArgs {
     /// Write a picture of each pair's errors into this folder, which is made where it is missing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub errors: Option<PathBuf>,
+
+    /// Paint a quarter of the left picture with this grey level, and what it shows in the right one, before noise:
+    /// surfaces that show nothing
+    #[arg(long, value_name = "GREY")]
+    pub even: Option<u8>,
 
     /// Add Gaussian noise of this standard deviation in grey levels to both eyes
     #[arg(long, value_name = "SIGMA", value_parser = sigma)]

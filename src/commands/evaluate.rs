@@ -1,6 +1,7 @@
 //! `stereod evaluate`: how right the disparity is, on pairs of known disparity.
 
 mod described;
+mod even;
 mod find;
 mod item;
 mod layouts;
@@ -41,6 +42,11 @@ const NAMED: usize = 5;
 /// could not be evaluated.
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
+    if args.even.is_some() && !loaded.settings.calibration.file.is_empty() {
+        return Err(Error::usage(
+            "--even paints regions into rectified pictures; leave out --calibration",
+        ));
+    }
     let outputs = Outputs::of(&args)?;
     let cameras = Cameras::read(&loaded.settings)?;
     let datasets = search(&args.datasets)?;
@@ -50,11 +56,12 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let mut report = Report {
         engine: None,
         repeat: args.repeat,
+        even: args.even,
         noise: noise.as_ref().map(|noise| (noise.sigma, noise.seed)),
         settings: loaded.values()["matching"].clone(),
         datasets: Vec::new(),
     };
-    let mut bench = Bench::new(&loaded, cameras, noise, args.repeat);
+    let mut bench = Bench::new(&loaded, cameras, args.even, noise, args.repeat);
     let count = datasets.iter().map(|searched| searched.pairs.len() as u64).sum();
     let bar = progress_bar(Some(count), args.common.quiet, "pairs");
     let mut number = 0;

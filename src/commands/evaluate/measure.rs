@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use super::even;
 use super::item::{Areas, Item};
 use super::noise::Noise;
 use super::scoring::{Values, score};
@@ -60,6 +61,8 @@ impl From<anyhow::Error> for Failure {
 pub(super) struct Bench<'a> {
     loaded: &'a Loaded,
     cameras: Cameras<'a>,
+    /// Grey level of even regions that are painted.
+    even: Option<u8>,
     noise: Option<Noise>,
     repeat: u32,
     /// The engine of the pair before, with what it was made for.
@@ -74,10 +77,11 @@ impl<'a> Bench<'a> {
     pub(super) fn new(
         loaded: &'a Loaded,
         cameras: Cameras<'a>,
+        even: Option<u8>,
         noise: Option<Noise>,
         repeat: u32,
     ) -> Self {
-        Self { loaded, cameras, noise, repeat, engine: None }
+        Self { loaded, cameras, even, noise, repeat, engine: None }
     }
 
     /// What computes; `None` before the first pair.
@@ -98,6 +102,12 @@ impl<'a> Bench<'a> {
             let (map, truth) = (rig.pairs.size, region.size());
             ensure_same(map, truth)?;
         }
+        // What only the left camera sees, the right one does not show.
+        let seen = truth.non_occluded.as_ref().or(truth.all.as_ref());
+        let pictures = match (self.even, seen) {
+            (Some(grey), Some(seen)) => even::paint(pictures, seen, grey),
+            _ => pictures,
+        };
         let pictures = match &self.noise {
             None => pictures,
             Some(noise) => Eye::BOTH.map(|eye| noise.add(&pictures[eye.index()], eye)),
