@@ -144,9 +144,9 @@ mod tests {
         // 3 of 4 steps from 160 to 200: 190.
         let between = |own| is_between(own, (160, 3), (200, 1));
         assert_eq!([173, 174, 190, 206, 207].map(between), [false, true, true, true, false]);
-        // 1/32 of 3200 is 100.
+        // 96 of 3104 are less than 1/32 of that, 97; 97 of 3103 are more, 96.
         let far = |own| is_between(own, (3200, 5), (3200, 9));
-        assert_eq!([3102, 3103, 3303, 3304].map(far), [false, true, true, false]);
+        assert_eq!([3103, 3104, 3303, 3304].map(far), [false, true, true, false]);
         assert!(!is_between(160, (160, 1), none) && !is_between(160, none, none));
     }
 
