@@ -592,7 +592,7 @@ fn broken_kernels_are_noticed() {
             PLAIN => (23, 9),
             PRIOR => TWO_LEVELS,
             TILED => TILED_SIZE,
-            EVEN | STRICT | RAW_EVEN => EVEN_SIZE,
+            EVEN | STRICT => EVEN_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
             DIAGONAL | TASKS_AD | TASKS_ACROSS => (65, 23),
             _ => SIZE,

@@ -59,7 +59,7 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     let mut scene: Vec<u8> =
         (0..wide * height).map(|_| grey(levels).wrapping_mul(look.step)).collect();
     // Smaller than what is looked at for evidence, or larger.
-    let (across, down) = if look.seed % 2 == 0 { (6, 4) } else { (24, 16) };
+    let (across, down) = if look.seed.is_multiple_of(2) { (6, 4) } else { (24, 16) };
     let blocks = |i: usize| (i % wide / across + i / wide / down) % 2 == 1;
     for (_, pixel) in scene.iter_mut().enumerate().filter(|&(i, _)| look.white && blocks(i)) {
         // Differs by as much as saturated pixels may, and by more.

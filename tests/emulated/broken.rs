@@ -92,7 +92,7 @@ pub const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
 
 pub const MI: &[&str] = &["--cost", "mi", "-d", "20"];
 
-pub const BROKEN: [Broken; 91] = [
+pub const BROKEN: [Broken; 87] = [
     // Tiles of sums that are read before they are full. (That one is written before it is free does not show here,
     // where all warps keep pace.)
     ("barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1));", "", AD),
@@ -193,14 +193,10 @@ pub const BROKEN: [Broken; 91] = [
     ("sum += from.at(x + across, y + down)", "sum += from.at(x + across, y)", EVEN),
     ("min(*threshold, (u32)THRESHOLD_MAX)", "min(*threshold / 2, (u32)THRESHOLD_MAX)", EVEN),
     ("least = min(least, sum), greatest", "least = sum, greatest", EVEN),
-    ("4 * (greatest - least) < limit", "3 * (greatest - least) < limit", EVEN),
-    ("const int apart = to_a + to_b", "const int apart = 2 * to_a", EVEN),
-    ("- (b - a) * to_a)", "- (b - a) * to_b)", EVEN),
     ("off <= max(SUBPIXEL_STEPS, abs(own)", "off <= max(0, abs(own)", EVEN),
     ("values[7 - k], steps[7 - k]", "values[k], steps[k]", EVEN),
     ("stays ? LEAST_CONFIDENCE : 0", "stays ? LEAST_CONFIDENCE + 1 : 0", EVEN),
     ("#if !STRICT", "#if 1", STRICT),
-    ("if (!seen_left[at]) open", "if (false) open", RAW_EVEN),
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),
     ("bottom * fy + 32768) >> 16", "bottom * fy) >> 16", RAW),

@@ -123,6 +123,7 @@ impl Supported {
     ) {
         // SAFETY: the caller's promise.
         let values = unsafe { self.map.part(pixels.clone()) };
+        // SAFETY: as above.
         let mut sure = self.sure.as_ref().map(|sure| unsafe { sure.part(pixels) });
         for (x, (value, &evidence)) in values.iter_mut().zip(evidence).enumerate() {
             if evidence != INVALID || *value == INVALID {

@@ -178,7 +178,7 @@ impl<R: Rule> Kernel for Down<'_, R> {
             let map = std::slice::from_raw_parts(share.map.at(0).cast_const(), width * height);
             fronts.begin(map, left, share.rows.0.checked_sub(1), &RAYS[..3], reach);
             for y in share.rows.0..share.rows.1 {
-                fronts.go_on::<R>(&map[y * width..][..width], left, y, reach);
+                fronts.go_on(&map[y * width..][..width], left, y, reach, R::EDGES);
                 for x in (0..width).step_by(BLOCK) {
                     let last = width.min(x + BLOCK);
                     if !share.rule.wants((x, y), &fronts.ends[x..last]) {
@@ -229,7 +229,7 @@ impl<R: Rule> Kernel for Up<'_, R> {
             // SAFETY: the rows are this thread's, and step 1 has gone over all blocks that are wanted.
             unsafe {
                 let row = share.map.part(y * width..(y + 1) * width);
-                fronts.go_on::<R>(row, share.left, y, reach);
+                fronts.go_on(row, share.left, y, reach, R::EDGES);
                 fronts.follow_row(row, reach);
                 for x in (0..width).step_by(BLOCK) {
                     let last = width.min(x + BLOCK);

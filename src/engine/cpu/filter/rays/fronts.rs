@@ -1,6 +1,5 @@
 //! What rays have met, carried from row to row and along a row.
 
-use super::Rule;
 use crate::frame::{INVALID, Image};
 use crate::matching::filter::fill;
 use crate::matching::filter::rays::{Met, meet};
@@ -165,23 +164,31 @@ impl Fronts {
         }
     }
 
-    /// Goes on to the next row of a sweep, which is row `y` of the map.
+    /// Goes on to the next row of a sweep, which is row `y` of the map: carries what rays have met, with their
+    /// edges where `edges` asks for them. Of both rows there are slices of one length that lie apart and
+    /// below each other, so that it becomes vectors.
     #[inline(always)]
-    pub fn go_on<R: Rule>(&mut self, values: &[i16], left: &Image, y: usize, reach: u16) {
+    pub fn go_on(&mut self, values: &[i16], left: &Image, y: usize, reach: u16, edges: bool) {
         std::mem::swap(&mut self.before, &mut self.here);
         std::mem::swap(&mut self.grey_before, &mut self.grey);
         self.take_row(values, left, y);
         let width = values.len();
         for (offset, (before, here)) in self.before.iter().zip(&mut self.here).enumerate() {
             let there = offset..offset + width;
-            carry::<R>(
-                [values, &self.ends[..width], &self.grey[1..=width]],
-                &self.grey_before[there.clone()],
-                [&before.values, &before.edges, &before.distances].map(|row| &row[there.clone()]),
-                [&mut here.values, &mut here.edges, &mut here.distances]
-                    .map(|row| &mut row[1..=width]),
-                reach as i16,
-            );
+            if edges {
+                carry_edges(
+                    &self.ends[..width],
+                    &self.grey[1..=width],
+                    &self.grey_before[there.clone()],
+                    &before.edges[there.clone()],
+                    &mut here.edges[1..=width],
+                );
+            }
+            let (ends, old) = (&self.ends[..width], &before.distances[there.clone()]);
+            let distances = &mut here.distances[1..=width];
+            carry_distances(ends, old, distances);
+            let (old, new) = (&before.values[there], &mut here.values[1..=width]);
+            carry_values(values, ends, old, distances, reach as i16, new);
         }
     }
 
@@ -210,24 +217,6 @@ impl Fronts {
             from = end;
         }
     }
-}
-
-/// Carries what rays have met from a row to the next one, given its values, where rays end, and its greys;
-/// of both rows the slices that are to lie below each other. Slices of one length that lie apart, so that
-/// it becomes vectors.
-#[inline(always)]
-fn carry<R: Rule>(
-    [values, ends, grey]: [&[i16]; 3],
-    grey_before: &[i16],
-    [old_values, old_edges, old_distances]: [&[i16]; 3],
-    [new_values, new_edges, new_distances]: [&mut [i16]; 3],
-    reach: i16,
-) {
-    if R::EDGES {
-        carry_edges(ends, grey, grey_before, old_edges, new_edges);
-    }
-    carry_distances(ends, old_distances, new_distances);
-    carry_values(values, ends, old_values, new_distances, reach, new_values);
 }
 
 #[inline(always)]
