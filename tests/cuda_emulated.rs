@@ -101,7 +101,7 @@ fn even(width: usize, height: usize) -> [PathBuf; 2] {
             _ => 100 + (random % 2) as u8,
         }
     };
-    let shift = |x: usize, y: usize| 5 + (y / 13) % 3 * 4 + x / 20;
+    let shift = |x: usize, y: usize| 5 + (y / 13) % 3 * 4 + x / 6;
     let left = (0..width * height).map(|i| grey(i % width + 40, i / width));
     let right = (0..width * height)
         .map(|i| (i % width, i / width))

@@ -78,9 +78,9 @@ pub const TILED_SIZE: (usize, usize) = (45, 60);
 pub const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "7"];
 pub const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 // Pictures with even parts (`even` of cuda_emulated.rs), with a confidence; and those of which no even part stays.
-pub const EVEN: &[&str] = &["-d", "20", "--evidence", "on", "--min-confidence", "1"];
-pub const STRICT: &[&str] = &["-d", "20", "--evidence", "on", "--min-confidence", "2"];
-pub const RAW_EVEN: &[&str] = &["-d", "20", "--evidence", "on", "--alpha", "1"];
+pub const EVEN: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "1"];
+pub const STRICT: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "2"];
+pub const RAW_EVEN: &[&str] = &["-d", "40", "--evidence", "on", "--alpha", "1"];
 pub const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
 // Sums over windows, without paths and with them; knight's moves.
@@ -92,7 +92,7 @@ pub const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
 
 pub const MI: &[&str] = &["--cost", "mi", "-d", "20"];
 
-pub const BROKEN: [Broken; 87] = [
+pub const BROKEN: [Broken; 88] = [
     // Tiles of sums that are read before they are full. (That one is written before it is free does not show here,
     // where all warps keep pace.)
     ("barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1));", "", AD),
@@ -193,6 +193,7 @@ pub const BROKEN: [Broken; 87] = [
     ("sum += from.at(x + across, y + down)", "sum += from.at(x + across, y)", EVEN),
     ("min(*threshold, (u32)THRESHOLD_MAX)", "min(*threshold / 2, (u32)THRESHOLD_MAX)", EVEN),
     ("least = min(least, sum), greatest", "least = sum, greatest", EVEN),
+    ("- (b - a) * to_a)", "- (b - a) * to_b)", EVEN),
     ("off <= max(SUBPIXEL_STEPS, abs(own)", "off <= max(0, abs(own)", EVEN),
     ("values[7 - k], steps[7 - k]", "values[k], steps[k]", EVEN),
     ("stays ? LEAST_CONFIDENCE : 0", "stays ? LEAST_CONFIDENCE + 1 : 0", EVEN),
