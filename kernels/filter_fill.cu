@@ -2,17 +2,12 @@
 // the weighted median along eight rays.
 //
 // disparity and filled are [height][width], left is the picture of the map, seen_left (where MASKED) a byte
-// a pixel. RAYS has bit k for ray k that is followed, for at most REACH pixels. A thread a pixel: a hole
-// follows all its rays at once, step by step, so that their loads overlap; known pixels are copied.
+// a pixel. RAYS has bit k for ray k that is followed, for at most REACH pixels. A thread a pixel; known pixels
+// are copied.
 // Grid: [width / BLOCK_THREADS][height].
-#include "disparity.cuh"
+#include "rays.cuh"
 
-// Rays are numbered row by row around the pixel.
-#define RAY_LEFT 3
-#define RAY_RIGHT 4
 #define IN_ROW (RAYS == (1 << RAY_LEFT | 1 << RAY_RIGHT))
-__device__ __forceinline__ int ray_dx(int k) { return (k + (k > RAY_LEFT)) % 3 - 1; }
-__device__ __forceinline__ int ray_dy(int k) { return (k + (k > RAY_LEFT)) / 3 - 1; }
 
 // Halved by every 8 grey levels of edge and every sixteenfold of the distance, with chords between.
 __device__ __forceinline__ int ray_weight(int edge, int distance) {
@@ -48,31 +43,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         weights[k] = edges[k] = 0;
         greys[k] = left[here];
     }
-    u32 open = RAYS;
-    for (int distance = 1; distance <= REACH && open; distance++) {
-#pragma unroll
-        for (int k = 0; k < 8; k++) {
-            if (!(open >> k & 1)) continue;
-            const int ray_x = x + distance * ray_dx(k), ray_y = y + distance * ray_dy(k);
-            if (ray_x < 0 || ray_x >= width || ray_y < 0 || ray_y >= height) {
-                open &= ~(1u << k);
-                continue;
-            }
-            const size_t at = (size_t)ray_y * width + ray_x;
-            const int grey = left[at], value = disparity[at];
-            edges[k] = max(edges[k], abs(grey - greys[k]));
-            greys[k] = grey;
-            if (value != INVALID) {
-                values[k] = value;
-                weights[k] = ray_weight(edges[k], distance);
-                if (k == RAY_RIGHT) right_distance = distance;
-                open &= ~(1u << k);
-            }
-#if MASKED
-            if (!seen_left[at]) open &= ~(1u << k);
+#if !MASKED
+    const u8 *seen_left = nullptr;
 #endif
-        }
-    }
+    follow_rays(RAYS, x, y, width, height, REACH, seen_left, [&](int k, size_t at, int distance) {
+        const int grey = left[at], value = disparity[at];
+        edges[k] = max(edges[k], abs(grey - greys[k]));
+        greys[k] = grey;
+        if (value == INVALID) return false;
+        values[k] = value;
+        weights[k] = ray_weight(edges[k], distance);
+        if (k == RAY_RIGHT) right_distance = distance;
+        return true;
+    });
 
     int total = 0;
 #pragma unroll

@@ -46,7 +46,7 @@ Examples:
   stereod match left.png right.png -o disparity.png --colour disparity-colour.png
   stereod bench --size 1280x720 --disparities 128
 
-`stereod COMMAND --help` explains each command. Exit status: 0 done, 1 failed, 2 wrong usage or
+`stereod COMMAND --help` explains each command. Exit status: 0 done, 1 failed, 2 wrong usage or \
 configuration.";
 
 /// What to do.
@@ -95,12 +95,12 @@ Examples:
   stereod run --left left.mp4 --right right.mp4           two videos, in a window
   stereod run --side-by-side both.mkv --headless --record disparity.mkv --preview preview.mp4
   stereod run --left 'left/%06d.png' --right 'right/%06d.png' --pictures out/
-  stereod run --left /dev/video0 --right /dev/video2 --record rec/out.mkv --segment 10min --keep 20GB
+  stereod run --left /dev/video0 --right /dev/video2 --record out.mkv --segment 10min --keep 20GB
   stereod run --left /dev/video0 --right /dev/video2      two cameras (`stereod devices` lists them)
   stereod run --left raw0.mp4 --right raw1.mp4 --calibration rig.toml --depth --record depth.mkv
 
-Recorded files are matched completely: an output that is slow slows the job and loses nothing.
-Without a display, `run` is headless; without any output too, it still prints the statistics.
+Recorded files are matched completely: an output that is slow slows the job and loses nothing. \
+Without a display, `run` is headless; without any output too, it still prints the statistics. \
 `stereod config print` shows the values of all settings in effect.";
 
 const MATCH_EXAMPLES: &str = "\
@@ -110,8 +110,8 @@ Examples:
   stereod match --side-by-side both.png -o disparity.png
   stereod match raw-left.png raw-right.png --calibration rig.toml --depth -o depth.png --cloud cloud.ply
 
-The format follows the name: .png holds 16 bits (disparity * 256, or millimetres of depth; 0 is
-invalid), .pfm floats (pixels, or metres of depth; invalid is +inf), .pgm 8 bits (disparity * 4 with 33
+The format follows the name: .png holds 16 bits (disparity * 256, or millimetres of depth; 0 is \
+invalid), .pfm floats (pixels, or metres of depth; invalid is +inf), .pgm 8 bits (disparity * 4 with 33 \
 to 64 candidates, * 2 with up to 128, * 1 with up to 256; 0 is invalid; the scale stands in its header).";
 
 const BENCH_EXAMPLES: &str = "\
@@ -127,9 +127,9 @@ Examples:
   stereod devices --json
   stereod run --demo --engine cuda --device 1
 
-A CUDA device needs compute capability 7.5 or newer, a driver for CUDA 12 or newer, and CUDA's
-run-time compiler (libnvrtc). Where one is missing, the reason is printed.
-Cameras are named by the port that they are plugged into: put that name into a configuration, so that
+A CUDA device needs compute capability 7.5 or newer, a driver for CUDA 12 or newer, and CUDA's \
+run-time compiler (libnvrtc). Where one is missing, the reason is printed. \
+Cameras are named by the port that they are plugged into: put that name into a configuration, so that \
 left and right stay what they are.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
@@ -202,7 +202,7 @@ impl RunArgs {
 /// What `match` is told.
 #[derive(Clone, Debug, Args)]
 pub struct MatchArgs {
-    /// Left picture: PNG, JPEG, PGM or PPM, grey or colour
+    /// Left picture: PNG, JPEG, PGM, PPM, BMP, TIFF or EXR, grey or colour
     #[arg(value_name = "LEFT", value_hint = ValueHint::FilePath, requires = "right")]
     #[arg(required_unless_present_any = ["side_by_side", "top_bottom"])]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
@@ -217,7 +217,8 @@ pub struct MatchArgs {
     #[command(flatten)]
     pub both: BothArgs,
 
-    /// Disparity map: .png (16 bits, disparity * 256), .pfm (float, pixels) or .pgm (8 bits, disparity
+    /// Disparity map: .png (16 bits, disparity * 256, or * 128 or * 64 where a range beyond 255 px needs
+    /// it; the file says which), .pfm (float, pixels) or .pgm (8 bits, disparity
     /// times the largest of 16, 8, 4, 2, 1, 1/2 ... at which all candidates fit: 4 for 64 of them)
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,

@@ -27,11 +27,6 @@ impl Switch {
     pub fn toggle(&self) {
         self.0.fetch_xor(true, Ordering::SeqCst);
     }
-
-    /// The flag itself, for a signal handler.
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        self.0.clone()
-    }
 }
 
 /// What the outside may ask of a running pipeline.

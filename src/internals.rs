@@ -66,7 +66,7 @@ pub mod sink {
         pub use crate::sink::encoding::Encoding;
     }
     pub mod numbers {
-        pub use crate::sink::numbers::{Numbers, Quantity};
+        pub use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
     }
     pub mod pictures {
         pub use crate::sink::pictures::{PICTURES, Pictures};
@@ -97,6 +97,9 @@ pub mod source {
     }
     pub mod live {
         pub use crate::source::live::LiveState;
+    }
+    pub mod orientation {
+        pub use crate::source::orientation::Orient;
     }
     pub mod spec {
         pub use crate::source::spec::SourceSpec;

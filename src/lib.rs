@@ -72,6 +72,11 @@
 //!                                                                                                             └▶ alignment, statistics
 //! ```
 
+/// Has the Rust of README.md compiled by the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod alignment;
 mod backoff;
 mod calibration;
@@ -108,9 +113,9 @@ pub use calibration::Rectifier;
 pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
 pub use matcher::{Device, Disparity, Error, Matcher, Picture};
 pub use matching::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Fill, FillRule, Guide, Median,
-    P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Steady, Subpixel, Temporal,
-    TemporalMode, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,
+    Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Speckle, Steady, Subpixel,
+    Temporal, TemporalMode, Window,
 };
 
 #[doc(hidden)]

@@ -7,6 +7,9 @@ use crate::control::Switch;
 /// Longest sleep before the stop switch is looked at again.
 const NAP: Duration = Duration::from_millis(20);
 
+/// Longest wait for a pair: a recording that jumps, or was interrupted, goes on then.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// Holds each pair back until its time has come. A matcher that is slower than the recording makes the
 /// clock fall behind, and nothing is skipped.
 #[derive(Debug, Default)]
@@ -21,14 +24,15 @@ impl Pacer {
         Self::default()
     }
 
-    /// Waits until `timestamp` is due, or `stop` is set.
-    pub fn wait(&mut self, timestamp: Duration, stop: &Switch) {
+    /// Waits until `timestamp` is due, or `stop` is set; returns how late it is already.
+    pub fn wait(&mut self, timestamp: Duration, stop: &Switch) -> Duration {
         let now = Instant::now();
         let (wall, stream) = *self.anchor.get_or_insert((now, timestamp));
-        let due = wall + timestamp.saturating_sub(stream);
-        if due < now {
-            // Late: play on from here instead of rushing to catch up.
-            self.anchor = Some((now, timestamp));
+        let mut due = wall.checked_add(timestamp.saturating_sub(stream)).unwrap_or(now + LONGEST);
+        if due < now || due >= now + LONGEST {
+            // Late: play on from here instead of rushing to catch up. After a gap likewise.
+            due = due.min(now + LONGEST);
+            self.anchor = Some((due.max(now), timestamp));
         }
         while !stop.is_set() {
             let left = due.saturating_duration_since(Instant::now());
@@ -37,6 +41,7 @@ impl Pacer {
             }
             std::thread::sleep(left.min(NAP));
         }
+        now.saturating_duration_since(due)
     }
 
     /// Moves every due time back by `pause`.
@@ -55,12 +60,13 @@ mod tests {
     fn pairs_are_held_back_but_never_hurried() {
         let (mut pacer, stop) = (Pacer::new(), Switch::default());
         let start = Instant::now();
-        pacer.wait(Duration::from_secs(5), &stop);
-        pacer.wait(Duration::from_millis(5040), &stop);
+        assert_eq!(pacer.wait(Duration::from_secs(5), &stop), Duration::ZERO);
+        assert_eq!(pacer.wait(Duration::from_millis(5040), &stop), Duration::ZERO);
         assert!(start.elapsed() >= Duration::from_millis(40));
         std::thread::sleep(Duration::from_millis(30));
         // 5050 is already late, and so the clock starts anew there.
-        pacer.wait(Duration::from_millis(5050), &stop);
+        let lateness = pacer.wait(Duration::from_millis(5050), &stop);
+        assert!(lateness >= Duration::from_millis(20), "{lateness:?}");
         let late = Instant::now();
         pacer.wait(Duration::from_millis(5070), &stop);
         assert!(late.elapsed() >= Duration::from_millis(19));
@@ -71,7 +77,11 @@ mod tests {
         let (mut pacer, stop) = (Pacer::new(), Switch::default());
         pacer.wait(Duration::ZERO, &stop);
         stop.set(true);
-        // Would be an hour.
+        // Would be ten seconds.
         pacer.wait(Duration::from_secs(3600), &stop);
+        // A gap of an hour is no hour's wait, and the clock goes on after it.
+        let (due, stream) = pacer.anchor.unwrap();
+        assert!(due.duration_since(Instant::now()) <= LONGEST);
+        assert_eq!(stream, Duration::from_secs(3600));
     }
 }

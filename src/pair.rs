@@ -8,6 +8,9 @@
 //! the earlier one has no partner. Within the tolerance they are a pair, unless the eye of the
 //! earlier frame has a next frame that is nearer to the later one; that is only looked at where it
 //! can happen, beyond half a frame period, so that a live pair never waits for the frame after it.
+//!
+//! A frame that is not later than the one before it has no partner. Where the times of both eyes jump
+//! back, as in files that were joined, pairing restarts there.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,6 +20,12 @@ use crate::frame::{Eye, EyeFrame, StereoPair};
 /// How many frames of an eye may wait for a partner; beyond that the oldest goes unpaired. Only a
 /// live source, whose eyes cannot be asked for frames in turn, ever gets there.
 pub const MAX_WAITING: usize = 64;
+
+/// Times that go back by more than this jump; by less, frames are out of order.
+const JUMP: Duration = Duration::from_secs(1);
+
+/// Frames of an eye that may wait to show whether its times jump back, as the other eye's have.
+const JUMP_REACH: usize = MAX_WAITING / 2;
 
 /// How many frames of each eye are looked at, at most, to learn whether its times are usable and
 /// how long its frame period is.
@@ -69,15 +78,30 @@ struct Side {
     finished: bool,
     frames: u64,
     unpaired: u64,
-    /// Time (or number) of the last frame that was let in: only later ones can follow in order.
+    /// Frames that had no partner before the first pair: one eye may begin earlier.
+    unpaired_at_first: u64,
+    /// Time of the last frame that was let in: of the next ones, only a later one or a jump follows.
+    newest: Option<Duration>,
+    /// Time of the last frame in order that left the queue.
     last: Option<Duration>,
+    /// Number of the last frame that was let in, for pairing by number.
     last_index: Option<u64>,
+}
+
+/// Place of the first waiting frame among the times of its eye.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    InOrder,
+    OutOfOrder,
+    JumpsBack,
 }
 
 /// What to do next.
 enum Step {
     Pair,
     Drop(Eye),
+    /// The times of both eyes have jumped back.
+    Restart,
     Wait(Eye),
     Done,
 }
@@ -90,12 +114,27 @@ pub struct Pairer {
     left: Side,
     right: Side,
     pairs: u64,
+    /// Times that pairing has restarted because the times of both eyes jumped back.
+    restarts: u64,
+    /// Nanoseconds that are added to the times of pairs, so that they go on after such a jump.
+    added_ns: i64,
+    /// Time of the last pair.
+    last_pair: Option<Duration>,
 }
 
 impl Pairer {
     /// A pairer that has seen nothing yet.
     pub fn new(pairing: Pairing) -> Self {
-        Self { pairing, rule: None, left: Side::default(), right: Side::default(), pairs: 0 }
+        Self {
+            pairing,
+            rule: None,
+            left: Side::default(),
+            right: Side::default(),
+            pairs: 0,
+            restarts: 0,
+            added_ns: 0,
+            last_pair: None,
+        }
     }
 
     /// Takes the next frame of `eye`.
@@ -139,6 +178,10 @@ impl Pairer {
             match self.step() {
                 Step::Pair => return self.join(),
                 Step::Drop(eye) => self.side_mut(eye).drop_first(),
+                Step::Restart => {
+                    (self.left.last, self.right.last) = (None, None);
+                    self.restarts += 1;
+                }
                 Step::Wait(_) | Step::Done => return None,
             }
         }
@@ -154,7 +197,7 @@ impl Pairer {
             Step::Done if !self.left.finished => Some(Eye::Left),
             Step::Done if !self.right.finished => Some(Eye::Right),
             Step::Done => None,
-            Step::Pair | Step::Drop(_) => Some(Eye::Left),
+            Step::Pair | Step::Drop(_) | Step::Restart => Some(Eye::Left),
         }
     }
 
@@ -173,6 +216,17 @@ impl Pairer {
     /// Frames of `eye` that have no partner, so far. What still waits is in neither count.
     pub fn unpaired(&self, eye: Eye) -> u64 {
         self.side(eye).unpaired
+    }
+
+    /// Frames of `eye` after the first pair that have no partner.
+    pub fn unpaired_since_first(&self, eye: Eye) -> u64 {
+        let side = self.side(eye);
+        if self.pairs == 0 { 0 } else { side.unpaired - side.unpaired_at_first }
+    }
+
+    /// Number of times that pairing has restarted because the times of both eyes jumped back.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
     }
 
     /// The tolerance in use; `None` before it is known, and where pairing is by number.
@@ -262,6 +316,11 @@ impl Pairer {
             // Until the rule is known, the only step is to learn more.
             return self.undecided().map_or(Step::Done, Step::Wait);
         };
+        if let Rule::Time { .. } = rule
+            && let Some(step) = self.step_of_disorder()
+        {
+            return step;
+        }
         let (left, right) = match (self.left.waiting.front(), self.right.waiting.front()) {
             (Some(left), Some(right)) => (left, right),
             (None, None) if self.left.finished || self.right.finished => return Step::Done,
@@ -286,17 +345,52 @@ impl Pairer {
         if skew <= sure {
             return Step::Pair;
         }
-        match self.side(earlier).waiting.get(1) {
-            Some(next) if time(next).abs_diff(time(later)) < skew => Step::Drop(earlier),
-            None if !self.side(earlier).finished => Step::Wait(earlier),
+        let side = self.side(earlier);
+        let front = side.waiting.front().map(time);
+        let mut following = side.waiting.iter().skip(1).map(time);
+        match following.find(|&next| place_after(front, next) != Place::OutOfOrder) {
+            Some(next) if Some(next) > front && next.abs_diff(time(later)) < skew => {
+                Step::Drop(earlier)
+            }
+            None if !side.finished => Step::Wait(earlier),
             _ => Step::Pair,
         }
     }
 
+    /// What to do where the next frame of an eye is not later than the one before; `None` where both
+    /// are in order.
+    fn step_of_disorder(&self) -> Option<Step> {
+        let places = [self.left.place(), self.right.place()];
+        if let Some(eye) = places.iter().position(|&place| place == Some(Place::OutOfOrder)) {
+            return Some(Step::Drop(Eye::BOTH[eye]));
+        }
+        match places.map(|place| place == Some(Place::JumpsBack)) {
+            [false, false] => None,
+            [true, true] => Some(Step::Restart),
+            [jumped, _] => {
+                let eye = if jumped { Eye::Left } else { Eye::Right };
+                let other = opposite(eye);
+                let side = self.side(other);
+                Some(if side.will_jump_back() {
+                    Step::Drop(other)
+                } else if side.finished || side.waiting.len() >= JUMP_REACH {
+                    Step::Drop(eye)
+                } else {
+                    Step::Wait(other)
+                })
+            }
+        }
+    }
+
     fn join(&mut self) -> Option<StereoPair> {
-        let left = self.left.waiting.pop_front()?;
-        let right = self.right.waiting.pop_front()?;
+        let left = self.left.take_first()?;
+        let right = self.right.take_first()?;
         let sequence = self.pairs;
+        if self.pairs == 0 {
+            for side in [&mut self.left, &mut self.right] {
+                side.unpaired_at_first = side.unpaired;
+            }
+        }
         self.pairs += 1;
         let (timestamp, skew_ns) = match self.rule? {
             Rule::Time { .. } => {
@@ -308,6 +402,7 @@ impl Pairer {
                 (own.unwrap_or_else(by_number), 0)
             }
         };
+        let timestamp = self.go_on(timestamp);
         let arrived = left.arrived.max(right.arrived);
         Some(StereoPair {
             left: left.image,
@@ -319,18 +414,38 @@ impl Pairer {
             truth: None,
         })
     }
+
+    /// The time of a pair whose own time is `time`: one that follows the last pair where times have
+    /// jumped back.
+    fn go_on(&mut self, time: Duration) -> Duration {
+        let added =
+            |ns: i64| Duration::from_nanos((time.as_nanos() as i64).saturating_add(ns) as u64);
+        if let Some(last) = self.last_pair
+            && added(self.added_ns) + JUMP < last
+        {
+            let Pairing { left_period, right_period, .. } = self.pairing;
+            let period = left_period.or(right_period).unwrap_or(UNKNOWN_PERIOD);
+            self.added_ns =
+                ((last + period).as_nanos() as i64).saturating_sub(time.as_nanos() as i64);
+        }
+        let time = added(self.added_ns);
+        self.last_pair = Some(time);
+        time
+    }
 }
 
 impl Side {
-    /// Whether `frame` can still find a partner in order; it is counted as unpaired if not.
+    /// Whether `frame` can still find a partner; it is counted as unpaired if not.
     fn admit(&mut self, rule: Option<Rule>, frame: &EyeFrame) -> bool {
         let fits = match rule {
             None => return true,
-            Some(Rule::Time { .. }) => frame.timestamp.is_some() && frame.timestamp > self.last,
+            Some(Rule::Time { .. }) => frame
+                .timestamp
+                .is_some_and(|time| place_after(self.newest, time) != Place::OutOfOrder),
             Some(Rule::Index { .. }) => self.last_index.is_none_or(|last| frame.index > last),
         };
         if fits {
-            self.last = frame.timestamp;
+            self.newest = frame.timestamp;
             self.last_index = Some(frame.index);
         } else {
             self.unpaired += 1;
@@ -338,8 +453,31 @@ impl Side {
         fits
     }
 
+    /// Place of the first waiting frame; `None` where none waits.
+    fn place(&self) -> Option<Place> {
+        self.waiting.front().map(|frame| place_after(self.last, time(frame)))
+    }
+
+    /// Whether the times of the waiting frames jump back.
+    fn will_jump_back(&self) -> bool {
+        let mut last = self.last;
+        self.waiting.iter().any(|frame| match place_after(last, time(frame)) {
+            Place::InOrder => {
+                last = Some(time(frame));
+                false
+            }
+            place => place == Place::JumpsBack,
+        })
+    }
+
+    fn take_first(&mut self) -> Option<EyeFrame> {
+        let frame = self.waiting.pop_front()?;
+        self.last = self.last.max(frame.timestamp);
+        Some(frame)
+    }
+
     fn drop_first(&mut self) {
-        self.unpaired += u64::from(self.waiting.pop_front().is_some());
+        self.unpaired += u64::from(self.take_first().is_some());
     }
 
     /// Whether enough frames wait to judge the eye by them.
@@ -377,6 +515,15 @@ impl Side {
 /// Time of a frame that was let in by time, where every frame has one.
 fn time(frame: &EyeFrame) -> Duration {
     frame.timestamp.unwrap_or_default()
+}
+
+/// Place of a frame captured at `time` after one at `last`.
+fn place_after(last: Option<Duration>, time: Duration) -> Place {
+    match last {
+        Some(last) if time + JUMP < last => Place::JumpsBack,
+        Some(last) if time <= last => Place::OutOfOrder,
+        _ => Place::InOrder,
+    }
 }
 
 fn opposite(eye: Eye) -> Eye {

@@ -116,25 +116,36 @@ fn deliver(
 ) -> (SourceCounts, anyhow::Result<()>) {
     let mut pacer = (realtime && !source.info().live).then(Pacer::new);
     let mut left = limit.unwrap_or(u64::MAX);
+    // For how long the pair before had to wait for room in the link.
+    let mut held = Duration::ZERO;
     let mut emit = |mut pair: StereoPair, counts: SourceCounts| {
         let unpaired = [counts.unpaired_left, counts.unpaired_right];
         progress.note_source([counts.left, counts.right], unpaired);
-        if left == 0 || wait_while_paused(control, pacer.as_mut()).is_break() {
+        if left == 0 || wait_while_paused(control, progress, pacer.as_mut()).is_break() {
             return ControlFlow::Break(());
         }
+        let mut delay = Duration::ZERO;
         if let Some(pacer) = &mut pacer {
-            pacer.wait(pair.timestamp, &control.stop);
+            // A source that decodes too slowly is late, too, which cheaper matching would not change.
+            delay = pacer.wait(pair.timestamp, &control.stop).min(held);
             // Held back on purpose: for the latency the pair arrives now, as it would from a camera.
             pair.arrived = Instant::now();
         }
+        let (ready, position) = (Instant::now(), pair.timestamp);
         if pairs.send(pair).is_err() {
             return ControlFlow::Break(());
+        }
+        held = ready.elapsed();
+        if pacer.is_some() {
+            progress.note_paced(position, delay);
         }
         progress.pairs.fetch_add(1, Ordering::Relaxed);
         left -= 1;
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let result = source.run(&control.stop, &mut emit);
+    let cut_short = left > 0 && control.stop.is_set();
+    progress.cut_short.store(cut_short, Ordering::SeqCst);
     progress.source_ended.store(true, Ordering::SeqCst);
     // A source counts what it gives; where the run is told to end just then, it is not taken.
     let pairs = progress.pairs.load(Ordering::Relaxed);
@@ -142,15 +153,21 @@ fn deliver(
 }
 
 /// Holds the source while the pipeline is paused, a step aside; breaks where it is stopped meanwhile.
-fn wait_while_paused(control: &Control, pacer: Option<&mut Pacer>) -> ControlFlow<()> {
+fn wait_while_paused(
+    control: &Control,
+    progress: &Progress,
+    pacer: Option<&mut Pacer>,
+) -> ControlFlow<()> {
     let since = Instant::now();
     let mut paused = false;
     while control.pause.is_set() && !control.stop.is_set() && !control.step.take() {
         paused = true;
         std::thread::sleep(Duration::from_millis(5));
     }
-    if let (true, Some(pacer)) = (paused, pacer) {
-        pacer.shift(since.elapsed());
+    if paused {
+        let pause = since.elapsed();
+        progress.note_pause(pause);
+        pacer.into_iter().for_each(|pacer| pacer.shift(pause));
     }
     if control.stop.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

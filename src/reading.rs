@@ -12,6 +12,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// So many bytes at most are taken from what is no regular file.
 const PIPE_MAX: u64 = 64 << 20;
 
+/// Number of files that loading a library may open at once, with some to spare.
+const SPARE: usize = 8;
+
+/// Checks that this process may open some more files. A library that cannot be opened looks to its user
+/// like one that is not installed.
+///
+/// # Errors
+/// Where it may not; the message names the cure.
+pub fn require_spare_files() -> io::Result<()> {
+    let opened: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/dev/null")).collect();
+    opened.map(drop).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("{error}; raise the limit of this process (ulimit -n)"),
+        )
+    })
+}
+
 /// The content of a file of `longest` bytes at most. A pipe is read as well (`--config <(command)`),
 /// as long as its writer is done within five seconds.
 ///

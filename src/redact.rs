@@ -83,7 +83,42 @@ fn secrets(text: &str) -> Vec<Secret> {
         .into_iter()
         .filter(|found| is_secret(&text[found.name.clone()]))
         .map(|found| Secret { range: found.value, alone: true });
-    credentials.chain(values).filter(|secret| !secret.range.is_empty()).collect()
+    let fragments =
+        uris(text).filter_map(|uri| Some(Secret { range: fragment(text, uri)?, alone: true }));
+    let bare = bare_credentials(text).map(|range| Secret { range, alone: false });
+    let all = credentials.chain(values).chain(fragments).chain(bare);
+    all.filter(|secret| !secret.range.is_empty()).collect()
+}
+
+/// What ends a word: space and quotation marks.
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>')
+}
+
+/// Where the fragment of a URI stands, behind its `#`: some services have tokens there. A file's name
+/// may hold a `#`.
+fn fragment(text: &str, uri: Range<usize>) -> Option<Range<usize>> {
+    let is_file = text[uri.clone()].get(..5).is_some_and(|s| s.eq_ignore_ascii_case("file:"));
+    let at = text[uri.clone()].find('#').filter(|_| !is_file)?;
+    Some(uri.start + at + 1..uri.end)
+}
+
+/// Where name and password stand before a host without a scheme: `name:password@host:port`.
+fn bare_credentials(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut end = 0;
+    std::iter::from_fn(move || {
+        let start = end + text[end..].find(|c| !ends_word(c))?;
+        end = text[start..].find(ends_word).map_or(text.len(), |length| start + length);
+        Some(start..end)
+    })
+    .filter_map(move |word| {
+        let (start, word) = (word.start, &text[word]);
+        let at = word.rfind('@').filter(|_| !word.contains("://"))?;
+        let colon = word[..at].find(':')?;
+        // An option or a setting before it: --metrics=name:password@host.
+        let name = word[..colon].rfind('=').map_or(0, |equals| equals + 1);
+        Some(start + name..start + at)
+    })
 }
 
 /// Where URIs stand in a text: from the scheme to the next space or quotation mark.
@@ -91,8 +126,7 @@ fn uris(text: &str) -> impl Iterator<Item = Range<usize>> {
     text.match_indices("://").map(|(at, _)| {
         let scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
         let start = at - text[..at].chars().rev().take_while(|c| scheme(*c)).count();
-        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
-        start..text[at..].find(ends).map_or(text.len(), |length| at + length)
+        start..text[at..].find(ends_word).map_or(text.len(), |length| at + length)
     })
 }
 
@@ -170,7 +204,7 @@ fn is_secret(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let secret = |word: &str| {
-        const SECRET: [&str; 16] = [
+        const SECRET: [&str; 20] = [
             "pass",
             "password",
             "passwd",
@@ -178,6 +212,10 @@ fn is_secret(name: &str) -> bool {
             "passcode",
             "pwd",
             "pw",
+            "psw",
+            "jwt",
+            "session",
+            "sessionid",
             "secret",
             "token",
             "auth",
@@ -188,7 +226,11 @@ fn is_secret(name: &str) -> bool {
             "signature",
             "cookies",
         ];
-        SECRET.contains(&word) || word.ends_with("password") || word.ends_with("token")
+        // Cameras call them "loginuse" and "loginpas", "usrpwd", "authbasic".
+        let begins =
+            word.starts_with("login") || word.starts_with("auth") && !word.starts_with("author");
+        const ENDINGS: [&str; 6] = ["password", "passwd", "pas", "pwd", "token", "secret"];
+        SECRET.contains(&word) || begins || ENDINGS.iter().any(|end| word.ends_with(end))
     };
     let last = words.last().copied().unwrap_or_default();
     words.iter().any(|word| secret(word))
@@ -229,6 +271,11 @@ mod tests {
             ("a http://me:x@h and rtsp://u:y@i.", "a http://***@h and rtsp://***@i."),
             ("http://host:80/a?mail=a@b", "http://host:80/a?mail=a@b"),
             ("file:///tmp/a b", "file:///tmp/a b"),
+            ("file:///tmp/a#b.mkv", "file:///tmp/a#b.mkv"),
+            ("http://h/a#s3cret", "http://h/a#***"),
+            ("no answer (\"http://h/a?size=3#s3cret\")", "no answer (\"http://h/a?size=3#***\")"),
+            ("invalid value 'u:s3cret@h:9' for", "invalid value '***@h:9' for"),
+            ("--metrics=u:s=3,cret@h:9", "--metrics=***@h:9"),
             ("left@home.mp4", "left@home.mp4"),
         ] {
             assert_eq!(redact(text), shown, "{text}");
@@ -241,6 +288,9 @@ mod tests {
             ("http://h/a?password=x&size=3", "http://h/a?password=***&size=3"),
             ("http://h/a?size=3&access_token=x;y=1", "http://h/a?size=3&access_token=***;y=1"),
             ("http://h/a?apikey=1#t", "http://h/a?apikey=***"),
+            ("http://h/a?loginuse=a&loginpas=x&n=1", "http://h/a?loginuse=***&loginpas=***&n=1"),
+            ("http://h/a?usr=a&psw=x&authbasic=YQ", "http://h/a?usr=***&psw=***&authbasic=***"),
+            ("http://h/a?author=me", "http://h/a?author=me"),
             (
                 "rtspsrc location=rtsp://h/1 user-id=me user-pw=\"a b\" ! decodebin",
                 "rtspsrc location=rtsp://h/1 user-id=*** user-pw=\"***\" ! decodebin",

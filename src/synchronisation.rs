@@ -5,6 +5,7 @@
 
 mod cadence;
 mod judge;
+pub mod offset;
 
 use std::time::Duration;
 

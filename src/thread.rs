@@ -5,6 +5,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Period of looking whether bounded work is done.
+const POLL: Duration = Duration::from_millis(2);
 
 /// A mistake in the program that ended a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +41,39 @@ pub fn spawn<T: Send + 'static>(
         }
     };
     Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// Waits for the end of a thread until `is_enough` says so of the time that has passed; whether it has
+/// ended.
+pub fn wait_for<T>(thread: &JoinHandle<T>, mut is_enough: impl FnMut(Duration) -> bool) -> bool {
+    let begun = Instant::now();
+    while !thread.is_finished() {
+        if is_enough(begun.elapsed()) {
+            return false;
+        }
+        std::thread::sleep(POLL);
+    }
+    true
+}
+
+/// Does `work` on a thread of its own and waits for it until `is_enough` says so of the time that has
+/// passed; `None` then. The thread is left behind, and drops what it may still return.
+///
+/// # Errors
+/// Where the system refuses another thread.
+///
+/// # Panics
+/// Where `work` panics.
+pub fn bounded<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+    is_enough: impl FnMut(Duration) -> bool,
+) -> io::Result<Option<T>> {
+    let thread = spawn(name, work, |broken| tracing::debug!("{broken}"))?;
+    if !wait_for(&thread, is_enough) {
+        return Ok(None);
+    }
+    thread.join().map_or_else(|panic| resume_unwind(panic), |done| Ok(Some(done)))
 }
 
 /// What `work` returns. What it had changed when it panicked is left as it was then.
@@ -86,6 +123,21 @@ mod tests {
         assert_eq!(joined.unwrap_err().said, "of this");
         let told: BrokenDown = told.recv().unwrap();
         assert_eq!((&*told.part, &*told.said), ("the tester thread", "of this"));
+    }
+
+    #[test]
+    fn bounded_work_is_waited_for_and_left_behind_where_it_takes_too_long() {
+        let longest = |bound| move |waited| waited > bound;
+        let bound = Duration::from_secs(60);
+        assert_eq!(bounded("tester", || 5, longest(bound)).unwrap(), Some(5));
+        let (release, held) = crossbeam_channel::bounded::<()>(0);
+        let work = move || held.recv();
+        let begun = Instant::now();
+        assert!(bounded("tester", work, longest(Duration::from_millis(20))).unwrap().is_none());
+        assert!(begun.elapsed() < bound);
+        release.send(()).unwrap();
+        let panicking = || bounded("tester", || -> u8 { panic!("so") }, longest(bound)).is_ok();
+        assert!(guarded("it", panicking).is_err());
     }
 
     #[test]

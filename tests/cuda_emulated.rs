@@ -73,17 +73,41 @@ fn pictures(width: usize, height: usize) -> [PathBuf; 2] {
             at(x + shift, y).wrapping_add((random() % 5) as u8)
         })
         .collect();
-    [("left", left), ("right", right)].map(|(name, pixels)| {
-        let path = libraries().join(format!("{name}-{width}x{height}.pgm"));
-        let mut file = format!("P5\n{width} {height}\n255\n").into_bytes();
-        file.extend(pixels);
-        // Written by several tests at once: the name appears with all of it.
-        let own =
-            libraries().join(format!("{name}-{width}x{height}-{:?}", std::thread::current().id()));
-        std::fs::write(&own, file).unwrap();
-        std::fs::rename(own, &path).unwrap();
-        path
-    })
+    [("left", left), ("right", right)]
+        .map(|(name, pixels)| write_pgm(name, (width, height), pixels))
+}
+
+/// Writes a picture into the folder of the libraries.
+fn write_pgm(name: &str, (width, height): (usize, usize), pixels: Vec<u8>) -> PathBuf {
+    let path = libraries().join(format!("{name}-{width}x{height}.pgm"));
+    let mut file = format!("P5\n{width} {height}\n255\n").into_bytes();
+    file.extend(pixels);
+    // Written by several tests at once: the name appears with all of it.
+    let own =
+        libraries().join(format!("{name}-{width}x{height}-{:?}", std::thread::current().id()));
+    std::fs::write(&own, file).unwrap();
+    std::fs::rename(own, &path).unwrap();
+    path
+}
+
+/// Two pictures with even parts, as files: between patches of texture, whose disparities rise to the right and differ
+/// from row to row of patches, there is a grey that differs by less than the noise.
+fn even(width: usize, height: usize) -> [PathBuf; 2] {
+    let grey = |x: usize, y: usize| {
+        let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
+        let random = blot.wrapping_mul(0xc2b2_ae35) >> 13;
+        match (x / 17 + y / 13) % 2 {
+            0 => 40 + (random % 160) as u8,
+            _ => 100 + (random % 2) as u8,
+        }
+    };
+    let shift = |x: usize, y: usize| 5 + (y / 13) % 3 * 4 + x / 6;
+    let left = (0..width * height).map(|i| grey(i % width + 40, i / width));
+    let right = (0..width * height)
+        .map(|i| (i % width, i / width))
+        .map(|(x, y)| grey(x + 40 + shift(x, y), y));
+    [("even-left", left.collect::<Vec<u8>>()), ("even-right", right.collect())]
+        .map(|(name, pixels)| write_pgm(name, (width, height), pixels))
 }
 
 /// A crooked pair of cameras for raw pictures of this size, as a file.
@@ -139,7 +163,10 @@ fn verify(
 
 /// The same with a command of one's own.
 fn verify_by(mut command: Command, size: (usize, usize), arguments: &[&str]) -> (bool, String) {
-    let [left, right] = pictures(size.0, size.1);
+    let [left, right] = match arguments.contains(&"--evidence") {
+        true => even(size.0, size.1),
+        false => pictures(size.0, size.1),
+    };
     let output = tempfile::tempdir().unwrap();
     let together = if arguments.starts_with(TASKS) { "0" } else { "1" };
     let run = command
@@ -171,6 +198,9 @@ fn same(size: (usize, usize), arguments: &[&str]) {
 }
 
 const SIZE: (usize, usize) = (61, 23);
+
+/// Large enough for even parts without evidence.
+const EVEN_SIZE: (usize, usize) = (121, 52);
 
 #[test]
 fn every_cost_gives_the_bytes_of_the_reference() {
@@ -357,6 +387,21 @@ fn holes_are_filled_with_the_bytes_of_the_reference() {
     // Holes that no camera has seen stay.
     same((63, 21), &["-d", "16", "--alpha", "1", "--fill", "rays"]);
     same(SIZE, &["-d", "16", "--alpha", "1", "--fill", "row", "--smoothing", "0.5"]);
+}
+
+#[test]
+fn what_no_evidence_supports_is_invalid_as_in_the_reference() {
+    same(EVEN_SIZE, EVEN);
+    same(EVEN_SIZE, STRICT);
+    same(EVEN_SIZE, RAW_EVEN);
+    let prior = ["--prior", "1", "--cost-window", "3", "--fill", "rays"];
+    same(EVEN_SIZE, &[EVEN, &prior].concat());
+    same(EVEN_SIZE, &[EVEN, &["--tiles", "2x2,6"]].concat());
+    same(
+        (70, 12),
+        &["-d", "40", "--evidence", "on", "--min-disparity", "-12", "--speckle-size", "0"],
+    );
+    same((1, 1), &["-d", "1", "--evidence", "on"]);
 }
 
 #[test]
@@ -547,6 +592,7 @@ fn broken_kernels_are_noticed() {
             PLAIN => (23, 9),
             PRIOR => TWO_LEVELS,
             TILED => TILED_SIZE,
+            EVEN | STRICT => EVEN_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
             DIAGONAL | TASKS_AD | TASKS_ACROSS => (65, 23),
             _ => SIZE,

@@ -383,9 +383,9 @@ fn parts_of_a_gpu_are_compared() {
         (&8.into(), Some(0.25))
     );
     let (status, _, stderr) = machine.stereod(&bench(&[&parts[..], &["--engine", "cpu"]].concat()));
-    assert!(status == 1 && stderr.contains("is for GPUs"), "{stderr}");
+    assert!(status == 2 && stderr.contains("is for GPUs"), "{stderr}");
     let (status, _, stderr) = machine.stereod(&bench(&[&parts[..], &["--fit", "30"]].concat()));
-    assert!(status == 1 && stderr.contains("--fit takes other settings"), "{stderr}");
+    assert!(status == 2 && stderr.contains("--fit takes other settings"), "{stderr}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod common {
     pub mod screen;
     pub mod video_file;
 }
+mod docs;
 mod evaluate;
 mod ingest;
 mod rectification;

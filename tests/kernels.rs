@@ -15,9 +15,9 @@ use stereod::internals::engine::cuda::{
     Job, Nvrtc, Properties, Target, Unit, compile, specialisations,
 };
 use stereod::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityRange, Fill, FillRule, Guide, Median,
-    P2Mode, Params, Paths, Prior, Rectifier, Smoothing, Steady, StereoGeometry, Subpixel, Temporal,
-    TemporalMode, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityRange, Evidence, Fill, FillRule, Guide,
+    Median, P2Mode, Params, Paths, Prior, Rectifier, Smoothing, Steady, StereoGeometry, Subpixel,
+    Temporal, TemporalMode, Window,
 };
 
 /// What the engine is made for: Turing, Ampere, Ada, Hopper, Blackwell.
@@ -109,6 +109,10 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         variants
             .push((Params { confidence: Some(confidence), ..params(count, Paths::Eight) }, usual));
     }
+    for (strict, confidence) in [(false, None), (false, Some(0)), (true, Some(9))] {
+        let evidence = Some(Evidence { strict });
+        variants.push((Params { evidence, confidence, ..params(64, Paths::Eight) }, usual));
+    }
     for rule in [FillRule::Row, FillRule::Rays] {
         let fill = Some(Fill { rule, reach: 64 });
         variants.push((Params { fill, ..params(64, Paths::Eight) }, usual));
@@ -147,7 +151,9 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         let map = RectifyMap::from_positions(size, size, position).unwrap();
         let rectifier = Rectifier::from_maps(map.clone(), map, GEOMETRY).unwrap();
         let fill = Some(Fill { rule: FillRule::Rays, reach: 64 });
-        variants.push((Params { fill, ..params(64, Paths::Eight) }, size, Some(rectifier)));
+        let evidence = Some(Evidence { strict: false });
+        let params = Params { evidence, fill, ..params(64, Paths::Eight) };
+        variants.push((params, size, Some(rectifier)));
     }
     variants
 }

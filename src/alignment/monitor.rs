@@ -317,7 +317,7 @@ impl Monitor {
             return first.then_some(Event { verdict, message });
         }
         self.state.at_start_px.get_or_insert(error);
-        // What has grown much since it was told is told again.
+        // Rows that are much further off than was told are told again.
         let size = match self.way {
             Some([low, high]) => {
                 let [lowest, highest] = self.state.wandered_px.unwrap_or([low, high]);
@@ -327,7 +327,7 @@ impl Monitor {
             }
             None => error,
         };
-        let grows = matches!(verdict, Verdict::RowsOff | Verdict::Wandering);
+        let grows = verdict == Verdict::RowsOff;
         let again = match self.told {
             // Back from nothing to see: what was told still holds.
             Some((told, at)) if told == verdict => grows && size > GROWN * at,

@@ -18,6 +18,8 @@ pub enum Verdict {
     RowsOff,
     /// The eyes are exchanged: what is nearer lies further right in the right picture.
     Swapped,
+    /// The disparities lie below the range that is searched, as the calibration has it.
+    BelowRange,
     /// The rows differ as those of rectified pictures never do.
     NotRectified,
     /// The difference of the rows changes all the time: the eyes do not see the same moment, or a
@@ -40,6 +42,7 @@ impl fmt::Display for Verdict {
             Verdict::Good => "good",
             Verdict::RowsOff => "rows off",
             Verdict::Swapped => "eyes exchanged",
+            Verdict::BelowRange => "below the range",
             Verdict::NotRectified => "not rectified",
             Verdict::Wandering => "rows wander",
         })
@@ -54,11 +57,14 @@ pub struct Limits {
     /// True where the pictures are or come rectified by a calibration, which decides what the cure
     /// is.
     pub calibrated: bool,
+    /// Disparity in pixels of what is infinitely far, by the calibration: below 0 where the right view's
+    /// principal point lies to the right of the left one's.
+    pub farthest_px: f64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { warn_px: 1.5, calibrated: false }
+        Self { warn_px: 1.5, calibrated: false, farthest_px: 0.0 }
     }
 }
 
@@ -123,7 +129,9 @@ impl Limits {
             return Verdict::Unsure;
         }
         if seen.below_range > 0.75 {
-            return Verdict::Swapped;
+            // Exchanged views have disparities that no depth has.
+            let is_depth = seen.disparity_px > self.farthest_px - 1.0;
+            return if is_depth { Verdict::BelowRange } else { Verdict::Swapped };
         }
         let off = match before {
             Verdict::RowsOff => seen.row_error_px > RECOVERED * self.warn_px,
@@ -174,6 +182,14 @@ impl Limits {
                  the two inputs (--swap)",
                 seen.disparity_px
             ),
+            (Verdict::BelowRange, Some(seen)) => format!(
+                "the disparities (the median is {:.1} px) lie below the range that is searched, because \
+                 the principal points of the two views differ: by the calibration they begin at {:.1} \
+                 px; give --min-disparity {:.0}",
+                seen.disparity_px,
+                self.farthest_px,
+                self.farthest_px.floor()
+            ),
             (Verdict::NotRectified, Some(seen)) => {
                 let what = if self.calibrated { "well " } else { "" };
                 let moment = if self.calibrated {
@@ -209,8 +225,8 @@ impl Limits {
 
 /// Meaning of rows that wander.
 const WANDERING: &str = "no calibration mends that: the eyes do not show the same moment (synchronise \
-                         the cameras, or check that both recordings begin together), or a camera is \
-                         loose";
+                         the cameras; of two recordings, `--offset auto` finds the shift), or a \
+                         camera is loose";
 
 /// The numbers: "3.2 px (the right picture 3.1 px lower, turned by 0.12 degrees, 1.002 times the size)".
 impl fmt::Display for Measurement {
@@ -272,6 +288,12 @@ mod tests {
         let swapped = Measurement { below_range: 0.9, disparity_px: -20.0, ..well() };
         assert_eq!(judged(swapped), Verdict::Swapped);
         assert_eq!(judged(Measurement { row_error_px: 2.0, ..swapped }), Verdict::Swapped);
+        // Principal points that differ may explain it.
+        let limits = |farthest_px| Limits { farthest_px, ..Limits::default() };
+        let by = |farthest_px| limits(farthest_px).judge(Some(&swapped), Verdict::Good);
+        assert_eq!((by(-10.0), by(-31.2)), (Verdict::Swapped, Verdict::BelowRange));
+        let told = limits(-31.2).describe(Verdict::BelowRange, Some(&swapped));
+        assert!(told.contains("--min-disparity -32") && !told.contains("--swap"), "{told}");
         assert_eq!(judged(Measurement { spread_px: 2.0, ..swapped }), Verdict::NotRectified);
         assert_eq!(Limits::default().judge(None, Verdict::Good), Verdict::Unsure);
     }

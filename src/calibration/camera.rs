@@ -11,6 +11,9 @@ pub struct Camera {
     pub focal: [f64; 2],
     /// The principal point in pixels; (0, 0) is the centre of the first pixel.
     pub centre: [f64; 2],
+    /// Entry (0, 1) of the camera matrix in pixels, which OpenCV's fisheye calibration leaves free; 0
+    /// for cameras of other lens models.
+    pub skew: f64,
     /// Model of the lens.
     pub lens: Lens,
 }

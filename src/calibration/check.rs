@@ -119,13 +119,17 @@ pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<S
     Ok(notes)
 }
 
+/// Sizes of pictures of other modes, as parts of the picture, whose middle is told apart from its own.
+const OTHER_MODES: [f64; 4] = [2.0, 0.5, 1.0 / 3.0, 0.25];
+
 fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Result<()> {
-    let Camera { width, height, focal, centre, ref lens } = *camera;
+    let Camera { width, height, focal, centre, skew, ref lens } = *camera;
     let coefficients = match lens {
         Lens::Brown(all) => all.as_slice(),
         Lens::Fisheye(all) => all.as_slice(),
     };
-    let finite = [&focal[..], &centre[..], coefficients].concat().iter().all(|v| v.is_finite());
+    let finite =
+        [&focal[..], &centre[..], &[skew], coefficients].concat().iter().all(|v| v.is_finite());
     if !finite {
         return wrong(source, "the camera has a number that is not finite");
     }
@@ -138,24 +142,42 @@ fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
             format!("focal lengths of {} and {} px: both must be above 0", focal[0], focal[1]),
         );
     }
-    for (at, side, name) in [(centre[0], width, "x"), (centre[1], height, "y")] {
-        // In parts of the picture, 0 at its first edge and 1 at the other.
-        let part = (at + 0.5) / side as f64;
-        if !(-0.1..=1.1).contains(&part) {
-            return wrong(
-                source,
-                format!(
-                    "the principal point ({:.1}, {:.1}) lies outside the {width}x{height} picture: the \
-                     size or the camera matrix belongs to another mode of the camera",
-                    centre[0], centre[1]
-                ),
-            );
+    // In parts of the picture, 0 at its first edge and 1 at the other.
+    let parts = [(centre[0] + 0.5) / width as f64, (centre[1] + 0.5) / height as f64];
+    let middle_of = |times: f64| parts.iter().all(|part| (part - times / 2.0).abs() < 0.1 * times);
+    if let Some(times) = OTHER_MODES.into_iter().find(|times| middle_of(*times)) {
+        let what = format!(
+            "the principal point ({:.1}, {:.1}) is the middle of a picture of {:.0}x{:.0}, not of \
+             {width}x{height}: the camera matrix is of that mode (binned or scaled), and the size of \
+             another; correct the size",
+            centre[0],
+            centre[1],
+            width as f64 * times,
+            height as f64 * times
+        );
+        // A picture that was cut to a part of the camera's may have it elsewhere, but not on its corner.
+        if times > 1.0 {
+            return wrong(source, what);
         }
-        if !(0.25..=0.75).contains(&part) {
-            notes.push(format!(
-                "{source}: the principal point's {name} of {at:.1} px is far from the middle of the \
-                 {width}x{height} picture; if that surprises, the size belongs to another mode"
-            ));
+        notes.push(format!("{source}: {what}, unless it is a part of the camera's picture"));
+    } else {
+        for (part, at, name) in [(parts[0], centre[0], "x"), (parts[1], centre[1], "y")] {
+            if !(-0.1..=1.1).contains(&part) {
+                return wrong(
+                    source,
+                    format!(
+                        "the principal point ({:.1}, {:.1}) lies outside the {width}x{height} picture: \
+                         the size or the camera matrix belongs to another mode of the camera",
+                        centre[0], centre[1]
+                    ),
+                );
+            }
+            if !(0.25..=0.75).contains(&part) {
+                notes.push(format!(
+                    "{source}: the principal point's {name} of {at:.1} px is far from the middle of the \
+                     {width}x{height} picture; if that surprises, the size belongs to another mode"
+                ));
+            }
         }
     }
     let ratio = focal[0] / focal[1];
@@ -198,6 +220,9 @@ fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
 /// Longest baseline in metres that is believed.
 const BASELINE_MAX_M: f64 = 10.0;
 
+/// No pair of cameras stands closer than this, in metres: those of endoscopes are 4 mm apart.
+const BASELINE_SHORT_M: f64 = 0.002;
+
 fn check_translation(
     translation: &Vector3<f64>,
     sources: &Sources,
@@ -211,8 +236,8 @@ fn check_translation(
     if baseline < 1e-6 {
         return wrong(
             source,
-            "the baseline is 0: both cameras are in the same place, or were calibrated one by one; \
-             `stereod calibrate` calibrates them together",
+            "the baseline is 0: the file of one view was given for both, or the cameras were calibrated \
+             one by one; `stereod calibrate` calibrates them together",
         );
     }
     if baseline > BASELINE_MAX_M {
@@ -252,6 +277,14 @@ fn check_translation(
                 sources.swap
             ),
         );
+    }
+    if baseline < BASELINE_SHORT_M {
+        notes.push(format!(
+            "{source}: a baseline of {:.3} mm is hardly plausible; translations are in metres, and entry \
+             (0, 3) of a right projection (P[3]) is -f * B, the focal length in pixels times the baseline \
+             in metres, not the baseline alone: correct it, or depth will be wrong by the same factor",
+            baseline * 1e3
+        ));
     }
     if baseline > 2.0 {
         notes.push(format!(
@@ -305,15 +338,17 @@ fn check_rectification(
     if p1.column(3).iter().any(|value| *value != 0.0) {
         return wrong(source, "the left projection has a translation; only the right one has it");
     }
-    for (row, column, name) in [(0, 0, "fx"), (1, 1, "fy"), (1, 2, "cy")] {
+    let rows = "rows would not correspond";
+    let columns = "the disparity of one depth would change across the picture";
+    for (row, column, name, why) in [(0, 0, "fx", columns), (1, 1, "fy", rows), (1, 2, "cy", rows)]
+    {
         let (a, b) = (p1[(row, column)], p2[(row, column)]);
         if !within((a - b).abs(), 1e-4 * p1[(0, 0)]) {
             return wrong(
                 source,
                 format!(
                     "the projections do not fit each other: {name} is {a:.3} px for the left eye and \
-                     {b:.3} px for the right one, so that rows would not correspond; were the eyes \
-                     calibrated together?"
+                     {b:.3} px for the right one, so that {why}; were the eyes calibrated together?"
                 ),
             );
         }

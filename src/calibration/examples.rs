@@ -6,7 +6,14 @@ use super::{Camera, Lens, StereoCalibration};
 
 /// A camera; `k` are OpenCV's fx, fy, cx, cy.
 pub fn camera(size: (usize, usize), k: [f64; 4], lens: Lens) -> Camera {
-    Camera { width: size.0, height: size.1, focal: [k[0], k[1]], centre: [k[2], k[3]], lens }
+    Camera {
+        width: size.0,
+        height: size.1,
+        focal: [k[0], k[1]],
+        centre: [k[2], k[3]],
+        skew: 0.0,
+        lens,
+    }
 }
 
 /// Coefficients in OpenCV's order, those that are missing 0.

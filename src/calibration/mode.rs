@@ -78,8 +78,18 @@ impl Mapping {
             height,
             focal: [0, 1].map(|i| camera.focal[i] * self.scale[i]),
             centre: self.point(camera.centre),
+            skew: camera.skew * self.scale[0],
             lens: camera.lens.clone(),
         }
+    }
+
+    /// The rectification for pictures that are mapped like this to `size`.
+    fn rectified(&self, from: &Rectification, (width, height): (usize, usize)) -> Rectification {
+        let mut result = Rectification { width, height, ..from.clone() };
+        for view in [&mut result.left, &mut result.right] {
+            view.projection = self.projection(&view.projection);
+        }
+        result
     }
 
     fn projection(&self, projection: &Matrix3x4<f64>) -> Matrix3x4<f64> {
@@ -96,7 +106,71 @@ impl Mapping {
     }
 }
 
+/// Part of a camera's full picture that its driver delivers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Window {
+    /// Column and row of its first pixel in the full picture.
+    pub offset: [usize; 2],
+    /// Width and height in pixels of the full picture.
+    pub size: (usize, usize),
+    /// Number of pixels along a row and along a column that become one, from 1.
+    pub binning: [usize; 2],
+}
+
+impl Window {
+    /// True where it is not the whole of a picture of this size, pixel by pixel.
+    pub fn is_part_of(&self, full: (usize, usize)) -> bool {
+        self.binning != [1, 1] || self.size != full
+    }
+
+    fn delivered(&self) -> (usize, usize) {
+        (self.size.0 / self.binning[0], self.size.1 / self.binning[1])
+    }
+
+    fn mapping(&self) -> Mapping {
+        let scale = self.binning.map(|binning| 1.0 / binning as f64);
+        Mapping { scale, offset: [0, 1].map(|i| self.offset[i] as f64 * scale[i]) }
+    }
+}
+
+/// The window, as a part of a sentence.
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset: [x, y], size: (width, height), binning } = self;
+        write!(f, "the region {width}x{height} at ({x}, {y})")?;
+        match binning {
+            [1, 1] => Ok(()),
+            [across, down] => write!(f, " binned {across}x{down}"),
+        }
+    }
+}
+
 impl StereoCalibration {
+    /// The calibration for these parts of the left and the right camera's pictures. The rectified pictures
+    /// show the left part, so that their rows correspond as before.
+    ///
+    /// # Errors
+    /// Where the parts differ in size.
+    pub(super) fn within(self, windows: [Window; 2]) -> Result<Self, CalibrationError> {
+        let [size, other] = windows.map(|window| window.delivered());
+        if size != other {
+            return Err(CalibrationError::new(format!(
+                "the views differ in picture size: {}x{} on the left, {}x{} on the right; both drivers \
+                 must deliver regions of one size",
+                size.0, size.1, other.0, other.1
+            )));
+        }
+        let mappings = windows.map(|window| window.mapping());
+        let full = (self.left.width, self.left.height);
+        let fits = |r: &Rectification| (r.width, r.height) == full;
+        Ok(StereoCalibration {
+            left: mappings[0].camera(&self.left, size),
+            right: mappings[1].camera(&self.right, size),
+            rectification: self.rectification.filter(fits).map(|r| mappings[0].rectified(&r, size)),
+            ..self
+        })
+    }
+
     /// The calibration for pictures of another size of the same sensor, and what was done.
     ///
     /// Pictures of the same shape are scaled. Others are taken as the middle of the calibrated picture
@@ -125,13 +199,8 @@ impl StereoCalibration {
             return Err(CalibrationError::new(refusal(from, to)));
         };
         let fits = |r: &&Rectification| (r.width, r.height) == from;
-        let rectification = self.rectification.as_ref().filter(fits).map(|rectification| {
-            let mut result = Rectification { width, height, ..rectification.clone() };
-            for view in [&mut result.left, &mut result.right] {
-                view.projection = mapping.projection(&view.projection);
-            }
-            result
-        });
+        let rectification = self.rectification.as_ref().filter(fits);
+        let rectification = rectification.map(|r| mapping.rectified(r, to));
         let calibration = StereoCalibration {
             left: mapping.camera(&self.left, to),
             right: mapping.camera(&self.right, to),

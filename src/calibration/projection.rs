@@ -24,6 +24,7 @@ const FOLD_BREADTH: f64 = 1.05;
 pub struct Projection {
     focal: [f64; 2],
     centre: [f64; 2],
+    skew: f64,
     lens: Lens,
     /// The tilted sensor, and back; `None` where it is not tilted.
     tilt: Option<[Matrix3<f64>; 2]>,
@@ -50,7 +51,8 @@ impl Projection {
         };
         let lens = camera.lens.clone();
         let limit = fold(&lens);
-        Self { focal: camera.focal, centre: camera.centre, lens, tilt, limit }
+        let Camera { focal, centre, skew, .. } = *camera;
+        Self { focal, centre, skew, lens, tilt, limit }
     }
 
     /// The position in pixels of a direction (x to the right, y down, z forward, of any length).
@@ -79,7 +81,10 @@ impl Projection {
                 [direction.x * scale, direction.y * scale]
             }
         };
-        let pixel = [x * self.focal[0] + self.centre[0], y * self.focal[1] + self.centre[1]];
+        let pixel = [
+            x * self.focal[0] + y * self.skew + self.centre[0],
+            y * self.focal[1] + self.centre[1],
+        ];
         pixel.iter().all(|v| v.is_finite()).then_some(pixel)
     }
 
@@ -119,7 +124,8 @@ impl Projection {
 
     /// A position in focal lengths from the principal point.
     fn on_sensor(&self, pixel: [f64; 2]) -> [f64; 2] {
-        [0, 1].map(|i| (pixel[i] - self.centre[i]) / self.focal[i])
+        let y = (pixel[1] - self.centre[1]) / self.focal[1];
+        [(pixel[0] - self.centre[0] - y * self.skew) / self.focal[0], y]
     }
 
     fn untilt(&self, x: f64, y: f64) -> [f64; 2] {

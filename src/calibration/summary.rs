@@ -227,7 +227,8 @@ mod tests {
     use super::*;
 
     fn pinhole(lens: Lens) -> Camera {
-        Camera { width: 640, height: 480, focal: [320.0; 2], centre: [319.5, 239.5], lens }
+        let (focal, centre) = ([320.0; 2], [319.5, 239.5]);
+        Camera { width: 640, height: 480, focal, centre, skew: 0.0, lens }
     }
 
     #[test]

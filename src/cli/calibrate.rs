@@ -21,12 +21,12 @@ Examples:
   stereod calibrate --left /dev/video0 --right /dev/video2 \\
                     --board chessboard:9x6 --square 0.025 -o stereo.toml     live, with a guided window
 
-A chessboard is named by its inner corners, where four squares meet; a ChArUco board by its squares:
-charuco:11x8[:MARKER/SQUARE[:DICTIONARY]], such as charuco:11x8:0.75:4x4_50. Measure the printed
+A chessboard is named by its inner corners, where four squares meet; a ChArUco board by its squares: \
+charuco:11x8[:MARKER/SQUARE[:DICTIONARY]], such as charuco:11x8:0.75:4x4_50. Measure the printed \
 squares: --square is the side of one in metres, and the scale of all depth hangs on it.
 
-Take 15 pairs or more: the board in every part of both pictures, near and far, tilted by 20 to 40
-degrees to all four sides, held still, seen whole by both eyes. What does not fit is left out and
+Take 15 pairs or more: the board in every part of both pictures, near and far, tilted by 20 to 40 \
+degrees to all four sides, held still, seen whole by both eyes. What does not fit is left out and \
 named. `stereod run ... --calibration stereo.toml` uses the result.";
 
 /// Message of `calibrate` when it is not told where pairs come from.
@@ -82,7 +82,7 @@ pub struct CalibrateArgs {
     pub board: Pattern,
 
     /// Side of a square in metres, as measured on the print
-    #[arg(long, value_name = "METRES")]
+    #[arg(long, value_name = "METRES", allow_negative_numbers = true)]
     pub square: f64,
 
     /// Side of a ChArUco marker in metres, instead of MARKER/SQUARE

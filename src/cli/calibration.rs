@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::flags::{Common, Named, named};
-use crate::calibration::format::Format;
+use crate::calibration::format::{Format, KittiCameras};
 use crate::settings::Size;
 
 const SHOW_EXAMPLES: &str = "\
@@ -22,7 +22,7 @@ Examples:
   stereod calibration convert stereo.toml --format ros -o camera_info/
   stereod calibration convert --unit mm stereoCalibration.yml -o stereo.toml
 
-The format follows the name of OUT: .toml is stereod's own, .yml or .yaml, .xml and .json are OpenCV's,
+The format follows the name of OUT: .toml is stereod's own, .yml or .yaml, .xml and .json are OpenCV's, \
 two names or a folder are ROS camera_info. --format says it where the name does not.";
 
 /// What `calibration` is told.
@@ -86,6 +86,10 @@ pub struct CalibrationInput {
     #[arg(long)]
     pub swap: bool,
 
+    /// Cameras that are taken of KITTI's calib.txt
+    #[arg(long, value_name = "CAMERAS", value_parser = named(KITTI_CAMERAS))]
+    pub kitti_cameras: Option<KittiCameras>,
+
     /// Fit the calibration to another mode of the same sensor: scaled, or the middle of the picture
     #[arg(long, value_name = "WxH")]
     pub mode: Option<Size>,
@@ -94,6 +98,10 @@ pub struct CalibrationInput {
 /// Units of length, in metres.
 const UNITS: &[Named<f64>] =
     &[("m", 1.0, "Metres"), ("cm", 0.01, "Centimetres"), ("mm", 0.001, "Millimetres")];
+
+/// The pairs of cameras on KITTI's car.
+const KITTI_CAMERAS: &[Named<KittiCameras>] =
+    &[("grey", KittiCameras::Grey, "P0 and P1"), ("colour", KittiCameras::Colour, "P2 and P3")];
 
 /// The formats that are written.
 const FORMATS: &[Named<Format>] = &[

@@ -14,15 +14,16 @@ Examples:
   stereod evaluate teddy/ -d 60 --paths 4 --json -
   stereod evaluate middlebury/ eth3d/ --markdown table.md --errors wrong/
   stereod evaluate middlebury/ --noise 5 --seed 7
+  stereod evaluate middlebury/ --even 128 --noise 1
 
-A DATASET is a folder that is searched, with all below it, for pairs of known disparity: folders with an
-item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3),
-KITTI (2012 and 2015) and ETH3D's two-view sets as they are published. Each pair is matched with the range
-that its publisher gives, unless --disparities says otherwise. The report has each pair, and the means of
+A DATASET is a folder that is searched, with all below it, for pairs of known disparity: folders with an \
+item.json (docs/accuracy.md describes it), and those of Middlebury (2001 to 2006, 2014 and version 3), \
+KITTI (2012 and 2015) and ETH3D's two-view sets as they are published. Each pair is matched with the range \
+that its publisher gives, unless --disparities says otherwise. The report has each pair, and the means of \
 each DATASET and of all.
 
-Pictures of --errors: right within 0.5 px dark green, 1 px green, 2 px yellow, 4 px orange, beyond red; no
-disparity: light blue where the neighbours in the row would fill it right within 1 px, violet where not;
+Pictures of --errors: right within 0.5 px dark green, 1 px green, 2 px yellow, 4 px orange, beyond red; no \
+disparity: light blue where the neighbours in the row would fill it right within 1 px, violet where not; \
 half as bright where only one eye sees it; grey: the left picture, where the truth is not known.
 
 Exit status: 0 done, 1 a pair could not be evaluated (the others are), 2 wrong usage or configuration.";
@@ -45,6 +46,11 @@ pub struct EvaluateArgs {
     /// Write a picture of each pair's errors into this folder, which is made where it is missing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub errors: Option<PathBuf>,
+
+    /// Paint a quarter of the left picture with this grey level, and what it shows in the right one, before noise:
+    /// surfaces that show nothing
+    #[arg(long, value_name = "GREY")]
+    pub even: Option<u8>,
 
     /// Add Gaussian noise of this standard deviation in grey levels to both eyes
     #[arg(long, value_name = "SIGMA", value_parser = sigma)]

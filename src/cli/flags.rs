@@ -74,7 +74,10 @@ impl<const G: Group> Args for SettingFlags<G> {
             let arg = shorter.map_or(arg.clone(), |shorter| arg.visible_alias(shorter));
             (row.arg)(match flag.value {
                 "" => arg.action(ArgAction::SetTrue),
-                value => arg.value_name(value).value_parser(parser_of(row)),
+                value => arg
+                    .value_name(value)
+                    .value_parser(parser_of(row))
+                    .allow_negative_numbers(matches!(row.kind, Kind::Real(_) | Kind::Whole(..))),
             })
         }))
     }

@@ -19,9 +19,10 @@ Examples:
   stereod rectify 'left/%06d.png' 'right/%06d.png' --calibration rig.toml --alpha 1 -o rectified/
   stereod rectify --side-by-side both.mp4 --calibration rig.toml -o rectified/
 
-Two pictures become DIR/left.png and DIR/right.png, in colour where they are coloured; videos,
-numbered pictures and cameras become DIR/left.mkv and DIR/right.mkv (FFV1, lossless, 8-bit grey),
-which keep their capture times. Pixels that a camera does not see are black.";
+Two pictures become DIR/left.png and DIR/right.png, in colour where they are coloured; videos, \
+numbered pictures and cameras become DIR/left.mkv and DIR/right.mkv (FFV1, lossless, 8-bit grey), \
+which keep their capture times and name their cameras in their tags. Pixels that a camera does not \
+see are black. DIR/rectified.toml is the calibration of the rectified pictures.";
 
 /// What `rectify` is told.
 #[derive(Clone, Debug, Args)]

@@ -6,7 +6,7 @@ mod roofline;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use serde_json::Value;
 
 use super::rig::Cameras;
@@ -41,13 +41,13 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
     let reports = match &args.multiprocessors[..] {
         [] => vec![report(&args, &loaded, settings.multiprocessors)?],
         _ if settings.kind == Choice::Cpu => {
-            return Err(failed(anyhow!("--multiprocessors is for GPUs; leave out --engine cpu")));
+            return Err(Error::usage("--multiprocessors is for GPUs; leave out --engine cpu"));
         }
         [_, _, ..] if settings.fit.is_some() => {
-            return Err(failed(anyhow!(
+            return Err(Error::usage(
                 "--fit takes other settings for each number of --multiprocessors, which then compare nothing; \
-                 name one number"
-            )));
+                 name one number",
+            ));
         }
         parts => {
             // A word stands for all of them.
@@ -72,15 +72,14 @@ fn report(
 ) -> Result<Report, Error> {
     let (settings, params) = (&loaded.settings, &loaded.params);
     let size = (args.size.width, args.size.height);
-    let rig = Cameras::read(settings)?.for_pictures(size)?;
+    let rig = Cameras::read(settings, None)?.for_pictures(size)?;
     let options =
         DemoOptions { width: size.0, height: size.1, ..settings.demo.options(params.range) };
     let pictures = Pool::new();
     let scene = DemoSource::new(options)?.with_pool(pictures.clone());
     let first = loaded.awaits_choice().then(|| scene.pair(0));
-    let small = settings.engine.options().cpu;
-    let loaded = ranging::with_choice(loaded, &first, &rig, Spare::None, small)?;
-    let loaded = fit::fitted(loaded, size, &rig, multiprocessors, 0.0, &mut || ())?;
+    let (loaded, _) = ranging::with_choice(loaded, &first, &rig, Spare::None)?;
+    let loaded = fit::fitted(loaded, size, &rig, fit::FEWEST, multiprocessors, 0.0, &mut || ())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     // Parts of a GPU are compared where there is one.
     let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };

@@ -51,6 +51,7 @@ fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
         size: input.size.map(|size| (size.width, size.height)),
         swap: input.swap,
         unit_m: input.unit,
+        kitti: input.kitti_cameras,
     };
     let mut loaded = format::read_with(&files, &options)?;
     if let Some(mode) = input.mode {

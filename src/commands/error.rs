@@ -15,6 +15,8 @@ pub enum Error {
     Usage(anyhow::Error),
     /// Something failed.
     Failed(anyhow::Error),
+    /// A signal ended the work before it was done; the exit status says which.
+    Stopped(anyhow::Error, u8),
 }
 
 /// A text of our own.
@@ -36,18 +38,24 @@ impl Error {
     /// The error as it may be shown whatever names it holds: an explanation in its lines, a list in
     /// its points, all else on one line.
     pub fn for_terminal(&self) -> String {
-        let (Error::Usage(error) | Error::Failed(error)) = self;
-        match error.downcast_ref() {
+        match self.cause().downcast_ref() {
             Some(Explained(explanation)) => (*explanation).to_owned(),
             None => as_a_list(&self.to_string()),
         }
     }
 
-    /// The exit status of the process: 1 failed, 2 wrong usage or configuration.
+    fn cause(&self) -> &anyhow::Error {
+        let (Error::Usage(error) | Error::Failed(error) | Error::Stopped(error, _)) = self;
+        error
+    }
+
+    /// The exit status of the process: 1 failed, 2 wrong usage or configuration, 128 and the number of
+    /// the signal that ended it.
     pub fn exit_status(&self) -> u8 {
         match self {
             Error::Failed(_) => 1,
             Error::Usage(_) => 2,
+            Error::Stopped(_, status) => *status,
         }
     }
 }
@@ -55,9 +63,8 @@ impl Error {
 /// The error with its causes on one line; a cause that the text before it already tells is left out.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Error::Usage(error) | Error::Failed(error)) = self;
         let mut text = String::new();
-        for cause in error.chain() {
+        for cause in self.cause().chain() {
             let cause = cause.to_string();
             let cause = cause.trim_end();
             if text.contains(cause) {
@@ -120,6 +127,7 @@ mod tests {
     fn statuses() {
         assert_eq!(Error::from(anyhow!("x")).exit_status(), 1);
         assert_eq!(Error::usage("x").exit_status(), 2);
+        assert_eq!(Error::Stopped(anyhow!("x"), 130).exit_status(), 130);
         assert_eq!(Error::from(ParamsError::Paths(6)).exit_status(), 2);
     }
 }

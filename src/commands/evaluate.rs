@@ -1,6 +1,7 @@
 //! `stereod evaluate`: how right the disparity is, on pairs of known disparity.
 
 mod described;
+mod even;
 mod find;
 mod item;
 mod layouts;
@@ -38,11 +39,16 @@ const NAMED: usize = 5;
 ///
 /// # Errors
 /// Where there are no pairs, or no engine; where a result cannot be written; at the end, where one of the pairs
-/// could not be evaluated.
+/// could not be evaluated, or a picture of its errors not written.
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
+    if args.even.is_some() && !loaded.settings.calibration.file.is_empty() {
+        return Err(Error::usage(
+            "--even paints regions into rectified pictures; leave out --calibration",
+        ));
+    }
     let outputs = Outputs::of(&args)?;
-    let cameras = Cameras::read(&loaded.settings)?;
+    let cameras = Cameras::read(&loaded.settings, None)?;
     let datasets = search(&args.datasets)?;
     let outputs = outputs.prepare(&loaded, &datasets)?;
 
@@ -50,20 +56,25 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let mut report = Report {
         engine: None,
         repeat: args.repeat,
+        even: args.even,
         noise: noise.as_ref().map(|noise| (noise.sigma, noise.seed)),
         settings: loaded.values()["matching"].clone(),
         datasets: Vec::new(),
     };
-    let mut bench = Bench::new(&loaded, cameras, noise, args.repeat);
+    let mut bench = Bench::new(&loaded, cameras, args.even, noise, args.repeat);
     let count = datasets.iter().map(|searched| searched.pairs.len() as u64).sum();
     let bar = progress_bar(Some(count), args.common.quiet, "pairs");
-    let mut number = 0;
+    let (mut number, mut unshown) = (0, None);
     for Searched { path, pairs } in datasets {
         let mut evaluated = Vec::new();
         for (name, item) in pairs {
             let outcome = match item.map_err(Failure::Pair).and_then(|item| bench.measure(&item)) {
                 Ok((measured, compared)) => {
-                    outputs.show_errors(number, &compared)?;
+                    // The figures do not depend on the picture.
+                    if let Err(error) = outputs.show_errors(number, &compared) {
+                        tracing::debug!("{error:#}");
+                        unshown.get_or_insert((0, error)).0 += 1;
+                    }
                     Ok(measured)
                 }
                 Err(Failure::All(error)) => return Err(error.into()),
@@ -79,7 +90,13 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     logs::write_above(None);
     report.engine = bench.engine();
     outputs.write(&report)?;
-    failures(&report)
+    failures(&report)?;
+    match unshown {
+        None => Ok(()),
+        Some((count, error)) => Err(error
+            .context(format!("{count} of the pictures of errors could not be written"))
+            .into()),
+    }
 }
 
 /// The end of a run in which pairs could not be evaluated.

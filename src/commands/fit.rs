@@ -1,8 +1,8 @@
 //! Settings with which the engine is fast enough, where a rate was asked for (`--fit`).
 //!
 //! The engine matches a scene of the pictures' size with the settings as they are, and with cheaper ones until the
-//! rate is reached. The content of pictures hardly changes its time. What the other parts of a run take of the processors
-//! is known by the pixel only.
+//! rate is reached, but never with fewer disparities than the pictures need. The content of pictures hardly changes its
+//! time. What the other parts of a run take of the processors is known by the pixel only.
 
 use std::collections::VecDeque;
 
@@ -25,9 +25,11 @@ const PREVIEW: f64 = 40e-9;
 /// Pairs that a rate is taken from.
 const PAIRS: u32 = 3;
 
-/// Parts of the disparities that are tried, in eighths, and the fewest.
+/// Parts of the disparities that are tried, in eighths.
 const EIGHTHS: [usize; 4] = [6, 4, 3, 2];
-const FEWEST: usize = 16;
+
+/// Fewest disparities that are tried where no pictures say how many they need.
+pub const FEWEST: usize = 16;
 
 /// Seconds of a core that a run with these outputs takes for each pair of this size besides matching.
 pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
@@ -38,9 +40,9 @@ pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
 }
 
 /// The settings, with cheaper ones among them where the rate that they ask for is not reached without: as few as
-/// will do, or all where none will. `size`: of each raw picture; `beside`: seconds of a core that each pair takes
-/// besides matching. `alive` is called before each measurement: together they may take longer than a service manager
-/// waits for a sign of life.
+/// will do, or all where none will. `size`: of each raw picture; `fewest`: disparities that the pictures need;
+/// `beside`: seconds of a core that each pair takes besides matching. `alive` is called before each measurement:
+/// together they may take longer than a service manager waits for a sign of life.
 ///
 /// # Errors
 /// Where the engine cannot be had.
@@ -48,6 +50,7 @@ pub fn fitted(
     loaded: Loaded,
     size: (usize, usize),
     rig: &Rig,
+    fewest: usize,
     multiprocessors: Option<u32>,
     beside: f64,
     alive: &mut dyn FnMut(),
@@ -69,11 +72,11 @@ pub fn fitted(
     };
     let before = rate(&loaded)?;
     if before >= wanted {
-        tracing::info!("--fit {wanted}: about {before:.0} pairs/s with the settings as they are");
+        tracing::info!("--fit {wanted}: about {before:.0} pairs/s with your settings");
         return Ok(loaded);
     }
     let (mut changes, mut reached, mut now) = (Vec::new(), before, loaded.clone());
-    for step in steps(&loaded.params) {
+    for step in steps(&loaded.params, fewest) {
         changes.retain(|(key, _)| *key != step.0);
         changes.push(step);
         now = loaded.with_fitted(&changes)?;
@@ -85,13 +88,26 @@ pub fn fitted(
     let named: Vec<String> = changes.iter().map(|(key, text)| format!("{key} = {text}")).collect();
     let named = named.join(", ");
     if reached >= wanted {
-        tracing::info!("--fit {wanted}: {named} (about {reached:.0} pairs/s; {before:.0} without)");
+        tracing::info!(
+            "--fit {wanted}: {named} (about {reached:.0} pairs/s; {before:.0} pairs/s with your settings)"
+        );
     } else {
+        let with = match &named[..] {
+            "" => String::new(),
+            named => format!(", with {named} ({before:.0} pairs/s with your settings)"),
+        };
+        let needed = match fewest {
+            FEWEST => String::new(),
+            _ => {
+                let fewest = fewest.min(loaded.params.range.count);
+                format!("; fewer than {fewest} disparities might miss what is near")
+            }
+        };
         let scale = (reached / wanted).sqrt();
         let [width, height] = [size.0, size.1].map(|side| (side as f64 * scale) as usize);
         tracing::warn!(
-            "--fit {wanted}: only about {reached:.0} pairs/s with {named} ({before:.0} without); pictures of about \
-             {width}x{height} would be needed"
+            "--fit {wanted}: only about {reached:.0} pairs/s can be had{with}{needed}; pictures of about \
+             {width}x{height} would reach {wanted} (--size of cameras)"
         );
     }
     Ok(now)
@@ -102,8 +118,9 @@ fn possible(alone: f64, beside: f64) -> f64 {
     1.0 / (1.0 / (alone * SHARE) + beside)
 }
 
-/// Cheaper settings in the order in which they are tried; one for a key stands in place of those before.
-fn steps(params: &Params) -> Vec<Fitted> {
+/// Cheaper settings in the order in which they are tried, with no fewer disparities than `fewest`; one for a key
+/// stands in place of those before.
+fn steps(params: &Params, fewest: usize) -> Vec<Fitted> {
     let mut steps: Vec<Fitted> = Vec::new();
     if matches!(params.paths, Paths::Five | Paths::Eight | Paths::Sixteen) {
         steps.push(("paths", "4".into()));
@@ -114,9 +131,9 @@ fn steps(params: &Params) -> Vec<Fitted> {
     if params.window.is_some() {
         steps.push(("cost_window", "0".into()));
     }
-    let mut fewer =
-        EIGHTHS.map(|eighths| (params.range.count * eighths / 8).next_multiple_of(8)).to_vec();
-    fewer.retain(|&count| FEWEST <= count && count < params.range.count);
+    let part = |eighths: usize| (params.range.count * eighths / 8).next_multiple_of(8);
+    let mut fewer = EIGHTHS.map(|eighths| part(eighths).max(fewest)).to_vec();
+    fewer.retain(|&count| count < params.range.count);
     fewer.dedup();
     steps.extend(fewer.into_iter().map(|count| ("disparities", count.to_string())));
     steps
@@ -172,10 +189,11 @@ mod tests {
 
     #[test]
     fn what_costs_most_for_what_it_gives_goes_first() {
-        let of = |assignments: &[&str]| -> Vec<String> {
-            let steps = steps(&loaded(assignments).params);
+        let of_scene = |assignments: &[&str], fewest| -> Vec<String> {
+            let steps = steps(&loaded(assignments).params, fewest);
             steps.into_iter().map(|(key, text)| format!("{key}={text}")).collect()
         };
+        let of = |assignments: &[&str]| of_scene(assignments, FEWEST);
         let all = [
             "paths=4",
             "prior=0",
@@ -189,26 +207,31 @@ mod tests {
         assert_eq!(of(&["matching.disparities=64"]), all[1..]);
         let bare = ["matching.prior=0", "matching.cost_window=0", "matching.disparities=20"];
         assert_eq!(of(&bare), ["disparities=16"]);
+        // Never fewer than the scene needs, nor more than were wanted.
+        let bare = ["matching.prior=0", "matching.cost_window=0", "matching.disparities=128"];
+        assert_eq!(of_scene(&bare, 80), ["disparities=96", "disparities=80"]);
+        assert_eq!(of_scene(&bare, 128), [""; 0]);
+        assert_eq!(of_scene(&bare, 256), [""; 0]);
     }
 
     #[test]
     fn a_rate_that_is_reached_changes_nothing_and_one_that_is_not_everything() {
-        let fit = |rate: &str| {
+        let fit = |rate: &str, fewest| {
             let rate = format!("engine.fit={rate}");
             let said = [&rate, "engine.kind=cpu", "matching.disparities=64", "matching.paths=8"];
             let loaded = loaded(&said);
             let rig = Rig { pairs: engine::PairSpec::rectified(320, 160), calibrated: false };
             let mut measured = 0;
-            let loaded =
-                fitted(loaded, (320, 160), &rig, None, 0.0, &mut || measured += 1).unwrap();
+            let mut alive = || measured += 1;
+            let loaded = fitted(loaded, (320, 160), &rig, fewest, None, 0.0, &mut alive).unwrap();
             // The settings as they are, and each step.
             assert!(measured > loaded.fitted().len(), "{measured}");
             loaded
         };
-        let slow = fit("0.1");
+        let slow = fit("0.1", FEWEST);
         assert_eq!((slow.fitted(), slow.params.range.count), (&[][..], 64));
         // Nothing is that fast on pictures of this size.
-        let fast = fit("1000");
+        let fast = fit("1000", FEWEST);
         if fast.params.range.count == 16 {
             assert_eq!(fast.fitted().len(), 4);
             assert!(fast.params.prior.is_none() && fast.params.window.is_none());
@@ -218,5 +241,6 @@ mod tests {
         }
         let origin = fast.origin("matching", "paths").to_string();
         assert_eq!(origin, "chosen for --fit");
+        assert!(fit("1000", 48).params.range.count >= 48);
     }
 }

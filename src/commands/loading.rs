@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use crate::calibration::format::file_list;
 use crate::cli::{Common, FlagLayer};
+use crate::engine::Choice;
 use crate::memory::Budget;
 use crate::settings::{Layers, Loaded, Places, config_file};
 use crate::sink::inputs::Inputs;
@@ -18,6 +19,7 @@ pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
     Budget::set_of_process(loaded.settings.engine.memory_mib);
     logs::init(&loaded.settings.log.filter, common.verbosity())?;
+    say_what_is_ignored(&loaded);
     if let Some(file) = file {
         tracing::debug!("configuration file {}", file.display());
     } else if let Some(file) = Places::of_this_process().forbidden() {
@@ -27,6 +29,17 @@ pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
         );
     }
     Ok(loaded)
+}
+
+/// Warns of settings that only a GPU heeds, where the CPU is to be used.
+fn say_what_is_ignored(loaded: &Loaded) {
+    let engine = &loaded.settings.engine;
+    if engine.kind == Choice::Cpu {
+        for key in engine.options().cuda.asked_for() {
+            let origin = loaded.origin("engine", key);
+            tracing::warn!("{origin}: engine.{key} is for GPUs and is ignored on the CPU");
+        }
+    }
 }
 
 /// The settings as they are laid down just now, and the file among them.

@@ -18,8 +18,11 @@ use crate::sameness::sameness;
 use crate::settings::{Loaded, Origin};
 use crate::sink::cloud;
 use crate::sink::colour::{ColourRange, ColourScale};
+use crate::sink::encoding::Encoding;
 use crate::sink::files;
-use crate::sink::still::{StillFormat, write_colour_png, write_depth, write_grey_png, write_still};
+use crate::sink::still::{
+    StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png, write_still,
+};
 
 /// Runs the command.
 ///
@@ -33,6 +36,10 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
         false => StillFormat::of(&args.output).map_err(Error::Usage)?,
     };
+    for (flag, path) in [("--colour", &args.colour), ("--confidence", &args.confidence)] {
+        let named = path.as_deref().map_or(Ok(()), check_png_name);
+        named.context(flag).map_err(Error::Usage)?;
+    }
     let outputs = [
         ("-o", Some(&args.output)),
         ("--colour", args.colour.as_ref()),
@@ -52,7 +59,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     if let Some(cloud) = &args.cloud {
         cloud::check_name(cloud).map_err(Error::Usage)?;
     }
-    let cameras = Cameras::read(settings)?;
+    let cameras = Cameras::read(settings, Some(&spec))?;
     if args.cloud.is_some() {
         cameras.required_by("--cloud")?;
     }
@@ -68,7 +75,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let given = !loaded.awaits_choice();
     let raw = pair(left, right);
     let small = settings.engine.options().cpu;
-    let loaded = ranging::with_choice(&loaded, [&raw], &rig, Spare::None, small)?;
+    let (loaded, _) = ranging::with_choice(&loaded, [&raw], &rig, Spare::None)?;
     let loaded = if args.confidence.is_some() { loaded.with_confidence()? } else { loaded };
     let (settings, params) = (&loaded.settings, &loaded.params.of_still());
 
@@ -96,7 +103,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         let (left, right) = (&matched.pair.left, &matched.pair.right);
         let measurement =
             measure(left, right, &Options { range: Some(params.range), ..Options::default() });
-        let limits = settings.alignment.limits(rig.calibrated);
+        let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
         let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
@@ -122,9 +129,15 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     }
     match rig.pairs.geometry {
         Some(geometry) if settings.output.depth => {
-            write_depth(&args.output, &matched.disparity, params.range, &geometry)?;
+            let unit = settings.output.depth_unit();
+            write_depth(&args.output, &matched.disparity, params.range, &geometry, unit)?;
         }
-        _ => write_still(&args.output, &matched.disparity, params.range)?,
+        _ => {
+            if StillFormat::of(&args.output)? == StillFormat::Png {
+                Encoding::for_range(params.range).report("PNG files");
+            }
+            write_still(&args.output, &matched.disparity, params.range)?;
+        }
     }
     if let (Some(path), Some(geometry)) = (&args.cloud, rig.pairs.geometry) {
         let colours = colours_of(&stills, &rig)?;

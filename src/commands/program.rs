@@ -6,12 +6,12 @@ use clap::Parser;
 
 use super::{
     Error, bench, calibrate, calibration, completions, config, devices, evaluate, man, match_still,
-    rectify, run,
+    rectify, run, signals,
 };
 use crate::cli::{Cli, Command};
 use crate::redact::redact;
 use crate::telemetry::stderr;
-use crate::{text, thread};
+use crate::{source, text, thread};
 
 /// Exit status of a program that ended by a mistake of its own, as Rust has it.
 const PANICKED: u8 = 101;
@@ -19,6 +19,8 @@ const PANICKED: u8 = 101;
 /// Does what the command line says, and tells what went wrong.
 pub fn program() -> ExitCode {
     stderr::tell_panics();
+    signals::outlive_file_limit();
+    source::gst::hear_glib();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -48,9 +48,9 @@ pub fn enough<'a>(
     range::enough(pairs, min, spare, matcher)
 }
 
-/// The settings with a number in place of `auto` disparities: as many as these pairs need, or the
-/// default where they do not tell. Settings that do not say `auto` stay as they are, and no pair is
-/// looked at.
+/// The settings with a number in place of `auto` disparities, and the number of disparities that these pairs need
+/// (`None` where they do not tell): `auto` becomes that, or the default. Settings that do not say `auto` stay as they
+/// are, and no pair is looked at unless a rate is asked for (`--fit`).
 ///
 /// # Errors
 /// Where the pairs cannot be matched.
@@ -59,14 +59,17 @@ pub fn with_choice<'a>(
     pairs: impl IntoIterator<Item = &'a StereoPair>,
     rig: &Rig,
     spare: Spare,
-    options: CpuOptions,
-) -> anyhow::Result<Loaded> {
-    if !loaded.awaits_choice() {
-        return Ok(loaded.clone());
+) -> anyhow::Result<(Loaded, Option<usize>)> {
+    if !needs_pairs(loaded) {
+        return Ok((loaded.clone(), None));
     }
     let pairs: Vec<&StereoPair> = pairs.into_iter().collect();
     let (looked_at, min) = (pairs.len(), loaded.params.range.min);
+    let options = loaded.settings.engine.options().cpu;
     let enough = enough(pairs, rig, min, spare, &small_matcher(options))?;
+    if !loaded.awaits_choice() {
+        return Ok((loaded.clone(), enough));
+    }
     let count = enough.unwrap_or(loaded.params.range.count);
     let what = match looked_at {
         1 => "the pair".to_owned(),
@@ -79,5 +82,10 @@ pub fn with_choice<'a>(
              common): {count} are taken"
         ),
     }
-    Ok(loaded.with_chosen(count)?)
+    Ok((loaded.with_chosen(count)?, enough))
+}
+
+/// Tells whether pairs have to be looked at before the number of disparities is settled.
+pub fn needs_pairs(loaded: &Loaded) -> bool {
+    loaded.awaits_choice() || loaded.settings.engine.fit.is_some()
 }

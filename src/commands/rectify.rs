@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use super::rig::Cameras;
 use super::stills::{Stills, is_still};
 use super::{Error, inputs, load, print, signals};
 use crate::calibration::Rectifier;
+use crate::calibration::format::{self, Format, Report};
 use crate::cli::RectifyArgs;
 use crate::control::Control;
 use crate::engine::cpu::CpuRectifier;
@@ -24,6 +25,9 @@ use crate::sink::video::{GreyVideo, GreyVideoOptions};
 use crate::source::gst::{self, Keep};
 use crate::source::spec::SourceSpec;
 
+/// Name of the file that holds the cameras of the rectified pictures.
+const CAMERAS: &str = "rectified.toml";
+
 /// Runs the command.
 ///
 /// # Errors
@@ -31,14 +35,14 @@ use crate::source::spec::SourceSpec;
 pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
-    let cameras = Cameras::read(settings)?;
+    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each eye"))?;
+    let cameras = Cameras::read(settings, Some(&spec))?;
     if settings.calibration.file.is_empty() {
         return Err(Error::usage(
             "rectifying needs to know the cameras: give --calibration FILE, which `stereod calibrate` \
              or another program has written",
         ));
     }
-    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each eye"))?;
     let (stills, others): (Vec<_>, Vec<_>) = spec.streams().partition(|s| is_still(s));
     if let ([still, ..], [other, ..]) = (&stills[..], &others[..]) {
         return Err(Error::usage(format!(
@@ -51,7 +55,7 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let extension = if are_stills { "png" } else { "mkv" };
     let outputs = Eye::BOTH.map(|eye| args.output.join(format!("{eye}.{extension}")));
     let inputs = inputs(&loaded, spec.local_files());
-    for output in &outputs {
+    for output in outputs.iter().chain([&args.output.join(CAMERAS)]) {
         inputs.refuse(output).map_err(Error::Usage)?;
     }
     let [left, right] = outputs.each_ref().map(PathBuf::as_path);
@@ -103,7 +107,17 @@ fn write_stills(
         };
         files::write_whole(&outputs[i], &file)?;
     }
-    tell("1 pair", outputs)
+    write_cameras(folder, &rectifier)?;
+    tell("1 pair", folder, outputs)
+}
+
+/// Writes the cameras of the rectified pictures as a calibration.
+fn write_cameras(folder: &Path, rectifier: &Rectifier) -> Result<(), Error> {
+    let calibration = format::of_rectified(rectifier.size(), &rectifier.geometry());
+    let made_by = Some(concat!("stereod rectify ", env!("CARGO_PKG_VERSION")).to_owned());
+    let report = Report { made_by, ..Report::default() };
+    let text = format::render(&calibration, &report, Format::Own)?.concat();
+    Ok(files::write_whole(&folder.join(CAMERAS), text.as_bytes())?)
 }
 
 fn videos(
@@ -122,13 +136,14 @@ fn videos(
     let size = rectifier.size();
     let geometry = Some(rectifier.geometry());
     let engine = settings.engine.options();
-    let mut cpu = CpuRectifier::new(rectifier, engine.cpu)?;
     make_folder(&args.output)?;
     let _claims = [Claim::on(&outputs[0])?, Claim::on(&outputs[1])?];
     let create = |eye, path: &Path| {
         GreyVideo::create(path, &GreyVideoOptions { eye, size, rate: info.rate, geometry })
     };
     let mut eyes = [create(Eye::Left, &outputs[0])?, create(Eye::Right, &outputs[1])?];
+    write_cameras(&args.output, &rectifier)?;
+    let mut cpu = CpuRectifier::new(rectifier, engine.cpu)?;
 
     let (mut pairs, mut origin, mut failed) = (0, None, None);
     let delivered = source.run(&control.stop, &mut |raw, _| {
@@ -147,7 +162,11 @@ fn videos(
     failed.map_or(Ok(()), Err)?;
     delivered?;
     finished.into_iter().collect::<anyhow::Result<()>>()?;
-    tell(&format!("{pairs} pair{}", if pairs == 1 { "" } else { "s" }), outputs)
+    if let (true, false, Some(status)) = (control.stop.is_set(), info.live, signals::exit_status())
+    {
+        return Err(Error::Stopped(anyhow!("stopped by a signal after {pairs} pairs"), status));
+    }
+    tell(&format!("{pairs} pair{}", if pairs == 1 { "" } else { "s" }), &args.output, outputs)
 }
 
 /// Rectifies a pair and adds each picture to its video at its own capture time.
@@ -167,7 +186,8 @@ fn write(
     right.write(&pair.right, right_time, origin).context("right eye")
 }
 
-fn tell(what: &str, outputs: &[PathBuf; 2]) -> Result<(), Error> {
+fn tell(what: &str, folder: &Path, outputs: &[PathBuf; 2]) -> Result<(), Error> {
     let [left, right] = outputs.each_ref().map(|path| path.display());
-    print(format!("rectified {what}: {left}, {right}\n"))
+    let cameras = folder.join(CAMERAS);
+    print(format!("rectified {what}: {left}, {right}; their cameras: {}\n", cameras.display()))
 }

@@ -1,16 +1,19 @@
 //! The two cameras, as far as the settings tell.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 
 use super::Error;
-use crate::calibration::format::{self, Format, Loaded, ReadOptions};
+use crate::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions};
 use crate::calibration::{CalibrationError, Fit, Rectification, Rectifier};
 use crate::engine::PairSpec;
-use crate::frame::StereoGeometry;
+use crate::frame::{Eye, StereoGeometry};
 use crate::settings;
+use crate::sink::files;
+use crate::sink::video::{RectifiedTags, read_rectified_tags};
+use crate::source::spec::{SourceSpec, StreamSpec};
 
 /// Cameras of the settings, before the size of their pictures is known.
 pub struct Cameras<'a> {
@@ -19,6 +22,10 @@ pub struct Cameras<'a> {
     /// Calibration of the files; `None` where there are none, or where they do not say how large the
     /// pictures are, so that they are read again when that is known.
     loaded: Option<Loaded>,
+    options: ReadOptions,
+    /// Names of the inputs, where these are videos that `stereod rectify` wrote: their tags are the
+    /// calibration unless a file is given.
+    rectified: Option<String>,
 }
 
 /// The cameras behind the pictures of a run.
@@ -31,22 +38,40 @@ pub struct Rig {
 }
 
 impl<'a> Cameras<'a> {
-    /// Reads the calibration files, so that what is wrong with them is said before anything begins.
+    /// Reads the calibration files, so that what is wrong with them is said before anything begins, and
+    /// what the inputs say of themselves.
     ///
     /// # Errors
     /// What is wrong with the files or the numbers; depth that is wanted without either.
-    pub fn read(loaded: &'a settings::Settings) -> Result<Self, Error> {
+    pub fn read(
+        loaded: &'a settings::Settings,
+        inputs: Option<&SourceSpec>,
+    ) -> Result<Self, Error> {
         let settings = &loaded.calibration;
         let files = match settings.file.as_str() {
             "" => Vec::new(),
             list => format::file_list(list).map_err(wrong)?,
         };
         let known = settings.focal_and_baseline().is_some();
+        let kitti = settings.kitti_cameras.or_else(|| kitti_cameras(inputs?));
+        let options = ReadOptions { kitti, ..ReadOptions::default() };
+        if !known && !settings.centre_px.is_empty() {
+            return Err(Error::usage("--centre goes with --focal and --baseline"));
+        }
+        let tags = match inputs {
+            Some(inputs) if !known => rectified_tags(inputs, loaded.source.swap)?,
+            _ => None,
+        };
+        let rectified = tags.as_ref().map(|(names, _)| names.clone());
         if files.is_empty() {
             if !known && (settings.focal_px > 0.0 || settings.baseline_m > 0.0) {
                 return Err(Error::usage("depth needs both --focal and --baseline"));
             }
-            let cameras = Self { settings, files, loaded: None };
+            let of_tags = |(_, RectifiedTags { size, geometry, .. })| {
+                Loaded::of(format::of_rectified(size, &geometry), Format::Own)
+            };
+            let calibration = tags.map(of_tags);
+            let cameras = Self { settings, files, loaded: calibration, options, rectified };
             if loaded.output.depth {
                 cameras.required_by("--depth")?;
             }
@@ -58,12 +83,12 @@ impl<'a> Cameras<'a> {
                  [calibration], which are for pictures that come rectified",
             ));
         }
-        let loaded = match format::read(&files) {
+        let loaded = match format::read_with(&files, &options) {
             Ok(loaded) => Some(loaded),
             Err(error) if error.lacks_size() => None,
             Err(error) => return Err(wrong(error)),
         };
-        Ok(Self { settings, files, loaded })
+        Ok(Self { settings, files, loaded, options, rectified })
     }
 
     /// Checks that depth can be computed, without which `flag` makes no sense.
@@ -82,7 +107,9 @@ impl<'a> Cameras<'a> {
 
     /// True where depth can be computed.
     pub fn are_known(&self) -> bool {
-        !self.files.is_empty() || self.settings.focal_and_baseline().is_some()
+        !self.files.is_empty()
+            || self.settings.focal_and_baseline().is_some()
+            || self.rectified.is_some()
     }
 
     /// The rig for pictures of `width` x `height` pixels.
@@ -91,34 +118,38 @@ impl<'a> Cameras<'a> {
     /// Where the calibration is for pictures of another shape.
     pub fn for_pictures(&self, size: (usize, usize)) -> Result<Rig, Error> {
         let (width, height) = size;
-        if self.files.is_empty() {
+        if self.files.is_empty() && self.loaded.is_none() {
             let geometry = self.settings.focal_and_baseline().map(|(focal_px, baseline_m)| {
-                // Where the principal point is unknown it is taken to be the middle.
-                let centre = |length: usize| 0.5 * (length as f64 - 1.0);
+                let middle = [width, height].map(|side| 0.5 * (side as f64 - 1.0));
+                let [centre_x_px, centre_y_px] = self.settings.centre().unwrap_or(middle);
                 StereoGeometry {
                     focal_px,
                     baseline_m,
-                    centre_x_px: centre(width),
-                    centre_y_px: centre(height),
-                    right_centre_x_px: centre(width),
+                    centre_x_px,
+                    centre_y_px,
+                    right_centre_x_px: centre_x_px,
                 }
             });
             let pairs = PairSpec { size, rectifier: None, geometry };
             return Ok(Rig { pairs, calibrated: false });
         }
-        let file = &self.settings.file;
+        let by_tags = self.files.is_empty();
+        let file = match &self.rectified {
+            Some(names) if by_tags => &format!("the tags of {names}"),
+            _ => &self.settings.file,
+        };
         let loaded = match &self.loaded {
-            // KITTI's file describes raw and rectified pictures, which only their size tells apart.
-            Some(loaded) if loaded.format != Format::Kitti => loaded.clone(),
+            Some(loaded) if by_tags || !loaded.by_size => loaded.clone(),
             _ => {
-                let options = ReadOptions { size: Some(size), ..ReadOptions::default() };
+                let options = ReadOptions { size: Some(size), ..self.options };
                 format::read_with(&self.files, &options).map_err(wrong)?
             }
         };
         let range = loaded.disparities.map(|disparities| {
             format!("; by its ndisp, {disparities} disparities hold the whole scene")
         });
-        tracing::info!("calibration: {file} ({}){}", loaded.format, range.unwrap_or_default());
+        let format = if by_tags { String::new() } else { format!(" ({})", loaded.format) };
+        tracing::info!("calibration: {file}{format}{}", range.unwrap_or_default());
         for note in &loaded.notes {
             tracing::warn!("{note}");
         }
@@ -128,7 +159,7 @@ impl<'a> Cameras<'a> {
             _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),
             _ => tracing::info!("{file}: {fit}"),
         }
-        let alpha = self.settings.alpha;
+        let alpha = self.settings.alpha.filter(|_| !by_tags);
         if alpha.is_none() && calibration.comes_rectified() {
             let geometry = calibration.rectification.as_ref().map(Rectification::geometry);
             if let Some(StereoGeometry { focal_px, baseline_m, .. }) = geometry {
@@ -140,6 +171,12 @@ impl<'a> Cameras<'a> {
             }
             let pairs = PairSpec { size, rectifier: None, geometry };
             return Ok(Rig { pairs, calibrated: true });
+        }
+        if let Some(names) = &self.rectified {
+            return Err(Error::usage(format!(
+                "{file} is the calibration of raw pictures, but `stereod rectify` has rectified {names} \
+                 already: leave it out, or give the rectified.toml of that folder"
+            )));
         }
         let rectifier = Rectifier::new(&calibration, alpha)
             .with_context(|| file.clone())
@@ -154,7 +191,82 @@ impl<'a> Cameras<'a> {
     }
 }
 
+impl Rig {
+    /// Disparity in pixels of what is infinitely far; 0 where the cameras are not known.
+    pub fn farthest_px(&self) -> f64 {
+        self.pairs
+            .geometry
+            .map_or(0.0, |geometry| geometry.centre_x_px - geometry.right_centre_x_px)
+    }
+}
+
+/// The tags of both views, where `stereod rectify` wrote them, and the names of the videos.
+///
+/// # Errors
+/// Where the views are exchanged.
+fn rectified_tags(
+    inputs: &SourceSpec,
+    swap: bool,
+) -> Result<Option<(String, RectifiedTags)>, Error> {
+    let SourceSpec::Two { left: StreamSpec::File(left), right: StreamSpec::File(right) } = inputs
+    else {
+        return Ok(None);
+    };
+    let (left, right) = if swap { (right, left) } else { (left, right) };
+    let read = |path: &Path| {
+        // Reading would take something away from anything else.
+        let is_video = path.is_file() && files::extension(path) == "mkv";
+        is_video.then(|| read_rectified_tags(path)).flatten()
+    };
+    let (Some(of_left), Some(of_right)) = (read(left), read(right)) else { return Ok(None) };
+    let names = format!("{} and {}", left.display(), right.display());
+    if (of_left.eye, of_right.eye) != (Eye::Left, Eye::Right) {
+        return Err(Error::usage(format!(
+            "by their tags, {names} are the {} and the {} view: exchange the two inputs",
+            of_left.eye, of_right.eye
+        )));
+    }
+    if (of_left.size, of_left.geometry) != (of_right.size, of_right.geometry) {
+        tracing::warn!(
+            "by their tags, {names} are of different cameras; depth needs --calibration"
+        );
+        return Ok(None);
+    }
+    Ok(Some((names, of_left)))
+}
+
+/// The cameras of KITTI that pictures are of, by the names of their folders: `image_0` and `image_00` are
+/// grey, `image_2` and `image_02` coloured.
+fn kitti_cameras(inputs: &SourceSpec) -> Option<KittiCameras> {
+    let (StreamSpec::File(path) | StreamSpec::Pictures(path)) = inputs.streams().next()? else {
+        return None;
+    };
+    path.parent()?.components().rev().find_map(|folder| match folder.as_os_str().to_str()? {
+        "image_0" | "image_1" | "image_00" | "image_01" => Some(KittiCameras::Grey),
+        "image_2" | "image_3" | "image_02" | "image_03" => Some(KittiCameras::Colour),
+        _ => None,
+    })
+}
+
 /// A calibration that cannot be used is wrong configuration.
 fn wrong(error: CalibrationError) -> Error {
     Error::Usage(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_tell_the_cameras_of_kitti() {
+        let of = |left: &str| kitti_cameras(&SourceSpec::two(left, "other"));
+        for left in ["00/image_0/000000.png", "00/image_0/%06d.png", "d/image_00/data/*.png"] {
+            assert_eq!(of(left), Some(KittiCameras::Grey), "{left}");
+        }
+        assert_eq!(of("training/image_2/000002_10.png"), Some(KittiCameras::Colour));
+        // The name of the picture is none of a folder.
+        for left in ["left.mp4", "image_0", "rtsp://host/image_0/1"] {
+            assert_eq!(of(left), None, "{left}");
+        }
+    }
 }

@@ -1,35 +1,76 @@
-//! SIGINT and SIGTERM: the first one stops the source and finishes the files, the second one exits
-//! at once. SIGHUP: the configuration is read again, or the terminal is gone.
+//! SIGINT and SIGTERM: the first one stops the source and finishes the files, another one exits at
+//! once, unless it follows so soon that it is the same wish. SIGHUP: the configuration is read again,
+//! or the terminal is gone.
 //!
 //! Stopping and exiting are done by the signals' handler itself, so that no thread can be missing or
 //! held up that is needed for it. A thread does the rest.
 
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use signal_hook::{flag, low_level};
+use signal_hook::low_level;
 
 use crate::control::{Control, Switch};
 use crate::sink::window::Remote;
 use crate::thread;
 
-static INTERRUPTED: LazyLock<Switch> = LazyLock::new(Switch::default);
-
 /// Exit status of a process that a signal ended is 128 plus the signal's number.
 const SIGNAL_STATUS: i32 = 128;
 
+/// Signals that follow the first one within this many milliseconds are the same wish: `timeout`
+/// signals the program and then its group, a terminal the group of whatever forwards it.
+const SAME_WISH_MS: i64 = 500;
+
+/// When the first signal came, in milliseconds of CLOCK_MONOTONIC; 0 before.
+static FIRST_AT_MS: AtomicI64 = AtomicI64::new(0);
+
+/// The first signal; 0 before.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
 /// True where a signal has asked to stop.
 pub fn interrupted() -> bool {
-    INTERRUPTED.is_set()
+    FIRST.load(Ordering::SeqCst) != 0
+}
+
+/// Exit status of a process that the signal would have ended, where one has asked to stop.
+pub fn exit_status() -> Option<u8> {
+    let signal = FIRST.load(Ordering::SeqCst);
+    (signal != 0).then(|| u8::try_from(SIGNAL_STATUS + signal).unwrap_or(u8::MAX))
+}
+
+/// Notes a signal that came at `now_ms`; true where the process is to exit at once. Only atomic
+/// operations, as it runs in the signals' handler.
+fn is_further_wish(first_at_ms: &AtomicI64, now_ms: i64) -> bool {
+    match first_at_ms.compare_exchange(0, now_ms.max(1), Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => false,
+        Err(first) => now_ms - first >= SAME_WISH_MS,
+    }
+}
+
+/// Milliseconds of CLOCK_MONOTONIC, which may be read in a signal's handler (POSIX.1-2017, 2.4.3).
+fn monotonic_ms() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` outlives the call, which only writes to it.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
+
+/// Reacts to a signal that asks to stop, in its handler.
+fn stop_or_exit(signal: i32, stop: &Switch) {
+    if is_further_wish(&FIRST_AT_MS, monotonic_ms()) {
+        low_level::exit(SIGNAL_STATUS + signal);
+    }
+    let _ = FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+    stop.set(true);
 }
 
 /// Reaction to a SIGHUP.
 pub type Reload = Box<dyn Fn() + Send>;
 
-/// From now on the first signal sets `control.stop` and closes the window, and the second one exits.
-/// Called once in a process.
+/// From now on the first signal sets `control.stop` and closes the window, and one that comes at least
+/// half a second later exits. Called once in a process.
 /// SIGHUP calls `reload`, if there is any.
 ///
 /// # Errors
@@ -45,35 +86,28 @@ pub fn stop_on_signals(
     let signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup));
     let mut signals = signals.context("cannot handle signals")?;
     for signal in [SIGINT, SIGTERM] {
-        let in_handler = || -> std::io::Result<()> {
-            // In this order: the first signal finds nothing set.
-            flag::register_conditional_shutdown(
-                signal,
-                SIGNAL_STATUS + signal,
-                INTERRUPTED.flag(),
-            )?;
-            flag::register(signal, INTERRUPTED.flag())?;
-            flag::register(signal, control.stop.flag()).map(drop)
-        };
-        in_handler().context("cannot handle signals")?;
+        let stop = control.stop.clone();
+        let react = move || stop_or_exit(signal, &stop);
+        // SAFETY: the handler reads a clock, changes atomics and exits, all of which are
+        // async-signal-safe; it neither allocates nor panics.
+        unsafe { low_level::register(signal, react) }.context("cannot handle signals")?;
     }
     let stop = control.stop.clone();
     let on_terminal = has_terminal();
-    let act_on = move |signal| {
+    let mut told = false;
+    let mut act_on = move |signal| {
         if let (SIGHUP, Some(reload)) = (signal, &reload) {
             if !on_terminal || has_terminal() {
                 return reload();
             }
-            if interrupted() {
-                low_level::exit(SIGNAL_STATUS + signal);
-            }
-            INTERRUPTED.set(true);
-            stop.set(true);
+            stop_or_exit(signal, &stop);
         }
         if let Some(window) = &window {
             window.close();
         }
-        tracing::info!("stopping: finishing what was begun; once more to exit at once");
+        if !std::mem::replace(&mut told, true) {
+            tracing::info!("stopping: finishing what was begun; once more to exit at once");
+        }
     };
     let wait = move || {
         for signal in signals.forever() {
@@ -91,6 +125,13 @@ pub fn stop_on_signals(
     Ok(())
 }
 
+/// Lets a write that exceeds the limit of a file's length (`ulimit -f`) fail, as on a full disk; by
+/// default it ends the process.
+pub fn outlive_file_limit() {
+    // SAFETY: to ignore a signal calls nothing of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// True where the process has a terminal. One that had, and has it no more, was left alone by
 /// somebody who closed it: SIGHUP then means what it always has.
 fn has_terminal() -> bool {
@@ -104,4 +145,22 @@ fn is_ignored(signal: i32) -> bool {
     // SAFETY: no new action is given, and `now` outlives the call.
     let told = unsafe { libc::sigaction(signal, std::ptr::null(), &mut now) };
     told == 0 && now.sa_sigaction == libc::SIG_IGN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_in_quick_succession_are_one_wish() {
+        let first = AtomicI64::new(0);
+        assert!(!is_further_wish(&first, 70_000));
+        assert!(!is_further_wish(&first, 70_001));
+        assert!(!is_further_wish(&first, 70_499));
+        assert!(is_further_wish(&first, 70_500));
+        // A machine that has just been started.
+        let first = AtomicI64::new(0);
+        assert!(!is_further_wish(&first, 0));
+        assert!(!is_further_wish(&first, 1));
+    }
 }

@@ -7,9 +7,11 @@ use anyhow::{bail, ensure};
 use super::Error;
 use crate::frame::{Eye, Image};
 use crate::settings::Source;
-use crate::sink::files;
+use crate::source::grey::Grey;
+use crate::source::orientation::{self, Orient};
+use crate::source::pictures;
 use crate::source::spec::{SourceSpec, StreamSpec};
-use crate::source::still::{read_colours, read_grey};
+use crate::source::still::{self, Still, read_colours};
 use crate::source::tone::Tone;
 
 /// A pair of pictures in one file or two.
@@ -19,6 +21,7 @@ pub struct Stills {
     layout: Layout,
     swap: bool,
     tone: Tone,
+    orient: Orient,
 }
 
 /// Layout of the eyes in a file.
@@ -42,7 +45,8 @@ impl Stills {
             SourceSpec::TopBottom(stream) => (both(stream)?, Layout::TopBottom),
             _ => return Err(Error::usage("the source is no picture")),
         };
-        Ok(Self { files, layout, swap: settings.swap, tone: settings.tone })
+        let Source { swap, tone, orient, .. } = *settings;
+        Ok(Self { files, layout, swap, tone, orient })
     }
 
     /// The intensity of both eyes, each reduced to 8 bits by itself.
@@ -51,10 +55,19 @@ impl Stills {
     /// Where a picture cannot be read or halved, or their sizes differ.
     pub fn read(&self) -> anyhow::Result<[Image; 2]> {
         let [left, right] = self.files_of_eyes();
+        let read = |file: &PathBuf| {
+            let Still { picture, orientation } = still::read(file, self.orient)?;
+            Ok::<_, anyhow::Error>((Grey::of(picture), (file.display().to_string(), orientation)))
+        };
         let pair = match self.layout {
-            Layout::Alone => [read_grey(left)?, read_grey(right)?],
+            Layout::Alone => {
+                let ((left, left_tag), (right, right_tag)) = (read(left)?, read(right)?);
+                orientation::report(&[left_tag, right_tag], self.orient);
+                [left, right]
+            }
             _ => {
-                let whole = read_grey(left)?;
+                let (whole, tag) = read(left)?;
+                orientation::report(&[tag], self.orient);
                 let size = [whole.width(), whole.height()];
                 let half = |eye| self.area(size, eye).map(|(at, size)| whole.part(at, size));
                 [half(Eye::Left)?, half(Eye::Right)?]
@@ -81,7 +94,8 @@ impl Stills {
     /// As of [`Stills::read`].
     pub fn colours(&self, eye: Eye) -> anyhow::Result<[Image; 3]> {
         let [left, right] = self.files_of_eyes();
-        let [red, green, blue] = read_colours(if eye == Eye::Left { left } else { right })?;
+        let [red, green, blue] =
+            read_colours(if eye == Eye::Left { left } else { right }, self.orient)?;
         Ok([self.part(&red, eye)?, self.part(&green, eye)?, self.part(&blue, eye)?])
     }
 
@@ -129,8 +143,7 @@ impl Stills {
 
 /// True where a stream is a single picture, by its name.
 pub fn is_still(stream: &StreamSpec) -> bool {
-    let extensions = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm"];
-    matches!(stream, StreamSpec::File(path) if extensions.contains(&files::extension(path).as_str()))
+    matches!(stream, StreamSpec::File(path) if pictures::is_picture(path))
 }
 
 /// The single file that a stream is read from.

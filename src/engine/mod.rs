@@ -8,6 +8,7 @@ pub mod tiled;
 mod tiling;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
@@ -38,23 +39,30 @@ pub fn create(
     if choice == Choice::Cuda {
         return Err(error).context("the CUDA engine cannot be used (--engine cpu needs no GPU)");
     }
+    let asked_for = options.cuda.asked_for();
+    let ignored = match &asked_for[..] {
+        [] => String::new(),
+        keys => format!("; ignored: engine.{}", keys.join(", engine.")),
+    };
     match error.downcast_ref::<Unusable>() {
         // Named in vain: nobody wants another device silently.
-        Some(Unusable::NoSuchDevice { .. }) => Err(error),
-        // Most machines without a driver have no such GPU either: what is used is told anyway, and
-        // `stereod devices` tells why.
-        Some(Unusable::NoDriver) if !cuda::is_fitted(Path::new("/sys")) => {
+        Some(Unusable::NoSuchDevice { .. }) => return Err(error),
+        // Most machines without a driver have no such GPU either. `stereod devices` tells why.
+        Some(Unusable::NoDriver) if asked_for.is_empty() && !cuda::is_fitted(Path::new("/sys")) => {
             tracing::debug!("using the CPU: {}", Unusable::NoDriver);
-            on_cpu()
         }
-        Some(reason) if reason.is_absence() => {
-            tracing::info!("using the CPU: {reason}");
-            on_cpu()
-        }
-        _ => {
-            tracing::warn!("using the CPU, not CUDA: {}", on_one_line(&error));
-            on_cpu()
-        }
+        Some(reason) if reason.is_absence() => say_once(&format!("{reason}{ignored}")),
+        _ => tracing::warn!("using the CPU, not CUDA: {}{ignored}", on_one_line(&error)),
+    }
+    on_cpu()
+}
+
+/// Logs why the CPU is used. A GPU that is absent stays so, however many engines a command makes.
+fn say_once(reason: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    // Rates are measured (`--fit`) with the logs switched off, which says nothing to anybody.
+    if tracing::enabled!(tracing::Level::INFO) && !SAID.swap(true, Ordering::Relaxed) {
+        tracing::info!("using the CPU: {reason}");
     }
 }
 

@@ -2,7 +2,8 @@
 //! ([`crate::matching::tiles`]).
 //!
 //! Raw pairs are rectified whole, on the CPU, and the noise of the left picture is estimated whole; so is the map
-//! that is put together of the tiles rid of what a camera has not seen, smoothed in time and filled. Whatever the
+//! that is put together of the tiles rid of what a camera has not seen and of what no evidence supports, smoothed in
+//! time and filled. Whatever the
 //! tiles are matched on, they know nothing of each other, of other pairs, or of the cameras.
 
 use std::collections::BTreeMap;
@@ -103,7 +104,7 @@ impl TiledEngine {
         Ok(whole.saturating_add(windows).saturating_add(filtered))
     }
 
-    /// Matches all tiles of a rectified pair: the map and, where it is asked for, its confidence.
+    /// Matches all tiles of a rectified pair.
     fn match_tiles(
         &mut self,
         [left, right]: [&Image; 2],
@@ -147,12 +148,20 @@ impl TiledEngine {
         }
         let (width, height) = layout.size;
         let disparity = DisparityMap::new(width, height, self.params.range, values);
-        Ok((disparity, confidence.map(|pixels| Image::new(width, height, pixels))))
+        let confidence = confidence.map(|pixels| Image::new(width, height, pixels));
+        let threshold = thresholds.map_or(0, |all| all[0]);
+        Ok(Map { disparity, confidence, threshold })
     }
 }
 
-/// A map and its confidence, where that is asked for.
-type Map = (DisparityMap, Option<Image>);
+/// A map put together of tiles.
+struct Map {
+    disparity: DisparityMap,
+    /// How sure each pixel is, where that is asked for.
+    confidence: Option<Image>,
+    /// Noise threshold of the left picture, where anything depends on it.
+    threshold: u32,
+}
 
 /// What the tiles of a pair took.
 #[derive(Default)]
@@ -212,7 +221,7 @@ impl Engine for TiledEngine {
             // What another tile has begun must not be taken for one of the next pair.
             while let Ok(Some(_)) = self.engine.collect() {}
         }
-        let (mut disparity, mut confidence) = map?;
+        let Map { mut disparity, mut confidence, threshold } = map?;
 
         let began = Instant::now();
         self.whole.hide_unseen(disparity.values_mut(), eyes);
@@ -221,7 +230,7 @@ impl Engine for TiledEngine {
         }
         account.stages.push((Filter::ValidMask.name(), began.elapsed()));
         let sure = confidence.as_mut().map(Image::pixels_mut);
-        let filtered = self.whole.filter(disparity.values_mut(), sure, eyes[0], goes_on);
+        let filtered = self.whole.filter(disparity.values_mut(), sure, eyes[0], threshold, goes_on);
         account.stages.extend(filtered);
         let report = passed.as_ref().map(|passed| passed.report);
         self.finished = Some(Matched {
@@ -280,8 +289,8 @@ mod tests {
     use crate::matching::Next;
     use crate::matching::tiles::{Tiles, match_tiled};
     use crate::matching::{
-        Cost, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Steady, Temporal,
-        TemporalMode, Window, match_pair,
+        Cost, Evidence, Fill, FillRule, Guide, Median, Paths, Prior, Smoothing, Speckle, Steady,
+        Temporal, TemporalMode, Window, match_pair,
     };
 
     fn engine(params: &Params, layout: Layout, threads: usize) -> TiledEngine {
@@ -306,6 +315,7 @@ mod tests {
         let speckle = prop::option::of(Just(Speckle { size: 20, range_16: 16 }));
         let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays)];
         let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
+        let evidence = prop::option::of(any::<bool>().prop_map(|strict| Evidence { strict }));
         let smoothing = prop::option::of(Just(Smoothing { weight_256: 77, guard_16: 40 }));
         let steady = prop::option::of((1u8..4).prop_map(|strength| Steady { strength }));
         let mode = prop_oneof![Just(TemporalMode::Denoise), Just(TemporalMode::Whiten)];
@@ -314,10 +324,11 @@ mod tests {
         let confidence = prop::option::of(0u8..80);
         let range = (-20i32..20, 1usize..40);
         let matching = (range, cost, paths, window, prior, guide);
-        let filters = (confidence, median, speckle, in_time, fill);
+        let filters = (confidence, median, speckle, evidence, in_time, fill);
         (matching, filters).prop_map(|(matching, filters)| {
             let ((min, count), cost, paths, window, prior, p2_guide) = matching;
-            let (confidence, median, speckle, (smoothing, steady, temporal), fill) = filters;
+            let (confidence, median, speckle, evidence, in_time, fill) = filters;
+            let (smoothing, steady, temporal) = in_time;
             Params {
                 paths,
                 window,
@@ -327,6 +338,7 @@ mod tests {
                 left_right: Some(1),
                 median,
                 speckle,
+                evidence,
                 smoothing,
                 steady,
                 temporal,

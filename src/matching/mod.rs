@@ -35,6 +35,7 @@ pub mod winner;
 pub use block::{BlockMeasure, BlockWindow};
 pub use census::CensusWindow;
 pub use cost::{Cost, CostError};
+pub use filter::evidence::Evidence;
 pub use filter::fill::{Fill, FillRule};
 pub use filter::smoothing::Smoothing;
 pub use filter::steady::Steady;
@@ -141,15 +142,16 @@ fn match_with(
     let given = Given { thresholds, table: None };
     let Cost::MutualInformation { truncation } = params.cost else {
         let found = found(left, right, params, given);
-        return filtered(left, right, params, found, history);
+        return filtered(left, right, params, given, found, history);
     };
     let mut map = history.states.remove(mutual_information::NAME);
     let rounds = if map.is_some() { 1 } else { mutual_information::ROUNDS };
     let next = |map: &mut Option<State>| {
         let table = CostTable::of(left, right, map.as_deref(), params.range, truncation);
         let found = found(left, right, params, Given { table: Some(&table), ..given });
-        let winners = &found.winners;
-        let matching = filter::Matching { left, right, range: params.range, winners };
+        let (range, winners) = (params.range, &found.winners);
+        let threshold = given.threshold(left);
+        let matching = filter::Matching { left, right, range, winners, threshold };
         let mut seen = found.values.clone();
         filter::valid_mask::apply(&mut seen, &matching);
         *map = Some(mutual_information::state_of(&seen));
@@ -160,7 +162,7 @@ fn match_with(
     }
     let found = next(&mut map);
     history.states.extend(map.map(|map| (mutual_information::NAME, map)));
-    filtered(left, right, params, found, history)
+    filtered(left, right, params, given, found, history)
 }
 
 /// What the costs of a pair come to.
@@ -179,6 +181,13 @@ struct Given<'a> {
     thresholds: Option<&'a [u32]>,
     /// That of mutual information.
     table: Option<&'a CostTable>,
+}
+
+impl Given<'_> {
+    /// The noise threshold of this left picture.
+    fn threshold(&self, left: &Image) -> u32 {
+        self.thresholds.map_or_else(|| texture::noise_threshold(left), |all| all[0])
+    }
 }
 
 /// The winners, checked.
@@ -209,12 +218,14 @@ fn filtered(
     left: &Image,
     right: &Image,
     params: &Params,
+    given: Given<'_>,
     Found { sums, winners, mut values }: Found,
     history: &mut History,
 ) -> (DisparityMap, Option<Image>) {
     let (width, height, range) = (left.width(), left.height(), params.range);
     let mut confidence = params.confidence.map(|_| confidence::peaks(&sums, &winners));
-    let matching = filter::Matching { left, right, range, winners: &winners };
+    let threshold = given.threshold(left);
+    let matching = filter::Matching { left, right, range, winners: &winners, threshold };
     for filter in params.filters() {
         let mut state = history.states.remove(filter.name()).unwrap_or_default();
         filter.apply(&mut values, &mut confidence, &matching, &mut state);
@@ -231,8 +242,7 @@ fn aggregated(left: &Image, right: &Image, params: &Params, given: Given<'_>) ->
     let mut cost = cost::pixel_cost(left, right, params.cost, given.table);
     if params.is_supported() {
         let coarse = coarse_map(left, right, params, given);
-        let own = || texture::noise_threshold(left);
-        let threshold = given.thresholds.map_or_else(own, |all| all[0]);
+        let threshold = given.threshold(left);
         let costs = support::supported(cost.as_ref(), left, coarse.as_ref(), threshold, params);
         cost = Box::new(costs);
     }
@@ -254,7 +264,7 @@ fn coarse_map(
     let [left, right] = [left, right].map(pyramid::half);
     let given = Given { thresholds: given.thresholds.map(|all| &all[1..]), ..given };
     let found = found(&left, &right, &coarser, given);
-    Some(filtered(&left, &right, &coarser, found, &mut History::default()).0)
+    Some(filtered(&left, &right, &coarser, given, found, &mut History::default()).0)
 }
 
 #[cfg(test)]

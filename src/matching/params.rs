@@ -6,7 +6,9 @@ use std::str::FromStr;
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::block::{BlockWindow, SIDE_MAX};
 use crate::matching::cost::{Cost, CostError};
-use crate::matching::filter::fill::{Fill, REACH_MAX};
+use crate::matching::filter::evidence::Evidence;
+use crate::matching::filter::fill::Fill;
+use crate::matching::filter::rays::REACH_MAX;
 use crate::matching::filter::smoothing::{GUARD_MAX_16, Smoothing};
 use crate::matching::filter::steady::{STRENGTH_MAX as STEADY_MAX, Steady};
 use crate::matching::prior::{LEVELS_MAX, Prior, STRENGTH_MAX, half_range};
@@ -216,6 +218,8 @@ pub struct Params {
     pub median: Median,
     /// Removal of small regions, after the median; `None`: none.
     pub speckle: Option<Speckle>,
+    /// Removal of what no evidence supports, after the speckles; `None`: none.
+    pub evidence: Option<Evidence>,
     /// Smoothing in time; `None`: every map by itself.
     pub smoothing: Option<Smoothing>,
     /// Steadiness in time; `None`: every map by itself.
@@ -251,6 +255,7 @@ impl Params {
             left_right: None,
             median: Median::Off,
             speckle: None,
+            evidence: None,
             smoothing: None,
             steady: None,
             temporal: None,
@@ -292,6 +297,11 @@ impl Params {
         self.window.is_some() || self.prior.is_some()
     }
 
+    /// Whether anything depends on the noise of the left picture.
+    pub fn follows_noise(&self) -> bool {
+        self.is_supported() || self.evidence.is_some()
+    }
+
     /// Largest value that the cost takes with what supports it.
     pub fn cost_max(&self) -> u32 {
         self.cost.max() + self.prior.map_or(0, |prior| u32::from(prior.strength))
@@ -310,6 +320,7 @@ impl Params {
             left_right: Some(1),
             median: Median::Three,
             speckle: Some(Speckle { size: 40, range_16: SUBPIXEL as u16 }),
+            evidence: None,
             smoothing: None,
             steady: None,
             temporal: None,

@@ -197,7 +197,7 @@ impl Layout {
 
 /// The parameters that a tile is matched with: without the filters that go over the whole map.
 pub fn of_tile(params: &Params) -> Params {
-    Params { fill: None, ..params.of_still() }
+    Params { evidence: None, fill: None, ..params.of_still() }
 }
 
 /// The parameters of the filters that go over the whole map: without those of the tiles.
@@ -247,7 +247,8 @@ pub fn match_tiled(
         }
     }
     let winners: Vec<usize> = values.iter().map(|&value| winner(value, params.range)).collect();
-    let matching = Matching { left, right, range: params.range, winners: &winners };
+    let (range, threshold) = (params.range, thresholds[0]);
+    let matching = Matching { left, right, range, winners: &winners, threshold };
     for filter in of_whole(params).filters() {
         let mut state = history.states.remove(filter.name()).unwrap_or_default();
         filter.apply(&mut values, &mut confidence, &matching, &mut state);

@@ -180,6 +180,60 @@ fn a_frame_without_a_time_or_out_of_order_stays_alone() {
     assert_eq!(counts(&pairer), [3, 1, 2]);
 }
 
+/// Frames at 20 a second from `start` on, one part after the other.
+fn parts(parts: &[(Duration, u64)]) -> Vec<Option<Duration>> {
+    parts.iter().flat_map(|&(start, frames)| steady(20, frames, start)).collect()
+}
+
+#[test]
+fn pairing_restarts_where_the_times_of_both_eyes_jump_back() {
+    // Two files joined, one eye's first part three frames longer.
+    let seconds = Duration::from_secs;
+    let left = parts(&[(seconds(0), 60), (seconds(0), 80)]);
+    let right = parts(&[(seconds(0), 63), (Duration::from_millis(100), 70)]);
+    let mut pairer = Pairer::new(Pairing::default());
+    let (pairs, most) = feed(&mut pairer, &left, &right, |pairer| pairer.needs());
+    assert!(most <= JUMP_REACH, "{most} frames waited");
+    let numbers: Vec<_> =
+        pairs.iter().map(|pair| (pair.left.pixels()[0], pair.right.pixels()[0])).collect();
+    let expected: Vec<_> =
+        (0..60).map(|i| (i, i)).chain((0..70).map(|i| (62 + i, 63 + i))).collect();
+    assert_eq!(numbers, expected);
+    assert_eq!((pairer.restarts(), counts(&pairer)), (1, [130, 10, 3]));
+    // The times of the pairs go on.
+    assert!(pairs.windows(2).all(|two| two[0].timestamp < two[1].timestamp));
+    assert!(pairs[60].timestamp - pairs[59].timestamp < Duration::from_millis(150));
+    // Whichever eye is longer, and however often.
+    let (left, right) = (parts(&[(seconds(9), 25); 3]), parts(&[(seconds(9), 30); 3]));
+    for (left, right) in [(&left, &right), (&right, &left)] {
+        let (pairs, pairer) = run_joined(left, right);
+        assert_eq!((pairs.len(), pairer.restarts()), (75, 2));
+    }
+}
+
+/// As [`run`], of eyes whose frames may wait for a jump of the other one.
+fn run_joined(left: &[Option<Duration>], right: &[Option<Duration>]) -> (Vec<StereoPair>, Pairer) {
+    let mut pairer = Pairer::new(Pairing::default());
+    let (pairs, most) = feed(&mut pairer, left, right, |pairer| pairer.needs());
+    assert!(most <= JUMP_REACH, "{most} frames waited");
+    (pairs, pairer)
+}
+
+#[test]
+fn a_jump_of_one_eye_costs_the_frames_until_it_has_caught_up() {
+    let seconds = Duration::from_secs;
+    let steady_eye = steady(20, 140, seconds(0));
+    // Back by two seconds after five, for good: 40 frames come again.
+    let jumps = parts(&[(seconds(0), 100), (seconds(3), 80)]);
+    for swap in [false, true] {
+        let (left, right) = if swap { (&jumps, &steady_eye) } else { (&steady_eye, &jumps) };
+        let (pairs, pairer) = run_joined(left, right);
+        assert_eq!((pairs.len(), pairer.restarts()), (140, 0));
+        let lost = Eye::BOTH.map(|eye| pairer.unpaired_since_first(eye));
+        assert_eq!(lost, if swap { [40, 0] } else { [0, 40] });
+    }
+}
+
 #[test]
 fn single_pictures_and_empty_eyes() {
     assert_eq!(run(Pairing::default(), &millis(&[0]), &millis(&[0])).0, [(0, 0)]);

@@ -75,16 +75,22 @@ pub struct TooFew {
     pub beyond: f64,
     /// A number that would do.
     pub enough: usize,
+    /// True where `auto` has chosen the candidates in use.
+    #[serde(skip)]
+    pub chosen: bool,
 }
 
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { range, beyond, enough } = self;
+        let Self { range, beyond, enough, chosen } = self;
+        let auto = match chosen {
+            true => "auto has looked at the first pairs only",
+            false => "--disparities auto chooses by itself",
+        };
         write!(
             f,
             "too few disparities: about {:.0} % of what both eyes show is nearer than the {} from {} on \
-             reach, and is wrong or missing; --disparities {enough} would do (--disparities auto \
-             chooses by itself)",
+             reach, and is wrong or missing; --disparities {enough} would do ({auto})",
             (beyond * 100.0).max(1.0),
             range.count,
             range.min
@@ -107,7 +113,7 @@ pub fn too_few(
     let Some(beyond) = short else { return Ok(None) };
     let enough = enough([pair], range.min, spare, matcher)?;
     let enough = enough.filter(|&enough| enough > range.count);
-    Ok(enough.map(|enough| TooFew { range, beyond, enough }))
+    Ok(enough.map(|enough| TooFew { range, beyond, enough, chosen: false }))
 }
 
 /// A number of candidates that has room for `needed`.
@@ -175,7 +181,10 @@ mod tests {
         let range = DisparityRange { min: 0, count: 48 };
         let told = too_few([&left, &right], range, Spare::None, &reference).unwrap().unwrap();
         assert_eq!(told.enough, 64);
-        assert!(told.to_string().contains("--disparities 64 would do"), "{told}");
+        assert!(told.to_string().contains("--disparities 64 would do (--disp"), "{told}");
+        // Nobody who has said `auto` is told to say so.
+        let told = TooFew { chosen: true, ..told };
+        assert!(told.to_string().contains("--disparities 64 would do (auto has"), "{told}");
         let range = DisparityRange { min: 0, count: 64 };
         assert_eq!(too_few([&left, &right], range, Spare::None, &reference).unwrap(), None);
     }

@@ -21,8 +21,9 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Alignment {
-    /// Limit of a good alignment of the eyes; `calibrated`: a calibration was given.
-    pub fn limits(&self, calibrated: bool) -> Limits {
-        Limits { warn_px: self.warn_px, calibrated }
+    /// Limit of a good alignment of the eyes; `calibrated`: a calibration was given, by which what is
+    /// infinitely far has the disparity `farthest_px`.
+    pub fn limits(&self, calibrated: bool, farthest_px: f64) -> Limits {
+        Limits { warn_px: self.warn_px, calibrated, farthest_px }
     }
 }

@@ -6,6 +6,7 @@ use toml::Value;
 
 use super::row::Plain::Real;
 use super::row::{AUTO, CALIBRATION, RECTIFIED, Row, any};
+use crate::calibration::format::KittiCameras;
 
 /// Source of what rectifies the pictures and turns disparity into depth: files, or two numbers for pictures
 /// that come rectified (depth in metres = focal_px * baseline_m / disparity).
@@ -15,8 +16,10 @@ use super::row::{AUTO, CALIBRATION, RECTIFIED, Row, any};
 pub struct Calibration {
     pub file: String,
     pub alpha: Option<f64>,
+    pub kitti_cameras: Option<KittiCameras>,
     pub focal_px: f64,
     pub baseline_m: f64,
+    pub centre_px: String,
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -38,6 +41,17 @@ pub(super) const ROWS: &[Row] = &[
             let number = |text: &str| text.parse::<f64>().map(Value::from);
             arg.requires("calibration").value_parser(number)
         }),
+    Row {
+        none: Some("auto"),
+        ..Row::names("kitti_cameras", "auto", &["auto", "grey", "colour"])
+            .flag(CALIBRATION, "--kitti-cameras", "CAMERAS")
+            .help("Cameras of KITTI's calib.txt that have taken the pictures")
+            .about(&[
+                "By the folders' names (image_0: grey), or the colour ones",
+                "P0 and P1 (image_0, image_1)",
+                "P2 and P3 (image_2, image_3)",
+            ])
+    },
     Row::real("focal_px", Real(0.0), [0.0, 1e6])
         .flag(RECTIFIED, "--focal", "PX")
         .help("Focal length of pictures that come rectified, in pixels, for depth")
@@ -46,12 +60,34 @@ pub(super) const ROWS: &[Row] = &[
         .flag(RECTIFIED, "--baseline", "METRES")
         .help("Distance between the cameras of pictures that come rectified, in metres, for depth")
         .arg(|arg| arg.conflicts_with("calibration")),
+    Row::text("centre_px", "", |text| match centre(text) {
+        None if !text.is_empty() => Err("`X,Y` in pixels, such as `319.5,239.5`".into()),
+        _ => Ok(()),
+    })
+    .flag(RECTIFIED, "--centre", "X,Y")
+    .help(
+        "Principal point of pictures that come rectified, in pixels, for points in space \
+         [default: the middle]",
+    )
+    .arg(|arg| arg.conflicts_with("calibration")),
 ];
+
+/// A principal point such as `319.5,239.5`.
+fn centre(text: &str) -> Option<[f64; 2]> {
+    let (x, y) = text.split_once(',')?;
+    let centre = [x.trim().parse().ok()?, y.trim().parse().ok()?];
+    centre.iter().all(|at: &f64| at.is_finite()).then_some(centre)
+}
 
 impl Calibration {
     /// Focal length in pixels and distance in metres, where they are given.
     pub fn focal_and_baseline(&self) -> Option<(f64, f64)> {
         (self.focal_px > 0.0 && self.baseline_m > 0.0).then_some((self.focal_px, self.baseline_m))
+    }
+
+    /// The principal point in pixels, where it is given.
+    pub fn centre(&self) -> Option<[f64; 2]> {
+        centre(&self.centre_px)
     }
 }
 
@@ -66,5 +102,18 @@ mod tests {
         calibration.baseline_m = 0.1;
         assert_eq!(calibration.focal_and_baseline(), Some((400.0, 0.1)));
         assert!(refused("calibration", "alpha", 1.5));
+        for wrong in [-5.0, f64::NAN] {
+            assert!(refused("calibration", "focal_px", wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_principal_point_is_two_numbers() {
+        let calibration = settings(&["calibration.centre_px=319.5, 239"]).calibration;
+        assert_eq!(calibration.centre(), Some([319.5, 239.0]));
+        assert_eq!(settings(&[]).calibration.centre(), None);
+        for wrong in ["319.5", "a,b", "1,2,3", "nan,3"] {
+            assert!(refused("calibration", "centre_px", wrong), "{wrong}");
+        }
     }
 }

@@ -57,8 +57,7 @@ pub(super) const ROWS: &[Row] = &[
         .flag(ENGINE, "--nice", "N")
         .help(
             "How willingly the CPU engine's threads let other programs go first: 19 most; below 0 needs the privilege",
-        )
-        .arg(|arg| arg.allow_negative_numbers(true)),
+        ),
     Row::names("simd", "auto", &["auto", "avx512", "avx2", "neon", "portable"]),
     Row::whole("device", AUTO, U16, [0, u16::MAX as i64])
         .or(&["auto"])

@@ -8,13 +8,14 @@ use serde::{Deserialize, Deserializer, de};
 pub(super) use self::rows::ROWS;
 use self::rows::STAND_IN;
 use crate::frame::{DisparityRange, SUBPIXEL};
+use crate::matching::filter::evidence;
 use crate::matching::filter::smoothing::Smoothing;
 use crate::matching::filter::steady::Steady;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::saturation::WHITE;
 use crate::matching::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode, Params,
-    ParamsError, Paths, Prior, Speckle, Subpixel, Temporal, TemporalMode, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, Evidence, Fill, FillRule, Guide, Median, P2Mode,
+    Params, ParamsError, Paths, Prior, Speckle, Subpixel, Temporal, TemporalMode, Window,
 };
 
 /// Name of the matching cost.
@@ -59,6 +60,16 @@ pub enum WindowWhere {
     WeakTexture,
     /// At every pixel alike.
     Everywhere,
+}
+
+/// Whether pixels without evidence are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvidenceKind {
+    /// They stay.
+    Off,
+    /// They stay only where evidence around them supports them.
+    On,
 }
 
 /// Name of the rule by which holes of the map are filled.
@@ -124,6 +135,7 @@ pub struct Matching {
     pub median: u8,
     pub speckle_size: u32,
     pub speckle_range: f64,
+    pub evidence: EvidenceKind,
     pub smoothing: Option<f64>,
     pub smoothing_guard: f64,
     pub steady: Option<u8>,
@@ -215,6 +227,9 @@ impl Matching {
                     range_16: (self.speckle_range * f64::from(SUBPIXEL)).round() as u16,
                 }),
             },
+            // What only its surroundings support has the lowest confidence.
+            evidence: (self.evidence == EvidenceKind::On)
+                .then_some(Evidence { strict: self.min_confidence > evidence::CONFIDENCE }),
             smoothing: self.smoothing.map(|weight| Smoothing {
                 weight_256: (256.0 * weight).round() as u8,
                 guard_16: (self.smoothing_guard * f64::from(SUBPIXEL)).round() as u16,

@@ -7,8 +7,9 @@ use clap::ValueHint;
 use serde::Deserialize;
 
 use super::names::path_of;
-use super::row::Plain::Switch;
+use super::row::Plain::{Real, Switch};
 use super::row::{Conflict, Kind, OUTPUT, QUANTITY, Row, any};
+use crate::sink::numbers::{DepthUnit, Quantity};
 use crate::sink::segments::SegmentLimits;
 use crate::sink::video::{StreamPicture, VideoView};
 
@@ -32,6 +33,7 @@ pub struct Output {
     pub stream_view: StreamPicture,
     pub stats: String,
     pub depth: bool,
+    pub depth_unit: f64,
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -85,8 +87,8 @@ pub(super) const ROWS: &[Row] = &[
     Row::path("pictures")
         .flag(OUTPUT, "--pictures", "DIR")
         .help(
-            "Write numbered 16-bit PNG pictures into a folder, in place of those of an \
-             earlier run",
+            "Write numbered 16-bit PNG pictures (disparity * 256, or * 128 or * 64 beyond 255 px) into \
+             a folder, in place of those of an earlier run",
         )
         .arg(|arg| arg.value_hint(ValueHint::DirPath)),
     Row::path("clouds")
@@ -115,7 +117,11 @@ pub(super) const ROWS: &[Row] = &[
         .arg(|arg| arg.value_hint(ValueHint::FilePath)),
     Row::new("depth", Switch(false), Kind::Switch)
         .flag(QUANTITY, "--depth", "")
-        .help("Write depth in millimetres instead of disparity"),
+        .help("Write depth instead of disparity, 16-bit numbers of --depth-unit"),
+    Row::real("depth_unit", Real(1.0), DepthUnit::LIMITS_MM)
+        .unit("millimetres")
+        .flag(QUANTITY, "--depth-unit", "MM")
+        .help("Unit of 16-bit depth in millimetres: 1 reaches 65.535 m, 10 ten times as far"),
 ];
 
 /// Destination of the statistics.
@@ -169,6 +175,16 @@ impl Output {
         path(&self.clouds)
     }
 
+    /// Unit of stored depth.
+    pub fn depth_unit(&self) -> DepthUnit {
+        DepthUnit::of_millimetres(self.depth_unit)
+    }
+
+    /// The quantity that is stored.
+    pub fn quantity(&self) -> Quantity {
+        if self.depth { Quantity::Depth(self.depth_unit()) } else { Quantity::Disparity }
+    }
+
     /// Destination of the statistics.
     pub fn stats(&self) -> Option<Stats> {
         match self.stats.as_str() {
@@ -203,6 +219,9 @@ impl Output {
         }
         if !self.stats.is_empty() && (self.stats == self.record || self.stats == self.preview) {
             return Err(Conflict::new("stats", "another file than `record` and `preview`"));
+        }
+        if !self.depth && self.depth_unit() != DepthUnit::default() {
+            return Err(Conflict::new("depth_unit", "1 unless `depth` is true (--depth)"));
         }
         Ok(())
     }

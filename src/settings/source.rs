@@ -11,7 +11,8 @@ use super::row::{AUTO, CAMERAS, Conflict, Kind, PAIRING, PICTURES, Row};
 use super::size::Size;
 use crate::control::Switch as Stop;
 use crate::pair::PairBy;
-use crate::source::gst::{GstOptions, Keep, Reconnect};
+use crate::source::gst::{GstOptions, Keep, Offset, Reconnect};
+use crate::source::orientation::Orient;
 use crate::source::spec::SourceSpec;
 use crate::source::tone::Tone;
 use crate::source::v4l2::{CameraRequest, Format};
@@ -40,10 +41,12 @@ pub struct Source {
     pub top_bottom: String,
     pub pair_by: PairBy,
     pub tolerance_ms: Option<f64>,
+    pub offset_ms: Option<f64>,
     pub pace: Pace,
     pub picture_rate: f64,
     pub swap: bool,
     pub tone: Tone,
+    pub orient: Orient,
     pub size: String,
     pub rate: Option<f64>,
     pub format: Option<Format>,
@@ -64,6 +67,17 @@ pub(super) const ROWS: &[Row] = &[
         .flag(PAIRING, "--tolerance", "MS")
         .help("Largest difference in time between the eyes of a pair, in milliseconds, or `auto`")
         .arg(|arg| arg.conflicts_with("demo")),
+    Row::real("offset_ms", Real(0.0), [-1e9, 1e9])
+        .or(&["auto"])
+        .unit("milliseconds")
+        .flag(PAIRING, "--offset", "MS")
+        .help(
+            "Milliseconds that are added to the right eye's times before frames are paired, or `auto`: \
+             found from the pictures of two recordings",
+        )
+        .arg(|arg| {
+            arg.conflicts_with_all(["demo", "side_by_side", "top_bottom"]).allow_negative_numbers(true)
+        }),
     Row::names("pace", "auto", &["auto", "realtime", "fast"]),
     Row::real("picture_rate", Real(30.0), [0.01, 1000.0]),
     Row::new("swap", Switch(false), Kind::Switch)
@@ -76,6 +90,13 @@ pub(super) const ROWS: &[Row] = &[
         .about(&[
             "With a gain that follows the surroundings, so that faint texture remains",
             "The highest 8 bits, as if the camera had no more",
+        ]),
+    Row::names("orient", "ignore", &["ignore", "auto"])
+        .flag(PICTURES, "--orient", "USE")
+        .help("Whether orientation tags of pictures and videos (EXIF) are followed")
+        .about(&[
+            "As the sensors delivered them, which is what a calibration refers to",
+            "Turned as the tags say",
         ]),
     Row::text("size", "auto", |text| match camera_size(text) {
         None if text != "auto" => Err("`auto` or a width and height such as `1280x720`".into()),
@@ -142,6 +163,9 @@ impl Source {
                 "nothing (\"\") beside `left`, `right` and `side_by_side`",
             ));
         }
+        if self.pair_by == PairBy::Index && self.offset_ms != Some(0.0) {
+            return Err(Conflict::new("offset_ms", "0 where `pair_by` is \"index\""));
+        }
         Ok(())
     }
 
@@ -178,10 +202,12 @@ impl Source {
 
     /// Options of the streams, whose pictures are kept in the pool.
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
-        let Source { pair_by, picture_rate, swap, tone, rate, format, reconnect, .. } = *self;
+        let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } =
+            *self;
         GstOptions {
             pair_by,
             tolerance: self.tolerance_ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)),
+            offset: self.offset_ms.map_or(Offset::Auto, |ms| Offset::Ns((ms * 1e6).round() as i64)),
             picture_rate,
             swap,
             cameras: CameraRequest { size: camera_size(&self.size), rate, format },
@@ -190,6 +216,7 @@ impl Source {
             reconnect,
             silence: self.silence_s.map(Duration::from_secs_f64),
             tone,
+            orient,
             stop: stop.clone(),
             keep: keep.clone(),
             ..GstOptions::default()
@@ -213,6 +240,20 @@ mod tests {
         let options = options(&["source.tolerance_ms=2.5"]);
         assert_eq!(options.tolerance, Some(Duration::from_micros(2500)));
         assert_eq!(self::options(&[]).tolerance, None);
+    }
+
+    #[test]
+    fn an_offset_is_a_signed_time_or_found() {
+        assert_eq!(options(&[]).offset, Offset::Ns(0));
+        assert_eq!(options(&["source.offset_ms=-66.5"]).offset, Offset::Ns(-66_500_000));
+        assert_eq!(options(&["source.offset_ms=auto"]).offset, Offset::Auto);
+        for wrong in [f64::NAN, 2e9] {
+            assert!(refused("source", "offset_ms", wrong));
+        }
+        let by_number = Source { pair_by: PairBy::Index, ..Settings::default().source };
+        assert!(by_number.check().is_ok());
+        let both = Source { offset_ms: Some(33.0), ..by_number };
+        assert_eq!(both.check().unwrap_err().key, "offset_ms");
     }
 
     #[test]

@@ -58,6 +58,7 @@ fn every_name_is_one_of_the_field() {
         match section {
             "source" => Source::deserialize(keys).map(drop),
             "camera" => Camera::deserialize(keys).map(drop),
+            "calibration" => Calibration::deserialize(keys).map(drop),
             "matching" => Matching::deserialize(keys).map(drop),
             "engine" => Engine::deserialize(keys).map(drop),
             "output" => Output::deserialize(keys).map(drop),

@@ -44,6 +44,19 @@ impl Encoding {
         Self { scale, offset: range.min.clamp(-MAP_LIMIT, MAP_LIMIT) }
     }
 
+    /// Says in the log how `files` hold disparity where the KITTI convention does not fit.
+    pub fn report(self, files: &str) {
+        let Self { scale, offset } = self;
+        if self != (Self { scale: KITTI_SCALE, offset: 0 }) {
+            let from =
+                if offset == 0 { "disparity".into() } else { format!("(disparity - {offset})") };
+            tracing::info!(
+                "16-bit {files} hold {from} * {scale} and name these numbers themselves: disparity * \
+                 {KITTI_SCALE} does not fit at this range"
+            );
+        }
+    }
+
     /// The encoding with this scale and offset, as read from a file.
     ///
     /// `None` where the scale is not one that [`for_range`](Self::for_range) gives (64, 128, 256).

@@ -69,23 +69,28 @@ impl Exposure {
         Self { left: EyeExposure::of(left, white), right: EyeExposure::of(right, white) }
     }
 
-    /// Trouble that costs depth, with what helps.
-    fn trouble(&self) -> Option<String> {
+    /// Trouble that costs depth, with what helps: of cameras, or of a recording.
+    fn trouble(&self, live: bool) -> Option<String> {
         let Self { left, right } = self;
         let ratio = left.brightness.max(1.0) / right.brightness.max(1.0);
         let (brighter, ratio) = if ratio < 1.0 { ("right", 1.0 / ratio) } else { ("left", ratio) };
         if ratio >= UNEQUAL {
+            let cure = match live {
+                true => {
+                    "give both cameras one exposure ([camera] exposure_from) or open the darker one's lens"
+                }
+                false => "`--cost census` and `--cost mi` match them all the same",
+            };
             return Some(format!(
-                "the {brighter} eye's pictures are {ratio:.1} times as bright as the other's: give \
-                 both cameras one exposure ([camera] exposure_from) or open the darker one's lens"
+                "the {brighter} eye's pictures are {ratio:.1} times as bright as the other's: {cure}"
             ));
         }
         let worse =
             if left.saturated > right.saturated { ("left", left) } else { ("right", right) };
         (worse.1.saturated >= TOO_BRIGHT).then(|| {
+            let cure = if live { ": expose for less ([camera] exposure_ms)" } else { "" };
             format!(
-                "{:.0} % of the {} eye's pixels are white, where nothing can be matched: expose \
-                 for less ([camera] exposure_ms)",
+                "{:.0} % of the {} eye's pixels are white, where nothing can be matched{cure}",
                 100.0 * worse.1.saturated,
                 worse.0
             )
@@ -94,7 +99,7 @@ impl Exposure {
 
     /// The same in a few words, and whether that is an alarm.
     pub fn line(&self) -> (String, bool) {
-        (self.to_string(), self.trouble().is_some())
+        (self.to_string(), self.trouble(true).is_some())
     }
 }
 
@@ -125,6 +130,7 @@ pub fn newest(shared: &Shared) -> Option<Exposure> {
 pub struct ExposureSink {
     shared: Shared,
     white: u8,
+    live: bool,
     measured: Option<Instant>,
     /// Measured pairs in a row with trouble.
     bad: u32,
@@ -132,16 +138,17 @@ pub struct ExposureSink {
 }
 
 impl ExposureSink {
-    /// A sink that keeps `shared` up to date; pictures are white from this grey level on.
-    pub fn new(shared: Shared, white: u8) -> Self {
-        Self { shared, white, measured: None, bad: 0, told: false }
+    /// A sink that keeps `shared` up to date; pictures are white from this grey level on, and those of a
+    /// live source come from cameras that can be set.
+    pub fn new(shared: Shared, white: u8, live: bool) -> Self {
+        Self { shared, white, live, measured: None, bad: 0, told: false }
     }
 
     /// Measures a pair; what is to be told now.
     fn measure(&mut self, frame: &Matched) -> Option<String> {
         let exposure = Exposure::of(&frame.pair.left, &frame.pair.right, self.white);
         *locked(&self.shared) = Some(exposure);
-        let trouble = exposure.trouble();
+        let trouble = exposure.trouble(self.live);
         self.bad = if trouble.is_some() { self.bad + 1 } else { 0 };
         let trouble = trouble.filter(|_| self.bad >= PATIENCE && !self.told)?;
         self.told = true;
@@ -202,7 +209,8 @@ mod tests {
 
     #[test]
     fn trouble_that_lasts_is_told_once() {
-        let mut sink = ExposureSink::new(Shared::default(), 250);
+        let new = |live| ExposureSink::new(Shared::default(), 250, live);
+        let mut sink = new(true);
         let dark = matched(100, 20);
         // 139 beside 79.
         for _ in 1..PATIENCE {
@@ -211,10 +219,16 @@ mod tests {
         assert_eq!(newest(&sink.shared).unwrap().right.brightness, 78.75);
         let told = sink.measure(&dark).unwrap();
         assert!(told.contains("the left eye's") && told.contains("1.8 times"), "{told}");
+        assert!(told.contains("[camera] exposure_from"), "{told}");
         assert_eq!(sink.measure(&dark), None);
-        let mut sink = ExposureSink { bad: PATIENCE, ..ExposureSink::new(Shared::default(), 250) };
-        let told = sink.measure(&matched(90, 100)).unwrap();
-        assert!(told.contains("20 % of the"), "{told}");
+        let first = |live, pair| ExposureSink { bad: PATIENCE, ..new(live) }.measure(pair).unwrap();
+        let bright = matched(90, 100);
+        let told = first(true, &bright);
+        assert!(told.contains("20 % of the") && told.contains("exposure_ms"), "{told}");
+        // The cameras of a recording are not at hand.
+        for told in [first(false, &bright), first(false, &dark)] {
+            assert!(!told.contains("[camera]"), "{told}");
+        }
     }
 
     #[test]

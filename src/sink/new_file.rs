@@ -215,7 +215,7 @@ fn wait_for_room(file: &File) -> io::Result<()> {
     if set == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives a file owner and permissions of the one that it will replace, as far as this user may. What
+/// Gives a file owner and permissions (read, write, execute) of the one that it will replace, as far as this user may. What
 /// cannot be had is no reason to write nothing.
 fn take_over(file: &File, earlier: &Metadata) {
     #[cfg(unix)]
@@ -223,7 +223,14 @@ fn take_over(file: &File, earlier: &Metadata) {
         use std::os::unix::fs::MetadataExt;
         let _ = std::os::unix::fs::fchown(file, Some(earlier.uid()), Some(earlier.gid()));
     }
-    let _ = file.set_permissions(earlier.permissions());
+    let mut permissions = earlier.permissions();
+    // The setuid and setgid bits were granted to the earlier content.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        permissions.set_mode(permissions.mode() & 0o777);
+    }
+    let _ = file.set_permissions(permissions);
 }
 
 #[cfg(test)]
@@ -283,6 +290,18 @@ mod tests {
         let long = dir.path().join("n".repeat(255));
         NewFile::create(&long).unwrap().finish_with(b"x").unwrap();
         assert_eq!(fs::read(long).unwrap(), b"x");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_is_not_run_as_somebody_else() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, b"earlier").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o6755)).unwrap();
+        NewFile::create(&path).unwrap().finish_with(b"new").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o755);
     }
 
     #[cfg(unix)]

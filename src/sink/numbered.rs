@@ -149,19 +149,6 @@ impl NumberedFiles {
         }
     }
 
-    /// Completes a folder that got no file: a new one says all the same what it is.
-    ///
-    /// # Errors
-    /// Where the description cannot be written.
-    pub fn finish(&mut self) -> Result<()> {
-        match self.waiting.take() {
-            Some(Waiting { description, text, .. }) if !description.spares_earlier() => {
-                description.finish_with(text.as_bytes())
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Puts the description in place, and removes the files of an earlier run but for `written`.
     fn take_over(&self, waiting: Waiting, written: &Path) -> Result<()> {
         let Waiting { description, text, earlier } = waiting;

@@ -1,32 +1,119 @@
 //! Meaning of the 16-bit numbers of pictures and recordings: disparity, or depth.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
 use super::encoding::{Encoding, UNKNOWN};
 use crate::frame::{DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
 
-/// Stored units per metre of depth: millimetres.
-pub const DEPTH_SCALE: u32 = 1000;
+/// Unit of stored depth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DepthUnit {
+    /// Units of a metre.
+    per_metre: f64,
+}
+
+impl DepthUnit {
+    /// Smallest and largest unit in millimetres.
+    pub const LIMITS_MM: [f64; 2] = [0.1, 10.0];
+
+    /// The unit of so many millimetres.
+    pub fn of_millimetres(millimetres: f64) -> Self {
+        Self { per_metre: 1000.0 / millimetres }
+    }
+
+    /// The unit of which a metre has so many, as read from a file; `None` for one that is never written.
+    pub fn of_scale(per_metre: f64) -> Option<Self> {
+        let [least, most] = Self::LIMITS_MM.map(|millimetres| 1000.0 / millimetres);
+        (most..=least).contains(&per_metre).then_some(Self { per_metre })
+    }
+
+    /// Units of a metre.
+    pub fn per_metre(self) -> f64 {
+        self.per_metre
+    }
+
+    /// Largest depth in metres that 16 bits hold.
+    fn reach_m(self) -> f64 {
+        f64::from(u16::MAX) / self.per_metre
+    }
+}
+
+impl Default for DepthUnit {
+    /// The millimetre.
+    fn default() -> Self {
+        Self::of_millimetres(1.0)
+    }
+}
 
 /// The quantity that is stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Quantity {
     /// Disparity in the KITTI convention ([`Encoding`]).
     #[default]
     Disparity,
-    /// Depth in millimetres, 0 where it is unknown or beyond 65.535 m, as the depth pictures of ROS
-    /// (REP 118) and of depth cameras hold it.
-    Depth,
+    /// Depth, 0 where it is unknown or does not fit 16 bits. In millimetres it reaches 65.535 m, as in the
+    /// depth pictures of ROS (REP 118) and of depth cameras.
+    Depth(DepthUnit),
 }
 
 /// Makes the numbers.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     encoding: Encoding,
-    /// Millimetres by disparity in 1/16 px, from [`INVALID`] on.
-    depth: Option<Arc<[u16]>>,
+    depth: Option<Depth>,
+}
+
+/// Stored depth.
+#[derive(Clone, Debug)]
+struct Depth {
+    unit: DepthUnit,
+    /// Stored number by disparity in 1/16 px, from [`INVALID`] on.
+    table: Arc<[u16]>,
+    /// Disparities in 1/16 px whose depth does not fit 16 bits, if there are any.
+    too_far: Option<RangeInclusive<i16>>,
+}
+
+/// Set once it has been said that depth does not fit 16 bits.
+static TOO_FAR_REPORTED: AtomicBool = AtomicBool::new(false);
+
+impl Depth {
+    fn new(unit: DepthUnit, geometry: &StereoGeometry) -> Self {
+        let depth = |value| depth_m(geometry, value);
+        let table = (INVALID..=i16::MAX).map(|value| stored(depth(value), unit)).collect();
+        let is_too_far = |value: &i16| depth(*value).is_some_and(|depth| depth > unit.reach_m());
+        let mut far = (INVALID..=i16::MAX).filter(is_too_far);
+        let too_far = far.next().map(|first| first..=far.next_back().unwrap_or(first));
+        Self { unit, table, too_far }
+    }
+
+    fn encode(&self, values: &[i16], stored: &mut [u16]) {
+        for (out, &value) in stored.iter_mut().zip(values) {
+            *out = self.table[(i32::from(value) - i32::from(INVALID)) as usize];
+        }
+        if let Some(too_far) = &self.too_far
+            && !TOO_FAR_REPORTED.load(Ordering::Relaxed)
+            && values.iter().any(|value| too_far.contains(value))
+            && !TOO_FAR_REPORTED.swap(true, Ordering::Relaxed)
+        {
+            tracing::info!("{}", self.reach());
+        }
+    }
+
+    /// What happens to depth that does not fit, and the cure.
+    fn reach(&self) -> String {
+        let reach = self.unit.reach_m();
+        let largest = DepthUnit::LIMITS_MM[1];
+        let far = DepthUnit::of_millimetres(largest).reach_m();
+        let cure = match reach < far {
+            true => format!("--depth-unit {largest} reaches {far} m"),
+            false => "disparity (without --depth) has no such limit".to_owned(),
+        };
+        format!("depth beyond {reach} m does not fit 16 bits and is stored as unknown; {cure}")
+    }
 }
 
 impl Numbers {
@@ -42,11 +129,11 @@ impl Numbers {
         let encoding = Encoding::for_range(range);
         let depth = match quantity {
             Quantity::Disparity => None,
-            Quantity::Depth => {
+            Quantity::Depth(unit) => {
                 let geometry = geometry.context(
                     "depth needs a calibration: give --calibration FILE, or --focal and --baseline",
                 )?;
-                Some((INVALID..=i16::MAX).map(|value| millimetres(geometry, value)).collect())
+                Some(Depth::new(unit, geometry))
             }
         };
         Ok(Self { encoding, depth })
@@ -54,7 +141,7 @@ impl Numbers {
 
     /// The quantity that is stored.
     pub fn quantity(&self) -> Quantity {
-        if self.depth.is_some() { Quantity::Depth } else { Quantity::Disparity }
+        self.depth.as_ref().map_or(Quantity::Disparity, |depth| Quantity::Depth(depth.unit))
     }
 
     /// Scale and offset of stored disparity.
@@ -67,17 +154,17 @@ impl Numbers {
     /// # Panics
     /// Where the lengths differ.
     pub fn encode(&self, values: &[i16], stored: &mut [u16]) {
-        let Some(table) = &self.depth else { return self.encoding.encode(values, stored) };
+        let Some(depth) = &self.depth else { return self.encoding.encode(values, stored) };
         assert_eq!(values.len(), stored.len(), "as many stored numbers as values");
-        for (out, &value) in stored.iter_mut().zip(values) {
-            *out = table[(i32::from(value) - i32::from(INVALID)) as usize];
-        }
+        depth.encode(values, stored);
     }
 
     /// Meaning of the stored numbers, for people and for programs.
     pub fn describe(&self) -> String {
         match self.quantity() {
-            Quantity::Depth => format!("depth in metres = value / {DEPTH_SCALE}; 0 = unknown"),
+            Quantity::Depth(unit) => {
+                format!("depth in metres = value / {}; 0 = unknown", unit.per_metre())
+            }
             Quantity::Disparity => {
                 let (scale, offset) = (self.encoding.scale(), self.encoding.offset());
                 format!("disparity = value / {scale} + {offset}; 0 = unknown")
@@ -86,12 +173,15 @@ impl Numbers {
     }
 }
 
-/// Depth in millimetres of a value of a disparity map; a point nearer than half a millimetre counts
-/// as 1.
-fn millimetres(geometry: &StereoGeometry, value: i16) -> u16 {
+/// Depth in metres of a value of a disparity map.
+fn depth_m(geometry: &StereoGeometry, value: i16) -> Option<f64> {
     let disparity = f64::from(value) / f64::from(SUBPIXEL);
-    let depth = geometry.depth_m(disparity).filter(|_| value != INVALID);
-    let rounded = depth.map(|metres| (metres * f64::from(DEPTH_SCALE)).round().max(1.0));
+    geometry.depth_m(disparity).filter(|_| value != INVALID)
+}
+
+/// The number that stands for a depth; a point nearer than half a unit counts as 1.
+fn stored(depth_m: Option<f64>, unit: DepthUnit) -> u16 {
+    let rounded = depth_m.map(|metres| (metres * unit.per_metre()).round().max(1.0));
     rounded.filter(|&number| number <= f64::from(u16::MAX)).map_or(UNKNOWN, |number| number as u16)
 }
 
@@ -113,18 +203,52 @@ mod tests {
 
     #[test]
     fn depth_is_stored_in_millimetres() {
-        let numbers = Numbers::new(Quantity::Depth, RANGE, Some(&geometry())).unwrap();
+        let millimetres = Quantity::Depth(DepthUnit::default());
+        let numbers = Numbers::new(millimetres, RANGE, Some(&geometry())).unwrap();
         let values = [INVALID, 0, 16 * 20, 16 * 30, -16, 1, 10, 9, i16::MAX];
         let mut stored = [7; 9];
         numbers.encode(&values, &mut stored);
         // 40 px m over 20 px; over 30 px; at infinity and behind; 640 m; 64 m; 71.1 m; 19.53 mm.
         assert_eq!(stored, [0, 0, 2000, 1333, 0, 0, 64000, 0, 20]);
-        assert_eq!(numbers.quantity(), Quantity::Depth);
+        assert_eq!(numbers.quantity(), millimetres);
         assert_eq!(numbers.describe(), "depth in metres = value / 1000; 0 = unknown");
         let near = StereoGeometry { baseline_m: 1e-6, ..geometry() };
-        let numbers = Numbers::new(Quantity::Depth, RANGE, Some(&near)).unwrap();
+        let numbers = Numbers::new(millimetres, RANGE, Some(&near)).unwrap();
         numbers.encode(&[16], &mut stored[..1]);
         assert_eq!(stored[0], 1);
+    }
+
+    #[test]
+    fn a_larger_unit_reaches_further() {
+        let of = |unit| Depth::new(DepthUnit::of_millimetres(unit), &geometry());
+        // 640 m; 320 m; 64 m; 40 m; 20 m.
+        let values = [1, 2, 10, 16, 32];
+        for (unit, expected, too_far) in [
+            (1.0, [0, 0, 64000, 40000, 20000], Some(1..=9)),
+            (10.0, [64000, 32000, 6400, 4000, 2000], None),
+            (0.5, [0, 0, 0, 0, 40000], Some(1..=19)),
+        ] {
+            let (depth, mut stored) = (of(unit), [7; 5]);
+            depth.encode(&values, &mut stored);
+            assert_eq!((stored, depth.too_far), (expected, too_far), "{unit} mm");
+        }
+        let told = of(1.0).reach();
+        assert!(
+            told.contains("65.535 m") && told.contains("--depth-unit 10 reaches 655.35 m"),
+            "{told}"
+        );
+        assert!(of(10.0).reach().contains("disparity"), "{}", of(10.0).reach());
+
+        let unit = DepthUnit::of_millimetres(10.0);
+        let numbers = Numbers::new(Quantity::Depth(unit), RANGE, Some(&geometry())).unwrap();
+        assert_eq!(numbers.describe(), "depth in metres = value / 100; 0 = unknown");
+        for unit in [0.1, 0.3, 1.0, 7.0, 10.0].map(DepthUnit::of_millimetres) {
+            let read = unit.per_metre().to_string().parse().ok().and_then(DepthUnit::of_scale);
+            assert_eq!(read, Some(unit));
+        }
+        for scale in [0.0, 99.0, 10001.0, f64::NAN, f64::INFINITY, -1000.0] {
+            assert_eq!(DepthUnit::of_scale(scale), None, "{scale}");
+        }
     }
 
     #[test]
@@ -134,7 +258,8 @@ mod tests {
         numbers.encode(&[24, INVALID], &mut stored);
         assert_eq!((stored, numbers.quantity()), ([384, 0], Quantity::Disparity));
         assert_eq!(numbers.describe(), "disparity = value / 256 + 0; 0 = unknown");
-        let error = Numbers::new(Quantity::Depth, RANGE, None).unwrap_err().to_string();
+        let depth = Quantity::Depth(DepthUnit::default());
+        let error = Numbers::new(depth, RANGE, None).unwrap_err().to_string();
         assert!(error.contains("--calibration"), "{error}");
     }
 }

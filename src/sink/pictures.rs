@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::frame::{Matched, StereoGeometry};
 use crate::sink::encoding::UNKNOWN;
 use crate::sink::numbered::{Kind, NumberedFiles};
-use crate::sink::numbers::{DEPTH_SCALE, Numbers, Quantity};
+use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
 use crate::sink::{Sink, StreamInfo};
 
@@ -65,9 +65,11 @@ impl Pictures {
 /// Description of the pictures of a folder, as JSON.
 fn describe(stream: &StreamInfo, quantity: Quantity, numbers: &Numbers) -> String {
     let (scale, offset) = match quantity {
-        Quantity::Disparity => (numbers.encoding().scale(), numbers.encoding().offset()),
-        Quantity::Depth => (DEPTH_SCALE, 0),
+        Quantity::Disparity => (numbers.encoding().scale().into(), numbers.encoding().offset()),
+        Quantity::Depth(unit) => (unit.per_metre(), 0),
     };
+    // Whole scales are written as whole numbers.
+    let scale = if scale.fract() == 0.0 { json!(scale as u64) } else { json!(scale) };
     let of = |value: fn(&StereoGeometry) -> f64| stream.geometry.as_ref().map(value);
     let description = json!({
         "scale": scale,
@@ -96,6 +98,6 @@ impl Sink for Pictures {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.files.finish()
+        Ok(())
     }
 }

@@ -34,12 +34,14 @@ pub struct RangeSink {
     looked: Option<Instant>,
     /// The candidates that were warned of.
     warned: Option<DisparityRange>,
+    /// The candidates that `auto` has chosen, if so.
+    chosen: Option<DisparityRange>,
 }
 
 impl RangeSink {
-    /// A sink that keeps `shared` up to date.
-    pub fn new(matcher: SmallMatcher, shared: Shared) -> Self {
-        Self { matcher, shared, looked: None, warned: None }
+    /// A sink that keeps `shared` up to date. `chosen`: the candidates that `auto` has chosen, if so.
+    pub fn new(matcher: SmallMatcher, shared: Shared, chosen: Option<DisparityRange>) -> Self {
+        Self { matcher, shared, looked: None, warned: None, chosen }
     }
 }
 
@@ -73,6 +75,8 @@ impl Sink for RangeSink {
                 return Ok(());
             }
         };
+        let chosen = self.chosen == Some(range);
+        let found = found.map(|found| TooFew { chosen, ..found });
         if let Some(too_few) = found {
             self.warned = Some(range);
             tracing::warn!("{too_few}");

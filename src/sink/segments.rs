@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::files;
 
@@ -65,10 +65,20 @@ impl Segments {
     /// The segments of the recording `base`; those of earlier runs count.
     ///
     /// # Errors
-    /// Where no files can be made in its folder.
+    /// Where no files can be made in its folder, or their names would be too long.
     pub fn new(base: &Path, limits: SegmentLimits) -> Result<Self> {
         files::check_folder_of(base)?;
-        Ok(Self::named(base, limits))
+        let segments = Self::named(base, limits);
+        let first = segments.path_of(SystemTime::UNIX_EPOCH, 1);
+        match fs::symlink_metadata(&first) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => bail!(
+                "cannot write {}: its name is too long, because the time and number of a segment add {} \
+                 bytes to it; give a shorter name",
+                base.display(),
+                first.as_os_str().len() - base.as_os_str().len()
+            ),
+            _ => Ok(segments),
+        }
     }
 
     fn named(base: &Path, limits: SegmentLimits) -> Self {

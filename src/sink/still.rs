@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
 use crate::sink::files;
-use crate::sink::numbers::{Numbers, Quantity};
+use crate::sink::numbers::{DepthUnit, Numbers, Quantity};
 use crate::sink::png::{self, DisparityPng};
 
 /// The formats of [`write_still`], by extension.
@@ -50,7 +50,7 @@ impl StillFormat {
         match Self::of(path) {
             Ok(format @ (Self::Png | Self::Pfm)) => Ok(format),
             _ => bail!(
-                "cannot write depth to {}: name it .png (16 bits, millimetres) or .pfm (floats, \
+                "cannot write depth to {}: name it .png (16 bits, --depth-unit) or .pfm (floats, \
                  metres)",
                 path.display()
             ),
@@ -82,7 +82,7 @@ pub fn write_still(path: &Path, map: &DisparityMap, range: DisparityRange) -> Re
 }
 
 /// Writes the depth of a disparity map in the format of the path's extension: `.png` holds 16 bits in
-/// millimetres ([`Quantity::Depth`]), `.pfm` floats in metres, unknown = +infinity.
+/// `unit` ([`Quantity::Depth`]), `.pfm` floats in metres, unknown = +infinity.
 ///
 /// # Errors
 /// For another extension, and where the file cannot be written; an earlier file is then intact.
@@ -91,6 +91,7 @@ pub fn write_depth(
     map: &DisparityMap,
     range: DisparityRange,
     geometry: &StereoGeometry,
+    unit: DepthUnit,
 ) -> Result<()> {
     match StillFormat::of_depth(path)? {
         StillFormat::Pfm => {
@@ -101,10 +102,23 @@ pub fn write_depth(
             files::write_whole(path, &pfm(map, metres))
         }
         _ => {
-            let numbers = Numbers::new(Quantity::Depth, range, Some(geometry))?;
+            let numbers = Numbers::new(Quantity::Depth(unit), range, Some(geometry))?;
             files::write_whole(path, DisparityPng::default().encode(map, &numbers)?)
         }
     }
+}
+
+/// Checks the name of a picture in colour or of confidence.
+///
+/// # Errors
+/// If it does not end in `.png`.
+pub fn check_png_name(path: &Path) -> Result<()> {
+    ensure!(
+        files::extension(path) == "png",
+        "cannot write {}: it is a PNG file; name it .png",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Writes a disparity map in colour as a PNG; unknown disparity is black.
@@ -117,9 +131,7 @@ pub fn write_colour_png(
     colours: ColourMap,
     scale: &ColourScale,
 ) -> Result<()> {
-    if files::extension(path) != "png" {
-        bail!("cannot write {}: pictures in colour are PNG files; name it .png", path.display());
-    }
+    check_png_name(path)?;
     let mut rgb = vec![0; map.width() * map.height() * 3];
     colourise::<3>(map, colours, scale, &mut rgb, map.width() * 3);
     files::write_whole(path, &png::encode_rgb(&rgb, map.width(), map.height())?)
@@ -130,9 +142,7 @@ pub fn write_colour_png(
 /// # Errors
 /// As [`write_colour_png`].
 pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
-    if files::extension(path) != "png" {
-        bail!("cannot write {}: how sure pixels are is a PNG file; name it .png", path.display());
-    }
+    check_png_name(path)?;
     files::write_whole(path, &png::encode_grey(image.pixels(), image.width(), image.height())?)
 }
 

@@ -1,6 +1,6 @@
 //! Grey pictures at the depth at which they are stored, until they are reduced to 8 bits.
 
-use image::DynamicImage;
+use image::{DynamicImage, ImageBuffer};
 
 use super::tone::Tone;
 use crate::frame::{Image, intensity, intensity_16};
@@ -45,7 +45,7 @@ impl Grey {
             }
             DynamicImage::ImageRgb16(p) => words::<3>(p.as_raw()),
             DynamicImage::ImageRgba16(p) => words::<4>(p.as_raw()),
-            // Floating-point pictures come from formats that are not read here.
+            // Floating-point samples have become words.
             other => bytes::<3>(other.to_rgb8().as_raw()),
         };
         Self { width, height, samples }
@@ -89,6 +89,21 @@ impl Grey {
             }
         };
         Image::from_vec(self.width, self.height, pixels)
+    }
+}
+
+impl From<Grey> for DynamicImage {
+    fn from(Grey { width, height, samples }: Grey) -> Self {
+        let (width, height) = (width as u32, height as u32);
+        let picture = match samples {
+            Samples::Bytes(bytes) => {
+                ImageBuffer::from_raw(width, height, bytes).map(DynamicImage::ImageLuma8)
+            }
+            Samples::Words(words) => {
+                ImageBuffer::from_raw(width, height, words).map(DynamicImage::ImageLuma16)
+            }
+        };
+        picture.expect("there is a sample for each pixel")
     }
 }
 

@@ -6,10 +6,20 @@ use std::io::{BufReader, Cursor};
 use std::path::Path;
 
 use anyhow::{bail, ensure};
-use image::{ImageDecoder, ImageFormat, ImageReader, Limits};
+use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use crate::memory::{Budget, product};
 use crate::reading;
+
+/// The formats that are read.
+const FORMATS: [ImageFormat; 6] = [
+    ImageFormat::Png,
+    ImageFormat::Jpeg,
+    ImageFormat::Pnm,
+    ImageFormat::Bmp,
+    ImageFormat::Tiff,
+    ImageFormat::OpenExr,
+];
 
 /// No file of a picture is longer: 2^30 pixels of 16 bits in four channels.
 const FILE_MAX: u64 = 8 << 30;
@@ -19,6 +29,16 @@ const DEFLATED_MAX: u64 = 1032;
 
 /// Bytes that each pixel needs beside the decoded samples: intensity and three channels.
 const MORE_A_PIXEL: usize = 4;
+
+/// The format of a picture that begins like this; `None` if it is none that is read.
+pub fn format(content: &[u8]) -> Option<ImageFormat> {
+    image::guess_format(content).ok().filter(|format| FORMATS.contains(format))
+}
+
+/// Reports whether samples are floating-point numbers.
+pub fn is_float(colours: ColorType) -> bool {
+    matches!(colours, ColorType::Rgb32F | ColorType::Rgba32F)
+}
 
 /// The content of a picture's file, or of a pipe that delivers one in time.
 ///
@@ -38,25 +58,23 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
 }
 
 /// Checks that the picture in `content` can be decoded within the budget, judging by its header.
-/// What is no PNG, JPEG, PGM or PPM, or has a header that cannot be read, passes: the decoder says
-/// it better.
+/// Content of another format, or with a header that cannot be read, passes: the decoder says it better.
 ///
 /// # Errors
 /// A size that the budget does not hold, or that so short a file cannot.
 pub fn check(content: &[u8]) -> anyhow::Result<()> {
-    let reader = ImageReader::new(Cursor::new(content)).with_guessed_format()?;
-    let format = reader.format();
-    if !matches!(format, Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) {
-        return Ok(());
-    }
+    let Some(format) = format(content) else { return Ok(()) };
+    let reader = ImageReader::with_format(Cursor::new(content), format);
     let Ok(decoder) = reader.into_decoder() else { return Ok(()) };
     let ((width, height), decoded) = (decoder.dimensions(), decoder.total_bytes());
     let most = (content.len() as u64).saturating_mul(DEFLATED_MAX);
     // A bit that chooses one of two colours becomes four bytes.
-    if format == Some(ImageFormat::Png) && decoded / 32 > most {
+    if format == ImageFormat::Png && decoded / 32 > most {
         bail!("{width}x{height} pixels cannot be in a file of {} bytes", content.len());
     }
-    let more = product([width as usize, height as usize, MORE_A_PIXEL]);
+    // Floating-point samples become 16 bits.
+    let words = if is_float(decoder.color_type()) { decoded / 2 } else { 0 };
+    let more = words.saturating_add(product([width as usize, height as usize, MORE_A_PIXEL]));
     let what = format!("decoding {width}x{height} pixels");
     Budget::of_process().check(what, decoded.saturating_add(more), "a smaller picture")?;
     Ok(())

@@ -67,6 +67,8 @@ pub struct Damage {
     pub concealed: u64,
     /// Frames that were left out because they could not be read.
     pub left_out: u64,
+    /// Frames whose time is wrong, which have no partner by time.
+    pub mistimed: u64,
 }
 
 impl Damage {
@@ -78,16 +80,17 @@ impl Damage {
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let frames = |count| if count == 1 { "frame" } else { "frames" };
-        match *self {
-            Damage { concealed: 0, left_out } => {
-                write!(f, "{left_out} damaged {} left out", frames(left_out))
-            }
-            Damage { concealed, left_out } => {
-                write!(f, "{concealed} damaged {}, concealed by the decoder", frames(concealed))?;
-                if left_out > 0 { write!(f, ", and {left_out} left out") } else { Ok(()) }
-            }
-        }
+        let frames =
+            |count: u64| format!("{count} {}", if count == 1 { "frame" } else { "frames" });
+        let damaged = |count: u64| frames(count).replacen(' ', " damaged ", 1);
+        let parts = [
+            (self.concealed, format!("{}, concealed by the decoder", damaged(self.concealed))),
+            (self.left_out, format!("{} left out", damaged(self.left_out))),
+            (self.mistimed, format!("{} with a wrong time", frames(self.mistimed))),
+        ];
+        let parts: Vec<_> =
+            parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, part)| part).collect();
+        f.write_str(&parts.join(", "))
     }
 }
 

@@ -20,6 +20,21 @@ pub fn check(bytes: &[u8]) -> Result<(), Flaw> {
     Walk { bytes, ..Walk::default() }.all()
 }
 
+/// Reports whether no Huffman table stands before the first scan, as in the pictures of many USB cameras: the
+/// usual tables are then meant (ITU-T T.81, K.3).
+pub fn lacks_tables(bytes: &[u8]) -> bool {
+    let mut walk = Walk { bytes, ..Walk::default() };
+    loop {
+        match walk.marker() {
+            Some(0xda) => return true,
+            Some(0xc4) | None => return false,
+            Some(0xd8 | 0xd0..=0xd7 | 0x01) => {}
+            Some(_) if walk.segment().is_some() => {}
+            Some(_) => return false,
+        }
+    }
+}
+
 /// A picture on the way through its segments.
 #[derive(Default)]
 struct Walk<'a> {

@@ -28,6 +28,7 @@ pub struct EyeState {
     broken: AtomicU64,
     concealed: AtomicU64,
     missed: AtomicU64,
+    mistimed: AtomicU64,
 }
 
 /// Account of one eye's stream.
@@ -47,6 +48,8 @@ pub struct EyeSummary {
     pub concealed: u64,
     /// Frames that the camera numbered but its driver never delivered whole.
     pub missed: u64,
+    /// Frames whose capture time lay so far from their arrival that it was not used.
+    pub mistimed: u64,
 }
 
 /// Account of a live source.
@@ -121,6 +124,11 @@ impl EyeState {
         self.missed.fetch_add(frames, Ordering::Relaxed);
     }
 
+    /// Counts a frame whose time is wrong.
+    pub fn note_mistimed(&self) {
+        self.mistimed.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Everything so far.
     pub fn summary(&self) -> EyeSummary {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -132,6 +140,7 @@ impl EyeState {
             broken: count(&self.broken),
             concealed: count(&self.concealed),
             missed: count(&self.missed),
+            mistimed: count(&self.mistimed),
         }
     }
 }

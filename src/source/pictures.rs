@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 
 /// Endings of the names of pictures.
-const KINDS: [&str; 8] = ["png", "jpg", "jpeg", "pgm", "ppm", "bmp", "tif", "tiff"];
+const KINDS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr"];
 
 /// The files of a pattern, by number.
 #[derive(Clone, Debug)]
@@ -143,6 +143,11 @@ impl Pictures {
     /// Where the folder cannot be read, or holds no such file.
     pub(super) fn find(pattern: &Path) -> anyhow::Result<Self> {
         if is_pattern(pattern) { Self::numbered(pattern) } else { Self::globbed(pattern) }
+    }
+
+    /// One picture.
+    pub(super) fn single(path: PathBuf) -> Self {
+        Self { pattern: path.display().to_string(), files: vec![(0, path)], asked: false }
     }
 
     fn numbered(pattern: &Path) -> anyhow::Result<Self> {

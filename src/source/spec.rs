@@ -187,7 +187,7 @@ impl StreamSpec {
 /// The local files that a fragment of a GStreamer pipeline names, of those that are there: the value
 /// of any property, for elements call theirs as they like (`location`, `uri`, `file`, `filename`).
 pub fn files_of_fragment(fragment: &str) -> Vec<PathBuf> {
-    let values = property_values(fragment);
+    let values = values_of_fragment(fragment);
     values.iter().flat_map(|value| files_of_value(value)).collect()
 }
 
@@ -223,7 +223,7 @@ fn file_of_uri(text: &str) -> Option<PathBuf> {
 /// The values of the properties of a fragment, as GStreamer's parser reads them: an identifier, `=`
 /// and a string, which may be quoted; outside quotation marks a backslash makes the next character
 /// ordinary.
-fn property_values(fragment: &str) -> Vec<String> {
+pub fn values_of_fragment(fragment: &str) -> Vec<String> {
     let in_name = |c: char| c.is_alphanumeric() || "-_%:".contains(c);
     let mut values = Vec::new();
     for (at, _) in fragment.match_indices('=') {

@@ -2,45 +2,63 @@
 //!
 //! Nobody gets a damaged one: what decoders would fill up or leave as it is counts as an error.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use image::codecs::pnm::PnmDecoder;
-use image::{DynamicImage, ImageFormat, ImageReader};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
 
 use super::grey::Grey;
+use super::orientation::Orient;
 use super::tone::Tone;
-use super::{header, jpeg};
+use super::{header, jpeg, linear};
 use crate::frame::Image;
 
-/// Reads a picture as 8-bit intensity: PNG, JPEG, PGM or PPM, told apart by content, not by name.
-///
-/// Colour becomes intensity by Rec. 709; `tone` reduces what has 16 bits. Transparency is ignored, and so
-/// is an EXIF orientation: the picture is taken as its sensor delivered it, which is what a calibration
-/// refers to.
-///
-/// # Errors
-/// Where the file is missing, a folder, empty, no such picture or a damaged one, or has no pixels;
-/// the message names the file.
-pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
-    Ok(read_grey(path)?.into_image(tone))
+/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of a picture that has none.
+const USUAL_TABLES: [u8; 9] = *b"\xff\xe0\x00\x07AVI1\x00";
+
+/// A decoded picture.
+pub struct Still {
+    /// Its samples, floating-point ones as 16 bits; turned as its orientation says if that was wanted.
+    pub picture: DynamicImage,
+    /// The orientation that its file names.
+    pub orientation: Orientation,
 }
 
-/// Reads a picture as intensity at the depth at which it is stored; else as [`read_still`].
+/// Reads a picture: PNG, JPEG, PNM, BMP, TIFF or OpenEXR, told apart by content, not by name.
 ///
 /// # Errors
-/// As [`read_still`].
-pub fn read_grey(path: &Path) -> Result<Grey> {
-    Ok(Grey::of(decode(path)?))
+/// If the file is missing, a folder, empty, no such picture or a damaged one, or has no pixels;
+/// the message names the file.
+pub fn read(path: &Path, orient: Orient) -> Result<Still> {
+    let (content, format) = read_known(path)?;
+    let Still { picture, orientation } = decode_known(path, &content, format)?;
+    let mut picture = linear::displayed(picture);
+    if orient == Orient::Auto {
+        picture.apply_orientation(orientation);
+    }
+    Ok(Still { picture, orientation })
+}
+
+/// Reads a picture as 8-bit intensity as its sensor delivered it, which is what a calibration refers to.
+///
+/// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency is ignored.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
+    Ok(Grey::of(read(path, Orient::Ignore)?.picture).into_image(tone))
 }
 
 /// Reads a picture as red, green and blue, 8 bits each; grey pictures have three alike.
 ///
 /// # Errors
-/// As [`read_still`].
-pub fn read_colours(path: &Path) -> Result<[Image; 3]> {
-    let picture = decode(path)?.to_rgb8();
+/// As [`read`].
+pub fn read_colours(path: &Path, orient: Orient) -> Result<[Image; 3]> {
+    let picture = read(path, orient)?.picture.to_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let channel =
         |channel: usize| picture.as_raw().iter().skip(channel).step_by(3).copied().collect();
@@ -77,7 +95,12 @@ pub fn read_levels(path: &Path) -> Result<Levels> {
             );
         }
     }
-    let picture = decode_known(path, &content, format)?;
+    let picture = decode_known(path, &content, format)?.picture;
+    if header::is_float(picture.color()) {
+        bail!(
+            "cannot read {shown} as numbers: it holds floating-point samples; write it as PFM or PNG"
+        );
+    }
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let deep = picture.color().bytes_per_pixel() / picture.color().channel_count() > 1;
     let (colours, values) = match picture {
@@ -102,11 +125,6 @@ pub fn is_picture(path: &Path) -> bool {
     path.is_file() && reader().is_ok_and(|reader| reader.format().is_some())
 }
 
-fn decode(path: &Path) -> Result<DynamicImage> {
-    let (content, format) = read_known(path)?;
-    decode_known(path, &content, format)
-}
-
 /// The content of a file that begins like a picture of a kind that is read here, and its kind.
 fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     let shown = path.display();
@@ -115,53 +133,55 @@ fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     }
     let content = header::read_file(path).with_context(|| format!("cannot read {shown}"))?;
     if content.is_empty() {
-        bail!("cannot read {shown}: the file is empty");
+        bail!("cannot read a picture: {shown} is empty (0 bytes)");
     }
-    match image::guess_format(&content) {
-        Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) => {
-            Ok((content, format))
+    match header::format(&content) {
+        Some(format) => Ok((content, format)),
+        None => {
+            bail!("cannot read {shown}: it is no PNG, JPEG, PGM, PPM, BMP, TIFF or EXR picture")
         }
-        _ => bail!("cannot read {shown}: it is no PNG, JPEG, PGM or PPM picture"),
     }
 }
 
-fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<DynamicImage> {
+fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<Still> {
     let shown = path.display();
     header::check(content).with_context(|| format!("cannot read {shown}"))?;
-    let picture = decode_whole(content, format)
-        .with_context(|| format!("cannot read {shown}: the picture is damaged"))?;
-    let (width, height) = (picture.width() as usize, picture.height() as usize);
+    let still = decode_whole(content, format).map_err(|error| {
+        let is_unsupported = matches!(error.downcast_ref(), Some(ImageError::Unsupported(_)));
+        let flaw = match format {
+            _ if is_unsupported => {
+                "its kind of samples or compression is not read; convert it to 8 or 16 bits of grey or RGB"
+            }
+            // The decoder says of both that the format is wrong.
+            ImageFormat::OpenExr => "the picture is damaged, or has no red, green and blue",
+            _ => "the picture is damaged",
+        };
+        error.context(format!("cannot read {shown}: {flaw}"))
+    })?;
+    let (width, height) = (still.picture.width() as usize, still.picture.height() as usize);
     if width == 0 || height == 0 {
         bail!("cannot read {shown}: the picture has no pixels ({width}x{height})");
     }
-    Ok(picture)
+    Ok(still)
 }
 
-/// Looks whether the picture in `content` is whole, where it is of a kind that is known: PNG, JPEG, PGM
-/// or PPM, by its content or else by its name.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn check(content: &[u8], path: &Path) -> Result<()> {
-    match image::guess_format(content).or_else(|_| ImageFormat::from_path(path)) {
-        Ok(ImageFormat::Jpeg) => jpeg::check(content).map_err(Into::into),
-        Ok(format @ (ImageFormat::Png | ImageFormat::Pnm)) => {
-            decode_whole(content, format).map(|_| ())
-        }
-        _ => Ok(()),
-    }
-}
-
-fn decode_whole(content: &[u8], format: ImageFormat) -> Result<DynamicImage> {
+fn decode_whole(content: &[u8], format: ImageFormat) -> Result<Still> {
+    let mut content = Cow::Borrowed(content);
     if format == ImageFormat::Jpeg {
-        jpeg::check(content)?;
+        jpeg::check(&content)?;
+        if jpeg::lacks_tables(&content) {
+            content.to_mut().splice(2..2, USUAL_TABLES);
+        }
     }
-    let mut reader = ImageReader::with_format(Cursor::new(content), format);
+    let mut reader = ImageReader::with_format(Cursor::new(&content), format);
     reader.limits(header::limits());
-    let picture = reader.decode()?;
+    let mut decoder = reader.into_decoder()?;
+    // Nothing is known where the description is damaged.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let picture = DynamicImage::from_decoder(decoder)?;
     // The decoder stops when it has all pixels.
-    ensure!(format != ImageFormat::Png || png_ends(content), "it was cut off before its end");
-    Ok(picture)
+    ensure!(format != ImageFormat::Png || png_ends(&content), "it was cut off before its end");
+    Ok(Still { picture, orientation })
 }
 
 /// True where a PNG picture has its last chunk (ISO/IEC 15948, 11.2.5).
@@ -218,7 +238,7 @@ mod tests {
         let path = dir.path().join("a.png");
         let picture = ImageBuffer::from_fn(3, 2, |x, y| Rgb([x as u8, y as u8 + 10, 30]));
         DynamicImage::from(picture).save(&path).unwrap();
-        let channels = read_colours(&path).unwrap();
+        let channels = read_colours(&path, Orient::Ignore).unwrap();
         let expected = [[0, 1, 2, 0, 1, 2], [10, 10, 10, 11, 11, 11], [30; 6]];
         assert_eq!(channels.each_ref().map(Image::pixels), expected);
     }
@@ -316,7 +336,8 @@ mod tests {
         fails("", None, "is a folder");
         fails("empty.png", Some(b""), "is empty");
         fails("text.png", Some(b"not a picture at all"), "no PNG, JPEG");
-        fails("bmp.bmp", Some(b"BM\x3a\0\0\0\0\0\0\0"), "no PNG, JPEG");
+        fails("gif.gif", Some(b"GIF89a\x3a\0\0\0\0\0\0\0"), "no PNG, JPEG");
+        fails("bmp.bmp", Some(b"BM\x3a\0\0\0\0\0\0\0"), "damaged");
         fails("cut.pgm", Some(b"P5\n100 100\n255\n12345"), "damaged");
         fails("zero.pgm", Some(b"P5\n0 4\n255\n"), "zero.pgm");
         fails("huge.pgm", Some(b"P5\n100000 4000000000\n255\n12"), "the budget is");
@@ -324,14 +345,94 @@ mod tests {
     }
 
     #[test]
+    fn linear_light_and_every_depth_of_tiff_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        // Half of the codes is 21.4 % of the light.
+        let half = 0.214_041_14;
+        let light = ImageBuffer::from_fn(3, 2, |x, _| Rgb([half * x as f32; 3]));
+        let alpha = ImageBuffer::from_fn(3, 2, |x, _| {
+            Rgba([half * x as f32, half * x as f32, half * x as f32, 0.5])
+        });
+        for (name, picture) in [
+            ("a.exr", DynamicImage::from(light.clone())),
+            ("b.exr", alpha.clone().into()),
+            ("c.tif", light.into()),
+        ] {
+            let path = dir.path().join(name);
+            picture.save(&path).unwrap();
+            let read = read_still(&path, Tone::UpperBits).unwrap();
+            assert_eq!(read.pixels(), [0, 128, 175, 0, 128, 175], "{name}");
+            let [red, _, blue] = read_colours(&path, Orient::Ignore).unwrap();
+            assert!(red.pixels()[1].abs_diff(128) <= 1 && red.pixels() == blue.pixels(), "{name}");
+            let error = read_levels(&path).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("floating-point"), "{error}");
+        }
+        let deep = ImageBuffer::from_fn(3, 2, |x, y| Rgb([(x * 20_000 + y * 1_000) as u16; 3]));
+        let with_alpha = ImageBuffer::from_fn(3, 2, |x, y| {
+            let [grey, ..] = deep.get_pixel(x, y).0;
+            Rgba([grey, grey, grey, 9])
+        });
+        let grey = ImageBuffer::from_fn(3, 2, |x, y| Luma([deep.get_pixel(x, y)[0]]));
+        let expected = [0, 78, 156, 3, 82, 160];
+        assert_eq!(save("a.tif", DynamicImage::ImageRgb16(deep)), expected);
+        assert_eq!(save("a.tif", DynamicImage::ImageRgba16(with_alpha)), expected);
+        assert_eq!(save("a.tiff", DynamicImage::ImageLuma16(grey)), expected);
+    }
+
+    /// Cameras of the USB video class leave the usual tables out (`image` writes exactly those).
+    #[test]
+    fn a_jpeg_without_huffman_tables_has_the_usual_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jpg");
+        ImageBuffer::from_fn(40, 24, |x, y| Rgb([(x * y) as u8, x as u8 * 6, y as u8 * 10]))
+            .save(&path)
+            .unwrap();
+        let expected = read(&path, Orient::Ignore).unwrap().picture;
+        let mut content = fs::read(&path).unwrap();
+        assert!(!jpeg::lacks_tables(&content));
+        let mut removed = 0;
+        while let Some(at) = content.windows(2).position(|two| two == [0xff, 0xc4]) {
+            let length = usize::from(u16::from_be_bytes([content[at + 2], content[at + 3]]));
+            content.drain(at..at + 2 + length);
+            removed += 1;
+        }
+        assert!(removed > 0 && jpeg::lacks_tables(&content), "{removed} segments");
+        fs::write(&path, &content).unwrap();
+        assert_eq!(read(&path, Orient::Ignore).unwrap().picture, expected);
+        fs::write(&path, &content[..content.len() - 40]).unwrap();
+        let error = format!("{:#}", read_still(&path, Tone::Local).unwrap_err());
+        assert!(error.contains("damaged"), "{error}");
+    }
+
+    #[test]
+    fn orientation_is_told_and_followed_on_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jpg");
+        ImageBuffer::from_fn(16, 8, |x, _| Luma([x as u8 * 16])).save(&path).unwrap();
+        let plain = read(&path, Orient::Auto).unwrap();
+        assert_eq!((plain.orientation, plain.picture.width()), (Orientation::NoTransforms, 16));
+        let mut content = fs::read(&path).unwrap();
+        // An EXIF segment (APP1) with one entry: orientation 6, to be turned clockwise.
+        let entry = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+        let segment = [&b"\xff\xe1\0\x22Exif\0\0"[..], entry].concat();
+        assert_eq!(segment.len(), 0x22 + 2);
+        content.splice(2..2, segment);
+        fs::write(&path, content).unwrap();
+        let as_it_is = read(&path, Orient::Ignore).unwrap();
+        assert_eq!(as_it_is.orientation, Orientation::Rotate90);
+        assert_eq!(as_it_is.picture, plain.picture);
+        assert_eq!(read(&path, Orient::Auto).unwrap().picture, plain.picture.rotate90());
+    }
+
+    #[test]
     fn a_picture_that_was_cut_is_damaged_wherever_it_was_cut() {
         let dir = tempfile::tempdir().unwrap();
         let picture = ImageBuffer::from_fn(24, 16, |x, y| Luma([(x * y + 3 * x) as u8]));
-        for kind in ["png", "jpg", "pgm"] {
+        for kind in ["png", "jpg", "pgm", "bmp", "tif"] {
             let path = dir.path().join(format!("a.{kind}"));
             picture.save(&path).unwrap();
             let whole = fs::read(&path).unwrap();
-            assert!(check(&whole, &path).is_ok(), "{kind}");
+            assert!(read_still(&path, Tone::Local).is_ok(), "{kind}");
             for length in 1..whole.len() {
                 fs::write(&path, &whole[..length]).unwrap();
                 assert!(
@@ -339,7 +440,6 @@ mod tests {
                     "{kind}: {length} of {}",
                     whole.len()
                 );
-                assert!(check(&whole[..length], &path).is_err(), "{kind}: {length}");
             }
         }
     }

@@ -37,7 +37,11 @@ pub struct FilterError {
 
 /// Libraries whose remarks about their own affairs would drown ours; a filter that names them
 /// overrides this.
-const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,winit=warn";
+const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,winit=error,\
+                      calib_targets_charuco=error";
+
+/// Warnings that are for debugging only: of pictures without a board, which we tell in our own words.
+const DEBUGGED: &str = "calib_targets_charuco=warn";
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -79,8 +83,8 @@ fn choose(
             format!("{HUSHED},{filter}")
         }
         Verbosity::Quiet => "error".into(),
-        Verbosity::Verbose(0 | 1) => format!("{HUSHED},info,stereod=debug"),
-        Verbosity::Verbose(2) => format!("{HUSHED},info,stereod=trace"),
+        Verbosity::Verbose(0 | 1) => format!("{HUSHED},info,{DEBUGGED},stereod=debug"),
+        Verbosity::Verbose(2) => format!("{HUSHED},info,{DEBUGGED},stereod=trace"),
         Verbosity::Verbose(_) => "trace".into(),
     })
 }

@@ -27,6 +27,10 @@ pub struct Progress {
     pub retuned: AtomicU64,
     /// True once the source has ended.
     pub source_ended: AtomicBool,
+    /// Microseconds by which a paced recording was delayed because pairs waited for the engine.
+    delayed_us: AtomicU64,
+    /// Time of its newest pair in the recording, in microseconds.
+    position_us: AtomicU64,
     eyes: [EyeCounts; 2],
     latency: Mutex<Times>,
     engine_time: Mutex<Times>,
@@ -36,6 +40,10 @@ pub struct Progress {
     started: Instant,
     /// When the last pair was matched, in milliseconds after `started`.
     last_matched_ms: AtomicU64,
+    /// Time for which the source was held until then, in milliseconds.
+    paused_ms: AtomicU64,
+    /// True once the source was told to end before its own end.
+    pub cut_short: AtomicBool,
 }
 
 /// Counts of one eye.
@@ -89,6 +97,8 @@ impl Progress {
             matched: AtomicU64::new(0),
             retuned: AtomicU64::new(0),
             source_ended: AtomicBool::new(false),
+            delayed_us: AtomicU64::new(0),
+            position_us: AtomicU64::new(0),
             eyes: Default::default(),
             latency: times(),
             engine_time: times(),
@@ -97,6 +107,8 @@ impl Progress {
             last_latency_us: AtomicU64::new(0),
             started: Instant::now(),
             last_matched_ms: AtomicU64::new(0),
+            paused_ms: AtomicU64::new(0),
+            cut_short: AtomicBool::new(false),
         }
     }
 
@@ -118,6 +130,19 @@ impl Progress {
     /// Those of them that found no partner.
     pub fn unpaired_frames(&self) -> [u64; 2] {
         self.eyes.each_ref().map(|eye| eye.unpaired.load(Ordering::Relaxed))
+    }
+
+    /// Notes a pair of a paced recording: its time there, and by how much it was delayed because pairs before it
+    /// waited for the engine.
+    pub fn note_paced(&self, position: Duration, delay: Duration) {
+        self.position_us.store(position.as_micros() as u64, Ordering::Relaxed);
+        self.delayed_us.fetch_add(delay.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// Time of the newest pair of a paced recording, and all delays so far.
+    pub fn paced(&self) -> [Duration; 2] {
+        let of = |us: &AtomicU64| Duration::from_micros(us.load(Ordering::Relaxed));
+        [of(&self.position_us), of(&self.delayed_us)]
     }
 
     /// Counts a matched pair: its latency, how long the engine had it, and how long a device computed
@@ -143,6 +168,18 @@ impl Progress {
         let since_start = self.started.elapsed().as_millis() as u64;
         self.last_matched_ms.store(since_start, Ordering::Relaxed);
         self.matched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the source was held for this long.
+    pub fn note_pause(&self, pause: Duration) {
+        self.paused_ms.fetch_add(pause.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Time from the start to the last matched pair, without the pauses: what rates are counted over.
+    pub fn matching_time(&self) -> Duration {
+        let [last, paused] =
+            [&self.last_matched_ms, &self.paused_ms].map(|count| count.load(Ordering::Relaxed));
+        Duration::from_millis(last.saturating_sub(paused))
     }
 
     /// Adds what the stage in time has found of a pair.

@@ -12,6 +12,7 @@ use stereod::internals::memory::Budget;
 use stereod::internals::settings::{DEFAULT_TOML, Layers};
 use stereod::internals::sink::video::read_recording_tags;
 use stereod::internals::source::gst::{self, GstOptions};
+use stereod::internals::source::orientation::Orient;
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::{read_colours, read_still};
 use stereod::internals::source::tone::Tone;
@@ -40,6 +41,9 @@ fn pictures() -> Vec<(&'static str, Vec<u8>)> {
         ("pgm", encoded(&grey, ImageFormat::Pnm)),
         ("ppm", encoded(&DynamicImage::from(grey.to_rgb8()), ImageFormat::Pnm)),
         ("pgm", plain),
+        ("bmp", encoded(&grey, ImageFormat::Bmp)),
+        ("tif", encoded(&deep, ImageFormat::Tiff)),
+        ("exr", encoded(&DynamicImage::from(grey.to_rgb32f()), ImageFormat::OpenExr)),
     ]
 }
 
@@ -54,7 +58,8 @@ fn damaged_pictures_are_refused_or_read() {
             fs::write(&path, mutate::bytes(&good, seed)).unwrap();
             let name = path.display().to_string();
             let outcome = within_patience(name.clone(), move || {
-                read_still(&path, Tone::default()).and_then(|grey| Ok((grey, read_colours(&path)?)))
+                read_still(&path, Tone::default())
+                    .and_then(|grey| Ok((grey, read_colours(&path, Orient::Ignore)?)))
             });
             match outcome {
                 Ok((grey, [red, ..])) => {

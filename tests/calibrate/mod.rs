@@ -3,7 +3,7 @@
 mod boards;
 mod opencv;
 mod rendered;
-mod scene;
+pub mod scene;
 mod usage;
 mod window;
 

@@ -148,3 +148,21 @@ fn what_is_wrong_is_found_and_left_out() {
         close(number(&found, key), number(&clean, key), 1e-6, key);
     }
 }
+
+/// ChArUco boards of before OpenCV 4.6 begin with a white square.
+#[test]
+fn boards_of_older_versions_are_found_without_a_warning() {
+    let Some(folder) = data("bugs/charuco-legacy") else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let [left, right] =
+        ["left*.jpg", "right*.jpg"].map(|name| folder.join(name).display().to_string());
+    let board = ["--board", "charuco:8x6:0.75:4x4_50", "--square", "0.03"];
+    let pictures = ["--left-pictures", &left, "--right-pictures", &right];
+    // Four pairs are too few for a good calibration.
+    let more = ["--force", "-o", "out.toml", "--json", "-"];
+    let (status, stdout, stderr) = run(scratch.path(), &[&pictures[..], &board, &more].concat());
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    let found: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((found["pairs_used"].as_u64(), left_out(&found)), (Some(4), Vec::new()));
+    assert!(number(&found, "/rms_px") < 0.2, "{found}");
+}

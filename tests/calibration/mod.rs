@@ -295,3 +295,37 @@ fn what_is_wrong_is_said_with_the_file_and_the_cure() {
     assert!(prints(at, &["show", "metres.toml"]).contains("62.51 mm"));
     prints(at, &["show", "size.yml", "--size", "640x480"]);
 }
+
+/// The share of an image's pixels whose depth lies between these millimetres.
+fn share_of_depth(folder: &Path, arguments: &[&str], depth_mm: std::ops::Range<u16>) -> f64 {
+    let more = ["--depth", "-d", "128", "-o", "depth.png"];
+    let mut command = stereod(&[&["match"], arguments, &more[..]].concat());
+    let (status, _, stderr) = outcome(command.current_dir(folder));
+    assert_eq!(status, 0, "{stderr}");
+    let depth = image::open(folder.join("depth.png")).unwrap().to_luma16();
+    let inside = depth.iter().filter(|value| depth_mm.contains(value)).count();
+    inside as f64 / depth.len() as f64
+}
+
+#[test]
+fn what_a_camera_info_says_of_the_picture_gives_the_right_depth() {
+    let Some(bugs) = data("bugs") else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let share = |pictures: [&str; 2], files: [&str; 2], depth_mm| {
+        let path = |name: &str| bugs.join(name).display().to_string();
+        let [left, right] = pictures.map(path);
+        let calibration = files.map(path).join(",");
+        let arguments = [&*left, &*right, "--calibration", &*calibration];
+        share_of_depth(scratch.path(), &arguments, depth_mm)
+    };
+    // A box at 1.5 m before a wall, in a region of the sensor.
+    let pictures = ["roi/left.png", "roi/right.png"];
+    let of_box = share(pictures, ["roi/left.yaml", "roi/right.yaml"], 1450..1550);
+    assert!(of_box > 0.3, "{of_box}");
+    let pictures = ["camera-info/fish-left.png", "camera-info/fish-right.png"];
+    for kind in ["fish-ok", "fish-cm", "fish-cm-skew"] {
+        let files = ["left", "right"].map(|eye| format!("camera-info/{kind}-{eye}.yaml"));
+        let known = share(pictures, [&files[0], &files[1]], 1400..4500);
+        assert!(known > 0.95, "{kind}: {known}");
+    }
+}

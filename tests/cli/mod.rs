@@ -62,6 +62,33 @@ fn version_is_the_package_version() {
     assert_eq!(prints(&["--version"]), format!("stereod {}\n", env!("CARGO_PKG_VERSION")));
 }
 
+/// Texts are wrapped where the width ends, and nowhere before: neither by hand as well, nor too late.
+#[test]
+fn help_is_wrapped_once() {
+    const WIDTH: usize = 100;
+    let commands = prints(&["--help"]);
+    let commands = commands.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = commands.take_while(|line| line.starts_with("  "));
+    let commands = commands.filter_map(|line| line.split_whitespace().next());
+    let single = commands.filter(|name| *name != "help").map(|name| vec![name]);
+    let nested = [["calibration", "show"], ["calibration", "convert"], ["config", "print"]];
+    for command in single.chain(nested.map(|names| names.to_vec())).chain([Vec::new()]) {
+        let help = prints(&[&command[..], &["--help"]].concat());
+        let lines: Vec<&str> = help.lines().collect();
+        for pair in lines.windows(2) {
+            let is_prose = |line: &str| line.starts_with(|c: char| !c.is_whitespace());
+            assert!(pair[0].len() <= WIDTH, "{command:?}: {}", pair[0]);
+            let next = pair[1].split(' ').next().unwrap_or_default();
+            assert!(
+                !(is_prose(pair[0]) && is_prose(pair[1])) || pair[0].len() + 1 + next.len() > WIDTH,
+                "{command:?}: {}\n{}",
+                pair[0],
+                pair[1]
+            );
+        }
+    }
+}
+
 #[test]
 fn no_command_shows_the_help() {
     let (status, stdout, stderr) = outcome(&mut stereod(&[]));
@@ -95,6 +122,8 @@ fn wrong_usage_is_refused() {
         (&["match", "l.png", "r.png", "-o", "o.png", "--tiles", "0x1,8"], "1 to 1024 of each"),
         (&["match", "l.png", "r.png"], "--output"),
         (&["bench", "--size", "640"], "640x480"),
+        (&["bench", "--engine", "cpu", "--multiprocessors", "4"], "is for GPUs"),
+        (&["bench", "--fit", "30", "--multiprocessors", "4,8"], "name one number"),
         (&["completions", "tcsh"], "bash"),
         (&["man", "walk"], "commands: run, match"),
     ] {

@@ -10,8 +10,8 @@ use stereod::internals::frame::{Image, Matched, StereoPair};
 use stereod::internals::matching::{History, Next, match_next};
 use stereod::internals::pool::{Pool, Pooled};
 use stereod::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Eye, Fill,
-    FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Rectifier, Smoothing, Speckle,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
+    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Rectifier, Smoothing, Speckle,
     StereoGeometry, Subpixel, Window,
 };
 
@@ -58,7 +58,9 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     let wide = width + look.shift;
     let mut scene: Vec<u8> =
         (0..wide * height).map(|_| grey(levels).wrapping_mul(look.step)).collect();
-    let blocks = |i: usize| (i % wide / 6 + i / wide / 4) % 2 == 1;
+    // Smaller than what is looked at for evidence, or larger.
+    let (across, down) = if look.seed.is_multiple_of(2) { (6, 4) } else { (24, 16) };
+    let blocks = |i: usize| (i % wide / across + i / wide / down) % 2 == 1;
     for (_, pixel) in scene.iter_mut().enumerate().filter(|&(i, _)| look.white && blocks(i)) {
         // Differs by as much as saturated pixels may, and by more.
         *pixel = 250 + *pixel % 5;
@@ -464,7 +466,7 @@ pub fn params() -> impl Strategy<Value = Params> {
         ),
         prop_oneof![Just(None), (0u16..4).prop_map(Some)],
         prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)],
-        speckles(),
+        (speckles(), prop::option::of(any::<bool>().prop_map(|strict| Evidence { strict }))),
         prop_oneof![3 => Just(None), 2 => smoothings().prop_map(Some)],
         fills(),
     );
@@ -494,8 +496,9 @@ pub fn params() -> impl Strategy<Value = Params> {
                 P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
                 other => other,
             };
-            let (uniqueness, (subpixel, confidence), left_right, median, speckle, smoothing, fill) =
+            let (uniqueness, (subpixel, confidence), left_right, median, invalid, smoothing, fill) =
                 refinement;
+            let (speckle, evidence) = invalid;
             Params {
                 window,
                 prior,
@@ -509,6 +512,7 @@ pub fn params() -> impl Strategy<Value = Params> {
                 left_right,
                 median,
                 speckle,
+                evidence,
                 smoothing,
                 fill,
                 ..Params::bare(DisparityRange { min, count }, cost, (p1, p2))

@@ -77,6 +77,10 @@ pub const TILED_SIZE: (usize, usize) = (45, 60);
 
 pub const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "7"];
 pub const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
+// Pictures with even parts (`even` of cuda_emulated.rs), with a confidence; and those of which no even part stays.
+pub const EVEN: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "1"];
+pub const STRICT: &[&str] = &["-d", "40", "--evidence", "on", "--min-confidence", "2"];
+pub const RAW_EVEN: &[&str] = &["-d", "40", "--evidence", "on", "--alpha", "1"];
 pub const RAW: &[&str] = &["-d", "16", "--alpha", "1", "--left-right", "off"];
 
 // Sums over windows, without paths and with them; knight's moves.
@@ -88,7 +92,7 @@ pub const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
 
 pub const MI: &[&str] = &["--cost", "mi", "-d", "20"];
 
-pub const BROKEN: [Broken; 80] = [
+pub const BROKEN: [Broken; 88] = [
     // Tiles of sums that are read before they are full. (That one is written before it is free does not show here,
     // where all warps keep pace.)
     ("barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1));", "", AD),
@@ -185,6 +189,15 @@ pub const BROKEN: [Broken; 80] = [
         &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "2"],
     ),
     ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
+    // Evidence: the means, the noise, what is weak; lines between ends, opposite rays; what stays.
+    ("sum += from.at(x + across, y + down)", "sum += from.at(x + across, y)", EVEN),
+    ("min(*threshold, (u32)THRESHOLD_MAX)", "min(*threshold / 2, (u32)THRESHOLD_MAX)", EVEN),
+    ("least = min(least, sum), greatest", "least = sum, greatest", EVEN),
+    ("- (b - a) * to_a)", "- (b - a) * to_b)", EVEN),
+    ("off <= max(SUBPIXEL_STEPS, abs(own)", "off <= max(0, abs(own)", EVEN),
+    ("values[7 - k], steps[7 - k]", "values[k], steps[k]", EVEN),
+    ("stays ? LEAST_CONFIDENCE : 0", "stays ? LEAST_CONFIDENCE + 1 : 0", EVEN),
+    ("#if !STRICT", "#if 1", STRICT),
     // Rectification: the row below, rounding, and what the right camera has not seen.
     ("(fy > 0 ? stride : 0)", "0", RAW),
     ("bottom * fy + 32768) >> 16", "bottom * fy) >> 16", RAW),

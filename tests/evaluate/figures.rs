@@ -15,7 +15,7 @@ fn wall(rows: f64, counted: u32) -> Value {
         "bad0.5": two_off, "bad1.0": two_off, "bad2.0": four_off, "bad3.0": four_off, "bad4.0": 0.0,
         "bad0.5_valid": two_off, "bad1.0_valid": two_off, "bad2.0_valid": four_off,
         "bad3.0_valid": four_off, "bad4.0_valid": 0.0,
-        "d1": four_off, "d1_valid": four_off,
+        "d1": four_off, "d1_valid": four_off, "nearer_valid": 0.0,
         "avgerr": ((12.0 * 2.0 + 4.0 * 4.0) / rows * 1e4).round() / 1e4,
         "rms": (((12.0 * 4.0 + 4.0 * 16.0) / rows).sqrt() * 1e4).round() / 1e4,
     })

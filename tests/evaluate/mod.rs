@@ -1,6 +1,7 @@
 //! `stereod evaluate`, as a process: on pairs made here, and beside the scoring script of the test data.
 
 mod deep;
+mod even;
 mod figures;
 mod information;
 mod layouts;

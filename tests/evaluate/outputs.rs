@@ -58,6 +58,51 @@ fn the_tables_go_to_standard_output_and_the_rest_into_files() {
 }
 
 #[test]
+fn a_picture_that_cannot_be_written_costs_no_figures() {
+    let data = Data::new();
+    data.described("set/a");
+    data.described("set/b");
+    fs::create_dir_all(data.at("errors/set_a.png")).unwrap();
+    let (status, stdout, stderr) =
+        data.evaluate(&["set", "--errors", "errors", "--json", "all.json"]);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(
+        stderr.contains("1 of the pictures of errors") && stderr.contains("set_a.png"),
+        "{stderr}"
+    );
+    assert!(stdout.contains("\n  a ") && stdout.contains("\n  b "), "{stdout}");
+    assert!(data.at("all.json").exists() && data.at("errors/set_b.png").exists());
+    // The report is no picture of errors.
+    let (status, _, stderr) =
+        data.evaluate(&["set", "--errors", "errors", "--json", "errors/set_b.png"]);
+    assert_eq!(status, 2, "{stderr}");
+    assert!(stderr.contains("--json and --errors are the same file"), "{stderr}");
+}
+
+#[test]
+fn an_implausible_description_is_refused() {
+    let data = Data::new();
+    data.described("wall");
+    let item = fs::read_to_string(data.at("wall/item.json")).unwrap();
+    for (good, bad, words) in [
+        ("\"ndisp\":16", "\"ndisp\":0", "ndisp is 0"),
+        ("\"gt_scale\":16", "\"gt_scale\":1e-300", "gt_scale is 1e-300"),
+        ("\"gt_scale\":16", "\"gt_scale\":1e300", "gt_scale is 1e300"),
+        ("\"gt_scale\":16", "\"gt_scale\":-1", "gt_scale is -1"),
+    ] {
+        assert!(item.contains(good), "{item}");
+        fs::write(data.at("wall/item.json"), item.replace(good, bad)).unwrap();
+        let (status, _, stderr) = data.evaluate(&["wall"]);
+        assert_eq!(status, 1, "{bad}: {stderr}");
+        assert!(stderr.contains(words) && stderr.len() < 500, "{bad}: {stderr}");
+    }
+    fs::write(data.at("wall/item.json"), &item).unwrap();
+    let (status, _, stderr) = data.evaluate(&["wall", "--min-disparity", "20"]);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("--min-disparity 20"), "{stderr}");
+}
+
+#[test]
 fn standard_output_has_one_kind_of_report() {
     let data = Data::new();
     data.described("wall");

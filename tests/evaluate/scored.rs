@@ -60,7 +60,10 @@ fn figures_are_those_of_the_scoring_script() {
             let theirs: Value = serde_json::from_str(&stdout).unwrap();
             for area in ["nonocc", "all"] {
                 let theirs = theirs.get(area).unwrap_or(&Value::Null);
-                assert_eq!(&ours[kind][area], theirs, "{shown}, {kind}, {area}");
+                let mut ours = ours[kind][area].clone();
+                // The script does not tell nearer from farther.
+                ours.as_object_mut().map(|figures| figures.remove("nearer_valid"));
+                assert_eq!(&ours, theirs, "{shown}, {kind}, {area}");
             }
             assert_eq!(ours["image_density"], theirs["image_density"], "{shown}");
         }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use stereod::Eye;
 use stereod::internals::frame::Image;
+use stereod::internals::source::orientation::Orient;
+use stereod::internals::source::still::read_still;
+use stereod::internals::source::tone::Tone;
 
 use super::*;
 use crate::common::numbered_videos::steady;
@@ -210,6 +213,90 @@ fn numbered_pictures_play_every_number_that_exists() {
     let played = play(&mut *source);
     assert_eq!(played.pairs, same([16, 64]));
     assert_eq!(played.counts, counts(4, 4, 2));
+}
+
+/// Pictures in files of their own are read by `run` as every other command reads them one by one, whatever their
+/// samples are; GStreamer has no name for some.
+#[test]
+fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
+    use image::{DynamicImage, ImageBuffer, Rgb};
+    let folder = tempfile::tempdir().unwrap();
+    let level = |x: u32, y: u32, n: u32| ((x * 977 + y * 3331) % 60_000 + n * 1_000) as u16;
+    // An odd width, so that rows have any length.
+    let deep = |n| ImageBuffer::from_fn(51, 7, |x, y| Rgb([0, 7, 20].map(|c| level(x + c, y, n))));
+    type Convert = fn(DynamicImage) -> DynamicImage;
+    let kinds: [(&str, &str, Convert); 10] = [
+        ("rgb16", "tif", |deep| deep),
+        ("rgba16", "tif", |deep| deep.into_rgba16().into()),
+        ("luma16", "tif", |deep| deep.into_luma16().into()),
+        ("rgb8", "tif", |deep| deep.into_rgb8().into()),
+        ("rgb16", "png", |deep| deep),
+        ("lumaa16", "png", |deep| deep.into_luma_alpha16().into()),
+        ("luma8", "bmp", |deep| deep.into_luma8().into()),
+        ("rgb8", "jpg", |deep| deep.into_rgb8().into()),
+        ("rgb32f", "exr", |deep| deep.into_rgb32f().into()),
+        ("rgba32f", "exr", |deep| deep.into_rgba32f().into()),
+    ];
+    for (samples, kind, convert) in kinds {
+        let name = |n: u32| folder.path().join(format!("{samples}-{n}.{kind}"));
+        for n in 0..3 {
+            convert(DynamicImage::ImageRgb16(deep(n))).save(name(n)).unwrap();
+        }
+        let pattern = folder.path().join(format!("{samples}-%d.{kind}"));
+        for (spec, count) in [(two(&pattern, &pattern), 3), (two(name(0), name(0)), 1)] {
+            for colours in [None, Some(Default::default())] {
+                let (mut options, has_colour) = (options(), colours.is_some());
+                options.keep.colours = colours;
+                let mut next = 0;
+                open(&spec, &options)
+                    .unwrap()
+                    .run(&Switch::default(), &mut |pair, _| {
+                        let expected = read_still(&name(next), Tone::default()).unwrap();
+                        let case = format!("{samples} {kind} {next}, colours {has_colour}");
+                        assert_eq!(pair.left.pixels(), expected.pixels(), "{case}");
+                        assert_eq!(pair.right.pixels(), expected.pixels(), "{case}");
+                        // A grey BMP is a picture in colour with a palette of greys.
+                        let is_colour = samples.starts_with("rgb") || kind == "bmp";
+                        let shown = pair.left.chroma().is_some();
+                        assert_eq!(shown, has_colour && is_colour, "{case}");
+                        next += 1;
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
+                assert_eq!(next, count, "{samples} {kind}");
+            }
+        }
+    }
+}
+
+/// A tag of a video is followed on request.
+#[test]
+fn a_video_is_turned_as_its_tag_says_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = || Image::from_fn(64, 32, |x, y| (x * 3 + y) as u8);
+    let pictures = [(picture(), Duration::ZERO), (picture(), Duration::from_millis(50))];
+    let path = folder.path().join("v.mkv");
+    let coding = "video/x-raw,format=GRAY8 ! avenc_ffv1 ! matroskamux";
+    numbered_videos::write(&path, &pictures, 20, coding);
+    // No muxer of GStreamer 1.22 writes the tag.
+    let tagged = "matroskademux ! taginject tags=image-orientation=rotate-180 ! avdec_ffv1";
+    let tagged = format!("filesrc location={} ! {tagged}", path.display());
+    for (orient, turned) in [(Orient::Ignore, false), (Orient::Auto, true)] {
+        let mut expected = picture().pixels().to_vec();
+        if turned {
+            expected.reverse();
+        }
+        let mut seen = 0;
+        open(&SourceSpec::two(&tagged, &tagged), &GstOptions { orient, ..options() })
+            .unwrap()
+            .run(&Switch::default(), &mut |pair, _| {
+                assert_eq!(pair.left.pixels(), expected, "{orient:?}");
+                seen += 1;
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(seen, 2, "{orient:?}");
+    }
 }
 
 #[test]

@@ -9,8 +9,9 @@ use stereod::internals::calibration::{StereoCalibration, format};
 use stereod::internals::control::Switch;
 use stereod::internals::frame::{Image, StereoPair};
 use stereod::internals::sink::png::{encode_grey, encode_rgb};
-use stereod::internals::sink::video::{GreyVideo, GreyVideoOptions};
+use stereod::internals::sink::video::{GreyVideo, GreyVideoOptions, read_recording_tags};
 use stereod::internals::source::gst::{GstOptions, open};
+use stereod::internals::source::orientation::Orient;
 use stereod::internals::source::spec::SourceSpec;
 use stereod::internals::source::still::{read_colours, read_still};
 use stereod::internals::source::tone::Tone;
@@ -126,7 +127,9 @@ fn pictures() {
         let told = bench.succeed(
             &[&["l.png", "r.png", "--calibration", "rig.json", "-o", "a/b"], arguments].concat(),
         );
-        assert!(told.contains("a/b/left.png") && told.contains("a/b/right.png"), "{told}");
+        for file in ["a/b/left.png", "a/b/right.png", "a/b/rectified.toml"] {
+            assert!(told.contains(file) && bench.path(file).exists(), "{told}");
+        }
         let rectifier = bench.rectifier(alpha);
         for eye in [Eye::Left, Eye::Right] {
             let written =
@@ -148,12 +151,12 @@ fn colours_stay() {
     fs::write(bench.path("l.png"), file).unwrap();
     bench.write_grey("r.png", &raw(Eye::Right, 0));
     bench.succeed(&["l.png", "r.png", "--calibration", "rig.json", "-o", "."]);
-    let written = read_colours(&bench.path("left.png")).unwrap();
+    let written = read_colours(&bench.path("left.png"), Orient::Ignore).unwrap();
     let rectifier = bench.rectifier(None);
     for (written, channel) in written.iter().zip(&channels) {
         assert_eq!(written.pixels(), expected(&rectifier, Eye::Left, channel));
     }
-    let right = read_colours(&bench.path("right.png")).unwrap();
+    let right = read_colours(&bench.path("right.png"), Orient::Ignore).unwrap();
     assert_eq!(right[0].pixels(), right[2].pixels());
 }
 
@@ -178,6 +181,31 @@ fn videos_keep_every_pixel_and_time() {
         assert_eq!(pair.timestamp, left);
         assert_eq!(pair.skew_ns, right.as_nanos() as i64 - left.as_nanos() as i64);
     }
+    // The videos themselves say what their cameras are, and so does the file beside them.
+    let toml = bench.path("out/rectified.toml");
+    let cameras = format::read(std::slice::from_ref(&toml)).unwrap();
+    assert!(cameras.calibration.comes_rectified() && cameras.notes.is_empty(), "{cameras:?}");
+    let rectification = cameras.calibration.rectification.unwrap();
+    assert_eq!(rectification.geometry(), rectifier.geometry());
+    let depth = |eyes: [&str; 2], more: &[&str]| {
+        let [left, right] = eyes.map(|eye| format!("out/{eye}.mkv"));
+        let usual =
+            ["run", "--left", &left, "--right", &right, "--headless", "-d", "16", "--depth"];
+        let outputs = ["--record", "depth.mkv"];
+        let mut command = stereod(&[&usual[..], &outputs, more].concat());
+        outcome(command.current_dir(bench.folder.path()))
+    };
+    for more in [&[][..], &["--calibration", "out/rectified.toml"]] {
+        let (status, _, stderr) = depth(["left", "right"], more);
+        assert_eq!(status, 0, "{stderr}");
+        let tags = read_recording_tags(&bench.path("depth.mkv")).unwrap();
+        assert_eq!(tags.geometry, Some(rectifier.geometry()), "{more:?}");
+    }
+    let (status, _, stderr) = depth(["right", "left"], &[]);
+    assert!(status == 2 && stderr.contains("exchange the two inputs"), "{stderr}");
+    assert_eq!(depth(["right", "left"], &["--swap"]).0, 0);
+    let (status, _, stderr) = depth(["left", "right"], &["--calibration", "rig.json"]);
+    assert!(status == 2 && stderr.contains("has rectified"), "{stderr}");
     // Fewer where fewer are asked for.
     let told =
         bench.succeed(&[&["left.mkv", "right.mkv", "--frames", "2"], &calibrated[..]].concat());

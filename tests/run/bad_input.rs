@@ -107,13 +107,14 @@ fn outputs_that_cannot_be_written() {
         (&["--preview", "none/o.mp4"], &["none/o.mp4", "does not exist"]),
         (&["--record", "file/o.mkv"], &["file/o.mkv"]),
         (&["--pictures", "file"], &["file"]),
-        (&["--record", "o.avi"], &["o.avi", ".mkv"]),
-        (&["--preview", "o.mkv"], &["o.mkv", ".mp4"]),
         (&["--record", "full.mkv"], &["full.mkv", "disk is full"]),
         (&["--stats", "none/s.json"], &["none/s.json"]),
     ] {
         fails(folder.path(), &[&demo[..], flags].concat(), 1, words);
     }
+    // A wrong ending is wrong usage.
+    fails(folder.path(), &[&demo[..], &["--record", "o.avi"]].concat(), 2, &["o.avi", ".mkv"]);
+    fails(folder.path(), &[&demo[..], &["--preview", "o.mkv"]].concat(), 2, &["o.mkv", ".mp4"]);
     // One full disk does not spoil the other output.
     let both = ["--record", "full.mkv", "--pictures", "p"];
     fails(folder.path(), &[&demo[..], &both].concat(), 1, &["full.mkv"]);
@@ -149,4 +150,37 @@ fn stills_that_do_not_fit() {
     matched("a.png", "text.png", "o.png", 1, &["text.png"]);
     matched("a.png", "a.png", "o.bmp", 2, &["o.bmp", ".png", ".pfm", ".pgm"]);
     matched("a.png", "a.png", "a.png", 2, &["a.png"]);
+}
+
+/// Their pixel format has no name in GStreamer 1.22, whose libav wrapper crashes on such; the demuxer of
+/// NUT never ends.
+#[test]
+fn video_that_gstreamer_cannot_decode_is_refused_with_the_cure() {
+    let words = ["pixel format", "ffmpeg -i INPUT -pix_fmt gray16le -c:v ffv1"];
+    let cases = [
+        ("bugs/ffv1-gray10", ["left.mkv", "right.mkv"], words),
+        ("bugs/nut-hang", ["l.nut", "r.nut"], ["NUT", "ffmpeg -i INPUT.nut -c:v ffv1 OUTPUT.mkv"]),
+    ];
+    for (folder, [left, right], words) in cases {
+        let Some(folder) = crate::common::data::data(folder) else { return };
+        let begun = std::time::Instant::now();
+        fails(&folder, &["run", "--left", left, "--right", right, "--headless"], 1, &words);
+        assert!(begun.elapsed() < Duration::from_secs(30), "{left}: {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn a_second_video_in_a_file_is_told_with_the_way_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let track = "videotestsrc num-buffers=8 pattern=ball ! video/x-raw,format=GRAY8,width=96,height=64 ! \
+                 avenc_ffv1 ! m.";
+    let launch = format!(
+        "matroskamux name=m ! filesink location={} {track} {track}",
+        folder.path().join("two.mkv").display()
+    );
+    crate::common::numbered_videos::launch(&launch);
+    let arguments = ["run", "--left", "two.mkv", "--right", "two.mkv", "-d", "16", "--headless"];
+    let (status, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stderr.contains("ffmpeg -i two.mkv -map 0:v:1 -c copy SECOND.mkv"), "{stderr}");
 }

@@ -254,3 +254,76 @@ fn the_want_of_a_gpu_is_no_news() {
     let (_, _, stderr) = run(folder.path(), &[&demo[..], &["-v"]].concat());
     assert!(stderr.contains("DEBUG using the CPU: there is no NVIDIA driver"), "{stderr}");
 }
+
+/// The manager's socket is full.
+#[test]
+fn a_service_manager_that_does_not_read_holds_nothing_up() {
+    let folder = tempfile::tempdir().unwrap();
+    configure(folder.path(), 20);
+    let socket = folder.path().join("notify");
+    let _manager = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    let fill = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    fill.set_nonblocking(true).unwrap();
+    while fill.send_to(b"x", &socket).is_ok() {}
+    let mut child = stereod(folder.path(), &["run", "--headless", "--config", "rig.toml"])
+        .env("NOTIFY_SOCKET", &socket)
+        .env("WATCHDOG_USEC", "600000")
+        .env("RUST_LOG", "error")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let file = folder.path().join("o.mkv");
+    wait_until("the recording grows", || fs::metadata(&file).is_ok_and(|f| f.len() > 20_000));
+    signal(&child, libc::SIGTERM);
+    assert_eq!(ended(&mut child, "a deaf manager"), Some(0));
+}
+
+/// Opening a pipe waits for whoever writes to it.
+#[test]
+fn one_signal_ends_what_an_element_holds_up_before_its_first_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    make_pipe(&folder.path().join("pipe"));
+    let eye = "filesrc location=pipe ! matroskademux ! decodebin";
+    let arguments = ["run", "--headless", "--left", eye, "--right", LIVE, "-v"];
+    let log = folder.path().join("log");
+    let mut child = stereod(folder.path(), &arguments)
+        .stdout(Stdio::null())
+        .stderr(File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&child, libc::SIGINT);
+    let begun = Instant::now();
+    let status = ended(&mut child, "a pipe in a fragment");
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    let said = fs::read_to_string(&log).unwrap();
+    assert!(said.contains("stopping") && status == Some(0), "{status:?}: {said}");
+}
+
+/// Whoever asks for a GPU, or for a part of one, hears that there is none.
+#[test]
+fn settings_of_a_gpu_are_not_ignored_silently() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["run", "--demo", "--demo-size", "96x64", "-d", "16", "--frames", "2"];
+    let (_, _, stderr) =
+        run(folder.path(), &[&demo[..], &["--engine", "cpu", "--multiprocessors", "4"]].concat());
+    let told = "WARN --multiprocessors: engine.multiprocessors is for GPUs and is ignored";
+    assert_eq!(stderr.matches(told).count(), 1, "{stderr}");
+    let (_, _, stderr) = run(folder.path(), &[&demo[..], &["--engine", "cpu"]].concat());
+    assert!(!stderr.contains("is for GPUs"), "{stderr}");
+
+    let (_, devices, _) = run(folder.path(), &["devices"]);
+    if !devices.contains("there is no NVIDIA driver") {
+        return;
+    }
+    // Measuring a rate makes engines, too.
+    let more = ["--multiprocessors", "4", "--gpu-priority", "high", "--fit", "0.1"];
+    let (_, _, stderr) = run(folder.path(), &[&demo[..], &more].concat());
+    let told =
+        stderr.lines().filter(|line| line.contains("INFO using the CPU: there is no NVIDIA"));
+    let told: Vec<&str> = told.collect();
+    assert!(
+        told.len() == 1 && told[0].ends_with("ignored: engine.multiprocessors, engine.priority"),
+        "{stderr}"
+    );
+}

@@ -44,6 +44,44 @@ fn the_first_signal_finishes_the_files() {
     }
 }
 
+/// As from `timeout`, which signals the program and then its group.
+#[test]
+fn two_signals_at_once_are_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = begun(folder.path(), &ENDLESS);
+    for _ in 0..20 {
+        signal(&child, libc::SIGTERM);
+    }
+    let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+    assert_eq!(status, 0, "{stderr}");
+    assert_eq!(stderr.matches("once more to exit at once").count(), 1, "{stderr}");
+    let statistics: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());
+}
+
+#[test]
+fn a_recorded_job_that_a_signal_cuts_short_says_so_by_its_status() {
+    let folder = tempfile::tempdir().unwrap();
+    write_eyes(folder.path(), 100, 100);
+    let eyes = ["--left", "l.mkv", "--right", "r.mkv", "--record", "o.mkv"];
+    let paced = [&eyes[..], &["--set", "source.pace=realtime"]].concat();
+    for (number, expected) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
+        let mut command = stereod(folder.path(), &with_statistics(&paced));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let file = folder.path().join("o.mkv");
+        wait_until("the recording is there", || file.exists());
+        signal(&child, number);
+        let (status, stdout, stderr) = outcome_of(child.wait_with_output().unwrap());
+        assert_eq!(status, expected, "{stderr}");
+        assert!(stderr.contains("stopped by a signal after "), "{stderr}");
+        // What was matched is whole.
+        let statistics: Value = serde_json::from_str(&stdout).unwrap();
+        assert!(statistics["matched"].as_u64().unwrap() < 100, "{statistics}");
+        assert_eq!(statistics["recorded"], recorded(&file).len());
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
 #[test]
 fn a_killed_recording_is_readable_up_to_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,4 +172,51 @@ fn memory_does_not_grow() {
     child.wait().unwrap();
     // What leaked a byte a pixel and pair would have leaked as much as the file has grown.
     assert!(grown < 6_000, "{before} KiB grew by {grown} KiB");
+}
+
+/// Limits what the process of `command` may use of a resource.
+#[cfg(target_os = "linux")]
+fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, most: libc::rlim_t) {
+    use std::os::unix::process::CommandExt;
+
+    let limit = move || {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: setrlimit only reads `limit`, and may be called between fork and exec.
+        match unsafe { libc::setrlimit(resource, &limit) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(limit) };
+}
+
+/// GStreamer takes a plug-in that it cannot open for one that is not installed.
+#[test]
+#[cfg(target_os = "linux")]
+fn few_descriptors_are_named_with_the_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["run", "--demo", "--demo-size", "96x64", "--frames", "2", "--record", "o.mkv"];
+    let mut command = stereod(folder.path(), &demo);
+    limit(&mut command, libc::RLIMIT_NOFILE, 10);
+    let (status, _, stderr) = outcome(&mut command);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("ulimit -n") && !stderr.contains("installed"), "{stderr}");
+}
+
+/// By default a file's limit ends the process (SIGXFSZ).
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_to_the_length_of_files_costs_that_output_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--demo", "--demo-size", "96x64", "--frames", "40", "--pictures", "out"];
+    let arguments = [&arguments[..], &["--record", "o.mkv"]].concat();
+    let mut command = stereod(folder.path(), &with_statistics(&arguments));
+    limit(&mut command, libc::RLIMIT_FSIZE, 65_536);
+    let (status, stdout, stderr) = outcome(&mut command);
+    assert_eq!(status, 1, "{stderr}");
+    let statistics: Value =
+        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
+    assert!(stderr.contains("o.mkv"), "{stderr}");
+    assert!(statistics["matched"].as_u64() > Some(0), "{statistics}");
 }

@@ -20,6 +20,7 @@ mod rigs;
 #[cfg(target_os = "linux")]
 mod service;
 mod streaming;
+mod times;
 mod window;
 
 use std::path::Path;

@@ -165,6 +165,64 @@ fn one_file_is_not_two_outputs() {
     assert_eq!(status, 0, "{stderr}");
 }
 
+/// An output is not among the files that another one writes into a folder.
+#[test]
+fn no_output_has_the_name_of_another_ones_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("p")).unwrap();
+    std::os::unix::fs::symlink("p", at("same")).unwrap();
+    let segment = "s-20261121T101500Z-00001.mkv";
+    for (outputs, names) in [
+        (&["--pictures", "p", "--stats", "p/000003.png"][..], ["--stats", "--pictures"]),
+        (&["--pictures", "same", "--stats", "p/000003.png"], ["--stats", "--pictures"]),
+        (
+            &["--focal", "90", "--baseline", "0.1", "--clouds", "p", "--stats", "p/1000000.ply"],
+            ["--stats", "--clouds"],
+        ),
+        (
+            &["--pictures", "p", "--set", "window.settings=p/disparity.json"],
+            ["window.settings", "p"],
+        ),
+        (&["--record", "s.mkv", "--segment", "1h", "--stats", segment], ["--stats", "--record"]),
+        (&["--stats", "x", "--set", "window.settings=./x"], ["--stats", "window.settings"]),
+        (
+            &["--record", "o.mkv", "--stream", "queue ! filesink location=./o.mkv"],
+            ["--stream", "--record"],
+        ),
+    ] {
+        let (status, _, stderr) = run(folder.path(), &[&DEMO[..], outputs].concat());
+        assert_eq!(status, 2, "{outputs:?}: {stderr}");
+        assert!(names.iter().all(|name| stderr.contains(name)), "{outputs:?}: {stderr}");
+    }
+    assert!(fs::read_dir(at("p")).unwrap().next().is_none());
+    let well = ["--frames", "2", "--pictures", "p", "--stats", "p/3.png"];
+    let (status, _, stderr) = run(folder.path(), &[&DEMO[..], &well].concat());
+    assert_eq!(status, 0, "{stderr}");
+}
+
+/// The ending of a name is looked at before anything starts.
+#[test]
+fn a_wrong_ending_is_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    image::GrayImage::new(32, 24).save(folder.path().join("a.png")).unwrap();
+    let matched = ["match", "a.png", "a.png", "-d", "16", "-o", "x.png"];
+    // There is no such source, which would be found out next.
+    let source = ["run", "--left", "none", "--right", "none"];
+    for (command, flag, name) in [
+        (&source[..], "--record", "a.mp4"),
+        (&source, "--confidence", "a.png"),
+        (&source, "--preview", "a.mkv"),
+        (&matched, "--colour", "a.jpg"),
+        (&matched, "--confidence", "a.tif"),
+    ] {
+        let (status, _, stderr) = run(folder.path(), &[command, &[flag, name]].concat());
+        assert_eq!(status, 2, "{flag} {name}: {stderr}");
+        assert!([flag, name, "name it ."].iter().all(|word| stderr.contains(word)), "{stderr}");
+    }
+    assert!(!folder.path().join("x.png").exists());
+}
+
 #[test]
 fn a_folder_holds_the_pictures_of_one_run_and_those_of_others_stay() {
     let folder = tempfile::tempdir().unwrap();

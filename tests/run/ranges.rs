@@ -10,13 +10,13 @@ use crate::common::data::data;
 
 const TOO_FEW: &str = "too few disparities";
 
-/// A textured wall, 52 pixels of disparity in its middle third and 10 around it, moved by `shift`.
-fn wall(shift: usize) -> [image::GrayImage; 2] {
+/// A textured wall, `near` pixels of disparity in its middle third and 10 around it, moved by `shift`.
+fn wall(near: u32, shift: usize) -> [image::GrayImage; 2] {
     let texture = |x: u32, y: u32| {
         let noise = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
         image::Luma([(noise.wrapping_mul(0xc2b2_ae35) >> 11) as u8])
     };
-    let (near, far, shift) = (52, 10, shift as u32);
+    let (far, shift) = (10, shift as u32);
     let middle = 120..220;
     let eye = |near: u32, far: u32| {
         image::GrayImage::from_fn(320, 96, |x, y| match middle.contains(&(x + near)) {
@@ -28,9 +28,9 @@ fn wall(shift: usize) -> [image::GrayImage; 2] {
 }
 
 /// Writes `pairs` numbered pairs of the wall: the sources' names.
-fn walls(folder: &Path, pairs: usize) -> [&'static str; 2] {
+pub fn walls(folder: &Path, pairs: usize) -> [&'static str; 2] {
     for number in 0..pairs {
-        let [left, right] = wall(2 * number);
+        let [left, right] = wall(52, 2 * number);
         left.save(folder.join(format!("left{number:02}.png"))).unwrap();
         right.save(folder.join(format!("right{number:02}.png"))).unwrap();
     }
@@ -44,7 +44,7 @@ fn match_first(folder: &Path, more: &[&str]) -> String {
     stderr
 }
 
-fn run_all(folder: &Path, [left, right]: [&str; 2], more: &[&str]) -> (Value, String) {
+pub fn run_all(folder: &Path, [left, right]: [&str; 2], more: &[&str]) -> (Value, String) {
     let arguments = ["run", "--left", left, "--right", right, "--headless", "--stats", "-"];
     let (status, stdout, stderr) = run(folder, &[&arguments[..], more].concat());
     assert_eq!(status, 0, "{more:?}: {stderr}");
@@ -106,6 +106,25 @@ fn run_says_once_that_disparities_are_too_few() {
     let (statistics, stderr) = run_all(folder.path(), sources, &["-d", "64"]);
     assert!(!stderr.contains(TOO_FEW), "{stderr}");
     assert_eq!(statistics.get("too_few_disparities"), None);
+}
+
+/// Later pairs may show what is nearer than all that `auto` has seen; the advice is not to say `auto` then.
+#[test]
+fn auto_is_not_the_advice_to_whoever_said_auto() {
+    let folder = tempfile::tempdir().unwrap();
+    // Maps are looked at every two seconds.
+    for number in 0..90 {
+        let [left, right] = wall(if number < 8 { 12 } else { 52 }, 0);
+        left.save(folder.path().join(format!("left{number:02}.png"))).unwrap();
+        right.save(folder.path().join(format!("right{number:02}.png"))).unwrap();
+    }
+    let more = ["-d", "auto", "--set", "source.pace=realtime"];
+    let (statistics, stderr) = run_all(folder.path(), ["left%02d.png", "right%02d.png"], &more);
+    assert!(stderr.contains("32 disparities, chosen from the first 4 pairs"), "{stderr}");
+    assert_eq!(stderr.matches(TOO_FEW).count(), 1, "{stderr}");
+    let told = "--disparities 80 would do (auto has looked at the first pairs only)";
+    assert!(stderr.contains(told), "{stderr}");
+    assert_eq!(statistics["too_few_disparities"]["enough"], 80, "{statistics}");
 }
 
 #[test]

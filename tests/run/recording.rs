@@ -180,6 +180,29 @@ fn counts(statistics: &Value, name: &str) -> [u64; 3] {
 }
 
 #[test]
+fn names_of_segments_are_settled_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    // 229 characters, and a time, a number and a minus for each.
+    let long = format!("{}.mkv", "n".repeat(229));
+    let arguments = ["run", "--left", "none", "--right", "none", "--headless", "--segment", "1h"];
+    let (status, _, stderr) = run(folder.path(), &[&arguments[..], &["--record", &long]].concat());
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("too long") && stderr.contains("--record"), "{stderr}");
+
+    let mut first = live(folder.path(), &["--record", "o.mkv", "--segment", "1h"]);
+    wait_until("a segment", || files(folder.path(), "-00001.mkv").len() == 1);
+    let second =
+        [&["run"][..], &DEMO, &["--record", "o.mkv", "--segment", "1h", "--frames", "2"]].concat();
+    let (status, _, stderr) = run(folder.path(), &second);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("another run") && stderr.contains("o.mkv"), "{stderr}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let (status, _, stderr) = run(folder.path(), &second);
+    assert_eq!(status, 0, "{stderr}");
+}
+
+#[test]
 fn a_killed_run_leaves_whole_segments() {
     let folder = tempfile::tempdir().unwrap();
     let begun = SystemTime::now();

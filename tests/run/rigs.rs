@@ -3,7 +3,7 @@
 use serde_json::json;
 use stereod::internals::calibration::format;
 use stereod::internals::frame::Image;
-use stereod::internals::sink::numbers::{Numbers, Quantity};
+use stereod::internals::sink::numbers::{DepthUnit, Numbers, Quantity};
 use stereod::internals::sink::video::read_recording_tags;
 use stereod::{Eye, Rectifier, StereoGeometry};
 
@@ -36,7 +36,9 @@ fn depth(rectifier: &Rectifier, number: u64) -> Vec<u16> {
     let map = match_pair(&left, &right, &params());
     let geometry = rectifier.geometry();
     let mut stored = vec![0; map.values().len()];
-    let numbers = Numbers::new(Quantity::Depth, params().range, Some(&geometry)).unwrap();
+    let numbers =
+        Numbers::new(Quantity::Depth(DepthUnit::default()), params().range, Some(&geometry))
+            .unwrap();
     numbers.encode(map.values(), &mut stored);
     assert!(
         stored.iter().filter(|&&number| number > 0).count() > 500,
@@ -73,9 +75,29 @@ fn raw_video_becomes_depth() {
     let picture = image::open(folder.path().join("p/000002.png")).unwrap();
     assert_eq!(picture.into_luma16().into_raw(), expected[2]);
     let tags = read_recording_tags(&folder.path().join("d.mkv")).unwrap();
-    assert_eq!((tags.quantity, tags.geometry), (Quantity::Depth, Some(rectifier.geometry())));
+    assert_eq!(
+        (tags.quantity, tags.geometry),
+        (Quantity::Depth(DepthUnit::default()), Some(rectifier.geometry()))
+    );
     let described = std::fs::read_to_string(folder.path().join("p/disparity.json")).unwrap();
     assert!(described.contains("depth in metres = value / 1000"), "{described}");
+
+    // In another unit; its tags say which.
+    let unit = [&arguments[..], &["--depth-unit", "0.5"]].concat();
+    super::statistics(folder.path(), &unit);
+    let tags = read_recording_tags(&folder.path().join("d.mkv")).unwrap();
+    assert_eq!(tags.quantity, Quantity::Depth(DepthUnit::of_millimetres(0.5)));
+    let halves = recorded(&folder.path().join("d.mkv"));
+    for (&half, &whole) in halves[2].iter().zip(&expected[2]).filter(|(half, _)| **half != 0) {
+        assert!(half.abs_diff(2 * whole) <= 1, "{half} of 0.5 mm, {whole} mm");
+    }
+    let described = std::fs::read_to_string(folder.path().join("p/disparity.json")).unwrap();
+    assert!(described.contains("depth in metres = value / 2000"), "{described}");
+    for unit in [&["--depth", "--depth-unit", "20"][..], &["--depth-unit", "10"]] {
+        let (status, _, stderr) = run(folder.path(), &[&["run", "--demo"], unit].concat());
+        assert_eq!(status, 2, "{stderr}");
+        assert!(stderr.contains("depth") && stderr.contains("unit"), "{stderr}");
+    }
 
     // The same in the configuration, and disparity with the cameras in its tags.
     let config = "[calibration]\nfile = \"rig.json\"\nalpha = 1.0\n";

@@ -176,3 +176,23 @@ fn a_lost_camera_is_on_the_screen_until_it_is_back() {
     let statistics = ends_well(child.wait_with_output().unwrap());
     assert!(statistics["live"]["right"]["reconnects"].as_u64().unwrap() > 0, "{statistics}");
 }
+
+/// Xlib ends the process where the server goes away.
+#[test]
+fn a_run_outlives_its_display() {
+    let Some(x) = X::start("a display that goes away", (640, 480)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["-", "--frames", "0", "--record", "o.mkv"];
+    let child = windowed(folder.path(), &x, &[&DEMO[..], &arguments].concat()).spawn().unwrap();
+    x.window("stereod: demo scene");
+    let length = || std::fs::metadata(folder.path().join("o.mkv")).map_or(0, |file| file.len());
+    wait_until("the recording grows", || length() > 20_000);
+    drop(x);
+    let before = length();
+    wait_until("the recording grows on", || length() > before + 200_000);
+    signal(&child, libc::SIGTERM);
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("goes on without a window"));
+    let statistics = ends_well(output);
+    assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());
+}

@@ -145,7 +145,9 @@ fn no_frame_and_one_frame() {
         write(&path, &stream, &[0]);
         assert_eq!(Player::open(&path, DECODE).unwrap().play().len(), 1);
     }
-    write(&dir.path().join("none.mp4"), &stream(64, 48), &[]);
+    let none = dir.path().join("none.mp4");
+    write(&none, &stream(64, 48), &[]);
+    assert!(!none.exists());
 }
 
 #[test]
@@ -191,6 +193,13 @@ fn wrong_names_and_places_are_refused() {
     };
     refused(&dir.path().join("a.mkv"), "name it .mp4");
     refused(&dir.path().join("no/such/a.mp4"), "mkdir -p");
+
+    let path = dir.path().join("wide.mp4");
+    let colours = LiveColouring::default();
+    let wide = Preview::create(&path, &stream(16_386, 64), VideoView::Disparity, colours);
+    let error = wide.err().unwrap().to_string();
+    assert!(error.contains("16386x64") && error.contains("at most 16384"), "{error}");
+    assert!(!path.exists());
 }
 
 #[cfg(target_os = "linux")]

@@ -8,7 +8,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use stereod::internals::clock::CaptureClock;
 use stereod::internals::sink::encoding::Encoding;
-use stereod::internals::sink::numbers::Quantity;
+use stereod::internals::sink::numbers::{DepthUnit, Quantity};
 use stereod::internals::sink::video::{Recorder, RecordingTags, read_recording_tags};
 use stereod::internals::sink::{Sink, StagesInTime, StreamInfo};
 use stereod::{DisparityRange, INVALID, Steady, StereoGeometry, Temporal, TemporalMode};
@@ -30,19 +30,23 @@ fn depth_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("depth.mkv");
     let stream = StreamInfo { geometry: Some(GEOMETRY), ..stream(4, 4, 0, 64) };
-    let mut recorder = Recorder::create(&path, &stream, Quantity::Depth).unwrap();
+    let mut recorder =
+        Recorder::create(&path, &stream, Quantity::Depth(DepthUnit::default())).unwrap();
     let mut values = vec![INVALID; 16];
     values[..5].copy_from_slice(&[16 * 20, 16 * 20 + 8, 16 * 63, 1, 0]);
     recorder.consume(&matched(4, values, 0, Duration::ZERO)).unwrap();
     recorder.finish().unwrap();
     let tags = read_recording_tags(&path).unwrap();
-    assert_eq!((tags.quantity, tags.geometry), (Quantity::Depth, Some(GEOMETRY)));
+    assert_eq!(
+        (tags.quantity, tags.geometry),
+        (Quantity::Depth(DepthUnit::default()), Some(GEOMETRY))
+    );
     // 435.25 * 0.11007 = 47.9079675 px m, over 20, 20.5, 63 and 1/16 px.
     let frames = Player::open(&path, RECORDING).unwrap().play();
     assert_eq!(frames[0].numbers()[..6], [2395, 2337, 760, 0, 0, 0]);
 
     let nothing_known = StreamInfo { geometry: None, ..stream };
-    let error = Recorder::create(&path, &nothing_known, Quantity::Depth)
+    let error = Recorder::create(&path, &nothing_known, Quantity::Depth(DepthUnit::default()))
         .map(|_| ())
         .unwrap_err()
         .to_string();
@@ -235,11 +239,10 @@ fn other_files_have_no_tags() {
 }
 
 #[test]
-fn a_recording_without_frames_still_says_what_it_is() {
+fn a_recording_without_frames_is_no_file() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.mkv");
-    record(&path, &stream(20, 10, 0, 64), 0);
-    assert_eq!(read_recording_tags(&path).unwrap().range.count, 64);
+    record(&dir.path().join("a.mkv"), &stream(20, 10, 0, 64), 0);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]

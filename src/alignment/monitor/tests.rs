@@ -208,7 +208,8 @@ fn rows_that_wander_are_told_with_their_range() {
             events.extend(fed.feed(1, Some(seen)));
         }
         assert!(events.iter().all(|e| e.verdict == Verdict::Wandering), "{name}: {events:?}");
-        assert!((1..=4).contains(&events.len()), "{name}: {events:?}");
+        // Once, however far they go; the account of the run has the whole way.
+        assert_eq!(events.len(), 1, "{name}: {events:?}");
         let state = fed.monitor.state();
         let [low, high] = state.wandered_px.unwrap();
         assert!(low < -12.0 && high > 9.0, "{name}: {low} {high}");

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use calib_targets_charuco::{CharucoDetectError, CharucoDetector, CharucoParams};
+use calib_targets_charuco::{CharucoDetectError, CharucoDetection, CharucoDetector, CharucoParams};
 use calib_targets_chessboard::{
     ChessCorner, ChessboardDetector, ChessboardParams, DetectorConfig, GrayImageView,
     default_chess_config, detect_corners,
@@ -17,7 +17,7 @@ pub use super::detection::{BoardCorner, Detection, NotFound};
 use super::detection::{distance, median};
 use super::grid::{self, GridCorner, Misfit};
 use super::refine::{edge_width, refine};
-use super::{Board, Pattern};
+use super::{Board, Layout, Pattern};
 use crate::frame::Image;
 
 /// Half the window that a corner is refined in is at most this many pixels, as in OpenCV's examples.
@@ -48,10 +48,18 @@ const WEAKEST: f32 = 10.0;
 pub struct Detector {
     board: Board,
     chessboard: ChessboardDetector,
-    charuco: Option<CharucoDetector>,
+    /// One for each layout of a ChArUco board; none of a chessboard.
+    charuco: Vec<Charuco>,
     config: DetectorConfig,
     /// Half the window that corners are refined in, where it does not follow from the squares.
     window: Option<usize>,
+}
+
+/// Finds one layout of a ChArUco board.
+struct Charuco {
+    detector: CharucoDetector,
+    /// Rows of the detector's board above the first one of ours.
+    rows_above: usize,
 }
 
 impl std::fmt::Debug for Detector {
@@ -67,9 +75,11 @@ impl Detector {
         params.min_corner_strength = WEAKEST;
         let chessboard = ChessboardDetector::new(params).expect("these parameters are accepted");
         // Whether a board has markers enough was checked when it was made.
-        let charuco = board.pattern.charuco_spec().map(|spec| {
-            CharucoDetector::new(CharucoParams::for_board(spec)).expect("a board that was checked")
+        let charuco = board.pattern.layouts().into_iter().map(|Layout { spec, rows_above }| {
+            let detector = CharucoDetector::new(CharucoParams::for_board(spec));
+            Charuco { detector: detector.expect("a board that was checked"), rows_above }
         });
+        let charuco = charuco.collect();
         Self { board, chessboard, charuco, config: default_chess_config(), window: None }
     }
 
@@ -103,7 +113,7 @@ impl Detector {
         if found.is_err() && side >= NARROW {
             found = self.at_half_size(image).or(found);
         }
-        if found.is_err() && self.charuco.is_some() {
+        if found.is_err() && !self.charuco.is_empty() {
             // The modules of small markers look like corners to the corner detector.
             found = self.at_double_size(image).or(found);
         }
@@ -159,9 +169,9 @@ impl Detector {
         // The centre of the first small pixel lies between large ones.
         let place = |x: f32, y: f32| [x, y].map(|at| (f64::from(at) + 0.5) * scale - 0.5);
         let found = detect_corners(&view, &self.config);
-        match &self.charuco {
-            None => self.chessboard(image, &found, &place),
-            Some(charuco) => self.charuco(image, charuco, &view, &found, &place),
+        match self.board.pattern {
+            Pattern::Chessboard { .. } => self.chessboard(image, &found, &place),
+            Pattern::Charuco { .. } => self.charuco(image, &view, &found, &place),
         }
     }
 
@@ -179,14 +189,16 @@ impl Detector {
         let mut corners: Vec<GridCorner> =
             corners.map(|c| (c.grid.u, c.grid.v, place(c.position.x, c.position.y))).collect();
         self.refine_all(image, &mut corners);
-        let mut orders = grid::orders(image, &corners, (columns, rows)).map_err(
-            |Misfit::Size(long, short)| NotFound::Size {
-                columns: long,
-                rows: short,
-                wanted_columns: columns,
-                wanted_rows: rows,
-            },
-        )?;
+        let mut orders =
+            grid::orders(image, &corners, (columns, rows)).map_err(|misfit| match misfit {
+                Misfit::Size(long, short) => NotFound::Size {
+                    columns: long,
+                    rows: short,
+                    wanted_columns: columns,
+                    wanted_rows: rows,
+                },
+                Misfit::Holes(missing) => NotFound::Holes { missing, all: columns * rows },
+            })?;
         let order = orders.swap_remove(grid::most_upright(&orders, columns));
         let corners: Vec<GridCorner> = order
             .iter()
@@ -196,29 +208,33 @@ impl Detector {
         Ok(self.detection(image, &corners, orders))
     }
 
-    /// A ChArUco board, or a part of it, likewise.
+    /// A ChArUco board, or a part of it, likewise, in the layout by which more corners are seen.
     fn charuco(
         &self,
         image: &Image,
-        detector: &CharucoDetector,
         view: &GrayImageView,
         found: &[ChessCorner],
         place: &dyn Fn(f32, f32) -> [f64; 2],
     ) -> Result<Detection, NotFound> {
-        let (columns, rows) = self.board.pattern.corners();
-        let found = detector.detect_with_corners(view, found).map_err(|error| match error {
-            CharucoDetectError::ChessboardNotDetected => NotFound::Nothing,
-            _ => NotFound::Markers,
-        })?;
-        let inside = found.corners.iter().filter(|c| (c.id as usize) < columns * rows);
-        let mut corners: Vec<GridCorner> = inside
-            .map(|c| {
-                let (u, v) = (c.id as usize % columns, c.id as usize / columns);
-                (u as i32, v as i32, place(c.position.x, c.position.y))
-            })
-            .collect();
-        corners.sort_by_key(|&(u, v, _)| (v, u));
-        corners.dedup_by_key(|&mut (u, v, _)| (u, v));
+        let mut best = Err(NotFound::Nothing);
+        for Charuco { detector, rows_above } in &self.charuco {
+            let seen = detector.detect_with_corners(view, found).map_err(|error| match error {
+                CharucoDetectError::ChessboardNotDetected => NotFound::Nothing,
+                _ => NotFound::Markers,
+            });
+            let seen = seen.map(|seen| self.corners_of(&seen, *rows_above, place));
+            match (&best, &seen) {
+                (Err(NotFound::Nothing), _) => best = seen,
+                (Err(_), Ok(_)) => best = seen,
+                (Ok(fewer), Ok(more)) if more.len() > fewer.len() => best = seen,
+                _ => {}
+            }
+            // More cannot be seen.
+            if best.as_ref().is_ok_and(|corners| corners.len() == self.board.count()) {
+                break;
+            }
+        }
+        let mut corners = best?;
         let spans = |of: fn(&GridCorner) -> i32| {
             let (low, high) = (corners.iter().map(of).min(), corners.iter().map(of).max());
             high.zip(low).is_some_and(|(high, low)| high > low)
@@ -228,6 +244,25 @@ impl Detector {
         }
         self.refine_all(image, &mut corners);
         Ok(self.detection(image, &corners, Vec::new()))
+    }
+
+    /// Corners of this board that were seen as those of one with rows above it, by rising number.
+    fn corners_of(
+        &self,
+        seen: &CharucoDetection,
+        rows_above: usize,
+        place: &dyn Fn(f32, f32) -> [f64; 2],
+    ) -> Vec<GridCorner> {
+        let (columns, rows) = self.board.pattern.corners();
+        let corners = seen.corners.iter().filter_map(|c| {
+            let (u, v) = (c.id as usize % columns, c.id as usize / columns);
+            let v = v.checked_sub(rows_above).filter(|v| *v < rows)?;
+            Some((u as i32, v as i32, place(c.position.x, c.position.y)))
+        });
+        let mut corners: Vec<GridCorner> = corners.collect();
+        corners.sort_by_key(|&(u, v, _)| (v, u));
+        corners.dedup_by_key(|&mut (u, v, _)| (u, v));
+        corners
     }
 
     fn detection(
@@ -293,11 +328,16 @@ impl Detector {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Ink, marker_ink};
     use super::*;
 
     /// A board seen straight on, `side` px a square, the first inner corner at (60.25, 50.5).
     fn straight(board: &Board, side: f64) -> Image {
-        let ink = board.ink();
+        drawn(board, &board.ink(), side)
+    }
+
+    /// The same with this ink.
+    fn drawn(board: &Board, ink: &[Ink], side: f64) -> Image {
         Image::from_fn(640, 480, |x, y| {
             // Means over the pixel, in steps of a quarter.
             let dark = (0..16)
@@ -317,7 +357,11 @@ mod tests {
 
     fn check(text: &str, side: f64) {
         let board = Board::new(text.parse().unwrap(), 0.03).unwrap();
-        let detection = Detector::new(board).detect(&straight(&board, side)).unwrap();
+        check_picture(text, &board, &straight(&board, side), side);
+    }
+
+    fn check_picture(text: &str, board: &Board, picture: &Image, side: f64) {
+        let detection = Detector::new(*board).detect(picture).unwrap();
         assert_eq!(detection.corners.len(), board.count(), "{text}");
         for corner in &detection.corners {
             let point = board.point(corner.id) / board.square_m;
@@ -336,6 +380,37 @@ mod tests {
         check("chessboard:8x6", 31.25);
         check("charuco:11x8", 45.0);
         check("charuco:7x9:0.6:5x5_100", 36.75);
+    }
+
+    /// The ink of a ChArUco board whose first square is white, as OpenCV drew it before 4.6.
+    fn older_ink(board: &Board) -> Vec<Ink> {
+        let Pattern::Charuco { squares_x, squares_y, marker_ratio, dictionary } = board.pattern
+        else {
+            panic!("a ChArUco board");
+        };
+        let side = board.square_m;
+        let inset = (1.0 - marker_ratio) / 2.0;
+        let mut ink = Vec::new();
+        let mut codes = dictionary.codes().iter();
+        for (x, y) in (0..squares_y).flat_map(|y| (0..squares_x).map(move |x| (x as f64, y as f64)))
+        {
+            if (x + y) % 2.0 == 1.0 {
+                ink.push(Ink { x: x * side, y: y * side, width: side, height: side });
+            } else {
+                let corner = ((x + inset) * side, (y + inset) * side);
+                let code = *codes.next().unwrap();
+                marker_ink(code, dictionary.marker_size(), corner, marker_ratio * side, &mut ink);
+            }
+        }
+        ink
+    }
+
+    #[test]
+    fn boards_that_begin_with_a_white_square_are_found() {
+        for (text, side) in [("charuco:8x6", 60.0), ("charuco:7x6:0.7:5x5_100", 60.0)] {
+            let board = Board::new(text.parse().unwrap(), 0.03).unwrap();
+            check_picture(text, &board, &drawn(&board, &older_ink(&board), side), side);
+        }
     }
 
     #[test]

@@ -44,6 +44,14 @@ pub enum NotFound {
         /// Corners along a column of the board.
         wanted_rows: usize,
     },
+    /// A chessboard of the right size with holes in it.
+    #[error("the board is seen, but not {missing} of its {all} corners")]
+    Holes {
+        /// Corners that are not seen.
+        missing: usize,
+        /// Corners of the board.
+        all: usize,
+    },
     /// Squares, but not the markers of this board.
     #[error(
         "squares are seen, but not the markers of this board; is it another dictionary or size?"

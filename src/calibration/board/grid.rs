@@ -12,6 +12,8 @@ pub(super) type GridCorner = (i32, i32, [f64; 2]);
 pub(super) enum Misfit {
     /// It has this many columns and rows; either fewer than the board or more.
     Size(usize, usize),
+    /// It is as large as the board, but this many of its corners are missing.
+    Holes(usize),
 }
 
 /// One quarter turn of grid coordinates in a picture whose y points down.
@@ -44,7 +46,10 @@ pub(super) fn orders(
         corners = turned(&corners);
     }
     if orders.is_empty() {
-        return Err(Misfit::Size(size.0, size.1));
+        return Err(match (columns.max(rows), columns.min(rows)) == size {
+            true => Misfit::Holes((columns * rows).saturating_sub(corners.len()).max(1)),
+            false => Misfit::Size(size.0, size.1),
+        });
     }
     let dark: Vec<_> =
         orders.iter().filter(|order| first_is_black(image, order, columns)).cloned().collect();
@@ -220,6 +225,10 @@ mod tests {
         assert_eq!(found, Err(Misfit::Size(8, 6)));
         let found = orders(&image, &corners(11, 7, |c, r| (c, r)), (9, 6));
         assert_eq!(found, Err(Misfit::Size(11, 7)));
+        let mut holes = corners(9, 6, |c, r| (c, r));
+        holes.remove(31);
+        holes.remove(12);
+        assert_eq!(orders(&image, &holes, (9, 6)), Err(Misfit::Holes(2)));
         // One stray corner beside the board does no harm.
         let mut stray = corners(9, 6, |c, r| (c, r));
         stray.push((9, 2, [220.0, 80.0]));

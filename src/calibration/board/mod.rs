@@ -14,6 +14,9 @@ use nalgebra::Vector3;
 /// Most squares along a side of a board: more is a slip of the finger.
 const MOST_SQUARES: usize = 200;
 
+/// Shortest side of a square in metres: boards for microscopes have squares of 50 um.
+const SQUARE_MIN_M: f64 = 1e-5;
+
 /// The side of a ChArUco marker, as a part of the square's, where nothing else is said.
 const MARKER_RATIO: f64 = 0.75;
 
@@ -31,8 +34,9 @@ pub enum Pattern {
         /// Inner corners along a column.
         rows: usize,
     },
-    /// A chessboard with a marker in every white square (Garrido-Jurado et al. 2014), laid out as
-    /// OpenCV has done it since 4.6: the top left square is black.
+    /// A chessboard with a marker in every white square (Garrido-Jurado et al. 2014). It is printed as
+    /// OpenCV has done it since 4.6, with a black square at the top left; boards of an even number of
+    /// rows that begin with a white one, as before, are found too.
     Charuco {
         /// Squares along a row.
         squares_x: usize,
@@ -65,6 +69,14 @@ pub struct Ink {
     pub width: f64,
     /// Height.
     pub height: f64,
+}
+
+/// Arrangement of a ChArUco board's squares and markers.
+struct Layout {
+    /// A board that holds this one.
+    spec: CharucoBoardSpec,
+    /// Rows of it above this one.
+    rows_above: usize,
 }
 
 /// Why there is no such board.
@@ -160,6 +172,33 @@ impl Pattern {
         (columns + 1, rows + 1)
     }
 
+    /// The layouts in which a ChArUco board may have been printed, as the library that finds it describes
+    /// them; none for a chessboard.
+    fn layouts(&self) -> Vec<Layout> {
+        let Some(spec) = self.charuco_spec() else { return Vec::new() };
+        let layout = Layout { spec, rows_above: 0 };
+        if !spec.rows.is_multiple_of(2) {
+            return vec![layout];
+        }
+        // OpenCV before 4.6 and calib.io begin boards with an even number of rows with a white square: such
+        // a board is all but the first row of one with a row more. The markers of that row are blank.
+        let (blank, markers) = (spec.cols as usize / 2, spec.dictionary);
+        let codes = [&vec![0; blank], markers.codes()].concat();
+        let dictionary = Dictionary::from_static_codes(
+            markers.name(),
+            markers.marker_size(),
+            markers.max_correction_bits(),
+            // The library takes only codes that live as long as the program, which has one board.
+            codes.leak(),
+        );
+        let older = dictionary.ok().map(|dictionary| {
+            let (rows, marker) = (spec.rows + 1, spec.marker_size_rel);
+            let spec = CharucoBoardSpec::new(rows, spec.cols, 1.0, marker, dictionary);
+            Layout { spec, rows_above: 1 }
+        });
+        [Some(layout), older].into_iter().flatten().collect()
+    }
+
     /// The board as the library that finds it describes it, in squares; `None` for a chessboard.
     fn charuco_spec(&self) -> Option<CharucoBoardSpec> {
         let Self::Charuco { squares_x, squares_y, marker_ratio, dictionary } = *self else {
@@ -236,7 +275,7 @@ impl Board {
     /// # Errors
     /// Where the side is no length.
     pub fn new(pattern: Pattern, square_m: f64) -> Result<Self, BoardError> {
-        if !(square_m.is_finite() && square_m > 0.0 && square_m < 10.0) {
+        if !(SQUARE_MIN_M..10.0).contains(&square_m) {
             return Err(BoardError(format!(
                 "the side of a square is given in metres, such as 0.025, not {square_m}"
             )));
@@ -382,7 +421,9 @@ mod tests {
             assert!(error.contains(words), "{text}: {error}");
         }
         assert!(Board::new("chessboard:9x6".parse().unwrap(), 25.0).is_err());
-        assert!(Board::new("chessboard:9x6".parse().unwrap(), f64::NAN).is_err());
+        for side in [f64::NAN, -0.025, 0.0, 1e-9] {
+            assert!(Board::new("chessboard:9x6".parse().unwrap(), side).is_err(), "{side}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ fn good() -> StereoCalibration {
         height: 480,
         focal: [500.0, 501.0],
         centre: [320.0, 240.0],
+        skew: 0.0,
         lens: Lens::Brown([0.0; 14]),
     };
     let turn = |x, y, z| Rotation3::from_scaled_axis(Vector3::new(x, y, z)).into_inner();

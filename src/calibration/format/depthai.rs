@@ -1,21 +1,25 @@
 //! The calibration that DepthAI devices (OAK) carry and `dai.CalibrationHandler` writes as JSON:
-//! cameras by socket, each with its pose to the next one, lengths in centimetres.
+//! cameras by socket, each with its pose to the next one.
 
 use nalgebra::{Matrix3, Vector3};
 
-use super::draft::{Draft, Report};
+use super::draft::Draft;
 use super::kalibr::Motion;
 use super::lens::{self, Model};
 use super::tree::At;
 use crate::calibration::check::Sources;
-use crate::calibration::{CalibrationError, Camera};
+use crate::calibration::{CalibrationError, Camera, StereoCalibration};
 
 /// The mono cameras of an OAK-D, where the file does not say which are the eyes.
 const LEFT: usize = 1;
 const RIGHT: usize = 2;
 
-/// Translations are in centimetres.
-const METRES: f64 = 0.01;
+/// Metres in the units of translations, in the order of depthai-core's `LengthUnit`: metre, centimetre,
+/// millimetre, inch, foot.
+const METRES: [f64; 5] = [1.0, 0.01, 0.001, 0.0254, 0.3048];
+
+/// Unit of files that name none.
+const CENTIMETRE: usize = 1;
 
 /// The camera at a socket: `cameraData` is a list of [socket, camera].
 fn socket<'a>(cameras: &At<'a>, number: usize) -> Result<At<'a>, CalibrationError> {
@@ -30,27 +34,21 @@ fn socket<'a>(cameras: &At<'a>, number: usize) -> Result<At<'a>, CalibrationErro
 }
 
 fn camera(data: &At) -> Result<Camera, CalibrationError> {
-    let (focal, centre) = data.need("intrinsicMatrix")?.camera_matrix()?;
     let kind = data.get("cameraType");
     let coefficients = data.need("distortionCoeff")?;
-    let mut values = coefficients.numbers()?;
     let model = match kind.as_ref().map(At::whole).transpose()? {
         None | Some(0) => Model::Brown,
-        Some(1) => {
-            // The device always stores 14, of which a fisheye lens uses four.
-            if values.len() > 4 && values[4..].iter().all(|k| *k == 0.0) {
-                values.truncate(4);
-            }
-            Model::Fisheye
-        }
+        // The device always stores 14 coefficients, of which a fisheye lens uses four.
+        Some(1) => Model::Fisheye,
         Some(other) => {
             let what = format!("camera type {other} is not supported (0: perspective, 1: fisheye)");
             return Err(kind.as_ref().unwrap_or(data).error(what));
         }
     };
-    let lens = lens::lens(model, &values).map_err(|what| coefficients.error(what))?;
-    let (width, height) = (data.need("width")?.side()?, data.need("height")?.side()?);
-    Ok(Camera { width, height, focal, centre, lens })
+    let lens =
+        lens::lens(model, &coefficients.numbers()?).map_err(|what| coefficients.error(what))?;
+    let size = (data.need("width")?.side()?, data.need("height")?.side()?);
+    data.need("intrinsicMatrix")?.camera(size, lens)
 }
 
 /// From the frame of the camera at one socket to that of another, along the chain that the file
@@ -65,7 +63,13 @@ fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>, Calibra
         let step = extrinsics.need("rotationMatrix")?.matrix3()?;
         let lengths = extrinsics.need("translation")?;
         let part = |axis: &str| lengths.need(axis)?.number();
-        let offset = Vector3::new(part("x")?, part("y")?, part("z")?) * METRES;
+        let unit = extrinsics.get("lengthUnit");
+        let number = unit.as_ref().map_or(Ok(CENTIMETRE), At::whole)?;
+        let metres = METRES.get(number).ok_or_else(|| {
+            let what = "a unit of lengths that is not known (0: m, 1: cm, 2: mm, 3: inch, 4: foot)";
+            unit.as_ref().unwrap_or(&extrinsics).error(what)
+        })?;
+        let offset = Vector3::new(part("x")?, part("y")?, part("z")?) * *metres;
         (rotation, translation) = (step * rotation, step * translation + offset);
         if next == to {
             return Ok(Some((rotation, translation)));
@@ -106,18 +110,15 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
              {right}"
         ),
     };
-    Ok(Draft {
+    let calibration = StereoCalibration {
         left: camera(&socket(&cameras, left)?)?,
         right: camera(&socket(&cameras, right)?)?,
         rotation: motion.0,
         translation: motion.1,
         // The file has the rotations of a rectification, but no projections.
         rectification: None,
-        disparities: None,
-        sources,
-        report: Report::default(),
-        notes: Vec::new(),
-    })
+    };
+    Ok(Draft::new(calibration, sources))
 }
 
 #[cfg(test)]
@@ -126,7 +127,7 @@ mod tests {
 
     use super::super::{ReadOptions, parse};
     use super::*;
-    use crate::calibration::{Lens, StereoCalibration};
+    use crate::calibration::Lens;
 
     fn socket(number: i64, to: i64, x: f64) -> Value {
         json!([number, {
@@ -170,6 +171,16 @@ mod tests {
             let off = calibration.translation - Vector3::new(-0.075, 0.0, 0.0);
             assert!(off.norm() < 1e-15, "{left} {right}: {off}");
         }
+    }
+
+    #[test]
+    fn translations_are_in_the_unit_that_is_named() {
+        let mut device = device(vec![socket(1, 2, -75.0), socket(2, -1, 0.0)], 1, 2);
+        device["cameraData"][0][1]["extrinsics"]["lengthUnit"] = json!(2);
+        let calibration = loaded(&device).unwrap();
+        assert!((calibration.translation.x + 0.075).abs() < 1e-15);
+        device["cameraData"][0][1]["extrinsics"]["lengthUnit"] = json!(5);
+        assert!(loaded(&device).unwrap_err().contains("lengthUnit: a unit of lengths"));
     }
 
     #[test]

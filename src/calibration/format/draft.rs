@@ -1,9 +1,8 @@
 //! A calibration as a format's reader gives it.
 
-use nalgebra::{Matrix3, Vector3};
-
+use crate::calibration::StereoCalibration;
 use crate::calibration::check::Sources;
-use crate::calibration::{Camera, Rectification};
+use crate::calibration::mode::Window;
 
 /// Quality of a calibration, where the file says it; kept in our own format.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +19,16 @@ pub struct Report {
     pub pairs: Option<usize>,
 }
 
+/// One of the two pairs of cameras on KITTI's car.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KittiCameras {
+    /// Cameras 0 and 1, grey.
+    Grey,
+    /// Cameras 2 and 3, in colour.
+    Colour,
+}
+
 /// Help for reading files that do not say everything, or not as it should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadOptions {
@@ -29,19 +38,36 @@ pub struct ReadOptions {
     pub swap: bool,
     /// Metres in one unit of the files' translations, where that is not a metre: 0.001 for mm.
     pub unit_m: Option<f64>,
+    /// Cameras that are taken of KITTI's; `None`: the colour ones, where there are both.
+    pub kitti: Option<KittiCameras>,
 }
 
 /// A calibration as a format's reader gives it, before the checks.
 #[derive(Debug)]
 pub(super) struct Draft {
-    pub(super) left: Camera,
-    pub(super) right: Camera,
-    pub(super) rotation: Matrix3<f64>,
-    pub(super) translation: Vector3<f64>,
-    pub(super) rectification: Option<Rectification>,
+    pub(super) calibration: StereoCalibration,
+    /// Parts of the left and the right camera's pictures that are delivered, where not all of them is.
+    pub(super) windows: Option<[Window; 2]>,
+    /// See [`Loaded::by_size`](super::Loaded::by_size).
+    pub(super) by_size: bool,
     /// See [`Loaded::disparities`](super::Loaded::disparities).
     pub(super) disparities: Option<usize>,
     pub(super) sources: Sources,
     pub(super) report: Report,
     pub(super) notes: Vec<String>,
+}
+
+impl Draft {
+    /// A calibration of which nothing further is known.
+    pub(super) fn new(calibration: StereoCalibration, sources: Sources) -> Self {
+        Self {
+            calibration,
+            windows: None,
+            by_size: false,
+            disparities: None,
+            sources,
+            report: Report::default(),
+            notes: Vec::new(),
+        }
+    }
 }

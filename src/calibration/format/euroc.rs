@@ -1,12 +1,12 @@
 //! sensor.yaml of the EuRoC data sets (Burri et al., IJRR 2016): a YAML file for each camera, with its
 //! pose in the body's frame.
 
-use super::draft::{Draft, Report};
+use super::draft::Draft;
 use super::kalibr::between;
 use super::lens;
 use super::tree::At;
 use crate::calibration::check::Sources;
-use crate::calibration::{CalibrationError, Camera};
+use crate::calibration::{CalibrationError, Camera, StereoCalibration};
 
 fn camera(root: &At) -> Result<Camera, CalibrationError> {
     if let Some(kind) = root.get("sensor_type")
@@ -21,11 +21,10 @@ fn camera(root: &At) -> Result<Camera, CalibrationError> {
     let (width, height) = root.need("resolution")?.size()?;
     let [fx, fy, cx, cy] = root.need("intrinsics")?.exactly()?;
     let name = root.need("distortion_model")?;
-    let model = lens::model(name.text()?)
-        .ok_or_else(|| name.error(lens::unknown_model(name.text().unwrap_or_default())))?;
+    let model = lens::named(&name)?;
     let coefficients = root.need("distortion_coefficients")?;
     let lens = lens::lens(model, &coefficients.numbers()?).map_err(|w| coefficients.error(w))?;
-    Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], lens })
+    Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew: 0.0, lens })
 }
 
 /// Reads the files of both eyes.
@@ -41,15 +40,7 @@ pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
         rectification: String::new(),
         swap: format!("name the files in the order {},{}", right.file(), left.file()),
     };
-    Ok(Draft {
-        left: cameras.0,
-        right: cameras.1,
-        rotation,
-        translation,
-        rectification: None,
-        disparities: None,
-        sources,
-        report: Report::default(),
-        notes: Vec::new(),
-    })
+    let (left, right) = cameras;
+    let calibration = StereoCalibration { left, right, rotation, translation, rectification: None };
+    Ok(Draft::new(calibration, sources))
 }

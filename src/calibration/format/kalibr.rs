@@ -3,11 +3,11 @@
 
 use nalgebra::{Matrix3, Vector3};
 
-use super::draft::{Draft, Report};
+use super::draft::Draft;
 use super::lens;
 use super::tree::At;
 use crate::calibration::check::Sources;
-use crate::calibration::{CalibrationError, Camera};
+use crate::calibration::{CalibrationError, Camera, StereoCalibration};
 
 /// Rotation and translation from one frame into another.
 pub(super) type Motion = (Matrix3<f64>, Vector3<f64>);
@@ -43,11 +43,10 @@ fn camera(cam: &At) -> Result<Camera, CalibrationError> {
     let (width, height) = cam.need("resolution")?.size()?;
     let [fx, fy, cx, cy] = cam.need("intrinsics")?.exactly()?;
     let name = cam.need("distortion_model")?;
-    let model = lens::model(name.text()?)
-        .ok_or_else(|| name.error(lens::unknown_model(name.text().unwrap_or_default())))?;
+    let model = lens::named(&name)?;
     let coefficients = cam.need_any(&["distortion_coeffs", "distortion_coefficients"])?;
     let lens = lens::lens(model, &coefficients.numbers()?).map_err(|w| coefficients.error(w))?;
-    Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], lens })
+    Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew: 0.0, lens })
 }
 
 /// Reads a camchain.
@@ -96,17 +95,8 @@ pub(super) fn read(root: &At) -> Result<Draft, CalibrationError> {
             "cam1 is the left eye: `stereod calibration convert --swap {file} -o OUT.toml` exchanges them"
         ),
     };
-    Ok(Draft {
-        left,
-        right,
-        rotation,
-        translation,
-        rectification: None,
-        disparities: None,
-        sources,
-        report: Report::default(),
-        notes,
-    })
+    let calibration = StereoCalibration { left, right, rotation, translation, rectification: None };
+    Ok(Draft { notes, ..Draft::new(calibration, sources) })
 }
 
 #[cfg(test)]

@@ -6,20 +6,22 @@ use std::collections::HashMap;
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
-use super::draft::{Draft, ReadOptions, Report};
+use super::draft::{Draft, KittiCameras, ReadOptions};
 use super::lens::{self, Model};
 use super::rectified::{self, Eye, Pair};
 use crate::calibration::check::Sources;
-use crate::calibration::{CalibrationError, Camera, Rectification, RectifiedView};
+use crate::calibration::{
+    CalibrationError, Camera, Rectification, RectifiedView, StereoCalibration,
+};
 
-/// The projections of the left and the right eye, those that are taken first first: the colour
-/// cameras, then the grey ones.
-const PAIRS: [[&str; 2]; 5] = [
-    ["P_rect_02", "P_rect_03"],
-    ["P_rect_00", "P_rect_01"],
-    ["P2", "P3"],
-    ["P0", "P1"],
-    ["P1_roi", "P2_roi"],
+/// Projections of the left and the right camera, with the pair that they are of: those that are taken
+/// first, where nothing is said, first.
+const PAIRS: [(Option<KittiCameras>, [&str; 2]); 5] = [
+    (Some(KittiCameras::Colour), ["P_rect_02", "P_rect_03"]),
+    (Some(KittiCameras::Grey), ["P_rect_00", "P_rect_01"]),
+    (Some(KittiCameras::Colour), ["P2", "P3"]),
+    (Some(KittiCameras::Grey), ["P0", "P1"]),
+    (None, ["P1_roi", "P2_roi"]),
 ];
 
 /// The lines of a file.
@@ -43,7 +45,8 @@ fn is_row(value: &str) -> bool {
 /// True where a text has a projection the way KITTI writes it.
 pub(super) fn is_calibration(text: &str) -> bool {
     text.lines().filter_map(split).any(|(key, value)| {
-        PAIRS.as_flattened().contains(&key) && is_row(value) && value.contains(char::is_whitespace)
+        let is_projection = PAIRS.iter().any(|(_, keys)| keys.contains(&key));
+        is_projection && is_row(value) && value.contains(char::is_whitespace)
     })
 }
 
@@ -116,7 +119,8 @@ impl<'a> Lines<'a> {
         let k = self.need::<9>(&format!("K_{number}"))?;
         let coefficients = self.need::<5>(&format!("D_{number}"))?;
         let lens = lens::lens(Model::PlumbBob, &coefficients).map_err(CalibrationError::new)?;
-        Ok(Camera { width, height, focal: [k[0], k[4]], centre: [k[2], k[5]], lens })
+        let (focal, centre) = ([k[0], k[4]], [k[2], k[5]]);
+        Ok(Camera { width, height, focal, centre, skew: 0.0, lens })
     }
 }
 
@@ -127,15 +131,23 @@ pub(super) fn read(
     options: &ReadOptions,
 ) -> Result<Draft, CalibrationError> {
     let lines = Lines::of(file, text)?;
-    let there = |keys: &&[&str; 2]| keys.iter().any(|key| lines.has(key));
-    let Some(keys) = PAIRS.iter().find(there) else {
-        return Err(CalibrationError::new(format!("{file}: no projections (P2, P3)")));
+    let there = PAIRS.iter().filter(|(_, keys)| keys.iter().any(|key| lines.has(key)));
+    let wanted = |cameras: &Option<KittiCameras>| {
+        cameras.is_none() || options.kitti.is_none() || *cameras == options.kitti
+    };
+    let Some((cameras, keys)) = there.clone().find(|(cameras, _)| wanted(cameras)) else {
+        let found: Vec<_> = there.flat_map(|(_, keys)| keys).copied().collect();
+        return Err(CalibrationError::new(format!(
+            "{file}: no projections of the cameras that were chosen (P0, P1: grey; P2, P3: colour); \
+             there are {}",
+            found.join(", ")
+        )));
     };
     let numbers = keys.map(|key| key.strip_prefix("P_rect_").unwrap_or_default());
     let rectified_size = lines.size(&format!("S_rect_{}", numbers[0]))?;
     let raw_size = lines.size(&format!("S_{}", numbers[0]))?;
     if raw_size.is_some() && raw_size == options.size && raw_size != rectified_size {
-        return raw(&lines, numbers);
+        return Ok(Draft { by_size: true, ..raw(&lines, numbers)? });
     }
     let (left, right) = (lines.projection(keys[0])?, lines.projection(keys[1])?);
     let size = match rectified_size.or(options.size) {
@@ -154,12 +166,15 @@ pub(super) fn read(
         right: eye(&right),
         baseline_m: place(&left) - place(&right),
     });
-    if keys[0].ends_with('2') && (lines.has("P0") || lines.has("P_rect_00")) {
+    let is_choice = *cameras == Some(KittiCameras::Colour) && options.kitti.is_none();
+    if is_choice && (lines.has("P0") || lines.has("P_rect_00")) {
         draft.notes.push(format!(
-            "{file}: of the two pairs of cameras, the colour ones ({}, {}) are taken",
+            "{file}: of the two pairs of cameras, the colour ones ({}, {}) are taken; --kitti-cameras \
+             grey takes the others",
             keys[0], keys[1]
         ));
     }
+    draft.by_size = raw_size.is_some();
     Ok(draft)
 }
 
@@ -193,7 +208,7 @@ fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft, CalibrationError> {
         Ok(RectifiedView { rotation: lines.rotation(&key("R_rect", eye))?, projection })
     };
     let of = |eye: usize| format!("{file} (K_{0}, D_{0})", numbers[eye]);
-    Ok(Draft {
+    let calibration = StereoCalibration {
         left: lines.raw_camera(numbers[0], size(0)?)?,
         right: lines.raw_camera(numbers[1], size(1)?)?,
         rotation,
@@ -204,17 +219,15 @@ fn raw(lines: &Lines, numbers: [&str; 2]) -> Result<Draft, CalibrationError> {
             left: view(0, p_left)?,
             right: view(1, p_right)?,
         }),
-        disparities: None,
-        sources: Sources {
-            left: of(0),
-            right: of(1),
-            pose: format!("{file} (R_{0}, T_{0}, R_{1}, T_{1})", numbers[0], numbers[1]),
-            rectification: format!("{file} (R_rect, P_rect)"),
-            ..Sources::default()
-        },
-        report: Report::default(),
-        notes: Vec::new(),
-    })
+    };
+    let sources = Sources {
+        left: of(0),
+        right: of(1),
+        pose: format!("{file} (R_{0}, T_{0}, R_{1}, T_{1})", numbers[0], numbers[1]),
+        rectification: format!("{file} (R_rect, P_rect)"),
+        ..Sources::default()
+    };
+    Ok(Draft::new(calibration, sources))
 }
 
 #[cfg(test)]
@@ -288,6 +301,23 @@ P_rect_03: 7.215377e+02 0.000000e+00 6.095593e+02 -3.395242e+02 0.000000e+00 7.2
         let all = read(&(grey.to_owned() + &benchmark()), Some((1241, 376))).unwrap();
         assert!((all.calibration.translation.x + 0.5327).abs() < 1e-4);
         assert!(all.notes.len() == 1 && all.notes[0].contains("(P2, P3)"), "{all:?}");
+    }
+
+    #[test]
+    fn either_pair_of_cameras_can_be_chosen() {
+        let grey = "P0: 700 0 600 0 0 700 170 0 0 0 1 0\nP1: 700 0 600 -378 0 700 170 0 0 0 1 0\n";
+        let all = grey.to_owned() + &benchmark();
+        let read = |text: &str, kitti| {
+            let options = ReadOptions { size: Some((1241, 376)), kitti, ..ReadOptions::default() };
+            parse(&[("calib.txt", text)], &options).map_err(|error| error.to_string())
+        };
+        for (kitti, baseline_m) in [(KittiCameras::Grey, 0.54), (KittiCameras::Colour, 0.5327)] {
+            let loaded = read(&all, Some(kitti)).unwrap();
+            assert!((loaded.calibration.translation.x + baseline_m).abs() < 1e-4, "{kitti:?}");
+            assert_eq!(loaded.notes, [""; 0]);
+        }
+        let error = read(grey, Some(KittiCameras::Colour)).unwrap_err();
+        assert!(error.contains("there are P0, P1"), "{error}");
     }
 
     #[test]

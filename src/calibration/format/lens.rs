@@ -1,6 +1,7 @@
 //! Names and coefficients of lens models, as the formats write them.
 
-use crate::calibration::Lens;
+use super::tree::At;
+use crate::calibration::{CalibrationError, Lens};
 
 /// Which model a file names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,31 +23,74 @@ pub(super) fn model(name: &str) -> Option<Model> {
         "plumbbob" | "radtan" | "radialtangential" => Model::PlumbBob,
         "brown" | "brownconrady" | "opencv" | "pinhole" | "perspective" | "rational"
         | "rationalpolynomial" | "thinprism" | "thinprismmodel" | "tilted" => Model::Brown,
-        "equidistant" | "equi" | "fisheye" | "kannalabrandt" | "kannalabrandt4" => Model::Fisheye,
+        "equidistant" | "equi" | "fisheye" | "kannalabrandt" | "kannalabrandt4"
+        | "kannalabrandt8" => Model::Fisheye,
         "none" | "" => Model::None,
         _ => return None,
     })
 }
 
-/// Message about a name that stands for no model.
-pub(super) fn unknown_model(name: &str) -> String {
-    format!(
-        "the lens model {name:?} is not supported; supported: plumb_bob (radtan), \
-         rational_polynomial, thin prism and tilted sensor, equidistant (fisheye, equi), none"
-    )
+/// The model that a value names.
+///
+/// # Errors
+/// Which names are known.
+pub(super) fn named(at: &At) -> Result<Model, CalibrationError> {
+    let name = at.text()?;
+    model(name).ok_or_else(|| {
+        at.error(format!(
+            "the lens model {name:?} is not supported; supported: plumb_bob (radtan), \
+             rational_polynomial, thin prism and tilted sensor, equidistant (fisheye, equi), none"
+        ))
+    })
 }
 
-/// The lens of these coefficients.
+/// The model that a file names as that of the distortion, as that of the camera (Kalibr's
+/// `camera_model`) or as both; `None` where neither says which one it is.
+///
+/// # Errors
+/// Names that are not known, or that contradict each other.
+pub(super) fn of_file(
+    distortion: Option<&At>,
+    camera: Option<&At>,
+) -> Result<Option<Model>, CalibrationError> {
+    let of_camera = camera.map(named).transpose()?;
+    let Some(distortion) = distortion else {
+        // A pinhole may stand behind any lens.
+        return Ok(of_camera.filter(|model| *model == Model::Fisheye));
+    };
+    let model = named(distortion)?;
+    match camera {
+        Some(camera) if of_camera == Some(Model::Fisheye) && model != Model::Fisheye => {
+            Err(camera.error(format!(
+                "contradicts {} in the same file, which names no fisheye lens; correct the wrong one",
+                distortion.path()
+            )))
+        }
+        _ => Ok(Some(model)),
+    }
+}
+
+/// The lens of these coefficients; zeros behind those that the model has mean nothing.
 ///
 /// # Errors
 /// How many are expected where their number does not fit the model.
 pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
     let count = coefficients.len();
+    let most = match model {
+        Model::Fisheye => 4,
+        Model::PlumbBob => 5,
+        Model::Brown | Model::None => 14,
+    };
+    let coefficients = match coefficients.split_at_checked(most) {
+        Some((used, rest)) if rest.iter().all(|k| *k == 0.0) => used,
+        _ => coefficients,
+    };
+    let used = coefficients.len();
     let fits = match model {
-        Model::Brown => matches!(count, 4 | 5 | 8 | 12 | 14),
-        Model::PlumbBob => matches!(count, 4 | 5),
-        Model::Fisheye => count == 4,
-        Model::None => coefficients.iter().all(|k| *k == 0.0) && count <= 14,
+        Model::Brown => matches!(used, 4 | 5 | 8 | 12 | 14),
+        Model::PlumbBob => matches!(used, 4 | 5),
+        Model::Fisheye => used == 4,
+        Model::None => coefficients.iter().all(|k| *k == 0.0) && used <= 14,
     };
     if !fits {
         let expected = match model {
@@ -54,7 +98,10 @@ pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
                 "this lens has 4 (k1 k2 p1 p2), 5 (k3), 8 (k4 k5 k6), 12 (s1 to s4) or 14 (tau_x \
                  tau_y)"
             }
-            Model::PlumbBob => "a plumb-bob lens has 4 (k1 k2 p1 p2) or 5 (k3)",
+            Model::PlumbBob => {
+                "a plumb-bob lens has 4 (k1 k2 p1 p2) or 5 (k3); one with k4 k5 k6 is called \
+                 rational_polynomial"
+            }
             Model::Fisheye => "a fisheye lens has 4 (k1 k2 k3 k4)",
             Model::None => "a camera without distortion has none, or zeros",
         };
@@ -64,7 +111,7 @@ pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
         return Ok(Lens::Fisheye(coefficients.try_into().expect("four, as checked")));
     }
     let mut all = [0.0; 14];
-    all[..count].copy_from_slice(coefficients);
+    all[..used].copy_from_slice(coefficients);
     Ok(Lens::Brown(all))
 }
 
@@ -107,6 +154,15 @@ mod tests {
                 assert!(error.contains("4 (") && error.contains("14 ("), "{error}");
             }
         }
+    }
+
+    #[test]
+    fn zeros_behind_the_coefficients_of_a_model_mean_nothing() {
+        let padded = [0.1, 0.2, 0.3, 0.4, 0.0, 0.0, 0.0, 0.0];
+        assert_eq!(lens(Model::Fisheye, &padded), Ok(Lens::Fisheye([0.1, 0.2, 0.3, 0.4])));
+        assert_eq!(lens(Model::PlumbBob, &padded), lens(Model::PlumbBob, &padded[..5]));
+        let rational = lens(Model::PlumbBob, &[0.1; 8]).unwrap_err();
+        assert!(rational.contains("rational_polynomial"), "{rational}");
     }
 
     #[test]

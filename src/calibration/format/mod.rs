@@ -7,6 +7,7 @@ mod depthai;
 mod digits;
 mod draft;
 mod euroc;
+mod foreign;
 mod kalibr;
 mod kitti;
 mod lens;
@@ -32,7 +33,8 @@ use super::error::CalibrationError;
 use super::stereo::StereoCalibration;
 use crate::reading;
 use draft::Draft;
-pub use draft::{ReadOptions, Report};
+pub use draft::{KittiCameras, ReadOptions, Report};
+pub use rectified::of_rectified;
 use syntax::Syntax;
 use tree::{At, Node};
 
@@ -89,12 +91,29 @@ pub struct Loaded {
     pub calibration: StereoCalibration,
     /// Format of the files.
     pub format: Format,
+    /// True where the files describe pictures of more than one size, which
+    /// [`ReadOptions::size`] tells apart.
+    pub by_size: bool,
     /// Number of candidate disparities, from 0, that hold all of the scene, where the files say it.
     pub disparities: Option<usize>,
     /// Quality, where the files say it.
     pub report: Report,
     /// Notes on the files for a person, a sentence each.
     pub notes: Vec<String>,
+}
+
+impl Loaded {
+    /// A calibration of which nothing further is known.
+    pub fn of(calibration: StereoCalibration, format: Format) -> Self {
+        Self {
+            calibration,
+            format,
+            by_size: false,
+            disparities: None,
+            report: Report::default(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// The files that an argument `FILE[,FILE]` names. A name with a comma in it is taken whole where
@@ -151,13 +170,7 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, Ca
     let parsed =
         files.iter().map(|(file, text)| parse_file(file, text)).collect::<Result<Vec<_>, _>>()?;
     let (mut draft, format) = dispatch(files, &parsed, options)?;
-    let mut calibration = StereoCalibration {
-        left: draft.left,
-        right: draft.right,
-        rotation: draft.rotation,
-        translation: draft.translation,
-        rectification: draft.rectification,
-    };
+    let mut calibration = draft.calibration;
     check::make_rotations(&mut calibration, &draft.sources)?;
     if let Some(metres) = options.unit_m {
         calibration = calibration.in_unit(metres);
@@ -165,10 +178,15 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, Ca
     if options.swap {
         calibration = calibration.swapped();
         draft.sources = draft.sources.swapped();
+        draft.windows = draft.windows.map(|[left, right]| [right, left]);
     }
+    // Of the whole cameras: a part need not hold the principal point.
     draft.notes.extend(check::check(&calibration, &draft.sources)?);
-    let Draft { disparities, report, notes, .. } = draft;
-    Ok(Loaded { calibration, format, disparities, report, notes })
+    if let Some(windows) = draft.windows {
+        calibration = calibration.within(windows)?;
+    }
+    let Draft { by_size, disparities, report, notes, .. } = draft;
+    Ok(Loaded { calibration, format, by_size, disparities, report, notes })
 }
 
 /// A file that is no more than this many bytes long may be a calibration.
@@ -211,6 +229,9 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed, CalibrationError> {
     }
     if middlebury::is_calibration(text) {
         return Ok(Parsed::Middlebury);
+    }
+    if let Some(what) = foreign::of_text(text) {
+        return Err(wrong(format!(": {what}")));
     }
     let Some(syntax) = syntax::recognise(text) else {
         return Err(wrong(": the file is empty, so no calibration".into()));
@@ -274,6 +295,9 @@ fn dispatch(
     }
     let mut kinds = Vec::new();
     for (_, root) in &trees {
+        if let Some(what) = foreign::of_tree(root) {
+            return Err(root.error(what));
+        }
         kinds.push(kind(root).ok_or_else(|| {
             root.error(format!(
                 "no calibration that is known (keys: {}); known: {KNOWN}",
@@ -299,7 +323,9 @@ fn dispatch(
             };
             Ok((opencv::read(&roots, options)?, format))
         }
-        ([Kind::Ros, Kind::Ros], [left, right]) => Ok((ros::read(left, right)?, Format::Ros)),
+        ([Kind::Ros, Kind::Ros], [left, right]) => {
+            Ok((ros::read(left, right, options)?, Format::Ros))
+        }
         ([Kind::Ros], _) => Err(one_eye("a camera_info of ROS")),
         ([Kind::Euroc, Kind::Euroc], [left, right]) => {
             Ok((euroc::read(left, right)?, Format::Euroc))

@@ -9,11 +9,14 @@ use super::draft::{Draft, ReadOptions, Report};
 use super::lens::{self, Model};
 pub(super) use super::opencv_names::is_calibration;
 use super::opencv_names::{
-    D, Entries, K, MODEL, P, R, ROTATION, SIDES, TRANSLATION, numbers_of, owned, sided,
+    CAMERA_MODEL, D, Entries, K, MIRROR, MODEL, P, R, ROTATION, SIDES, TRANSLATION, numbers_of,
+    owned, sided,
 };
 use super::tree::{At, Node, Value};
 use crate::calibration::check::Sources;
-use crate::calibration::{CalibrationError, Camera, Lens, Rectification, RectifiedView};
+use crate::calibration::{
+    CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
+};
 
 type Result<T> = std::result::Result<T, CalibrationError>;
 
@@ -100,17 +103,8 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
     };
     let (left, right) = (left.camera, right.camera);
     let report = report(&entries)?;
-    Ok(Draft {
-        left,
-        right,
-        rotation,
-        translation,
-        rectification,
-        disparities: None,
-        sources,
-        report,
-        notes,
-    })
+    let calibration = StereoCalibration { left, right, rotation, translation, rectification };
+    Ok(Draft { report, notes, ..Draft::new(calibration, sources) })
 }
 
 /// Message where there are not two camera matrices.
@@ -145,7 +139,6 @@ fn eye<'a>(
     options: &ReadOptions,
     files: &str,
 ) -> Result<Eye<'a>> {
-    let (focal, centre) = k.camera_matrix()?;
     let d = entries.of_eye(D, side)?.ok_or_else(|| {
         k.error(
             "the distortion coefficients of this eye (D1, D2) are missing: incomplete or cut off",
@@ -158,7 +151,7 @@ fn eye<'a>(
     };
     let model = model(entries, [side, side])?.unwrap_or(Model::Brown);
     let lens = lens::lens(model, &values).map_err(|what| d.error(what))?;
-    let (width, height) = match find_size(entries, side)?.or(options.size) {
+    let size = match find_size(entries, side)?.or(options.size) {
         Some(size) => size,
         None => {
             return Err(CalibrationError::without_size(format!(
@@ -167,21 +160,36 @@ fn eye<'a>(
             )));
         }
     };
-    Ok(Eye { camera: Camera { width, height, focal, centre, lens }, k, d })
+    Ok(Eye { camera: k.camera(size, lens)?, k, d })
 }
 
 /// The lens model, where a file names one.
 fn model(entries: &Entries, sides: [&[&str]; 2]) -> Result<Option<Model>> {
-    let mut names = owned(MODEL);
-    sides.iter().for_each(|side| names.extend(sided(MODEL, side)));
-    let Some(at) = entries.find(&names, |node| !node.is_matrix())? else { return Ok(None) };
-    match &at.node.value {
-        Value::Number(flag) => Ok((*flag != 0.0).then_some(Model::Fisheye)),
-        Value::Text(flag) if flag == "true" => Ok(Some(Model::Fisheye)),
-        Value::Text(flag) if flag == "false" => Ok(None),
+    let find = |bases: &[&str], fits: fn(&Node) -> bool| {
+        let mut names = owned(bases);
+        sides.iter().for_each(|side| names.extend(sided(bases, side)));
+        entries.find(&names, fits)
+    };
+    if let Some(mirror) = find(MIRROR, |_| true)? {
+        return Err(mirror.error(
+            "an omnidirectional lens (cv::omnidir) is not supported; calibrate it as a fisheye lens",
+        ));
+    }
+    let is_word = |node: &Node| !node.is_matrix();
+    let distortion = find(MODEL, is_word)?;
+    match distortion.as_ref().map(|at| &at.node.value) {
+        Some(Value::Number(flag)) => Ok((*flag != 0.0).then_some(Model::Fisheye)),
+        Some(Value::Text(flag)) if flag == "true" => Ok(Some(Model::Fisheye)),
+        Some(Value::Text(flag)) if flag == "false" => Ok(None),
         _ => {
-            let name = at.text()?;
-            lens::model(name).map(Some).ok_or_else(|| at.error(lens::unknown_model(name)))
+            // `model` may be the name of the camera.
+            let is_lens = |node: &Node| match &node.value {
+                Value::Text(name) => lens::model(name).is_some(),
+                _ => false,
+            };
+            let camera = find(CAMERA_MODEL, is_word)?;
+            let camera = if camera.is_none() { find(&["model"], is_lens)? } else { camera };
+            lens::of_file(distortion.as_ref(), camera.as_ref())
         }
     }
 }

@@ -63,6 +63,11 @@ pub(super) const P: &[&str] = &[
 pub(super) const MODEL: &[&str] =
     &["distortionmodel", "lensmodel", "fisheyemodel", "fisheye", "isfisheye"];
 
+/// The kind of camera, which tells a fisheye lens from others.
+pub(super) const CAMERA_MODEL: &[&str] = &["cameramodel", "cameratype"];
+/// The mirror's parameter of OpenCV's omnidirectional cameras.
+pub(super) const MIRROR: &[&str] = &["xi"];
+
 /// Names of the pose; for the translation with metres in its unit.
 pub(super) const ROTATION: &[&str] = &[
     "r",

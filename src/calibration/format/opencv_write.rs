@@ -23,7 +23,7 @@ fn items(calibration: &StereoCalibration) -> Vec<(&'static str, Item)> {
         // OpenCV's fisheye functions take a column, the others a row.
         let rows = if matches!(camera.lens, Lens::Fisheye(_)) { d.len() } else { 1 };
         (
-            Item::Matrix(3, vec![fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]),
+            Item::Matrix(3, vec![fx, camera.skew, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]),
             Item::Matrix(rows, d.to_vec()),
         )
     };

@@ -55,6 +55,8 @@ struct CameraTable {
     size: Exactly<u16, 2>,
     focal: Exactly<f64, 2>,
     centre: Exactly<f64, 2>,
+    #[serde(default)]
+    skew: f64,
     lens: LensName,
     distortion: Vec<f64>,
 }
@@ -139,31 +141,28 @@ pub(super) fn read(file: &str, text: &str) -> Result<Draft, CalibrationError> {
             "{file}: rectification.size must be at least 1 by 1 pixels"
         )));
     }
-    Ok(Draft {
+    let calibration = StereoCalibration {
         left: camera(file, "left", parsed.left)?,
         right: camera(file, "right", parsed.right)?,
         rotation: matrix3(&parsed.pose.rotation),
         translation: Vector3::from(parsed.pose.translation.0),
         rectification,
-        disparities: None,
-        sources: Sources {
-            left: format!("{file} ([left])"),
-            right: format!("{file} ([right])"),
-            pose: format!("{file} ([pose])"),
-            rectification: format!("{file} ([rectification])"),
-            swap: format!(
-                "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the eyes"
-            ),
-        },
-        report: Report {
-            made_by: report.made_by,
-            date: report.date,
-            rms_px: report.rms_px,
-            epipolar_error_px: report.epipolar_error_px,
-            pairs: report.pairs,
-        },
-        notes: Vec::new(),
-    })
+    };
+    let sources = Sources {
+        left: format!("{file} ([left])"),
+        right: format!("{file} ([right])"),
+        pose: format!("{file} ([pose])"),
+        rectification: format!("{file} ([rectification])"),
+        swap: format!("`stereod calibration convert --swap {file} -o OUT.toml` exchanges the eyes"),
+    };
+    let report = Report {
+        made_by: report.made_by,
+        date: report.date,
+        rms_px: report.rms_px,
+        epipolar_error_px: report.epipolar_error_px,
+        pairs: report.pairs,
+    };
+    Ok(Draft { report, ..Draft::new(calibration, sources) })
 }
 
 fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera, CalibrationError> {
@@ -174,7 +173,13 @@ fn camera(file: &str, eye: &str, table: CameraTable) -> Result<Camera, Calibrati
     let lens = lens::lens(model, &table.distortion)
         .map_err(|what| CalibrationError::new(format!("{file}: {eye}.distortion: {what}")))?;
     let [width, height] = table.size.0.map(usize::from);
-    Ok(Camera { width, height, focal: table.focal.0, centre: table.centre.0, lens })
+    let CameraTable { focal, centre, skew, .. } = table;
+    if skew != 0.0 && model == lens::Model::Brown {
+        return Err(CalibrationError::new(format!(
+            "{file}: {eye}.skew: only a fisheye lens may have a skew"
+        )));
+    }
+    Ok(Camera { width, height, focal: focal.0, centre: centre.0, skew, lens })
 }
 
 /// The text of the file. The pose stands last, so that a file that was cut off is never taken for a
@@ -240,13 +245,17 @@ fn camera_table(eye: &str, camera: &Camera) -> String {
         }
         Lens::Fisheye(_) => ("fisheye", "k1 k2 k3 k4 (equidistant)"),
     };
+    let skew = match camera.skew {
+        0.0 => String::new(),
+        skew => format!("skew = {}  # entry (0, 1) of the camera matrix in pixels\n", digits(skew)),
+    };
     format!(
         "
 [{eye}]
 size = [{}, {}]  # width and height of the pictures in pixels
 focal = [{}]  # focal lengths in pixels, horizontally and vertically
 centre = [{}]  # principal point in pixels
-lens = \"{name}\"  # {order}
+{skew}lens = \"{name}\"  # {order}
 distortion = [{}]
 ",
         camera.width,

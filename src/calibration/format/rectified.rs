@@ -3,9 +3,12 @@
 
 use nalgebra::{Matrix3, Matrix3x4, Vector3};
 
-use super::draft::{Draft, Report};
+use super::draft::Draft;
 use crate::calibration::check::Sources;
-use crate::calibration::{CalibrationError, Camera, Lens, Rectification, RectifiedView};
+use crate::calibration::{
+    CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
+};
+use crate::frame::StereoGeometry;
 
 /// One eye of a rectified pair.
 pub(super) struct Eye {
@@ -35,14 +38,19 @@ pub(super) fn without_size(file: &str) -> CalibrationError {
     ))
 }
 
-/// The calibration of a rectified pair.
-pub(super) fn draft(pair: Pair) -> Draft {
-    let Pair { file, keys, size: (width, height), left, right, baseline_m } = pair;
+/// The cameras of a rectified pair whose pictures have this size.
+fn calibration(
+    (width, height): (usize, usize),
+    left: &Eye,
+    right: &Eye,
+    baseline_m: f64,
+) -> StereoCalibration {
     let camera = |eye: &Eye| Camera {
         width,
         height,
         focal: eye.focal,
         centre: eye.centre,
+        skew: 0.0,
         lens: Lens::Brown([0.0; 14]),
     };
     let view = |eye: &Eye, shift: f64| {
@@ -52,29 +60,37 @@ pub(super) fn draft(pair: Pair) -> Draft {
             projection: Matrix3x4::new(fx, 0.0, cx, shift, 0.0, fy, cy, 0.0, 0.0, 0.0, 1.0, 0.0),
         }
     };
-    let both = format!("{file} ({}, {})", keys[0], keys[1]);
-    Draft {
-        left: camera(&left),
-        right: camera(&right),
+    StereoCalibration {
+        left: camera(left),
+        right: camera(right),
         rotation: Matrix3::identity(),
         translation: Vector3::new(-baseline_m, 0.0, 0.0),
         rectification: Some(Rectification {
             width,
             height,
-            left: view(&left, 0.0),
-            right: view(&right, -right.focal[0] * baseline_m),
+            left: view(left, 0.0),
+            right: view(right, -right.focal[0] * baseline_m),
         }),
-        disparities: None,
-        sources: Sources {
-            left: format!("{file} ({})", keys[0]),
-            right: format!("{file} ({})", keys[1]),
-            pose: both.clone(),
-            rectification: both,
-            swap: format!(
-                "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the eyes"
-            ),
-        },
-        report: Report::default(),
-        notes: Vec::new(),
     }
+}
+
+/// The calibration of pictures of this size that come rectified by these cameras.
+pub fn of_rectified(size: (usize, usize), geometry: &StereoGeometry) -> StereoCalibration {
+    let eye = |x| Eye { focal: [geometry.focal_px; 2], centre: [x, geometry.centre_y_px] };
+    let (left, right) = (eye(geometry.centre_x_px), eye(geometry.right_centre_x_px));
+    calibration(size, &left, &right, geometry.baseline_m)
+}
+
+/// The calibration of a rectified pair.
+pub(super) fn draft(pair: Pair) -> Draft {
+    let Pair { file, keys, size, left, right, baseline_m } = pair;
+    let both = format!("{file} ({}, {})", keys[0], keys[1]);
+    let sources = Sources {
+        left: format!("{file} ({})", keys[0]),
+        right: format!("{file} ({})", keys[1]),
+        pose: both.clone(),
+        rectification: both,
+        swap: format!("`stereod calibration convert --swap {file} -o OUT.toml` exchanges the eyes"),
+    };
+    Draft::new(calibration(size, &left, &right, baseline_m), sources)
 }

@@ -6,18 +6,21 @@
 use nalgebra::{Matrix3, Matrix3x4};
 
 use super::digits::joined;
-use super::draft::{Draft, Report};
+use super::draft::{Draft, ReadOptions};
 use super::lens::{self, Model};
 use super::tree::At;
 use crate::calibration::check::Sources;
+use crate::calibration::mode::Window;
 use crate::calibration::{
-    CalibrationError, Camera, Rectification, RectifiedView, StereoCalibration,
+    CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
 };
 
 // The names in a file, in a message of ROS 1 and in one of ROS 2.
 const WIDTH: [&str; 2] = ["image_width", "width"];
 const HEIGHT: [&str; 2] = ["image_height", "height"];
-const MODEL: [&str; 1] = ["distortion_model"];
+const MODEL: &str = "distortion_model";
+// As Kalibr and others write it.
+const CAMERA_MODEL: &str = "camera_model";
 const K: [&str; 3] = ["camera_matrix", "K", "k"];
 const D: [&str; 3] = ["distortion_coefficients", "D", "d"];
 const R: [&str; 3] = ["rectification_matrix", "R", "r"];
@@ -26,47 +29,113 @@ const P: [&str; 3] = ["projection_matrix", "P", "p"];
 /// True where a file is a camera_info, whole or cut off.
 pub(super) fn is_camera_info(root: &At) -> bool {
     let has = |keys: &[&str]| root.any(keys).is_some();
-    let message = root.any(&["K", "k"]).is_some() && has(&MODEL);
+    let message = root.any(&["K", "k"]).is_some() && root.get(MODEL).is_some();
     let file = root.get("image_width").is_some()
-        && (root.get("camera_name").is_some() || has(&MODEL))
+        && (root.get("camera_name").is_some() || root.get(MODEL).is_some())
         && root.get("nframes").is_none();
     has(&["projection_matrix", "rectification_matrix"]) || message || file
 }
 
+#[derive(PartialEq)]
 struct Eye {
     camera: Camera,
     view: RectifiedView,
+    /// Part of the camera's picture that its driver delivers.
+    window: Window,
 }
 
-fn eye(root: &At) -> Result<Eye, CalibrationError> {
-    let (width, height) = (root.need_any(&WIDTH)?.side()?, root.need_any(&HEIGHT)?.side()?);
-    let (focal, centre) = root.need_any(&K)?.camera_matrix()?;
-    let named = root.any(&MODEL);
-    let name = named.as_ref().map(At::text).transpose()?.unwrap_or("plumb_bob");
-    let model = lens::model(name)
-        .ok_or_else(|| named.as_ref().unwrap_or(root).error(lens::unknown_model(name)))?;
+fn eye(root: &At, notes: &mut Vec<String>) -> Result<Eye, CalibrationError> {
+    let size = (root.need_any(&WIDTH)?.side()?, root.need_any(&HEIGHT)?.side()?);
+    let k = root.need_any(&K)?;
+    if k.matrix3()?[(0, 0)] == 0.0 {
+        return Err(k.error("a focal length of 0: the camera has not been calibrated"));
+    }
     let coefficients = root.need_any(&D)?;
     let values = coefficients.numbers()?;
-    // ROS lets a camera without distortion have no coefficients.
-    let model = if values.is_empty() { Model::None } else { model };
-    let lens = lens::lens(model, &values).map_err(|what| coefficients.error(what))?;
+    let lens = match lens::of_file(root.get(MODEL).as_ref(), root.get(CAMERA_MODEL).as_ref())? {
+        // ROS lets a camera without distortion have no coefficients.
+        Some(Model::Fisheye) if values.is_empty() => Ok(Lens::Fisheye([0.0; 4])),
+        _ if values.is_empty() => lens::lens(Model::None, &[]),
+        Some(model) => lens::lens(model, &values),
+        None => {
+            let count = values.len();
+            notes.push(coefficients.error(format!(
+                "the file names no distortion_model, so that the {count} coefficients are taken for \
+                 plumb_bob (8: rational_polynomial); a fisheye lens needs the line \
+                 `distortion_model: equidistant`"
+            )).to_string());
+            lens::lens(Model::Brown, &values)
+        }
+    };
+    let lens = lens.map_err(|what| coefficients.error(what))?;
     let rotation = root.need_any(&R)?;
     if rotation.matrix3()? == Matrix3::zeros() {
         return Err(rotation.error("all zeros: the camera has not been calibrated"));
     }
     Ok(Eye {
-        camera: Camera { width, height, focal, centre, lens },
+        camera: k.camera(size, lens)?,
         view: RectifiedView {
             rotation: rotation.matrix3()?,
             projection: root.need_any(&P)?.matrix3x4()?,
         },
+        window: window(root, size)?,
     })
 }
 
+/// The region of interest and the binning: they change what the driver delivers, but not the matrices,
+/// which are those of the full picture.
+fn window(root: &At, full: (usize, usize)) -> Result<Window, CalibrationError> {
+    let whole = |at: Option<At>| at.map_or(Ok(0), |at| at.whole());
+    let roi = root.get("roi");
+    let of_roi = |key: &str| whole(roi.as_ref().and_then(|roi| roi.get(key)));
+    let offset = [of_roi("x_offset")?, of_roi("y_offset")?];
+    // All zeros stand for the full picture.
+    let size = match (of_roi("width")?, of_roi("height")?) {
+        (0, 0) if offset == [0, 0] => full,
+        size => size,
+    };
+    let ends = [offset[0] + size.0, offset[1] + size.1];
+    if let Some(roi) = &roi
+        && (size.0 == 0 || size.1 == 0 || ends[0] > full.0 || ends[1] > full.1)
+    {
+        return Err(roi.error(format!(
+            "{}x{} pixels at ({}, {}) are no region of a picture of {}x{}",
+            size.0, size.1, offset[0], offset[1], full.0, full.1
+        )));
+    }
+    let binning = [whole(root.get("binning_x"))?.max(1), whole(root.get("binning_y"))?.max(1)];
+    if binning[0] > size.0 || binning[1] > size.1 {
+        return Err(root.error(format!(
+            "binning of {}x{} leaves no pixel of {}x{}",
+            binning[0], binning[1], size.0, size.1
+        )));
+    }
+    Ok(Window { offset, size, binning })
+}
+
 /// Reads the files of both eyes.
-pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
-    let (left_eye, right_eye) = (eye(left)?, eye(right)?);
-    let (p1, p2) = (&left_eye.view.projection, &right_eye.view.projection);
+pub(super) fn read(
+    left: &At,
+    right: &At,
+    options: &ReadOptions,
+) -> Result<Draft, CalibrationError> {
+    let mut notes = Vec::new();
+    let (mut left_eye, mut right_eye) = (eye(left, &mut notes)?, eye(right, &mut notes)?);
+    if left_eye == right_eye {
+        return Err(CalibrationError::new(format!(
+            "{} and {} describe one and the same camera: the file of one view was given for both, or \
+             the cameras were calibrated one by one, so that projection_matrix has no baseline; give \
+             the files of a pair that was calibrated together, left before right",
+            left.file(),
+            right.file()
+        )));
+    }
+    let (p1, p2) = (&mut left_eye.view.projection, &mut right_eye.view.projection);
+    if p1[(0, 1)] == p2[(0, 1)] {
+        // ROS' calibrator copies the skew of fisheye lenses. It shears both rectified pictures alike, which
+        // changes neither rows nor disparities: they are made without it.
+        (p1[(0, 1)], p2[(0, 1)]) = (0.0, 0.0);
+    }
     let baseline = |p: &Matrix3x4<f64>| p.fixed_view::<2, 1>(0, 3).amax();
     if baseline(p1) > 0.0 && baseline(p2) == 0.0 {
         return Err(left.need_any(&P)?.error(format!(
@@ -85,12 +154,23 @@ pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
     if !(p2[(0, 0)] > 0.0 && p2[(1, 1)] > 0.0) {
         return Err(right.need_any(&P)?.error("a focal length is not above 0"));
     }
-    let rectification = Rectification {
-        width: left_eye.camera.width,
-        height: left_eye.camera.height,
-        left: left_eye.view,
-        right: right_eye.view,
-    };
+    let windows = [left_eye.window, right_eye.window];
+    let full = (left_eye.camera.width, left_eye.camera.height);
+    let part = windows[0];
+    let windows = part.is_part_of(full).then_some(windows).filter(|_| {
+        // The driver's settings may have been changed since, which needs no new calibration.
+        let is_full = options.size == Some(full);
+        let what = match is_full {
+            true => "are full ones, so that roi and binning are left out:".to_owned(),
+            false => format!("are {part} of the calibrated"),
+        };
+        let (width, height) = full;
+        let files = format!("{} and {}", left.file(), right.file());
+        notes.push(format!("{files}: the pictures {what} {width}x{height}"));
+        !is_full
+    });
+    let rectification =
+        Rectification { width: full.0, height: full.1, left: left_eye.view, right: right_eye.view };
     let (rotation, translation) = rectification.pose();
     let both =
         format!("{} and {} (rectification_matrix, projection_matrix)", left.file(), right.file());
@@ -99,19 +179,22 @@ pub(super) fn read(left: &At, right: &At) -> Result<Draft, CalibrationError> {
         right: right.file().into(),
         pose: both.clone(),
         rectification: both,
-        swap: format!("name the files in the order {},{}", right.file(), left.file()),
+        swap: format!(
+            "P[3] of {1} is -f * B and must be below 0: correct its sign, or, if the files are of the \
+             other cameras, exchange them: `stereod calibration convert --swap {0},{1} -o OUT.toml`",
+            left.file(),
+            right.file()
+        ),
     };
-    Ok(Draft {
+    let calibration = StereoCalibration {
         left: left_eye.camera,
         right: right_eye.camera,
         rotation,
         translation,
         rectification: Some(rectification),
-        disparities: None,
-        sources,
-        report: Report::default(),
-        notes: Vec::new(),
-    })
+    };
+    let by_size = part.is_part_of(full);
+    Ok(Draft { windows, by_size, notes, ..Draft::new(calibration, sources) })
 }
 
 /// The files of the left and the right eye. Lenses with more than 8 coefficients are called rational too,
@@ -147,7 +230,7 @@ fn text(name: &str, camera: &Camera, view: &RectifiedView) -> String {
         format!("{key}:\n  rows: {rows}\n  cols: {cols}\n  data: [{}]\n", joined(values))
     };
     let ([fx, fy], [cx, cy]) = (camera.focal, camera.centre);
-    text += &matrix("camera_matrix", 3, &[fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]);
+    text += &matrix("camera_matrix", 3, &[fx, camera.skew, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]);
     // The model stands before what it explains, as ROS itself writes it: a file without its end must
     // not pass for one of another lens.
     text += &format!("distortion_model: {}\n", lens::ros_name(&camera.lens));

@@ -1,5 +1,6 @@
 //! What OpenCV and others write is read, and what is wrong with it is said.
 
+mod ros;
 mod round_trips;
 
 use nalgebra::Vector3;
@@ -179,9 +180,19 @@ fn a_fisheye_lens_of_opencv_has_to_be_named() {
     };
     let four = "[0.1, 0.2, 0.3, 0.4]";
     let fisheye = (Lens::Fisheye([0.1, 0.2, 0.3, 0.4]), 0);
-    for model in ["fisheye_model: 1\n", "distortion_model: equidistant\n", "fisheye: true\n"] {
+    for model in [
+        "fisheye_model: 1\n",
+        "distortion_model: equidistant\n",
+        "fisheye: true\n",
+        "camera_model: fisheye\n",
+        "Camera.type: \"KannalaBrandt8\"\n",
+        "model: fisheye\n",
+        "camera_model: pinhole\ndistortion_model: equi\n",
+    ] {
         assert_eq!(lens(model, four), fisheye, "{model}");
     }
+    // The name of a product is no lens.
+    assert_eq!(lens("model: Mk II\n", "[0, 0, 0, 0, 0]"), (Lens::Brown([0.0; 14]), 0));
     let mut brown = [0.0; 14];
     brown[..4].copy_from_slice(&[0.1, 0.2, 0.3, 0.4]);
     assert_eq!(lens("", four), (Lens::Brown(brown), 1));
@@ -192,6 +203,13 @@ fn a_fisheye_lens_of_opencv_has_to_be_named() {
         ("", "[0.1, 0.2, 0.3]", "a:6: D1: 3 distortion coefficients, but this lens has 4 ("),
         ("", "[0.1, 0.2, 0.3, 0.4, .Nan]", "a:6: D1[4]: NaN is not a finite number"),
         ("distortion_model: omni\n", four, "a:4: distortion_model: the lens model \"omni\""),
+        ("camera_model: omni\n", four, "a:4: camera_model: the lens model \"omni\""),
+        ("xi1: 1.2\n", four, "omnidirectional"),
+        (
+            "camera_model: fisheye\ndistortion_model: plumb_bob\n",
+            four,
+            "camera_model: contradicts distortion_model",
+        ),
     ] {
         let error = refused(&[("a", &text(model, d))]);
         assert!(error.contains(words), "{error}");

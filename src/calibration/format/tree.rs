@@ -4,7 +4,7 @@
 
 use nalgebra::{Matrix3, Matrix3x4, Matrix4, Vector3};
 
-use super::super::error::CalibrationError;
+use crate::calibration::{CalibrationError, Camera, Lens};
 
 /// Deepest nesting that is read; no calibration comes near.
 pub(super) const DEPTH_MAX: usize = 64;
@@ -334,20 +334,27 @@ impl<'a> At<'a> {
         Ok((matrix.fixed_view::<3, 3>(0, 0).into(), matrix.fixed_view::<3, 1>(0, 3).into()))
     }
 
-    /// Focal lengths and principal point of a camera matrix.
-    pub fn camera_matrix(&self) -> Result<([f64; 2], [f64; 2])> {
+    /// The camera with this matrix, whose pictures have this size.
+    pub fn camera(&self, (width, height): (usize, usize), lens: Lens) -> Result<Camera> {
         let k = self.matrix3()?;
         if k[(2, 0)] != 0.0 || k[(2, 1)] != 0.0 || k[(2, 2)] != 1.0 || k[(1, 0)] != 0.0 {
             return Err(self.error(
                 "not a camera matrix, whose rows are fx 0 cx, 0 fy cy and 0 0 1 (transposed?)",
             ));
         }
-        if k[(0, 1)].abs() > 0.1 {
-            return Err(self.error(format!(
-                "a skew of {} is not supported: calibrate with the skew fixed at 0",
-                k[(0, 1)]
-            )));
-        }
-        Ok(([k[(0, 0)], k[(1, 1)]], [k[(0, 2)], k[(1, 2)]]))
+        let skew = match lens {
+            Lens::Fisheye(_) => k[(0, 1)],
+            // OpenCV's functions for these lenses pass over it.
+            Lens::Brown(_) if k[(0, 1)].abs() <= 0.1 => 0.0,
+            Lens::Brown(_) => {
+                return Err(self.error(format!(
+                    "a skew of {} is supported for fisheye lenses only: add the line \
+                     `distortion_model: fisheye` if this is one, or calibrate with the skew fixed at 0",
+                    k[(0, 1)]
+                )));
+            }
+        };
+        let (focal, centre) = ([k[(0, 0)], k[(1, 1)]], [k[(0, 2)], k[(1, 2)]]);
+        Ok(Camera { width, height, focal, centre, skew, lens })
     }
 }

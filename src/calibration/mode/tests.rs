@@ -9,6 +9,7 @@ fn calibration() -> StereoCalibration {
         height: 800,
         focal: [808.0, 807.0],
         centre: [634.0, 407.0],
+        skew: 0.0,
         lens: Lens::Brown([0.1; 14]),
     };
     let view = |tx| RectifiedView {

@@ -46,6 +46,23 @@ fn the_fisheye_lens() {
     );
 }
 
+/// OpenCV 5.0: cv2.fisheye.projectPoints with alpha = skew / fx.
+#[test]
+fn a_skewed_fisheye_camera() {
+    let lens = Lens::Fisheye([0.05, -0.01, 0.004, -0.001]);
+    let camera = Camera { skew: -0.9, ..camera((640, 480), [260.0, 261.0, 322.0, 238.0], lens) };
+    for (point, expected) in [
+        ([0.31, -0.22, 1.1], [393.10510895, 187.46836115]),
+        ([1.5, 2.0, 0.7], [537.00411234, 527.1090846]),
+    ] {
+        let projection = camera.projection();
+        let pixel = projection.pixel(Vector3::from(point)).unwrap();
+        assert!((pixel[0] - expected[0]).hypot(pixel[1] - expected[1]) < 1e-7, "{pixel:?}");
+        let back = projection.direction(pixel).unwrap();
+        assert!((back - Vector3::from(point).normalize()).norm() < 1e-9);
+    }
+}
+
 #[test]
 fn the_way_back_finds_every_pixel() {
     let rigs = [examples::oakd(), examples::chessboards(), examples::tilted(), examples::fisheye()];

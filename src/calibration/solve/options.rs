@@ -50,7 +50,10 @@ pub enum SolveError {
     )]
     Undetermined(Eye),
     /// The boards do not tell how the cameras stand to each other.
-    #[error("the pairs do not determine how the cameras stand to each other")]
+    #[error(
+        "the pairs do not determine how the cameras stand to each other: check that the pictures are \
+         paired rightly (the numbers in their names) and taken at the same moment"
+    )]
     Apart,
 }
 

@@ -40,7 +40,7 @@ impl Model {
             Model::Fisheye => Lens::Fisheye([0.0; 4]),
         };
         let centre = [(width as f64 - 1.0) / 2.0, (height as f64 - 1.0) / 2.0];
-        Camera { width, height, focal: [focal; 2], centre, lens }
+        Camera { width, height, focal: [focal; 2], centre, skew: 0.0, lens }
     }
 }
 

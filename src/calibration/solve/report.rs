@@ -157,6 +157,7 @@ pub(super) fn solved(
     let verdict = Verdict::of(&Facts {
         used,
         rms_px,
+        alone_rms_px: alone_rms_px[0].max(alone_rms_px[1]),
         row_error_px: rows.mean,
         baseline_m,
         baseline_sd_m,

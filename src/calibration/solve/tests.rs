@@ -22,6 +22,7 @@ fn truth(lens: [Lens; 2], focal: f64) -> StereoCalibration {
         height: 480,
         focal: [focal, focal * 1.002],
         centre,
+        skew: 0.0,
         lens,
     };
     let [left, right] = lens;
@@ -246,6 +247,27 @@ fn one_view_again_and_again_is_no_good_calibration() {
             assert!(words.contains("same distance"), "{words}");
         }
         Err(error) => assert!(matches!(error, SolveError::Undetermined(_)), "{error}"),
+    }
+}
+
+#[test]
+fn wrong_pairing_is_the_first_that_is_told() {
+    let truth = truth(lenses(), 540.0);
+    let pairs = sightings(&truth, &mut noise(0.05));
+    for shift in [1, 2, 5] {
+        let seen = |pair: usize| pairs[pair % pairs.len()].seen.clone().unwrap();
+        let shifted = (0..pairs.len()).map(|pair| {
+            let ([left, _], [_, right]) = (seen(pair), seen(pair + shift));
+            Sighting { name: format!("pair {pair}"), seen: Ok([left, right]) }
+        });
+        let words = match solve(&board(), (640, 480), Options::default(), shifted.collect()) {
+            Ok(mut solved) => {
+                assert_eq!(solved.report.verdict.quality, Quality::Bad);
+                solved.report.verdict.words.swap_remove(0)
+            }
+            Err(error) => error.to_string(),
+        };
+        assert!(words.contains("paired rightly"), "{shift}: {words}");
     }
 }
 

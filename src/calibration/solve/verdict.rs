@@ -46,6 +46,8 @@ pub(super) struct Facts<'a> {
     pub used: usize,
     /// Root mean square of the reprojection error of both eyes in pixels.
     pub rms_px: f64,
+    /// The larger one of both cameras by themselves.
+    pub alone_rms_px: f64,
     /// Mean difference of the rows after rectification in pixels; NaN where they cannot be compared.
     pub row_error_px: f64,
     /// Distance of the cameras in metres.
@@ -74,6 +76,12 @@ impl Facts<'_> {
         self.baseline_sd_m.unwrap_or(f64::NAN) / self.baseline_m
     }
 
+    /// True where each camera is well known by itself, and both together are not: the boards of a pair
+    /// do not stand in one place.
+    fn are_mispaired(&self) -> bool {
+        self.rms_px > RMS_PX[0] && self.rms_px > MISPAIRED * self.alone_rms_px
+    }
+
     /// True where nothing tells the cameras' places apart.
     fn in_one_place(&self) -> bool {
         // No sharp pictures tell a baseline that is shorter than that, however sure the sums are.
@@ -86,6 +94,10 @@ const PAIRS: [usize; 2] = [6, 10];
 
 /// A root mean square above this is bad, above the second could be better; pixels.
 const RMS_PX: [f64; 2] = [1.5, 0.8];
+
+/// Both cameras together are this many times as far off as each by itself where the pictures do not belong
+/// together.
+const MISPAIRED: f64 = 4.0;
 
 /// Rows that disagree by more than this on average spoil matching, by more than the second can be
 /// seen in it; pixels.
@@ -108,6 +120,18 @@ const PER_NINTH: usize = 1;
 impl Verdict {
     pub(super) fn of(facts: &Facts) -> Verdict {
         let mut verdict = Verdict::default();
+        if facts.are_mispaired() {
+            verdict.say(
+                Quality::Bad,
+                format!(
+                    "the pictures of a pair do not show the board in one place (off by {:.1} px, but \
+                     {:.1} px for each camera by itself): check that the pictures are paired rightly \
+                     (the numbers in their names) and taken at the same moment",
+                    facts.rms_px, facts.alone_rms_px
+                ),
+            );
+            return verdict;
+        }
         if facts.in_one_place() {
             verdict.say(
                 Quality::Bad,

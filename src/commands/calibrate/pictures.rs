@@ -1,5 +1,6 @@
 //! Pairs of picture files: which belong together, and what is seen in them.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -13,10 +14,10 @@ use crate::calibration::solve::{Reason, Sighting, fit};
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;
 use crate::frame::{Eye, Image};
-use crate::settings::Loaded;
+use crate::settings::{Loaded, Source};
+use crate::source::grey::Grey;
 use crate::source::pictures::{files_of_glob, number_in_name};
-use crate::source::still::read_still;
-use crate::source::tone::Tone;
+use crate::source::{orientation, still};
 
 /// Findings in all pictures.
 pub(super) struct Found {
@@ -41,10 +42,10 @@ pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Re
     refuse_inputs(args, loaded, eyes.iter().flatten().cloned())?;
     let pairs = pair_up(eyes)?;
     let detector = detector(args, board);
-    let tone = loaded.settings.source.tone;
+    let reading = Reading { source: &loaded.settings.source, tags_reported: Cell::new(false) };
     let bar = progress_bar(Some(pairs.len() as u64), args.common.quiet, "pairs");
     let seen: Vec<_> =
-        pairs.iter().map(|files| look_at_pair(&detector, files, tone, &bar)).collect();
+        pairs.iter().map(|files| look_at_pair(&detector, files, &reading, &bar)).collect();
     bar.finish_and_clear();
     crate::telemetry::logs::write_above(None);
     let sizes = || seen.iter().filter_map(|(_, sizes, _)| *sizes);
@@ -74,7 +75,35 @@ type Looked = (
     Result<[crate::calibration::board::detect::Detection; 2], Reason>,
 );
 
-fn look_at_pair(detector: &Detector, files: &Files, tone: Tone, bar: &ProgressBar) -> Looked {
+/// How the pictures are read.
+struct Reading<'a> {
+    source: &'a Source,
+    /// Set once orientation tags have been reported.
+    tags_reported: Cell<bool>,
+}
+
+impl Reading<'_> {
+    /// Reads the pictures of a pair as 8-bit intensity.
+    fn pair(&self, files: [&Path; 2]) -> Result<[Image; 2], Reason> {
+        let Source { tone, orient, .. } = *self.source;
+        let unreadable = |error: anyhow::Error| Reason::Unreadable(format!("{error:#}"));
+        let [left, right] = files.map(|file| still::read(file, orient).map_err(unreadable));
+        let stills = [left?, right?];
+        if !self.tags_reported.get() {
+            let name = |file: &Path| file.display().to_string();
+            let tags = [0, 1].map(|eye| (name(files[eye]), stills[eye].orientation));
+            self.tags_reported.set(orientation::report(&tags, orient));
+        }
+        Ok(stills.map(|still| Grey::of(still.picture).into_image(tone)))
+    }
+}
+
+fn look_at_pair(
+    detector: &Detector,
+    files: &Files,
+    reading: &Reading<'_>,
+    bar: &ProgressBar,
+) -> Looked {
     bar.inc(1);
     let name = |path: &Option<PathBuf>| -> Option<String> {
         Some(path.as_deref()?.file_name()?.to_string_lossy().into_owned())
@@ -85,12 +114,9 @@ fn look_at_pair(detector: &Detector, files: &Files, tone: Tone, bar: &ProgressBa
         let eye = if files[0].is_some() { Eye::Left } else { Eye::Right };
         return (name, None, Err(Reason::Alone(eye)));
     };
-    let read = |path: &Path| -> Result<Image, Reason> {
-        read_still(path, tone).map_err(|error| Reason::Unreadable(format!("{error:#}")))
-    };
-    let (left, right) = match (read(left), read(right)) {
-        (Ok(left), Ok(right)) => (left, right),
-        (Err(reason), _) | (_, Err(reason)) => return (name, None, Err(reason)),
+    let [left, right] = match reading.pair([left, right]) {
+        Ok(pair) => pair,
+        Err(reason) => return (name, None, Err(reason)),
     };
     let sizes = [&left, &right].map(|image| (image.width(), image.height()));
     let seen = fit(&detector.detect_pair(&left, &right));

@@ -12,6 +12,9 @@ use crate::sink::files;
 /// Name of the file that describes a folder's pair.
 pub(super) const NAME: &str = "item.json";
 
+/// Smallest and largest plausible stored value of a pixel of disparity.
+const SCALES: [f64; 2] = [1e-3, 65535.0];
+
 /// No description is longer, in bytes.
 const LONGEST: u64 = 1 << 20;
 
@@ -54,11 +57,17 @@ pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
         mask: None,
     };
     if let Some(scale) = truth.scale {
+        let [least, most] = SCALES;
         ensure!(
-            scale.is_finite() && scale > 0.0,
-            "{shown}: gt_scale is {scale}; it is what one pixel of disparity is stored as"
+            (least..=most).contains(&scale),
+            "{shown}: gt_scale is {scale:e}; it is what one pixel of disparity is stored as, {least} to {most}"
         );
     }
+    ensure!(
+        found.ndisp != Some(0),
+        "{shown}: ndisp is 0; it is the number of candidate disparities, 1 or more: leave it out to have it \
+         chosen from the pictures"
+    );
     if files::extension(&truth.file) == "npy" {
         bail!("{shown}: {} is read as PFM or PNG only; convert it", truth.file.display());
     }

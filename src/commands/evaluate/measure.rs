@@ -1,9 +1,11 @@
 //! One pair, matched and compared with its truth.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use super::even;
 use super::item::{Areas, Item};
 use super::noise::Noise;
 use super::scoring::{Values, score};
@@ -17,9 +19,9 @@ use crate::engine::{self, Engine};
 use crate::frame::{DisparityRange, Eye, Image, Matched, StereoPair};
 use crate::matching::Params;
 use crate::range::Spare;
-use crate::settings::{Loaded, Origin};
-use crate::source::still::read_still;
-use crate::source::tone::Tone;
+use crate::settings::{Loaded, Origin, Source};
+use crate::source::grey::Grey;
+use crate::source::still;
 
 /// What came of a pair.
 #[derive(Debug)]
@@ -60,6 +62,8 @@ impl From<anyhow::Error> for Failure {
 pub(super) struct Bench<'a> {
     loaded: &'a Loaded,
     cameras: Cameras<'a>,
+    /// Grey level of even regions that are painted.
+    even: Option<u8>,
     noise: Option<Noise>,
     repeat: u32,
     /// The engine of the pair before, with what it was made for.
@@ -74,10 +78,11 @@ impl<'a> Bench<'a> {
     pub(super) fn new(
         loaded: &'a Loaded,
         cameras: Cameras<'a>,
+        even: Option<u8>,
         noise: Option<Noise>,
         repeat: u32,
     ) -> Self {
-        Self { loaded, cameras, noise, repeat, engine: None }
+        Self { loaded, cameras, even, noise, repeat, engine: None }
     }
 
     /// What computes; `None` before the first pair.
@@ -90,7 +95,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// Where it cannot be read or matched, or its parts differ in size.
     pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
-        let pictures = read(item, self.loaded.settings.source.tone)?;
+        let pictures = read(item, &self.loaded.settings.source)?;
         let truth = truth::read(item)?;
         let size = (pictures[0].width(), pictures[0].height());
         let rig = self.cameras.for_pictures(size).map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -98,6 +103,12 @@ impl<'a> Bench<'a> {
             let (map, truth) = (rig.pairs.size, region.size());
             ensure_same(map, truth)?;
         }
+        // What only the left camera sees, the right one does not show.
+        let seen = truth.non_occluded.as_ref().or(truth.all.as_ref());
+        let pictures = match (self.even, seen) {
+            (Some(grey), Some(seen)) => even::paint(pictures, seen, grey),
+            _ => pictures,
+        };
         let pictures = match &self.noise {
             None => pictures,
             Some(noise) => Eye::BOTH.map(|eye| noise.add(&pictures[eye.index()], eye)),
@@ -142,8 +153,15 @@ impl<'a> Bench<'a> {
             (true, Some(count), _) => count,
             // Up to the same largest one.
             (false, _, Some(count)) => {
-                let count = i64::try_from(count).unwrap_or(i64::MAX);
-                count.saturating_sub(i64::from(params.range.min)).max(1) as usize
+                let above = i64::try_from(count).unwrap_or(i64::MAX);
+                let above = above.saturating_sub(i64::from(params.range.min));
+                ensure!(
+                    above > 0,
+                    "its {count} candidates, from 0 on, are all below --min-disparity {}; give \
+                     --disparities as well",
+                    params.range.min
+                );
+                above as usize
             }
             _ => {
                 // One with tiles may have taken all memory that there is.
@@ -204,9 +222,12 @@ impl<'a> Bench<'a> {
 }
 
 /// The intensity of both eyes.
-fn read(item: &Item, tone: Tone) -> anyhow::Result<[Image; 2]> {
+fn read(item: &Item, settings: &Source) -> anyhow::Result<[Image; 2]> {
     let [left, right] = &item.eyes;
-    let pictures = [read_still(left, tone)?, read_still(right, tone)?];
+    let read = |path: &PathBuf| -> anyhow::Result<Image> {
+        Ok(Grey::of(still::read(path, settings.orient)?.picture).into_image(settings.tone))
+    };
+    let pictures = [read(left)?, read(right)?];
     let [l, r] = pictures.each_ref().map(|image| (image.width(), image.height()));
     ensure!(
         l == r,

@@ -85,6 +85,8 @@ impl<'a> Outputs<'a> {
             pictures = pictures::names(names).into_iter().map(|name| folder.join(name)).collect();
             for picture in &pictures {
                 inputs.refuse(picture).map_err(Error::Usage)?;
+                let files = self.files().chain([("--errors", picture.as_path())]);
+                files::refuse_same(files).map_err(Error::Usage)?;
             }
             claim = Some(claimed(folder)?);
         }

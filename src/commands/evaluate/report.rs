@@ -36,6 +36,8 @@ pub(super) struct Report {
     pub(super) engine: Option<String>,
     /// How often each pair was matched.
     pub(super) repeat: u32,
+    /// Grey level of the even regions that were painted.
+    pub(super) even: Option<u8>,
     /// Standard deviation and seed of the noise that was added.
     pub(super) noise: Option<(f64, u64)>,
     /// `[matching]` of the settings.
@@ -70,6 +72,7 @@ impl Report {
             "stereod": env!("CARGO_PKG_VERSION"),
             "engine": self.engine,
             "repeat": self.repeat,
+            "even": self.even,
             "noise": self.noise.map(|(sigma, seed)| json!({ "sigma": sigma, "seed": seed })),
             "settings": self.settings,
             "datasets": datasets.collect::<Vec<_>>(),
@@ -165,6 +168,7 @@ mod tests {
         let report = Report {
             engine: Some("CPU".into()),
             repeat: 3,
+            even: None,
             noise: Some((2.5, 9)),
             settings: toml::Value::from("all"),
             datasets: vec![

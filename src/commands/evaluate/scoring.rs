@@ -17,7 +17,7 @@ const D1_SHARE: f64 = 0.05;
 
 /// What is measured, in percent unless it says pixels, in the order of [`Figures`]. What ends in `_valid` is
 /// of the pixels that have a disparity; else those that have none are bad, too.
-pub(super) const NAMES: [&str; 15] = [
+pub(super) const NAMES: [&str; 16] = [
     "density",
     "bad0.5",
     "bad1.0",
@@ -31,6 +31,8 @@ pub(super) const NAMES: [&str; 15] = [
     "bad3.0_valid",
     "bad4.0_valid",
     "d1_valid",
+    // Nearer than the truth by as much as counts for D1.
+    "nearer_valid",
     // Mean and root mean square of the error in pixels, where there is a disparity.
     "avgerr",
     "rms",
@@ -148,7 +150,7 @@ fn fill_row(row: &mut [f32]) {
 
 /// Scores a map over a region of the same size; `None` where no pixel counts.
 pub(super) fn score(map: &Values, region: &Region) -> Option<Score> {
-    let (mut pixels, mut known, mut d1) = (0u64, 0u64, 0u64);
+    let (mut pixels, mut known, mut d1, mut nearer) = (0u64, 0u64, 0u64, 0u64);
     let mut bad = [0u64; THRESHOLDS.len()];
     let (mut errors, mut squares) = (0.0, 0.0);
     for pixel in 0..map.pixels.len() {
@@ -160,7 +162,9 @@ pub(super) fn score(map: &Values, region: &Region) -> Option<Score> {
         for (count, threshold) in bad.iter_mut().zip(THRESHOLDS) {
             *count += u64::from(error > threshold);
         }
-        d1 += u64::from(error > D1_PIXELS && error > D1_SHARE * truth);
+        let is_off = error > D1_PIXELS && error > D1_SHARE * truth;
+        d1 += u64::from(is_off);
+        nearer += u64::from(is_off && value > truth);
         errors += error;
         squares += error * error;
     }
@@ -177,6 +181,7 @@ pub(super) fn score(map: &Values, region: &Region) -> Option<Score> {
         .into_iter()
         .chain(all)
         .chain(valid)
+        .chain([of_known(percent(nearer, known))])
         .chain([of_known(mean(errors)), of_known(mean(squares).sqrt())]);
     Some(Score {
         count: pixels,
@@ -228,6 +233,8 @@ mod tests {
             assert_eq!(figures.get(name), of(bad + 2.0, 9.0), "{name}");
             assert_eq!(figures.get(&format!("{name}_valid")), of(bad, 7.0), "{name}");
         }
+        // 210 is 3.125 px nearer; 26 px are 4 farther than 30.
+        assert_eq!(figures.get("nearer_valid"), of(1.0, 7.0));
         assert_eq!(figures.get("avgerr"), Some((0.5 + 1.0625 + 3.125 + 4.0 + 3.0) / 7.0));
         let squares: f64 = 0.25 + 1.0625 * 1.0625 + 3.125 * 3.125 + 16.0 + 9.0;
         assert_eq!(figures.get("rms"), Some((squares / 7.0).sqrt()));
@@ -280,7 +287,7 @@ mod tests {
         let figures = |density, error| {
             let mut figures = Figures([None; NAMES.len()]);
             figures.0[0] = Some(density);
-            figures.0[13] = error;
+            figures.0[14] = error;
             figures
         };
         let all = [figures(50.0, Some(1.0)), figures(100.0, Some(2.0)), figures(0.0, None)];

@@ -26,9 +26,10 @@ const fn dense(head: &'static str, figure: &'static str, digits: usize) -> Colum
 }
 
 /// The columns of figures; the time follows.
-const COLUMNS: [Column; 16] = [
+const COLUMNS: [Column; 17] = [
     matched("known", "density", 1),
     matched("wrong", "bad1.0_valid", 2),
+    matched("nearer", "nearer_valid", 2),
     matched("error", "avgerr", 3),
     matched("rms", "rms", 3),
     matched("bad 0.5", "bad0.5", 2),
@@ -54,8 +55,8 @@ const CURVES: [Curve; 2] = [("auc", |curve| curve.area), ("best", |curve| curve.
 /// What the columns mean.
 const LEGEND: &str = "\
 Percent of the pixels with truth, errors in pixels. known: have a disparity; wrong: those of them that are off
-by more than 1 px; error, rms: mean and root mean square error of the known. bad 0.5, 1, 2, 4: off by more
-pixels or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took the
+by more than 1 px; nearer: those that are nearer than the truth by more than 3 px and 5 %; error, rms: mean and
+root mean square error of the known. bad 0.5, 1, 2, 4: off by more pixels or unknown; D1: by more than 3 px and 5 %, or unknown; dense: the same after unknown pixels took the
 smaller neighbour of their row. auc, best: where there is a confidence, mean share of pixels off by more than
 1 px over all densities, by the confidence and by the truth. ms: time in the engine";
 
@@ -190,6 +191,7 @@ fn times(report: &Report) -> String {
 
 /// What has computed, and what was done to the pictures.
 fn conditions(report: &Report) -> String {
+    let even = report.even.map(|grey| format!("; a quarter of the left picture was painted grey {grey}, with what it shows in the right one"));
     let noise = report.noise.map(|(sigma, seed)| {
         format!("; noise of {sigma} grey levels was added to both eyes (seed {seed})")
     });
@@ -199,7 +201,8 @@ fn conditions(report: &Report) -> String {
         false => format!("{measured} of {all} pairs"),
     };
     let engine = report.engine.as_ref().map(|engine| format!(" on {engine}"));
-    format!("{count}{}{}.", engine.unwrap_or_default(), noise.unwrap_or_default())
+    let [engine, even, noise] = [engine, even, noise].map(Option::unwrap_or_default);
+    format!("{count}{engine}{even}{noise}.")
 }
 
 #[cfg(test)]
@@ -219,7 +222,7 @@ mod tests {
         };
         let mut unfilled = areas(dense + 1.0);
         if let Some(score) = &mut unfilled.non_occluded {
-            score.figures.0[14] = None;
+            score.figures.0[15] = None;
         }
         let curve = Sparsification { area: dense / 2.0, best: dense / 4.0 };
         let all = has_all.then_some(curve);
@@ -235,7 +238,7 @@ mod tests {
 
     fn report(datasets: Vec<Dataset>) -> Report {
         let (engine, noise) = (Some("CPU".into()), Some((5.0, 7)));
-        Report { engine, repeat: 3, noise, settings: toml::Value::from(0), datasets }
+        Report { engine, repeat: 3, even: None, noise, settings: toml::Value::from(0), datasets }
     }
 
     fn dataset(path: &str, pairs: &[(&str, f64, bool)]) -> Dataset {
@@ -257,12 +260,12 @@ mod tests {
         };
         assert_eq!(lines[0], "Pixels that both eyes see:");
         assert!(lines[2].starts_with(
-            "| pair | known | wrong | error | rms | bad 0.5 | 1 | 2 | 4 | D1 | dense 0.5 |"
+            "| pair | known | wrong | nearer | error | rms | bad 0.5 | 1 | 2 | 4 | D1 | dense 0.5 |"
         ));
         assert!(lines[3].starts_with("| --- | ---: | ---: |"));
         // 4 rows of pairs and means in the first table beside that of all, 1 and its means in the second.
-        assert_eq!(row("teddy", "3.0 | 3.00 | 3.000 | - | 3.00 |"), 1);
-        assert_eq!(row("teddy", "3.0 | 3.00 | 3.000 | 3.000 | 3.00 |"), 1);
+        assert_eq!(row("teddy", "3.0 | 3.00 | 3.00 | 3.000 | - | 3.00 |"), 1);
+        assert_eq!(row("teddy", "3.0 | 3.00 | 3.00 | 3.000 | 3.000 | 3.00 |"), 1);
         assert_eq!(row("a\\|b\\n", "5.0 | 5.00"), 1);
         assert_eq!((row("mean of v2", "4.0 | 4.00"), row("mean of v2", "3.0 | 3.00")), (1, 1));
         assert_eq!((row("mean of kitti", "7.0 | 7.00"), row("one", "7.0")), (1, 1));

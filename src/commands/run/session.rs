@@ -1,6 +1,9 @@
 //! A run from its settings to its report.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+
+use anyhow::anyhow;
 
 use super::knobs::knobs;
 use super::live::findings::Findings;
@@ -48,7 +51,7 @@ impl Session {
         let loaded = load(&args.common, args.flags())?;
         let spec = source::named(&args, &loaded.settings.source)?;
         outputs::check(&spec, &loaded)?;
-        let cameras = Cameras::read(&loaded.settings)?;
+        let cameras = Cameras::read(&loaded.settings, Some(&spec))?;
         if loaded.settings.output.clouds().is_some() {
             cameras.required_by("--clouds")?;
         }
@@ -58,7 +61,7 @@ impl Session {
         let reload = Box::new(move || hangup.ask(Request::Reload));
         signals::stop_on_signals(&control, window.as_ref().map(Window::remote), Some(reload))?;
         let listener = loaded.settings.metrics.listen().map(Listener::bind).transpose()?;
-        let files = outputs::reserve(&loaded.settings.output)?;
+        let files = outputs::reserve(&loaded.settings)?;
 
         // Open: in this order, so that earlier output is intact where the input cannot be opened.
         let output = &loaded.settings.output;
@@ -70,14 +73,16 @@ impl Session {
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures((info.width, info.height))?;
         let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
-        let Some(Chosen { loaded, source, dropped_before }) = chosen else { return Ok(None) };
+        let Some(Chosen { loaded, fewest, source, dropped_before }) = chosen else {
+            return Ok(None);
+        };
         let loaded = loaded.with_white(info.white)?;
         let loaded = if window.is_some() { loaded.with_confidence()? } else { loaded };
         let (size, part) = ((info.width, info.height), loaded.settings.engine.multiprocessors);
         let mut watchdog = Watchdog::of_manager();
         let mut alive = || watchdog.tick(|_| false);
         let beside = fit::beside(&loaded.settings.output, size);
-        let loaded = fit::fitted(loaded, size, &rig, part, beside, &mut alive)?;
+        let loaded = fit::fitted(loaded, size, &rig, fewest, part, beside, &mut alive)?;
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, range) = (&loaded.settings, loaded.params.range);
@@ -156,8 +161,23 @@ impl Session {
         tuner.close();
         match outcome.error {
             Some(error) => Err(error.into()),
-            None => written,
+            None => written.and_then(|()| cut_short(&handles)),
         }
+    }
+}
+
+/// Says that a signal has ended a recorded job before its end, if one has. Live sources and the demo
+/// scene are no jobs.
+fn cut_short(handles: &Handles) -> Result<(), Error> {
+    let Handles { info, progress, .. } = handles;
+    let is_job = !info.live && !info.has_truth;
+    match signals::exit_status() {
+        Some(status) if is_job && progress.cut_short.load(Ordering::SeqCst) => {
+            let matched = progress.matched.load(Ordering::Relaxed);
+            let all = info.pairs.map_or_else(String::new, |pairs| format!(" of about {pairs}"));
+            Err(Error::Stopped(anyhow!("stopped by a signal after {matched}{all} pairs"), status))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use super::features::Features;
 use super::filter::Filters;
 use super::geometry::Geometry;
 use super::laps::Laps;
-use super::prepare::{Prepare, TEXTURE};
+use super::prepare::{Prepare, Prepared, TEXTURE};
 use super::schedule::{Frame, Learnt, Output};
 use super::simd::Simd;
 use super::team::Team;
@@ -133,8 +133,9 @@ pub unsafe fn run(
         laps.end("prior");
     }
     let threshold = thresholds.map(|all| all[0]);
-    let guide = level.prepare.run(team, simd, left, threshold, &level.geometry, &level.params)?;
-    if guide.is_some() || level.prepare.support().is_some() {
+    let Prepared { guide, threshold } =
+        level.prepare.run(team, simd, left, threshold, &level.geometry, &level.params)?;
+    if guide.is_some() || level.params.follows_noise() {
         laps.end(TEXTURE);
     }
 
@@ -156,6 +157,7 @@ pub unsafe fn run(
         right,
         guide: guide.as_ref().unwrap_or(left),
         support: level.prepare.support(),
+        threshold,
         learnt,
         shared: &level.shared,
         scratches: &level.scratches,

@@ -418,8 +418,8 @@ mod tests {
     use std::time::Duration;
 
     use crate::matching::{
-        BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, Paths, Prior,
-        Smoothing, Speckle, Steady, Temporal, TemporalMode, Window, match_pair,
+        BlockMeasure, BlockWindow, CensusWindow, Cost, Evidence, Fill, FillRule, Guide, Median,
+        Paths, Prior, Smoothing, Speckle, Steady, Temporal, TemporalMode, Window, match_pair,
     };
 
     fn params() -> impl Strategy<Value = Params> {
@@ -461,10 +461,11 @@ mod tests {
         let temporal =
             (mode, 2u8..=64).prop_map(|(mode, history)| Temporal { mode, history, degree: 2 });
         let in_time = (steady, prop::option::of(temporal));
-        let filters = (confidence, median, speckle, fill, in_time);
+        let evidence = prop::option::of(any::<bool>().prop_map(|strict| Evidence { strict }));
+        let filters = (confidence, median, speckle, evidence, fill, in_time);
         (cost, supports, paths, filters, p2, 1usize..200).prop_map(
             |(cost, (window, prior, p2_guide), paths, filters, p2, count)| {
-                let (confidence, median, speckle, fill, (steady, temporal)) = filters;
+                let (confidence, median, speckle, evidence, fill, (steady, temporal)) = filters;
                 let local = paths == Paths::None;
                 let cost = match cost {
                     Cost::Ad { truncation, .. } if local => Cost::Ad { truncation, window: 1 },
@@ -482,6 +483,7 @@ mod tests {
                     left_right: Some(1),
                     median,
                     speckle,
+                    evidence,
                     steady,
                     temporal,
                     fill,

@@ -38,7 +38,7 @@ impl Noise {
         window: (usize, usize),
         threads: usize,
     ) -> Result<Option<Self>, Refused> {
-        if !params.is_supported() {
+        if !params.follows_noise() {
             return Ok(None);
         }
         let of_thread = || {
@@ -51,7 +51,7 @@ impl Noise {
 
     /// Bytes that it takes.
     pub fn bytes_of(params: &Params, width: usize, threads: usize) -> u64 {
-        if !params.is_supported() {
+        if !params.follows_noise() {
             return 0;
         }
         let histogram = (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64;

@@ -25,6 +25,8 @@ pub struct Prepare {
     /// Whether P2 follows a smoothed picture.
     smoothed: bool,
     pictures: Pool<u8>,
+    /// Whether the noise of the left picture is asked for.
+    noise: bool,
     supports: Option<Supports>,
     threads: Vec<Mutex<OfThread>>,
 }
@@ -37,6 +39,14 @@ struct Supports {
     pixels: Block<PixelSupport>,
     /// The map of the half-size pictures, where there is one.
     coarse: Option<(Block<i16>, (usize, usize))>,
+}
+
+/// What is prepared of a left picture besides what supports the cost.
+pub struct Prepared {
+    /// The picture that P2 follows, where it is not the left one itself.
+    pub guide: Option<Image>,
+    /// The noise threshold, where anything depends on it.
+    pub threshold: u32,
 }
 
 /// Memory of one thread.
@@ -85,10 +95,10 @@ impl Prepare {
             }),
             false => None,
         };
-        let supported = params.is_supported();
+        let (supported, noise) = (params.is_supported(), params.follows_noise());
         let of_thread = || {
             Ok(Mutex::new(OfThread {
-                histogram: filled(if supported { RESPONSE_MAX + 1 } else { 0 }, 0)?,
+                histogram: filled(if noise { RESPONSE_MAX + 1 } else { 0 }, 0)?,
                 numbers: filled(width, 0)?,
                 bytes: filled(if supported { range_scratch(width) } else { 0 }, 0)?,
                 expectation: filled(if supported { support_scratch(width) } else { 0 }, 0)?,
@@ -96,7 +106,7 @@ impl Prepare {
         };
         let threads = (0..threads).map(|_| of_thread()).collect::<Result<_, Refused>>()?;
         let smoothed = params.guide() == Guide::Smoothed;
-        Ok(Self { size, smoothed, pictures: Pool::new(), supports, threads })
+        Ok(Self { size, smoothed, pictures: Pool::new(), noise, supports, threads })
     }
 
     /// Bytes of all of it, with the pictures that it makes.
@@ -111,9 +121,11 @@ impl Prepare {
             >::bytes_of(
                 pixels
             ));
-            of_thread += (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64
-                + range_scratch(width) as u64
-                + product([support_scratch(width), size_of::<i16>()]);
+            of_thread +=
+                range_scratch(width) as u64 + product([support_scratch(width), size_of::<i16>()]);
+        }
+        if params.follows_noise() {
+            of_thread += (size_of::<u32>() * (RESPONSE_MAX + 1)) as u64;
         }
         if let Some((_, (width, height))) = coarser(params, size) {
             let pixels = product([width, height]);
@@ -164,9 +176,9 @@ impl Prepare {
         Ok(Image::new(width, height, pixels))
     }
 
-    /// Prepares the left picture: the guide of P2, where it is not the picture itself, and what supports the
-    /// cost, for which the map of the half-size pictures has to be in [`Prepare::coarse_map`]. `threshold`: the
-    /// noise threshold, where it is not the picture's own.
+    /// Prepares the left picture: the guide of P2, where it is not the picture itself, its noise threshold, where
+    /// that is asked for, and what supports the cost, for which the map of the half-size pictures has to be in
+    /// [`Prepare::coarse_map`]. `threshold`: the noise threshold, where it is not the picture's own.
     ///
     /// # Errors
     /// Where there is no memory.
@@ -178,7 +190,7 @@ impl Prepare {
         threshold: Option<u32>,
         geometry: &Geometry,
         params: &Params,
-    ) -> Result<Option<Image>, Refused> {
+    ) -> Result<Prepared, Refused> {
         let (width, height) = self.size;
         let mut smoothed = match self.smoothed {
             true => Some(self.pictures.try_take(width * height)?),
@@ -187,6 +199,7 @@ impl Prepare {
         let guide = smoothed.as_mut().map(|pixels| Rows(pixels.as_mut_ptr(), width));
         let ranges = self.supports.as_ref().map(|supports| Rows(supports.ranges.ptr(), width));
         let (threads, of) = (&self.threads, picture(left));
+        let measured = self.noise && threshold.is_none();
         let scratch = |thread: usize| threads[thread].lock().unwrap_or_else(|e| e.into_inner());
         threads.iter().enumerate().for_each(|(i, _)| scratch(i).histogram.fill(0));
         share(team, height, |thread, y| {
@@ -199,21 +212,24 @@ impl Prepare {
                 }
                 if let Some(ranges) = &ranges {
                     simd.vectorize(RangeRow { of, y, to: ranges.row(y), scratch: bytes });
-                    if threshold.is_none() && y > 0 && y + 1 < height {
-                        simd.vectorize(NoiseRow { of, y, histogram, responses: numbers });
-                    }
+                }
+                if measured && y > 0 && y + 1 < height {
+                    simd.vectorize(NoiseRow { of, y, histogram, responses: numbers });
                 }
             }
         });
-        if let (Some(supports), Some(ranges)) = (&self.supports, &ranges) {
+        let threshold = threshold.unwrap_or_else(|| {
             let mut histogram = std::mem::take(&mut scratch(0).histogram);
             for thread in 1..threads.len() {
                 let others = &scratch(thread).histogram;
                 histogram.iter_mut().zip(others).for_each(|(sum, &other)| *sum += other);
             }
-            let threshold = threshold.unwrap_or_else(|| threshold_of(&histogram));
-            let of_ranges = &support::of_ranges(params, threshold);
+            let threshold = threshold_of(&histogram);
             scratch(0).histogram = histogram;
+            threshold
+        });
+        if let (Some(supports), Some(ranges)) = (&self.supports, &ranges) {
+            let of_ranges = &support::of_ranges(params, threshold);
             let pixels = Rows(supports.pixels.ptr(), width);
             let coarse = supports.coarse.as_ref().map(|&(ref map, size)| {
                 // SAFETY: the block holds a number a pixel; the coarser level has written it.
@@ -230,7 +246,8 @@ impl Prepare {
                 }
             });
         }
-        Ok(smoothed.map(|pixels| Image::new(width, height, pixels)))
+        let guide = smoothed.map(|pixels| Image::new(width, height, pixels));
+        Ok(Prepared { guide, threshold })
     }
 }
 

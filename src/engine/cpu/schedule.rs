@@ -58,6 +58,8 @@ pub struct Frame<'a> {
     pub guide: &'a Image,
     /// What supports the cost at every pixel, where something does.
     pub support: Option<&'a [PixelSupport]>,
+    /// Noise threshold of the left picture, where a filter depends on it.
+    pub threshold: u32,
     /// What has been learnt of the pair, where the cost is mutual information.
     pub learnt: Option<Learnt<'a>>,
     /// Memory of all threads, made for this geometry.
@@ -105,7 +107,7 @@ impl Frame<'_> {
         let sure = self.filters.confidence().map(|confidence| confidence.means_ptr());
         // SAFETY: `hand_out` put the map where the filters expect it; the simd was found on this machine.
         unsafe {
-            let mut pass = Pass { size, left: self.left, simd, team };
+            let mut pass = Pass { size, left: self.left, threshold: self.threshold, simd, team };
             self.filters.run(&mut pass, self.output.0, sure, laps);
         }
     }

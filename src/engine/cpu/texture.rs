@@ -2,6 +2,7 @@
 //! [`crate::matching::pyramid`] and [`crate::matching::texture`].
 
 use super::simd::{Kernel, Lanes};
+use crate::matching::filter::evidence::SIDE;
 use crate::matching::texture::{RADIUS, UNCLIPPED};
 
 /// A picture: its pixels row by row, and its size.
@@ -149,6 +150,65 @@ impl Kernel for RangeRow<'_> {
             let low = least[x..x + SIDE].iter().fold(u8::MAX, |low, &grey| low.min(grey));
             let high = greatest[x..x + SIDE].iter().fold(0, |high, &grey| high.max(grey));
             self.to[x] = high - low;
+        }
+    }
+}
+
+/// Writes the ranges of the sums of 3 x 3 grey levels in the [`SIDE`] x [`SIDE`] pixels around those of row `y`
+/// ([`crate::matching::filter::evidence`]).
+pub struct SumRangeRow<'a> {
+    /// The picture.
+    pub of: Picture<'a>,
+    /// The row.
+    pub y: usize,
+    /// The ranges along it.
+    pub to: &'a mut [u16],
+    /// [`sum_range_scratch`] numbers.
+    pub scratch: &'a mut [u16],
+}
+
+/// Numbers that [`SumRangeRow`] needs for rows of this width.
+pub fn sum_range_scratch(width: usize) -> usize {
+    (width + 2) + 2 * (width + SIDE - 1)
+}
+
+impl Kernel for SumRangeRow<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        const REACH: usize = SIDE / 2;
+        let (width, height) = self.of.size;
+        let (columns, rest) = self.scratch.split_at_mut(width + 2);
+        // Of each column the window's least and greatest sum, between margins that repeat their ends.
+        let (least, greatest) = rest.split_at_mut(width + SIDE - 1);
+        least[REACH..REACH + width].fill(u16::MAX);
+        greatest[REACH..REACH + width].fill(0);
+        for i in 0..SIDE {
+            let y = ((self.y + i).saturating_sub(REACH)).min(height - 1) as i64;
+            let [above, row, below] = [-1, 0, 1].map(|down| self.of.row(y + down));
+            for (((sum, &a), &b), &c) in columns[1..].iter_mut().zip(above).zip(row).zip(below) {
+                *sum = u16::from(a) + u16::from(b) + u16::from(c);
+            }
+            (columns[0], columns[width + 1]) = (columns[1], columns[width]);
+            let [a, b, c] = [0, 1, 2].map(|i| &columns[i..i + width]);
+            let least = &mut least[REACH..REACH + width];
+            let greatest = &mut greatest[REACH..REACH + width];
+            for x in 0..width {
+                let sum = a[x] + b[x] + c[x];
+                least[x] = least[x].min(sum);
+                greatest[x] = greatest[x].max(sum);
+            }
+        }
+        for column in [&mut *least, &mut *greatest] {
+            let (first, last) = (column[REACH], column[REACH + width - 1]);
+            column[..REACH].fill(first);
+            column[REACH + width..].fill(last);
+        }
+        let least: [&[u16]; SIDE] = std::array::from_fn(|i| &least[i..i + width]);
+        let greatest: [&[u16]; SIDE] = std::array::from_fn(|i| &greatest[i..i + width]);
+        for (x, to) in self.to[..width].iter_mut().enumerate() {
+            let low = least.iter().fold(u16::MAX, |low, column| low.min(column[x]));
+            let high = greatest.iter().fold(0, |high, column| high.max(column[x]));
+            *to = high - low;
         }
     }
 }

@@ -102,8 +102,8 @@ impl WholeMap {
         }
     }
 
-    /// Smooths a map of the left picture in time and fills its holes, as the parameters ask for; the time that
-    /// each filter took. `sure`: how sure each pixel is, where that is asked for. `goes_on`: whether the map follows the one
+    /// Removes from a map of the left picture what no evidence supports, smooths it in time and fills its holes, as the
+    /// parameters ask for; the time that each filter took. `threshold`: the noise threshold of the picture. `sure`: how sure each pixel is, where that is asked for. `goes_on`: whether the map follows the one
     /// before in its stream.
     ///
     /// # Panics
@@ -113,10 +113,11 @@ impl WholeMap {
         values: &mut [i16],
         sure: Option<&mut [u8]>,
         left: &Image,
+        threshold: u32,
         goes_on: bool,
     ) -> Vec<StageTime> {
         let mut host = std::mem::take(&mut self.host);
-        let times = host.run(|| self.filter_here(values, sure, left, goes_on));
+        let times = host.run(|| self.filter_here(values, sure, left, threshold, goes_on));
         self.host = host;
         times
     }
@@ -127,13 +128,15 @@ impl WholeMap {
         values: &mut [i16],
         sure: Option<&mut [u8]>,
         left: &Image,
+        threshold: u32,
         goes_on: bool,
     ) -> Vec<StageTime> {
         self.check(left, values);
         assert!(sure.as_ref().is_none_or(|sure| sure.len() == values.len()), "a number a pixel");
         self.filters.begin_map(goes_on);
         let mut laps = Laps::begin();
-        let mut pass = Pass { size: self.size, left, simd: self.simd, team: &mut self.team };
+        let (size, simd, team) = (self.size, self.simd, &mut self.team);
+        let mut pass = Pass { size, left, threshold, simd, team };
         let sure = sure.map(<[u8]>::as_mut_ptr);
         // SAFETY: map and confidence have the size, and none of these filters has an input of its own; the simd was found
         // on this machine.

@@ -30,6 +30,7 @@ const FILES: &[(&str, &str)] = &kernels![
     "lanes.cuh",
     "packed.cuh",
     "disparity.cuh",
+    "rays.cuh",
     "cost.cuh",
     "four_candidates.cuh",
     "census.cuh",

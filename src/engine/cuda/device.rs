@@ -61,9 +61,14 @@ impl Unusable {
     }
 }
 
-/// Tells whether this machine has an NVIDIA GPU, with a driver or without: whether one is on its PCI bus.
-/// `sys` is where sysfs lies: `/sys`.
+/// Tells whether this machine has an NVIDIA GPU, with a driver or without: on its PCI bus, or in a Tegra
+/// (Jetson). `sys` is where sysfs lies: `/sys`.
 pub fn is_fitted(sys: &Path) -> bool {
+    // A list of texts that end in zeros.
+    let board = std::fs::read(sys.join("firmware/devicetree/base/compatible")).unwrap_or_default();
+    if String::from_utf8_lossy(&board).contains("nvidia,tegra") {
+        return true;
+    }
     let devices = std::fs::read_dir(sys.join("bus/pci/devices")).into_iter().flatten().flatten();
     let says = |folder: &Path, name: &str, begin: &str| {
         std::fs::read_to_string(folder.join(name)).is_ok_and(|text| text.starts_with(begin))
@@ -339,6 +344,19 @@ mod tests {
         assert!(!plug("0000:00:02.0", "0x8086", "0x030000"));
         assert!(!plug("0000:01:00.1", "0x10de", "0x040300"));
         assert!(plug("0000:01:00.0", "0x10de", "0x030200"));
+    }
+
+    #[test]
+    fn the_gpu_of_a_jetson_is_seen_in_the_device_tree() {
+        let board = |compatible: &str| {
+            let sys = tempfile::tempdir().unwrap();
+            let base = sys.path().join("firmware/devicetree/base");
+            std::fs::create_dir_all(&base).unwrap();
+            std::fs::write(base.join("compatible"), compatible).unwrap();
+            is_fitted(sys.path())
+        };
+        assert!(board("nvidia,p3768-0000+p3767-0005\0nvidia,p3767-0005\0nvidia,tegra234\0"));
+        assert!(!board("raspberrypi,5-model-b\0brcm,bcm2712\0"));
     }
 
     /// Whatever this machine has, asking does not panic and names a reason.

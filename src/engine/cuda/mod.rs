@@ -90,6 +90,18 @@ pub struct CudaOptions {
     pub cache: Cache,
 }
 
+impl CudaOptions {
+    /// Keys of `[engine]` among these that ask for a GPU, or for a part or a rank on one.
+    pub fn asked_for(&self) -> Vec<&'static str> {
+        let asked = [
+            ("device", self.device.is_some()),
+            ("multiprocessors", self.multiprocessors.is_some()),
+            ("priority", self.priority != Priority::default()),
+        ];
+        asked.into_iter().filter_map(|(key, is_asked)| is_asked.then_some(key)).collect()
+    }
+}
+
 impl Default for CudaOptions {
     fn default() -> Self {
         Self {

@@ -61,7 +61,7 @@ fn support(level: &Level) -> Vec<Unit> {
     if params.guide() == Guide::Smoothed {
         units.push(Unit::new("smoothed.cu").pixelwise());
     }
-    if level.has_blends() {
+    if level.has_blends() || params.evidence.is_some() {
         let [width, height] = TEXTURE_TILE;
         let texture = Unit::new("texture.cu")
             .pixelwise()
@@ -69,11 +69,14 @@ fn support(level: &Level) -> Vec<Unit> {
             .define("TILE_HEIGHT", height)
             .define("THRESHOLD_THREADS", THRESHOLD_THREADS)
             .define("EXPECTED_HISTOGRAM_BYTES", HISTOGRAM_BYTES);
+        units.push(texture);
+    }
+    if level.has_blends() {
         let blend = blended(Unit::new("blend.cu").pixelwise(), level)
             .define("BY_TEXTURE", u32::from(level.window_by_texture()))
             .define("MIN_DISPARITY", format!("({})", params.range.min))
             .define("DISPARITIES", params.range.count);
-        units.extend([texture, blend]);
+        units.push(blend);
     }
     if window_sums(params) {
         units.push(sums(level));

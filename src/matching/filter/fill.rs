@@ -8,6 +8,7 @@
 //! What is filled has no disparity of its own: nothing was measured there, so it stands last in the list of
 //! filters, where nothing remembers it or goes on from it. Known pixels stay as they are.
 
+use super::rays::{LEFT, Met, RAYS, RIGHT, is_seen, meet};
 use crate::frame::{INVALID, Image, SUBPIXEL};
 
 /// How holes are filled.
@@ -15,7 +16,7 @@ use crate::frame::{INVALID, Image, SUBPIXEL};
 pub struct Fill {
     /// Rule by which a value is chosen.
     pub rule: FillRule,
-    /// Length of the longest ray, in pixels: across, down or diagonally (1 to [`REACH_MAX`]).
+    /// Length of the longest ray, in pixels: across, down or diagonally (1 to [`REACH_MAX`](super::rays::REACH_MAX)).
     pub reach: u16,
 }
 
@@ -26,28 +27,6 @@ pub enum FillRule {
     Row,
     /// The weighted median along eight rays.
     Rays,
-}
-
-/// Longest reach.
-pub const REACH_MAX: u16 = 1023;
-
-/// The steps (dx, dy) of the eight rays.
-pub const RAYS: [(i32, i32); 8] =
-    [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)];
-/// Numbers of the rays to the left and to the right.
-pub const LEFT: usize = 3;
-/// As [`LEFT`].
-pub const RIGHT: usize = 4;
-
-/// A known pixel that a ray has met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Met {
-    /// Its disparity in 1/16 px.
-    pub value: i16,
-    /// Steps to it.
-    pub distance: u16,
-    /// Largest difference in grey between two neighbours on the way, both ends included.
-    pub edge: u8,
 }
 
 /// Fills the holes of a map of the left picture. Rays end where the picture does, where the left camera
@@ -64,38 +43,6 @@ pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
             };
         }
     }
-}
-
-fn is_seen(left: &Image, at: usize) -> bool {
-    left.valid_mask().is_none_or(|mask| mask.pixels()[at])
-}
-
-/// The first known pixel of the ray that leaves (x, y) by the steps (dx, dy), at most `reach` away.
-pub fn meet(
-    known: &[i16],
-    left: &Image,
-    (x, y): (usize, usize),
-    (dx, dy): (i32, i32),
-    reach: u16,
-) -> Option<Met> {
-    let (width, height) = (left.width(), left.height());
-    let mut grey = left.pixels()[y * width + x];
-    let mut edge = 0;
-    for distance in 1..=reach {
-        let steps = isize::try_from(distance).ok()?;
-        let x = x.checked_add_signed(dx as isize * steps).filter(|&x| x < width)?;
-        let y = y.checked_add_signed(dy as isize * steps).filter(|&y| y < height)?;
-        let at = y * width + x;
-        let before = std::mem::replace(&mut grey, left.pixels()[at]);
-        edge = edge.max(before.abs_diff(grey));
-        if known[at] != INVALID {
-            return Some(Met { value: known[at], distance, edge });
-        }
-        if !is_seen(left, at) {
-            return None;
-        }
-    }
-    None
 }
 
 /// The smaller of two disparities, or the only one: of two surfaces the one that is farther away.
@@ -150,6 +97,7 @@ pub fn weight(edge: u8, distance: u16) -> u16 {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::rays::REACH_MAX;
     use super::*;
     use crate::frame::Mask;
 

@@ -12,4 +12,6 @@ pub struct Matching<'a> {
     pub range: DisparityRange,
     /// Number of the winning candidate of every pixel, row by row.
     pub winners: &'a [usize],
+    /// Noise threshold of the left picture ([`noise_threshold`](crate::matching::texture::noise_threshold)).
+    pub threshold: u32,
 }

@@ -9,10 +9,12 @@
 //! A filter may keep a [`State`] from map to map of a stream. It begins anew where the stream does
 //! ([`history::Continuity`]), and goes over to the next engine where one takes the place of another.
 
+pub mod evidence;
 pub mod fill;
 pub mod history;
 mod matching;
 pub mod median;
+pub mod rays;
 pub mod scene;
 pub mod smoothing;
 pub mod speckle;
@@ -26,6 +28,7 @@ pub use scene::Thumbnail;
 use crate::matching::confidence;
 use crate::matching::cost::Cost;
 use crate::matching::params::{Params, Speckle};
+use evidence::Evidence;
 use fill::Fill;
 use smoothing::Smoothing;
 use steady::Steady;
@@ -42,6 +45,8 @@ pub enum Filter {
     Median(usize),
     /// Invalidates small regions ([`speckle`]).
     Speckle(Speckle),
+    /// Invalidates what no evidence supports ([`evidence`]).
+    Evidence(Evidence),
     /// Smooths what stands still, in time ([`smoothing`]).
     Smoothing(Smoothing),
     /// Keeps what stands still steady ([`steady`]).
@@ -59,11 +64,13 @@ impl Params {
         let confidence = self.confidence.map(|least| Filter::Confidence { least, white });
         let median = self.median.radius().map(Filter::Median);
         let speckle = self.speckle.map(Filter::Speckle);
+        let evidence = self.evidence.map(Filter::Evidence);
         let smoothing = self.smoothing.map(Filter::Smoothing);
         let steady = self.steady.map(Filter::Steady);
         let known = self.confidence.map(|_| Filter::ConfidenceOfKnown);
         let fill = self.fill.map(Filter::Fill);
-        [Some(Filter::ValidMask), confidence, median, speckle, smoothing, steady, known, fill]
+        let mask = Some(Filter::ValidMask);
+        [mask, confidence, median, speckle, evidence, smoothing, steady, known, fill]
             .into_iter()
             .flatten()
     }
@@ -85,6 +92,7 @@ impl Filter {
             Filter::Confidence { .. } => "confidence",
             Filter::Median(_) => "median",
             Filter::Speckle(_) => "speckle",
+            Filter::Evidence(_) => "evidence",
             Filter::Smoothing(_) => "smoothing",
             Filter::Steady(_) => "steady",
             Filter::ConfidenceOfKnown => "confidence of known",
@@ -101,6 +109,7 @@ impl Filter {
             | Filter::Confidence { .. }
             | Filter::Median(_)
             | Filter::Speckle(_)
+            | Filter::Evidence(_)
             | Filter::ConfidenceOfKnown
             | Filter::Fill(_) => 0,
         }
@@ -126,6 +135,9 @@ impl Filter {
             }
             Filter::Median(radius) => *values = median::apply(width, height, values, radius),
             Filter::Speckle(speckle) => speckle::apply(width, height, values, speckle),
+            Filter::Evidence(how) => {
+                evidence::apply(values, confidence.as_mut(), of.left, of.threshold, how);
+            }
             Filter::Smoothing(how) => smoothing::apply(values, state, of.range, how),
             Filter::Steady(how) => {
                 steady::apply(values, confidence.as_mut(), of.left, state, of.range, how);

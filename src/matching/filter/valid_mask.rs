@@ -37,7 +37,7 @@ mod tests {
         let apply = |left: &Image, right: &Image, winners: &[usize], min: i32| {
             let mut values = [7; 6];
             let range = DisparityRange { min, count: 2 };
-            super::apply(&mut values, &Matching { left, right, range, winners });
+            super::apply(&mut values, &Matching { left, right, range, winners, threshold: 4 });
             values
         };
         // Columns 0, 0 and (hidden) 1 of the first row; 0, 2 (beside the picture) and 1 of the second.

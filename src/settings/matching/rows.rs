@@ -5,7 +5,7 @@ use clap::value_parser;
 use toml::Value;
 
 use crate::matching::cost::WEIGHT_MAX;
-use crate::matching::filter::fill::REACH_MAX;
+use crate::matching::filter::rays::REACH_MAX;
 use crate::matching::filter::steady::STRENGTH_MAX as STEADY_MAX;
 use crate::matching::mutual_information::TRUNCATION_MAX;
 use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
@@ -37,10 +37,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::whole("min_disparity", Whole(0), I32, [-2047, 2046])
         .flag(MATCHING, "--min-disparity", "PX")
         .help("Smallest candidate disparity in pixels; may be negative")
-        .arg(|arg| {
-            let any = value_parser!(i32).map(Value::from);
-            arg.allow_negative_numbers(true).value_parser(any)
-        })
+        .arg(|arg| arg.value_parser(value_parser!(i32).map(Value::from)))
         .knob("Range", "smallest")
         .hint("The smallest candidate disparity, in pixels.")
         .slider(-64.0, 128.0, 1.0)
@@ -303,6 +300,17 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Filters", "connected within")
         .hint("Neighbours of a region differ by no more than this many pixels.")
         .slider(0.0, 16.0, 0.25),
+    Row::names("evidence", "on", &["off", "on"])
+        .or_switch(["off", "on"])
+        .flag(MATCHING, "--evidence", "on|off")
+        .help("Invalidate pixels of even surfaces that no evidence around them supports")
+        .about(&[
+            "Even surfaces keep the disparity that the paths and the prior give them",
+            "Pixels whose surroundings show nothing but noise stay only between evidence of the same surface, \
+             and with the lowest confidence",
+        ])
+        .knob("Filters", "evidence")
+        .hint("Invalid where the picture is even and nothing around supports the disparity."),
     Row::real("smoothing", Text("off"), [0.004, 0.996])
         .or(&["off"])
         .flag(MATCHING, "--smoothing", "WEIGHT|off")

@@ -138,6 +138,13 @@ fn every_switch_reaches_the_parameters() {
     assert_eq!((params.left_right, params.confidence), (None, Some(9)));
     assert_eq!(params.median, Median::Off);
     assert_eq!(params.speckle, None);
+    // What only its surroundings support has the confidence 1.
+    assert_eq!(params.evidence, Some(Evidence { strict: true }));
+    let evidence = |evidence, min_confidence| {
+        Matching { evidence, min_confidence, ..Matching::default() }.params().unwrap().evidence
+    };
+    assert_eq!(evidence(EvidenceKind::On, 1), Some(Evidence { strict: false }));
+    assert_eq!(evidence(EvidenceKind::Off, 9), None);
     assert_eq!((params.subpixel, params.uniqueness), (Subpixel::Off, 0));
     assert_eq!(params.paths, Paths::Five);
     assert_eq!(params.cost, Cost::Ad { truncation: 32, window: 3 });

@@ -3,6 +3,8 @@
 use anyhow::{Context, Result, bail};
 use gstreamer as gst;
 
+use crate::reading::require_spare_files;
+
 /// GStreamer elements that write video or send it, each with the Debian and Ubuntu package that holds
 /// it.
 const PACKAGES: [(&str, &str); 33] = [
@@ -51,6 +53,7 @@ pub(super) fn package_of(element: &str) -> Option<&'static str> {
 /// # Errors
 /// Where an element is missing; the message names it, its package and what it is needed for.
 pub(super) fn require(elements: &[&str], purpose: &str) -> Result<()> {
+    require_spare_files().with_context(|| format!("{purpose} cannot be set up"))?;
     gst::init().context("GStreamer does not start")?;
     for &element in elements {
         if gst::ElementFactory::find(element).is_none() {

@@ -43,7 +43,7 @@ impl GreyVideo {
             Eye::Left => "left",
             Eye::Right => "right",
         };
-        let tags = move |origin| tags::of_rectified(eye, geometry.as_ref(), origin);
+        let tags = move |origin| tags::of_rectified(eye, size, geometry.as_ref(), origin);
         let description = Description { size, rate, name };
         let video =
             Lossless::create(Place::File(path.to_path_buf()), description, None, Box::new(tags))?;

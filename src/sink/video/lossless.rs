@@ -7,10 +7,11 @@
 //! picture to crop. Tags stand at the beginning, and no frame waits in this process once it is
 //! encoded: a file whose program was killed holds all but the last few frames.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
@@ -103,12 +104,7 @@ impl<T: Sample> Lossless<T> {
     ) -> Result<Self> {
         let Description { size: (width, height), rate, name } = description;
         let path = place.path().to_path_buf();
-        if files::extension(&path) != "mkv" {
-            bail!(
-                "cannot record to {}: recordings are Matroska files; name it .mkv",
-                path.display()
-            );
-        }
+        check_recording_name(&path)?;
         ensure!(width > 0 && height > 0, "a recording has at least one pixel");
         require(&["appsrc", "avenc_ffv1", "appsink"], "recording")?;
 
@@ -201,6 +197,19 @@ impl<T: Sample> Lossless<T> {
         let completed = self.encoded.finish(self.given, encoded.is_err());
         encoded.and(completed)
     }
+}
+
+/// Checks the name of a recording.
+///
+/// # Errors
+/// If it does not end in `.mkv`.
+pub fn check_recording_name(path: &Path) -> Result<()> {
+    ensure!(
+        files::extension(path) == "mkv",
+        "cannot record to {}: recordings are Matroska files; name it .mkv",
+        path.display()
+    );
+    Ok(())
 }
 
 #[cfg(test)]

@@ -28,8 +28,9 @@ mod turns;
 mod view;
 
 pub use grey::{GreyVideo, GreyVideoOptions};
-pub use preview::Preview;
+pub use lossless::check_recording_name;
+pub use preview::{Preview, check_preview_name};
 pub use recorder::Recorder;
 pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
-pub use tags::{RecordingTags, read_recording_tags};
+pub use tags::{RecordingTags, RectifiedTags, read_recording_tags, read_rectified_tags};
 pub use view::VideoView;

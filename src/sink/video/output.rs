@@ -207,12 +207,7 @@ impl Output {
             }
         }
         let Current { path, mut writer, .. } = current;
-        let frames = writer.frames();
         let file = writer.get_mut();
-        if frames == 0 && file.spares_earlier() {
-            tracing::warn!("no frame came: {} stays as it was", path.display());
-            return Ok(());
-        }
         let explain = |error: io::Error| files::explain(&path, &error);
         file.put_in_place().map_err(explain)?;
         match &self.flusher {
@@ -234,9 +229,8 @@ impl Output {
     /// # Errors
     /// Where that fails, and it had not failed before.
     pub(super) fn finish(&mut self, after_failure: bool) -> Result<()> {
-        if self.empty.is_some() && !after_failure {
-            // No frame ever came: a file that says so is better than an empty one.
-            self.begin(Duration::ZERO, None)?;
+        if self.empty.take().is_some() && !after_failure {
+            tracing::warn!("no frame came: {} was not written", self.place.path().display());
         }
         if !after_failure {
             self.complete(false)?;

@@ -22,8 +22,11 @@ use crate::sink::new_file::NewFile;
 use crate::sink::{Sink, StreamInfo};
 use crate::thread::locked;
 
-/// The encoder takes no smaller pictures.
+/// The encoder takes no smaller pictures ...
 const SMALLEST_SIDE: usize = 16;
+
+/// ... and no larger ones.
+const LARGEST_SIDE: usize = 16384;
 
 /// Writes a coloured video: H.264 High profile, 4:2:0, limited-range BT.709, in MP4.
 ///
@@ -51,6 +54,19 @@ pub struct Preview {
     failed: bool,
 }
 
+/// Checks the name of a preview.
+///
+/// # Errors
+/// If it does not end in `.mp4`.
+pub fn check_preview_name(path: &Path) -> Result<()> {
+    ensure!(
+        files::extension(path) == "mp4",
+        "cannot write the preview {}: previews are MP4 files; name it .mp4",
+        path.display()
+    );
+    Ok(())
+}
+
 /// Length of a picture's side in the video.
 fn padded(side: usize) -> usize {
     side.next_multiple_of(2).max(SMALLEST_SIDE)
@@ -68,14 +84,15 @@ impl Preview {
         view: VideoView,
         colouring: LiveColouring,
     ) -> Result<Self> {
-        if files::extension(path) != "mp4" {
-            bail!(
-                "cannot write the preview {}: previews are MP4 files; name it .mp4",
-                path.display()
-            );
-        }
+        check_preview_name(path)?;
         let (width, height) = (view.width(stream.size.0), stream.size.1);
         ensure!(width > 0 && height > 0, "a preview has at least one pixel");
+        ensure!(
+            width.max(height) <= LARGEST_SIDE,
+            "cannot write the preview {}: it would be {width}x{height}, and the encoder takes at most \
+             {LARGEST_SIDE} pixels a side; use smaller pictures, or leave it out",
+            path.display()
+        );
         require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
         let file = NewFile::create(path)?;
         if !file.seeks() {
@@ -121,11 +138,12 @@ impl Preview {
         })
     }
 
-    /// Gives a video without a whole fragment its name, too, and puts what was written on the disk.
+    /// Gives a video of frames without a whole fragment its name, too, and puts what was written on the
+    /// disk.
     fn complete(&self) -> Result<()> {
         let mut file = locked(&self.file);
-        if self.taken == 0 && file.spares_earlier() {
-            tracing::warn!("no frame came: {} stays as it was", self.path.display());
+        if self.taken == 0 {
+            tracing::warn!("no frame came: {} was not written", self.path.display());
             return Ok(());
         }
         let on_disk = file.file().metadata().is_ok_and(|about| about.is_file());

@@ -116,7 +116,7 @@ impl Recorder {
         let numbers = Numbers::new(quantity, range, geometry.as_ref())?;
         let track = match quantity {
             Quantity::Disparity => "disparity",
-            Quantity::Depth => "depth",
+            Quantity::Depth(_) => "depth",
         };
         let tags = move |first| {
             let encoding = Encoding::for_range(range);

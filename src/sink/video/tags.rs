@@ -14,7 +14,7 @@ use crate::matching::Steady;
 use crate::reading;
 use crate::sink::StagesInTime;
 use crate::sink::encoding::{Encoding, UNKNOWN};
-use crate::sink::numbers::{DEPTH_SCALE, Quantity};
+use crate::sink::numbers::{DepthUnit, Quantity};
 
 /// The tags of a recording: what is needed to turn its numbers into disparity and depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +47,8 @@ const BASELINE: &str = "BASELINE_M";
 const CENTRE_X: &str = "CENTRE_X_PX";
 const CENTRE_Y: &str = "CENTRE_Y_PX";
 const RIGHT_CENTRE_X: &str = "RIGHT_CENTRE_X_PX";
+const RECTIFIED_VIEW: &str = "RECTIFIED_VIEW";
+const RECTIFIED_SIZE: &str = "RECTIFIED_SIZE";
 const DEPTH: &str = "DEPTH_SCALE";
 const FIRST: &str = "FIRST_TIMESTAMP_NS";
 const CLOCK: &str = "CAPTURE_CLOCK";
@@ -79,25 +81,20 @@ impl RecordingTags {
             Quantity::Disparity => {
                 ("stereod disparity", "disparity in pixels = value / scale + offset".to_owned())
             }
-            Quantity::Depth => {
-                pairs.push((DEPTH, DEPTH_SCALE.to_string()));
-                ("stereod depth", format!("depth in metres = value / {DEPTH_SCALE}, 0 is unknown"))
+            Quantity::Depth(unit) => {
+                let scale = unit.per_metre();
+                pairs.push((DEPTH, scale.to_string()));
+                ("stereod depth", format!("depth in metres = value / {scale}, 0 is unknown"))
             }
         };
         described(title, &meaning, pairs)
     }
 
     fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
-        let find = |name: &str| {
-            pairs.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-        };
-        fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
-            value.parse().ok().with_context(|| format!("its tag {name} is \"{value}\""))
-        }
+        let find = |name: &str| find(pairs, name);
         fn needed<'a>(name: &str, value: Option<&'a String>) -> Result<&'a String> {
             value.with_context(|| format!("it is no recording of stereod: it lacks the tag {name}"))
         }
-        let optional = |name: &str| find(name).map(|value| number(name, value)).transpose();
         let scale = number(SCALE, needed(SCALE, find(SCALE))?)?;
         let offset = number(OFFSET, needed(OFFSET, find(OFFSET))?)?;
         let encoding = Encoding::from_parts(scale, offset)
@@ -109,29 +106,13 @@ impl RecordingTags {
         if !(1..=1024).contains(&range.count) {
             bail!("its tag {COUNT} is {}", range.count);
         }
-        let numbers = [FOCAL, BASELINE, CENTRE_X, CENTRE_Y, RIGHT_CENTRE_X].map(optional);
-        let [focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px] = numbers;
-        let geometry =
-            match (focal_px?, baseline_m?, centre_x_px?, centre_y_px?, right_centre_x_px?) {
-                (
-                    Some(focal_px),
-                    Some(baseline_m),
-                    Some(centre_x_px),
-                    Some(centre_y_px),
-                    Some(right_centre_x_px),
-                ) => Some(StereoGeometry {
-                    focal_px,
-                    baseline_m,
-                    centre_x_px,
-                    centre_y_px,
-                    right_centre_x_px,
-                }),
-                _ => None,
-            };
+        let geometry = geometry(pairs)?;
         let quantity = match find(DEPTH) {
             None => Quantity::Disparity,
-            Some(scale) if number::<u32>(DEPTH, scale)? == DEPTH_SCALE => Quantity::Depth,
-            Some(scale) => bail!("its tag {DEPTH} is {scale}"),
+            Some(scale) => {
+                let unit = DepthUnit::of_scale(number(DEPTH, scale)?);
+                Quantity::Depth(unit.with_context(|| format!("its tag {DEPTH} is {scale}"))?)
+            }
         };
         Ok(Self {
             quantity,
@@ -158,14 +139,72 @@ impl RecordingTags {
     }
 }
 
+/// The value of a tag.
+fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a String> {
+    pairs.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
+    value.parse().ok().with_context(|| format!("its tag {name} is \"{value}\""))
+}
+
+/// The cameras that depth is computed from; `None` where the tags do not say them all.
+fn geometry(pairs: &[(String, String)]) -> Result<Option<StereoGeometry>> {
+    let mut numbers = [0.0; 5];
+    for (value, name) in
+        numbers.iter_mut().zip([FOCAL, BASELINE, CENTRE_X, CENTRE_Y, RIGHT_CENTRE_X])
+    {
+        let Some(text) = find(pairs, name) else { return Ok(None) };
+        *value = number(name, text)?;
+    }
+    let [focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px] = numbers;
+    Ok(Some(StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px }))
+}
+
+/// Facts that a rectified video tells about itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RectifiedTags {
+    /// View that it shows.
+    pub eye: Eye,
+    /// Width and height in pixels of the pictures that the cameras are of.
+    pub size: (usize, usize),
+    /// Cameras that depth is computed from.
+    pub geometry: StereoGeometry,
+}
+
+/// Reads the tags of a video that `stereod rectify` wrote; `None` where another program did, or where the
+/// file cannot be read.
+pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
+    // However long the video of another program may be.
+    let pairs = read_pairs(path, true).ok()?;
+    let view = find(&pairs, RECTIFIED_VIEW)?;
+    let eye = Eye::BOTH.into_iter().find(|eye| *view == eye.to_string())?;
+    let (width, height) = find(&pairs, RECTIFIED_SIZE)?.split_once('x')?;
+    let size = (width.parse().ok()?, height.parse().ok()?);
+    let geometry = geometry(&pairs).ok()??;
+    let StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px } =
+        geometry;
+    let numbers = [focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px];
+    let usable = numbers.iter().all(|number| number.is_finite())
+        && focal_px > 0.0
+        && baseline_m > 0.0
+        && size.0 > 0
+        && size.1 > 0;
+    usable.then_some(RectifiedTags { eye, size, geometry })
+}
+
 /// The tags of a rectified video: what is needed to turn disparity between its eyes into depth, and
 /// the capture time of what is at 0 in the file.
 pub(super) fn of_rectified(
     eye: Eye,
+    (width, height): (usize, usize),
     geometry: Option<&StereoGeometry>,
     first_timestamp: Duration,
 ) -> Vec<(&'static str, String)> {
     let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
+    // Programs that scale a video keep its tags.
+    pairs.push((RECTIFIED_VIEW, eye.to_string()));
+    pairs.push((RECTIFIED_SIZE, format!("{width}x{height}")));
     pairs.extend(geometry.into_iter().flat_map(of_geometry));
     described(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
 }
@@ -247,14 +286,14 @@ fn described(
 /// # Errors
 /// Where the file cannot be read, is no Matroska file, or lacks the tags of a recording.
 pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
-    let pairs = read_pairs(path);
+    let pairs = read_pairs(path, false);
     pairs
         .and_then(|pairs| RecordingTags::from_pairs(&pairs))
         .with_context(|| format!("cannot read the tags of {}", path.display()))
 }
 
-/// Every tag of a Matroska file.
-fn read_pairs(path: &Path) -> Result<Vec<(String, String)>> {
+/// Every tag of a Matroska file; with `head`, those before its first picture.
+fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
     let mut file = BufReader::new(reading::open(path)?);
     let mut pairs = Vec::new();
     let mut first = true;
@@ -263,6 +302,7 @@ fn read_pairs(path: &Path) -> Result<Vec<(String, String)>> {
             bail!("it is no Matroska file");
         }
         match element {
+            id::CLUSTER if head => break,
             // Their elements follow; a cluster of unknown size ends where the next one starts.
             id::SEGMENT => {}
             _ if size == UNKNOWN_SIZE => {}

@@ -22,6 +22,7 @@ use super::panel::Panel;
 use super::remote::{Remote, Wake, WindowStats};
 use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
+use super::xlib::is_display_gone;
 use crate::control::Control;
 use crate::frame::Matched;
 use crate::sink::colour::ColourScale;
@@ -130,7 +131,19 @@ impl App {
         self.error.map_or(Ok(()), Err)
     }
 
+    /// Leaves the window behind, whose display is gone, and waits for snapshots that are being written.
+    pub(crate) fn abandon(mut self) {
+        // To free it would ask the display.
+        std::mem::forget(self.screen.take());
+        if let Err(error) = self.finish() {
+            tracing::debug!("{error:#}");
+        }
+    }
+
     fn fail(&mut self, event_loop: &ActiveEventLoop, error: anyhow::Error) {
+        if is_display_gone() {
+            return event_loop.exit();
+        }
         self.error.get_or_insert(error);
         self.quit(event_loop);
     }
@@ -283,6 +296,8 @@ impl ApplicationHandler<Wake> for App {
             Wake::Ended => self.ended = true,
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Close => self.quit(event_loop),
+            // Nothing of the window is touched any more; the run goes on.
+            Wake::DisplayGone => return event_loop.exit(),
             Wake::Saved(message) => self.notify(message),
             Wake::Tuned(tuned) => self.tuned(*tuned),
             Wake::Graphics => {

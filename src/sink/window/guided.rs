@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use winit::application::ApplicationHandler;
 use winit::event::{KeyEvent, WindowEvent};
 use winit::event_loop::{ActiveEventLoop, ControlFlow};
@@ -17,6 +17,7 @@ use super::options::WindowOptions;
 use super::remote::{Remote, Wake};
 use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
+use super::xlib::is_display_gone;
 use crate::control::Switch;
 use crate::sink::colour::ColourMap;
 use crate::thread::locked;
@@ -94,7 +95,12 @@ impl App {
 
     /// # Errors
     /// Why the event loop was left early.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(super) fn finish(mut self) -> Result<()> {
+        if is_display_gone() {
+            // To free it would ask the display.
+            std::mem::forget(self.screen.take());
+            bail!("the display is gone");
+        }
         self.error.map_or(Ok(()), Err)
     }
 
@@ -166,7 +172,7 @@ impl ApplicationHandler<Wake> for App {
 
     fn user_event(&mut self, event_loop: &ActiveEventLoop, event: Wake) {
         match event {
-            Wake::Close => self.quit(event_loop),
+            Wake::Close | Wake::DisplayGone => self.quit(event_loop),
             Wake::Graphics => {
                 if let Some(Err(error)) = self.screen.as_ref().map(Screen::check) {
                     self.fail(event_loop, error);

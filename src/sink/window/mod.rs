@@ -26,6 +26,7 @@ mod snapshot;
 mod style;
 mod textures;
 mod tuning;
+mod xlib;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -71,13 +72,17 @@ impl Window {
         #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
         {
             libraries_present()?;
+            hear_wayland();
             // X11 and Wayland allow any thread; which one it is is the caller's choice.
             winit::platform::x11::EventLoopBuilderExtX11::with_any_thread(&mut builder, true);
         }
         let event_loop = builder.build().context("no display")?;
         let instance = gpu::instance(Some(event_loop.owned_display_handle()));
         gpu::probe(&instance)?;
-        Ok(Self { event_loop, instance, mailbox: Mailbox::default(), views: Default::default() })
+        let mailbox = Mailbox::default();
+        let window = Self { event_loop, instance, mailbox, views: Default::default() };
+        xlib::outlive(&window.event_loop, window.remote());
+        Ok(window)
     }
 
     /// A handle for other threads.
@@ -107,7 +112,8 @@ impl Window {
     }
 
     /// Opens the window and shows what arrives, until the user quits (which sets `control.stop`)
-    /// or [`Remote::close`] is called. Space flips `control.pause`.
+    /// or [`Remote::close`] is called. Space flips `control.pause`. Where the display goes away,
+    /// the run goes on without a window.
     ///
     /// # Errors
     /// Where the window cannot be opened or the graphics device fails; `control.stop` is set then.
@@ -116,15 +122,20 @@ impl Window {
         let remote = self.remote();
         let mut app = app::App::new(options, control, remote, self.instance);
         let ran = run_app(self.event_loop, &mut app);
+        if ran.is_err() || xlib::is_display_gone() {
+            tracing::warn!("the display is gone; the run goes on without a window");
+            app.abandon();
+            return Ok(());
+        }
         let shown = app.finish();
         // Whatever the reason, nobody watches any more.
         stop.set(true);
-        ran.and(shown)
+        shown
     }
 }
 
-/// Runs the event loop to its end. winit panics where the display goes away; the files of the run are
-/// finished all the same.
+/// Runs the event loop to its end. winit panics where the display goes away at some moments; the run
+/// goes on all the same.
 fn run_app(event_loop: EventLoop<Wake>, app: &mut impl ApplicationHandler<Wake>) -> Result<()> {
     std::panic::catch_unwind(AssertUnwindSafe(|| event_loop.run_app(app)))
         .unwrap_or_else(|_| Err(winit::error::EventLoopError::ExitFailure(1)))
@@ -150,6 +161,34 @@ fn libraries_present() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Has what libwayland prints to standard error logged, at the level "debug": graphics drivers try it
+/// also where there is no such display.
+#[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
+fn hear_wayland() {
+    use std::ffi::{CStr, c_char, c_void};
+
+    /// Takes a text as of printf, whose values are left out, since only C can read them.
+    extern "C" fn log(text: *const c_char, _values: *mut c_void) {
+        // SAFETY: libwayland passes a C string.
+        let text = unsafe { CStr::from_ptr(text) };
+        tracing::debug!("libwayland: {}", text.to_string_lossy().trim_end());
+    }
+    // SAFETY: both names are C strings. libwayland declares `void wl_log_set_handler_client(void
+    // (*)(const char*, va_list))`, and the handler does not touch its second argument.
+    unsafe {
+        let library = libc::dlopen(c"libwayland-client.so.0".as_ptr(), libc::RTLD_LAZY);
+        if library.is_null() {
+            return;
+        }
+        let set_handler = libc::dlsym(library, c"wl_log_set_handler_client".as_ptr());
+        if !set_handler.is_null() {
+            type Handler = extern "C" fn(*const c_char, *mut c_void);
+            let set_handler: extern "C" fn(Handler) = std::mem::transmute(set_handler);
+            set_handler(log);
+        }
+    }
 }
 
 /// Shows matched pairs in the window. Never blocks: frames that the display is too slow for are

@@ -28,6 +28,8 @@ pub(crate) enum Wake {
     Saved(Result<String, String>),
     /// The graphics device failed.
     Graphics,
+    /// The display is gone.
+    DisplayGone,
 }
 
 /// Figures from the pipeline for the overlay.

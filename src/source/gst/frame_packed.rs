@@ -15,7 +15,7 @@ use crate::control::Switch;
 use crate::frame::{Eye, StereoPair};
 use crate::source::live::LiveState;
 use crate::source::spec::StreamSpec;
-use crate::source::{Source, SourceCounts, SourceInfo};
+use crate::source::{Source, SourceCounts, SourceInfo, orientation};
 
 /// Opens a stream that holds both views.
 ///
@@ -36,6 +36,7 @@ pub(super) fn open(
     let recipe = Recipe { input, layout, timing, zero, state: eye };
     let mut stream = ReconnectingStream::start("camera", recipe, options)?;
     stream.prepare()?;
+    orientation::report(&[(stream.name(), stream.orientation())], options.orient);
     let (width, height) = stream.view_size();
     let info = SourceInfo {
         description,

@@ -38,7 +38,12 @@ impl Input {
             StreamSpec::File(path) if path.as_os_str().is_empty() => {
                 bail!("the name of a stream is empty: give a file, a picture pattern or a URI")
             }
-            StreamSpec::File(path) => file(path),
+            StreamSpec::File(path) => Ok(match file(path)? {
+                Self::File(path) if pictures::is_picture(&path) => {
+                    Self::Pictures(Pictures::single(path))
+                }
+                other => other,
+            }),
             StreamSpec::Pictures(pattern) => Pictures::find(pattern).map(Self::Pictures),
             StreamSpec::Uri(uri) => Ok(Self::Uri(uri.clone())),
             StreamSpec::Fragment(fragment) => Ok(Self::Fragment(fragment.clone())),
@@ -59,7 +64,12 @@ impl Input {
     fn spec(&self) -> StreamSpec {
         match self {
             Self::File(path) => StreamSpec::File(path.clone()),
-            Self::Pictures(pictures) => StreamSpec::Pictures((&pictures.pattern).into()),
+            Self::Pictures(pictures) => match &pictures.files[..] {
+                [(_, path)] if path.as_path() == Path::new(&pictures.pattern) => {
+                    StreamSpec::File(path.clone())
+                }
+                _ => StreamSpec::Pictures((&pictures.pattern).into()),
+            },
             Self::Uri(uri) => StreamSpec::Uri(uri.clone()),
             Self::Fragment(fragment) => StreamSpec::Fragment(fragment.clone()),
             Self::Camera(camera) => StreamSpec::Camera(camera.name.clone()),

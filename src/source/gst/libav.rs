@@ -1,12 +1,16 @@
-//! Damage that FFmpeg's decoders hide: they conceal what they cannot read and deliver the frame like any
-//! other, and all that is ever said of it is a line in GStreamer's debug log (gst-libav 1.22 sets no flag).
+//! FFmpeg's decoders: damage that they hide, and pixel formats that GStreamer cannot name.
 //!
-//! Such a line names no element, and it comes from threads that FFmpeg has made itself. Threads inherit
+//! Decoders conceal what they cannot read and deliver the frame like any other, and all that is ever said
+//! of it is a line in GStreamer's debug log (gst-libav 1.22 sets no flag). A pixel format without a name
+//! in GStreamer (grey of 9 to 12 bits, RGB48) crashes gst-libav 1.22 where FFmpeg draws into GStreamer's
+//! buffers ("direct rendering"), and where a frame comes after the first one was refused.
+//!
+//! A line of the log names no element, and it comes from threads that FFmpeg has made itself. Threads inherit
 //! their timer slack, so the threads that feed a decoder carry a number in theirs: how many nanoseconds
 //! it is above the usual one.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, Weak};
 use std::thread::{self, ThreadId};
 
@@ -20,6 +24,9 @@ use crate::thread::locked;
 const USUAL: u64 = 50_000;
 const NUMBERS: u64 = 9_999;
 
+/// Text in gst-libav's log line on a pixel format that GStreamer cannot name.
+const NAMELESS: &str = "requires a video format unsupported by GStreamer";
+
 /// The streams that are listened for.
 static EARS: Mutex<Vec<(u64, Weak<Ear>)>> = Mutex::new(Vec::new());
 
@@ -31,9 +38,12 @@ struct Ear {
     fed: AtomicU64,
     /// Of each thread, where in the stream it last complained.
     complained: Mutex<HashMap<ThreadId, u64>>,
+    /// True where a decoder has a pixel format that GStreamer cannot name.
+    nameless: AtomicBool,
 }
 
-/// Has the frames counted that FFmpeg's decoders in `pipeline` report as damaged.
+/// Has the frames counted that FFmpeg's decoders in `pipeline` report as damaged, and the stream fail
+/// where GStreamer cannot name their pixel format.
 pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     static LISTEN: Once = Once::new();
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -43,6 +53,7 @@ pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
         shared: Arc::downgrade(shared),
         fed: AtomicU64::new(0),
         complained: Mutex::default(),
+        nameless: AtomicBool::new(false),
     });
     let mut ears = locked(&EARS);
     ears.retain(|(taken, ear)| *taken != number && ear.strong_count() > 0);
@@ -54,11 +65,18 @@ pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
                 && factory.metadata("klass").is_some_and(|class| class.contains("Decoder"))
         });
         let Some(pad) = element.static_pad("sink").filter(|_| is_libav) else { return };
+        // Copying the frames instead costs no time that could be measured (FFV1 at 720p, H.264 at 1080p).
+        if element.has_property("direct-rendering") {
+            element.set_property("direct-rendering", false);
+        }
         let ear = ear.clone();
         let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
         // The decoder opens, and makes its threads, when it hears of the format.
         pad.add_probe(kinds, move |_, info| {
             mark(number);
+            if ear.nameless.load(Ordering::SeqCst) {
+                return gst::PadProbeReturn::Drop;
+            }
             if info.buffer().is_some() {
                 ear.fed.fetch_add(1, Ordering::Relaxed);
             }
@@ -91,6 +109,13 @@ fn ear(number: u64) -> Option<Arc<Ear>> {
 impl Ear {
     /// Counts a frame, however many lines there are of it.
     fn complaint(&self, text: &str) {
+        if text.contains(NAMELESS) {
+            self.nameless.store(true, Ordering::SeqCst);
+            if let Some(shared) = self.shared.upgrade() {
+                shared.fail(nameless());
+            }
+            return;
+        }
         let fed = self.fed.load(Ordering::Relaxed);
         let before = locked(&self.complained).insert(thread::current().id(), fed);
         if before != Some(fed)
@@ -99,6 +124,16 @@ impl Ear {
             shared.note_concealed(text.trim());
         }
     }
+}
+
+/// Why a stream is not read whose pixel format GStreamer cannot name, and the cure.
+fn nameless() -> String {
+    format!(
+        "{} has no name for its pixel format, so it cannot be decoded; convert it, which keeps up to 16 bits of \
+         grey: ffmpeg -i INPUT -pix_fmt gray16le -c:v ffv1 OUTPUT.mkv (numbered pictures: -i left%04d.tif \
+         -pix_fmt gray16le left%04d.png)",
+        gst::version_string()
+    )
 }
 
 /// Marks the calling thread, and those that it will make.

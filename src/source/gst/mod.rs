@@ -8,14 +8,20 @@ mod camera_pools;
 mod frame_packed;
 mod input;
 mod inspect;
+mod jumps;
 mod length;
 mod libav;
 mod limits;
+mod live_times;
 mod message;
+mod offset;
 mod options;
+mod orientation;
+mod packing;
 mod plane;
 mod reach;
 mod reconnect;
+mod stills;
 mod stream;
 mod tap;
 mod times;
@@ -23,13 +29,21 @@ mod two_streams;
 mod verdict;
 mod wiring;
 
+use std::time::Duration;
+
 use anyhow::{Context, bail, ensure};
 use gstreamer as gst;
+use gstreamer::glib;
 
 use self::plane::Layout;
 use super::Source;
 use super::spec::SourceSpec;
-pub use options::{GstOptions, Keep, Reconnect};
+use crate::reading::require_spare_files;
+use crate::thread;
+pub use options::{GstOptions, Keep, Offset, Reconnect};
+
+/// Longest wait for streams that are being opened when the run is to end: for both to be closed.
+const LEAVING: Duration = Duration::from_secs(5);
 
 /// Opens streams and waits for the first picture of each.
 ///
@@ -43,6 +57,16 @@ pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
         "the picture rate must be above 0, not {}",
         options.picture_rate
     );
+    // A driver or an element may hold up whoever opens it; a signal ends the run all the same.
+    let (stop, mut stopped) = (options.stop.clone(), None);
+    let (spec, options) = (spec.clone(), options.clone());
+    let is_enough =
+        |waited: Duration| stop.is_set() && waited > *stopped.get_or_insert(waited) + LEAVING;
+    let opened = thread::bounded("opening", move || open_streams(&spec, &options), is_enough);
+    opened.context("cannot start a thread")?.context("stopped while the source was being opened")?
+}
+
+fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
     match spec {
         SourceSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
         SourceSpec::Two { left, right } => two_streams::open(left, right, options),
@@ -52,11 +76,25 @@ pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
     }
 }
 
+/// Has what GLib's libraries say of their own affairs logged, at the level "debug". Called once in a
+/// process.
+pub fn hear_glib() {
+    glib::log_set_default_handler(|domain, level, text| {
+        let domain = domain.unwrap_or("GLib");
+        match level {
+            // GLib ends the process now.
+            glib::LogLevel::Error => eprintln!("{domain}: {text}"),
+            _ => tracing::debug!("{domain}: {text}"),
+        }
+    });
+}
+
 /// Makes GStreamer ready; more than one call does no harm.
 ///
 /// # Errors
 /// Where GStreamer's core cannot be set up.
 pub fn initialise() -> anyhow::Result<()> {
+    require_spare_files()?;
     gst::init().context(
         "GStreamer does not start; is it installed? (libgstreamer1.0-0, gstreamer1.0-plugins-base)",
     )

@@ -7,6 +7,7 @@ use crate::control::Switch;
 use crate::frame::Eye;
 use crate::pair::PairBy;
 use crate::pool::Pool;
+use crate::source::orientation::Orient;
 use crate::source::tone::Tone;
 use crate::source::v4l2;
 
@@ -22,6 +23,21 @@ pub enum Reconnect {
     On,
     /// None: the source ends with the first.
     Off,
+}
+
+/// Shift in time of the right eye's pictures against the left one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offset {
+    /// This many nanoseconds are added to the right times.
+    Ns(i64),
+    /// It is found from the pictures of two recordings.
+    Auto,
+}
+
+impl Default for Offset {
+    fn default() -> Self {
+        Offset::Ns(0)
+    }
 }
 
 /// Where the pictures of streams are kept.
@@ -42,6 +58,8 @@ pub struct GstOptions {
     pub pair_by: PairBy,
     /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
     pub tolerance: Option<Duration>,
+    /// Time that is added to those of the right eye's pictures.
+    pub offset: Offset,
     /// True where the eyes are exchanged: what is called left is the right eye's.
     pub swap: bool,
     /// Request to cameras; the size is that of each eye.
@@ -61,6 +79,8 @@ pub struct GstOptions {
     pub silence: Option<Duration>,
     /// How samples of more than 8 bits become 8.
     pub tone: Tone,
+    /// Use of orientation tags.
+    pub orient: Orient,
     /// Where pictures are kept.
     pub keep: Keep,
     /// Ends the wait for the first picture.
@@ -72,6 +92,7 @@ impl Default for GstOptions {
         Self {
             pair_by: PairBy::Auto,
             tolerance: None,
+            offset: Offset::default(),
             swap: false,
             cameras: v4l2::CameraRequest::default(),
             controls: v4l2::Controls::default(),
@@ -81,6 +102,7 @@ impl Default for GstOptions {
             reconnect: Reconnect::Auto,
             silence: None,
             tone: Tone::default(),
+            orient: Orient::default(),
             keep: Keep::default(),
             stop: Switch::default(),
         }

@@ -7,11 +7,13 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use crossbeam_channel::{Receiver, TryRecvError};
+use image::metadata::Orientation;
 
 use super::input::Input;
 use super::options::{GstOptions, Reconnect};
-use super::stream::{CutShort, Received, Recipe, Stream};
+use super::stream::{CLOSING, CutShort, Received, Recipe, Stream};
 use super::times::{TICK, period_of};
 use crate::backoff::Backoff;
 use crate::control::Switch;
@@ -20,9 +22,6 @@ use crate::thread;
 
 /// Shortest time that an attempt waits for a picture.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Longest wait for a stream that is being closed, and for an attempt that is under way.
-const CLOSING: Duration = Duration::from_secs(2);
 
 /// Longest silence of a stream by default: this long, and this many frames.
 const SILENCE: (Duration, u32) = (Duration::from_secs(2), 10);
@@ -77,7 +76,7 @@ impl ReconnectingStream {
         options: &GstOptions,
     ) -> anyhow::Result<Self> {
         let input = &recipe.input;
-        let stream = Stream::start(&recipe, options).map_err(|error| unavailable(input, error))?;
+        let stream = start_in_time(&recipe, options).map_err(|error| unavailable(input, error))?;
         let now = Instant::now();
         Ok(Self {
             who,
@@ -188,7 +187,8 @@ impl ReconnectingStream {
         };
         let (who, recipe, mut backoff) = (self.who, self.recipe.clone(), self.backoff);
         let look = move || {
-            close_in_time(old);
+            // The camera may be back as another device, so one that does not close is not waited for.
+            drop(old);
             while wait_unless(&options.stop, pause) {
                 let opened = Stream::start(&recipe, &options)
                     .and_then(|mut stream| stream.preroll(&options).map(|()| stream));
@@ -316,6 +316,11 @@ impl ReconnectingStream {
         self.recipe.input.name()
     }
 
+    /// Orientation that its tags name.
+    pub(super) fn orientation(&self) -> Orientation {
+        self.stream().map_or(Orientation::NoTransforms, Stream::orientation)
+    }
+
     /// Size of each view in pixels.
     pub(super) fn view_size(&self) -> (usize, usize) {
         self.size
@@ -367,10 +372,7 @@ impl Search {
     /// Ends the search; one that a driver holds up is left behind.
     fn end(&self) {
         self.cancel.set(true);
-        let deadline = Instant::now() + CLOSING;
-        while !self.thread.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        thread::wait_for(&self.thread, |waited| waited > CLOSING);
     }
 }
 
@@ -383,16 +385,18 @@ fn unavailable(input: &Input, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Closes a stream. A driver that hangs in it keeps its thread, and the search goes on: the camera
-/// may be back as another device.
-fn close_in_time(old: Stream) {
-    let failed = |broken| tracing::warn!("a lost stream could not be closed: {broken}");
-    let closing = thread::spawn("closing", move || drop(old), failed);
-    let Ok(closing) = closing else { return };
-    let deadline = Instant::now() + CLOSING;
-    while !closing.is_finished() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+/// Builds a stream and sets it going, which an element may hold up: opening a pipe waits for whoever
+/// writes to it. Cameras take their time, and are opened again and again.
+fn start_in_time(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Stream> {
+    let longest = options.patience;
+    let (wanted, with) = (recipe.clone(), options.clone());
+    let endless = matches!(recipe.input, Input::Camera(_));
+    let start = move || Stream::start(&wanted, &with);
+    let started = thread::bounded("opening", start, |waited| !endless && waited > longest);
+    started.context("cannot start a thread")?.with_context(|| {
+        let name = recipe.input.name();
+        format!("{name}: does not open within {:.1} s", longest.as_secs_f64())
+    })?
 }
 
 /// Waits; whether `cancel` was not set meanwhile.

@@ -6,6 +6,7 @@
 //! always closed in that order: receiver first, then the pipeline.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,18 +15,21 @@ use anyhow::{anyhow, bail};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
+use image::metadata::Orientation;
 
 use super::camera_pools::CameraPools;
 use super::input::Input;
+use super::live_times::{Judged, LiveTimes};
 use super::options::{GstOptions, Reconnect};
 use super::plane::{Layout, Views};
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink};
 use super::times::{TICK, now, period_of};
-use super::{inspect, length, libav, limits, wiring};
+use super::{inspect, jumps, length, libav, limits, orientation, wiring};
 use crate::source::Damage;
 use crate::source::live::EyeState;
-use crate::source::pictures::Timing;
-use crate::thread::locked;
+use crate::source::orientation::Orient;
+use crate::source::pictures::{Pictures, Timing};
+use crate::thread::{self, locked};
 
 /// Pictures that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
@@ -33,8 +37,18 @@ const CHANNEL: usize = 4;
 /// Longest silence of a stream before it is looked at whether it has ended.
 const GRACE: Duration = Duration::from_millis(1000);
 
+/// Longest that a recorded stream may be waited for without any picture: longer than a disk or a file
+/// server takes to come back.
+const STALLED: Duration = Duration::from_secs(60);
+
+/// Longest wait for a pipeline that is being closed.
+pub(super) const CLOSING: Duration = Duration::from_secs(2);
+
 /// A live picture whose time says that it is older than this has a time that says nothing.
 const OLDEST: Duration = Duration::from_secs(10);
+
+/// A time of a recording that goes back by more than this jumps.
+const JUMP: Duration = Duration::from_secs(1);
 
 /// A live picture that is as old as this when a run begins is fresh enough.
 const FRESH: Duration = Duration::from_millis(50);
@@ -92,6 +106,8 @@ pub(super) struct Stream {
     format: Arc<Mutex<Format>>,
     /// Pictures that have been looked at but not handed out.
     first: VecDeque<Box<Raw>>,
+    /// Time of the first picture.
+    begin: Option<Duration>,
     /// Time of the picture handed out last.
     last_time: Option<Duration>,
     live: bool,
@@ -99,14 +115,17 @@ pub(super) struct Stream {
     by_arrival: Option<Instant>,
     /// The zero of the times of a live stream's pictures.
     zero: Option<Instant>,
+    /// Check of a live stream's times.
+    live_times: LiveTimes,
     /// Pictures that were captured before are left out.
     fresh_from: Option<Instant>,
     ended: bool,
     /// Since when a picture is waited for.
     silent_since: Option<Instant>,
+    /// Time spent on waiting since the last picture, and the number of those that were only counted.
+    waited: (Duration, u64),
+    closed: bool,
     taken: u64,
-    /// Files of a picture pattern that have been shown or left out.
-    files: usize,
     rate: Option<f64>,
     /// Dropped after the pipeline, as fields are in their order.
     pools: CameraPools,
@@ -132,12 +151,13 @@ impl Stream {
         limits::watch(&pipeline, &shared);
         if video {
             inspect::watch_recorded(&pipeline, &shared);
+            jumps::watch(&pipeline, &shared.jumps);
         } else if !is_recorded(&input) {
             inspect::watch(&pipeline, &state);
         }
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
         let format = Arc::new(Mutex::new(Format::default()));
-        let taker = Taker::new(layout, options, format.clone());
+        let taker = Taker::new(input.name(), layout, options, format.clone());
         let sink = appsink(sender, shared.clone(), taker);
         let convert = wiring::element("videoconvert")?;
         pipeline.add_many([&convert, sink.upcast_ref()])?;
@@ -156,22 +176,31 @@ impl Stream {
             shared,
             format,
             first: VecDeque::new(),
+            begin: None,
             last_time: None,
             live: false,
             by_arrival: None,
             zero: None,
+            live_times: LiveTimes::default(),
             fresh_from: None,
             ended: false,
             silent_since: None,
+            waited: (Duration::ZERO, 0),
+            closed: false,
             taken: 0,
             rate: None,
             input,
             timing,
-            files: 0,
             pools: CameraPools::default(),
         };
         // From here on every return closes the pipeline.
-        wiring::connect(&stream.input, timing, &stream.pipeline, target, &stream.shared)?;
+        let Self { pipeline, shared, input, .. } = &stream;
+        let target = match (input, options.orient) {
+            (Input::Pictures(_), _) | (_, Orient::Ignore) => target,
+            (_, Orient::Auto) => orientation::turn(pipeline, &target)?,
+        };
+        orientation::watch(&target, shared.clone());
+        wiring::connect(input, timing, options, pipeline, target, shared)?;
         share_clock(&stream.pipeline, zero);
         // Only on the way to "paused" does a pipeline tell that it is live.
         for state in [gst::State::Paused, gst::State::Playing] {
@@ -205,6 +234,7 @@ impl Stream {
                     }
                     self.shared.set_live(self.live);
                     self.zero = if self.live { self.zero_of_times() } else { None };
+                    self.begin = self.first.front().and_then(|picture| self.time(picture));
                     return Ok(());
                 }
                 Some(Delivered::End) => {
@@ -261,8 +291,10 @@ impl Stream {
 
     /// The next picture, waiting for it no longer than `wait`.
     ///
-    /// Pictures of a recording that share a time with a neighbour get none: a demuxer that lost
-    /// its index (a truncated AVI) so labels several, of which at most one is right.
+    /// Pictures whose times say nothing get none: those of a recording that share a time with a
+    /// neighbour (a demuxer that lost its index, of a truncated AVI, so labels several, of which at most
+    /// one is right), one of a recording that jumps away from both neighbours, and a live one that is
+    /// far from its arrival.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
         let ahead = if self.live { 1 } else { 2 };
         while self.first.len() < ahead {
@@ -272,20 +304,14 @@ impl Stream {
                 None => return Received::Nothing,
             }
         }
-        let Some(picture) = self.first.pop_front() else {
-            if self.skipped() == 0 && self.shared.failure().is_none() {
-                self.note_file(Some(Duration::MAX));
-            }
-            return Received::End;
-        };
+        let Some(picture) = self.first.pop_front() else { return Received::End };
         self.taken += 1;
         let time = self.time(&picture);
         let Raw { views, arrived, .. } = *picture;
-        let next = self.first.front().and_then(|next| self.time(next));
-        let before = std::mem::replace(&mut self.last_time, time);
-        let shared = !self.live && (time == next || time == before);
-        let timestamp = time.filter(|_| !shared);
-        self.note_file(time);
+        let timestamp = match self.live {
+            true => time.and_then(|time| self.judged(time, arrived)),
+            false => self.in_line(time),
+        };
         let arrived = self.captured(timestamp, arrived);
         let stale = self.fresh_from.is_some_and(|from| arrived < from);
         if stale && timestamp.is_some() {
@@ -293,6 +319,50 @@ impl Stream {
         }
         self.fresh_from = None;
         Received::Picture(Picture { views, timestamp, arrived })
+    }
+
+    /// The time of a recording's picture, unless it shares it with a neighbour, or its neighbours are in
+    /// order without it.
+    fn in_line(&mut self, time: Option<Duration>) -> Option<Duration> {
+        let next = self.first.front().and_then(|next| self.time(next));
+        let before = self.last_time;
+        if let (Some(own), Some(next)) = (time, next)
+            && before.is_none_or(|before| before < next)
+            && (own > next + JUMP || before.is_some_and(|before| own + JUMP < before))
+        {
+            let seconds = own.as_secs_f64();
+            self.shared.note_mistimed(&format!("a picture's time, {seconds:.3} s, is wrong"));
+            return None;
+        }
+        self.last_time = time;
+        time.filter(|_| time != next && time != before)
+    }
+
+    /// The time of a live picture, shifted where the stream's clock was set; `None` where it is far from
+    /// the arrival.
+    fn judged(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
+        let Some(zero) = self.zero else { return Some(time) };
+        let seconds = |ns: i64| {
+            let way = if ns < 0 { "before" } else { "after" };
+            format!("{:.1} s {way}", ns.unsigned_abs() as f64 * 1e-9)
+        };
+        match self.live_times.judge(time, arrived.saturating_duration_since(zero)) {
+            Judged::Good(time) => Some(time),
+            Judged::Wrong { ahead } => {
+                let what = format!("a picture's time is {} its arrival", seconds(ahead));
+                self.shared.note_mistimed(&what);
+                None
+            }
+            Judged::Set { by, time } => {
+                tracing::warn!(
+                    "{}: its clock was set: times are {} those before; they are shifted by that, \
+                     to the accuracy of the arrival",
+                    self.name(),
+                    seconds(by)
+                );
+                Some(time)
+            }
+        }
     }
 
     /// When a picture was captured, where its time tells: a live one's, unless that lies in the future
@@ -313,6 +383,7 @@ impl Stream {
         match self.delivered.recv_timeout(wait) {
             Ok(Delivered::Picture(picture)) => {
                 self.silent_since = None;
+                self.waited.0 = Duration::ZERO;
                 Some(Delivered::Picture(picture))
             }
             Ok(Delivered::End) | Err(RecvTimeoutError::Disconnected) => {
@@ -321,6 +392,11 @@ impl Stream {
             }
             Err(RecvTimeoutError::Timeout) => {
                 let since = *self.silent_since.get_or_insert_with(Instant::now);
+                let skipped = self.shared.skipped();
+                let before = self.waited;
+                // The time of a process that is suspended passes as well, so waits are added up.
+                self.waited =
+                    if skipped == before.1 { (before.0 + wait, skipped) } else { (wait, skipped) };
                 if since.elapsed() > GRACE {
                     self.end_if_dead();
                 }
@@ -334,8 +410,13 @@ impl Stream {
     /// decodebin drops what a demuxer reports while it is being plugged in).
     fn end_if_dead(&mut self) {
         let failed = self.shared.failure().is_some();
-        if (failed || self.is_idle()) && self.delivered.is_empty() {
-            self.shared.fail("it gives no pictures, without saying why".to_owned());
+        let stalled = self.is_recorded() && self.waited.0 > STALLED;
+        if (failed || stalled || self.is_idle()) && self.delivered.is_empty() {
+            self.shared.fail(if stalled {
+                format!("it neither goes on nor ends: no picture came for {} s", STALLED.as_secs())
+            } else {
+                "it gives no pictures, without saying why".to_owned()
+            });
             self.ended = true;
         }
     }
@@ -413,24 +494,26 @@ impl Stream {
         self.shared.skipped()
     }
 
-    /// Stops the pipeline; what is still in the channel is lost.
+    /// Stops the pipeline; what is still in the channel is lost. A driver or a demuxer that hangs in it
+    /// keeps its thread.
     pub(super) fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
         self.ended = true;
         self.first.clear();
         self.delivered = crossbeam_channel::never();
         self.pools.note(&self.pipeline);
-        let _ = self.pipeline.set_state(gst::State::Null);
-    }
-
-    /// Finds the file of a picture by its time; those before it that were not shown are damaged.
-    fn note_file(&mut self, shown: Option<Duration>) {
-        let (Input::Pictures(pictures), Some(timing)) = (&self.input, self.timing) else { return };
-        for (number, path) in &pictures.files[self.files.min(pictures.files.len())..] {
-            self.files += 1;
-            if shown.is_none_or(|shown| timing.time(*number) >= shown) {
-                break;
+        let pipeline = self.pipeline.clone();
+        let stop = move || pipeline.set_state(gst::State::Null);
+        match thread::bounded("closing", stop, |waited| waited > CLOSING) {
+            Ok(Some(_)) => {}
+            Ok(None) => tracing::debug!("{} does not close; it is left behind", self.name()),
+            Err(error) => {
+                tracing::debug!("{} is not closed: {error}", self.name());
+                // A pipeline must not be freed while it runs.
+                std::mem::forget(self.pipeline.clone());
             }
-            self.shared.leave_out(*number, format!("{} cannot be decoded", path.display()));
         }
     }
 
@@ -441,31 +524,40 @@ impl Stream {
         let Input::Pictures(pictures) = &self.input else {
             return error.map(|reason| format!("{name}: {reason}, after {count} pictures"));
         };
-        let next = pictures.files.get(self.files).map(|(_, path)| path.display());
-        if let (Some(reason), Some(next)) = (&error, &next) {
-            return Some(format!("{name}: {reason}, at {next}"));
+        if let Some(reason) = error {
+            let place = self
+                .next_file(pictures)
+                .map_or_else(String::new, |file| format!(", at {}", file.display()));
+            return Some(format!("{name}: {reason}{place}"));
         }
-        let lost = (pictures.files.len() as u64).saturating_sub(count);
-        let first = self.shared.damage();
-        let reason = error
-            .or(first)
-            .or_else(|| next.map(|next| format!("{next} cannot be decoded")))
-            .filter(|_| lost > 0)?;
-        Some(format!("{name}: {lost} of {} pictures left out: {reason}", pictures.files.len()))
+        let (lost, all) = (self.shared.left_out(), pictures.files.len());
+        let reason = self.shared.damage()?;
+        Some(format!("{name}: {lost} of {all} pictures left out: {reason}"))
+    }
+
+    /// The file after the one that was shown last.
+    fn next_file<'a>(&self, pictures: &'a Pictures) -> Option<&'a Path> {
+        let timing = self.timing?;
+        let is_next = |number| {
+            self.last_time.is_none_or(|last| timing.time(number) > last)
+                && !self.shared.is_left_out(number)
+        };
+        pictures.files.iter().find(|(number, _)| is_next(*number)).map(|(_, path)| path.as_path())
+    }
+
+    /// Orientation that the stream's tags name.
+    pub(super) fn orientation(&self) -> Orientation {
+        self.shared.orientation()
     }
 
     /// Numbers of damaged pictures, as far as known.
     pub(super) fn damage(&self) -> Damage {
         let eye = self.shared.eye().summary();
         let left_out = match &self.input {
-            // Those that were only counted are not looked at one by one.
-            Input::Pictures(pictures) if self.ended && self.shared.failure().is_none() => {
-                (pictures.files.len() as u64).saturating_sub(self.taken + self.skipped())
-            }
             Input::Pictures(_) => self.shared.left_out(),
             _ => eye.broken,
         };
-        Damage { concealed: eye.concealed, left_out }
+        Damage { concealed: eye.concealed, left_out, mistimed: eye.mistimed }
     }
 
     /// Numbers of a file that ended well but gave far fewer pictures than its length says.
@@ -478,6 +570,10 @@ impl Stream {
             let expected = expected.filter(|&expected| expected > count);
             let bytes = Some((lacking.length, lacking.said));
             return Some(CutShort { count, expected, certain: true, bytes });
+        }
+        if self.shared.jumps.have_come() {
+            // The length is then that of the latest time.
+            return None;
         }
         let expected = self.expected()?;
         let file = matches!(self.input, Input::File(_));
@@ -537,8 +633,10 @@ impl Stream {
         if self.live {
             return None;
         }
-        let length = self.pipeline.query_duration::<gst::ClockTime>()?;
-        let pictures = length.nseconds() as f64 * 1e-9 * self.rate?;
+        let end: Duration = self.pipeline.query_duration::<gst::ClockTime>()?.into();
+        // Containers may count from zero, wherever their first picture is.
+        let length = end.checked_sub(self.begin.unwrap_or_default()).unwrap_or(end);
+        let pictures = length.as_secs_f64() * self.rate?;
         (pictures >= 0.5).then_some(pictures.round() as u64)
     }
 

@@ -11,9 +11,12 @@ use crossbeam_channel::Sender;
 use gstreamer as gst;
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
+use image::metadata::Orientation;
 
+use super::jumps::Jumps;
 use super::message;
 use super::options::{GstOptions, Keep};
+use super::packing;
 use super::plane::{self, Layout, Views};
 use crate::source::live::EyeState;
 use crate::source::tone::Tone;
@@ -58,10 +61,14 @@ pub(super) struct Shared {
     /// The stream's name, and whether its files and frames are all there to be had.
     name: String,
     recorded: bool,
+    /// Orientation that the first tag named.
+    orientation: Mutex<Option<Orientation>>,
     concealed: AtomicBool,
     dropped: AtomicBool,
+    mistimed: AtomicBool,
     /// Content that is not video.
     other: Mutex<Option<String>>,
+    second: AtomicBool,
     warned: AtomicBool,
     /// Pictures come at their own pace: damaged ones are left out.
     live: AtomicBool,
@@ -72,6 +79,8 @@ pub(super) struct Shared {
     /// The times as they are written are those of the recording. (Of Matroska: its demuxer else
     /// lets every file start at zero, which would undo a later start of one eye.)
     pub(super) absolute_times: AtomicBool,
+    /// Shifts of the times in the decoder.
+    pub(super) jumps: Arc<Jumps>,
 }
 
 impl Shared {
@@ -104,9 +113,24 @@ impl Shared {
         locked(&self.damage).get_or_insert(what);
     }
 
-    /// Picture files that were left out.
+    /// Number of picture files that were left out.
     pub(super) fn left_out(&self) -> u64 {
         locked(&self.left_out).len() as u64
+    }
+
+    /// Reports whether the picture file with this number is left out.
+    pub(super) fn is_left_out(&self, number: u64) -> bool {
+        locked(&self.left_out).contains(&number)
+    }
+
+    /// Notes the orientation that a tag names; the first one counts.
+    pub(super) fn note_orientation(&self, orientation: Orientation) {
+        locked(&self.orientation).get_or_insert(orientation);
+    }
+
+    /// Orientation that a tag names.
+    pub(super) fn orientation(&self) -> Orientation {
+        locked(&self.orientation).unwrap_or(Orientation::NoTransforms)
     }
 
     /// Notes that a decoder concealed damage, of which it says `what`.
@@ -132,6 +156,19 @@ impl Shared {
         }
     }
 
+    /// Notes that the time of a picture says nothing, because `what`.
+    pub(super) fn note_mistimed(&self, what: &str) {
+        self.eye.note_mistimed();
+        if self.mistimed.swap(true, Ordering::SeqCst) {
+            tracing::debug!("{}: {what}", self.name);
+        } else {
+            tracing::warn!(
+                "{}: {what}; such pictures have no partner by time, and are counted",
+                self.name
+            );
+        }
+    }
+
     /// Counts of damaged frames.
     pub(super) fn eye(&self) -> &EyeState {
         &self.eye
@@ -141,6 +178,22 @@ impl Shared {
     pub(super) fn note_other(&self, caps: &gst::Caps) {
         if let Some(structure) = caps.structure(0) {
             locked(&self.other).get_or_insert_with(|| structure.name().to_string());
+        }
+    }
+
+    /// Notes that a reader was left out, and why: told where there is no other.
+    pub(super) fn note_missing(&self, what: String) {
+        locked(&self.missing).get_or_insert(what);
+    }
+
+    /// Warns of a second video in the stream, once.
+    pub(super) fn note_second_video(&self) {
+        if !self.second.swap(true, Ordering::SeqCst) {
+            tracing::warn!(
+                "{0}: holds more than one video; the first one is used. The second one is had by: ffmpeg -i {0} \
+                 -map 0:v:1 -c copy SECOND.mkv",
+                self.name
+            );
         }
     }
 
@@ -205,7 +258,9 @@ impl Shared {
                 }
             }
             // Nobody asks a recording's decoder to hurry: what it drops it cannot decode.
-            gst::MessageView::Qos(_) if self.recorded && message::is_of_decoder(message) => {
+            gst::MessageView::Qos(_)
+                if self.recorded && message::is_of_decoder(message) && self.failure().is_none() =>
+            {
                 self.note_dropped("a picture cannot be decoded");
             }
             gst::MessageView::Element(element) => {
@@ -244,7 +299,7 @@ pub(super) fn appsink(
             shared.skipped.fetch_add(1, Ordering::SeqCst);
             return Ok(gst::FlowSuccess::Ok);
         }
-        match taker.take(&sample, shared.live.load(Ordering::SeqCst)) {
+        match taker.take(&sample, &shared) {
             Ok(None) => {
                 shared.eye.note_broken();
                 Ok(gst::FlowSuccess::Ok)
@@ -277,7 +332,11 @@ pub(super) fn appsink(
 
 /// The streaming thread's work.
 pub(super) struct Taker {
+    /// The stream's name.
+    name: String,
     layout: Layout,
+    /// True where the eyes are exchanged.
+    swap: bool,
     keep: Keep,
     tone: Tone,
     caps: Option<(gst::Caps, gst_video::VideoInfo)>,
@@ -287,13 +346,19 @@ pub(super) struct Taker {
 
 impl Taker {
     /// Copies into buffers of the options' `keep`; tells `format` what the first picture is like.
-    pub(super) fn new(layout: Layout, options: &GstOptions, format: Arc<Mutex<Format>>) -> Self {
-        let (keep, tone) = (options.keep.clone(), options.tone);
-        Self { layout, keep, tone, caps: None, format, taken: 0 }
+    pub(super) fn new(
+        name: String,
+        layout: Layout,
+        options: &GstOptions,
+        format: Arc<Mutex<Format>>,
+    ) -> Self {
+        let (swap, keep, tone) = (options.swap, options.keep.clone(), options.tone);
+        Self { name, layout, swap, keep, tone, caps: None, format, taken: 0 }
     }
 
     /// Copies a picture; `None` where it is damaged and the stream is live.
-    fn take(&mut self, sample: &gst::Sample, live: bool) -> anyhow::Result<Option<Delivered>> {
+    fn take(&mut self, sample: &gst::Sample, shared: &Shared) -> anyhow::Result<Option<Delivered>> {
+        let live = shared.live.load(Ordering::SeqCst);
         let arrived = Instant::now();
         let buffer = sample.buffer().ok_or_else(|| anyhow!("delivers empty samples"))?;
         let caps = sample.caps().ok_or_else(|| anyhow!("delivers pictures without a format"))?;
@@ -321,6 +386,9 @@ impl Taker {
             format.rate = rate(info.fps());
             format.colour = view.chroma().is_some();
             format.white = plane::white(&info);
+            if let Some(remark) = packing::remark(&info, self.layout, self.swap) {
+                tracing::warn!("{}: {remark}", self.name);
+            }
         }
         if first != size {
             bail!(
@@ -334,10 +402,12 @@ impl Taker {
         self.taken += 1;
         let pts = buffer.pts();
         let segment = sample.segment().and_then(|s| s.downcast_ref::<gst::ClockTime>());
+        let shift = pts.map_or(gst::ClockTime::ZERO, |pts| shared.jumps.shift_at(pts));
+        let own = |time: Option<gst::ClockTime>| time.map(|time| time.saturating_sub(shift));
         let times = Times {
-            written: pts,
-            stream: segment.and_then(|segment| segment.to_stream_time(pts)),
-            running: segment.and_then(|segment| segment.to_running_time(pts)),
+            written: own(pts),
+            stream: own(segment.and_then(|segment| segment.to_stream_time(pts))),
+            running: own(segment.and_then(|segment| segment.to_running_time(pts))),
         };
         Ok(Some(Delivered::Picture(Box::new(Raw { views, times, arrived }))))
     }

@@ -4,23 +4,30 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 
 use super::camera;
 use super::input::Input;
-use super::options::GstOptions;
+use super::offset::find_offset;
+use super::options::{GstOptions, Offset};
 use super::plane::{Layout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Picture, Received, Recipe};
-use super::times::{TICK, now, period_of};
+use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
 use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
 use crate::source::live::LiveState;
 use crate::source::spec::StreamSpec;
-use crate::source::{Source, SourceCounts, SourceInfo, pictures, v4l2};
+use crate::source::{Source, SourceCounts, SourceInfo, orientation, pictures, v4l2};
 use crate::synchronisation::Remark;
+
+/// Recordings that begin further apart than this part of a frame may have been cut or started apart.
+const MOST_OF_A_FRAME: f64 = 0.75;
+
+/// Part of a recording's pictures that may lack a partner in both views before that is worth a warning.
+const MANY: f64 = 0.1;
 
 /// Opens a stream for each eye.
 ///
@@ -57,6 +64,11 @@ pub(super) fn open(
         }
         _ => [&left, &right].map(|input| input.own_timing(options.picture_rate)),
     };
+    let offset = match options.offset {
+        Offset::Ns(ns) => ns,
+        Offset::Auto => find_offset([&left, &right], timings, options)?,
+    };
+    let numbered = matches!((&left, &right), (Input::Pictures(_), Input::Pictures(_)));
     let exposure = follow_exposure([&left, &right], options)?;
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
@@ -71,6 +83,8 @@ pub(super) fn open(
     for stream in &mut streams {
         stream.prepare()?;
     }
+    let tags = streams.each_ref().map(|stream| (stream.name(), stream.orientation()));
+    orientation::report(&tags, options.orient);
     let [left, right] = &streams;
     let (size, other) = (left.view_size(), right.view_size());
     ensure!(
@@ -95,17 +109,31 @@ pub(super) fn open(
         has_colour: left.has_colour(),
         white: left.white().min(right.white()),
     };
+    // An offset has no meaning for numbers.
+    let by = if offset == 0 { options.pair_by } else { PairBy::Time };
     let pairing = Pairing {
-        by: options.pair_by,
+        by,
         tolerance: options.tolerance,
         left_period: rates[0].map(period_of),
         right_period: rates[1].map(period_of),
     };
     state.synchronisation().claim(rates[0], rates[1]);
     let pairer = Pairer::new(pairing);
-    let by_number = options.pair_by == PairBy::Index;
-    let done = false;
-    Ok(Box::new(TwoStreams { info, streams, pairer, state, by_number, done, _exposure: exposure }))
+    let delay = |ns: i64| Duration::from_nanos(ns.max(0) as u64);
+    Ok(Box::new(TwoStreams {
+        info,
+        streams,
+        pairer,
+        state,
+        by_number: options.pair_by == PairBy::Index,
+        delays: [delay(offset.saturating_neg()), delay(offset)],
+        first: [None; 2],
+        // Numbers of pictures say themselves where each view begins.
+        is_begin_told: offset != 0 || numbered,
+        restarts: 0,
+        done: false,
+        _exposure: exposure,
+    }))
 }
 
 /// Has one camera exposed as the other where that is wanted.
@@ -133,6 +161,12 @@ fn expected_pairs(streams: &[ReconnectingStream; 2]) -> Option<u64> {
     Some((seconds(left)?.min(seconds(right)?) * rate).round() as u64)
 }
 
+/// Offset in milliseconds that makes the first pictures a pair, as the flag takes it.
+fn in_ms(left: Duration, right: Duration) -> String {
+    let ms = (left.as_secs_f64() - right.as_secs_f64()) * 1e3;
+    format!("{ms:.1}").trim_end_matches(".0").to_owned()
+}
+
 /// A stream for each eye.
 struct TwoStreams {
     info: SourceInfo,
@@ -142,6 +176,14 @@ struct TwoStreams {
     state: Arc<LiveState>,
     /// True where numbers make the pairs, so that no picture may be left out.
     by_number: bool,
+    /// Time that is added to that of each view's pictures before they are paired.
+    delays: [Duration; 2],
+    /// Times of the first pictures.
+    first: [Option<Duration>; 2],
+    /// True where there is no more to say of how far apart the views begin.
+    is_begin_told: bool,
+    /// Restarts of the pairing that have been told.
+    restarts: u64,
     done: bool,
     /// At work as long as the streams are.
     _exposure: Option<v4l2::Following>,
@@ -154,6 +196,8 @@ impl TwoStreams {
         let index = stream.index();
         match stream.receive(wait) {
             Received::Picture(Picture { views: Views::One(image), timestamp, arrived }) => {
+                let timestamp = timestamp.map(|time| time.saturating_add(self.delays[eye]));
+                self.first[eye] = self.first[eye].or(timestamp);
                 if let (true, Some(time)) = (self.info.live, timestamp) {
                     self.state.synchronisation().frame(Eye::BOTH[eye], time);
                 }
@@ -209,6 +253,78 @@ impl TwoStreams {
         }
     }
 
+    /// Warns, once each, where recordings begin a frame or more apart, and where pairing restarts.
+    fn tell_of_times(&mut self) {
+        let restarts = self.pairer.restarts();
+        if restarts > std::mem::replace(&mut self.restarts, restarts) && restarts == 1 {
+            tracing::warn!(
+                "the times of both views jump back after {} pairs, as in files that were joined: pairing \
+                 restarts there",
+                self.pairer.pairs() - 1
+            );
+        }
+        let [Some(left), Some(right)] = self.first else { return };
+        if std::mem::replace(&mut self.is_begin_told, true)
+            || self.info.live
+            || self.pairer.tolerance().is_none()
+        {
+            return;
+        }
+        let apart = left.abs_diff(right);
+        let period = self.info.rate.map_or(UNKNOWN_PERIOD, period_of);
+        if apart.as_secs_f64() < MOST_OF_A_FRAME * period.as_secs_f64() {
+            return;
+        }
+        let (earlier, later) =
+            if left < right { (Eye::Left, Eye::Right) } else { (Eye::Right, Eye::Left) };
+        tracing::warn!(
+            "the {later} recording's first picture is {:.1} ms ({:.1} frames) later than the {earlier} one's, by \
+             their times; if both show the same moment, give `--offset {}` (`--offset auto` finds it from the \
+             pictures)",
+            apart.as_secs_f64() * 1e3,
+            apart.as_secs_f64() / period.as_secs_f64(),
+            in_ms(left, right)
+        );
+    }
+
+    /// Judges the pairs of views that have ended.
+    ///
+    /// # Errors
+    /// Where there are none, with what helps.
+    fn judge_pairs(&self) -> anyhow::Result<()> {
+        let SourceCounts { left, right, pairs, .. } = self.counts();
+        let Some(tolerance) = self.pairer.tolerance().map(|time| time.as_secs_f64() * 1e3) else {
+            return Ok(());
+        };
+        const BY_NUMBER: &str = "`--set source.pair_by=index` pairs by number";
+        if pairs == 0 && left > 0 && right > 0 {
+            let cure = match self.first {
+                [Some(left), Some(right)] => format!(
+                    "the left one's begin at {:.3} s and the right one's at {:.3} s; if these show the same \
+                     moment, give `--offset {}` (`--offset auto` finds it from the pictures)",
+                    left.as_secs_f64(),
+                    right.as_secs_f64(),
+                    in_ms(left, right)
+                ),
+                _ => "one view's have no times".to_owned(),
+            };
+            bail!(
+                "{}: no picture of one view lies within {tolerance:.1} ms of one of the other: {cure}; \
+                 {BY_NUMBER}, a larger `--tolerance` pairs what is further apart",
+                self.info.description
+            );
+        }
+        let [lost_left, lost_right] = Eye::BOTH.map(|eye| self.pairer.unpaired_since_first(eye));
+        if !self.info.live && lost_left.min(lost_right) as f64 > MANY * left.min(right) as f64 {
+            tracing::warn!(
+                "only {pairs} of {left} left and {right} right pictures were paired: {lost_left} and \
+                 {lost_right} found no partner within {tolerance:.1} ms, as times of the two views differ \
+                 or jump; {BY_NUMBER}, a larger `--tolerance` pairs what is further apart"
+            );
+        }
+        Ok(())
+    }
+
     /// Pairs until the end; whether it was reached.
     fn pair_all(
         &mut self,
@@ -222,7 +338,10 @@ impl TwoStreams {
                 if stop.is_set() {
                     return false;
                 }
-                let Some(pair) = self.pairer.pop() else { break };
+                let Some(mut pair) = self.pairer.pop() else { break };
+                // A pair has the left view's own time.
+                pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
+                self.tell_of_times();
                 if live && self.pairer.tolerance().is_some() {
                     self.state.synchronisation().pair(pair.skew_ns);
                 }
@@ -277,15 +396,7 @@ impl Source for TwoStreams {
         let finished = self.pair_all(stop, emit);
         let result = if finished { verdict(&self.streams) } else { Ok(()) };
         self.streams.iter_mut().for_each(ReconnectingStream::close);
-        let counts = self.counts();
-        if finished && counts.pairs == 0 && counts.left > 0 && counts.right > 0 {
-            tracing::warn!(
-                "no two pictures of {} lie close enough in time; a larger tolerance or pairing \
-                 by index may help",
-                self.info.description
-            );
-        }
-        result
+        if finished && result.is_ok() { self.judge_pairs() } else { result }
     }
 
     fn counts(&self) -> SourceCounts {

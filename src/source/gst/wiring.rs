@@ -1,23 +1,21 @@
 //! Builds the part of a pipeline that leads from an input to the pad that takes raw video.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, anyhow, bail};
 use gstreamer as gst;
 use gstreamer::glib;
 use gstreamer::prelude::*;
-use gstreamer_app as gst_app;
 
 use super::camera;
 use super::input::{Camera, Input};
+use super::options::GstOptions;
 use super::reach::{self, Reach};
+use super::stills;
 use super::tap::Shared;
-use crate::source::pictures::{Pictures, Timing};
+use crate::source::pictures::Timing;
 use crate::source::v4l2::{self, Format};
-use crate::source::{header, still};
 
 /// Connects whatever turns out to be video with `target`.
 #[derive(Clone)]
@@ -36,6 +34,7 @@ struct Wiring {
 pub(super) fn connect(
     input: &Input,
     timing: Option<Timing>,
+    options: &GstOptions,
     pipeline: &gst::Pipeline,
     target: gst::Pad,
     shared: &Arc<Shared>,
@@ -50,7 +49,10 @@ pub(super) fn connect(
         }
         Input::Pictures(pictures) => {
             let timing = timing.context("pictures without times")?;
-            wiring.decode_from(pipeline, picture_source(pictures, timing, shared.clone()).upcast())
+            let source = stills::source(pictures, timing, options, shared.clone());
+            pipeline.add(&source)?;
+            source.static_pad("src").context("no pad to link")?.link(&wiring.target)?;
+            Ok(())
         }
         Input::Uri(uri) => {
             load_network();
@@ -132,6 +134,7 @@ impl Wiring {
         let decoder = element(kind)?;
         // Sound and subtitles need no decoder, not even an installed one.
         let (reach, shared) = (self.reach, self.shared.clone());
+        let of_select = self.shared.clone();
         decoder.connect("autoplug-continue", false, move |values| {
             let caps = values.get(2)?.get::<gst::Caps>().ok()?;
             let refusal = reach.refusal(&caps);
@@ -144,13 +147,12 @@ impl Wiring {
         decoder.connect("autoplug-select", false, move |values| {
             let caps = values.get(2)?.get::<gst::Caps>().ok()?;
             let factory = values.get(3)?.get::<gst::ElementFactory>().ok()?;
-            let class =
-                glib::EnumClass::with_type(glib::Type::from_name("GstAutoplugSelectResult")?)?;
-            class.to_value_by_nick(if is_detour(&factory, &caps) || !reach.allows(&factory) {
-                "skip"
-            } else {
-                "try"
-            })
+            if let Some(refusal) = endless(&factory) {
+                of_select.note_missing(refusal);
+                return select("skip");
+            }
+            let skip = is_detour(&factory, &caps) || !reach.allows(&factory);
+            select(if skip { "skip" } else { "try" })
         });
         let wiring = self.clone();
         decoder.connect_pad_added(move |_, pad| wiring.offer(pad, false));
@@ -190,6 +192,9 @@ impl Wiring {
             self.shared.note_other(&caps);
         }
         if self.target.is_linked() {
+            if !is_other(&caps) {
+                self.shared.note_second_video();
+            }
             return;
         }
         let result = if is_other(&caps) {
@@ -285,65 +290,6 @@ fn closed(text: &str) -> String {
     if is_caps { format!("{text} ! identity") } else { text.to_owned() }
 }
 
-/// Plays the pictures, each as one buffer with its time.
-fn picture_source(pictures: &Pictures, timing: Timing, shared: Arc<Shared>) -> gst_app::AppSrc {
-    let source =
-        gst_app::AppSrc::builder().format(gst::Format::Time).max_bytes(0).max_buffers(2).build();
-    source.set_caps(media_type(&pictures.pattern).map(gst::Caps::new_empty_simple).as_ref());
-    let files = pictures.files.clone();
-    let mut next = 0;
-    let need_data = move |source: &gst_app::AppSrc, _| {
-        while let Some((number, path)) = files.get(next) {
-            next += 1;
-            let bytes = match read_picture(path) {
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    shared.leave_out(*number, format!("{error:#}"));
-                    continue;
-                }
-            };
-            let time = |number| clock_time(timing.time(number));
-            let mut buffer = gst::Buffer::from_mut_slice(bytes);
-            if let Some(buffer) = buffer.get_mut() {
-                // Each file stands alone: a damaged one must not swallow the next.
-                buffer.set_flags(gst::BufferFlags::DISCONT);
-                buffer.set_pts(time(*number));
-                buffer.set_duration(time(number.saturating_add(1)).checked_sub(time(*number)));
-            }
-            // The stream is shutting down where this fails.
-            let _ = source.push_buffer(buffer);
-            return;
-        }
-        let _ = source.end_of_stream();
-    };
-    source.set_callbacks(gst_app::AppSrcCallbacks::builder().need_data(need_data).build());
-    source
-}
-
-/// The bytes of a picture's file.
-fn read_picture(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let name = path.display();
-    let bytes = header::read_file(path).with_context(|| format!("{name} cannot be read"))?;
-    ensure!(!bytes.is_empty(), "{name} is empty (0 bytes)");
-    header::check(&bytes).with_context(|| format!("{name} cannot be decoded"))?;
-    // GStreamer's decoders fill up what is missing: with grey, or even with the next file (PGM, PPM).
-    still::check(&bytes, path).with_context(|| format!("{name} cannot be decoded"))?;
-    Ok(bytes)
-}
-
-fn clock_time(time: Duration) -> gst::ClockTime {
-    gst::ClockTime::from_nseconds(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX - 1))
-}
-
-/// Media type by the name's ending; others are recognised by their content.
-fn media_type(name: &str) -> Option<&'static str> {
-    match name.rsplit('.').next()?.to_ascii_lowercase().as_str() {
-        "png" => Some("image/png"),
-        "jpg" | "jpeg" => Some("image/jpeg"),
-        _ => None,
-    }
-}
-
 /// True where a pad with these caps never shows pictures.
 fn is_other(caps: &gst::Caps) -> bool {
     const OTHERS: [&str; 5] =
@@ -361,6 +307,26 @@ fn is_raw_video(caps: &gst::Caps) -> bool {
     !caps.is_any()
         && caps.iter().any(|s| raw(s.name().as_str()))
         && caps.iter().all(|s| raw(s.name().as_str()) || s.name() == "video/x-bayer")
+}
+
+/// Choice of decodebin's signal "autoplug-select" by its short name.
+fn select(nick: &str) -> Option<glib::Value> {
+    glib::EnumClass::with_type(glib::Type::from_name("GstAutoplugSelectResult")?)?
+        .to_value_by_nick(nick)
+}
+
+/// Why a demuxer is not used that reads on for ever at the end of its file, as these of FFmpeg do in
+/// gst-libav 1.22; `None` of others.
+fn endless(factory: &gst::ElementFactory) -> Option<String> {
+    let (format, ending) = match factory.name().as_str() {
+        "avdemux_gif" => ("GIF", "gif"),
+        "avdemux_nut" => ("NUT", "nut"),
+        _ => return None,
+    };
+    Some(format!(
+        "GStreamer cannot read {format} files to their end; convert it without loss: ffmpeg -i INPUT.{ending} \
+         -c:v ffv1 OUTPUT.mkv"
+    ))
 }
 
 /// True where this decoder leaves its pictures on a device while another one could decode them into

@@ -13,13 +13,17 @@ use crate::thread;
 /// Time between two looks at the leader: its own control changes little within a few frames.
 const PERIOD: Duration = Duration::from_millis(200);
 
+/// Longest wait for the thread when it is to end.
+const CLOSING: Duration = Duration::from_secs(2);
+
 /// Time between two looks at the end switch.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A thread that has one camera exposed as another; dropping it ends it.
+/// A thread that has one camera exposed as another; dropping it ends it. One that a driver holds up is
+/// left behind.
 pub struct Following {
     end: Switch,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl Following {
@@ -51,16 +55,13 @@ impl Following {
         };
         let failed = |broken| tracing::error!("the cameras' exposure goes apart: {broken}");
         let thread = thread::spawn("exposure", follow, failed)?;
-        Ok(Self { end, thread: Some(thread) })
+        Ok(Self { end, thread })
     }
 }
 
 impl Drop for Following {
     fn drop(&mut self) {
         self.end.set(true);
-        if let Some(thread) = self.thread.take() {
-            // Where it has panicked that has been told.
-            let _ = thread.join();
-        }
+        thread::wait_for(&self.thread, |waited| waited > CLOSING);
     }
 }

@@ -49,6 +49,7 @@ fn camera(size: (usize, usize)) -> impl Strategy<Value = Camera> {
             height: size.1,
             focal: part.map(|part| part * f),
             centre: [centre[0] * size.0 as f64, centre[1] * size.1 as f64],
+            skew: if matches!(lens, Lens::Fisheye(_)) { centre[0] - 0.5 } else { 0.0 },
             lens,
         },
     )

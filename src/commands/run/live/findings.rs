@@ -48,7 +48,7 @@ impl Findings {
         if settings.alignment.check {
             let shared = alignment::Shared::default();
             let options = Options { range: Some(range), ..Options::default() };
-            let limits = settings.alignment.limits(rig.calibrated);
+            let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
             let sink = AlignmentSink::new(options, limits, shared.clone());
             alignment = Some((shared, sink.limits()));
             sinks.push(Box::new(sink));
@@ -56,9 +56,11 @@ impl Findings {
         let too_few = range::Shared::default();
         // Beside an engine that may be at work on all cores.
         let one = CpuOptions { threads: Some(1), ..settings.engine.options().cpu };
-        sinks.push(Box::new(RangeSink::new(Box::new(small_matcher(one)), too_few.clone())));
+        let chosen = loaded.has_chosen().then_some(range);
+        let small = Box::new(small_matcher(one));
+        sinks.push(Box::new(RangeSink::new(small, too_few.clone(), chosen)));
         let exposure = exposure::Shared::default();
-        sinks.push(Box::new(ExposureSink::new(exposure.clone(), info.white)));
+        sinks.push(Box::new(ExposureSink::new(exposure.clone(), info.white, info.live)));
         let map_metrics = settings.metrics.listen().map(|_| {
             let (sink, shared) = MapMetricsSink::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
             sinks.push(Box::new(sink));

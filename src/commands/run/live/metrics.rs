@@ -59,8 +59,8 @@ impl State for Handles {
             cameras: self.live.as_ref().map(|live| {
                 [Eye::Left, Eye::Right].map(|eye| {
                     let eye = live.eye(eye).summary();
-                    let EyeSummary { lost, reconnects, broken, missed, .. } = eye;
-                    metrics::Camera { lost, reconnects, broken: broken + missed }
+                    let EyeSummary { lost, reconnects, broken, missed, mistimed, .. } = eye;
+                    metrics::Camera { lost, reconnects, broken: broken + missed + mistimed }
                 })
             }),
             healthy: self.health().is_ok(),

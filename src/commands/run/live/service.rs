@@ -146,7 +146,26 @@ fn tell(states: &[NotifyState<'_>]) {
         }
     }
     let states: Vec<_> = states.iter().map(|s| on_its_line(s, status.as_deref())).collect();
-    if let Err(error) = sd_notify::notify(&states) {
+    if let Err(error) = send(&states) {
         tracing::debug!("the service manager cannot be told: {error}");
     }
+}
+
+/// Sends it, and does not wait where nobody reads it: sd_notify's own way of sending does.
+fn send(states: &[NotifyState<'_>]) -> std::io::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
+    let address = match name.as_bytes() {
+        #[cfg(target_os = "linux")]
+        [b'@', name @ ..] => {
+            <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name)?
+        }
+        _ => SocketAddr::from_pathname(&name)?,
+    };
+    let text: String = states.iter().map(|state| format!("{state}\n")).collect();
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(text.as_bytes(), &address).map(drop)
 }

@@ -102,6 +102,8 @@ impl FirstPairs {
 pub struct Chosen {
     /// The settings, with a number of disparities.
     pub loaded: Loaded,
+    /// Number of disparities below which `--fit` must not go.
+    pub fewest: usize,
     /// The source, with the pairs that were looked at still to come.
     pub source: Box<dyn Source>,
     /// Pairs of a live source that were dropped meanwhile.
@@ -109,7 +111,8 @@ pub struct Chosen {
 }
 
 /// Has a number of disparities chosen that is enough for the first pairs, where the settings leave it
-/// to the pictures. `None` where `stop` was set meanwhile.
+/// to the pictures, and finds out how many the pairs need, where a rate is asked for. `None` where `stop` was set
+/// meanwhile.
 ///
 /// # Errors
 /// Where the pairs cannot be matched, or the thread cannot be started.
@@ -120,19 +123,21 @@ pub fn choose_range(
     stop: &Switch,
 ) -> anyhow::Result<Option<Chosen>> {
     let source: Box<dyn Source> = Box::new(Compared::new(source));
-    if !loaded.awaits_choice() {
+    if !ranging::needs_pairs(loaded) {
         let (loaded, dropped_before) = (loaded.clone(), Arc::default());
-        return Ok(Some(Chosen { loaded, source, dropped_before }));
+        let fewest = loaded.params.range.count;
+        return Ok(Some(Chosen { loaded, fewest, source, dropped_before }));
     }
     let source = FirstPairs::await_of(source, stop)?;
     if stop.is_set() {
         tracing::info!("stopped before the first pairs were there");
         return Ok(None);
     }
-    let options = loaded.settings.engine.options().cpu;
-    let loaded = ranging::with_choice(loaded, source.pairs(), rig, Spare::ForLater, options)?;
+    let (loaded, needed) = ranging::with_choice(loaded, source.pairs(), rig, Spare::ForLater)?;
+    // Pairs that tell nothing (a camera whose lens is covered) are no reason to take fewer.
+    let fewest = needed.unwrap_or(loaded.params.range.count);
     let dropped_before = source.dropped.clone();
-    Ok(Some(Chosen { loaded, source: Box::new(source), dropped_before }))
+    Ok(Some(Chosen { loaded, fewest, source: Box::new(source), dropped_before }))
 }
 
 impl Source for FirstPairs {

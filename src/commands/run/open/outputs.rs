@@ -5,26 +5,30 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::clock::CaptureClock;
 use crate::commands::rig::Rig;
 use crate::commands::{Error, inputs};
 use crate::matching::{Temporal, TemporalMode};
-use crate::settings::{self, Loaded, Stats};
+use crate::settings::{self, Loaded, Settings, Stats};
 use crate::sink::claim::Claim;
 use crate::sink::clouds::{CLOUDS, Clouds};
 use crate::sink::colouring::LiveColouring;
+use crate::sink::encoding::Encoding;
 use crate::sink::files;
 use crate::sink::new_file::NewFile;
 use crate::sink::numbers::Quantity;
 use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Recipe, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
-use crate::sink::video::{FragmentError, Preview, Recorder, Stream, StreamOptions, check_fragment};
+use crate::sink::video::{
+    FragmentError, Preview, Recorder, Stream, StreamOptions, StreamPicture, check_fragment,
+    check_preview_name, check_recording_name,
+};
 use crate::sink::{Sink, StagesInTime, StreamInfo};
 use crate::source::SourceInfo;
-use crate::source::spec::{SourceSpec, files_of_fragment};
+use crate::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
 
 /// Files that are settled before the source is opened.
 pub struct Reserved {
@@ -39,33 +43,9 @@ pub struct Reserved {
 ///
 /// # Errors
 /// Where they cannot; wrong usage where they are the same file.
-pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
-    let statistics = match output.stats() {
-        Some(Stats::File(path)) => Some(path),
-        _ => None,
-    };
-    let preview = output.preview();
-    // Segments have names of their own.
-    let record = output.record().filter(|_| output.segmenting().is_none());
-    let pictures = output.pictures().map(|dir| dir.join(PICTURES.description));
-    let clouds = output.clouds().map(|dir| dir.join(CLOUDS.description));
-    let confidence = output.confidence().filter(|_| output.segmenting().is_none());
-    let whitened = output.whitened().filter(|_| output.segmenting().is_none());
-    let files: [(&'static str, &Option<PathBuf>); 7] = [
-        ("--record", &record),
-        ("--confidence", &confidence),
-        ("--whitened", &whitened),
-        ("--preview", &preview),
-        ("--stats", &statistics),
-        ("--pictures", &pictures),
-        ("--clouds", &clouds),
-    ];
-    // Two recordings must not share those of segments either.
-    let recordings = recordings(output);
-    let recordings = recordings.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
-    files::refuse_same(recordings).map_err(Error::Usage)?;
-    let named = files.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
-    files::refuse_same(named.clone()).map_err(Error::Usage)?;
+pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
+    let output = &settings.output;
+    refuse_shared_files(settings).map_err(Error::Usage)?;
     let folders = [output.pictures(), output.clouds()]
         .map(|folder| folder.map(|folder| folder.canonicalize().unwrap_or(folder)));
     if let [Some(pictures), Some(clouds)] = folders
@@ -77,12 +57,99 @@ pub fn reserve(output: &settings::Output) -> Result<Reserved, Error> {
         )));
     }
     let mut claims = Vec::new();
-    // Folders are claimed once they are made.
-    for (flag, path) in named.filter(|(flag, _)| !["--pictures", "--clouds"].contains(flag)) {
-        claims.extend(Claim::on(path).context(flag)?);
+    // Folders are claimed once they are made. Segments are claimed by the name that theirs derive from.
+    let videos = recordings(output).into_iter().chain([("--preview", output.preview())]);
+    let statistics = statistics(output);
+    for (flag, path) in videos.chain([("--stats", statistics.clone())]) {
+        if let Some(path) = path {
+            claims.extend(Claim::on(&path).context(flag)?);
+        }
+    }
+    for (flag, base) in recordings(output) {
+        if let (Some(base), Some(limits)) = (base, output.segmenting()) {
+            Segments::new(&base, limits).context(flag)?;
+        }
     }
     let statistics = statistics.as_deref().map(NewFile::create).transpose().context("--stats")?;
     Ok(Reserved { statistics, _claims: claims })
+}
+
+/// Refuses outputs that would replace each other's files.
+///
+/// # Errors
+/// If two of them are one file, or one is among the files that another one writes into a folder.
+fn refuse_shared_files(settings: &Settings) -> Result<()> {
+    let output = &settings.output;
+    // Segments have names of their own, but two recordings must not share those either.
+    let recordings = recordings(output);
+    let paths = recordings.iter().filter_map(|(flag, path)| Some((*flag, path.as_deref()?)));
+    files::refuse_same(paths)?;
+    let single = recordings.into_iter().filter(|_| output.segmenting().is_none());
+    let others = [
+        ("--preview", output.preview()),
+        ("--stats", statistics(output)),
+        ("window.settings", settings.window.settings()),
+        ("--pictures", output.pictures().map(|dir| dir.join(PICTURES.description))),
+        ("--clouds", output.clouds().map(|dir| dir.join(CLOUDS.description))),
+    ];
+    let all: Vec<(&str, PathBuf)> =
+        single.chain(others).filter_map(|(flag, path)| Some((flag, path?))).collect();
+    let named = || all.iter().map(|(flag, path)| (*flag, path.as_path()));
+    files::refuse_same(named())?;
+    // Any property of a stream's fragment may name a file.
+    let values = output.stream().map(values_of_fragment).unwrap_or_default();
+    for value in &values {
+        files::refuse_same(named().chain([("--stream", Path::new(value))]))?;
+    }
+    for Series { flag, folder, is_written } in series(output) {
+        for (other, path) in named().filter(|(other, _)| *other != flag) {
+            if let Ok(files::Target::File(file)) = files::target(path)
+                && folder.canonicalize().is_ok_and(|folder| file.parent() == Some(&folder))
+                && file.file_name().is_some_and(&is_written)
+            {
+                bail!(
+                    "{other} {} is one of the files that {flag} writes into {}; name another file",
+                    path.display(),
+                    folder.display()
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An output of many files.
+struct Series {
+    flag: &'static str,
+    /// Folder of the files.
+    folder: PathBuf,
+    /// Reports whether a file of this name may be one of them.
+    is_written: Box<dyn Fn(&OsStr) -> bool>,
+}
+
+/// The outputs of many files.
+fn series(output: &settings::Output) -> Vec<Series> {
+    let folders =
+        [("--pictures", output.pictures(), &PICTURES), ("--clouds", output.clouds(), &CLOUDS)];
+    let numbered = folders.into_iter().filter_map(|(flag, folder, kind)| {
+        Some(Series { flag, folder: folder?, is_written: Box::new(|name| kind.is_written(name)) })
+    });
+    let segmented = recordings(output).into_iter().filter(|_| output.segmenting().is_some());
+    let segmented = segmented.filter_map(|(flag, base)| {
+        let base = base?;
+        let folder = files::folder_of(&base).to_owned();
+        let is_written = Box::new(move |name: &OsStr| segments::is_segment(&base, name));
+        Some(Series { flag, folder, is_written })
+    });
+    numbered.chain(segmented).collect()
+}
+
+/// File of the statistics.
+fn statistics(output: &settings::Output) -> Option<PathBuf> {
+    match output.stats() {
+        Some(Stats::File(path)) => Some(path),
+        Some(Stats::Stdout) | None => None,
+    }
 }
 
 /// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, where
@@ -107,7 +174,14 @@ pub fn open(
         clock,
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
     };
-    let quantity = if settings.output.depth { Quantity::Depth } else { Quantity::Disparity };
+    let quantity = settings.output.quantity();
+    let numbers = settings.output.record().is_some()
+        || settings.output.pictures().is_some()
+        || (settings.output.stream().is_some()
+            && settings.output.stream_view == StreamPicture::Numbers);
+    if numbers && quantity == Quantity::Disparity {
+        Encoding::for_range(range).report("recordings and pictures");
+    }
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     let mut add = |sink: Box<dyn Sink>, recipe| {
         // A recorded source is better matched anew, with room for all of it.
@@ -195,6 +269,12 @@ pub fn open(
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let output = &loaded.settings.output;
     output.complete().map_err(Error::usage)?;
+    for (flag, path) in recordings(output) {
+        let named = path.as_deref().map_or(Ok(()), check_recording_name);
+        named.context(flag).map_err(Error::Usage)?;
+    }
+    let named = output.preview().as_deref().map_or(Ok(()), check_preview_name);
+    named.context("--preview").map_err(Error::Usage)?;
     let whitens = |temporal: Temporal| temporal.mode == TemporalMode::Whiten;
     if output.whitened().is_some() && !loaded.params.temporal.is_some_and(whitens) {
         return Err(Error::usage(
@@ -214,10 +294,7 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
 fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
     let inputs = inputs(loaded, spec.local_files());
     let output = &loaded.settings.output;
-    let stats = match output.stats() {
-        Some(Stats::File(path)) => Some(path),
-        Some(Stats::Stdout) | None => None,
-    };
+    let stats = statistics(output);
     let videos = recordings(output).map(|(_, path)| path);
     let files =
         videos.into_iter().chain([output.preview(), stats, loaded.settings.window.settings()]);
@@ -225,17 +302,8 @@ fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
     for path in files.flatten().chain(streamed) {
         inputs.refuse(&path)?;
     }
-    if let Some(folder) = output.pictures() {
-        inputs.refuse_folder(&folder, |name| PICTURES.is_written(name))?;
-    }
-    if let Some(folder) = output.clouds() {
-        inputs.refuse_folder(&folder, |name| CLOUDS.is_written(name))?;
-    }
-    let segmented = recordings(output).into_iter().filter_map(|(_, path)| path);
-    for base in segmented.filter(|_| output.segmenting().is_some()) {
-        let folder = base.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let is_segment = |name: &OsStr| segments::is_segment(&base, name);
-        inputs.refuse_folder(folder.unwrap_or(Path::new(".")), is_segment)?;
+    for Series { folder, is_written, .. } in series(output) {
+        inputs.refuse_folder(&folder, is_written)?;
     }
     Ok(())
 }

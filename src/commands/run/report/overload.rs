@@ -1,16 +1,20 @@
-//! Notice that a live source gives more pairs than are matched, and what would keep up.
+//! Notice that a source with a pace of its own gives more pairs than are matched, and which settings would keep up.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::commands::run::live::handles::Handles;
 use crate::matching::{Params, Paths};
+use crate::sink::range;
 
-/// Period over which pairs are counted. The first one does not count: engines begin slowly.
+/// Time after the start that does not count: engines begin slowly.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// Period over which pairs are counted.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Part of the pairs, one in so many, that may be dropped before it is told.
-const TOLERATED: u64 = 10;
+/// Part of the pairs, one in this many, that may be lost before a warning.
+const TOLERATED: f64 = 10.0;
 
 /// Part of the time of 8 paths that 4 take.
 const TIME_OF_FOUR_PATHS: f64 = 0.6;
@@ -26,79 +30,115 @@ const SMALLEST: usize = 160;
 #[derive(Clone, Copy)]
 struct Counted {
     at: Instant,
+    /// Pairs that the source has given.
     given: u64,
+    /// Those of a live source that were dropped because the engine was busy.
     dropped: u64,
+    /// How far a paced recording has come, and by how much it was delayed because the engine was busy.
+    paced: [Duration; 2],
 }
 
-/// Watch over what a live source gives and the engine takes.
+/// Watch over what a source with a pace of its own gives and the engine takes.
 #[derive(Default)]
 pub struct Overload {
     before: Option<Counted>,
-    /// Periods that have passed since the start, or since settings were changed.
-    periods: u32,
+    is_warm: bool,
     retuned: u64,
     told: bool,
 }
 
 impl Overload {
-    /// Looks at the counts, and tells once, and once more after each change of the settings, that pairs are lost.
+    /// Looks at the counts, and warns once, and once more after each change of the settings, where the engine is too
+    /// slow.
     pub fn look(&mut self, handles: &Handles) {
         let progress = &handles.progress;
-        if !handles.info.live || progress.source_ended.load(Ordering::Relaxed) {
+        if !handles.clocked || progress.source_ended.load(Ordering::Relaxed) {
             return;
         }
         let retuned = progress.retuned.load(Ordering::Relaxed);
         if retuned != self.retuned {
             *self = Self { retuned, ..Self::default() };
         }
+        if handles.control.pause.is_set() {
+            self.before = None;
+            return;
+        }
         let now = Counted {
             at: Instant::now(),
             given: progress.pairs.load(Ordering::Relaxed),
             dropped: handles.counters.dropped_pairs.load(Ordering::Relaxed),
+            paced: progress.paced(),
         };
-        let Some(lost) = self.count(now) else { return };
+        let Some(rates) = self.count(now) else { return };
         self.told = true;
-        let size = (handles.info.width, handles.info.height);
-        tracing::warn!("{}", message(lost, &handles.loaded().params, size));
+        let loaded = handles.loaded();
+        let (size, is_live) = ((handles.info.width, handles.info.height), handles.info.live);
+        // The pictures need those that `auto` has chosen, and more where some are nearer already.
+        let are_needed = loaded.has_chosen() || range::found(&handles.findings.too_few).is_some();
+        let cures = cures(rates, &loaded.params, size, are_needed, is_live).join(", or ");
+        let [given, matched] = rates;
+        match is_live {
+            true => tracing::warn!(
+                "the source gives {given:.0} pairs/s and {matched:.0} are matched, the others are dropped; what \
+                 would keep up: {cures}"
+            ),
+            false => tracing::warn!(
+                "the recording has {given:.0} pairs/s and {matched:.0} are matched, so it plays too slowly; what \
+                 would keep up: {cures}"
+            ),
+        }
     }
 
-    /// Rates of pairs that are given and matched, where a period ends in which too many were dropped.
+    /// Rates of pairs that are given and matched, at the end of a period in which the engine was too slow.
     fn count(&mut self, now: Counted) -> Option<[f64; 2]> {
         let before = *self.before.get_or_insert(now);
-        let seconds = now.at.duration_since(before.at);
-        if self.told || seconds < PERIOD {
+        let time = now.at.duration_since(before.at);
+        let period = if self.is_warm { PERIOD } else { WARM_UP };
+        if self.told || time < period {
             return None;
         }
         self.before = Some(now);
-        self.periods += 1;
-        let (given, dropped) = (now.given - before.given, now.dropped - before.dropped);
-        let lost = self.periods > 1 && dropped * TOLERATED > given;
-        lost.then(|| {
-            [given, given.saturating_sub(dropped)].map(|count| count as f64 / seconds.as_secs_f64())
-        })
+        if !std::mem::replace(&mut self.is_warm, true) {
+            return None;
+        }
+        let given = (now.given - before.given) as f64;
+        let dropped = (now.dropped - before.dropped) as f64;
+        let [played, delayed] =
+            [0, 1].map(|i| now.paced[i].saturating_sub(before.paced[i]).as_secs_f64());
+        let time = time.as_secs_f64();
+        let is_slow = dropped > given / TOLERATED || delayed > time / TOLERATED;
+        let recorded = if played > 0.0 { played } else { time };
+        is_slow.then(|| [given / recorded, (given - dropped).max(0.0) / time])
     }
 }
 
-/// What is told: the rates, and settings that would keep up. Time follows the pixels and the disparities.
-fn message([given, matched]: [f64; 2], params: &Params, (width, height): (usize, usize)) -> String {
+/// Settings that would keep up. Time follows the pixels and the disparities. `are_needed`: the pictures need all
+/// disparities.
+fn cures(
+    [given, matched]: [f64; 2],
+    params: &Params,
+    (width, height): (usize, usize),
+    are_needed: bool,
+    is_live: bool,
+) -> Vec<String> {
     let part = SHARE * matched / given;
     let mut cures = vec![format!("--fit {given:.0} (chooses settings)")];
     if matches!(params.paths, Paths::Eight | Paths::Sixteen) && part >= TIME_OF_FOUR_PATHS {
         cures.push("--paths 4".into());
     }
     let fewer = (params.range.count as f64 * part) as usize / 8 * 8;
-    if fewer >= FEWEST {
-        cures.push(format!("--disparities {fewer} (now {})", params.range.count));
+    if fewer >= FEWEST && !are_needed {
+        cures.push(format!(
+            "--disparities {fewer} (now {}) if nothing is nearer",
+            params.range.count
+        ));
     }
     let [width, height] = [width, height].map(|side| (side as f64 * part.sqrt()) as usize);
     if height.min(width) >= SMALLEST {
-        cures.push(format!("pictures of at most {width}x{height} (--size of cameras)"));
+        let how = if is_live { " (--size of cameras)" } else { "" };
+        cures.push(format!("pictures of at most {width}x{height}{how}"));
     }
-    format!(
-        "the source gives {given:.0} pairs/s and {matched:.0} are matched, the others are dropped; what would keep \
-         up: {}",
-        cures.join(", or ")
-    )
+    cures
 }
 
 #[cfg(test)]
@@ -113,15 +153,35 @@ mod tests {
             at: start + Duration::from_secs(seconds),
             given,
             dropped,
+            paced: [Duration::ZERO; 2],
         };
         let mut overload = Overload::default();
         assert_eq!(overload.count(at(0, 0, 0)), None);
-        assert_eq!(overload.count(at(4, 240, 200)), None);
-        assert_eq!(overload.count(at(5, 300, 250)), None, "the start does not count");
-        assert_eq!(overload.count(at(10, 600, 280)), None, "one in ten may be lost");
-        assert_eq!(overload.count(at(15, 900, 430)), Some([60.0, 30.0]));
+        assert_eq!(overload.count(at(1, 60, 50)), None);
+        assert_eq!(overload.count(at(2, 120, 100)), None, "the start does not count");
+        assert_eq!(overload.count(at(6, 360, 300)), None);
+        assert_eq!(overload.count(at(7, 420, 130)), None, "one in ten may be lost");
+        assert_eq!(overload.count(at(12, 720, 280)), Some([60.0, 30.0]));
         overload.told = true;
-        assert_eq!(overload.count(at(20, 1200, 600)), None);
+        assert_eq!(overload.count(at(17, 1020, 580)), None);
+    }
+
+    #[test]
+    fn a_recording_that_plays_too_slowly_is_noticed() {
+        let start = Instant::now();
+        // 30 pairs a second.
+        let at = |seconds, given: u64, delayed| Counted {
+            at: start + Duration::from_secs(seconds),
+            given,
+            dropped: 0,
+            paced: [given * 1000 / 30, delayed].map(Duration::from_millis),
+        };
+        let mut overload = Overload::default();
+        assert_eq!(overload.count(at(0, 0, 0)), None);
+        assert_eq!(overload.count(at(2, 10, 1900)), None);
+        assert_eq!(overload.count(at(7, 145, 2300)), None, "a tenth is tolerated");
+        let [given, matched] = overload.count(at(12, 220, 4800)).unwrap();
+        assert!((given - 30.0).abs() < 0.01 && matched == 15.0, "{given} {matched}");
     }
 
     #[test]
@@ -132,17 +192,19 @@ mod tests {
             layers.assignment(&format!("matching.paths={paths}"));
             layers.finish().unwrap().params
         };
-        let text = message([60.0, 30.0], &params("8"), (640, 480));
-        for part in
-            ["60 pairs/s and 30", "--fit 60", "--disparities 24 (now 64)", "at most 417x312"]
-        {
+        let of = |rates, params: Params, are_needed| {
+            cures(rates, &params, (640, 480), are_needed, true).join(", or ")
+        };
+        let text = of([60.0, 30.0], params("8"), false);
+        for part in ["--fit 60", "--disparities 24 (now 64)", "at most 417x312"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("--paths"), "{text}");
-        let text = message([60.0, 48.0], &params("8"), (640, 480));
+        let text = of([60.0, 48.0], params("8"), false);
         assert!(text.contains("--paths 4") && text.contains("--disparities 40"), "{text}");
-        assert!(!message([60.0, 48.0], &params("4"), (640, 480)).contains("--paths"));
-        let text = message([60.0, 2.0], &params("8"), (640, 480));
+        assert!(!of([60.0, 48.0], params("4"), false).contains("--paths"));
+        assert!(!of([60.0, 48.0], params("8"), true).contains("--disparities"));
+        let text = of([60.0, 2.0], params("8"), false);
         assert!(text.contains("--fit 60") && !text.contains("--disp"), "{text}");
     }
 }

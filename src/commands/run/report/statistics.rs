@@ -64,7 +64,9 @@ pub struct Statistics {
     pub outputs: Vec<SinkCounts>,
     /// From the start to the last file finished.
     pub seconds: f64,
-    /// Pairs matched a second.
+    /// From the start to the last pair matched, without pauses.
+    pub matching_seconds: f64,
+    /// Pairs matched a second, over `matching_seconds`.
     pub fps: f64,
     /// From a pair's capture (recordings played at their own pace: its time) to its disparity.
     /// Recordings that are matched as fast as can be have none: their pairs wait in queues.
@@ -116,6 +118,7 @@ impl Statistics {
             "engine": loaded.values()["engine"],
             "source": loaded.values()["source"],
         });
+        let matching = progress.matching_time().as_secs_f64();
         let mut written = BTreeMap::new();
         for sink in &outcome.sinks {
             let kind = sink.name.split(' ').next();
@@ -139,7 +142,8 @@ impl Statistics {
             written,
             outputs: outcome.sinks.iter().filter(|sink| !sink.is_check).cloned().collect(),
             seconds: rounded(outcome.seconds, 1000.0),
-            fps: rounded(outcome.matched as f64 / outcome.seconds.max(1e-9), 100.0),
+            matching_seconds: rounded(matching, 1000.0),
+            fps: rounded(outcome.matched as f64 / matching.max(1e-3), 100.0),
             latency_ms: handles.clocked.then(|| progress.latency()),
             engine_ms: progress.engine_time(),
             gpu_ms: progress.device_time(),
@@ -203,7 +207,7 @@ impl fmt::Display for Statistics {
         writeln!(
             f,
             "  matched {} in {:.2} s, {:.1} pairs/s, on {}",
-            self.matched, self.seconds, self.fps, self.engine
+            self.matched, self.matching_seconds, self.fps, self.engine
         )?;
         let (what, TimesMs { p50, p95, p99 }) = match self.latency_ms {
             Some(latency) => ("latency", latency),
@@ -247,7 +251,8 @@ impl fmt::Display for Statistics {
 /// Lines on what was out of the ordinary with the cameras, and how far apart the eyes were.
 fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (name, eye) in [("left", live.left), ("right", live.right)] {
-        let EyeSummary { losses, reconnects, away_s, broken, concealed, missed, .. } = eye;
+        let EyeSummary { losses, reconnects, away_s, broken, concealed, missed, mistimed, .. } =
+            eye;
         if losses > 0 {
             write!(f, "\n  {name} camera lost {losses} times, back {reconnects} times, ")?;
             write!(f, "away for {away_s:.1} s")?;
@@ -255,8 +260,8 @@ fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if broken + missed > 0 {
             write!(f, "\n  {name} camera: {broken} broken frames, {missed} never arrived")?;
         }
-        if concealed > 0 {
-            let damage = Damage { concealed, left_out: 0 };
+        let damage = Damage { concealed, left_out: 0, mistimed };
+        if !damage.is_none() {
             write!(f, "\n  {name} camera: {damage}")?;
         }
     }

@@ -4,9 +4,11 @@
 //! buffer of its own, into which the stage before it writes.
 
 mod confidence;
+mod evidence;
 mod fill;
 mod median;
 mod pass;
+mod rays;
 mod runs;
 mod smoothing;
 mod speckle;
@@ -16,6 +18,7 @@ pub mod valid_mask;
 use std::collections::BTreeMap;
 
 use self::confidence::ConfidenceFilter;
+use self::evidence::EvidenceFilter;
 use self::fill::FillFilter;
 use self::median::MedianFilter;
 pub use self::pass::Pass;
@@ -33,6 +36,7 @@ enum MapFilter {
     Confidence(ConfidenceFilter),
     Median(MedianFilter),
     Speckle(SpeckleFilter),
+    Evidence(EvidenceFilter),
     Smoothing(SmoothingFilter),
     Steady(SteadyFilter),
     /// Works on the memory of the confidence.
@@ -50,6 +54,7 @@ impl MapFilter {
             Filter::Confidence { .. } => ConfidenceFilter::bytes_of(size, threads),
             Filter::Median(radius) => MedianFilter::bytes_of(radius, size, threads),
             Filter::Speckle(_) => SpeckleFilter::bytes_of(size, threads),
+            Filter::Evidence(how) => EvidenceFilter::bytes_of(how, size, threads),
             Filter::Smoothing(_) => SmoothingFilter::bytes_of(size),
             Filter::Steady(_) => SteadyFilter::bytes_of(size, threads),
             Filter::Fill(fill) => FillFilter::bytes_of(fill, size, threads),
@@ -72,6 +77,7 @@ impl MapFilter {
             Filter::Speckle(speckle) => {
                 Some(Self::Speckle(SpeckleFilter::new(speckle, size, threads)?))
             }
+            Filter::Evidence(how) => Some(Self::Evidence(EvidenceFilter::new(how, size, threads)?)),
             Filter::Smoothing(how) => {
                 Some(Self::Smoothing(SmoothingFilter::new(how, range, size)?))
             }
@@ -88,6 +94,7 @@ impl MapFilter {
             Self::Confidence(confidence) => confidence.bytes(),
             Self::Median(median) => median.bytes(),
             Self::Speckle(speckle) => speckle.bytes(),
+            Self::Evidence(evidence) => evidence.bytes(),
             Self::Smoothing(smoothing) => smoothing.bytes(),
             Self::Steady(steady) => steady.bytes(),
             Self::ConfidenceOfKnown => 0,
@@ -101,6 +108,7 @@ impl MapFilter {
             Self::Median(median) => Some(median.input()),
             Self::Confidence(_)
             | Self::Speckle(_)
+            | Self::Evidence(_)
             | Self::Smoothing(_)
             | Self::Steady(_)
             | Self::ConfidenceOfKnown
@@ -115,6 +123,7 @@ impl MapFilter {
             Self::Confidence(_)
             | Self::Median(_)
             | Self::Speckle(_)
+            | Self::Evidence(_)
             | Self::ConfidenceOfKnown
             | Self::Fill(_) => None,
             Self::Smoothing(smoothing) => Some(smoothing.state()),
@@ -135,6 +144,7 @@ impl MapFilter {
                 Self::Confidence(confidence) => confidence.run(pass, map),
                 Self::Median(median) => median.run(pass, map),
                 Self::Speckle(speckle) => speckle.run(pass, map),
+                Self::Evidence(evidence) => evidence.run(pass, map, sure),
                 Self::Smoothing(smoothing) => smoothing.run(pass, map),
                 Self::Steady(steady) => steady.run(pass, map, sure),
                 Self::ConfidenceOfKnown => {

@@ -12,6 +12,8 @@ pub struct Pass<'a> {
     pub size: (usize, usize),
     /// Left picture, whose map it is.
     pub left: &'a Image,
+    /// Its noise threshold, where a filter depends on that; else 0.
+    pub threshold: u32,
     /// The machine's vectors.
     pub simd: Simd,
     /// The threads.

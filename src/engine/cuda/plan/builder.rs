@@ -31,10 +31,21 @@ pub(super) struct Builder<'a> {
     pub peaks: BufferId,
     /// The map as the filters so far have left it.
     pub map: BufferId,
+    /// Texture of the left picture, once it is measured.
+    pub texture: Option<Texture>,
     /// Table of the pixels that the left camera has seen, once the valid mask has made it.
     pub seen_left: Option<Arg>,
     /// Another map, for a filter that does not work in place.
     spare: Option<BufferId>,
+}
+
+/// Buffers that `texture.cu` fills.
+#[derive(Clone, Copy)]
+pub(super) struct Texture {
+    /// Range of grey levels around each pixel.
+    pub ranges: BufferId,
+    /// The noise threshold.
+    pub threshold: BufferId,
 }
 
 /// Buffers that `features.cu` fills (`cost.cuh`).
@@ -99,6 +110,7 @@ impl<'a> Builder<'a> {
             right,
             peaks,
             map,
+            texture: None,
             seen_left: None,
             spare: None,
         }

@@ -12,7 +12,7 @@ use super::temporal::residuals;
 use crate::calibration::Rectifier;
 use crate::frame::Eye;
 use crate::matching::confidence::RADIUS;
-use crate::matching::filter::{Filter, fill, steady};
+use crate::matching::filter::{Filter, evidence, rays, steady};
 use crate::matching::saturation::ALIKE;
 use crate::matching::{FillRule, Median};
 
@@ -22,6 +22,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("left_right.cu", include_str!("../../../../kernels/left_right.cu")),
     ("filter_confidence.cu", include_str!("../../../../kernels/filter_confidence.cu")),
     ("filter_valid_mask.cu", include_str!("../../../../kernels/filter_valid_mask.cu")),
+    ("filter_evidence.cu", include_str!("../../../../kernels/filter_evidence.cu")),
     ("filter_fill.cu", include_str!("../../../../kernels/filter_fill.cu")),
     ("filter_median.cu", include_str!("../../../../kernels/filter_median.cu")),
     ("filter_smoothing.cu", include_str!("../../../../kernels/filter_smoothing.cu")),
@@ -70,6 +71,22 @@ pub fn units(job: &Job) -> Vec<Unit> {
             .define("STEPS", SPECKLE_STEPS);
         units.push(unit);
     }
+    if let Some(evidence) = params.evidence {
+        let [width, height] = TEXTURE_TILE;
+        let unit = Unit::new("filter_evidence.cu")
+            .pixelwise()
+            .define("TILE_WIDTH", width)
+            .define("TILE_HEIGHT", height)
+            .define("SIDE", evidence::SIDE)
+            .define("THRESHOLD_MAX", evidence::THRESHOLD_MAX)
+            .define("DEVIATION_SHIFT", evidence::DEVIATION_SHIFT)
+            .define("REACH", rays::REACH_MAX)
+            .define("STRICT", u8::from(evidence.strict))
+            .define("MASKED", u8::from(job.is_masked()))
+            .define("CONFIDENCE", u8::from(params.confidence.is_some()))
+            .define("LEAST_CONFIDENCE", evidence::CONFIDENCE);
+        units.push(unit);
+    }
     if let Some(smoothing) = params.smoothing {
         let unit = Unit::new("filter_smoothing.cu")
             .pixelwise()
@@ -90,7 +107,7 @@ pub fn units(job: &Job) -> Vec<Unit> {
     }
     if let Some(fill) = params.fill {
         let rays = match fill.rule {
-            FillRule::Row => 1 << fill::LEFT | 1 << fill::RIGHT,
+            FillRule::Row => 1 << rays::LEFT | 1 << rays::RIGHT,
             FillRule::Rays => 0xff,
         };
         let unit = Unit::new("filter_fill.cu")
@@ -128,6 +145,7 @@ impl Builder<'_> {
                 Filter::Confidence { .. } => self.confidence(),
                 Filter::Median(_) => self.median(),
                 Filter::Speckle(_) => self.speckle(),
+                Filter::Evidence(_) => self.evidence(),
                 Filter::Smoothing(_) => self.smoothing(filter),
                 Filter::Steady(_) => self.steady(filter),
                 Filter::ConfidenceOfKnown => self.confidence_of_known(filter),
@@ -222,6 +240,27 @@ impl Builder<'_> {
         let [across, down] = MEDIAN_TILE;
         let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
         self.launch("median", kernel, grid, [across / 2, down], args);
+    }
+
+    fn evidence(&mut self) {
+        let count = self.width as usize * self.height as usize;
+        let evidence = Arg::Buffer(self.plan.buffer("map of the evidence", 2 * count, Scope::Slot));
+        let (map, left) = (Arg::Buffer(self.map), Arg::Buffer(self.pictures[0]));
+        let threshold = Arg::Buffer(self.texture().threshold);
+        let [width, height] = self.size();
+        let kernel = self.kernel("filter_evidence", "evidence");
+        let [across, down] = TEXTURE_TILE;
+        let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
+        let args = vec![left, threshold, map, width, height, evidence];
+        self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], args);
+
+        let kernel = self.kernel("filter_evidence", "supported");
+        let mut args = vec![evidence];
+        args.extend(self.seen_left);
+        args.extend([width, height, map]);
+        args.push(Arg::Buffer(self.plan.confidence.unwrap_or(self.map)));
+        let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
+        self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], args);
     }
 
     fn smoothing(&mut self, filter: Filter) {

@@ -89,7 +89,9 @@ mod tests {
     use super::super::launch::{Arg, Kernel, Step};
     use super::super::units::specialisations;
     use super::*;
-    use crate::matching::{Fill, FillRule, Median, Params, Paths, Prior, Smoothing, Speckle};
+    use crate::matching::{
+        Evidence, Fill, FillRule, Median, Params, Paths, Prior, Smoothing, Speckle,
+    };
 
     struct Fits(u32);
 
@@ -115,14 +117,17 @@ mod tests {
         let usual = crate::settings::Matching::default().params().unwrap();
         let device = Properties::typical(90);
         let speckle = Some(Speckle { size: 20, range_16: 16 });
-        for (left_right, median, speckle, expected) in [
-            (None, Median::Off, None, &["disparities"][..]),
-            (Some(1), Median::Off, None, &["left_right"]),
-            (Some(1), Median::Three, None, &["left_right", "median"]),
-            (None, Median::Off, speckle, &["disparities", "speckle_label"]),
-            (Some(1), Median::Five, speckle, &["left_right", "median", "speckle_label"]),
+        let evidence = Some(Evidence { strict: false });
+        for (left_right, median, speckle, evidence, expected) in [
+            (None, Median::Off, None, None, &["disparities"][..]),
+            (Some(1), Median::Off, None, None, &["left_right"]),
+            (Some(1), Median::Off, None, evidence, &["left_right", "evidence", "supported"]),
+            (Some(1), Median::Three, None, None, &["left_right", "median"]),
+            (None, Median::Off, speckle, None, &["disparities", "speckle_label"]),
+            (Some(1), Median::Five, speckle, None, &["left_right", "median", "speckle_label"]),
         ] {
-            let params = Params { prior: None, left_right, median, speckle, ..usual.clone() };
+            let params =
+                Params { prior: None, left_right, median, speckle, evidence, ..usual.clone() };
             let job = Job { params: &params, size: (640, 480), rectifier: None };
             let plan = check(&job, &device);
             let mut launches = plan.steps.iter().filter_map(|step| match step {

@@ -6,7 +6,10 @@ use super::super::geometry::{
     BLOCK_THREADS, CostTile, HISTOGRAM_BYTES, TEXTURE_TILE, THRESHOLD_THREADS, volume_columns,
 };
 use super::super::launch::{Arg, BufferId, Scope};
-use super::builder::{Builder, COST_FEATURES, Features, PRIOR};
+use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};
+
+/// The stage that measures texture and noise.
+const TEXTURE: &str = "texture";
 
 impl Builder<'_> {
     /// Bytes of the volume of costs, 0 where none is written down.
@@ -49,14 +52,15 @@ impl Builder<'_> {
         smoothed
     }
 
-    /// What supports the cost of each pixel.
-    fn blends(&mut self) -> BufferId {
-        const TEXTURE: &str = "texture";
+    /// The texture of the left picture, which is measured once.
+    pub fn texture(&mut self) -> Texture {
+        if let Some(texture) = self.texture {
+            return texture;
+        }
         let pixels = self.picture_pixels();
         let ranges = self.plan.buffer("ranges of grey levels", pixels, Scope::Slot);
         let histogram = self.plan.buffer("histogram of noise", HISTOGRAM_BYTES, Scope::Slot);
         let threshold = self.plan.buffer("noise threshold", size_of::<u32>(), Scope::Slot);
-        let blends = self.plan.buffer("parts of the cost", 4 * pixels, Scope::Slot);
         let [width, height] = self.size();
         let kernel = self.kernel("texture", "texture");
         let args = vec![
@@ -73,7 +77,14 @@ impl Builder<'_> {
         let given = Arg::Threshold(self.level.number);
         let args = vec![Arg::Buffer(histogram), given, Arg::Buffer(threshold)];
         self.launch(TEXTURE, kernel, [1, 1], [THRESHOLD_THREADS, 1], args);
+        *self.texture.insert(Texture { ranges, threshold })
+    }
 
+    /// What supports the cost of each pixel.
+    fn blends(&mut self) -> BufferId {
+        let Texture { ranges, threshold } = self.texture();
+        let blends = self.plan.buffer("parts of the cost", 4 * self.picture_pixels(), Scope::Slot);
+        let [width, height] = self.size();
         let kernel = self.kernel("blend", "blend");
         let (stage, coarse) = match self.coarse {
             Some(coarse) => (PRIOR, coarse),

@@ -1,11 +1,15 @@
 //! What rays have met, carried from row to row and along a row.
 
 use crate::frame::{INVALID, Image};
-use crate::matching::filter::fill::{self, Met};
+use crate::matching::filter::fill;
+use crate::matching::filter::rays::{Met, meet};
 use crate::memory::{Refused, filled, product};
 
 /// Columns of a block: what has no hole is passed over block by block.
 pub const BLOCK: usize = 32;
+
+/// A number for each pixel of a block.
+pub type Block = [i16; BLOCK];
 
 /// Columns of rows whose blocks are whole.
 pub fn columns(width: usize) -> usize {
@@ -37,13 +41,13 @@ impl Front {
 
     /// The values of the block at column `x`.
     #[inline(always)]
-    pub fn block(&self, x: usize) -> [i16; BLOCK] {
+    pub fn block(&self, x: usize) -> Block {
         block(&self.values, x)
     }
 
     /// Its weights, 0 where there is no value.
     #[inline(always)]
-    pub fn weights(&self, x: usize) -> [i16; BLOCK] {
+    pub fn weights(&self, x: usize) -> Block {
         let (values, edges) = (block(&self.values, x), block(&self.edges, x));
         let (distances, mut weights) = (block(&self.distances, x), [0; BLOCK]);
         weigh(&values, &edges, &distances, &mut weights);
@@ -52,13 +56,13 @@ impl Front {
 
     /// Its steps.
     #[inline(always)]
-    pub fn steps(&self, x: usize) -> [i16; BLOCK] {
+    pub fn steps(&self, x: usize) -> Block {
         block(&self.distances, x)
     }
 }
 
 #[inline(always)]
-fn block(row: &[i16], x: usize) -> [i16; BLOCK] {
+fn block(row: &[i16], x: usize) -> Block {
     *row[1 + x..].first_chunk().expect("blocks are whole")
 }
 
@@ -133,7 +137,7 @@ impl Fronts {
         for (front, &step) in self.here.iter_mut().zip(steps) {
             for (x, &value) in row.iter().enumerate() {
                 let met = match self.ends[x] {
-                    0 => fill::meet(map, left, (x, y), step, reach),
+                    0 => meet(map, left, (x, y), step, reach),
                     _ => None,
                 };
                 // Rays that end here have what is here, also where that is nothing.
@@ -160,23 +164,31 @@ impl Fronts {
         }
     }
 
-    /// Goes on to the next row of a sweep, which is row `y` of the map.
+    /// Goes on to the next row of a sweep, which is row `y` of the map: carries what rays have met, with their
+    /// edges where `edges` asks for them. Of both rows there are slices of one length that lie apart and
+    /// below each other, so that it becomes vectors.
     #[inline(always)]
-    pub fn go_on(&mut self, values: &[i16], left: &Image, y: usize, reach: u16) {
+    pub fn go_on(&mut self, values: &[i16], left: &Image, y: usize, reach: u16, edges: bool) {
         std::mem::swap(&mut self.before, &mut self.here);
         std::mem::swap(&mut self.grey_before, &mut self.grey);
         self.take_row(values, left, y);
         let width = values.len();
         for (offset, (before, here)) in self.before.iter().zip(&mut self.here).enumerate() {
             let there = offset..offset + width;
-            carry(
-                [values, &self.ends[..width], &self.grey[1..=width]],
-                &self.grey_before[there.clone()],
-                [&before.values, &before.edges, &before.distances].map(|row| &row[there.clone()]),
-                [&mut here.values, &mut here.edges, &mut here.distances]
-                    .map(|row| &mut row[1..=width]),
-                reach as i16,
-            );
+            if edges {
+                carry_edges(
+                    &self.ends[..width],
+                    &self.grey[1..=width],
+                    &self.grey_before[there.clone()],
+                    &before.edges[there.clone()],
+                    &mut here.edges[1..=width],
+                );
+            }
+            let (ends, old) = (&self.ends[..width], &before.distances[there.clone()]);
+            let distances = &mut here.distances[1..=width];
+            carry_distances(ends, old, distances);
+            let (old, new) = (&before.values[there], &mut here.values[1..=width]);
+            carry_values(values, ends, old, distances, reach as i16, new);
         }
     }
 
@@ -205,28 +217,6 @@ impl Fronts {
             from = end;
         }
     }
-
-    /// Tells whether the block at column `x` has a hole.
-    #[inline(always)]
-    pub fn has_hole(&self, x: usize) -> bool {
-        !all_known(&self.ends[x..x + BLOCK])
-    }
-}
-
-/// Carries what rays have met from a row to the next one, given its values, where rays end, and its greys;
-/// of both rows the slices that are to lie below each other. Slices of one length that lie apart, so that
-/// it becomes vectors.
-#[inline(always)]
-fn carry(
-    [values, ends, grey]: [&[i16]; 3],
-    grey_before: &[i16],
-    [old_values, old_edges, old_distances]: [&[i16]; 3],
-    [new_values, new_edges, new_distances]: [&mut [i16]; 3],
-    reach: i16,
-) {
-    carry_edges(ends, grey, grey_before, old_edges, new_edges);
-    carry_distances(ends, old_distances, new_distances);
-    carry_values(values, ends, old_values, new_distances, reach, new_values);
 }
 
 #[inline(always)]

@@ -1,0 +1,97 @@
+// Invalidates pixels without evidence that the evidence around them does not support (evidence.rs).
+//
+// Kernels, in this order on one stream; disparity, evidence and, where CONFIDENCE, confidence are
+// [height][width].
+//   evidence(const u8 *left, const u32 *threshold, const short *disparity, int width, int height, short *evidence)
+//     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey levels around them differ
+//     too little beside the noise threshold. Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
+//   supported(const short *evidence, [const u8 *seen_left,] int width, int height, short *disparity, u8 *confidence)
+//     Keeps known pixels without evidence that are supported, none where STRICT, in place. seen_left (where
+//     MASKED) is a byte a pixel. A thread a pixel. Grid: [width / BLOCK_THREADS][height].
+#include "picture.cuh"
+#include "rays.cuh"
+
+#define RADIUS (SIDE / 2)
+#define COLUMNS (TILE_WIDTH + 2 * RADIUS)
+#define ROWS (TILE_HEIGHT + 2 * RADIUS)
+static_assert(BLOCK_THREADS % TILE_WIDTH == 0, "a thread stays in its column");
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    evidence(const u8 *left_picture, const u32 *threshold, const short *disparity, int width, int height,
+             short *evidence) {
+    __shared__ u16 sums[ROWS][COLUMNS];
+    const Picture from = {left_picture, width, height};
+    const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
+    for (int i = threadIdx.x; i < ROWS * COLUMNS; i += BLOCK_THREADS) {
+        const int column = i % COLUMNS, row = i / COLUMNS;
+        // Beside the picture is the nearest sum inside.
+        const int x = min(max(left + column - RADIUS, 0), width - 1), y = min(max(top + row - RADIUS, 0), height - 1);
+        int sum = 0;
+#pragma unroll
+        for (int down = -1; down <= 1; down++) {
+#pragma unroll
+            for (int across = -1; across <= 1; across++) sum += from.at(x + across, y + down);
+        }
+        sums[row][column] = sum;
+    }
+    __syncthreads();
+
+    const int limit = 9 * (2 * (int)min(*threshold, (u32)THRESHOLD_MAX) - 5);
+    const int column = threadIdx.x % TILE_WIDTH, x = left + column;
+    for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
+        const int y = top + row;
+        if (x >= width || y >= height) break;
+        int least = 9 * 255, greatest = 0;
+#pragma unroll
+        for (int down = 0; down < SIDE; down++) {
+#pragma unroll
+            for (int across = 0; across < SIDE; across++) {
+                const int sum = sums[row + down][column + across];
+                least = min(least, sum), greatest = max(greatest, sum);
+            }
+        }
+        const size_t at = (size_t)y * width + x;
+        evidence[at] = 4 * (greatest - least) < limit ? INVALID : disparity[at];
+    }
+}
+
+// True where a disparity lies on the line between the ends of two opposite rays, as many steps away.
+__device__ __forceinline__ bool is_between(int own, int a, int to_a, int b, int to_b) {
+    const int apart = to_a + to_b;
+    const int off = abs((own - a) * apart - (b - a) * to_a);
+    return a != INVALID && b != INVALID && off <= max(SUBPIXEL_STEPS, abs(own) >> DEVIATION_SHIFT) * apart;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    supported(const short *evidence,
+#if MASKED
+              const u8 *seen_left,
+#endif
+              int width, int height, short *disparity, u8 *confidence) {
+    const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
+    if (x >= width) return;
+    const size_t here = (size_t)y * width + x;
+    const int own = disparity[here];
+    if (own == INVALID || evidence[here] != INVALID) return;
+    bool stays = false;
+#if !STRICT
+#if !MASKED
+    const u8 *seen_left = nullptr;
+#endif
+    int values[8], steps[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) values[k] = INVALID, steps[k] = 0;
+    follow_rays(0xff, x, y, width, height, REACH, seen_left, [&](int k, size_t at, int distance) {
+        values[k] = evidence[at];
+        steps[k] = distance;
+        return values[k] != INVALID;
+    });
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        stays = stays || is_between(own, values[k], steps[k], values[7 - k], steps[7 - k]);
+#endif
+    if (!stays) disparity[here] = INVALID;
+#if CONFIDENCE
+    confidence[here] = stays ? LEAST_CONFIDENCE : 0;
+#endif
+}

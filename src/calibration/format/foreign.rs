@@ -1,0 +1,31 @@
+//! Formats that are known by sight but not read, so that an error can name them and what is read
+//! instead.
+
+use super::tree::At;
+
+/// Name of the format of a text whose lines are neither YAML nor TOML, and the cure.
+pub(super) fn of_text(text: &str) -> Option<&'static str> {
+    let has = |start: &str| text.lines().any(|line| line.trim_start().starts_with(start));
+    if has("[image]") && has("camera matrix") {
+        return Some(
+            "an INI file of ROS' camera_calibration (ost.txt), which is not read; give the YAML files \
+             that it saves in the same archive: left.yaml,right.yaml",
+        );
+    }
+    if has("[LEFT_CAM_") || has("[RIGHT_CAM_") {
+        return Some(
+            "a factory calibration of a ZED (SN*.conf), which is not read; give the camera_info of its \
+             ROS driver (left.yaml,right.yaml), or write its numbers as OpenCV YAML (K1 D1 K2 D2 R T)",
+        );
+    }
+    None
+}
+
+/// Name of the format of a tree, and the cure.
+pub(super) fn of_tree(root: &At) -> Option<&'static str> {
+    let keys = ["projection_parameters", "mirror_parameters", "cam0_calib", "body_T_cam0"];
+    root.any(&keys).map(|_| {
+        "a configuration of VINS, which is not read; give Kalibr's camchain or EuRoC's sensor.yaml of \
+         the same cameras, or write its numbers as OpenCV YAML (K1 D1 K2 D2 R T)"
+    })
+}

@@ -1,0 +1,59 @@
+//! Rays that leave a pixel of a map in eight directions and end at the first known pixel.
+
+use crate::frame::{INVALID, Image};
+
+/// Longest reach of a ray in steps: across, down or diagonally.
+pub const REACH_MAX: u16 = 1023;
+
+/// The steps (dx, dy) of the eight rays; ray `7 - k` leads the opposite way of ray `k`.
+pub const RAYS: [(i32, i32); 8] =
+    [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)];
+/// Numbers of the rays to the left and to the right.
+pub const LEFT: usize = 3;
+/// As [`LEFT`].
+pub const RIGHT: usize = 4;
+
+/// A known pixel that a ray has met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Met {
+    /// Its disparity in 1/16 px.
+    pub value: i16,
+    /// Steps to it.
+    pub distance: u16,
+    /// Largest difference in grey between two neighbours on the way, both ends included.
+    pub edge: u8,
+}
+
+/// Reports whether the left camera has seen a pixel.
+pub fn is_seen(left: &Image, at: usize) -> bool {
+    left.valid_mask().is_none_or(|mask| mask.pixels()[at])
+}
+
+/// The first known pixel of the ray that leaves (x, y) by the steps (dx, dy), at most `reach` away. A ray ends
+/// where the picture does, and where the left camera has seen nothing.
+pub fn meet(
+    known: &[i16],
+    left: &Image,
+    (x, y): (usize, usize),
+    (dx, dy): (i32, i32),
+    reach: u16,
+) -> Option<Met> {
+    let (width, height) = (left.width(), left.height());
+    let mut grey = left.pixels()[y * width + x];
+    let mut edge = 0;
+    for distance in 1..=reach {
+        let steps = isize::try_from(distance).ok()?;
+        let x = x.checked_add_signed(dx as isize * steps).filter(|&x| x < width)?;
+        let y = y.checked_add_signed(dy as isize * steps).filter(|&y| y < height)?;
+        let at = y * width + x;
+        let before = std::mem::replace(&mut grey, left.pixels()[at]);
+        edge = edge.max(before.abs_diff(grey));
+        if known[at] != INVALID {
+            return Some(Met { value: known[at], distance, edge });
+        }
+        if !is_seen(left, at) {
+            return None;
+        }
+    }
+    None
+}

@@ -1,0 +1,106 @@
+//! Times of a recording that jump back, carried past its decoder.
+//!
+//! GStreamer's decoders never let times fall: all pictures after one with a time from the future, or
+//! after the end of the first of two joined files, get one and the same time. So compressed pictures
+//! whose time jumps back are shifted on their way into the decoder, and back on their way out of it.
+
+use std::sync::{Arc, Mutex};
+
+use gstreamer as gst;
+use gstreamer::prelude::*;
+
+use crate::thread::locked;
+
+/// Times that fall by less are those of pictures in the order of their decoding.
+const JUMP: gst::ClockTime = gst::ClockTime::from_seconds(1);
+
+/// Shifts of a recording's times.
+#[derive(Debug, Default)]
+pub(super) struct Jumps(Mutex<Shifts>);
+
+#[derive(Debug, Default)]
+struct Shifts {
+    /// Shifts that hold for shifted times after the first value, in order.
+    all: Vec<(gst::ClockTime, gst::ClockTime)>,
+    /// Latest shifted time so far.
+    latest: gst::ClockTime,
+}
+
+impl Jumps {
+    /// The shift of a compressed picture whose time is `time`.
+    fn enter(&self, time: gst::ClockTime) -> gst::ClockTime {
+        let mut shifts = locked(&self.0);
+        let mut shift = shifts.all.last().map_or(gst::ClockTime::ZERO, |&(_, shift)| shift);
+        let latest = shifts.latest;
+        if time.saturating_add(shift).saturating_add(JUMP) < latest {
+            // So far that pictures decoded later but shown earlier are after the jump, too.
+            shift = latest.saturating_add(JUMP).saturating_sub(time);
+            shifts.all.push((latest, shift));
+        }
+        shifts.latest = latest.max(time.saturating_add(shift));
+        shift
+    }
+
+    /// True where times have jumped back.
+    pub(super) fn have_come(&self) -> bool {
+        !locked(&self.0).all.is_empty()
+    }
+
+    /// The shift of a decoded picture whose shifted time is `shifted`.
+    pub(super) fn shift_at(&self, shifted: gst::ClockTime) -> gst::ClockTime {
+        let shifts = locked(&self.0);
+        let found = shifts.all.iter().rev().find(|(after, _)| shifted > *after);
+        found.map_or(gst::ClockTime::ZERO, |&(_, shift)| shift)
+    }
+}
+
+/// Watches every decoder of pictures that is ever added to `pipeline`.
+pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
+    let jumps = jumps.clone();
+    pipeline.connect_deep_element_added(move |_, _, element| {
+        let Some(pad) = decoder_input(element) else { return };
+        let jumps = jumps.clone();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            if let Some(time) = info.buffer().and_then(|buffer| buffer.pts()) {
+                let shift = jumps.enter(time);
+                if let Some(buffer) = info.buffer_mut().filter(|_| !shift.is_zero()) {
+                    let buffer = buffer.make_mut();
+                    let shifted =
+                        |time: Option<gst::ClockTime>| time.map(|t| t.saturating_add(shift));
+                    buffer.set_pts(shifted(buffer.pts()));
+                    buffer.set_dts(shifted(buffer.dts()));
+                }
+            }
+            gst::PadProbeReturn::Ok
+        });
+    });
+}
+
+/// The pad by which compressed pictures reach `element`, if it decodes them.
+fn decoder_input(element: &gst::Element) -> Option<gst::Pad> {
+    let class = element.factory()?;
+    let class = class.metadata("klass")?;
+    let decodes = class.contains("Decoder")
+        && (class.contains("Video") || class.contains("Image"))
+        && !element.is::<gst::Bin>();
+    element.static_pad("sink").filter(|_| decodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_rise_in_the_decoder_and_are_their_own_again_behind_it() {
+        let ms = gst::ClockTime::from_mseconds;
+        let jumps = Jumps::default();
+        // The order of decoding, a time from the future, and a second file.
+        let times = [0, 100, 33, 67, 133, 60_000, 200, 167, 233, 5_000, 0, 100, 33, 2_000, 1_200];
+        let shifted = times.map(|time| ms(time) + jumps.enter(ms(time)));
+        assert!(shifted.iter().zip(&shifted[1..]).all(|(a, b)| *b + JUMP > *a), "{shifted:?}");
+        assert_eq!(shifted.map(|time| time - jumps.shift_at(time)), times.map(ms));
+        assert_eq!(shifted[..6], times[..6].iter().map(|&t| ms(t)).collect::<Vec<_>>());
+        assert_eq!(locked(&jumps.0).all.len(), 2);
+        assert!(jumps.have_come());
+    }
+}

@@ -1,0 +1,81 @@
+//! Frame packing as a stream states it (StereoMode of Matroska, frame packing of H.264), against the
+//! layout that it is read with.
+
+use gstreamer_video::{self as gst_video, VideoMultiviewFlags, VideoMultiviewMode};
+
+use super::plane::Layout;
+
+/// Warning where a stream states another layout than it is read with; `swap` is true where the eyes
+/// are exchanged.
+pub(super) fn remark(info: &gst_video::VideoInfo, layout: Layout, swap: bool) -> Option<String> {
+    let right_first = info.multiview_flags().contains(VideoMultiviewFlags::RIGHT_VIEW_FIRST);
+    let (stated, option, means) = match info.multiview_mode() {
+        VideoMultiviewMode::SideBySide => ("side by side", "--side-by-side", Layout::SideBySide),
+        VideoMultiviewMode::TopBottom => ("one above the other", "--top-bottom", Layout::TopBottom),
+        VideoMultiviewMode::SideBySideQuincunx
+        | VideoMultiviewMode::ColumnInterleaved
+        | VideoMultiviewMode::RowInterleaved
+        | VideoMultiviewMode::Checkerboard
+        | VideoMultiviewMode::FrameByFrame
+        | VideoMultiviewMode::MultiviewFrameByFrame => {
+            return Some(
+                "it states that its views are interleaved, which cannot be taken apart here; bring them side by \
+                 side with ffmpeg's filter stereo3d, and give the result as --side-by-side"
+                    .to_owned(),
+            );
+        }
+        _ => return None,
+    };
+    let order = if right_first { ", the right one first" } else { "" };
+    let exchange = if right_first { " with --swap" } else { "" };
+    if layout != means {
+        return Some(format!(
+            "it states that each picture holds both views {stated}{order}; give it as {option}{exchange}"
+        ));
+    }
+    (right_first && !swap)
+        .then(|| format!("it states that the right view comes first; give {option}{exchange}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(mode: VideoMultiviewMode, right_first: bool, layout: Layout, swap: bool) -> String {
+        gstreamer::init().unwrap();
+        let flags = if right_first {
+            VideoMultiviewFlags::RIGHT_VIEW_FIRST
+        } else {
+            VideoMultiviewFlags::empty()
+        };
+        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 64, 48)
+            .multiview_mode(mode)
+            .multiview_flags(flags)
+            .build()
+            .unwrap();
+        remark(&info, layout, swap).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_stated_layout_that_is_not_followed_is_named_with_the_option() {
+        use VideoMultiviewMode as Mode;
+        assert_eq!(of(Mode::Mono, false, Layout::Whole, false), "");
+        assert_eq!(of(Mode::SideBySide, false, Layout::SideBySide, false), "");
+        assert_eq!(of(Mode::TopBottom, true, Layout::TopBottom, true), "");
+        for (mode, right_first, layout, end) in [
+            (
+                Mode::SideBySide,
+                false,
+                Layout::Whole,
+                "both views side by side; give it as --side-by-side",
+            ),
+            (Mode::TopBottom, false, Layout::SideBySide, "; give it as --top-bottom"),
+            (Mode::SideBySide, true, Layout::Whole, "first; give it as --side-by-side with --swap"),
+            (Mode::TopBottom, true, Layout::TopBottom, "first; give --top-bottom with --swap"),
+            (Mode::Checkerboard, false, Layout::Whole, "give the result as --side-by-side"),
+        ] {
+            let remark = of(mode, right_first, layout, false);
+            assert!(remark.ends_with(end), "{remark}");
+        }
+    }
+}

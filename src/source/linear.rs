@@ -1,0 +1,49 @@
+//! Pictures of linear light (OpenEXR, TIFF with floating-point samples), encoded as other pictures are.
+
+use image::{DynamicImage, ImageBuffer};
+
+/// Encodes floating-point samples, where 0 is black and 1 is white, as 16 bits with the curve of sRGB
+/// (IEC 61966-2-1); other pictures stay as they are. The curve is fixed, so that the same light gets the same
+/// grey in both views and in every frame.
+pub fn displayed(picture: DynamicImage) -> DynamicImage {
+    fn words(samples: Vec<f32>) -> Vec<u16> {
+        samples.into_iter().map(encode).collect()
+    }
+    let size = (picture.width(), picture.height());
+    let encoded = match picture {
+        DynamicImage::ImageRgb32F(p) => {
+            ImageBuffer::from_raw(size.0, size.1, words(p.into_raw())).map(DynamicImage::ImageRgb16)
+        }
+        DynamicImage::ImageRgba32F(p) => ImageBuffer::from_raw(size.0, size.1, words(p.into_raw()))
+            .map(DynamicImage::ImageRgba16),
+        other => return other,
+    };
+    encoded.expect("there are as many samples as before")
+}
+
+/// The 16-bit code of a sample of linear light. What is no number is black.
+fn encode(linear: f32) -> u16 {
+    let code = match linear {
+        high if high > 0.003_130_8 => 1.055 * high.min(1.0).powf(1.0 / 2.4) - 0.055,
+        low => 12.92 * low,
+    };
+    // A conversion saturates, and makes 0 of what is no number.
+    (code * 65535.0).round() as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn light_is_encoded_by_the_curve_of_srgb() {
+        let samples = vec![0.0, 1.0, 0.214_041_14, 0.003, -1.0, 7.5, f32::NAN, f32::INFINITY, 0.5];
+        let picture = ImageBuffer::from_raw(3, 1, samples).unwrap();
+        let DynamicImage::ImageRgb16(encoded) = displayed(DynamicImage::ImageRgb32F(picture))
+        else {
+            panic!("not 16 bits");
+        };
+        // Half of the codes is 21.4 % of the light.
+        assert_eq!(encoded.into_raw(), [0, 65535, 32768, 2540, 0, 65535, 0, 65535, 48192]);
+    }
+}
