@@ -2,10 +2,13 @@
 //
 // Kernels, in this order on one stream; disparity, evidence and, where CONFIDENCE, confidence are
 // [height][width].
-//   evidence(const u8 *left, const u32 *threshold, const short *disparity, int width, int height, short *evidence)
-//     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey levels around them differ
-//     too little beside the noise threshold. Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
-//   supported(const short *evidence, [const u8 *seen_left,] int width, int height, short *disparity, u8 *confidence)
+//   evidence(const u8 *left, const u32 *threshold, const short *disparity, [const u8 *seen_left,] int width,
+//            int height, short *evidence, u8 *occupied)
+//     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey levels around them
+//     differ too little compared with the noise threshold. occupied is a byte a tile: 0 if no ray can end there.
+//     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
+//   supported(const short *evidence, const u8 *occupied, [const u8 *seen_left,] int width, int height,
+//             short *disparity, u8 *confidence)
 //     Keeps known pixels without evidence that are supported, none where STRICT, in place. seen_left (where
 //     MASKED) is a byte a pixel. A thread a pixel. Grid: [width / BLOCK_THREADS][height].
 #include "picture.cuh"
@@ -17,9 +20,13 @@
 static_assert(BLOCK_THREADS % TILE_WIDTH == 0, "a thread stays in its column");
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    evidence(const u8 *left_picture, const u32 *threshold, const short *disparity, int width, int height,
-             short *evidence) {
+    evidence(const u8 *left_picture, const u32 *threshold, const short *disparity,
+#if MASKED
+             const u8 *seen_left,
+#endif
+             int width, int height, short *evidence, u8 *occupied) {
     __shared__ u16 sums[ROWS][COLUMNS];
+    __shared__ u32 is_occupied;
     const Picture from = {left_picture, width, height};
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
     for (int i = threadIdx.x; i < ROWS * COLUMNS; i += BLOCK_THREADS) {
@@ -34,10 +41,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         }
         sums[row][column] = sum;
     }
+    if (threadIdx.x == 0) is_occupied = 0;
     __syncthreads();
 
     const int limit = 9 * (2 * (int)min(*threshold, (u32)THRESHOLD_MAX) - 5);
     const int column = threadIdx.x % TILE_WIDTH, x = left + column;
+    bool ends_rays = false;
     for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
         const int y = top + row;
         if (x >= width || y >= height) break;
@@ -51,8 +60,24 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             }
         }
         const size_t at = (size_t)y * width + x;
-        evidence[at] = 4 * (greatest - least) < limit ? INVALID : disparity[at];
+        const short value = 4 * (greatest - least) < limit ? INVALID : disparity[at];
+        evidence[at] = value;
+        ends_rays = ends_rays || value != INVALID;
+#if MASKED
+        ends_rays = ends_rays || !seen_left[at];
+#endif
     }
+    if (ends_rays) atomicOr(&is_occupied, 1u);
+    __syncthreads();
+    if (threadIdx.x == 0) occupied[blockIdx.y * gridDim.x + blockIdx.x] = (u8)is_occupied;
+}
+
+// Steps after which ray k leaves the tile in which (x, y) lies.
+__device__ __forceinline__ int steps_out_of_tile(int k, int x, int y) {
+    const int column = x % TILE_WIDTH, row = y % TILE_HEIGHT, never = TILE_WIDTH + TILE_HEIGHT;
+    const int across = ray_dx(k) > 0 ? TILE_WIDTH - column : ray_dx(k) < 0 ? column + 1 : never;
+    const int down = ray_dy(k) > 0 ? TILE_HEIGHT - row : ray_dy(k) < 0 ? row + 1 : never;
+    return min(across, down);
 }
 
 // True where a disparity lies on the line between the ends of two opposite rays, as many steps away.
@@ -63,7 +88,7 @@ __device__ __forceinline__ bool is_between(int own, int a, int to_a, int b, int 
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    supported(const short *evidence,
+    supported(const short *evidence, const u8 *occupied,
 #if MASKED
               const u8 *seen_left,
 #endif
@@ -81,11 +106,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     int values[8], steps[8];
 #pragma unroll
     for (int k = 0; k < 8; k++) values[k] = INVALID, steps[k] = 0;
-    follow_rays(0xff, x, y, width, height, REACH, seen_left, [&](int k, size_t at, int distance) {
+    const int tiles_across = (width + TILE_WIDTH - 1) / TILE_WIDTH;
+    const auto visit = [&](int k, size_t at, int ray_x, int ray_y, int distance) {
+        // Large even surfaces are crossed tile by tile.
+        const int tile = ray_y / TILE_HEIGHT * tiles_across + ray_x / TILE_WIDTH;
+        if (!occupied[tile]) return steps_out_of_tile(k, ray_x, ray_y);
         values[k] = evidence[at];
         steps[k] = distance;
-        return values[k] != INVALID;
-    });
+        return values[k] == INVALID ? 1 : 0;
+    };
+    follow_rays(0xff, x, y, width, height, REACH, seen_left, visit);
 #pragma unroll
     for (int k = 0; k < 4; k++)
         stays = stays || is_between(own, values[k], steps[k], values[7 - k], steps[7 - k]);

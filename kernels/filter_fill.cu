@@ -46,15 +46,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #if !MASKED
     const u8 *seen_left = nullptr;
 #endif
-    follow_rays(RAYS, x, y, width, height, REACH, seen_left, [&](int k, size_t at, int distance) {
+    follow_rays(RAYS, x, y, width, height, REACH, seen_left, [&](int k, size_t at, int, int, int distance) {
         const int grey = left[at], value = disparity[at];
         edges[k] = max(edges[k], abs(grey - greys[k]));
         greys[k] = grey;
-        if (value == INVALID) return false;
+        if (value == INVALID) return 1;
         values[k] = value;
         weights[k] = ray_weight(edges[k], distance);
         if (k == RAY_RIGHT) right_distance = distance;
-        return true;
+        return 0;
     });
 
     int total = 0;

@@ -184,8 +184,8 @@ pub const BROKEN: [Broken; 88] = [
     ("31 - __clz(distance + 2)", "31 - __clz(distance + 1)", FILLED),
     ("is_hidden ? 4 : 2", "2", FILLED),
     (
-        "distance <= REACH && open",
-        "distance < REACH && open",
+        "distance <= reach && ray_x >= 0",
+        "distance < reach && ray_x >= 0",
         &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "2"],
     ),
     ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
@@ -196,6 +196,7 @@ pub const BROKEN: [Broken; 88] = [
     ("- (b - a) * to_a)", "- (b - a) * to_b)", EVEN),
     ("off <= max(SUBPIXEL_STEPS, abs(own)", "off <= max(0, abs(own)", EVEN),
     ("values[7 - k], steps[7 - k]", "values[k], steps[k]", EVEN),
+    ("return min(across, down)", "return max(across, down)", EVEN),
     ("stays ? LEAST_CONFIDENCE : 0", "stays ? LEAST_CONFIDENCE + 1 : 0", EVEN),
     ("#if !STRICT", "#if 1", STRICT),
     // Rectification: the row below, rounding, and what the right camera has not seen.

@@ -251,11 +251,15 @@ impl Builder<'_> {
         let kernel = self.kernel("filter_evidence", "evidence");
         let [across, down] = TEXTURE_TILE;
         let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
-        let args = vec![left, threshold, map, width, height, evidence];
+        let tiles = grid[0] as usize * grid[1] as usize;
+        let occupied = Arg::Buffer(self.plan.buffer("tiles with evidence", tiles, Scope::Slot));
+        let mut args = vec![left, threshold, map];
+        args.extend(self.seen_left);
+        args.extend([width, height, evidence, occupied]);
         self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], args);
 
         let kernel = self.kernel("filter_evidence", "supported");
-        let mut args = vec![evidence];
+        let mut args = vec![evidence, occupied];
         args.extend(self.seen_left);
         args.extend([width, height, map]);
         args.push(Arg::Buffer(self.plan.confidence.unwrap_or(self.map)));
