@@ -44,7 +44,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (threadIdx.x == 0) is_occupied = 0;
     __syncthreads();
 
-    const int limit = 9 * (2 * (int)min(*threshold, (u32)THRESHOLD_MAX) - 5);
+    const u32 noise = min(max(*threshold, (u32)THRESHOLD_MIN), (u32)THRESHOLD_MAX);
+    const int limit = 9 * (2 * (int)noise - 5);
     const int column = threadIdx.x % TILE_WIDTH, x = left + column;
     bool ends_rays = false;
     for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {

@@ -1,8 +1,8 @@
 //! Pixels whose surroundings are even stay known only if evidence around them supports them.
 //!
 //! A pixel is *weak* if the 7 x 7 means of 3 x 3 pixels around it in the left picture differ by less
-//! than 3/4 of a grey level and twice the standard deviation of the noise ([`noise_threshold`], at
-//! most [`THRESHOLD_MAX`]). Means have a third of the noise, so that noise alone is no texture, and
+//! than 3/4 of a grey level and twice the standard deviation of the noise ([`noise_threshold`], between
+//! [`THRESHOLD_MIN`] and [`THRESHOLD_MAX`]). Means have a third of the noise, so that noise alone is no texture, and
 //! faint texture is. Nothing can be matched at a weak pixel: its disparity comes from elsewhere,
 //! through the paths and the prior. The right picture is not asked, because an even surface that is
 //! matched with an uneven one has a cost of its own.
@@ -19,6 +19,10 @@ use crate::frame::{INVALID, Image, SUBPIXEL, clamped};
 
 /// Side of the window of means that has to show something.
 pub const SIDE: usize = 7;
+
+/// Smallest noise threshold, that of a standard deviation of 1/4 of a grey level: rounding to whole levels
+/// is noise, too, and video codecs leave blocks that differ by one level.
+pub const THRESHOLD_MIN: u32 = 5;
 
 /// Largest noise threshold, that of a standard deviation of 5 grey levels. What is stronger is mostly
 /// a pattern of fine dots, which the threshold cannot tell from noise.
@@ -94,7 +98,7 @@ fn range(sums: &[u16], (width, height): (usize, usize), (x, y): (usize, usize)) 
 /// 4 + 4 sigma: the means differ by less than 3/4 + 2 sigma.
 #[inline(always)]
 pub fn is_weak(range: u16, threshold: u32) -> bool {
-    4 * u32::from(range) < 9 * (2 * threshold.min(THRESHOLD_MAX) - 5)
+    4 * u32::from(range) < 9 * (2 * threshold.clamp(THRESHOLD_MIN, THRESHOLD_MAX) - 5)
 }
 
 /// Reports whether a pixel of this disparity is supported by what its rays have met, in the order of [`RAYS`].
@@ -125,8 +129,9 @@ mod tests {
 
     #[test]
     fn noise_is_no_texture_and_what_is_a_little_more_is() {
-        // Sums of nine differ by less than 9 (3/4 + 2 sigma): 6.75, 15.75 (sigma 1/2) and 96.75 (sigma 5 or more).
-        for (threshold, limit) in [(4, 7), (6, 16), (24, 97), (25, 97), (2000, 97)] {
+        // Sums of nine differ by less than 9 (3/4 + 2 sigma): 11.25 (sigma 1/4 or less), 15.75 (1/2) and
+        // 96.75 (5 or more).
+        for (threshold, limit) in [(4, 12), (5, 12), (6, 16), (24, 97), (25, 97), (2000, 97)] {
             assert!(is_weak(limit - 1, threshold) && !is_weak(limit, threshold), "{threshold}");
         }
         // One pixel that is 7 levels brighter is seen by all sums within 3 pixels of a sum that has it.

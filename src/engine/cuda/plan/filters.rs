@@ -78,6 +78,7 @@ pub fn units(job: &Job) -> Vec<Unit> {
             .define("TILE_WIDTH", width)
             .define("TILE_HEIGHT", height)
             .define("SIDE", evidence::SIDE)
+            .define("THRESHOLD_MIN", evidence::THRESHOLD_MIN)
             .define("THRESHOLD_MAX", evidence::THRESHOLD_MAX)
             .define("DEVIATION_SHIFT", evidence::DEVIATION_SHIFT)
             .define("REACH", rays::REACH_MAX)
