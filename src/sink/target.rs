@@ -23,6 +23,9 @@ pub fn explain(path: &Path, error: &io::Error) -> anyhow::Error {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => anyhow::anyhow!(
             "cannot write {shown}: the disk is full; make room or write to another disk"
         ),
+        _ if error.raw_os_error() == Some(libc::EMFILE) => anyhow::anyhow!(
+            "cannot write {shown}: too many open files; raise the limit of this process (ulimit -n)"
+        ),
         _ => anyhow::anyhow!("cannot write {shown}: {error}"),
     }
 }
