@@ -191,7 +191,7 @@ pub const BROKEN: [Broken; 89] = [
     ("is_hole && seen_left[here]", "is_hole", RAW_FILLED),
     // Evidence: the means, the noise, what is weak; lines between ends, opposite rays; what stays.
     ("sum += from.at(x + across, y + down)", "sum += from.at(x + across, y)", EVEN),
-    ("max(*threshold, (u32)THRESHOLD_MIN)", "max(*threshold / 2, (u32)THRESHOLD_MIN)", EVEN),
+    ("max(*threshold, (u32)THRESHOLD_MIN)", "max(8 * *threshold, (u32)THRESHOLD_MIN)", EVEN),
     ("least = min(least, sum), greatest", "least = sum, greatest", EVEN),
     ("- (b - a) * to_a)", "- (b - a) * to_b)", EVEN),
     ("off <= max(SUBPIXEL_STEPS, abs(own)", "off <= max(0, abs(own)", EVEN),
