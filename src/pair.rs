@@ -357,7 +357,7 @@ impl Pairer {
         }
     }
 
-    /// What to do where the next frame of an eye is not later than the one before; `None` where both
+    /// Reaction to a frame that is not later than the one before in its view; `None` where both
     /// are in order.
     fn step_of_disorder(&self) -> Option<Step> {
         let places = [self.left.place(), self.right.place()];

@@ -19,7 +19,7 @@ const SPARE: usize = 8;
 /// like one that is not installed.
 ///
 /// # Errors
-/// Where it may not; the message names the cure.
+/// If it may not; the message names the cure.
 pub fn require_spare_files() -> io::Result<()> {
     let opened: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/dev/null")).collect();
     opened.map(drop).map_err(|error| {

@@ -90,12 +90,12 @@ fn secrets(text: &str) -> Vec<Secret> {
     all.filter(|secret| !secret.range.is_empty()).collect()
 }
 
-/// What ends a word: space and quotation marks.
+/// Ends of a word: space and quotation marks.
 fn ends_word(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>')
 }
 
-/// Where the fragment of a URI stands, behind its `#`: some services have tokens there. A file's name
+/// Place of a URI's fragment, behind its `#`: some services have tokens there. A file's name
 /// may hold a `#`.
 fn fragment(text: &str, uri: Range<usize>) -> Option<Range<usize>> {
     let is_file = text[uri.clone()].get(..5).is_some_and(|s| s.eq_ignore_ascii_case("file:"));
@@ -103,7 +103,7 @@ fn fragment(text: &str, uri: Range<usize>) -> Option<Range<usize>> {
     Some(uri.start + at + 1..uri.end)
 }
 
-/// Where name and password stand before a host without a scheme: `name:password@host:port`.
+/// Place of name and password before a host without a scheme: `name:password@host:port`.
 fn bare_credentials(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut end = 0;
     std::iter::from_fn(move || {

@@ -24,7 +24,7 @@ pub struct BrokenDown {
 /// joins it gets the panic as well.
 ///
 /// # Errors
-/// Where the system refuses another thread.
+/// If the system refuses another thread.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -60,7 +60,7 @@ pub fn wait_for<T>(thread: &JoinHandle<T>, mut is_enough: impl FnMut(Duration) -
 /// passed; `None` then. The thread is left behind, and drops what it may still return.
 ///
 /// # Errors
-/// Where the system refuses another thread.
+/// If the system refuses another thread.
 ///
 /// # Panics
 /// Where `work` panics.

@@ -150,7 +150,7 @@ impl StereoCalibration {
     /// show the left part, so that their rows correspond as before.
     ///
     /// # Errors
-    /// Where the parts differ in size.
+    /// If the parts differ in size.
     pub(super) fn within(self, windows: [Window; 2]) -> Result<Self, CalibrationError> {
         let [size, other] = windows.map(|window| window.delivered());
         if size != other {

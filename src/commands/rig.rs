@@ -203,7 +203,7 @@ impl Rig {
 /// The tags of both views, where `stereod rectify` wrote them, and the names of the videos.
 ///
 /// # Errors
-/// Where the views are exchanged.
+/// If the views are exchanged.
 fn rectified_tags(
     inputs: &SourceSpec,
     swap: bool,

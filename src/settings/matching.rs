@@ -227,7 +227,7 @@ impl Matching {
                     range_16: (self.speckle_range * f64::from(SUBPIXEL)).round() as u16,
                 }),
             },
-            // What only its surroundings support has the lowest confidence.
+            // Pixels that only their surroundings support have the lowest confidence.
             evidence: (self.evidence == EvidenceKind::On)
                 .then_some(Evidence { strict: self.min_confidence > evidence::CONFIDENCE }),
             smoothing: self.smoothing.map(|weight| Smoothing {

@@ -103,7 +103,7 @@ impl Depth {
         }
     }
 
-    /// What happens to depth that does not fit, and the cure.
+    /// Warning about depth that does not fit, with the cure.
     fn reach(&self) -> String {
         let reach = self.unit.reach_m();
         let largest = DepthUnit::LIMITS_MM[1];

@@ -65,7 +65,7 @@ impl Segments {
     /// The segments of the recording `base`; those of earlier runs count.
     ///
     /// # Errors
-    /// Where no files can be made in its folder, or their names would be too long.
+    /// If no files can be made in its folder, or their names would be too long.
     pub fn new(base: &Path, limits: SegmentLimits) -> Result<Self> {
         files::check_folder_of(base)?;
         let segments = Self::named(base, limits);

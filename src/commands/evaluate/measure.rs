@@ -103,7 +103,7 @@ impl<'a> Bench<'a> {
             let (map, truth) = (rig.pairs.size, region.size());
             ensure_same(map, truth)?;
         }
-        // What only the left camera sees, the right one does not show.
+        // The right view does not show pixels that only the left camera sees.
         let seen = truth.non_occluded.as_ref().or(truth.all.as_ref());
         let pictures = match (self.even, seen) {
             (Some(grey), Some(seen)) => even::paint(pictures, seen, grey),

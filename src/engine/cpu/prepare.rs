@@ -41,7 +41,7 @@ struct Supports {
     coarse: Option<(Block<i16>, (usize, usize))>,
 }
 
-/// What is prepared of a left picture besides what supports the cost.
+/// Guide picture and noise threshold of a left picture.
 pub struct Prepared {
     /// The picture that P2 follows, where it is not the left one itself.
     pub guide: Option<Image>,

@@ -138,7 +138,7 @@ fn every_switch_reaches_the_parameters() {
     assert_eq!((params.left_right, params.confidence), (None, Some(9)));
     assert_eq!(params.median, Median::Off);
     assert_eq!(params.speckle, None);
-    // What only its surroundings support has the confidence 1.
+    // Pixels that only their surroundings support have the confidence 1.
     assert_eq!(params.evidence, Some(Evidence { strict: true }));
     let evidence = |evidence, min_confidence| {
         Matching { evidence, min_confidence, ..Matching::default() }.params().unwrap().evidence

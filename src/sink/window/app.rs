@@ -22,7 +22,6 @@ use super::panel::Panel;
 use super::remote::{Remote, Wake, WindowStats};
 use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
-use super::xlib::is_display_gone;
 use crate::control::Control;
 use crate::frame::Matched;
 use crate::sink::colour::ColourScale;
@@ -131,6 +130,11 @@ impl App {
         self.error.map_or(Ok(()), Err)
     }
 
+    /// Reports whether the event loop was left early by an error.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// Leaves the window behind, whose display is gone, and waits for snapshots that are being written.
     pub(crate) fn abandon(mut self) {
         // To free it would ask the display.
@@ -140,12 +144,10 @@ impl App {
         }
     }
 
+    /// Ends the event loop. Whether the run ends with it depends on the display, which may be the cause.
     fn fail(&mut self, event_loop: &ActiveEventLoop, error: anyhow::Error) {
-        if is_display_gone() {
-            return event_loop.exit();
-        }
         self.error.get_or_insert(error);
-        self.quit(event_loop);
+        event_loop.exit();
     }
 
     fn quit(&mut self, event_loop: &ActiveEventLoop) {

@@ -96,7 +96,7 @@ impl App {
     /// # Errors
     /// Why the event loop was left early.
     pub(super) fn finish(mut self) -> Result<()> {
-        if is_display_gone() {
+        if is_display_gone(self.error.is_some()) {
             // To free it would ask the display.
             std::mem::forget(self.screen.take());
             bail!("the display is gone");

@@ -122,7 +122,7 @@ impl Window {
         let remote = self.remote();
         let mut app = app::App::new(options, control, remote, self.instance);
         let ran = run_app(self.event_loop, &mut app);
-        if ran.is_err() || xlib::is_display_gone() {
+        if ran.is_err() || xlib::is_display_gone(app.has_failed()) {
             tracing::warn!("the display is gone; the run goes on without a window");
             app.abandon();
             return Ok(());

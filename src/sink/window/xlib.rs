@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 use winit::event_loop::EventLoop;
 use winit::raw_window_handle::{HasDisplayHandle, RawDisplayHandle};
@@ -12,22 +13,32 @@ use super::remote::{Remote, Wake};
 type OnError = extern "C" fn(*mut c_void) -> c_int;
 type OnExit = extern "C" fn(*mut c_void, *mut c_void);
 
+/// Longest wait for the end of the connection after the graphics have failed: drivers have connections of
+/// their own, which may be closed before.
+const HANGING_UP: Duration = Duration::from_millis(500);
+
 /// True where Xlib has noticed that the display went away.
 static GONE: AtomicBool = AtomicBool::new(false);
 
 /// Descriptor of the connection to the X server; -1 where there is none.
 static CONNECTION: AtomicI32 = AtomicI32::new(-1);
 
-/// True where the display went away. Graphics drivers may notice that before Xlib does.
-pub(super) fn is_display_gone() -> bool {
-    GONE.load(Ordering::SeqCst) || is_hung_up(CONNECTION.load(Ordering::SeqCst))
+/// Reports whether the display went away. After a failure of the graphics that is waited for, because
+/// graphics drivers may notice it before Xlib does.
+pub(super) fn is_display_gone(has_failed: bool) -> bool {
+    let patience = if has_failed { HANGING_UP } else { Duration::ZERO };
+    GONE.load(Ordering::SeqCst) || is_hung_up(CONNECTION.load(Ordering::SeqCst), patience)
 }
 
-/// True where the other side of a connection has closed it; a negative descriptor is passed over.
-fn is_hung_up(connection: c_int) -> bool {
+/// Reports whether the other side of a connection has closed it, or does so within `patience`; a negative
+/// descriptor is passed over.
+fn is_hung_up(connection: c_int, patience: Duration) -> bool {
+    if connection < 0 {
+        return false;
+    }
     let mut asked = libc::pollfd { fd: connection, events: 0, revents: 0 };
     // SAFETY: it is one structure, which outlives the call.
-    unsafe { libc::poll(&mut asked, 1, 0) };
+    unsafe { libc::poll(&mut asked, 1, patience.as_millis() as c_int) };
     asked.revents & (libc::POLLHUP | libc::POLLERR) != 0
 }
 
@@ -99,8 +110,9 @@ mod tests {
     #[test]
     fn a_closed_connection_is_noticed() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        assert!(!is_hung_up(ours.as_raw_fd()) && !is_hung_up(-1));
+        let now = Duration::ZERO;
+        assert!(!is_hung_up(ours.as_raw_fd(), now) && !is_hung_up(-1, now));
         drop(theirs);
-        assert!(is_hung_up(ours.as_raw_fd()));
+        assert!(is_hung_up(ours.as_raw_fd(), now));
     }
 }

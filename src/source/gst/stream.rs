@@ -5,8 +5,9 @@
 //! blocks it, so that nothing is lost. Dropping the receiver wakes it, which is why a stream is
 //! always closed in that order: receiver first, then the pipeline.
 
+mod account;
+
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,7 +16,6 @@ use anyhow::{anyhow, bail};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use image::metadata::Orientation;
 
 use super::camera_pools::CameraPools;
 use super::input::Input;
@@ -24,11 +24,10 @@ use super::options::{GstOptions, Reconnect};
 use super::plane::{Layout, Views};
 use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink};
 use super::times::{TICK, now, period_of};
-use super::{inspect, jumps, length, libav, limits, orientation, wiring};
-use crate::source::Damage;
+use super::{inspect, jumps, libav, limits, orientation, wiring};
 use crate::source::live::EyeState;
 use crate::source::orientation::Orient;
-use crate::source::pictures::{Pictures, Timing};
+use crate::source::pictures::Timing;
 use crate::thread::{self, locked};
 
 /// Pictures that may wait between the streaming thread and the pairing.
@@ -515,129 +514,6 @@ impl Stream {
                 std::mem::forget(self.pipeline.clone());
             }
         }
-    }
-
-    /// Reason why the stream ended before its natural end, or what was left out of it; names it.
-    pub(super) fn failure(&self) -> Option<String> {
-        let count = self.taken + self.skipped();
-        let (name, error) = (self.name(), self.shared.failure());
-        let Input::Pictures(pictures) = &self.input else {
-            return error.map(|reason| format!("{name}: {reason}, after {count} pictures"));
-        };
-        if let Some(reason) = error {
-            let place = self
-                .next_file(pictures)
-                .map_or_else(String::new, |file| format!(", at {}", file.display()));
-            return Some(format!("{name}: {reason}{place}"));
-        }
-        let (lost, all) = (self.shared.left_out(), pictures.files.len());
-        let reason = self.shared.damage()?;
-        Some(format!("{name}: {lost} of {all} pictures left out: {reason}"))
-    }
-
-    /// The file after the one that was shown last.
-    fn next_file<'a>(&self, pictures: &'a Pictures) -> Option<&'a Path> {
-        let timing = self.timing?;
-        let is_next = |number| {
-            self.last_time.is_none_or(|last| timing.time(number) > last)
-                && !self.shared.is_left_out(number)
-        };
-        pictures.files.iter().find(|(number, _)| is_next(*number)).map(|(_, path)| path.as_path())
-    }
-
-    /// Orientation that the stream's tags name.
-    pub(super) fn orientation(&self) -> Orientation {
-        self.shared.orientation()
-    }
-
-    /// Numbers of damaged pictures, as far as known.
-    pub(super) fn damage(&self) -> Damage {
-        let eye = self.shared.eye().summary();
-        let left_out = match &self.input {
-            Input::Pictures(_) => self.shared.left_out(),
-            _ => eye.broken,
-        };
-        Damage { concealed: eye.concealed, left_out, mistimed: eye.mistimed }
-    }
-
-    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
-    pub(super) fn cut_short(&self) -> Option<CutShort> {
-        let count = self.taken + self.skipped();
-        if let (Input::File(path), true) = (&self.input, self.ended)
-            && let Ok(Some(lacking)) = length::lacking(path)
-        {
-            let expected = lacking.pictures.or_else(|| self.expected());
-            let expected = expected.filter(|&expected| expected > count);
-            let bytes = Some((lacking.length, lacking.said));
-            return Some(CutShort { count, expected, certain: true, bytes });
-        }
-        if self.shared.jumps.have_come() {
-            // The length is then that of the latest time.
-            return None;
-        }
-        let expected = self.expected()?;
-        let file = matches!(self.input, Input::File(_));
-        // The length is only about right.
-        let slack = 2 + expected / 50;
-        if !(file && self.ended && count + slack < expected) {
-            return None;
-        }
-        // Fewer pictures than that are ordinary where the frame rate varies: then the last one still
-        // reaches the end. And where there is sound, the length may be that of the sound.
-        let length = self.pipeline.query_duration::<gst::ClockTime>()?.nseconds() as f64 * 1e-9;
-        let missing = length - self.last_time?.as_secs_f64();
-        let certain = missing * self.rate? > slack as f64 && !self.shared.has_other();
-        Some(CutShort { count, expected: Some(expected), certain, bytes: None })
-    }
-
-    /// Name for people.
-    pub(super) fn name(&self) -> String {
-        self.input.name()
-    }
-
-    /// Size of each view in pixels.
-    pub(super) fn view_size(&self) -> (usize, usize) {
-        locked(&self.format).view.unwrap_or_default()
-    }
-
-    /// Grey level from which on the views are white.
-    pub(super) fn white(&self) -> u8 {
-        locked(&self.format).white
-    }
-
-    /// True where the views have colour.
-    pub(super) fn has_colour(&self) -> bool {
-        locked(&self.format).colour
-    }
-
-    /// Pictures a second, where known.
-    pub(super) fn rate(&self) -> Option<f64> {
-        self.rate
-    }
-
-    /// Sets the rate of a stream that is known to have it.
-    pub(super) fn set_rate(&mut self, rate: f64) {
-        self.rate = Some(rate);
-    }
-
-    /// True where pictures come at their own pace.
-    pub(super) fn live(&self) -> bool {
-        self.live
-    }
-
-    /// About how many pictures there are, where known.
-    pub(super) fn expected(&self) -> Option<u64> {
-        if let Input::Pictures(pictures) = &self.input {
-            return Some(pictures.files.len() as u64);
-        }
-        if self.live {
-            return None;
-        }
-        let end: Duration = self.pipeline.query_duration::<gst::ClockTime>()?.into();
-        // Containers may count from zero, wherever their first picture is.
-        let length = end.checked_sub(self.begin.unwrap_or_default()).unwrap_or(end);
-        let pictures = length.as_secs_f64() * self.rate?;
-        (pictures >= 0.5).then_some(pictures.round() as u64)
     }
 
     fn asks_for_latency(&self) -> bool {

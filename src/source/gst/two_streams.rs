@@ -290,7 +290,7 @@ impl TwoStreams {
     /// Judges the pairs of views that have ended.
     ///
     /// # Errors
-    /// Where there are none, with what helps.
+    /// If there are none, with the cure.
     fn judge_pairs(&self) -> anyhow::Result<()> {
         let SourceCounts { left, right, pairs, .. } = self.counts();
         let Some(tolerance) = self.pairer.tolerance().map(|time| time.as_secs_f64() * 1e3) else {

@@ -1,4 +1,4 @@
-//! What drivers and calibrators of ROS write changes the cameras as it should.
+//! Geometry that drivers and calibrators of ROS write changes the cameras accordingly.
 
 use super::*;
 use crate::calibration::StereoCalibration;

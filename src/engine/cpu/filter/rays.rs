@@ -1,6 +1,6 @@
 //! Rays from all holes of a map at once, with the same few steps for every pixel however long they are.
 //!
-//! What the rays of a direction have met is carried from pixel to pixel: whoever knows it of the row before
+//! The pixel that a ray of a direction has met is carried from row to row: whoever knows it of the row before
 //! knows it of this one. The map is cut into strips, each of which is gone through twice, in two steps:
 //!
 //! 1. Downwards, and writes down for holes what the three rays upwards have met. The map is only read, so
@@ -47,7 +47,7 @@ pub trait Rule: Sync {
     );
 }
 
-/// What the eight rays of the pixels of a block have met, in the order of [`RAYS`].
+/// Pixels that the eight rays of each pixel of a block have met, in the order of [`RAYS`].
 pub struct Around {
     /// Values, or none.
     pub values: [Block; 8],
@@ -197,7 +197,7 @@ impl<R: Rule> Kernel for Down<'_, R> {
     }
 }
 
-/// Where the values of ray `k` of the block at (x, y), and their measures, are written down.
+/// Places of the values of ray `k` of the block at (x, y), and of their measures.
 ///
 /// # Safety
 /// `upward` has [`upward_len`] numbers, and there is such a block.
@@ -215,7 +215,7 @@ unsafe fn written(
 /// Step 2.
 struct Up<'a, R> {
     share: &'a Share<'a, R>,
-    /// What step 1 has written down.
+    /// Values and measures from step 1.
     upward: *mut i16,
     fronts: &'a mut Fronts,
 }

@@ -1,0 +1,140 @@
+//! Properties of a stream and of its end: size, rate, length, damage, and the reason why it ended.
+
+use std::path::Path;
+use std::time::Duration;
+
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use image::metadata::Orientation;
+
+use super::{CutShort, Stream};
+use crate::source::Damage;
+use crate::source::gst::input::Input;
+use crate::source::gst::length;
+use crate::source::pictures::Pictures;
+use crate::thread::locked;
+
+impl Stream {
+    /// Reason why the stream ended before its natural end, or what was left out of it; names it.
+    pub(in super::super) fn failure(&self) -> Option<String> {
+        let count = self.taken + self.skipped();
+        let (name, error) = (self.name(), self.shared.failure());
+        let Input::Pictures(pictures) = &self.input else {
+            return error.map(|reason| format!("{name}: {reason}, after {count} pictures"));
+        };
+        if let Some(reason) = error {
+            let place = self
+                .next_file(pictures)
+                .map_or_else(String::new, |file| format!(", at {}", file.display()));
+            return Some(format!("{name}: {reason}{place}"));
+        }
+        let (lost, all) = (self.shared.left_out(), pictures.files.len());
+        let reason = self.shared.damage()?;
+        Some(format!("{name}: {lost} of {all} pictures left out: {reason}"))
+    }
+
+    /// The file after the one that was shown last.
+    fn next_file<'a>(&self, pictures: &'a Pictures) -> Option<&'a Path> {
+        let timing = self.timing?;
+        let is_next = |number| {
+            self.last_time.is_none_or(|last| timing.time(number) > last)
+                && !self.shared.is_left_out(number)
+        };
+        pictures.files.iter().find(|(number, _)| is_next(*number)).map(|(_, path)| path.as_path())
+    }
+
+    /// Orientation that the stream's tags name.
+    pub(in super::super) fn orientation(&self) -> Orientation {
+        self.shared.orientation()
+    }
+
+    /// Numbers of damaged pictures, as far as known.
+    pub(in super::super) fn damage(&self) -> Damage {
+        let eye = self.shared.eye().summary();
+        let left_out = match &self.input {
+            Input::Pictures(_) => self.shared.left_out(),
+            _ => eye.broken,
+        };
+        Damage { concealed: eye.concealed, left_out, mistimed: eye.mistimed }
+    }
+
+    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
+    pub(in super::super) fn cut_short(&self) -> Option<CutShort> {
+        let count = self.taken + self.skipped();
+        if let (Input::File(path), true) = (&self.input, self.ended)
+            && let Ok(Some(lacking)) = length::lacking(path)
+        {
+            let expected = lacking.pictures.or_else(|| self.expected());
+            let expected = expected.filter(|&expected| expected > count);
+            let bytes = Some((lacking.length, lacking.said));
+            return Some(CutShort { count, expected, certain: true, bytes });
+        }
+        if self.shared.jumps.have_come() {
+            // The length is then that of the latest time.
+            return None;
+        }
+        let expected = self.expected()?;
+        let file = matches!(self.input, Input::File(_));
+        // The length is only about right.
+        let slack = 2 + expected / 50;
+        if !(file && self.ended && count + slack < expected) {
+            return None;
+        }
+        // Fewer pictures than that are ordinary where the frame rate varies: then the last one still
+        // reaches the end. And where there is sound, the length may be that of the sound.
+        let length = self.pipeline.query_duration::<gst::ClockTime>()?.nseconds() as f64 * 1e-9;
+        let missing = length - self.last_time?.as_secs_f64();
+        let certain = missing * self.rate? > slack as f64 && !self.shared.has_other();
+        Some(CutShort { count, expected: Some(expected), certain, bytes: None })
+    }
+
+    /// Name for people.
+    pub(in super::super) fn name(&self) -> String {
+        self.input.name()
+    }
+
+    /// Size of each view in pixels.
+    pub(in super::super) fn view_size(&self) -> (usize, usize) {
+        locked(&self.format).view.unwrap_or_default()
+    }
+
+    /// Grey level from which on the views are white.
+    pub(in super::super) fn white(&self) -> u8 {
+        locked(&self.format).white
+    }
+
+    /// True where the views have colour.
+    pub(in super::super) fn has_colour(&self) -> bool {
+        locked(&self.format).colour
+    }
+
+    /// Pictures a second, where known.
+    pub(in super::super) fn rate(&self) -> Option<f64> {
+        self.rate
+    }
+
+    /// Sets the rate of a stream that is known to have it.
+    pub(in super::super) fn set_rate(&mut self, rate: f64) {
+        self.rate = Some(rate);
+    }
+
+    /// True where pictures come at their own pace.
+    pub(in super::super) fn live(&self) -> bool {
+        self.live
+    }
+
+    /// About how many pictures there are, where known.
+    pub(in super::super) fn expected(&self) -> Option<u64> {
+        if let Input::Pictures(pictures) = &self.input {
+            return Some(pictures.files.len() as u64);
+        }
+        if self.live {
+            return None;
+        }
+        let end: Duration = self.pipeline.query_duration::<gst::ClockTime>()?.into();
+        // Containers may count from zero, wherever their first picture is.
+        let length = end.checked_sub(self.begin.unwrap_or_default()).unwrap_or(end);
+        let pictures = length.as_secs_f64() * self.rate?;
+        (pictures >= 0.5).then_some(pictures.round() as u64)
+    }
+}
