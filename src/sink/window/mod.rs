@@ -112,7 +112,7 @@ impl Window {
     }
 
     /// Opens the window and shows what arrives, until the user quits (which sets `control.stop`)
-    /// or [`Remote::close`] is called. Space flips `control.pause`. Where the display goes away,
+    /// or [`Remote::close`] is called. Space flips `control.pause`. If the display goes away,
     /// the run goes on without a window.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ impl Builder<'_> {
         *self.texture.insert(Texture { ranges, threshold })
     }
 
-    /// What supports the cost of each pixel.
+    /// Weights and coarse disparities that support the cost of each pixel.
     fn blends(&mut self) -> BufferId {
         let Texture { ranges, threshold } = self.texture();
         let blends = self.plan.buffer("parts of the cost", 4 * self.picture_pixels(), Scope::Slot);
