@@ -52,9 +52,6 @@ pub struct PipelineConfig {
 }
 
 /// Starts every part. The run ends by itself with its source, by `control.stop`, or by a failure.
-///
-/// # Errors
-/// Where a thread cannot be started.
 pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Running> {
     let PipelineConfig { source, engine, swap, sinks, limit, realtime, .. } = config;
     let when_full = if source.info().live { WhenFull::DropOldest } else { WhenFull::Block };

@@ -50,9 +50,6 @@ impl<T: Copy + Default> Pool<T> {
     }
 
     /// A buffer of `len` elements whose content is unspecified (what its last user left).
-    ///
-    /// # Errors
-    /// Where the system refuses the memory.
     pub fn try_take(&self, len: usize) -> Result<Pooled<T>, Refused> {
         if let Some(lent) = self.memory.get().and_then(|memory| memory.lend(len)) {
             return Ok(Pooled::lent(lent));

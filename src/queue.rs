@@ -53,9 +53,6 @@ pub fn link<T>(capacity: usize, when_full: WhenFull) -> (LinkSender<T>, LinkRece
 
 impl<T> LinkSender<T> {
     /// Hands an item over.
-    ///
-    /// # Errors
-    /// Where the receiver is gone; the item is then lost.
     pub fn send(&self, item: T) -> Result<(), Closed> {
         let Some(oldest) = &self.evict else {
             return self.items.send(item).map_err(|SendError(_)| Closed);
@@ -87,17 +84,11 @@ impl<T> LinkSender<T> {
 
 impl<T> LinkReceiver<T> {
     /// The next item, waiting for it.
-    ///
-    /// # Errors
-    /// Where the link is empty and the sender gone.
     pub fn recv(&self) -> Result<T, Closed> {
         self.items.recv().map_err(|RecvError| Closed)
     }
 
     /// The next item, or `None` where there is none yet.
-    ///
-    /// # Errors
-    /// Where the link is empty and the sender gone.
     pub fn try_recv(&self) -> Result<Option<T>, Closed> {
         match self.items.try_recv() {
             Ok(item) => Ok(Some(item)),

@@ -17,9 +17,6 @@ const SPARE: usize = 8;
 
 /// Checks that this process may open some more files. A library that cannot be opened looks to its user
 /// like one that is not installed.
-///
-/// # Errors
-/// If it may not; the message names the cure.
 pub fn require_spare_files() -> io::Result<()> {
     let opened: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/dev/null")).collect();
     opened.map(drop).map_err(|error| {
@@ -32,9 +29,6 @@ pub fn require_spare_files() -> io::Result<()> {
 
 /// The content of a file of `longest` bytes at most. A pipe is read as well (`--config <(command)`),
 /// as long as its writer is done within five seconds.
-///
-/// # Errors
-/// Where it cannot be read, is longer, or is something else than a file or a pipe.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let file = open_any(path)?;
     let about = file.metadata()?;
@@ -57,9 +51,6 @@ pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a regular file for reading, and nothing else.
-///
-/// # Errors
-/// Where it cannot be opened, or is something else.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = open_any(path)?;
     let about = file.metadata()?;

@@ -22,9 +22,6 @@ pub struct BrokenDown {
 
 /// Starts a thread of this name. Where it panics, `failed` hears of it at once, on that thread; who
 /// joins it gets the panic as well.
-///
-/// # Errors
-/// If the system refuses another thread.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -59,9 +56,6 @@ pub fn wait_for<T>(thread: &JoinHandle<T>, mut is_enough: impl FnMut(Duration) -
 /// Does `work` on a thread of its own and waits for it until `is_enough` says so of the time that has
 /// passed; `None` then. The thread is left behind, and drops what it may still return.
 ///
-/// # Errors
-/// If the system refuses another thread.
-///
 /// # Panics
 /// Where `work` panics.
 pub fn bounded<T: Send + 'static>(
@@ -77,18 +71,12 @@ pub fn bounded<T: Send + 'static>(
 }
 
 /// What `work` returns. What it had changed when it panicked is left as it was then.
-///
-/// # Errors
-/// Where it panics; `part` is what is called broken then.
 pub fn guarded<T>(part: &str, work: impl FnOnce() -> T) -> Result<T, BrokenDown> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
 }
 
 /// What a finished thread returned.
-///
-/// # Errors
-/// Where it panicked; `part` is what is called broken then.
 pub fn joined<T>(part: &str, thread: std::thread::Result<T>) -> Result<T, BrokenDown> {
     thread.map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
 }

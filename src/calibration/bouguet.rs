@@ -33,9 +33,6 @@ impl StereoCalibration {
     /// unseen margins; `None` keeps the cameras' own, as OpenCV does by default. Where both lenses are
     /// fisheye, it is what OpenCV calls balance, which looks at the middles of the picture's sides
     /// instead of its corners, and `None` again keeps the cameras' own.
-    ///
-    /// # Errors
-    /// Where the cameras do not stand side by side, or the numbers are none.
     pub fn rectify(
         &self,
         alpha: Option<f64>,

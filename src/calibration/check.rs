@@ -58,9 +58,6 @@ const FEW_DIGITS: f64 = 2e-3;
 const ALL_DIGITS: f64 = 1e-6;
 
 /// Replaces rotations that were written with few digits by the nearest true ones.
-///
-/// # Errors
-/// Which matrix is no rotation.
 pub fn make_rotations(calibration: &mut StereoCalibration, sources: &Sources) -> Result<()> {
     make_rotation(&mut calibration.rotation, &sources.pose, "the rotation between the eyes")?;
     if let Some(rectification) = &mut calibration.rectification {
@@ -96,9 +93,6 @@ fn make_rotation(matrix: &mut Matrix3<f64>, source: &str, what: &str) -> Result<
 }
 
 /// Checks a calibration; what is unlikely but possible comes back as sentences for people.
-///
-/// # Errors
-/// The first thing that cannot be, with where it comes from and what to do.
 pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     check_camera(&calibration.left, &sources.left, &mut notes)?;

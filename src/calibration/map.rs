@@ -42,9 +42,6 @@ impl RectifyMap {
 
     /// The map of an eye to rectified pictures of `size` (width, height), as
     /// cv::initUndistortRectifyMap computes it, in double precision.
-    ///
-    /// # Errors
-    /// A projection that cannot be inverted, or pictures of more than 2^30 pixels.
     pub fn new(
         camera: &Camera,
         view: &RectifiedView,
@@ -63,9 +60,6 @@ impl RectifyMap {
 
     /// The map from pictures of the size `source` to those of `size` (width, height) whose pixel
     /// (x, y) shows `position(x, y)`, in pixels of the source.
-    ///
-    /// # Errors
-    /// Pictures without a pixel, or of more than 2^30; a map that there is no memory for.
     pub fn from_positions(
         source: (usize, usize),
         size: (usize, usize),

@@ -148,9 +148,6 @@ impl fmt::Display for Window {
 impl StereoCalibration {
     /// The calibration for these parts of the left and the right camera's pictures. The rectified pictures
     /// show the left part, so that their rows correspond as before.
-    ///
-    /// # Errors
-    /// If the parts differ in size.
     pub(super) fn within(self, windows: [Window; 2]) -> Result<Self, CalibrationError> {
         let [size, other] = windows.map(|window| window.delivered());
         if size != other {
@@ -182,10 +179,6 @@ impl StereoCalibration {
     /// A rectification is scaled and cut in the same way where its pictures are as large as the
     /// camera's: rows correspond as before. Where it has a size of its own it is left out, to be
     /// computed again.
-    ///
-    /// # Errors
-    /// Where the size is not that of such a mode; the message names both sizes, and what else the
-    /// pictures may be.
     pub fn for_size(
         &self,
         width: usize,

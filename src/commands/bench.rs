@@ -32,9 +32,6 @@ const WARM_UP: u32 = 3;
 const SUSTAINED: u32 = 100;
 
 /// Runs the command.
-///
-/// # Errors
-/// Where the engine is not to be had or fails, or is not the reference's equal where that was asked.
 pub fn run(args: BenchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings.engine;

@@ -23,10 +23,6 @@ use crate::sink::files;
 use arguments::{options, refuse_inputs};
 
 /// Runs the command.
-///
-/// # Errors
-/// What is wrong with the arguments; what cannot be read or written; that the pairs do not determine
-/// the cameras, or only badly.
 pub fn run(args: CalibrateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let board = board_of(&args)?;

@@ -16,9 +16,6 @@ use crate::sink::files;
 use crate::sink::inputs::Inputs;
 
 /// Runs the command.
-///
-/// # Errors
-/// What is wrong with the calibration (wrong usage), or that a file cannot be written.
 pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     match args.command {
         CalibrationCommand::Show { input, json, common } => {

@@ -6,9 +6,6 @@ use super::{Error, print};
 use crate::cli::{Cli, CompletionsArgs};
 
 /// Runs the command.
-///
-/// # Errors
-/// Where standard output cannot be written.
 pub fn run(args: CompletionsArgs) -> Result<(), Error> {
     // Into memory first: the generator panics where its output cannot be written.
     let mut script = Vec::new();

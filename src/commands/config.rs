@@ -6,9 +6,6 @@ use crate::redact::HIDDEN;
 use crate::settings::{Places, config_file};
 
 /// Runs the command.
-///
-/// # Errors
-/// The mistakes in the settings.
 pub fn run(args: ConfigArgs) -> Result<(), Error> {
     match args.command {
         ConfigCommand::Print { origin, common } => {

@@ -23,9 +23,6 @@ struct Listed {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// What is wrong with the settings. That there is no GPU is an answer, no error.
 pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let loaded = load(&args.common, FlagLayer::default())?;
     let cpu = loaded.settings.engine.options().cpu;

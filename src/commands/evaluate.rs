@@ -36,10 +36,6 @@ const SEED: u64 = 1;
 const NAMED: usize = 5;
 
 /// Runs the command.
-///
-/// # Errors
-/// Where there are no pairs, or no engine; where a result cannot be written; at the end, where one of the pairs
-/// could not be evaluated, or a picture of its errors not written.
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     if args.even.is_some() && !loaded.settings.calibration.file.is_empty() {

@@ -43,9 +43,6 @@ pub fn beside(output: &Output, (width, height): (usize, usize)) -> f64 {
 /// will do, or all where none will. `size`: of each raw picture; `fewest`: disparities that the pictures need;
 /// `beside`: seconds of a core that each pair takes besides matching. `alive` is called before each measurement:
 /// together they may take longer than a service manager waits for a sign of life.
-///
-/// # Errors
-/// Where the engine cannot be had.
 pub fn fitted(
     loaded: Loaded,
     size: (usize, usize),

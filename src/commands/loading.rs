@@ -12,9 +12,6 @@ use crate::sink::inputs::Inputs;
 use crate::telemetry::logs;
 
 /// The settings in effect (file, environment, `--set`, flags); starts logging as they say.
-///
-/// # Errors
-/// Every mistake in any of them.
 pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     let (file, loaded) = read(common, flags)?;
     Budget::set_of_process(loaded.settings.engine.memory_mib);
@@ -43,9 +40,6 @@ fn say_what_is_ignored(loaded: &Loaded) {
 }
 
 /// The settings as they are laid down just now, and the file among them.
-///
-/// # Errors
-/// Every mistake in any of them.
 pub(super) fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loaded), Error> {
     let file = config_file(common.config.as_deref(), &Places::of_this_process());
     let loaded = layers(file.as_deref(), common, flags).finish()?;

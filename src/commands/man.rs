@@ -9,9 +9,6 @@ use super::{Error, print};
 use crate::cli::{Cli, ManArgs};
 
 /// Runs the command.
-///
-/// # Errors
-/// For an unknown command, and where the page cannot be written.
 pub fn run(args: ManArgs) -> Result<(), Error> {
     let mut whole = Cli::command().disable_help_subcommand(true);
     whole.build();

@@ -25,9 +25,6 @@ use crate::sink::still::{
 };
 
 /// Runs the command.
-///
-/// # Errors
-/// Where a picture cannot be read or written, or their sizes differ.
 pub fn run(args: MatchArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;

@@ -50,9 +50,6 @@ pub fn program() -> ExitCode {
 }
 
 /// Does what the command line says.
-///
-/// # Errors
-/// What the command returns.
 fn dispatch(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Run(args) => run::run(*args),

@@ -26,9 +26,6 @@ pub fn small_matcher(
 }
 
 /// Number of candidates from `min` on that is enough for these (raw) pairs; `None` where they do not tell.
-///
-/// # Errors
-/// Where the pairs cannot be matched.
 pub fn enough<'a>(
     pairs: impl IntoIterator<Item = &'a StereoPair>,
     rig: &Rig,
@@ -51,9 +48,6 @@ pub fn enough<'a>(
 /// The settings with a number in place of `auto` disparities, and the number of disparities that these pairs need
 /// (`None` where they do not tell): `auto` becomes that, or the default. Settings that do not say `auto` stay as they
 /// are, and no pair is looked at unless a rate is asked for (`--fit`).
-///
-/// # Errors
-/// Where the pairs cannot be matched.
 pub fn with_choice<'a>(
     loaded: &Loaded,
     pairs: impl IntoIterator<Item = &'a StereoPair>,

@@ -29,9 +29,6 @@ use crate::source::spec::SourceSpec;
 const CAMERAS: &str = "rectified.toml";
 
 /// Runs the command.
-///
-/// # Errors
-/// What is wrong with the calibration; where a picture or video cannot be read or written.
 pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;

@@ -40,9 +40,6 @@ pub struct Rig {
 impl<'a> Cameras<'a> {
     /// Reads the calibration files, so that what is wrong with them is said before anything begins, and
     /// what the inputs say of themselves.
-    ///
-    /// # Errors
-    /// What is wrong with the files or the numbers; depth that is wanted without either.
     pub fn read(
         loaded: &'a settings::Settings,
         inputs: Option<&SourceSpec>,
@@ -92,9 +89,6 @@ impl<'a> Cameras<'a> {
     }
 
     /// Checks that depth can be computed, without which `flag` makes no sense.
-    ///
-    /// # Errors
-    /// Where it cannot.
     pub fn required_by(&self, flag: &str) -> Result<(), Error> {
         if self.are_known() {
             return Ok(());
@@ -113,9 +107,6 @@ impl<'a> Cameras<'a> {
     }
 
     /// The rig for pictures of `width` x `height` pixels.
-    ///
-    /// # Errors
-    /// Where the calibration is for pictures of another shape.
     pub fn for_pictures(&self, size: (usize, usize)) -> Result<Rig, Error> {
         let (width, height) = size;
         if self.files.is_empty() && self.loaded.is_none() {
@@ -201,9 +192,6 @@ impl Rig {
 }
 
 /// The tags of both views, where `stereod rectify` wrote them, and the names of the videos.
-///
-/// # Errors
-/// If the views are exchanged.
 fn rectified_tags(
     inputs: &SourceSpec,
     swap: bool,

@@ -11,9 +11,6 @@ use crate::cli::RunArgs;
 use session::Session;
 
 /// Runs the command.
-///
-/// # Errors
-/// What is wrong with the settings, or the first thing that failed; files are finished all the same.
 pub fn run(args: RunArgs) -> Result<(), Error> {
     match Session::start(args)? {
         Some(session) => session.finish(),

@@ -72,9 +72,6 @@ pub type Reload = Box<dyn Fn() + Send>;
 /// From now on the first signal sets `control.stop` and closes the window, and one that comes at least
 /// half a second later exits. Called once in a process.
 /// SIGHUP calls `reload`, if there is any.
-///
-/// # Errors
-/// Where the handler or its thread cannot be set up.
 pub fn stop_on_signals(
     control: &Control,
     window: Option<Remote>,

@@ -15,10 +15,6 @@ use crate::thread;
 const READER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Writes to standard output. A reader that has gone away (`| head`) has seen enough: no error.
-///
-/// # Errors
-/// Where standard output cannot be written, as on a full disk; where nobody reads it and a signal has
-/// asked to stop.
 pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
     // Both may lead to one place: what was said before stands before.
     stderr::flush();

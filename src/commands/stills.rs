@@ -34,9 +34,6 @@ enum Layout {
 
 impl Stills {
     /// The pictures that `spec` names, with the eyes exchanged and reduced to 8 bits as `[source]` says.
-    ///
-    /// # Errors
-    /// Where it names no single pair; the message says what takes it.
     pub fn find(spec: &SourceSpec, settings: &Source) -> Result<Self, Error> {
         let both = |both| one_file(both).map(|file| [file.clone(), file]);
         let (files, layout) = match spec {
@@ -50,9 +47,6 @@ impl Stills {
     }
 
     /// The intensity of both eyes, each reduced to 8 bits by itself.
-    ///
-    /// # Errors
-    /// Where a picture cannot be read or halved, or their sizes differ.
     pub fn read(&self) -> anyhow::Result<[Image; 2]> {
         let [left, right] = self.files_of_eyes();
         let read = |file: &PathBuf| {
@@ -89,9 +83,6 @@ impl Stills {
     }
 
     /// Red, green and blue of an eye's picture.
-    ///
-    /// # Errors
-    /// As of [`Stills::read`].
     pub fn colours(&self, eye: Eye) -> anyhow::Result<[Image; 3]> {
         let [left, right] = self.files_of_eyes();
         let [red, green, blue] =

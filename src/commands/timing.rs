@@ -48,17 +48,11 @@ pub fn of_next_turn(mut pair: StereoPair, engine: &dyn Engine) -> StereoPair {
 }
 
 /// The oldest pair in flight.
-///
-/// # Errors
-/// Where the engine fails, or has none.
 pub fn collect(engine: &mut dyn Engine) -> anyhow::Result<Matched> {
     engine.collect()?.context("the engine lost a pair")
 }
 
 /// Matches `count` pairs with the engine kept full.
-///
-/// # Errors
-/// Where the engine fails, or there are fewer pairs than it holds.
 pub fn stream(
     engine: &mut dyn Engine,
     pairs: &mut VecDeque<StereoPair>,

@@ -13,9 +13,6 @@ use crate::memory::{Budget, product};
 
 /// Compares a result with the reference on the same pair, the next one of the stream that `history`
 /// knows, matched in the tiles of `layout`, where there are any: the number of pixels where they are the same.
-///
-/// # Errors
-/// The first pixel that differs, and how many do; memory that does not suffice for the reference.
 pub fn verify(
     matched: &Matched,
     params: &Params,
@@ -50,9 +47,6 @@ pub fn verify(
 }
 
 /// Compares the pictures that an engine has rectified with the plain definition.
-///
-/// # Errors
-/// The first pixel that differs, and how many do.
 pub fn verify_rectified(
     raw: &StereoPair,
     matched: &Matched,

@@ -22,16 +22,10 @@ pub trait Engine: Send {
     fn depth(&self) -> usize;
 
     /// Takes a pair.
-    ///
-    /// # Errors
-    /// Where the pair cannot be matched: a size that the engine was not made for, a lost device.
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()>;
 
     /// The oldest pair in flight with its disparity and all that is known of it, waiting for it; `None`
     /// where none is in flight.
-    ///
-    /// # Errors
-    /// Where the device failed.
     fn collect(&mut self) -> anyhow::Result<Option<Matched>>;
 
     /// Has [`Matched::stages`] tell every stage apart from the next pair on, which costs a device a
@@ -40,17 +34,11 @@ pub trait Engine: Send {
 
     /// Hands over what the filters remember of the stream so far; this engine begins anew. No pair may be
     /// in flight.
-    ///
-    /// # Errors
-    /// Where the device failed.
     fn take_history(&mut self) -> anyhow::Result<History> {
         Ok(History::default())
     }
 
     /// Goes on with a stream of which another engine has matched the pairs so far.
-    ///
-    /// # Errors
-    /// Where the device failed.
     fn resume(&mut self, _history: History) -> anyhow::Result<()> {
         Ok(())
     }
@@ -77,9 +65,6 @@ pub trait TileEngine: Engine {
     /// Takes a pair of windows that are cut out of larger pictures, as [`Engine::submit`] takes pairs. It belongs to
     /// no stream, and gives the bytes of [`crate::matching::match_tile`] with these noise thresholds, one for each
     /// level of the engine, the finest first; `None` where none are needed.
-    ///
-    /// # Errors
-    /// As of [`Engine::submit`], and thresholds that are missing or 0.
     fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()>;
 }
 

@@ -18,9 +18,6 @@ pub use interface::{Engine, PairSpec};
 pub use options::{Choice, Options, Tiling};
 
 /// The engine of this choice for such pairs. `params` must have passed [`Params::check`].
-///
-/// # Errors
-/// Where the wanted engine is not to be had, or not for these parameters; tiles that are more than pixels.
 pub fn create(
     choice: Choice,
     params: &Params,

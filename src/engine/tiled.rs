@@ -45,9 +45,6 @@ pub struct TiledEngine {
 impl TiledEngine {
     /// Tiles of this layout, matched by the engine that `make` gives for the tiles' parameters and windows. It
     /// is asked after the memory for everything else is reserved, for `in_flight` tiles at once.
-    ///
-    /// # Errors
-    /// Where there is no memory for the maps and the rectified pictures, or the engine cannot be had.
     pub fn new(
         layout: Layout,
         params: &Params,
@@ -86,9 +83,6 @@ impl TiledEngine {
 
     /// Memory in bytes that is taken beside that of the engine for the tiles: a pair of pictures, rectified where
     /// they come raw, its map, and the windows and maps of the tiles in flight.
-    ///
-    /// # Errors
-    /// Options that the machine cannot follow.
     pub fn bytes_of(
         layout: &Layout,
         params: &Params,

@@ -14,9 +14,6 @@ use crate::memory::{Budget, TooMuch};
 pub const OVERLAP: usize = 128;
 
 /// Checks that pictures can be cut into the tiles that are named, on whatever engine.
-///
-/// # Errors
-/// Where they are too small for so many.
 pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(), TooManyTiles> {
     match options.tiling {
         Tiling::Into(tiles) => Layout::new(tiles, pairs.size, params.range).map(drop),
@@ -28,9 +25,6 @@ type Made = anyhow::Result<Box<dyn Engine>>;
 type MadeForTiles = anyhow::Result<Box<dyn TileEngine>>;
 
 /// An engine on the CPU.
-///
-/// # Errors
-/// As of [`CpuEngine::new`], and tiles that the picture is too small for.
 pub fn on_cpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     let left = left(options);
     let whole = || -> Made {
@@ -97,9 +91,6 @@ fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = Layout> {
 }
 
 /// An engine on an NVIDIA GPU.
-///
-/// # Errors
-/// As of [`CudaEngine::new`], and tiles that the picture is too small for.
 pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
         Ok(Box::new(CudaEngine::new(params, pairs, &options.cuda)?))

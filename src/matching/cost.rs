@@ -115,9 +115,6 @@ impl Cost {
     }
 
     /// Checks that an engine can compute it.
-    ///
-    /// # Errors
-    /// The first value that is out of its range, with what it may be.
     pub(super) fn check(&self) -> Result<(), CostError> {
         match *self {
             Cost::Ad { truncation: 0, .. } => Err(CostError::Truncation),

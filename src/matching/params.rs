@@ -330,9 +330,6 @@ impl Params {
     }
 
     /// Whether an engine can compute this.
-    ///
-    /// # Errors
-    /// The first value that is out of its range, with what it may be.
     pub fn check(&self) -> Result<(), ParamsError> {
         let range = self.range;
         if !(1..=1024).contains(&range.count) {

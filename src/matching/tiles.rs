@@ -145,9 +145,6 @@ impl Layout {
     /// The tiles of a picture of `size` (width, height) with these candidates. A window reaches beyond its core
     /// by half the overlap. Where there are columns it reaches at least as far to the left and right as its
     /// pixels' matches, and as the pixels that compete for those, so that the left-right check misses none.
-    ///
-    /// # Errors
-    /// Where a tile would have no pixels.
     pub fn new(
         cut_into: Tiles,
         size: (usize, usize),

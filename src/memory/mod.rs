@@ -80,9 +80,6 @@ impl Budget {
 
     /// Takes `bytes` for as long as the answer lives. `what` begins the message of a refusal, such as
     /// "matching 640x480 at 64 disparities"; `cure` says what needs less.
-    ///
-    /// # Errors
-    /// Where the budget has less left.
     pub fn reserve(
         &self,
         what: impl fmt::Display,
@@ -104,9 +101,6 @@ impl Budget {
     }
 
     /// Whether there would be room for `bytes`, which are not reserved: for what is soon given back.
-    ///
-    /// # Errors
-    /// As of [`Budget::reserve`].
     pub fn check(
         &self,
         what: impl fmt::Display,
@@ -170,9 +164,6 @@ impl TooMuch {
 pub struct Refused(pub u64);
 
 /// `len` times `value`, or an error where there is no memory for them.
-///
-/// # Errors
-/// Where the system refuses the memory.
 pub fn filled<T: Copy>(len: usize, value: T) -> Result<Vec<T>, Refused> {
     let mut all = Vec::new();
     grow(&mut all, len, value)?;
@@ -180,9 +171,6 @@ pub fn filled<T: Copy>(len: usize, value: T) -> Result<Vec<T>, Refused> {
 }
 
 /// Makes `vec` `len` long, new elements being `value`.
-///
-/// # Errors
-/// Where the system refuses the memory; `vec` is as it was.
 pub fn grow<T: Copy>(vec: &mut Vec<T>, len: usize, value: T) -> Result<(), Refused> {
     let more = len.saturating_sub(vec.len());
     vec.try_reserve_exact(more).map_err(|_| refused::<T>(len))?;

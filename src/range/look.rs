@@ -55,9 +55,6 @@ pub struct Look {
 /// Only points count that both eyes agree on, that are no speckles and have texture. `None` where the pictures tell
 /// too little: they are small, or have next to no texture in common.
 ///
-/// # Errors
-/// Those of `matcher`.
-///
 /// # Panics
 /// Where the pictures differ in size.
 pub fn look(
@@ -76,9 +73,6 @@ pub fn look(
 
 /// Looks once more in pictures of twice the size for disparities up to a quarter more than `end`;
 /// `None` where the first look was at the pictures themselves.
-///
-/// # Errors
-/// Those of `matcher`.
 pub(super) fn closer(
     pair: [&Image; 2],
     min: i32,

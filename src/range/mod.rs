@@ -41,9 +41,6 @@ pub enum Spare {
 /// rectified); a multiple of 16. `None` where the pictures do not tell.
 ///
 /// The disparities are taken from a small picture, then checked in one of twice the size.
-///
-/// # Errors
-/// Those of `matcher`.
 pub fn enough<'a>(
     pairs: impl IntoIterator<Item = [&'a Image; 2]>,
     min: i32,
@@ -100,9 +97,6 @@ impl fmt::Display for TooFew {
 
 /// Checks for too few candidates for a (rectified) pair. `None` where they are not, or the pictures
 /// do not tell.
-///
-/// # Errors
-/// Those of `matcher`.
 pub fn too_few(
     pair: [&Image; 2],
     range: DisparityRange,

@@ -30,9 +30,6 @@ pub struct Settings {
 
 impl Settings {
     /// Checks that the values fit together.
-    ///
-    /// # Errors
-    /// The first value that does not, with the name of its section.
     pub(super) fn check(&self) -> Result<(), (&'static str, Conflict)> {
         self.source.check().map_err(|conflict| ("source", conflict))?;
         self.output.check().map_err(|conflict| ("output", conflict))?;

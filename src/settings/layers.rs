@@ -355,9 +355,6 @@ impl Layers {
     }
 
     /// The settings in effect.
-    ///
-    /// # Errors
-    /// All mistakes of all layers; if there are none, the first values that do not fit together.
     pub fn finish(mut self) -> Result<Loaded, Error> {
         if !self.mistakes.is_empty() {
             return Err(Error(self.mistakes));

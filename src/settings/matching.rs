@@ -159,9 +159,6 @@ fn window_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<CensusWindow, D:
 impl Matching {
     /// The parameters that an engine takes. Where the number of disparities is not chosen yet, the
     /// default stands in for it.
-    ///
-    /// # Errors
-    /// The first value that no engine can work with, naming its flag.
     pub fn params(&self) -> Result<Params, ParamsError> {
         let cost = match self.cost {
             CostKind::Combined => Cost::Combined {

@@ -239,9 +239,6 @@ impl Output {
     }
 
     /// Checks that what is told of the recording's files goes together.
-    ///
-    /// # Errors
-    /// Where it does not: what to change.
     pub fn complete(&self) -> Result<(), &'static str> {
         let Some(SegmentLimits { length, size, keep, .. }) = self.segmenting() else {
             return Ok(());

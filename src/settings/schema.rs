@@ -150,9 +150,6 @@ impl From<Plain> for Value {
 
 impl Row {
     /// Checks that the key takes the value.
-    ///
-    /// # Errors
-    /// What it takes instead, to follow the word "expected".
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let holds = |of: Integer, number: i64| (of.smallest()..=of.largest()).contains(&number);
         match (self.kind, value) {

@@ -170,9 +170,6 @@ impl Source {
     }
 
     /// Checks that no eye lacks the other.
-    ///
-    /// # Errors
-    /// The key that is missing, in words.
     pub fn complete(&self) -> Result<(), String> {
         let lacks = |has: &str, lacks: &str| {
             Err(format!("[source] has `{has}` but no `{lacks}`: name both eyes"))

@@ -74,9 +74,6 @@ pub struct Sheet {
 impl Sheet {
     /// A board in the middle of a page; without one, of the smallest of A4, A3 and its own size that
     /// it fits.
-    ///
-    /// # Errors
-    /// Where it does not fit, in words.
     pub fn new(board: &Board, page: Option<Page>) -> Result<Sheet, String> {
         let (width, height) = board.size_m();
         let (width, height) = (1e3 * width, 1e3 * height);

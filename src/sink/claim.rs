@@ -25,9 +25,6 @@ pub struct Claim {
 impl Claim {
     /// Claims the output `path`, and removes what killed runs have left of theirs. `None` for a device
     /// or pipe, which is not replaced.
-    ///
-    /// # Errors
-    /// Where another run has it, or no file can be made beside it.
     pub fn on(path: &Path) -> Result<Option<Self>> {
         let Target::File(target) = files::target(path)? else { return Ok(None) };
         let name = format!(".{}.stereod-lock", new_file::short_name(&target));
@@ -52,9 +49,6 @@ impl Claim {
     }
 
     /// Claims a folder that is there, for numbered files, and removes what killed runs have left unfinished.
-    ///
-    /// # Errors
-    /// Where another run has it, or it cannot be opened.
     pub fn on_folder(folder: &Path) -> Result<Self> {
         let lock = File::open(folder).map_err(|error| files::explain(folder, &error))?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {

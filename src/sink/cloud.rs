@@ -11,9 +11,6 @@ use crate::sink::files;
 const POINT_BYTES: usize = 15;
 
 /// Checks that a path names a point cloud.
-///
-/// # Errors
-/// For another extension than `.ply`.
 pub fn check_name(path: &Path) -> Result<()> {
     if files::extension(path) != "ply" {
         bail!("cannot write {}: point clouds are PLY files; name it .ply", path.display());
@@ -30,10 +27,6 @@ pub fn is_cloud(begin: &[u8]) -> bool {
 }
 
 /// Writes the file of [`encode_cloud`]. The number of points.
-///
-/// # Errors
-/// Where the name does not end in `.ply`, or the file cannot be written; an earlier file is then
-/// intact.
 pub fn write_cloud(
     path: &Path,
     map: &DisparityMap,

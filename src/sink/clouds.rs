@@ -30,17 +30,11 @@ pub struct Clouds {
 
 impl Clouds {
     /// Makes the folder (and those above it) where it is missing.
-    ///
-    /// # Errors
-    /// As of [`NumberedFiles::create`]; where the cameras are not known.
     pub fn create(dir: &Path, stream: &StreamInfo) -> Result<Self> {
         Self::of(dir, stream, NumberedFiles::create)
     }
 
     /// Goes on in a folder with clouds of this run.
-    ///
-    /// # Errors
-    /// As of [`NumberedFiles::resume`]; where the cameras are not known.
     pub fn resume(dir: &Path, stream: &StreamInfo) -> Result<Self> {
         Self::of(dir, stream, NumberedFiles::resume)
     }

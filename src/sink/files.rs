@@ -54,9 +54,6 @@ pub fn extension(path: &Path) -> String {
 
 /// Refuses outputs of one command that are one file, also by other names (links). Each comes with what
 /// it is called by the user: a flag.
-///
-/// # Errors
-/// Where two of them are the same file.
 pub fn refuse_same<'a>(outputs: impl IntoIterator<Item = (&'static str, &'a Path)>) -> Result<()> {
     let mut seen: Vec<(&str, Identity)> = Vec::new();
     for (flag, path) in outputs {
@@ -105,17 +102,11 @@ pub(super) fn inode(_: &Path) -> Option<(u64, u64)> {
 
 /// Writes a whole file: beside its place first, as [`NewFile`] does. Whoever looks, and whenever the
 /// program is killed, sees the earlier file or the complete new one.
-///
-/// # Errors
-/// Where it could not be written; an earlier file is then intact.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     NewFile::create(path)?.finish_with(content)
 }
 
 /// Checks that an output can be written later: for those that are written at the end of long work.
-///
-/// # Errors
-/// Where it cannot; the message names the path, what is wrong and what to do.
 pub fn check_writable(path: &Path) -> Result<()> {
     match target(path)? {
         // A pipe that is opened and closed has ended for its reader.
@@ -125,9 +116,6 @@ pub fn check_writable(path: &Path) -> Result<()> {
 }
 
 /// Checks that files can be made in the folder that holds `path`.
-///
-/// # Errors
-/// Where that is impossible; the message names the path.
 pub fn check_folder_of(path: &Path) -> Result<()> {
     let probe =
         tempfile::Builder::new().prefix(".stereod-").suffix(".part").tempfile_in(folder_of(path));
@@ -135,9 +123,6 @@ pub fn check_folder_of(path: &Path) -> Result<()> {
 }
 
 /// Deletes a file unless somebody holds a lock on it: whether it did.
-///
-/// # Errors
-/// Where it cannot be opened or deleted.
 pub fn delete_unlocked(path: &Path) -> io::Result<bool> {
     let file = reading::open(path)?;
     if let Err(TryLockError::WouldBlock) = file.try_lock() {

@@ -30,9 +30,6 @@ pub struct Flusher {
 
 impl Flusher {
     /// Starts its thread. Where this is dropped, the thread ends by itself.
-    ///
-    /// # Errors
-    /// Where the thread cannot be started.
     pub fn start() -> Result<Self> {
         let (files, given) = unbounded::<File>();
         let failure = Arc::<Mutex<Option<io::Error>>>::default();
@@ -50,9 +47,6 @@ impl Flusher {
     }
 
     /// Has the file put on the disk if that was not done for a second; does not wait for it.
-    ///
-    /// # Errors
-    /// Where an earlier flush has failed: what was written before is lost.
     pub fn look_after(&mut self, file: &File) -> io::Result<()> {
         told(&self.failure)?;
         // Where the disk is slower, what comes meanwhile is put on it together.
@@ -70,9 +64,6 @@ impl Flusher {
     }
 
     /// Waits until all that was handed over is on the disk.
-    ///
-    /// # Errors
-    /// Where a flush has failed.
     pub fn finish(self) -> io::Result<()> {
         let Self { files, thread, failure, .. } = self;
         drop(files);

@@ -27,9 +27,6 @@ impl Inputs {
     }
 
     /// Refuses an output that is one of them, also by another name: a link of either kind, `./`.
-    ///
-    /// # Errors
-    /// Where it is; the message names both and the cure.
     pub fn refuse(&self, output: &Path) -> Result<()> {
         let Some(input) = identity(output).and_then(|found| self.files.get(&found)) else {
             return Ok(());
@@ -43,9 +40,6 @@ impl Inputs {
 
     /// Refuses a folder in which one of them has a name that is going to be written, or deleted:
     /// `is_at_risk` tells which names those are.
-    ///
-    /// # Errors
-    /// Where there is one; the message names it and the cure.
     pub fn refuse_folder(&self, folder: &Path, is_at_risk: impl Fn(&OsStr) -> bool) -> Result<()> {
         if self.files.is_empty() {
             return Ok(());

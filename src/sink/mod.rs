@@ -95,9 +95,6 @@ pub trait Sink: Send {
     }
 
     /// Takes one matched pair; frames come in order.
-    ///
-    /// # Errors
-    /// Where it could not be written; the sink is then finished and gets no more frames.
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
 
     /// Numbers of frames that it took and did not keep.
@@ -106,8 +103,5 @@ pub trait Sink: Send {
     }
 
     /// Completes what was written; called once, also after a failure elsewhere or of its own.
-    ///
-    /// # Errors
-    /// Where the output could not be completed.
     fn finish(&mut self) -> anyhow::Result<()>;
 }

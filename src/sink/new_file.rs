@@ -41,9 +41,6 @@ struct Pending {
 impl NewFile {
     /// Begins the output `path`. What is no ordinary file (a device, a pipe that somebody reads) is
     /// opened as it is.
-    ///
-    /// # Errors
-    /// Where it cannot be written; the message names the path, what is wrong and what to do.
     pub fn create(path: &Path) -> Result<Self> {
         match target(path)? {
             Target::File(target) => Self::beside(path, target),
@@ -136,9 +133,6 @@ impl NewFile {
 
     /// Gives it its name, in place of an earlier file; later calls do nothing. What is in it by then is
     /// on the disk before an earlier file goes.
-    ///
-    /// # Errors
-    /// Where that is impossible; the new file is then gone, and an earlier one intact.
     pub fn put_in_place(&mut self) -> io::Result<()> {
         let Some(Pending { unfinished, target, replaces }) = self.pending.take() else {
             return Ok(());
@@ -150,9 +144,6 @@ impl NewFile {
     }
 
     /// Writes all that is to be in it, and gives it its name.
-    ///
-    /// # Errors
-    /// Where that is impossible; the message names the path.
     pub fn finish_with(mut self, content: &[u8]) -> Result<()> {
         let written = self.file.write_all(content).and_then(|()| self.put_in_place());
         written.map_err(|error| explain(&self.path, &error))

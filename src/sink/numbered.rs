@@ -90,10 +90,6 @@ struct Waiting {
 
 impl NumberedFiles {
     /// Makes the folder (and those above it) where it is missing. `text` goes into the description.
-    ///
-    /// # Errors
-    /// Where the folder cannot be made or written, another run writes there, or there are numbered
-    /// files that stereod has not written; where the name is that of a file.
     pub fn create(dir: &Path, kind: &'static Kind, text: String) -> Result<Self> {
         let mut files = Self::resume(dir, kind, text)?;
         let earlier = kind.numbered(dir)?;
@@ -121,9 +117,6 @@ impl NumberedFiles {
     }
 
     /// Goes on in a folder with files of this run.
-    ///
-    /// # Errors
-    /// Where the folder cannot be made or written, or another run writes there.
     pub fn resume(dir: &Path, kind: &'static Kind, text: String) -> Result<Self> {
         if dir.exists() && !dir.is_dir() {
             bail!("cannot write {} into {}: it is not a folder", kind.plural, dir.display());
@@ -137,9 +130,6 @@ impl NumberedFiles {
     }
 
     /// Writes the file of a pair.
-    ///
-    /// # Errors
-    /// Where it cannot be written, or one of an earlier run not removed.
     pub fn write(&mut self, sequence: u64, content: &[u8]) -> Result<()> {
         let path = self.kind.path_of(&self.dir, sequence);
         files::write_whole(&path, content)?;

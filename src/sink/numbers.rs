@@ -118,9 +118,6 @@ impl Depth {
 
 impl Numbers {
     /// Numbers for maps of this range.
-    ///
-    /// # Errors
-    /// Where depth is wanted and nothing is known that it could be computed from.
     pub fn new(
         quantity: Quantity,
         range: DisparityRange,

@@ -34,17 +34,11 @@ pub struct Pictures {
 
 impl Pictures {
     /// Makes the folder (and those above it) where it is missing.
-    ///
-    /// # Errors
-    /// As of [`NumberedFiles::create`].
     pub fn create(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of(dir, stream, quantity, NumberedFiles::create)
     }
 
     /// Goes on in a folder with pictures of this run.
-    ///
-    /// # Errors
-    /// As of [`NumberedFiles::resume`].
     pub fn resume(dir: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of(dir, stream, quantity, NumberedFiles::resume)
     }

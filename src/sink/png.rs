@@ -20,9 +20,6 @@ pub struct DisparityPng {
 impl DisparityPng {
     /// The map as a 16-bit grey PNG file. What its numbers mean stands in its text chunk `Comment`:
     /// `disparity = value / 256 + 0; 0 = unknown`.
-    ///
-    /// # Errors
-    /// Where the encoder refuses the picture (larger than PNG allows).
     pub fn encode(&mut self, map: &DisparityMap, numbers: &Numbers) -> Result<&[u8]> {
         self.stored.resize(map.values().len(), 0);
         numbers.encode(map.values(), &mut self.stored);
@@ -48,9 +45,6 @@ pub fn is_disparity(begin: &[u8]) -> bool {
 }
 
 /// A picture of 3 bytes a pixel (red, green, blue) as a PNG file.
-///
-/// # Errors
-/// Where the encoder refuses the picture (empty, or larger than PNG allows).
 pub fn encode_rgb(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     write(&mut file, rgb, (width, height), ExtendedColorType::Rgb8)?;
@@ -58,9 +52,6 @@ pub fn encode_rgb(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
 }
 
 /// A picture of one byte a pixel as a PNG file.
-///
-/// # Errors
-/// As [`encode_rgb`].
 pub fn encode_grey(grey: &[u8], width: usize, height: usize) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     write(&mut file, grey, (width, height), ExtendedColorType::L8)?;

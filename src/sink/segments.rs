@@ -63,9 +63,6 @@ pub struct Segments {
 
 impl Segments {
     /// The segments of the recording `base`; those of earlier runs count.
-    ///
-    /// # Errors
-    /// If no files can be made in its folder, or their names would be too long.
     pub fn new(base: &Path, limits: SegmentLimits) -> Result<Self> {
         files::check_folder_of(base)?;
         let segments = Self::named(base, limits);
@@ -101,9 +98,6 @@ impl Segments {
     /// Creates the file of the next segment, which begins at `start`, and makes room for it. No file
     /// is ever replaced, and the file stays locked while it is open, so that no other run of the
     /// program deletes it.
-    ///
-    /// # Errors
-    /// Where it cannot be created.
     pub fn open(&mut self, start: SystemTime) -> Result<(File, PathBuf)> {
         self.current = None;
         self.look();
@@ -246,9 +240,6 @@ pub fn is_segment(base: &Path, name: &OsStr) -> bool {
 }
 
 /// Bytes that this user may still write to the file system that holds a folder.
-///
-/// # Errors
-/// Where the system cannot say.
 #[cfg(unix)]
 pub fn free_bytes(folder: &Path) -> Result<u64> {
     use std::os::unix::ffi::OsStrExt;
@@ -267,9 +258,6 @@ pub fn free_bytes(folder: &Path) -> Result<u64> {
 }
 
 /// Bytes that this user may still write: unknown on this system.
-///
-/// # Errors
-/// Always.
 #[cfg(not(unix))]
 pub fn free_bytes(_: &Path) -> Result<u64> {
     anyhow::bail!("cannot ask for the room on this system")

@@ -24,9 +24,6 @@ pub enum StillFormat {
 impl StillFormat {
     /// The format that a path's extension asks for. Commands call this before the matching, so that
     /// a wrong name costs no time.
-    ///
-    /// # Errors
-    /// For any other extension; the message names the three.
     pub fn of(path: &Path) -> Result<Self> {
         match files::extension(path).as_str() {
             "png" => Ok(Self::Png),
@@ -43,9 +40,6 @@ impl StillFormat {
 
 impl StillFormat {
     /// The format for depth, which does not fit 8 bits.
-    ///
-    /// # Errors
-    /// For any other extension than those of the two.
     pub fn of_depth(path: &Path) -> Result<Self> {
         match Self::of(path) {
             Ok(format @ (Self::Png | Self::Pfm)) => Ok(format),
@@ -63,9 +57,6 @@ impl StillFormat {
 /// - `.png`: 16 bits, [`Encoding::for_range`], scale and offset in the text chunk `Comment`;
 /// - `.pfm`: 32-bit floats in pixels, unknown = +infinity, little endian, bottom row first;
 /// - `.pgm`: 8 bits, [`pgm_factor`] and offset in the header's comment, 0 = unknown.
-///
-/// # Errors
-/// For another extension, and where the file cannot be written; an earlier file is then intact.
 pub fn write_still(path: &Path, map: &DisparityMap, range: DisparityRange) -> Result<()> {
     let format = StillFormat::of(path)?;
     match format {
@@ -83,9 +74,6 @@ pub fn write_still(path: &Path, map: &DisparityMap, range: DisparityRange) -> Re
 
 /// Writes the depth of a disparity map in the format of the path's extension: `.png` holds 16 bits in
 /// `unit` ([`Quantity::Depth`]), `.pfm` floats in metres, unknown = +infinity.
-///
-/// # Errors
-/// For another extension, and where the file cannot be written; an earlier file is then intact.
 pub fn write_depth(
     path: &Path,
     map: &DisparityMap,
@@ -109,9 +97,6 @@ pub fn write_depth(
 }
 
 /// Checks the name of a picture in colour or of confidence.
-///
-/// # Errors
-/// If it does not end in `.png`.
 pub fn check_png_name(path: &Path) -> Result<()> {
     ensure!(
         files::extension(path) == "png",
@@ -122,9 +107,6 @@ pub fn check_png_name(path: &Path) -> Result<()> {
 }
 
 /// Writes a disparity map in colour as a PNG; unknown disparity is black.
-///
-/// # Errors
-/// Where the file cannot be written, or its name does not end in `.png`.
 pub fn write_colour_png(
     path: &Path,
     map: &DisparityMap,
@@ -138,9 +120,6 @@ pub fn write_colour_png(
 }
 
 /// Writes a grey picture as a PNG.
-///
-/// # Errors
-/// As [`write_colour_png`].
 pub fn write_grey_png(path: &Path, image: &Image) -> Result<()> {
     check_png_name(path)?;
     files::write_whole(path, &png::encode_grey(image.pixels(), image.width(), image.height())?)

@@ -40,9 +40,6 @@ pub enum Target {
 }
 
 /// Follows the links of an output's name, also those that lead to a file which is not there yet.
-///
-/// # Errors
-/// Where the name is that of a folder, or its folder does not exist.
 pub fn target(path: &Path) -> Result<Target> {
     let shown = path.display();
     if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {

@@ -41,9 +41,6 @@ pub fn is_float(colours: ColorType) -> bool {
 }
 
 /// The content of a picture's file, or of a pipe that delivers one in time.
-///
-/// # Errors
-/// Where it cannot be read, is longer than any picture, or does not fit the budget.
 pub fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     if let Ok(told) = fs::metadata(path) {
         check_length(told.len())?;
@@ -59,9 +56,6 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
 
 /// Checks that the picture in `content` can be decoded within the budget, judging by its header.
 /// Content of another format, or with a header that cannot be read, passes: the decoder says it better.
-///
-/// # Errors
-/// A size that the budget does not hold, or that so short a file cannot.
 pub fn check(content: &[u8]) -> anyhow::Result<()> {
     let Some(format) = format(content) else { return Ok(()) };
     let reader = ImageReader::with_format(Cursor::new(content), format);
@@ -81,9 +75,6 @@ pub fn check(content: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Width and height of a picture in a regular file, by its header alone.
-///
-/// # Errors
-/// Where the file cannot be read, or does not begin as a picture does.
 pub fn dimensions(path: &Path) -> anyhow::Result<(usize, usize)> {
     let reader = ImageReader::new(BufReader::new(reading::open(path)?)).with_guessed_format()?;
     let (width, height) = reader.into_dimensions()?;

@@ -102,9 +102,6 @@ pub trait Source: Send {
     /// Delivers pairs on the calling thread, each with what has been delivered so far, until the
     /// source ends, `stop` is set, or `emit` breaks.
     /// Everything that was readable before an error has been emitted when the error is returned.
-    ///
-    /// # Errors
-    /// What ended the stream before its natural end.
     fn run(
         &mut self,
         stop: &Switch,

@@ -13,9 +13,6 @@ use self::scan::{Part, Table};
 
 /// Looks for what is missing in a JPEG picture; pictures of kinds that cannot be walked pass if they
 /// have their end.
-///
-/// # Errors
-/// The first flaw that is found.
 pub fn check(bytes: &[u8]) -> Result<(), Flaw> {
     Walk { bytes, ..Walk::default() }.all()
 }

@@ -21,9 +21,6 @@ use crate::source::spec::SourceSpec;
 pub use interface::{Damage, Source, SourceCounts, SourceInfo, Unavailable};
 
 /// Opens a source; its size is known then. Its pictures are kept in the pool of `streams`.
-///
-/// # Errors
-/// As of [`gst::open`] and [`DemoSource::new`].
 pub fn open(
     spec: &SourceSpec,
     demo: DemoOptions,

@@ -114,9 +114,6 @@ pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
 }
 
 /// The files that a shell's pattern stands for, by name.
-///
-/// # Errors
-/// What is wrong with the pattern.
 pub fn files_of_glob(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> {
     let found = glob::glob(pattern)?;
     Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
@@ -138,9 +135,6 @@ pub fn is_picture(path: &Path) -> bool {
 
 impl Pictures {
     /// Finds the files of `pattern`.
-    ///
-    /// # Errors
-    /// Where the folder cannot be read, or holds no such file.
     pub(super) fn find(pattern: &Path) -> anyhow::Result<Self> {
         if is_pattern(pattern) { Self::numbered(pattern) } else { Self::globbed(pattern) }
     }
@@ -201,9 +195,6 @@ impl Pictures {
 
     /// Has two patterns count alike: by the numbers in the names where they say which pictures belong
     /// together, else in the order of the names.
-    ///
-    /// # Errors
-    /// Where neither tells.
     pub(super) fn agree(left: &mut Self, right: &mut Self) -> anyhow::Result<()> {
         let common = {
             let numbers: HashSet<u64> = left.numbers().collect();

@@ -29,10 +29,6 @@ pub struct Still {
 }
 
 /// Reads a picture: PNG, JPEG, PNM, BMP, TIFF or OpenEXR, told apart by content, not by name.
-///
-/// # Errors
-/// If the file is missing, a folder, empty, no such picture or a damaged one, or has no pixels;
-/// the message names the file.
 pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     let (content, format) = read_known(path)?;
     let Still { picture, orientation } = decode_known(path, &content, format)?;
@@ -46,17 +42,11 @@ pub fn read(path: &Path, orient: Orient) -> Result<Still> {
 /// Reads a picture as 8-bit intensity as its sensor delivered it, which is what a calibration refers to.
 ///
 /// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency is ignored.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
     Ok(Grey::of(read(path, Orient::Ignore)?.picture).into_image(tone))
 }
 
 /// Reads a picture as red, green and blue, 8 bits each; grey pictures have three alike.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_colours(path: &Path, orient: Orient) -> Result<[Image; 3]> {
     let picture = read(path, orient)?.picture.to_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
@@ -80,10 +70,6 @@ pub struct Levels {
 
 /// Reads the stored values of a grey picture, PNG or PGM, 8 or 16 bits; one in colour counts as grey where
 /// its channels are the same.
-///
-/// # Errors
-/// As [`read_still`]; for a picture in colour, and for one with another number of levels (PNM), since
-/// decoders would stretch those.
 pub fn read_levels(path: &Path) -> Result<Levels> {
     let (content, format) = read_known(path)?;
     let shown = path.display();

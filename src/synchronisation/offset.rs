@@ -83,9 +83,6 @@ impl fmt::Display for Unclear {
 }
 
 /// Finds the shift of the right view's pictures against the left one's, up to `reach` pictures.
-///
-/// # Errors
-/// If the pictures do not show it for certain.
 pub fn find(left: &[Rows], right: &[Rows], reach: usize) -> Result<Shift, Unclear> {
     let (left, right) = (Motion::of(left), Motion::of(right));
     let shorter = left.len().min(right.len());

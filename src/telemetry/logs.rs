@@ -46,10 +46,6 @@ const DEBUGGED: &str = "calib_targets_charuco=warn";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Checks that `filter` is a list of levels and `module=level`.
-///
-/// # Errors
-/// Where it is not. A lone word that is no level is refused too, although [`EnvFilter`] takes it for
-/// a module: `dbug` would otherwise silence everything.
 pub fn check_filter(filter: &str) -> Result<(), FilterError> {
     let wrong = |reason: String| FilterError { filter: filter.into(), reason };
     let lone_word = filter
@@ -91,9 +87,6 @@ fn choose(
 
 /// Starts logging to standard error, with `filter` unless the variable RUST_LOG or the command line
 /// say otherwise. A second call changes nothing.
-///
-/// # Errors
-/// Where the filter in force cannot be understood.
 pub fn init(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let directives = choose(filter, verbosity, rust_log.as_deref())?;
@@ -140,9 +133,6 @@ static REFILTER: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new(
 
 /// Goes by another configured filter from now on; the variable RUST_LOG and the command line still
 /// come first.
-///
-/// # Errors
-/// Where the filter in force cannot be understood.
 pub fn refilter(filter: &str, verbosity: Verbosity) -> Result<(), FilterError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let directives = choose(filter, verbosity, rust_log.as_deref())?;

@@ -95,9 +95,6 @@ impl Detector {
     }
 
     /// Looks for the board. A board that can be read in more than one way is read upright.
-    ///
-    /// # Errors
-    /// What is seen instead.
     pub fn detect(&self, image: &Image) -> Result<Detection, NotFound> {
         let side = image.width().min(image.height());
         // Fewer pixels hold no board, and the library takes no picture smaller than its rings.

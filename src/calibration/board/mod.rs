@@ -86,9 +86,6 @@ pub struct BoardError(String);
 
 impl Pattern {
     /// A chessboard with so many inner corners.
-    ///
-    /// # Errors
-    /// Where there are too few to calibrate with, or absurdly many.
     pub fn chessboard(columns: usize, rows: usize) -> Result<Self, BoardError> {
         if columns.min(rows) < 3 || columns.max(rows) >= MOST_SQUARES {
             return Err(BoardError(format!(
@@ -102,9 +99,6 @@ impl Pattern {
 
     /// A ChArUco board with so many squares. Without a dictionary it is the smallest of OpenCV's
     /// 4x4 ones that has enough markers.
-    ///
-    /// # Errors
-    /// Where the markers do not fit the squares or the dictionary has too few.
     pub fn charuco(
         squares_x: usize,
         squares_y: usize,
@@ -146,9 +140,6 @@ impl Pattern {
     }
 
     /// The same board with markers of another size, as a part of the square's.
-    ///
-    /// # Errors
-    /// Where the board has no markers or they do not fit.
     pub fn with_marker_ratio(self, ratio: f64) -> Result<Self, BoardError> {
         match self {
             Self::Charuco { squares_x, squares_y, dictionary, .. } => {
@@ -271,9 +262,6 @@ impl fmt::Display for Pattern {
 
 impl Board {
     /// A board with squares of this side in metres.
-    ///
-    /// # Errors
-    /// Where the side is no length.
     pub fn new(pattern: Pattern, square_m: f64) -> Result<Self, BoardError> {
         if !(SQUARE_MIN_M..10.0).contains(&square_m) {
             return Err(BoardError(format!(

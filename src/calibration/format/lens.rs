@@ -31,9 +31,6 @@ pub(super) fn model(name: &str) -> Option<Model> {
 }
 
 /// The model that a value names.
-///
-/// # Errors
-/// Which names are known.
 pub(super) fn named(at: &At) -> Result<Model, CalibrationError> {
     let name = at.text()?;
     model(name).ok_or_else(|| {
@@ -46,9 +43,6 @@ pub(super) fn named(at: &At) -> Result<Model, CalibrationError> {
 
 /// The model that a file names as that of the distortion, as that of the camera (Kalibr's
 /// `camera_model`) or as both; `None` where neither says which one it is.
-///
-/// # Errors
-/// Names that are not known, or that contradict each other.
 pub(super) fn of_file(
     distortion: Option<&At>,
     camera: Option<&At>,
@@ -71,9 +65,6 @@ pub(super) fn of_file(
 }
 
 /// The lens of these coefficients; zeros behind those that the model has mean nothing.
-///
-/// # Errors
-/// How many are expected where their number does not fit the model.
 pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
     let count = coefficients.len();
     let most = match model {

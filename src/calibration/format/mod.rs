@@ -118,9 +118,6 @@ impl Loaded {
 
 /// The files that an argument `FILE[,FILE]` names. A name with a comma in it is taken whole where
 /// there is such a file.
-///
-/// # Errors
-/// Where a name is empty, or there are more than two.
 pub fn file_list(argument: &str) -> Result<Vec<PathBuf>, CalibrationError> {
     if !argument.is_empty() && Path::new(argument).exists() {
         return Ok(vec![argument.into()]);
@@ -136,17 +133,11 @@ pub fn file_list(argument: &str) -> Result<Vec<PathBuf>, CalibrationError> {
 }
 
 /// Reads a calibration from one file or two, whatever their format, and checks it.
-///
-/// # Errors
-/// What is wrong with which file, and what to do.
 pub fn read(files: &[PathBuf]) -> Result<Loaded, CalibrationError> {
     read_with(files, &ReadOptions::default())
 }
 
 /// Like [`read`], with what the files do not say.
-///
-/// # Errors
-/// See [`read`]; [`CalibrationError::lacks_size`] where only the picture's size is missing.
 pub fn read_with(files: &[PathBuf], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
     let texts = files.iter().map(|file| read_text(file)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
@@ -156,9 +147,6 @@ pub fn read_with(files: &[PathBuf], options: &ReadOptions) -> Result<Loaded, Cal
 }
 
 /// Reads a calibration from the texts of its files, each with a name for messages.
-///
-/// # Errors
-/// As [`read`].
 pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded, CalibrationError> {
     if let [(a, _), (b, _)] = files
         && a == b
@@ -347,9 +335,6 @@ fn dispatch(
 
 /// The texts of the files that hold a calibration in this format: one, or one for each eye, left before
 /// right.
-///
-/// # Errors
-/// Where the format cannot hold the calibration, or is read only.
 pub fn render(
     calibration: &StereoCalibration,
     report: &Report,

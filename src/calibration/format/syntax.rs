@@ -36,9 +36,6 @@ pub(super) fn recognise(text: &str) -> Option<Syntax> {
 
 /// The tree of a YAML text (its first document). OpenCV's header `%YAML:1.0`, which YAML does not
 /// know, and its tags are passed over.
-///
-/// # Errors
-/// What is wrong, with its line before it.
 pub(super) fn yaml(text: &str) -> Result<Node, String> {
     // The line becomes empty, so that the lines below it keep their numbers.
     let text = match text.find('\n') {
@@ -185,9 +182,6 @@ fn as_key(node: &Node) -> Result<String, String> {
 }
 
 /// The tree of a JSON text.
-///
-/// # Errors
-/// What is wrong, with its line before it.
 pub(super) fn json(text: &str) -> Result<Node, String> {
     serde_json::from_str(text).map_err(|error| {
         let (line, mut what) = (error.line(), error.to_string());
@@ -248,9 +242,6 @@ impl<'de> Deserialize<'de> for Node {
 
 /// The tree of an XML text as OpenCV writes it: elements are keys, elements named `_` are items,
 /// numbers between blanks are a list.
-///
-/// # Errors
-/// What is wrong, with its line before it.
 pub(super) fn xml(text: &str) -> Result<Node, String> {
     // Wherever it stands: no attribute is without one.
     if text.matches('=').count() > ATTRIBUTES_MAX {

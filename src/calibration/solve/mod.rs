@@ -27,9 +27,6 @@ pub use verdict::Quality;
 use super::board::Board;
 
 /// Calibrates two cameras whose pictures have this size (width, height).
-///
-/// # Errors
-/// Where too few pairs can be used, or they do not determine the cameras.
 pub fn solve(
     board: &Board,
     size: (usize, usize),

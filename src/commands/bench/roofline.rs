@@ -18,9 +18,6 @@ pub struct Roofline {
 
 impl Roofline {
     /// Measures the machine. `aggregation`: the time of the stages that follow paths, for pairs of this size.
-    ///
-    /// # Errors
-    /// Where there is no memory for it, or the system refuses a thread.
     pub fn measure(
         params: &Params,
         size: (usize, usize),

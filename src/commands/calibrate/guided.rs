@@ -27,9 +27,6 @@ const POLL: Duration = Duration::from_millis(20);
 const SHOWN: usize = 7;
 
 /// Shows the source's pairs until the user quits; the window has the calling thread.
-///
-/// # Errors
-/// Where the source or the display fails, or the user quits before there is a calibration.
 pub(super) fn calibrate(
     window: Window,
     source: Box<dyn Source>,

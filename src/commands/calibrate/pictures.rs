@@ -31,9 +31,6 @@ pub(super) struct Found {
 type Files = [Option<PathBuf>; 2];
 
 /// Looks for the board in every pair.
-///
-/// # Errors
-/// Where no picture can be used at all, or it is not clear which belong together.
 pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Result<Found, Error> {
     let eyes = [
         expand(&args.left_pictures, "--left-pictures")?,

@@ -27,9 +27,6 @@ const APART: Duration = Duration::from_millis(60);
 const ADVICE: Duration = Duration::from_secs(3);
 
 /// Calibrates from a stream.
-///
-/// # Errors
-/// Where the stream cannot be read; within it, where there is no calibration.
 pub(super) fn calibrate(
     args: &CalibrateArgs,
     loaded: &Loaded,

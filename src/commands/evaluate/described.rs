@@ -40,9 +40,6 @@ struct Masks {
 }
 
 /// The pair that the file at `path` describes; names in it are relative to its folder.
-///
-/// # Errors
-/// Where it cannot be read, or says something that cannot be.
 pub(super) fn item(path: &Path) -> anyhow::Result<Item> {
     let shown = path.display();
     let text = reading::read(path, LONGEST).with_context(|| format!("cannot read {shown}"))?;

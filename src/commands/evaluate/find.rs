@@ -38,9 +38,6 @@ pub(super) struct Found {
 }
 
 /// Searches a folder, or reads the description of one pair.
-///
-/// # Errors
-/// Where there is no such folder, or it holds far more than data sets do.
 pub(super) fn search(dataset: &Path) -> anyhow::Result<Found> {
     let shown = dataset.display();
     let about = fs::metadata(dataset).with_context(|| format!("cannot read {shown}"))?;

@@ -91,9 +91,6 @@ impl<'a> Bench<'a> {
     }
 
     /// Matches a pair and compares it with the truth.
-    ///
-    /// # Errors
-    /// Where it cannot be read or matched, or its parts differ in size.
     pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
         let pictures = read(item, &self.loaded.settings.source)?;
         let truth = truth::read(item)?;

@@ -37,9 +37,6 @@ const STDOUT: &str = "-";
 
 impl<'a> Outputs<'a> {
     /// Those of the command line.
-    ///
-    /// # Errors
-    /// Where they would mix.
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
         let [json, markdown, errors] =
             [&args.json, &args.markdown, &args.errors].map(|path| path.as_deref());
@@ -61,9 +58,6 @@ impl<'a> Outputs<'a> {
     }
 
     /// Makes sure that nothing that is read will be destroyed, and that everything can be written.
-    ///
-    /// # Errors
-    /// Where one of them is also an input, or cannot be written.
     pub(super) fn prepare(
         self,
         loaded: &Loaded,
@@ -96,9 +90,6 @@ impl<'a> Outputs<'a> {
 
 impl Prepared<'_> {
     /// Writes the picture of the errors of pair number `pair` of the run, where that was asked for.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub(super) fn show_errors(&self, pair: usize, compared: &Compared) -> anyhow::Result<()> {
         let Some(path) = self.pictures.get(pair) else { return Ok(()) };
         let (width, height) = (compared.left.width(), compared.left.height());
@@ -106,9 +97,6 @@ impl Prepared<'_> {
     }
 
     /// Writes the report: the aligned tables to standard output where nothing else goes there.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub(super) fn write(&self, report: &Report) -> Result<(), Error> {
         let Outputs { json, markdown, .. } = self.outputs;
         for (path, text) in

@@ -18,9 +18,6 @@ pub(super) struct Floats {
 }
 
 /// Reads a PFM file; of one in colour (`PF`) the first channel.
-///
-/// # Errors
-/// Where it cannot be read or is cut off; the message names the file.
 pub(super) fn read(path: &Path) -> anyhow::Result<Floats> {
     let named = || format!("cannot read {}", path.display());
     let content = header::read_file(path).with_context(named)?;

@@ -61,9 +61,6 @@ impl Region {
 }
 
 /// Reads the truth of a pair.
-///
-/// # Errors
-/// Where a file cannot be read, or a mask has another size; the message names it.
 pub(super) fn read(item: &Item) -> anyhow::Result<Areas<Region>> {
     let Areas { non_occluded, all } = &item.truth;
     let all = all.as_ref().map(|truth| Ok::<_, anyhow::Error>((truth, map_of(truth)?)));

@@ -15,9 +15,6 @@ use statistics::Statistics;
 pub use watch::Watch;
 
 /// Statistics for people on standard output, or for programs where they were asked for.
-///
-/// # Errors
-/// Where the statistics cannot be written.
 pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Result<(), Error> {
     let loaded = handles.loaded();
     let statistics = Statistics::new(handles, outcome, &loaded);

@@ -43,9 +43,6 @@ pub struct Session {
 
 impl Session {
     /// Opens all that a run consists of, and has the pairs flow. `None` where it was stopped meanwhile.
-    ///
-    /// # Errors
-    /// What is wrong with the settings; what cannot be opened or started.
     pub fn start(args: RunArgs) -> Result<Option<Self>, Error> {
         // Prepare: what is wrong with the settings, or taken, is said before anything else is begun.
         let loaded = load(&args.common, args.flags())?;
@@ -139,9 +136,6 @@ impl Session {
     }
 
     /// Watches until all is matched, and reports. A window stays on this thread.
-    ///
-    /// # Errors
-    /// The first thing that failed.
     pub fn finish(self) -> Result<(), Error> {
         let Self { handles, running, window, listener, files, room: _room } = self;
         let service = Service::ready();

@@ -230,9 +230,6 @@ pub fn bytes_of(geometry: &Geometry, params: &Params, features: &Features, threa
 
 impl Shared {
     /// Memory for pictures of this geometry and so many threads.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn new(
         geometry: &Geometry,
         params: &Params,
@@ -292,9 +289,6 @@ impl Shared {
 
 impl Scratch {
     /// Memory for bands of this geometry.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn new(geometry: &Geometry, params: &Params, features: &Features) -> Result<Self, Refused> {
         let lens = ScratchLens::of(geometry, params, features);
         Ok(Self {

@@ -45,17 +45,11 @@ impl FromStr for Cores {
 
 impl Cores {
     /// The cores that the calling thread may run on.
-    ///
-    /// # Errors
-    /// Where the system does not tell, as only Linux does.
     pub fn allowed() -> anyhow::Result<Self> {
         system::allowed().context("asking which cores there are")
     }
 
     /// Has the calling thread run on these cores only, and the threads that it starts from now on.
-    ///
-    /// # Errors
-    /// Where some of them do not exist, or the thread may not run on them.
     pub fn hold_this_thread(self) -> anyhow::Result<()> {
         system::hold_this_thread(self).with_context(|| format!("running on cores {self} only"))?;
         // Those that a control group forbids are left out silently.
@@ -63,9 +57,6 @@ impl Cores {
     }
 
     /// Checks that all of them are among those that the calling thread may run on.
-    ///
-    /// # Errors
-    /// Where they are not; names them and the ones that there are.
     pub fn check(self) -> anyhow::Result<()> {
         self.check_within(Self::allowed()?)
     }

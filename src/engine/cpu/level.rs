@@ -34,9 +34,6 @@ pub struct Level {
 impl Level {
     /// The level for pictures of this size, with all its memory. `costs_anew`: whether costs are computed in every
     /// sweep.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn new(
         params: Params,
         size: (usize, usize),
@@ -103,9 +100,6 @@ pub struct Given<'a> {
 
 /// Matches a pair on the first of these levels, for which it has its size, with what the others say; the
 /// time that each stage took.
-///
-/// # Errors
-/// Where there is no memory for a picture.
 ///
 /// # Safety
 /// `output` has room for a value a pixel, and nobody else touches it; the simd was found on this machine.

@@ -28,9 +28,6 @@ unsafe impl<T: Copy + Sync> Sync for Block<T> {}
 
 impl<T: Copy> Block<T> {
     /// A block of `len` elements whose bytes are all zero; `T` is a plain number.
-    ///
-    /// # Errors
-    /// Where there is no such memory, also where no address is large enough for it.
     pub fn new(len: u64) -> Result<Self, Refused> {
         let wanted = Self::bytes_of(len);
         let refused = || Refused(wanted);

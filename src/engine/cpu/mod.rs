@@ -144,11 +144,6 @@ impl CpuEngine {
     /// An engine for such pairs, with all the memory that it will need; costs are computed anew where the budget does not
     /// hold them ([`CpuEngine::options_within`]). Of raw pairs it hands out the
     /// rectified pictures with their disparity.
-    ///
-    /// # Errors
-    /// Parameters that fail [`Params::check`], an empty picture or one that the memory does not
-    /// suffice for ([`CpuEngine::estimate`]), no threads, vector instructions that the machine lacks,
-    /// or a system that refuses a thread.
     pub fn new(params: &Params, pairs: &PairSpec, options: CpuOptions) -> anyhow::Result<Self> {
         let (width, height) = pairs.size;
         let left = Budget::of_process().left();
@@ -186,9 +181,6 @@ impl CpuEngine {
 
     /// The memory that an engine for such pairs would take, without the maps that it hands out;
     /// nothing is allocated.
-    ///
-    /// # Errors
-    /// As of [`CpuEngine::new`], but for what has to do with memory and threads.
     pub fn estimate(
         params: &Params,
         width: usize,
@@ -211,9 +203,6 @@ impl CpuEngine {
 
     /// These options for an engine that has `left` bytes: with costs that are computed anew in every sweep where there is
     /// no memory for keeping them, or the engine would take more than a gigabyte.
-    ///
-    /// # Errors
-    /// As of [`CpuEngine::estimate`].
     pub fn options_within(
         left: u64,
         params: &Params,

@@ -32,9 +32,6 @@ pub struct Information {
 
 impl Information {
     /// Memory for pictures of this size and so many threads; `None` where the cost is another one.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn new(
         params: &Params,
         size: (usize, usize),

@@ -29,9 +29,6 @@ struct OfThread {
 impl Noise {
     /// For pictures of this width that are cut into windows of this size; `None` where nothing that these
     /// parameters ask for depends on the noise.
-    ///
-    /// # Errors
-    /// Where there is no memory.
     pub fn new(
         params: &Params,
         width: usize,

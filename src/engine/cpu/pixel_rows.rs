@@ -57,9 +57,6 @@ impl HandedOn {
     }
 
     /// Memory for this geometry and so many threads.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn new(geometry: &Geometry, params: &Params, threads: usize) -> Result<Self, Refused> {
         let len = Self::len(geometry, params, threads);
         let bands = if len > 0 { geometry.bands } else { 0 };

@@ -26,9 +26,6 @@ pub struct Placement {
 
 impl Placement {
     /// A team of so many threads that are placed like this, and the host for its caller.
-    ///
-    /// # Errors
-    /// Where the system refuses the cores, the niceness or a thread.
     pub fn team(self, threads: usize) -> anyhow::Result<(Team, Host)> {
         let start = |threads| {
             Team::new(threads).with_context(|| format!("starting {threads} matcher threads"))

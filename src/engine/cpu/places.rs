@@ -36,9 +36,6 @@ impl Places {
     }
 
     /// What `number` says of every candidate, also beyond the range, at its place among numbers of 16 bits.
-    ///
-    /// # Errors
-    /// Where there is no memory.
     pub fn table(self, number: impl Fn(usize) -> i16) -> Result<Block<i16>, Refused> {
         let len = self.chunks * self.lanes;
         let table = Block::<i16>::new(len as u64)?;

@@ -77,9 +77,6 @@ impl<T> Rows<T> {
 
 impl Prepare {
     /// For pictures of this size; allocates all but pictures.
-    ///
-    /// # Errors
-    /// Where there is no memory.
     pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
         let (width, height) = size;
         let pixels = product([width, height]);
@@ -166,9 +163,6 @@ impl Prepare {
     }
 
     /// The picture of half the size.
-    ///
-    /// # Errors
-    /// Where there is no memory.
     pub fn half(&self, team: &mut Team, simd: Simd, image: &Image) -> Result<Image, Refused> {
         let (width, height) = (image.width().div_ceil(2), image.height().div_ceil(2));
         let mut pixels = self.pictures.try_take(width * height)?;
@@ -179,9 +173,6 @@ impl Prepare {
     /// Prepares the left picture: the guide of P2, where it is not the picture itself, its noise threshold, where
     /// that is asked for, and what supports the cost, for which the map of the half-size pictures has to be in
     /// [`Prepare::coarse_map`]. `threshold`: the noise threshold, where it is not the picture's own.
-    ///
-    /// # Errors
-    /// Where there is no memory.
     pub fn run(
         &mut self,
         team: &mut Team,

@@ -28,9 +28,6 @@ impl Rectify {
     }
 
     /// Whether both pictures have their camera's size.
-    ///
-    /// # Errors
-    /// Where one has not.
     pub fn check_size(&self, raw: &StereoPair) -> anyhow::Result<()> {
         for (image, eye) in [(&raw.left, Eye::Left), (&raw.right, Eye::Right)] {
             let (width, height) = self.rectifier.source_size(eye);
@@ -46,9 +43,6 @@ impl Rectify {
     }
 
     /// The rectified pair of a raw one, whose pictures have the sources' sizes.
-    ///
-    /// # Errors
-    /// Where there is no memory for it.
     pub fn run(&self, team: &mut Team, simd: Simd, raw: StereoPair) -> Result<StereoPair, Refused> {
         let (width, height) = self.rectifier.size();
         let mut left = self.pool.try_take(width * height)?;
@@ -88,18 +82,12 @@ pub struct CpuRectifier {
 
 impl CpuRectifier {
     /// With the maps of this rectifier.
-    ///
-    /// # Errors
-    /// No threads, vector instructions that the machine lacks, or a system that refuses a thread.
     pub fn new(rectifier: Arc<Rectifier>, options: CpuOptions) -> anyhow::Result<Self> {
         let (simd, team, host) = options.crew()?;
         Ok(Self { rectify: Rectify::new(rectifier), simd, team, host })
     }
 
     /// The rectified pair of a raw one.
-    ///
-    /// # Errors
-    /// Where a picture has not its camera's size, or there is no memory for the rectified ones.
     pub fn rectify(&mut self, raw: StereoPair) -> anyhow::Result<StereoPair> {
         self.rectify.check_size(&raw)?;
         let Self { rectify, simd, team, host } = self;

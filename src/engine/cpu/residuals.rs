@@ -23,9 +23,6 @@ pub const MAGNITUDES: usize = RESIDUALS + RESPONSE_MAX + 1;
 
 impl Magnitudes {
     /// None yet.
-    ///
-    /// # Errors
-    /// Where there is no memory.
     pub fn new() -> Result<Self, Refused> {
         Ok(Self { residuals: filled(RESIDUALS, 0)?, responses: filled(RESPONSE_MAX + 1, 0)? })
     }

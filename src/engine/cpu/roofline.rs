@@ -83,9 +83,6 @@ impl Roof {
 
 impl Work {
     /// The work of a pair of this size, without that of coarser levels, of costs and of filters.
-    ///
-    /// # Errors
-    /// No threads, cores that there are not, or vector instructions that the machine lacks.
     pub fn of(
         params: &Params,
         (width, height): (usize, usize),
@@ -147,9 +144,6 @@ impl Memory {
 
 /// Measures what the machine reaches with the engine's vectors on its threads. Takes about a tenth of a second, and
 /// four times the memory of the last caches (128 MiB to 2 GiB) meanwhile.
-///
-/// # Errors
-/// As of [`Work::of`]; where there is no memory, or the system refuses a thread.
 pub fn roof(options: CpuOptions) -> anyhow::Result<Roof> {
     let (simd, mut team, mut host) = options.crew()?;
     let cache = last_cache::bytes(options.cores);

@@ -32,9 +32,6 @@ pub struct WholeMap {
 impl WholeMap {
     /// For pictures of this layout, with those filters of the parameters that tiles leave out
     /// ([`tiles::of_whole`]).
-    ///
-    /// # Errors
-    /// No threads, vector instructions that the machine lacks, a system that refuses a thread, or no memory.
     pub fn new(params: &Params, layout: &Layout, options: CpuOptions) -> anyhow::Result<Self> {
         let (params, size) = (tiles::of_whole(params), layout.size);
         let (simd, team, host) = options.crew()?;
@@ -46,9 +43,6 @@ impl WholeMap {
     }
 
     /// Memory in bytes that it takes.
-    ///
-    /// # Errors
-    /// No threads, or vector instructions that the machine lacks.
     pub fn bytes_of(
         params: &Params,
         size: (usize, usize),
@@ -63,9 +57,6 @@ impl WholeMap {
 
     /// Passes a pair through the spatio-temporal stage; `None` where there is none. `goes_on`: whether it follows the one
     /// before in its stream.
-    ///
-    /// # Errors
-    /// Where there is no memory for a picture.
     pub fn pass(&mut self, eyes: [&Image; 2], goes_on: bool) -> Result<Option<Passed>, Refused> {
         let (team, simd) = (&mut self.team, self.simd);
         let Some(stage) = &mut self.temporal else { return Ok(None) };

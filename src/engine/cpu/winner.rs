@@ -81,9 +81,6 @@ pub struct WinnerTakesAll {
 
 impl WinnerTakesAll {
     /// Memory for bands of `geometry`.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn new(geometry: &Geometry, params: &Params) -> Result<Self, Refused> {
         let Geometry { count, depth, width, min, .. } = *geometry;
         let lens = Lens::of(geometry, params);

@@ -85,9 +85,6 @@ fn options(unit: &Unit, target: Target) -> Vec<String> {
 }
 
 /// Compiles one unit, without a cache.
-///
-/// # Errors
-/// What the compiler says.
 pub fn compile(nvrtc: &Nvrtc, unit: &Unit, target: Target) -> anyhow::Result<Vec<u8>> {
     let source = source(unit)?;
     nvrtc
@@ -112,9 +109,6 @@ fn key(nvrtc: &Nvrtc, unit: &Unit, target: Target) -> anyhow::Result<Key> {
 }
 
 /// The code of all units, from the cache or compiled, several at once; in the order of the units.
-///
-/// # Errors
-/// What the compiler says.
 pub fn compile_all(
     nvrtc: &Nvrtc,
     units: &[Unit],

@@ -145,9 +145,6 @@ pub struct DeviceInfo {
 
 impl DeviceInfo {
     /// Checks that the kernels are made for it.
-    ///
-    /// # Errors
-    /// Where it is too old.
     pub fn check(&self) -> Result<(), Unusable> {
         let compute = self.properties.compute;
         if compute < OLDEST {
@@ -157,18 +154,12 @@ impl DeviceInfo {
     }
 
     /// Opens it.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
     pub fn open(&self) -> Result<Arc<Context>, CudaError> {
         Context::retain(handle(self.ordinal)?)
     }
 
     /// Opens no more than so many of its multiprocessors, and leaves the others to other programs. The device's
     /// properties are then those of the part.
-    ///
-    /// # Errors
-    /// Where it has fewer; a driver that is too old for that.
     pub fn open_part(&mut self, multiprocessors: u32) -> Result<Arc<Context>, Unusable> {
         let there = self.properties.multiprocessors;
         if multiprocessors > there {
@@ -186,9 +177,6 @@ impl DeviceInfo {
 }
 
 /// The CUDA version that the driver supports, with the driver ready for use.
-///
-/// # Errors
-/// Where there is no driver, or none that works, or it is too old.
 pub fn driver() -> Result<Version, Unusable> {
     // Only once: each probe opens the library and closes it again.
     static PRESENT: OnceLock<bool> = OnceLock::new();
@@ -214,9 +202,6 @@ pub fn driver() -> Result<Version, Unusable> {
 }
 
 /// Every CUDA device, in the driver's order; at least one.
-///
-/// # Errors
-/// Where there is none, or no driver.
 pub fn list() -> Result<Vec<DeviceInfo>, Unusable> {
     driver()?;
     let mut count = 0;
@@ -228,9 +213,6 @@ pub fn list() -> Result<Vec<DeviceInfo>, Unusable> {
 }
 
 /// The device to use: the wanted one, or the first that the kernels are made for.
-///
-/// # Errors
-/// Where there is none.
 pub fn choose(devices: Vec<DeviceInfo>, wanted: Option<usize>) -> Result<DeviceInfo, Unusable> {
     let count = devices.len();
     let chosen = match wanted {

@@ -110,9 +110,6 @@ unsafe impl Sync for Context {}
 
 impl Context {
     /// Retains the primary context of a device and makes it the calling thread's.
-    ///
-    /// # Errors
-    /// Where the driver refuses, as when another program has the device for itself.
     pub(super) fn retain(device: sys::CUdevice) -> Result<Arc<Self>> {
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` receives the context; the device is one that the driver has listed.
@@ -125,9 +122,6 @@ impl Context {
     /// Makes a context of so many of a device's multiprocessors, or of the next number above that the device can
     /// be divided into, which is returned: a green context (CUDA Driver API, section 6.36). For drivers
     /// of CUDA 12.4 and later.
-    ///
-    /// # Errors
-    /// Where the device has fewer, or cannot be divided.
     pub(super) fn of_part(device: sys::CUdevice, multiprocessors: u32) -> Result<(Arc<Self>, u32)> {
         const WHAT: &str = "taking a part of the GPU";
         let kind = sys::CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
@@ -158,18 +152,12 @@ impl Context {
     }
 
     /// Makes this the context of the calling thread, which every call below needs.
-    ///
-    /// # Errors
-    /// Where the device is lost.
     pub fn make_current(&self) -> Result<()> {
         // SAFETY: the context is retained as long as `self` lives.
         check("using the GPU", unsafe { sys::cuCtxSetCurrent(self.raw) })
     }
 
     /// Free and total memory of the device, in bytes.
-    ///
-    /// # Errors
-    /// Where the device is lost.
     pub fn memory(&self) -> Result<(usize, usize)> {
         self.make_current()?;
         let (mut free, mut total) = (0, 0);
@@ -457,9 +445,6 @@ freed_by!(Module, cuModuleUnload);
 
 impl Module {
     /// Loads a cubin, or PTX that ends with a zero byte.
-    ///
-    /// # Errors
-    /// Where the driver does not take it.
     pub(super) fn load(context: &Arc<Context>, image: &[u8]) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the image is whole, as the cache and NVRTC assure.
@@ -470,9 +455,6 @@ impl Module {
     }
 
     /// The kernel of this (unmangled) name.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub(super) fn function(&self, name: &CStr) -> Result<Function> {
         let mut raw = ptr::null_mut();
         // SAFETY: the module is alive and the name ends with zero.

@@ -318,9 +318,6 @@ impl Plan {
 
     /// Checks that the steps make sense: what they name exists, launches are within the limits of every
     /// device, lanes are forked before they are used and joined at the end.
-    ///
-    /// # Errors
-    /// The first thing that does not.
     pub fn check(&self) -> Result<(), String> {
         let handed_out = [self.left, self.right, self.disparity].into_iter().chain(self.matched());
         let passed = self
@@ -399,9 +396,6 @@ impl Plan {
 pub trait Occupancy {
     /// Number of blocks of `threads` threads and `shared_bytes` bytes of dynamic shared memory that are
     /// resident on one multiprocessor at once.
-    ///
-    /// # Errors
-    /// Where the driver cannot tell.
     fn resident_blocks(
         &self,
         kernel: &Kernel,

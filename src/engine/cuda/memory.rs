@@ -100,9 +100,6 @@ impl Budget {
     }
 
     /// Checks that it fits the device, and what the user allows in bytes.
-    ///
-    /// # Errors
-    /// Where it does not, with the cure.
     pub fn check(&self, free: usize, total: usize, allowed: Option<u64>) -> Result<(), TooLarge> {
         let (left, allowed) = (self::allowed(free, None), self::allowed(free, allowed));
         if self.device <= allowed {

@@ -158,11 +158,6 @@ pub struct CudaEngine {
 impl CudaEngine {
     /// An engine for such pairs, with its kernels compiled and all the memory that it will need. Of raw
     /// pairs it hands out the rectified pictures with their disparity.
-    ///
-    /// # Errors
-    /// Parameters that fail [`Params::check`], an empty picture; an [`Unusable`] device or machine;
-    /// too little memory of the device; a rectifier of cameras that differ in size; kernels that do not
-    /// compile; a failure of the device.
     pub fn new(params: &Params, pairs: &PairSpec, options: &CudaOptions) -> anyhow::Result<Self> {
         let rectifier = pairs.rectifier.as_deref();
         if let Some(rectifier) = rectifier {

@@ -81,9 +81,6 @@ pub fn target(known: &[u32], sm: u32) -> Option<Target> {
 
 impl Nvrtc {
     /// Finds the library; later calls give the same answer.
-    ///
-    /// # Errors
-    /// Where there is none, or one that is too old or broken.
     pub fn find() -> Result<&'static Nvrtc, Missing> {
         static FOUND: OnceLock<Result<Nvrtc, Missing>> = OnceLock::new();
         FOUND.get_or_init(Self::load).as_ref().map_err(Clone::clone)
@@ -121,9 +118,6 @@ impl Nvrtc {
     }
 
     /// Target to compile for on a device of the architecture `sm`.
-    ///
-    /// # Errors
-    /// Where the compiler no longer knows so old an architecture.
     pub fn target(&self, sm: u32) -> anyhow::Result<Target> {
         target(&self.architectures, sm).with_context(|| {
             let oldest = self.architectures.first().copied().unwrap_or(0);
@@ -137,9 +131,6 @@ impl Nvrtc {
 
     /// Compiles a source with headers, both as (name, text), to a cubin for a real target and to PTX
     /// with a zero byte at its end for a virtual one.
-    ///
-    /// # Errors
-    /// What the compiler says, line by line.
     pub fn compile(
         &self,
         (name, source): (&str, &str),

@@ -27,9 +27,6 @@ impl Loaded {
     }
 
     /// The same, `auto` disparities being this many from now on, whatever else is changed later.
-    ///
-    /// # Errors
-    /// As of [`Layers::finish`].
     pub fn with_chosen(&self, disparities: usize) -> Result<Loaded, Error> {
         Layers { chosen: Some(disparities), ..self.layers.clone() }.finish()
     }
@@ -40,9 +37,6 @@ impl Loaded {
     }
 
     /// The same with these values in place of what makes the engine too slow.
-    ///
-    /// # Errors
-    /// As of [`Layers::finish`].
     pub fn with_fitted(&self, fitted: &[Fitted]) -> Result<Loaded, Error> {
         let mut layers = Layers { fitted: fitted.to_vec(), ..self.layers.clone() };
         for (key, text) in fitted {
@@ -52,26 +46,17 @@ impl Loaded {
     }
 
     /// The same, the confidence being computed from now on, also where nothing is invalid for want of it.
-    ///
-    /// # Errors
-    /// As of [`Layers::finish`].
     pub fn with_confidence(&self) -> Result<Loaded, Error> {
         Layers { shows_confidence: true, ..self.layers.clone() }.finish()
     }
 
     /// The same for pictures that are white from this grey level on.
-    ///
-    /// # Errors
-    /// As of [`Layers::finish`].
     pub fn with_white(&self, white: u8) -> Result<Loaded, Error> {
         Layers { white, ..self.layers.clone() }.finish()
     }
 
     /// The same with other values for some keys, written as on the command line, and checked like
     /// every layer.
-    ///
-    /// # Errors
-    /// As of [`Layers::finish`].
     pub fn with_texts<'a>(
         &self,
         changes: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
@@ -88,9 +73,6 @@ impl Loaded {
     }
 
     /// The same with these keys as `other` has them, with their origin.
-    ///
-    /// # Errors
-    /// As of [`Layers::finish`].
     pub fn with_those_of<'a>(
         &self,
         other: &Loaded,

@@ -49,9 +49,6 @@ pub(super) fn package_of(element: &str) -> Option<&'static str> {
 }
 
 /// Makes sure that GStreamer runs and has the elements.
-///
-/// # Errors
-/// Where an element is missing; the message names it, its package and what it is needed for.
 pub(super) fn require(elements: &[&str], purpose: &str) -> Result<()> {
     require_spare_files().with_context(|| format!("{purpose} cannot be set up"))?;
     gst::init().context("GStreamer does not start")?;

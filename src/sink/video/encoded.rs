@@ -64,9 +64,6 @@ impl Encoded {
 
     /// Completes the file once the encoders have ended, which were given so many frames;
     /// `after_failure` as well as it can be.
-    ///
-    /// # Errors
-    /// Where that fails, or a frame did not come back.
     pub(super) fn finish(&self, given: u64, after_failure: bool) -> Result<()> {
         let output = &mut locked(&self.file).output;
         output.finish(after_failure)?;

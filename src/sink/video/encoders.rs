@@ -27,9 +27,6 @@ pub(super) struct Encoders {
 
 impl Encoders {
     /// As many as keep this machine's processors busy and find room in the memory budget.
-    ///
-    /// # Errors
-    /// Where GStreamer lacks the encoder.
     pub(super) fn new(width: usize, height: usize) -> Result<Self> {
         let (cores, budget) = (std::thread::available_parallelism(), Budget::of_process());
         let one = memory::product([width, height, BYTES_OF_PIXEL]);
@@ -41,9 +38,6 @@ impl Encoders {
     }
 
     /// This many.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub(super) fn of(count: usize, width: usize, height: usize) -> Result<Self> {
         let elements = (0..count).map(|_| encoder(width, height)).collect::<Result<_>>()?;
         Ok(Self { elements, room: None })

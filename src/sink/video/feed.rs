@@ -134,9 +134,6 @@ pub(super) struct Feed {
 impl Feed {
     /// Links a source of frames with the given caps to `elements`, one after the other, and starts
     /// them.
-    ///
-    /// # Errors
-    /// Where the elements do not fit together or do not start.
     pub(super) fn start(
         caps: &gst::Caps,
         elements: &[&gst::Element],
@@ -155,9 +152,6 @@ impl Feed {
 
     /// The same with several chains beside each other, each with a source of its own. A frame takes
     /// room until the last element of its chain calls [`Progress::leave`].
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
     pub(super) fn start_beside(
         caps: &gst::Caps,
         chains: &[&[&gst::Element]],
@@ -216,17 +210,11 @@ impl Feed {
     }
 
     /// Waits until there is room for a frame.
-    ///
-    /// # Errors
-    /// As [`push`](Self::push).
     pub(super) fn wait_for_room(&self) -> Result<()> {
         self.progress.wait(|state| state.queued < self.room).map(drop)
     }
 
     /// Gives one frame to the encoder, to be shown at `time`; waits while it has enough to do.
-    ///
-    /// # Errors
-    /// Where the pipeline has failed: its first error.
     pub(super) fn push<T: bytemuck::Pod + Send>(
         &self,
         frame: Pooled<T>,
@@ -237,9 +225,6 @@ impl Feed {
     }
 
     /// The same for a certain chain.
-    ///
-    /// # Errors
-    /// As [`push`](Self::push).
     pub(super) fn push_to<T: bytemuck::Pod + Send>(
         &self,
         chain: usize,
@@ -257,9 +242,6 @@ impl Feed {
 
     /// Gives one frame to a live pipeline, to be shown as soon as it can be. Whether it took it:
     /// one that has enough on the way is not waited for for long.
-    ///
-    /// # Errors
-    /// As [`push`](Self::push).
     pub(super) fn push_now<T: bytemuck::Pod + Send>(&self, frame: Pooled<T>) -> Result<bool> {
         let deadline = Some(Instant::now() + LIVE_PATIENCE);
         let has_room = |state: &State| state.queued < self.room;
@@ -282,17 +264,11 @@ impl Feed {
     }
 
     /// Ends the stream, waits until everything is written, and stops the pipeline.
-    ///
-    /// # Errors
-    /// Where the pipeline has failed, now or before: its first error.
     pub(super) fn finish(&self) -> Result<()> {
         self.finish_by(None)
     }
 
     /// The same, but what is still on the way after so long is given up.
-    ///
-    /// # Errors
-    /// As [`finish`](Self::finish).
     pub(super) fn finish_within(&self, longest: Duration) -> Result<()> {
         self.finish_by(Some(Instant::now() + longest))
     }

@@ -33,10 +33,6 @@ pub struct GreyVideo {
 
 impl GreyVideo {
     /// Creates the file (an earlier one is replaced) and starts the encoder.
-    ///
-    /// # Errors
-    /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
-    /// encoder; the message says what to do.
     pub fn create(path: &Path, options: &GreyVideoOptions) -> Result<Self> {
         let GreyVideoOptions { eye, size, rate, geometry } = *options;
         let name = match eye {
@@ -52,9 +48,6 @@ impl GreyVideo {
 
     /// Adds a picture captured at `time`. The `origin` of the first picture is at 0 in the file: both
     /// eyes' files have the same, so that the distance of their capture times is kept, too.
-    ///
-    /// # Errors
-    /// Where the picture has another size, or encoder or file have failed.
     pub fn write(&mut self, picture: &Image, time: Duration, origin: Duration) -> Result<()> {
         let (width, height) = self.size;
         ensure!(
@@ -71,9 +64,6 @@ impl GreyVideo {
     }
 
     /// Writes what is on the way, and what is known at the end only.
-    ///
-    /// # Errors
-    /// Where encoder or file have failed, now or before.
     pub fn finish(&mut self) -> Result<()> {
         self.video.finish()
     }

@@ -81,10 +81,6 @@ pub(super) struct Lossless<T> {
 impl<T: Sample> Lossless<T> {
     /// Creates the file (an earlier one is replaced) and starts the encoders; of segments, the first
     /// one is created with the first picture. `clock` is that of the capture times, if they have one.
-    ///
-    /// # Errors
-    /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
-    /// encoder; the message says what to do.
     pub(super) fn create(
         place: Place,
         description: Description,
@@ -153,9 +149,6 @@ impl<T: Sample> Lossless<T> {
 
     /// Adds a picture captured at `time`, whose row y `fill` writes; waits while the encoders have
     /// enough to do. The `origin` of the first picture is at 0 in the file.
-    ///
-    /// # Errors
-    /// Where an encoder or the file have failed, or `fill` does.
     pub(super) fn write(
         &mut self,
         time: Duration,
@@ -200,9 +193,6 @@ impl<T: Sample> Lossless<T> {
 }
 
 /// Checks the name of a recording.
-///
-/// # Errors
-/// If it does not end in `.mkv`.
 pub fn check_recording_name(path: &Path) -> Result<()> {
     ensure!(
         files::extension(path) == "mkv",

@@ -96,9 +96,6 @@ pub(super) struct MatroskaWriter<W> {
 impl<W: Write + Seek> MatroskaWriter<W> {
     /// Writes everything that comes before the first frame. `date` is the time of day of what is at
     /// 0 in the file, where known.
-    ///
-    /// # Errors
-    /// Where that fails.
     pub(super) fn create(
         out: W,
         track: &Track<'_>,
@@ -201,9 +198,6 @@ impl<W: Write + Seek> MatroskaWriter<W> {
 
     /// Writes one frame, which no later frame needs for its decoding nor it any earlier one.
     /// `time` must be later than that of the frame before.
-    ///
-    /// # Errors
-    /// Where it could not be written completely; then only [`finish`](Self::finish) may follow.
     pub(super) fn frame(&mut self, time: Duration, data: &[u8]) -> io::Result<()> {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let ticks = nanoseconds.saturating_add(TICK_NS / 2) / TICK_NS;
@@ -253,9 +247,6 @@ impl<W: Write + Seek> MatroskaWriter<W> {
 
     /// Completes the file (again, where that has failed and there is room now): index, duration, table of contents and size. After a failed
     /// [`frame`](Self::frame) the caller first cuts the file to [`length`](Self::length).
-    ///
-    /// # Errors
-    /// Where that fails; the frames stay readable in any case.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let indexed = self.contents.iter().any(|&(element, _)| element == id::CUES);
         if !self.index.is_empty() && !indexed {

@@ -72,9 +72,6 @@ struct Current {
 
 impl Output {
     /// Creates the file, or finds out whether segments can be created.
-    ///
-    /// # Errors
-    /// Where that is impossible.
     pub(super) fn create(place: Place, header: Header) -> Result<Self> {
         let empty = match &place {
             Place::File(path) => Some(NewFile::create(path)?),
@@ -103,9 +100,6 @@ impl Output {
 
     /// Writes an encoded frame, and before the first one of a file its header. `private` is what
     /// the decoder needs before the first frame.
-    ///
-    /// # Errors
-    /// Where it could not be written completely.
     pub(super) fn write(
         &mut self,
         time: Duration,
@@ -225,9 +219,6 @@ impl Output {
     }
 
     /// Completes what was begun; `after_failure` as well as it can be.
-    ///
-    /// # Errors
-    /// Where that fails, and it had not failed before.
     pub(super) fn finish(&mut self, after_failure: bool) -> Result<()> {
         if self.empty.take().is_some() && !after_failure {
             tracing::warn!("no frame came: {} was not written", self.place.path().display());

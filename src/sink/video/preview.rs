@@ -55,9 +55,6 @@ pub struct Preview {
 }
 
 /// Checks the name of a preview.
-///
-/// # Errors
-/// If it does not end in `.mp4`.
 pub fn check_preview_name(path: &Path) -> Result<()> {
     ensure!(
         files::extension(path) == "mp4",
@@ -74,10 +71,6 @@ fn padded(side: usize) -> usize {
 
 impl Preview {
     /// Creates the file and starts the encoder; the colours of disparity follow `colouring`.
-    ///
-    /// # Errors
-    /// Where the name does not end in `.mp4`, the file cannot be created or gone back in, or GStreamer
-    /// lacks the encoder; the message says what to do.
     pub fn create(
         path: &Path,
         stream: &StreamInfo,

@@ -22,9 +22,6 @@ pub trait Content: Send {
     type Sample: Sample;
 
     /// Writes the numbers of row `y` of a frame.
-    ///
-    /// # Errors
-    /// Where the frame does not have them.
     fn fill(&self, frame: &Matched, y: usize, row: &mut [Self::Sample]) -> Result<()>;
 }
 
@@ -94,19 +91,12 @@ pub struct Recorder<C: Content = Numbers> {
 
 impl Recorder {
     /// Creates the file (an earlier one is replaced) and starts the encoder.
-    ///
-    /// # Errors
-    /// Where the name does not end in `.mkv`, the file cannot be created, or GStreamer lacks the
-    /// encoder; the message says what to do.
     pub fn create(path: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of_numbers(Place::File(path.to_path_buf()), stream, quantity)
     }
 
     /// Starts the encoder; the frames go into one segment after the other, each a whole file of its
     /// own. No frame is lost between two.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
     pub fn segmented(segments: Segments, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of_numbers(Place::Segments(segments), stream, quantity)
     }
@@ -139,17 +129,11 @@ impl Recorder {
 
 impl Recorder<Confidence> {
     /// Creates a file of the confidence (an earlier one is replaced) and starts the encoder.
-    ///
-    /// # Errors
-    /// As [`Recorder::create`].
     pub fn of_confidence(path: &Path, stream: &StreamInfo) -> Result<Self> {
         Self::confidence(Place::File(path.to_path_buf()), stream)
     }
 
     /// The same in segments.
-    ///
-    /// # Errors
-    /// As [`Recorder::create`].
     pub fn of_confidence_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
         Self::confidence(Place::Segments(segments), stream)
     }
@@ -163,17 +147,11 @@ impl Recorder<Confidence> {
 
 impl Recorder<Whitened> {
     /// Creates a file of the whitened pictures (an earlier one is replaced) and starts the encoder.
-    ///
-    /// # Errors
-    /// As [`Recorder::create`].
     pub fn of_whitened(path: &Path, stream: &StreamInfo) -> Result<Self> {
         Self::whitened(Place::File(path.to_path_buf()), stream)
     }
 
     /// The same in segments.
-    ///
-    /// # Errors
-    /// As [`Recorder::create`].
     pub fn of_whitened_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
         Self::whitened(Place::Segments(segments), stream)
     }

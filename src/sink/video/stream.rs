@@ -98,9 +98,6 @@ pub struct Stream {
 
 impl Stream {
     /// Builds the fragment and starts it.
-    ///
-    /// # Errors
-    /// Where it cannot be built or does not start; the message says why.
     pub fn start(stream: &StreamInfo, options: &StreamOptions) -> Result<Self> {
         require(&["appsrc"], "a stream")?;
         let fragment = parse(&options.fragment)?;
@@ -193,9 +190,6 @@ impl Sink for Stream {
 }
 
 /// Looks whether a fragment can be built here: what its stream is called.
-///
-/// # Errors
-/// Where it cannot: why, and the cure.
 pub fn check_fragment(text: &str) -> Result<String, FragmentError> {
     gst::init().map_err(|error| FragmentError::Missing(format!("GStreamer: {error}")))?;
     parse(text).map(|fragment| name_of(&fragment))

@@ -282,9 +282,6 @@ fn described(
 
 /// Reads the tags of a recording, complete or cut short, also after another program (ffmpeg,
 /// mkvmerge) has copied it into a new Matroska file.
-///
-/// # Errors
-/// Where the file cannot be read, is no Matroska file, or lacks the tags of a recording.
 pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
     let pairs = read_pairs(path, false);
     pairs

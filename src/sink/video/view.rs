@@ -50,9 +50,6 @@ impl Painter {
     }
 
     /// Takes a frame into account, painted or not: colours may span what there was lately.
-    ///
-    /// # Errors
-    /// Where it has another size than the stream.
     pub(super) fn follow(&mut self, frame: &Matched) -> Result<()> {
         let (map, (width, height)) = (&frame.disparity, self.stream.size);
         ensure!(

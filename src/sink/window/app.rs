@@ -118,9 +118,6 @@ impl App {
     }
 
     /// Waits for snapshots that are being written.
-    ///
-    /// # Errors
-    /// Why the event loop was left early.
     pub(crate) fn finish(self) -> Result<()> {
         for writer in self.writers {
             if writer.join().is_err() {

@@ -32,9 +32,6 @@ const DRIVERS: &str =
     "install a Vulkan or OpenGL driver (mesa-vulkan-drivers holds one that needs no GPU)";
 
 /// Checks that there is any adapter.
-///
-/// # Errors
-/// Where there is none, naming the cure.
 pub(crate) fn probe(instance: &wgpu::Instance) -> Result<()> {
     if pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all())).is_empty() {
         bail!("no graphics adapter; {DRIVERS}");
@@ -45,9 +42,6 @@ pub(crate) fn probe(instance: &wgpu::Instance) -> Result<()> {
 impl Gpu {
     /// Opens the best adapter that can show pictures on `surface`, trying the next one where a
     /// driver refuses. `on_failure` is called, from any thread, when the device fails later.
-    ///
-    /// # Errors
-    /// Where no adapter can be used: what each answered.
     pub(crate) fn open(
         instance: &wgpu::Instance,
         surface: Option<&wgpu::Surface<'_>>,
@@ -107,9 +101,6 @@ impl Gpu {
     }
 
     /// Checks that the device still works.
-    ///
-    /// # Errors
-    /// What it reported first when it failed.
     pub(crate) fn check(&self) -> Result<()> {
         match self.failure.get() {
             None => Ok(()),

@@ -93,8 +93,6 @@ impl App {
         Self { options, keys, remote, views, instance, screen, view, textures, error }
     }
 
-    /// # Errors
-    /// Why the event loop was left early.
     pub(super) fn finish(mut self) -> Result<()> {
         if is_display_gone(self.error.is_some()) {
             // To free it would ask the display.

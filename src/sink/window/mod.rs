@@ -64,9 +64,6 @@ pub struct Window {
 impl Window {
     /// Connects to the display, without opening a window yet. Where this fails the run is to be
     /// headless.
-    ///
-    /// # Errors
-    /// Where there is no display, or no graphics driver, in words for people.
     pub fn connect() -> Result<Self> {
         let mut builder = EventLoop::with_user_event();
         #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
@@ -98,9 +95,6 @@ impl Window {
     /// Opens the window of a guided calibration and shows what arrives through
     /// [`Window::guided_remote`], until the user quits (which sets `keys.quit`) or the remote closes
     /// it.
-    ///
-    /// # Errors
-    /// As of [`Window::run`].
     pub fn run_guided(self, options: WindowOptions, keys: GuidedKeys) -> Result<()> {
         let quit = keys.quit.clone();
         let remote = self.remote();
@@ -114,9 +108,6 @@ impl Window {
     /// Opens the window and shows what arrives, until the user quits (which sets `control.stop`)
     /// or [`Remote::close`] is called. Space flips `control.pause`. If the display goes away,
     /// the run goes on without a window.
-    ///
-    /// # Errors
-    /// Where the window cannot be opened or the graphics device fails; `control.stop` is set then.
     pub fn run(self, options: WindowOptions, control: Control) -> Result<()> {
         let stop = control.stop.clone();
         let remote = self.remote();

@@ -25,9 +25,6 @@ pub struct Offscreen {
 
 impl Offscreen {
     /// Opens a graphics device.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn new() -> Result<Self> {
         let gpu = Gpu::open(&gpu::instance(None), None, || ())?;
         let renderer = Renderer::new(&gpu.device, &gpu.queue);
@@ -45,9 +42,6 @@ impl Offscreen {
 
     /// The picture of `frame` as a window of `size` (width, height in pixels) would show it, with
     /// the overlay where its content is given.
-    ///
-    /// # Errors
-    /// Where the size is empty or larger than the device can draw, or the device fails.
     pub fn render(
         &mut self,
         frame: &Matched,
@@ -86,9 +80,6 @@ pub(crate) struct Target {
 
 impl Target {
     /// A target of `size` (width, height) pixels.
-    ///
-    /// # Errors
-    /// Where the size is empty or larger than the device can draw.
     pub(crate) fn new(device: &wgpu::Device, (width, height): (u32, u32)) -> Result<Self> {
         let most = device.limits().max_texture_dimension_2d;
         if width == 0 || height == 0 || width.max(height) > most {
@@ -153,9 +144,6 @@ pub(crate) struct Readback {
 
 impl Readback {
     /// Waits for the picture; its commands have been submitted.
-    ///
-    /// # Errors
-    /// Where the device failed.
     pub(crate) fn wait(self, device: &wgpu::Device) -> Result<RgbaImage> {
         let (done, mapped) = mpsc::channel();
         self.buffer.slice(..).map_async(wgpu::MapMode::Read, move |result| {

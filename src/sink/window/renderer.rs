@@ -99,9 +99,6 @@ impl Renderer {
     }
 
     /// Brings a frame to the device; it replaces the one before.
-    ///
-    /// # Errors
-    /// Where the picture is larger than the device's textures can be.
     pub(crate) fn upload(
         &mut self,
         device: &wgpu::Device,

@@ -51,9 +51,6 @@ pub(crate) enum Drawn {
 
 impl Screen {
     /// Opens the window.
-    ///
-    /// # Errors
-    /// Where the display or every graphics driver refuses.
     pub(crate) fn open(
         event_loop: &ActiveEventLoop,
         instance: &wgpu::Instance,
@@ -106,9 +103,6 @@ impl Screen {
     }
 
     /// Checks that the graphics device still works.
-    ///
-    /// # Errors
-    /// What it reported when it failed.
     pub(crate) fn check(&self) -> Result<()> {
         self.gpu.check()
     }
@@ -126,17 +120,11 @@ impl Screen {
     }
 
     /// Brings a frame to the device.
-    ///
-    /// # Errors
-    /// Where the picture is too large for it.
     pub(crate) fn upload(&mut self, frame: &Matched) -> Result<()> {
         self.renderer.upload(&self.gpu.device, &self.gpu.queue, frame)
     }
 
     /// Draws the frame that was uploaded last.
-    ///
-    /// # Errors
-    /// Where the graphics device failed.
     pub(crate) fn draw(
         &mut self,
         scene: &Scene,
@@ -151,9 +139,6 @@ impl Screen {
     }
 
     /// Draws the frame that was uploaded last left of a panel that `panel` lays out.
-    ///
-    /// # Errors
-    /// Where the graphics device failed.
     pub(crate) fn draw_beside(
         &mut self,
         scene: &Scene,
@@ -192,9 +177,6 @@ impl Screen {
     }
 
     /// Draws nothing but what `paint` paints.
-    ///
-    /// # Errors
-    /// Where the graphics device failed.
     pub(crate) fn draw_painted(
         &mut self,
         scene: &Scene,
@@ -250,9 +232,6 @@ impl Screen {
 
     /// The texture that is shown next, and whether the surface has changed since it was
     /// configured; or why there is none.
-    ///
-    /// # Errors
-    /// Where the graphics device failed.
     fn acquire(&mut self) -> Result<Result<(wgpu::SurfaceTexture, bool), Drawn>> {
         use wgpu::CurrentSurfaceTexture as Current;
         // A second try, because a surface that has changed usually works once it is configured.
@@ -279,9 +258,6 @@ impl Screen {
 
     /// Draws the scene off-screen at its natural size, without the overlay, and asks for the
     /// picture.
-    ///
-    /// # Errors
-    /// Where there is no frame yet or the device cannot draw as large.
     pub(crate) fn picture(&mut self, scene: &Scene) -> Result<(Readback, wgpu::Device)> {
         let Gpu { device, queue, .. } = &self.gpu;
         let picture = self.renderer.frame_size().context("there is no picture yet")?;

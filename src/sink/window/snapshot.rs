@@ -48,9 +48,6 @@ pub(crate) fn settings_path(folder: &Path, now: SystemTime) -> PathBuf {
 }
 
 /// Writes both files: the disparity of a run with candidates in `range`, and the view.
-///
-/// # Errors
-/// Where a file cannot be written, naming it.
 pub(crate) fn write(
     paths: &SnapshotPaths,
     disparity: &DisparityMap,

@@ -92,10 +92,6 @@ pub struct DemoSource {
 
 impl DemoSource {
     /// The scene that `options` describe.
-    ///
-    /// # Errors
-    /// A size, rate, range, noise or brightness that cannot be rendered, with what it may be; a size
-    /// that the memory does not suffice for.
     pub fn new(options: DemoOptions) -> Result<Self> {
         let DemoOptions { width, height, rate, noise, right_gain, right_offset, .. } = options;
         let range = options.disparities;
@@ -173,9 +169,6 @@ impl DemoSource {
     }
 
     /// As [`DemoSource::pair`].
-    ///
-    /// # Errors
-    /// Where there is no memory for it.
     pub fn try_pair(&self, number: u64) -> Result<StereoPair, Refused> {
         let (width, height) = (self.options.width, self.options.height);
         let seconds = number as f64 / self.options.rate;

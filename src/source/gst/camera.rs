@@ -17,9 +17,6 @@ use crate::source::v4l2::{self, CameraRequest, Format, Offer, Pick};
 const LIMIT: (u32, u32) = (1280, 720);
 
 /// Inputs that the streams are read from.
-///
-/// # Errors
-/// Where there is no such thing, or a camera cannot be used; they name it and the cure.
 pub(super) fn inputs<const N: usize>(
     specs: [&StreamSpec; N],
     layout: Layout,

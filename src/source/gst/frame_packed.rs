@@ -18,9 +18,6 @@ use crate::source::spec::StreamSpec;
 use crate::source::{Source, SourceCounts, SourceInfo, orientation};
 
 /// Opens a stream that holds both views.
-///
-/// # Errors
-/// As [`super::open`].
 pub(super) fn open(
     stream: &StreamSpec,
     layout: Layout,

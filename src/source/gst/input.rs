@@ -30,9 +30,6 @@ pub(super) enum Input {
 
 impl Input {
     /// Checks what can be checked without GStreamer.
-    ///
-    /// # Errors
-    /// Where there is no such file, or it cannot be a video.
     pub(super) fn find(spec: &StreamSpec) -> anyhow::Result<Self> {
         match spec {
             StreamSpec::File(path) if path.as_os_str().is_empty() => {

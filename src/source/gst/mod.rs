@@ -46,10 +46,6 @@ pub use options::{GstOptions, Keep, Offset, Reconnect};
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// Opens streams and waits for the first picture of each.
-///
-/// # Errors
-/// Where a stream cannot be opened, holds no video, or does not fit the other; they name the
-/// stream and the cure. `Unavailable` where trying again later may help.
 pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
     initialise()?;
     ensure!(
@@ -90,9 +86,6 @@ pub fn hear_glib() {
 }
 
 /// Makes GStreamer ready; more than one call does no harm.
-///
-/// # Errors
-/// Where GStreamer's core cannot be set up.
 pub fn initialise() -> anyhow::Result<()> {
     require_spare_files()?;
     gst::init().context(

@@ -29,9 +29,6 @@ struct Beginning {
 }
 
 /// Nanoseconds to add to the right times so that the pictures of one moment have one time.
-///
-/// # Errors
-/// If the inputs are no recordings, cannot be read, or do not show it for certain.
 pub(super) fn find_offset(
     inputs: [&Input; 2],
     timings: [Option<Timing>; 2],

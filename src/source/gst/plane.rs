@@ -71,9 +71,6 @@ struct Area {
 
 /// Copies the views out of `buffer`, which holds a picture as `info` describes it. Each is reduced to 8
 /// bits by itself: no eye's picture depends on the other's.
-///
-/// # Errors
-/// Where the buffer is not what `info` says, or its size cannot hold two views.
 pub(super) fn copy_views(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,

@@ -67,9 +67,6 @@ struct Search {
 
 impl ReconnectingStream {
     /// Builds the stream and sets it going.
-    ///
-    /// # Errors
-    /// Where the pipeline cannot be built or refuses to start; they name the stream.
     pub(super) fn start(
         who: &'static str,
         recipe: Recipe,
@@ -99,9 +96,6 @@ impl ReconnectingStream {
     }
 
     /// Waits for the first picture, and learns the rate.
-    ///
-    /// # Errors
-    /// Where no picture comes.
     pub(super) fn prepare(&mut self) -> anyhow::Result<()> {
         let Link::Up(stream) = &mut self.link else { return Ok(()) };
         let came = stream.preroll(&self.options);

@@ -132,9 +132,6 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Builds the pipeline and sets it going; [`Stream::preroll`] then waits for its first picture.
-    ///
-    /// # Errors
-    /// Where the pipeline cannot be built or refuses to start; they name the stream.
     pub(super) fn start(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Self> {
         let name = recipe.input.name();
         Self::build(recipe.clone(), options).map_err(|error| anyhow!("{name}: {error:#}"))
@@ -215,9 +212,6 @@ impl Stream {
     }
 
     /// Waits for the first picture.
-    ///
-    /// # Errors
-    /// Where none comes; they name the stream.
     pub(super) fn preroll(&mut self, options: &GstOptions) -> anyhow::Result<()> {
         let deadline = Instant::now() + options.patience;
         loop {

@@ -30,9 +30,6 @@ const MOST_OF_A_FRAME: f64 = 0.75;
 const MANY: f64 = 0.1;
 
 /// Opens a stream for each eye.
-///
-/// # Errors
-/// As [`super::open`].
 pub(super) fn open(
     left: &StreamSpec,
     right: &StreamSpec,
@@ -288,9 +285,6 @@ impl TwoStreams {
     }
 
     /// Judges the pairs of views that have ended.
-    ///
-    /// # Errors
-    /// If there are none, with the cure.
     fn judge_pairs(&self) -> anyhow::Result<()> {
         let SourceCounts { left, right, pairs, .. } = self.counts();
         let Some(tolerance) = self.pairer.tolerance().map(|time| time.as_secs_f64() * 1e3) else {

@@ -28,9 +28,6 @@ struct Wiring {
 }
 
 /// Adds `input` to `pipeline` so that its pictures arrive at `target`, decoded.
-///
-/// # Errors
-/// Where an element is missing or a fragment cannot be built.
 pub(super) fn connect(
     input: &Input,
     timing: Option<Timing>,
@@ -76,9 +73,6 @@ fn load_network() {
 }
 
 /// An element, or what to install.
-///
-/// # Errors
-/// Where GStreamer has no such element.
 pub(super) fn element(name: &str) -> anyhow::Result<gst::Element> {
     gst::ElementFactory::make(name).build().map_err(|_| {
         anyhow!(

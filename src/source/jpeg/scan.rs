@@ -91,9 +91,6 @@ enum Trouble {
 
 /// Reads `units` units of `parts` from the beginning of `data`, with a marker after every `restart` of
 /// them unless that is 0; how many bytes they take, up to the next marker.
-///
-/// # Errors
-/// Where the data ends too early, makes no sense or goes on.
 pub(super) fn walk(
     data: &[u8],
     units: usize,

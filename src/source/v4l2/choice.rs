@@ -78,9 +78,6 @@ const USUAL: f64 = 30.0;
 /// Left to itself it takes the largest size up to `limit` pixels that all offer with 25 frames a
 /// second or more, there uncompressed formats before compressed ones unless the USB bus that the
 /// cameras share cannot carry them, and the same format for all where it can.
-///
-/// # Errors
-/// Where a camera does not offer what is wanted, with what it offers.
 pub fn choose(
     cameras: &[Offer],
     request: &CameraRequest,

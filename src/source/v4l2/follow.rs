@@ -29,9 +29,6 @@ pub struct Following {
 impl Following {
     /// From now on the camera of the name `follower` has exposure, gain and white balance of
     /// `leader`. One that is lost is passed over until it is back.
-    ///
-    /// # Errors
-    /// Where the thread cannot be started.
     pub fn start(leader: &str, follower: &str) -> std::io::Result<Self> {
         let (leader, follower) = (leader.to_owned(), follower.to_owned());
         let end = Switch::default();

@@ -180,9 +180,6 @@ pub struct Opened {
 
 /// Looks at the camera that `name` stands for (a node or a link to one) and makes sure that it can
 /// be used.
-///
-/// # Errors
-/// That it is missing, forbidden, busy, or no camera: with the cure, without the name.
 pub fn open(name: &str) -> anyhow::Result<Opened> {
     let (node, device, card) = connect(name)?;
     let modes = device.modes();
@@ -198,9 +195,6 @@ pub fn open(name: &str) -> anyhow::Result<Opened> {
 
 /// Makes sure that the camera that `name` stands for can be used now, and sets its controls; what it
 /// cannot do is returned, for the log.
-///
-/// # Errors
-/// As [`open`].
 pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
     let (_, mut device, _) = connect(name)?;
     Ok(controls.apply(&mut device))

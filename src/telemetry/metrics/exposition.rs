@@ -108,9 +108,6 @@ pub struct Alignment {
 }
 
 /// A reading and the process in the text format.
-///
-/// # Errors
-/// Never as long as there is memory; the format's library cannot say so.
 pub fn text(reading: Reading, process: Option<Process>) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Told { reading, process }));

@@ -57,9 +57,6 @@ impl Hosts {
     }
 
     /// Checks that a request calls this server by one of its names.
-    ///
-    /// # Errors
-    /// Where it does not.
     pub fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let mut headers = request.headers().get_all(HOST).iter();
         let header = headers.next();

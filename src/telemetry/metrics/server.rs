@@ -41,9 +41,6 @@ pub struct Listener(TcpListener);
 
 impl Listener {
     /// Takes the address.
-    ///
-    /// # Errors
-    /// Where it cannot be had; the message says what to do.
     pub fn bind(address: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(address).map_err(|error| explain(address, &error))?;
         listener.set_nonblocking(true).context("a listening socket")?;
@@ -61,9 +58,6 @@ pub struct Server {
 
 impl Server {
     /// Starts to answer those who call it by one of its names.
-    ///
-    /// # Errors
-    /// Where the thread cannot be started.
     pub fn start(
         Listener(listener): Listener,
         hosts: Hosts,

@@ -16,9 +16,6 @@ use crate::telemetry::metrics::{
 use crate::telemetry::progress::Distribution;
 
 /// Publishes what is seen.
-///
-/// # Errors
-/// Where the thread cannot be started.
 pub fn serve(listener: Option<Listener>, handles: &Arc<Handles>) -> anyhow::Result<Option<Server>> {
     let Some(listener) = listener else { return Ok(None) };
     let hosts = Hosts::new(handles.loaded().settings.metrics.hosts());

@@ -41,9 +41,6 @@ pub struct Tuner {
 
 impl Tuner {
     /// Does what is asked from now on, and what was asked before.
-    ///
-    /// # Errors
-    /// Where its thread cannot be started.
     pub fn start(handles: &Arc<Handles>) -> anyhow::Result<Self> {
         let loaded = handles.loaded();
         let handles = handles.clone();
@@ -234,9 +231,6 @@ impl Worker {
     }
 
     /// Has the run go on with these settings; says what has changed.
-    ///
-    /// # Errors
-    /// Where it cannot; it then goes on as before.
     fn put_in_effect(&self, next: Loaded) -> anyhow::Result<Vec<String>> {
         let now = self.handles.loaded();
         if next.awaits_choice() {

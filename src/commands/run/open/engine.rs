@@ -13,9 +13,6 @@ const IN_HAND: usize = 8;
 
 /// The engine, which from now on also says where `pictures` lie, and the memory that is reserved for
 /// what waits before and behind it.
-///
-/// # Errors
-/// Where the engine cannot be had, or the memory.
 pub fn open(
     loaded: &Loaded,
     info: &SourceInfo,
@@ -58,9 +55,6 @@ fn bytes_waiting(
 }
 
 /// Reserves so many bytes for what waits.
-///
-/// # Errors
-/// Where the budget has less left.
 fn reserve(queue: &Queue, raw: (usize, usize), bytes: u64) -> Result<Reserved, TooMuch> {
     let what = format!(
         "keeping {} pairs and {} results of {}x{}",

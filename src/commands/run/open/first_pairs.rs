@@ -50,9 +50,6 @@ pub struct FirstPairs {
 impl FirstPairs {
     /// Starts the source and waits for its first pairs: [`FIRST`] of them, or as many as there are
     /// until it ends or `stop` is set.
-    ///
-    /// # Errors
-    /// Where its thread cannot be started.
     pub fn await_of(mut source: Box<dyn Source>, stop: &Switch) -> anyhow::Result<Self> {
         let (info, live) = (source.info().clone(), source.live_state());
         let (room, when_full) = match info.live {
@@ -113,9 +110,6 @@ pub struct Chosen {
 /// Has a number of disparities chosen that is enough for the first pairs, where the settings leave it
 /// to the pictures, and finds out how many the pairs need, where a rate is asked for. `None` where `stop` was set
 /// meanwhile.
-///
-/// # Errors
-/// Where the pairs cannot be matched, or the thread cannot be started.
 pub fn choose_range(
     loaded: &Loaded,
     source: Box<dyn Source>,

@@ -40,9 +40,6 @@ pub struct Reserved {
 
 /// Finds out before anything is opened whether the files can be written: none of them twice, none that
 /// another run is writing.
-///
-/// # Errors
-/// Where they cannot; wrong usage where they are the same file.
 pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
     let output = &settings.output;
     refuse_shared_files(settings).map_err(Error::Usage)?;
@@ -75,9 +72,6 @@ pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
 }
 
 /// Refuses outputs that would replace each other's files.
-///
-/// # Errors
-/// If two of them are one file, or one is among the files that another one writes into a folder.
 fn refuse_shared_files(settings: &Settings) -> Result<()> {
     let output = &settings.output;
     // Segments have names of their own, but two recordings must not share those either.
@@ -154,9 +148,6 @@ fn statistics(output: &settings::Output) -> Option<PathBuf> {
 
 /// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, where
 /// they have one.
-///
-/// # Errors
-/// Where one of them cannot be opened; they name the flag.
 pub fn open(
     loaded: &Loaded,
     info: &SourceInfo,
@@ -263,9 +254,6 @@ pub fn open(
 
 /// Checks what is asked of the outputs before anything is opened: it goes together, none of them harms
 /// what the run reads, the fragment of a stream can be built.
-///
-/// # Errors
-/// Where it is wrong usage; where this machine lacks an element for the stream.
 pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let output = &loaded.settings.output;
     output.complete().map_err(Error::usage)?;

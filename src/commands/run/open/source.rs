@@ -11,9 +11,6 @@ use crate::source::spec::SourceSpec;
 use crate::source::{self, Source, SourceInfo};
 
 /// The source that the command line names, else the settings.
-///
-/// # Errors
-/// Where neither does, or what the settings say does not go together.
 pub fn named(args: &RunArgs, settings: &settings::Source) -> Result<SourceSpec, Error> {
     if let Some(spec) = args.source.spec() {
         return Ok(spec);

@@ -13,9 +13,6 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// The part that `open` opens. Where it is not to be had just now that is said, and tried again, for `longest`
 /// at most; each new reason is said once. `None` where `stop` was set meanwhile.
-///
-/// # Errors
-/// The last one where the time is over, and any that waiting does not help against.
 pub fn until_there<T>(
     longest: Duration,
     stop: &Switch,

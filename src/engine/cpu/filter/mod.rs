@@ -166,9 +166,6 @@ impl Filters {
     }
 
     /// The filters that the parameters ask for, for maps of this size and so many threads.
-    ///
-    /// # Errors
-    /// Where there is no memory for them.
     pub fn new(params: &Params, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
         let made = params.filters().filter_map(|filter| {
             let made = MapFilter::new(filter, params.range, size, threads).transpose()?;

@@ -20,9 +20,6 @@ pub fn marks_len(width: usize) -> usize {
 }
 
 /// Room for a byte for each of a row's pixels, in whole words, all zero.
-///
-/// # Errors
-/// Where there is no memory for it.
 pub fn marks(width: usize) -> Result<Vec<u8>, Refused> {
     filled(marks_len(width), 0)
 }
@@ -38,9 +35,6 @@ pub struct Runs {
 
 impl Runs {
     /// For maps of this size.
-    ///
-    /// # Errors
-    /// Where there is no memory for it.
     pub fn new((width, height): (usize, usize)) -> Result<Self, Refused> {
         let len = product([words(width), height]);
         Ok(Self { width, begin: Block::new(len)?, go_on: Block::new(len)? })

@@ -88,9 +88,6 @@ struct Forest {
 impl Forest {
     /// A forest for maps of `pixels` pixels.
     ///
-    /// # Errors
-    /// Where there is no memory for it.
-    ///
     /// # Panics
     /// Where the pixels cannot be numbered in 32 bits: `PIXELS_MAX` of the engines.
     fn new(pixels: u64) -> Result<Self, Refused> {

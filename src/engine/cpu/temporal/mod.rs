@@ -65,9 +65,6 @@ pub struct Passed {
 
 impl TemporalStage {
     /// For pairs of this size.
-    ///
-    /// # Errors
-    /// Where there is no memory.
     pub fn new(how: Temporal, size: (usize, usize), threads: usize) -> Result<Self, Refused> {
         let layout = Layout::new(size, how.history);
         let pixels = product([size.0, size.1]);
@@ -132,9 +129,6 @@ impl TemporalStage {
     }
 
     /// Passes a pair through the stage. `goes_on`: whether it follows the pair before in its stream.
-    ///
-    /// # Errors
-    /// Where there is no memory for a picture.
     pub fn run(
         &mut self,
         team: &mut Team,

@@ -43,9 +43,6 @@ fn pixels_of(level: usize, number: usize, (width, height): (usize, usize)) -> u6
 
 impl Search {
     /// For pairs of this layout.
-    ///
-    /// # Errors
-    /// Where there is no memory.
     pub fn new(layout: Layout, threads: usize) -> Result<Self, Refused> {
         let sizes = layout.levels();
         let level = |(level, &size): (usize, &(usize, usize))| {

@@ -37,9 +37,6 @@ use builder::Builder;
 const GRID_ROWS_MAX: usize = 65535;
 
 /// Buffers and launches for a device, with one frame computed at a time. `occupancy` knows the compiled units.
-///
-/// # Errors
-/// A picture with more rows than a grid; kernels that do not fit the device.
 pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow::Result<Plan> {
     let (width, height) = job.size;
     ensure!(
