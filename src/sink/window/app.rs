@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use winit::application::ApplicationHandler;
 use winit::event::{KeyEvent, StartCause, WindowEvent};
 use winit::event_loop::{ActiveEventLoop, ControlFlow};
 use winit::keyboard::ModifiersState;
 use winit::window::{Fullscreen, WindowId};
 
+use super::DESTROYED;
 use super::mailbox::Rates;
 use super::options::WindowOptions;
 use super::panel::Panel;
@@ -117,31 +118,7 @@ impl App {
         }
     }
 
-    /// Waits for snapshots that are being written.
-    pub(crate) fn finish(self) -> Result<()> {
-        for writer in self.writers {
-            if writer.join().is_err() {
-                tracing::error!("a snapshot was not written");
-            }
-        }
-        self.error.map_or(Ok(()), Err)
-    }
-
-    /// Reports whether the event loop was left early by an error.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.error.is_some()
-    }
-
-    /// Leaves the window behind, whose display is gone, and waits for snapshots that are being written.
-    pub(crate) fn abandon(mut self) {
-        // To free it would ask the display.
-        std::mem::forget(self.screen.take());
-        if let Err(error) = self.finish() {
-            tracing::debug!("{error:#}");
-        }
-    }
-
-    /// Ends the event loop. Whether the run ends with it depends on the display, which may be the cause.
+    /// Ends the event loop because of an error, of which the loss of the display may be the cause.
     fn fail(&mut self, event_loop: &ActiveEventLoop, error: anyhow::Error) {
         self.error.get_or_insert(error);
         event_loop.exit();
@@ -270,6 +247,21 @@ fn size(frame: &Matched) -> (u32, u32) {
     (frame.disparity.width() as u32, frame.disparity.height() as u32)
 }
 
+impl super::App for App {
+    fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    fn finish(self) -> Result<()> {
+        for writer in self.writers {
+            if writer.join().is_err() {
+                tracing::error!("a snapshot was not written");
+            }
+        }
+        self.error.map_or(Ok(()), Err)
+    }
+}
+
 impl ApplicationHandler<Wake> for App {
     fn new_events(&mut self, _: &ActiveEventLoop, cause: StartCause) {
         if matches!(cause, StartCause::ResumeTimeReached { .. }) {
@@ -295,8 +287,6 @@ impl ApplicationHandler<Wake> for App {
             Wake::Ended => self.ended = true,
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Close => self.quit(event_loop),
-            // Nothing of the window is touched any more; the run goes on.
-            Wake::DisplayGone => return event_loop.exit(),
             Wake::Saved(message) => self.notify(message),
             Wake::Tuned(tuned) => self.tuned(*tuned),
             Wake::Graphics => {
@@ -322,7 +312,8 @@ impl ApplicationHandler<Wake> for App {
                     self.fail(event_loop, error);
                 }
             }
-            WindowEvent::CloseRequested | WindowEvent::Destroyed => self.quit(event_loop),
+            WindowEvent::CloseRequested => self.quit(event_loop),
+            WindowEvent::Destroyed => self.fail(event_loop, anyhow!(DESTROYED)),
             WindowEvent::ModifiersChanged(modifiers) => self.modifiers = modifiers.state(),
             WindowEvent::KeyboardInput { event, .. } => self.key(event_loop, &event),
             WindowEvent::CursorMoved { position, .. } => {

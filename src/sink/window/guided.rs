@@ -5,19 +5,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use winit::application::ApplicationHandler;
 use winit::event::{KeyEvent, WindowEvent};
 use winit::event_loop::{ActiveEventLoop, ControlFlow};
 use winit::keyboard::{Key, NamedKey};
 use winit::window::WindowId;
 
+use super::DESTROYED;
 use super::guided_paint::{GuidedView, Textures, paint};
 use super::options::WindowOptions;
 use super::remote::{Remote, Wake};
 use super::scene::{Limits, Scene, View};
 use super::screen::{Drawn, Screen};
-use super::xlib::is_display_gone;
 use crate::control::Switch;
 use crate::sink::colour::ColourMap;
 use crate::thread::locked;
@@ -93,15 +93,6 @@ impl App {
         Self { options, keys, remote, views, instance, screen, view, textures, error }
     }
 
-    pub(super) fn finish(mut self) -> Result<()> {
-        if is_display_gone(self.error.is_some()) {
-            // To free it would ask the display.
-            std::mem::forget(self.screen.take());
-            bail!("the display is gone");
-        }
-        self.error.map_or(Ok(()), Err)
-    }
-
     fn fail(&mut self, event_loop: &ActiveEventLoop, error: anyhow::Error) {
         self.error.get_or_insert(error);
         self.quit(event_loop);
@@ -157,6 +148,16 @@ impl App {
     }
 }
 
+impl super::App for App {
+    fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    fn finish(self) -> Result<()> {
+        self.error.map_or(Ok(()), Err)
+    }
+}
+
 impl ApplicationHandler<Wake> for App {
     fn resumed(&mut self, event_loop: &ActiveEventLoop) {
         if self.screen.is_none() {
@@ -170,7 +171,7 @@ impl ApplicationHandler<Wake> for App {
 
     fn user_event(&mut self, event_loop: &ActiveEventLoop, event: Wake) {
         match event {
-            Wake::Close | Wake::DisplayGone => self.quit(event_loop),
+            Wake::Close => self.quit(event_loop),
             Wake::Graphics => {
                 if let Some(Err(error)) = self.screen.as_ref().map(Screen::check) {
                     self.fail(event_loop, error);
@@ -188,7 +189,8 @@ impl ApplicationHandler<Wake> for App {
                     self.fail(event_loop, error);
                 }
             }
-            WindowEvent::CloseRequested | WindowEvent::Destroyed => self.quit(event_loop),
+            WindowEvent::CloseRequested => self.quit(event_loop),
+            WindowEvent::Destroyed => self.fail(event_loop, anyhow!(DESTROYED)),
             WindowEvent::KeyboardInput { event, .. } => self.key(event_loop, &event),
             WindowEvent::Resized(size) => {
                 if let Some(screen) = &mut self.screen {

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! sink thread ── WindowSink ─▶ mailbox (the newest frame) ─┐
-//!                                                          ├─▶ App (event loop, main thread) ─▶ Screen ─▶ Renderer, Overlay
-//! any thread ─── Remote ─────▶ wake-ups of the event loop ─┘                                   Offscreen ─┘
+//!                                                          ├─▶ App (event loop) ─▶ Screen ─▶ Renderer, Overlay
+//! any thread ─── Remote ─────▶ wake-ups of the event loop ─┘                      Offscreen ─┘
 //! ```
+//!
+//! The event loop has a thread of its own, which [`Window::run`] waits for. If the display is lost, that
+//! thread is given up, because each further call of Xlib on it could end the process.
 
 mod app;
 mod gpu;
@@ -28,12 +31,17 @@ mod textures;
 mod tuning;
 mod xlib;
 
-use std::panic::AssertUnwindSafe;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use winit::application::ApplicationHandler;
 use winit::event_loop::EventLoop;
+use winit::platform::run_on_demand::EventLoopExtRunOnDemand;
 
 pub use guided::{GuidedKeys, GuidedRemote};
 pub use guided_paint::{GuidedState, GuidedView};
@@ -50,41 +58,68 @@ pub use tuning::{Ask, Knob, KnobKind, Tuned, Tuning, Wish};
 use crate::control::Control;
 use crate::frame::Matched;
 use crate::sink::Sink;
+use crate::thread;
 use mailbox::Mailbox;
 use remote::Wake;
 
+/// Error of a window that did not close by itself.
+const DESTROYED: &str = "the window was destroyed by another program";
+
+/// Longest wait for the display to be closed.
+const CLOSING: Duration = Duration::from_secs(1);
+
 /// A display on which a window can be opened. There can be one in a process.
 pub struct Window {
-    event_loop: EventLoop<Wake>,
-    instance: wgpu::Instance,
-    mailbox: Mailbox,
+    remote: Remote,
     views: guided::Views,
+    end: Receiver<End>,
+    /// `None` once the window was shown or is to be dropped.
+    start: Option<SyncSender<Show>>,
+    thread: JoinHandle<()>,
+}
+
+/// Shows a window until it is closed; on the thread of the event loop.
+type Show = Box<dyn FnOnce(&mut EventLoop<Wake>, wgpu::Instance) -> End + Send>;
+
+/// Reason why a window is no longer shown.
+enum End {
+    Closed(Result<()>),
+    DisplayLost,
 }
 
 impl Window {
-    /// Connects to the display, without opening a window yet. Where this fails the run is to be
+    /// Connects to the display, without opening a window yet. If this fails, the run is to be
     /// headless.
     pub fn connect() -> Result<Self> {
-        let mut builder = EventLoop::with_user_event();
-        #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
-        {
-            libraries_present()?;
-            hear_wayland();
-            // X11 and Wayland allow any thread; which one it is is the caller's choice.
-            winit::platform::x11::EventLoopBuilderExtX11::with_any_thread(&mut builder, true);
-        }
-        let event_loop = builder.build().context("no display")?;
-        let instance = gpu::instance(Some(event_loop.owned_display_handle()));
-        gpu::probe(&instance)?;
-        let mailbox = Mailbox::default();
-        let window = Self { event_loop, instance, mailbox, views: Default::default() };
-        xlib::outlive(&window.event_loop, window.remote());
-        Ok(window)
+        let (start, show) = sync_channel::<Show>(1);
+        let (ended, end) = sync_channel(1);
+        let (connected, connection) = sync_channel(1);
+        let serve = move || {
+            let (mut event_loop, instance) = match connect_display() {
+                Ok(display) => display,
+                Err(error) => return drop(connected.send(Err(error))),
+            };
+            let proxy = event_loop.create_proxy();
+            xlib::on_loss(&event_loop, ended.clone());
+            let _ = connected.send(Ok(Remote { mailbox: Mailbox::default(), proxy }));
+            let Ok(show) = show.recv() else { return };
+            // winit panics if the display goes away at some moments.
+            let end = catch_unwind(AssertUnwindSafe(|| show(&mut event_loop, instance)))
+                .unwrap_or(End::DisplayLost);
+            let is_lost = matches!(end, End::DisplayLost);
+            let _ = ended.try_send(end);
+            if is_lost {
+                xlib::give_up();
+            }
+        };
+        let thread = thread::spawn("window", serve, |_| ())?;
+        let remote = connection.recv().context("no display")??;
+        Ok(Self { remote, views: Default::default(), end, start: Some(start), thread })
     }
 
     /// A handle for other threads.
     pub fn remote(&self) -> Remote {
-        Remote { mailbox: self.mailbox.clone(), proxy: self.event_loop.create_proxy() }
+        self.remote.clone()
     }
 
     /// A handle for other threads, for a window that guides a person who calibrates.
@@ -94,43 +129,95 @@ impl Window {
 
     /// Opens the window of a guided calibration and shows what arrives through
     /// [`Window::guided_remote`], until the user quits (which sets `keys.quit`) or the remote closes
-    /// it.
+    /// it. Fails if the window cannot be opened or the display is lost.
     pub fn run_guided(self, options: WindowOptions, keys: GuidedKeys) -> Result<()> {
         let quit = keys.quit.clone();
-        let remote = self.remote();
-        let mut app = guided::App::new(options, keys, remote, self.views, self.instance);
-        let ran = run_app(self.event_loop, &mut app);
-        let shown = app.finish();
+        let (remote, views) = (self.remote(), self.views.clone());
+        let end = self.show(move |event_loop, instance| {
+            let app = guided::App::new(options, keys, remote, views, instance);
+            show_app(event_loop, app)
+        });
         quit.set(true);
-        ran.and(shown)
+        match end {
+            End::Closed(shown) => shown,
+            End::DisplayLost => bail!("the display is gone"),
+        }
     }
 
     /// Opens the window and shows what arrives, until the user quits (which sets `control.stop`)
-    /// or [`Remote::close`] is called. Space flips `control.pause`. If the display goes away,
-    /// the run goes on without a window.
+    /// or [`Remote::close`] is called. Space flips `control.pause`. If the display is lost, the run
+    /// goes on without a window. Fails, and sets `control.stop`, if the window cannot be opened or the
+    /// graphics device fails.
     pub fn run(self, options: WindowOptions, control: Control) -> Result<()> {
         let stop = control.stop.clone();
         let remote = self.remote();
-        let mut app = app::App::new(options, control, remote, self.instance);
-        let ran = run_app(self.event_loop, &mut app);
-        if ran.is_err() || xlib::is_display_gone(app.has_failed()) {
-            tracing::warn!("the display is gone; the run goes on without a window");
-            app.abandon();
-            return Ok(());
+        let end = self.show(move |event_loop, instance| {
+            show_app(event_loop, app::App::new(options, control, remote, instance))
+        });
+        match end {
+            End::Closed(shown) => {
+                // Whatever the reason, nobody watches any more.
+                stop.set(true);
+                shown
+            }
+            End::DisplayLost => {
+                tracing::warn!("the display is gone; the run goes on without a window");
+                Ok(())
+            }
         }
-        let shown = app.finish();
-        // Whatever the reason, nobody watches any more.
-        stop.set(true);
-        shown
+    }
+
+    /// Has the thread of the event loop show a window, and waits for its end.
+    fn show(
+        mut self,
+        show: impl FnOnce(&mut EventLoop<Wake>, wgpu::Instance) -> End + Send + 'static,
+    ) -> End {
+        let _ = self.start.take().map(|start| start.send(Box::new(show)));
+        self.end.recv().unwrap_or(End::DisplayLost)
     }
 }
 
-/// Runs the event loop to its end. winit panics where the display goes away at some moments; the run
-/// goes on all the same.
-fn run_app(event_loop: EventLoop<Wake>, app: &mut impl ApplicationHandler<Wake>) -> Result<()> {
-    std::panic::catch_unwind(AssertUnwindSafe(|| event_loop.run_app(app)))
-        .unwrap_or_else(|_| Err(winit::error::EventLoopError::ExitFailure(1)))
-        .context("the display failed")
+impl Drop for Window {
+    /// Waits until the display is closed, because libraries must not be in use when the process ends.
+    fn drop(&mut self) {
+        drop(self.start.take());
+        thread::wait_for(&self.thread, |passed| xlib::has_lost_display() || passed > CLOSING);
+    }
+}
+
+/// Connects to the display and finds a graphics driver for it.
+fn connect_display() -> Result<(EventLoop<Wake>, wgpu::Instance)> {
+    let mut builder = EventLoop::with_user_event();
+    #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
+    {
+        libraries_present()?;
+        hear_wayland();
+        winit::platform::x11::EventLoopBuilderExtX11::with_any_thread(&mut builder, true);
+    }
+    let event_loop = builder.build().context("no display")?;
+    let instance = gpu::instance(Some(event_loop.owned_display_handle()));
+    gpu::probe(&instance)?;
+    Ok((event_loop, instance))
+}
+
+/// An application of the event loop, which may fail.
+trait App: ApplicationHandler<Wake> {
+    /// Reports whether an error has ended the event loop.
+    fn has_failed(&self) -> bool;
+
+    /// Completes what the window has begun. Returns the error that ended the event loop, if one did.
+    fn finish(self) -> Result<()>;
+}
+
+/// Runs an application until its event loop ends. If the display is lost, the application is not
+/// dropped, because a window is freed by asking the display.
+fn show_app(event_loop: &mut EventLoop<Wake>, app: impl App) -> End {
+    let mut app = ManuallyDrop::new(app);
+    let ran = event_loop.run_app_on_demand(&mut *app);
+    if ran.is_err() || app.has_failed() && xlib::is_lost(event_loop) {
+        return End::DisplayLost;
+    }
+    End::Closed(ManuallyDrop::into_inner(app).finish())
 }
 
 /// winit panics where this library is missing; nothing else on a display needs it.

@@ -7,6 +7,7 @@ use winit::event_loop::EventLoopProxy;
 use super::mailbox::{Mailbox, Timing};
 use super::overlay::{Banner, Counts};
 use super::tuning::Tuned;
+use super::xlib;
 use crate::frame::Matched;
 
 /// Message to the event loop from other threads.
@@ -28,8 +29,6 @@ pub(crate) enum Wake {
     Saved(Result<String, String>),
     /// The graphics device failed.
     Graphics,
-    /// The display is gone.
-    DisplayGone,
 }
 
 /// Figures from the pipeline for the overlay.
@@ -94,7 +93,10 @@ impl Remote {
     }
 
     pub(super) fn wake(&self, wake: Wake) {
-        // An error says that the event loop has ended: nobody looks any more.
-        let _ = self.proxy.send_event(wake);
+        // An event loop whose display is lost takes no messages, which would pile up. An error says that
+        // it has ended in order.
+        if !xlib::has_lost_display() {
+            let _ = self.proxy.send_event(wake);
+        }
     }
 }

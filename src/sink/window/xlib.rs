@@ -1,14 +1,18 @@
-//! Loss of the X server. Xlib then ends the process by `exit`, unless it is told otherwise, as libX11 1.7
-//! and newer can be.
+//! Loss of the X server, which Xlib answers by ending the process unless it is told otherwise.
+//!
+//! libX11 1.7 and newer call a handler instead of `exit`. A handler that returns leaves Xlib's buffers in
+//! a state in which later calls crash, so this one never does: it gives up the thread.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use winit::event_loop::EventLoop;
 use winit::raw_window_handle::{HasDisplayHandle, RawDisplayHandle};
 
-use super::remote::{Remote, Wake};
+use super::End;
+use super::remote::Wake;
 
 type OnError = extern "C" fn(*mut c_void) -> c_int;
 type OnExit = extern "C" fn(*mut c_void, *mut c_void);
@@ -17,74 +21,86 @@ type OnExit = extern "C" fn(*mut c_void, *mut c_void);
 /// their own, which may be closed before.
 const HANGING_UP: Duration = Duration::from_millis(500);
 
-/// True where Xlib has noticed that the display went away.
-static GONE: AtomicBool = AtomicBool::new(false);
+/// True once the display is lost. There is one in a process.
+static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Descriptor of the connection to the X server; -1 where there is none.
-static CONNECTION: AtomicI32 = AtomicI32::new(-1);
-
-/// Reports whether the display went away. After a failure of the graphics that is waited for, because
-/// graphics drivers may notice it before Xlib does.
-pub(super) fn is_display_gone(has_failed: bool) -> bool {
-    let patience = if has_failed { HANGING_UP } else { Duration::ZERO };
-    GONE.load(Ordering::SeqCst) || is_hung_up(CONNECTION.load(Ordering::SeqCst), patience)
+/// Reports whether the display was lost earlier.
+pub(super) fn has_lost_display() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
-/// Reports whether the other side of a connection has closed it, or does so within `patience`; a negative
-/// descriptor is passed over.
-fn is_hung_up(connection: c_int, patience: Duration) -> bool {
-    if connection < 0 {
-        return false;
+/// Reports whether the X server has closed the connection, or does so within half a second, because
+/// graphics drivers may notice the loss before Xlib does.
+pub(super) fn is_lost(event_loop: &EventLoop<Wake>) -> bool {
+    let Some(display) = display(event_loop) else { return false };
+    let Some(number) = symbol(c"XConnectionNumber") else { return false };
+    // SAFETY: libX11 declares `int XConnectionNumber(Display*)`, and the display is open.
+    let connection = unsafe {
+        let number: extern "C" fn(*mut c_void) -> c_int = std::mem::transmute(number);
+        number(display)
+    };
+    is_hung_up(connection, HANGING_UP)
+}
+
+/// Parks the thread of the event loop for good. Nothing that it holds may be used or freed any more, since
+/// Xlib would be called, which may crash.
+pub(super) fn give_up() -> ! {
+    LOST.store(true, Ordering::Relaxed);
+    loop {
+        std::thread::park();
     }
+}
+
+/// From now on the loss of the X server is sent to `ended`, and threads that call Xlib after it stop there,
+/// instead of ending the process. Nothing changes on Wayland, and with an older libX11.
+pub(super) fn on_loss(event_loop: &EventLoop<Wake>, ended: SyncSender<End>) {
+    let (Some(display), Some(set_exit), Some(set_error)) =
+        (display(event_loop), symbol(c"XSetIOErrorExitHandler"), symbol(c"XSetIOErrorHandler"))
+    else {
+        return;
+    };
+    // The handler may be called as long as the process lives.
+    let ended: *mut SyncSender<End> = Box::into_raw(Box::new(ended));
+    // SAFETY: libX11 declares `void XSetIOErrorExitHandler(Display*, void (*)(Display*, void*), void*)`
+    // and `int (*XSetIOErrorHandler(int (*)(Display*)))(Display*)`. The display is open, the handlers are
+    // functions, and `ended` is never freed.
+    unsafe {
+        let set_exit: extern "C" fn(*mut c_void, OnExit, *mut c_void) =
+            std::mem::transmute(set_exit);
+        let set_error: extern "C" fn(OnError) -> *mut c_void = std::mem::transmute(set_error);
+        set_error(say_nothing);
+        set_exit(display, report_loss, ended.cast());
+    }
+}
+
+/// The Xlib `Display` of an event loop; `None` on Wayland.
+fn display(event_loop: &EventLoop<Wake>) -> Option<*mut c_void> {
+    let handle = event_loop.owned_display_handle();
+    match handle.display_handle().ok()?.as_raw() {
+        RawDisplayHandle::Xlib(handle) => handle.display.map(|display| display.as_ptr()),
+        _ => None,
+    }
+}
+
+/// Reports whether the other side of a connection has closed it, or does so within `patience`.
+fn is_hung_up(connection: c_int, patience: Duration) -> bool {
     let mut asked = libc::pollfd { fd: connection, events: 0, revents: 0 };
     // SAFETY: it is one structure, which outlives the call.
     unsafe { libc::poll(&mut asked, 1, patience.as_millis() as c_int) };
     asked.revents & (libc::POLLHUP | libc::POLLERR) != 0
 }
 
-/// From now on the loss of the X server wakes the event loop by [`Wake::DisplayGone`] instead of ending
-/// the process. Nothing changes on Wayland, and with an older libX11.
-pub(super) fn outlive(event_loop: &EventLoop<Wake>, remote: Remote) {
-    let handle = event_loop.owned_display_handle();
-    let Ok(RawDisplayHandle::Xlib(handle)) = handle.display_handle().map(|handle| handle.as_raw())
-    else {
-        return;
-    };
-    let (Some(display), Some(number), Some(set_exit), Some(set_error)) = (
-        handle.display,
-        symbol(c"XConnectionNumber"),
-        symbol(c"XSetIOErrorExitHandler"),
-        symbol(c"XSetIOErrorHandler"),
-    ) else {
-        return;
-    };
-    // winit keeps the display as long as the process lives.
-    let remote: *mut Remote = Box::into_raw(Box::new(remote));
-    // SAFETY: libX11 declares `int XConnectionNumber(Display*)`, `void XSetIOErrorExitHandler(Display*,
-    // void (*)(Display*, void*), void*)` and `int (*XSetIOErrorHandler(int (*)(Display*)))(Display*)`.
-    // The display is open, the handlers are functions, and `remote` is never freed.
-    unsafe {
-        let set_exit: extern "C" fn(*mut c_void, OnExit, *mut c_void) =
-            std::mem::transmute(set_exit);
-        let set_error: extern "C" fn(OnError) -> *mut c_void = std::mem::transmute(set_error);
-        let number: extern "C" fn(*mut c_void) -> c_int = std::mem::transmute(number);
-        CONNECTION.store(number(display.as_ptr()), Ordering::SeqCst);
-        set_error(say_nothing);
-        set_exit(display.as_ptr(), go_on, remote.cast());
-    }
-}
-
 /// A function of libX11, which winit has loaded.
 fn symbol(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: both names are C strings, and the library is loaded already and stays so.
-    let found = unsafe {
+    let address = unsafe {
         let library = libc::dlopen(c"libX11.so.6".as_ptr(), libc::RTLD_LAZY);
         if library.is_null() {
             return None;
         }
         libc::dlsym(library, name.as_ptr())
     };
-    (!found.is_null()).then_some(found)
+    (!address.is_null()).then_some(address)
 }
 
 /// Takes the place of Xlib's own handler, which prints to standard error.
@@ -93,11 +109,11 @@ extern "C" fn say_nothing(_display: *mut c_void) -> c_int {
 }
 
 /// Takes the place of `exit`.
-extern "C" fn go_on(_display: *mut c_void, remote: *mut c_void) {
-    if !GONE.swap(true, Ordering::SeqCst) {
-        // SAFETY: it is the `Remote` that `outlive` handed over and that is never freed.
-        unsafe { &*remote.cast::<Remote>() }.wake(Wake::DisplayGone);
-    }
+extern "C" fn report_loss(_display: *mut c_void, ended: *mut c_void) {
+    // SAFETY: it is the sender that `on_loss` handed over and that is never freed.
+    let ended = unsafe { &*ended.cast::<SyncSender<End>>() };
+    let _ = ended.try_send(End::DisplayLost);
+    give_up()
 }
 
 #[cfg(test)]
@@ -111,7 +127,7 @@ mod tests {
     fn a_closed_connection_is_noticed() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let now = Duration::ZERO;
-        assert!(!is_hung_up(ours.as_raw_fd(), now) && !is_hung_up(-1, now));
+        assert!(!is_hung_up(ours.as_raw_fd(), now));
         drop(theirs);
         assert!(is_hung_up(ours.as_raw_fd(), now));
     }
