@@ -86,10 +86,13 @@ mod clock;
 mod commands;
 mod control;
 mod engine;
+#[warn(missing_docs)]
 mod frame;
 #[doc(hidden)]
 pub mod internals;
+#[warn(missing_docs)]
 mod matcher;
+#[warn(missing_docs)]
 mod matching;
 mod memory;
 mod pace;

@@ -16,6 +16,7 @@ pub mod format;
 pub mod map;
 mod mode;
 pub mod projection;
+#[warn(missing_docs)]
 pub mod rectifier;
 pub mod solve;
 mod stereo;

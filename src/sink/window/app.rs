@@ -1,4 +1,4 @@
-//! The event loop's side of the window: what arrives, what the user does, when to draw.
+//! Application of the event loop: handles messages and keys, and decides when to draw.
 
 mod content;
 mod keys;
@@ -29,13 +29,13 @@ use crate::sink::colour::ColourScale;
 use crate::sink::colouring::Colouring;
 use keys::Action;
 
-/// Time between two looks at the figures while no frame comes.
+/// Redraw period of the figures while no frame arrives.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// Time until drawing is tried again where it did not work.
+/// Delay before a failed drawing is tried again.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Time that a notice stays.
+/// Time for which a notice is shown.
 const NOTICE: Duration = Duration::from_secs(4);
 
 /// A message for a few seconds.
@@ -52,22 +52,21 @@ pub(crate) struct App {
     remote: Remote,
     instance: wgpu::Instance,
     screen: Option<Screen>,
-    /// Why the event loop was left early.
+    /// The error that ended the event loop.
     error: Option<anyhow::Error>,
     view: View,
     colouring: Colouring,
     scale: ColourScale,
-    /// The frame on the screen.
     frame: Option<Arc<Matched>>,
-    /// Age of that frame when it was put there.
+    /// Age of the frame when it was drawn.
     age: Option<Duration>,
     stats: Option<WindowStats>,
-    /// The figures as they are shown, and since when.
+    /// The figures on the screen, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
     modifiers: ModifiersState,
     overlay: bool,
-    /// The view before that of both eyes.
+    /// The view to return to from the stereo pair.
     view_before: View,
     histograms: bool,
     help: bool,
@@ -75,7 +74,7 @@ pub(crate) struct App {
     failure: Option<String>,
     notice: Option<Notice>,
     panel: Panel,
-    /// Pixels at the right edge that the panel took when it was last drawn.
+    /// Width in pixels of the panel at the right edge, as last drawn.
     taken: u32,
     redraw_at: Option<Instant>,
     writers: Vec<JoinHandle<()>>,
@@ -168,7 +167,7 @@ impl App {
         Ok(())
     }
 
-    /// When to draw again although nothing new comes: for figures that fade and notices that go.
+    /// Returns the next time to redraw without a new frame, because figures fade and notices expire.
     fn next_redraw(&self, now: Instant, drawn: Drawn) -> Option<Instant> {
         match drawn {
             Drawn::Later => return Some(now + RETRY),

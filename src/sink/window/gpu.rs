@@ -6,32 +6,29 @@ use anyhow::{Result, bail};
 
 /// The connection to a graphics adapter.
 pub(crate) struct Gpu {
-    /// The adapter that was chosen.
     pub(crate) adapter: wgpu::Adapter,
-    /// The device on it.
     pub(crate) device: wgpu::Device,
-    /// Its queue.
     pub(crate) queue: wgpu::Queue,
-    /// First report of the device when it failed.
+    /// The first error that the device reported.
     failure: Arc<OnceLock<String>>,
 }
 
-/// A connection to the graphics drivers; `display` is the display that windows will be on.
+/// Connects to the graphics drivers, for windows on `display`.
 pub(crate) fn instance(display: Option<winit::event_loop::OwnedDisplayHandle>) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::GL;
     // Validation layers are for people who develop drivers; wgpu validates by itself.
     descriptor.flags = wgpu::InstanceFlags::empty();
     descriptor.display = display.map(|display| Box::new(display) as _);
-    // WGPU_BACKEND=gl and its like help where one driver is broken.
+    // WGPU_BACKEND=gl, for example, avoids a broken Vulkan driver.
     wgpu::Instance::new(descriptor.with_env())
 }
 
-/// The cure for having no adapter.
+/// Advice if there is no adapter.
 const DRIVERS: &str =
     "install a Vulkan or OpenGL driver (mesa-vulkan-drivers holds one that needs no GPU)";
 
-/// Checks that there is any adapter.
+/// Fails if there is no graphics adapter.
 pub(crate) fn probe(instance: &wgpu::Instance) -> Result<()> {
     if pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all())).is_empty() {
         bail!("no graphics adapter; {DRIVERS}");
@@ -75,7 +72,7 @@ impl Gpu {
     ) -> Result<Self, wgpu::RequestDeviceError> {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("stereod window"),
-            // The least that any adapter has, with pictures as large as this one takes.
+            // The limits of the weakest adapters, but images as large as this one accepts.
             required_limits: wgpu::Limits::downlevel_webgl2_defaults()
                 .using_resolution(adapter.limits()),
             ..Default::default()
@@ -112,7 +109,7 @@ impl Gpu {
     }
 }
 
-/// Small for what should be tried first: hardware before software, Vulkan before OpenGL.
+/// Sort key of an adapter: hardware before software, Vulkan before OpenGL.
 fn rank(adapter: &wgpu::Adapter) -> (u8, u8) {
     let info = adapter.get_info();
     let kind = match info.device_type {

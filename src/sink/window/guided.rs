@@ -1,6 +1,6 @@
-//! The window of a guided calibration: both eyes, the board where it is found, what is still missing.
+//! Window of a guided calibration: both views, the detected boards and the poses still missing.
 //!
-//! It shares the display, the device and the painter with the other window; everything in it is
+//! It shares the display, the device and the painter with the window of a run. Everything in it is
 //! painted with egui.
 
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::control::Switch;
 use crate::sink::colour::ColourMap;
 use crate::thread::locked;
 
-/// Switches that the keys of the window set.
+/// Switches set by the keys of the window.
 #[derive(Clone, Debug, Default)]
 pub struct GuidedKeys {
     /// Take this pair (space).
@@ -36,7 +36,7 @@ pub struct GuidedKeys {
 /// The newest view, until the window takes it.
 pub(crate) type Views = Arc<Mutex<Option<GuidedView>>>;
 
-/// Reaches the window from any thread; never waits for it.
+/// Handle of the window for other threads. Never waits for it.
 #[derive(Clone)]
 pub struct GuidedRemote {
     remote: Remote,
@@ -48,11 +48,11 @@ impl GuidedRemote {
         Self { remote, views }
     }
 
-    /// Shows this, in place of what was not shown yet.
+    /// Shows this view; one that was not drawn yet is skipped.
     pub fn show(&self, view: GuidedView) {
         let mut newest = locked(&self.views);
         let mut view = view;
-        // That a pair was taken must be seen even where its view is skipped.
+        // The mark of a taken pair moves on to the view that replaces its own.
         view.taken |= newest.as_ref().is_some_and(|skipped| skipped.taken);
         let waking = newest.replace(view).is_none();
         drop(newest);
@@ -67,7 +67,7 @@ impl GuidedRemote {
     }
 }
 
-/// The event loop's side.
+/// Application of the event loop.
 pub(super) struct App {
     options: WindowOptions,
     keys: GuidedKeys,
@@ -114,7 +114,7 @@ impl App {
         let fresh = newest.is_some();
         self.view = newest.or(self.view.take());
         let Some(screen) = &mut self.screen else { return Ok(()) };
-        // No picture is uploaded to the renderer, so that there is nothing but what is painted.
+        // The renderer holds no frame, so it draws nothing beneath the painted content.
         let limits = Limits { low: 0, high: 1 };
         let scene = Scene { view: View::Left, colour_map: ColourMap::Grey, limits, taken: 0 };
         let (view, textures) = (self.view.as_ref(), &mut self.textures);

@@ -1,4 +1,4 @@
-//! Content and looks of the window of a guided calibration.
+//! Paints the window of a guided calibration.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::style::{BRIGHT, DIM, MARGIN, PANEL};
 use crate::calibration::solve::Coverage;
 use crate::frame::{Image, StereoPair};
 
-/// Height of the words below the pictures, in points.
+/// Height of the text below the images, in points.
 const WORDS: f32 = 190.0;
 
 const GOOD: Color32 = Color32::from_rgb(90, 220, 110);
 const WARNING: Color32 = Color32::from_rgb(250, 200, 90);
 const BAD: Color32 = Color32::from_rgb(250, 110, 100);
 
-/// Over the parts of a picture in which the board has been.
+/// Tint of the image cells that boards have covered.
 const COVERED: Color32 = Color32::from_rgba_premultiplied(0, 22, 6, 14);
 
-/// Rows of the board, from the first to the last, so that it is seen which way it is read.
+/// Colours from the first to the last row of the board, which show its orientation.
 const FIRST_ROW: [u8; 3] = [255, 70, 60];
 const LAST_ROW: [u8; 3] = [70, 160, 255];
 
@@ -31,52 +31,46 @@ const KEYS: &str = "space take   enter calibrate   q quit";
 /// State of the calibration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GuidedState {
-    /// Pairs are being taken.
     #[default]
     Taking,
-    /// The equations are being solved.
     Solving,
-    /// There is a result: whether it can be used, and what is said of it.
+    /// A result, with remarks on its quality.
     Solved {
-        /// True where it can be used.
+        /// True if the calibration is good enough to use.
         fit: bool,
-        /// Remarks on it, a line each.
         words: Vec<String>,
     },
-    /// There is none, for this reason.
+    /// No result, for this reason.
     Failed(String),
 }
 
 /// Everything that the window shows.
 #[derive(Clone, Debug)]
 pub struct GuidedView {
-    /// The newest pair.
     pub pair: Arc<StereoPair>,
-    /// The corners of the board in each eye, where it is found: the corner's column and row on the
+    /// The detected corners in each view: the corner's column and row on the
     /// board and its pixel.
     pub boards: [Vec<(usize, usize, [f64; 2])>; 2],
-    /// Where boards were in the pairs that were taken.
+    /// Image cells covered by the boards of the taken pairs.
     pub coverage: [Coverage; 2],
-    /// True where this pair was taken.
+    /// True if this pair was taken.
     pub taken: bool,
-    /// Advice: what is wrong with this pair, or what to do.
+    /// Advice: the fault of this pair, or the next step.
     pub message: String,
-    /// Wishes that are still open, a line each.
+    /// Poses still missing, a line each.
     pub missing: Vec<String>,
-    /// Pairs that were taken.
     pub pairs: usize,
-    /// Fulfilled part of all wishes, 0 to 1.
+    /// Progress over all poses, 0 to 1.
     pub progress: f64,
-    /// State of the calibration.
     pub state: GuidedState,
 }
 
-/// Both pictures on the device.
+/// Both images on the graphics device.
 #[derive(Default)]
 pub(super) struct Textures([Option<TextureHandle>; 2]);
 
 impl Textures {
-    /// Brings the pictures of a view to the device, where they are not there yet.
+    /// Uploads the images of a view unless they are on the device already.
     pub(super) fn update(&mut self, context: &egui::Context, view: &GuidedView, fresh: bool) {
         for (texture, image) in self.0.iter_mut().zip([&view.pair.left, &view.pair.right]) {
             let grey = |image: &Image| {
@@ -130,7 +124,7 @@ pub(super) fn paint(painter: &Painter, view: &GuidedView, textures: &Textures) {
     panel(painter, below, Align2::LEFT_BOTTOM, PANEL, keys);
 }
 
-/// Paints how far the calibration is and what is to be done.
+/// Paints the progress and the next steps.
 fn status(painter: &Painter, area: Rect, view: &GuidedView) {
     const BAR: f32 = 10.0;
     let bar = Rect::from_min_size(area.min, vec2(area.width() - MARGIN, BAR));
@@ -149,7 +143,7 @@ fn status(painter: &Painter, area: Rect, view: &GuidedView) {
     painter.text(next, Align2::LEFT_TOP, text, FontId::proportional(15.0), BRIGHT);
 }
 
-/// Lines on what is still missing, or what came out.
+/// Lines on the missing poses, or on the result.
 fn missing(view: &GuidedView) -> Vec<Line> {
     let lines = |title: &str, colour: Color32, words: &[String]| -> Vec<Line> {
         let rest = words.iter().map(|words| Line::new(words.clone(), BRIGHT));

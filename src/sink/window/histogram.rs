@@ -19,24 +19,22 @@ const BAR: Color32 = Color32::from_rgb(90, 170, 255);
 /// Histogram of times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// Name of what is timed.
+    /// Title.
     pub title: &'static str,
-    /// First and last time of the bars, in milliseconds; the outer bars also hold what lies beyond.
+    /// First and last time of the bars, in milliseconds. The outer bars include all times beyond.
     pub span: (f64, f64),
-    /// Frames of each bar.
     pub bars: Vec<u32>,
-    /// So many milliseconds at most have half, 95 % and 99 % of the frames, whatever their sign;
-    /// `None` where there were none.
+    /// 50th, 95th and 99th percentile of the absolute times in milliseconds; `None` without frames.
     pub percentiles: Option<[f64; 3]>,
 }
 
 impl Histogram {
-    /// Of times of frames.
+    /// Histogram of the latencies of frames.
     pub fn of_times(timing: Timing, times: impl Iterator<Item = Duration>) -> Self {
         Self::new(timing.name(), times.map(|time| time.as_secs_f64() * 1e3).collect(), false)
     }
 
-    /// Of what the right eyes are later than the left ones, in nanoseconds.
+    /// Histogram of the delays of right frames after left ones, in nanoseconds.
     pub fn of_skew(skews_ns: impl Iterator<Item = i64>) -> Self {
         Self::new("right eye later by", skews_ns.map(|ns| ns as f64 / 1e6).collect(), true)
     }
@@ -44,7 +42,7 @@ impl Histogram {
     fn new(title: &'static str, times: Vec<f64>, signed: bool) -> Self {
         let mut sizes: Vec<f64> = times.iter().map(|time| time.abs()).collect();
         sizes.sort_unstable_by(f64::total_cmp);
-        // Nearest rank: the smallest time that at least so many do not exceed.
+        // Nearest-rank percentile.
         let at = |percent: usize| sizes[(sizes.len() * percent).div_ceil(100) - 1];
         let percentiles = (!sizes.is_empty()).then(|| [at(50), at(95), at(99)]);
         let last = round_up(percentiles.map_or(1.0, |[.., p99]| p99));
@@ -84,7 +82,7 @@ impl Histogram {
         let step = width / self.bars.len().max(1) as f32;
         for (i, &count) in self.bars.iter().enumerate().filter(|(_, count)| **count > 0) {
             let x = inner.min.x + i as f32 * step;
-            // What is rare is seen all the same.
+            // Rare values stay visible.
             let height = (count as f32 / most * (HEIGHT - 2.0)).max(1.5);
             let bar = Rect::from_min_max(pos2(x, floor - height), pos2(x + step - 1.0, floor));
             painter.rect_filled(bar, 0.0, BAR);

@@ -1,4 +1,4 @@
-//! The layer that egui lays out over the picture, on its way to the device.
+//! The egui layer over the frame: layout and upload.
 
 use std::time::Duration;
 
@@ -10,24 +10,22 @@ use super::overlay::{OverlayContent, paint};
 
 /// Target of drawing.
 pub(crate) struct Canvas<'a> {
-    /// The device.
     pub(crate) device: &'a wgpu::Device,
-    /// Its queue.
     pub(crate) queue: &'a wgpu::Queue,
-    /// Commands that go to the device next.
+    /// Commands of the frame being drawn.
     pub(crate) encoder: &'a mut wgpu::CommandEncoder,
     /// Width and height in pixels.
     pub(crate) size: (u32, u32),
-    /// Pixels a point.
+    /// Pixels per point.
     pub(crate) scale: f32,
 }
 
 /// Result of laying out a panel.
 #[derive(Default)]
 pub(crate) struct Beside {
-    /// Pixels at the right edge that it takes.
+    /// Width at the right edge, in pixels.
     pub(crate) taken: u32,
-    /// When it wants to be laid out again.
+    /// Time until it needs a new layout.
     pub(crate) again_in: Option<Duration>,
     /// Requests to the desktop.
     pub(crate) platform: egui::PlatformOutput,
@@ -43,20 +41,20 @@ pub(crate) struct Overlay {
 impl Overlay {
     /// An overlay for targets of this format.
     pub(crate) fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Self {
-        // No dithering: the same picture everywhere.
+        // Without dithering the image is the same on every device.
         let options = egui_wgpu::RendererOptions { dithering: false, ..Default::default() };
         let context = egui::Context::default();
         context.set_theme(egui::Theme::Dark);
         Self { context, painter: egui_wgpu::Renderer::new(device, format, options), prepared: None }
     }
 
-    /// Lays the overlay out and brings it to the device.
+    /// Lays the overlay out and uploads it.
     pub(crate) fn prepare(&mut self, canvas: &mut Canvas<'_>, content: &OverlayContent) {
         let scale = canvas.scale;
         self.prepare_painted(canvas, &mut |painter| paint(painter, content, scale));
     }
 
-    /// The same for what `paint` paints.
+    /// Lays out and uploads the content painted by `paint`.
     pub(crate) fn prepare_painted(
         &mut self,
         canvas: &mut Canvas<'_>,
@@ -67,8 +65,8 @@ impl Overlay {
         });
     }
 
-    /// The overlay beside a panel at the right edge that `panel` lays out first, and that takes what
-    /// was typed and clicked; it says at how many points from the left it begins.
+    /// Lays the overlay out next to a panel at the right edge. `panel` lays the panel out first,
+    /// handles its input and returns its left edge in points.
     pub(crate) fn prepare_beside(
         &mut self,
         canvas: &mut Canvas<'_>,
@@ -124,12 +122,12 @@ impl Overlay {
         output
     }
 
-    /// The context that lays out, for whoever brings it input.
+    /// The egui context, for input.
     pub(crate) fn context(&self) -> &egui::Context {
         &self.context
     }
 
-    /// Paints what was prepared last.
+    /// Draws the last layout.
     pub(crate) fn paint(&mut self, pass: &mut wgpu::RenderPass<'static>) {
         if let Some((primitives, screen)) = &self.prepared {
             self.painter.render(pass, primitives, screen);

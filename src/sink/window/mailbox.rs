@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::frame::Matched;
 use crate::thread::locked;
 
-/// Holds the newest frame until the window takes it: a slow display skips frames, it never queues
-/// them. Clones are the same box.
+/// Holds the newest frame until the window takes it, so that a slow display skips frames and never
+/// queues them. Clones share their content.
 #[derive(Clone, Default)]
 pub(crate) struct Mailbox(Arc<Mutex<Content>>);
 
@@ -19,8 +19,8 @@ struct Content {
 }
 
 impl Mailbox {
-    /// Puts a frame in, in place of one that was not taken. True where the box was empty, so that
-    /// the window has to be woken.
+    /// Stores a frame, in place of one that was not taken. Returns true if the mailbox was empty, so
+    /// that the window has to be woken.
     pub(crate) fn put(&self, frame: Arc<Matched>, timing: Timing) -> bool {
         let mut content = self.content();
         let time = timing.of(&frame);
@@ -43,8 +43,8 @@ impl Mailbox {
         self.content().meter.rates(now)
     }
 
-    /// The interval that is timed, and of each of the last frames that time, and the time of the
-    /// right eye less that of the left one in nanoseconds.
+    /// Returns the kind of times, and for each recent frame its time and the capture time of the
+    /// right view minus that of the left one in nanoseconds.
     pub(crate) fn recent(&self, now: Instant) -> (Timing, Vec<(Duration, i64)>) {
         let mut content = self.content();
         content.meter.forget_recent(now);
@@ -60,16 +60,15 @@ impl Mailbox {
 /// Interval that is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
-    /// From a picture's arrival to its disparity.
+    /// From the arrival of a pair to its disparity.
     #[default]
     Latency,
-    /// From when the engine took a pair to its disparity: for recordings that are matched as fast as
-    /// can be, whose pictures wait in queues.
+    /// From the start of matching to the disparity: for recordings played as fast as possible, whose
+    /// frames wait in queues.
     Engine,
 }
 
 impl Timing {
-    /// In one word.
     pub fn name(self) -> &'static str {
         match self {
             Timing::Latency => "latency",
@@ -88,20 +87,19 @@ impl Timing {
 /// Rates and latencies of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Interval that is timed.
     pub timing: Timing,
-    /// Frames a second over the last second; `None` before there are two in that time.
+    /// Frames per second over the last second; `None` with fewer than two.
     pub frames_per_second: Option<f64>,
-    /// That time for the newest frame.
+    /// Time of the newest frame.
     pub latency: Option<Duration>,
-    /// The 95th percentile of that over the last frames (at most 256).
+    /// 95th percentile of the last 256 frames.
     pub latency_p95: Option<Duration>,
 }
 
 /// Time over which frames are counted.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Time over which the figures of single frames are remembered, and the most that are.
+/// History of single frames: its length in time, and its largest number of frames.
 const RECENT: Duration = Duration::from_secs(10);
 const MOST_RECENT: usize = 4096;
 
@@ -114,7 +112,7 @@ struct Meter {
     timing: Timing,
     times: VecDeque<Instant>,
     latencies: VecDeque<Duration>,
-    /// When frames came, how late, and how far apart their eyes were.
+    /// Arrival, latency and skew of recent frames.
     recent: VecDeque<(Instant, Duration, i64)>,
 }
 
@@ -159,7 +157,7 @@ impl Meter {
         };
         let mut sorted: Vec<_> = self.latencies.iter().copied().collect();
         sorted.sort_unstable();
-        // Nearest rank: the smallest value that at least 95 % do not exceed.
+        // Nearest-rank percentile.
         let rank = (sorted.len() * 95).div_ceil(100);
         Rates {
             timing: self.timing,

@@ -156,7 +156,7 @@ impl Window {
         });
         match end {
             End::Closed(shown) => {
-                // Whatever the reason, nobody watches any more.
+                // Nobody watches any more, whatever the reason.
                 stop.set(true);
                 shown
             }
@@ -220,7 +220,7 @@ fn show_app(event_loop: &mut EventLoop<Wake>, app: impl App) -> End {
     End::Closed(ManuallyDrop::into_inner(app).finish())
 }
 
-/// winit panics where this library is missing; nothing else on a display needs it.
+/// Fails if a library is missing without which winit panics.
 #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
 fn libraries_present() -> Result<()> {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -241,13 +241,13 @@ fn libraries_present() -> Result<()> {
     Ok(())
 }
 
-/// Has what libwayland prints to standard error logged, at the level "debug": graphics drivers try it
-/// also where there is no such display.
+/// Logs the messages of libwayland at level "debug" instead of standard error, because graphics drivers
+/// try Wayland also on other displays.
 #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
 fn hear_wayland() {
     use std::ffi::{CStr, c_char, c_void};
 
-    /// Takes a text as of printf, whose values are left out, since only C can read them.
+    /// Takes a format string of printf. Its values are left out, because only C can read them.
     extern "C" fn log(text: *const c_char, _values: *mut c_void) {
         // SAFETY: libwayland passes a C string.
         let text = unsafe { CStr::from_ptr(text) };
@@ -269,15 +269,14 @@ fn hear_wayland() {
     }
 }
 
-/// Shows matched pairs in the window. Never blocks: frames that the display is too slow for are
-/// skipped.
+/// Shows matched pairs in the window. Never blocks: a slow display skips frames.
 pub struct WindowSink {
     remote: Remote,
     timing: Timing,
 }
 
 impl WindowSink {
-    /// A sink that feeds the window of `remote`, which shows this of the frames' times.
+    /// Creates a sink for the window of `remote`, which shows this kind of times.
     pub fn new(remote: Remote, timing: Timing) -> Self {
         Self { remote, timing }
     }

@@ -1,4 +1,4 @@
-//! The same picture without any window: drawn into a texture and read back.
+//! The content of the window drawn into a texture and read back.
 
 use std::sync::mpsc;
 
@@ -12,10 +12,10 @@ use super::renderer::{Pipelines, Renderer};
 use super::scene::Scene;
 use crate::frame::Matched;
 
-/// Format of the picture that is read back.
+/// Format of the images that are read back.
 pub(crate) const FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;
 
-/// Draws scenes into memory. Needs a graphics driver (lavapipe will do) but no display.
+/// Draws scenes into memory. Needs a graphics driver (lavapipe suffices) but no display.
 pub struct Offscreen {
     gpu: Gpu,
     renderer: Renderer,
@@ -40,8 +40,8 @@ impl Offscreen {
         format!("{}, {}", info.name, info.backend)
     }
 
-    /// The picture of `frame` as a window of `size` (width, height in pixels) would show it, with
-    /// the overlay where its content is given.
+    /// Draws `frame` as a window of `size` (width, height in pixels) shows it, with an overlay if
+    /// its content is given.
     pub fn render(
         &mut self,
         frame: &Matched,
@@ -103,7 +103,7 @@ impl Target {
         self.texture.create_view(&Default::default())
     }
 
-    /// Asks for the picture, as it is after everything encoded so far.
+    /// Requests the image as drawn by the commands encoded so far.
     pub(crate) fn read_back(
         self,
         device: &wgpu::Device,
@@ -133,7 +133,7 @@ impl Target {
     }
 }
 
-/// A picture on its way from the device.
+/// An image on its way from the device.
 pub(crate) struct Readback {
     buffer: wgpu::Buffer,
     width: u32,
@@ -143,11 +143,11 @@ pub(crate) struct Readback {
 }
 
 impl Readback {
-    /// Waits for the picture; its commands have been submitted.
+    /// Waits for the image. Its commands must have been submitted.
     pub(crate) fn wait(self, device: &wgpu::Device) -> Result<RgbaImage> {
         let (done, mapped) = mpsc::channel();
         self.buffer.slice(..).map_async(wgpu::MapMode::Read, move |result| {
-            // Nobody waits any more only where the wait itself failed.
+            // The receiver is gone only if waiting failed.
             let _ = done.send(result);
         });
         device.poll(wgpu::PollType::wait_indefinitely()).context("waiting for the picture")?;

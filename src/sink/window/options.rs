@@ -10,19 +10,14 @@ use crate::sink::colour::{ColourMap, ColourRange};
 /// Options of the window: its first view, and facts that it needs.
 #[derive(Clone, Debug)]
 pub struct WindowOptions {
-    /// Title of the window.
     pub title: String,
     /// Width and height of the pictures that will come.
     pub picture: (u32, u32),
-    /// The colours at the start.
     pub colour_map: ColourMap,
-    /// The candidate disparities.
     pub disparities: DisparityRange,
     /// Which disparities span the colours.
     pub colour_range: ColourRange,
-    /// The view at the start.
     pub view: View,
-    /// Folder of the snapshots.
     pub snapshot_dir: PathBuf,
     /// File for the settings; `None`: one beside the snapshots.
     pub settings_file: Option<PathBuf>,

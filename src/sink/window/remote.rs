@@ -1,4 +1,4 @@
-//! The way into the window from other threads.
+//! Handle of the window for other threads.
 
 use std::sync::Arc;
 
@@ -15,19 +15,16 @@ use crate::frame::Matched;
 pub(crate) enum Wake {
     /// The mailbox holds a frame.
     Frame,
-    /// New figures.
     Stats(WindowStats),
-    /// The stream has ended; the last picture stays until the user quits.
+    /// The stream has ended; the last frame stays until the user quits.
     Ended,
-    /// Something went wrong; the last picture stays with the message.
+    /// The run failed; the last frame stays, with the message.
     Failed(String),
-    /// The window is to close.
     Close,
     /// Settings were changed, or not.
     Tuned(Box<Tuned>),
     /// A snapshot was written, or not.
     Saved(Result<String, String>),
-    /// The graphics device failed.
     Graphics,
 }
 
@@ -42,12 +39,12 @@ pub struct WindowStats {
     pub alignment: Option<(String, bool)>,
     /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
     pub exposure: Option<(String, bool)>,
-    /// Troubles that there are just now, and such as are just over.
+    /// Present and recent problems.
     pub banners: Vec<Banner>,
 }
 
-/// Reaches the window from any thread; never waits for it. What is sent after the window was
-/// closed is ignored.
+/// Handle of the window for other threads. Never waits for it. Messages to a closed window are
+/// ignored.
 #[derive(Clone)]
 pub struct Remote {
     pub(super) mailbox: Mailbox,
@@ -67,22 +64,22 @@ impl Remote {
         self.wake(Wake::Stats(stats));
     }
 
-    /// Answers what the window has asked for, or says that something was changed.
+    /// Answers a request of the window, or reports a change from elsewhere.
     pub fn tuned(&self, tuned: Tuned) {
         self.wake(Wake::Tuned(Box::new(tuned)));
     }
 
-    /// Says that a file was written, or why not.
+    /// Reports that a file was written, or why not.
     pub fn saved(&self, message: Result<String, String>) {
         self.wake(Wake::Saved(message));
     }
 
-    /// Says that the stream has ended; the last picture stays until the user quits.
+    /// Reports the end of the stream. The last frame stays until the user quits.
     pub fn ended(&self) {
         self.wake(Wake::Ended);
     }
 
-    /// Says what went wrong; the last picture stays until the user quits.
+    /// Reports a failure. The last frame stays until the user quits.
     pub fn failed(&self, message: impl Into<String>) {
         self.wake(Wake::Failed(message.into()));
     }

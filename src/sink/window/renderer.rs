@@ -1,4 +1,4 @@
-//! Draws a scene with wgpu into any texture view; knows no window.
+//! Draws a scene with wgpu into any texture view.
 
 use anyhow::{Result, bail};
 use wgpu::util::DeviceExt;
@@ -25,7 +25,7 @@ struct Colouring {
     unused: u32,
 }
 
-/// The frame on the device and what draws it.
+/// The frame on the device and its drawing resources.
 pub(crate) struct Renderer {
     picture_layout: wgpu::BindGroupLayout,
     disparity_layout: wgpu::BindGroupLayout,
@@ -42,7 +42,7 @@ struct FrameTextures {
     right: PictureTextures,
     confidence: PictureTextures,
     whitened: PictureTextures,
-    /// Whether there is a whitened picture; else the left one stands for it.
+    /// True if there is a whitened image; otherwise the left one takes its place.
     whitens: bool,
     disparity: wgpu::Texture,
     disparity_group: wgpu::BindGroup,
@@ -98,7 +98,7 @@ impl Renderer {
         Self { picture_layout, disparity_layout, sampler, tables, colouring, frame: None }
     }
 
-    /// Brings a frame to the device; it replaces the one before.
+    /// Uploads a frame, which replaces the one before.
     pub(crate) fn upload(
         &mut self,
         device: &wgpu::Device,
@@ -191,8 +191,8 @@ impl Renderer {
         self.frame.as_ref().map(|frame| frame.size)
     }
 
-    /// Draws the scene into `target` (width, height in pixels); what the picture leaves free
-    /// becomes black. The pass is open to draw the overlay in.
+    /// Draws the scene into `target` (width, height in pixels), black outside the panes. Returns the
+    /// open pass for the overlay.
     pub(crate) fn draw<'encoder>(
         &self,
         queue: &wgpu::Queue,
@@ -247,8 +247,8 @@ impl Renderer {
         pass
     }
 
-    /// The drawing programs for targets of this format. Colours arrive there byte by byte, also
-    /// where the format is one that encodes as sRGB.
+    /// Creates the pipelines for targets of this format. Colours arrive byte by byte, even if the
+    /// format encodes as sRGB.
     pub(crate) fn pipelines(
         &self,
         device: &wgpu::Device,
@@ -299,7 +299,7 @@ impl Renderer {
     }
 }
 
-/// Every colour map's table, one a row, in the order of [`ColourMap::ALL`].
+/// The tables of all colour maps, one per row, in the order of [`ColourMap::ALL`].
 fn tables(device: &wgpu::Device, queue: &wgpu::Queue) -> wgpu::TextureView {
     let colours: Vec<u8> = ColourMap::ALL
         .iter()
@@ -347,7 +347,7 @@ fn layout(device: &wgpu::Device, bindings: &[wgpu::BindingType]) -> wgpu::BindGr
     })
 }
 
-/// A whitened picture for the eye: four times its contrast around a middle grey, and what moves in black or white.
+/// Raises the contrast of a whitened image four times around a middle grey; motion becomes black or white.
 fn in_grey(whitened: &Whitened) -> Image {
     let grey = |&value: &u16| {
         let residual = i32::from(value & !7) - 32768;

@@ -1,19 +1,18 @@
-//! Lines along the rows of both pictures: what is on one in the left picture has to be on it in the
-//! right one, where the pictures are rectified (the epipolar constraint; Hartley and Zisserman, Multiple
-//! View Geometry, 11.12).
+//! Lines along the rows of both views. In rectified views a point lies on the same row of both (the
+//! epipolar constraint; Hartley and Zisserman, Multiple View Geometry, 11.12).
 
 use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, pos2, vec2};
 
 use super::scene::Pane;
 use super::style::{BRIGHT, MARGIN, PANEL, TEXT};
 
-/// Lines are at least so far apart on the screen, in points.
+/// Smallest distance of two lines on the screen, in points.
 const APART: f32 = 26.0;
 
-/// Colours of lines one below the other, so that the eye keeps to one.
+/// Colours of neighbouring lines.
 const COLOURS: [[u8; 3]; 4] = [[90, 230, 120], [255, 200, 60], [90, 200, 255], [255, 120, 190]];
 
-/// Where there are lines.
+/// Panes with lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
     /// The panes that they go through.
@@ -48,7 +47,7 @@ impl Rows {
         let label =
             painter.layout_no_wrap(format!("row {row}"), FontId::monospace(TEXT - 2.0), BRIGHT);
         let size = label.size() + vec2(6.0, 2.0);
-        // Above the line, or below where there is no room.
+        // Above the line, or below it at the top edge.
         let above = y(row) - size.y - 2.0;
         let top = if above < first.y as f32 / scale { y(row) + 2.0 } else { above };
         let at = pos2(left + MARGIN, top);
@@ -58,8 +57,8 @@ impl Rows {
     }
 }
 
-/// Rows from one line to the next, where a row is `height` points high: a power of two, so that lines
-/// stay where they are while a window grows.
+/// Returns the number of rows from one line to the next if a row is `height` points high: a power of
+/// two, so that lines keep their rows while a window grows.
 fn step(height: f32) -> u32 {
     let mut step = 4;
     while (step as f32) * height < APART && step < 1 << 16 {

@@ -1,5 +1,4 @@
-//! Scene that is shown: the view, and the panes it puts on a target, independent of any
-//! graphics device.
+//! The scene: the view, and the layout of its panes on a target, independent of any graphics device.
 
 use crate::frame::SUBPIXEL;
 use crate::sink::colour::{ColourMap, ColourScale};
@@ -8,22 +7,20 @@ use crate::sink::colour::{ColourMap, ColourScale};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
-    /// The left picture.
     Left,
-    /// The disparity in colour.
     Disparity,
     /// The left picture and, right of it, the disparity.
     SideBySide,
     /// The left picture and, right of it, the right one.
     Pair,
-    /// How sure each pixel is: the lighter, the surer.
+    /// The confidence of each pixel, in grey.
     Confidence,
-    /// The left picture without its background, where that is found, and what moves in black and white.
+    /// The left view without its background, with motion in black and white.
     Whitened,
 }
 
 impl View {
-    /// The next view, round and round; that of whitened pictures only where there are some.
+    /// Returns the next view in a cycle, including whitened images if there are any.
     pub fn next(self, whitens: bool) -> Self {
         match self {
             View::Left => View::Disparity,
@@ -34,7 +31,7 @@ impl View {
         }
     }
 
-    /// True where it shows disparity.
+    /// Reports whether the view contains the disparity.
     pub fn has_disparity(self) -> bool {
         self.contents().contains(&Content::Disparity)
     }
@@ -51,8 +48,7 @@ impl View {
         }
     }
 
-    /// Size in pixels at which this view shows every pixel of a `width` x `height` picture as one
-    /// pixel, without bars.
+    /// Returns the size in pixels at which the view shows a `width` x `height` frame at 1:1.
     pub fn natural_size(self, (width, height): (u32, u32)) -> (u32, u32) {
         (width * self.contents().len() as u32, height)
     }
@@ -64,9 +60,8 @@ impl View {
 /// exact, a colour may be off by one entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// That of the first colour.
     pub low: i32,
-    /// That of the last colour; larger than `low`.
+    /// Larger than `low`.
     pub high: i32,
 }
 
@@ -92,11 +87,8 @@ impl Limits {
 /// Content of a pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The left picture.
     Left,
-    /// The disparity in colour.
     Disparity,
-    /// The right picture.
     Right,
     /// The confidence in grey.
     Confidence,
@@ -104,44 +96,37 @@ pub enum Content {
     Whitened,
 }
 
-/// Everything about the picture that a person can choose.
+/// The choices of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scene {
-    /// Which pictures are shown.
     pub view: View,
-    /// The colours.
     pub colour_map: ColourMap,
     /// Disparity of the first and of the last colour, in 1/16 px.
     pub limits: Limits,
-    /// Pixels at the right edge of the target that are left free.
+    /// Width in pixels left free at the right edge of the target.
     pub taken: u32,
 }
 
 impl Scene {
-    /// Part of a target of `size` pixels that there is for pictures.
+    /// Returns the part of a target of `size` pixels that is free for panes.
     pub fn room(&self, size: (u32, u32)) -> (u32, u32) {
         (size.0.saturating_sub(self.taken), size.1)
     }
 }
 
-/// A rectangle of the target that shows one whole picture; in pixels, always inside the target.
+/// A rectangle of the target, in pixels, that shows one whole image. At least 1x1, inside the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pane {
-    /// Content that it shows.
     pub content: Content,
-    /// Left edge.
     pub x: u32,
-    /// Top edge.
     pub y: u32,
-    /// Width, at least 1.
     pub width: u32,
-    /// Height, at least 1.
     pub height: u32,
 }
 
 impl Pane {
-    /// The pixel of a `picture` (width, height) that is shown at (x, y) of the target; `None`
-    /// outside this pane.
+    /// Returns the pixel of a `picture` (width, height) shown at (x, y) of the target; `None` outside
+    /// the pane.
     pub fn pixel_at(&self, (x, y): (f64, f64), picture: (u32, u32)) -> Option<(u32, u32)> {
         let across = (x - f64::from(self.x)) / f64::from(self.width);
         let down = (y - f64::from(self.y)) / f64::from(self.height);
@@ -153,7 +138,7 @@ impl Pane {
         })
     }
 
-    /// Where the middle of a pixel of the picture is on the target.
+    /// Returns the position on the target of the centre of an image pixel.
     pub fn centre_of(&self, pixel: (u32, u32), picture: (u32, u32)) -> (f64, f64) {
         let place = |pixel, count, start, extent| {
             f64::from(start) + (f64::from(pixel) + 0.5) / f64::from(count) * f64::from(extent)
@@ -165,9 +150,8 @@ impl Pane {
     }
 }
 
-/// Where the pictures of a view lie on a target of `target` (width, height) pixels: as large as
-/// fits with the aspect of `picture` kept, in the middle, with bars on two sides at most. Empty
-/// where the target or the picture is.
+/// Lays the panes of a view out on a target of `target` (width, height) pixels: centred and as large as
+/// fits with the aspect ratio of `picture`. Empty if the target or the picture is empty.
 pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
     if picture.0 == 0 || picture.1 == 0 || target.0 == 0 || target.1 == 0 {
         return Vec::new();
@@ -204,8 +188,8 @@ fn scaled(length: u32, numerator: u32, denominator: u32) -> u32 {
     ((product + denominator / 2) / denominator) as u32
 }
 
-/// A first size for the window: one screen pixel per picture pixel where that fits into `largest`,
-/// else as large as fits; pictures smaller than `smallest` are enlarged by a whole number.
+/// Returns the first size of the window: 1:1 if that fits into `largest`, otherwise as large as fits.
+/// Images smaller than `smallest` are enlarged by a whole number.
 pub fn window_size(
     view: View,
     picture: (u32, u32),

@@ -1,4 +1,4 @@
-//! The window on the display: its surface, and drawing a frame onto it.
+//! The window on the display: its surface, and the drawing of a frame.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,10 +28,10 @@ pub(crate) struct Screen {
     instance: wgpu::Instance,
     renderer: Renderer,
     pipelines: Pipelines,
-    /// For snapshots; made when the first is asked for.
+    /// For snapshots; created with the first.
     snapshot_pipelines: Option<Pipelines>,
     overlay: Overlay,
-    /// Input of a person, for the panel.
+    /// Input events for the panel.
     input: egui_winit::State,
     opened: Instant,
     size: (u32, u32),
@@ -41,11 +41,11 @@ pub(crate) struct Screen {
 /// Outcome of drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drawn {
-    /// It is on its way to the screen.
+    /// The frame is on its way to the screen.
     Shown,
     /// The window cannot be seen.
     Hidden,
-    /// It did not work this time.
+    /// Drawing failed this time.
     Later,
 }
 
@@ -76,7 +76,7 @@ impl Screen {
         let formats = surface.get_capabilities(&gpu.adapter).formats;
         configuration.format = plainest(&formats).unwrap_or(configuration.format);
         configuration.present_mode = wgpu::PresentMode::Fifo;
-        // Every frame that waits on the way to the screen is a frame of latency.
+        // Each frame queued for the screen adds a frame period of latency.
         configuration.desired_maximum_frame_latency = 1;
         surface.configure(&gpu.device, &configuration);
         let renderer = Renderer::new(&gpu.device, &gpu.queue);
@@ -113,18 +113,18 @@ impl Screen {
         (self.size.0.min(most), self.size.1.min(most))
     }
 
-    /// Takes note of the window's new size. Asking the window instead would cost a round trip to
-    /// the display at each frame, and a panic where the display is gone.
+    /// Stores the window's new size. Asking the window instead would cost a round trip to the display
+    /// for each frame, and a panic if the display is gone.
     pub(crate) fn resized(&mut self, size: PhysicalSize<u32>) {
         self.size = size.into();
     }
 
-    /// Brings a frame to the device.
+    /// Uploads a frame.
     pub(crate) fn upload(&mut self, frame: &Matched) -> Result<()> {
         self.renderer.upload(&self.gpu.device, &self.gpu.queue, frame)
     }
 
-    /// Draws the frame that was uploaded last.
+    /// Draws the last uploaded frame.
     pub(crate) fn draw(
         &mut self,
         scene: &Scene,
@@ -138,7 +138,7 @@ impl Screen {
         })
     }
 
-    /// Draws the frame that was uploaded last left of a panel that `panel` lays out.
+    /// Draws the last uploaded frame left of a panel that `panel` lays out.
     pub(crate) fn draw_beside(
         &mut self,
         scene: &Scene,
@@ -159,24 +159,23 @@ impl Screen {
         Ok((drawn, beside))
     }
 
-    /// Hands a panel what a person does; whether something is to be drawn.
+    /// Passes an input event to the panel. Returns whether to redraw.
     pub(crate) fn feed_panel(&mut self, event: &WindowEvent) -> bool {
         self.input.on_window_event(&self.window, event).repaint
     }
 
-    /// The panel is closed: the mouse looks as it always does.
+    /// Resets the mouse cursor after the panel was closed.
     pub(crate) fn leave_panel(&mut self) {
         self.input.handle_platform_output(&self.window, Default::default());
     }
 
-    /// Focus of the panel: whether somebody writes into a field, and whether anything has the
-    /// keyboard.
+    /// Returns whether a text field of the panel has the focus, and whether anything in it has.
     pub(crate) fn panel_focus(&self) -> (bool, bool) {
         let context = self.overlay.context();
         (context.text_edit_focused(), context.egui_wants_keyboard_input())
     }
 
-    /// Draws nothing but what `paint` paints.
+    /// Draws only the content painted by `paint`.
     pub(crate) fn draw_painted(
         &mut self,
         scene: &Scene,
@@ -188,8 +187,8 @@ impl Screen {
         })
     }
 
-    /// Draws the frame that was uploaded last, if any, and over it what `prepare` has laid out,
-    /// where it says that it has.
+    /// Draws the last uploaded frame, if any, and over it the layer laid out by `prepare`, which
+    /// returns whether there is one.
     fn draw_over(
         &mut self,
         scene: &Scene,
@@ -230,11 +229,11 @@ impl Screen {
         Ok(Drawn::Shown)
     }
 
-    /// The texture that is shown next, and whether the surface has changed since it was
-    /// configured; or why there is none.
+    /// Returns the next texture to show and whether the surface has changed since it was configured,
+    /// or the reason why there is none.
     fn acquire(&mut self) -> Result<Result<(wgpu::SurfaceTexture, bool), Drawn>> {
         use wgpu::CurrentSurfaceTexture as Current;
-        // A second try, because a surface that has changed usually works once it is configured.
+        // A changed surface usually works after it is configured again.
         for _ in 0..2 {
             match self.surface.get_current_texture() {
                 Current::Success(texture) => return Ok(Ok((texture, false))),
@@ -256,8 +255,7 @@ impl Screen {
         Ok(Err(Drawn::Later))
     }
 
-    /// Draws the scene off-screen at its natural size, without the overlay, and asks for the
-    /// picture.
+    /// Draws the scene off-screen at 1:1, without the overlay, and requests the image.
     pub(crate) fn picture(&mut self, scene: &Scene) -> Result<(Readback, wgpu::Device)> {
         let Gpu { device, queue, .. } = &self.gpu;
         let picture = self.renderer.frame_size().context("there is no picture yet")?;
@@ -275,18 +273,18 @@ impl Screen {
     }
 }
 
-/// A size for the new window that fits on the monitor.
+/// Returns a size for the new window that fits on the monitor.
 fn first_size(event_loop: &ActiveEventLoop, options: &WindowOptions) -> (u32, u32) {
     let mut largest = options.largest;
     let monitor = event_loop.primary_monitor().or_else(|| event_loop.available_monitors().next());
     if let Some(size) = monitor.map(|monitor| monitor.size()).filter(|s| s.width * s.height > 0) {
-        // What is left beside panels and title bars.
+        // Desktop panels and title bars need the rest.
         largest = (largest.0.min(size.width / 10 * 9), largest.1.min(size.height / 10 * 9));
     }
     window_size(options.view, options.picture, options.smallest, largest)
 }
 
-/// The format that passes bytes on unchanged: not one that encodes as sRGB, if there is a choice.
+/// Prefers a format that keeps bytes unchanged to one that encodes as sRGB.
 fn plainest(formats: &[wgpu::TextureFormat]) -> Option<wgpu::TextureFormat> {
     use wgpu::TextureFormat::{Bgra8Unorm, Rgba8Unorm};
     let usual = formats.iter().find(|&&format| format == Bgra8Unorm || format == Rgba8Unorm);

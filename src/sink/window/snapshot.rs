@@ -1,4 +1,4 @@
-//! Pictures that a person asks for with a key.
+//! Files of snapshots and their names.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use crate::sink::{files, png};
 pub(crate) struct SnapshotPaths {
     /// The disparity, 16 bit.
     pub(crate) disparity: PathBuf,
-    /// Picture that the window shows, without the overlay.
+    /// The content of the window without the overlay.
     pub(crate) view: PathBuf,
 }
 
 impl SnapshotPaths {
-    /// Names for a snapshot of pair number `sequence` at this moment.
+    /// Names the files of a snapshot of pair number `sequence` taken now.
     pub(crate) fn new(folder: &Path, now: SystemTime, sequence: u64) -> Self {
         let stem = format!("stereod-{}-{sequence:06}", stamp(now));
         Self {
@@ -37,12 +37,12 @@ impl fmt::Display for SnapshotPaths {
     }
 }
 
-/// Name for a point cloud of pair number `sequence` at this moment.
+/// Names a point cloud of pair number `sequence` taken now.
 pub(crate) fn cloud_path(folder: &Path, now: SystemTime, sequence: u64) -> PathBuf {
     folder.join(format!("stereod-{}-{sequence:06}.ply", stamp(now)))
 }
 
-/// Name for a configuration file with the settings of this moment.
+/// Names a configuration file with the present settings.
 pub(crate) fn settings_path(folder: &Path, now: SystemTime) -> PathBuf {
     folder.join(format!("stereod-settings-{}.toml", stamp(now)))
 }

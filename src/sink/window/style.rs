@@ -1,4 +1,4 @@
-//! Sizes and colours of what is painted over pictures.
+//! Sizes and colours of the overlay.
 
 use egui::Color32;
 

@@ -1,4 +1,4 @@
-//! Pictures on the device: their intensity, their colour, and how that is coded.
+//! Images on the device: intensity, colour and its coding.
 
 use crate::chroma::{ColourCoding, NONE};
 use crate::frame::Image;
@@ -26,7 +26,7 @@ impl From<&ColourCoding> for Coding {
     }
 }
 
-/// A picture on the device: its intensity, its colour and how that is coded.
+/// An image on the device: intensity, colour and its coding.
 pub(super) struct PictureTextures {
     label: &'static str,
     pixels: wgpu::Texture,
@@ -35,7 +35,7 @@ pub(super) struct PictureTextures {
     pub(super) group: wgpu::BindGroup,
 }
 
-/// How the shader takes pictures: the layout of its bindings, and the sampler between pixels.
+/// Bindings of the shader for images: their layout and the sampler.
 pub(super) struct Taken<'a> {
     pub(super) device: &'a wgpu::Device,
     pub(super) layout: &'a wgpu::BindGroupLayout,
@@ -43,7 +43,7 @@ pub(super) struct Taken<'a> {
 }
 
 impl PictureTextures {
-    /// Room for a picture of `size` whose colour has `across` samples (width, height).
+    /// Allocates textures for an image of `size` with `across` colour samples (width, height).
     pub(super) fn new(
         taken: &Taken<'_>,
         label: &'static str,
@@ -70,7 +70,7 @@ impl PictureTextures {
         Self { label, pixels, differences, coding, group }
     }
 
-    /// Brings a picture to the device, in textures that fit its colour.
+    /// Uploads an image, with new textures if its colour format has changed.
     pub(super) fn show(&mut self, taken: &Taken<'_>, queue: &wgpu::Queue, picture: &Image) {
         let chroma = picture.chroma().map(|chroma| (chroma.plane(), chroma.coding()));
         let across = chroma.map_or((1, 1), |(plane, _)| plane.samples_size());

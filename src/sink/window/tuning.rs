@@ -1,5 +1,5 @@
-//! Settings that can be changed from the window while pairs flow: the window shows knobs and asks
-//! for values; it does not know what they do.
+//! Settings that the window can change during a run. The window shows knobs and requests values; the run
+//! applies them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,44 +7,39 @@ use std::sync::Arc;
 
 use crate::sink::colouring::Colouring;
 
-/// Something that can be changed while pairs flow.
+/// A setting that can be changed during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knob {
     /// Section and key of the setting.
     pub name: (&'static str, &'static str),
-    /// Heading that it stands below.
+    /// Heading of its group.
     pub group: &'static str,
-    /// Name for people.
+    /// Label.
     pub label: &'static str,
-    /// Effect, in a sentence.
     pub hint: &'static str,
-    /// Kind of its values.
     pub kind: KnobKind,
-    /// Value that it is set to, as it would be written in a file, without quotation marks.
+    /// Value as written in a configuration file, without quotation marks.
     pub value: String,
-    /// Meaning of the value, where it is a word such as `auto`.
+    /// Effective value behind a word such as `auto`.
     pub means: Option<String>,
-    /// Why it cannot be changed in this run.
+    /// Reason why it cannot be changed in this run.
     pub locked: Option<String>,
 }
 
 /// Kind of the values that a knob takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KnobKind {
-    /// A number.
     Number {
-        /// The smallest that the slider offers; others can be typed.
+        /// Smallest value of the slider; others can be typed.
         low: f64,
-        /// The largest that it offers.
+        /// Largest value of the slider.
         high: f64,
-        /// So far apart are those that it offers.
+        /// Step of the slider.
         step: f64,
-        /// A word that may stand in place of the number.
+        /// A word accepted in place of the number.
         word: Option<&'static str>,
     },
-    /// One of these.
     Choice(&'static [&'static str]),
-    /// `true` or `false`.
     Switch,
 }
 
@@ -54,7 +49,7 @@ pub type Wish = (&'static str, &'static str, String);
 /// Request of the window.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
-    /// These values; whatever was asked for before and not begun with is void.
+    /// Apply these values; earlier requests that were not begun are void.
     Values {
         /// Number of this request, above those of earlier ones.
         number: u64,
@@ -67,12 +62,12 @@ pub enum Ask {
     Write(PathBuf),
 }
 
-/// Knobs, and the way in which they change something.
+/// Knobs, and the function that applies their values.
 #[derive(Clone)]
 pub struct Tuning {
     /// The knobs at the start.
     pub knobs: Vec<Knob>,
-    /// Takes what is asked for, and never waits; [`super::Remote::tuned`] answers.
+    /// Takes a request and never waits. [`super::Remote::tuned`] delivers the answer.
     pub ask: Arc<dyn Fn(Ask) + Send + Sync>,
 }
 
@@ -82,15 +77,15 @@ impl fmt::Debug for Tuning {
     }
 }
 
-/// Answer to a request, or news of a change that came from elsewhere.
+/// Answer to a request, or a change from elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// The request, where it was one for values.
+    /// Number of the request for values, if it was one.
     pub number: Option<u64>,
-    /// The knobs as they are in effect.
+    /// The knobs in effect.
     pub knobs: Vec<Knob>,
     /// The colours in effect.
     pub colouring: Colouring,
-    /// Why the values could not be had, if so; everything then is as it was.
+    /// Reason for a refusal; then nothing has changed.
     pub problem: Option<String>,
 }

@@ -8,7 +8,7 @@ use super::super::rows::Rows;
 use super::super::scene::{Content, Pane, View, panes};
 use super::{App, size};
 
-/// Numbers that change faster than this cannot be read.
+/// Shortest period between changes of a number, for readability.
 const READABLE: Duration = Duration::from_millis(250);
 
 impl App {
@@ -64,8 +64,7 @@ impl App {
         let (under, pixel) =
             panes.iter().find_map(|pane| Some((pane, pane.pixel_at(cursor, picture)?)))?;
         let disparity = frame.disparity.at(pixel.0 as usize, pixel.1 as usize);
-        // The mouse marks its own pane; a cross marks the same pixel in the other one, and in the other
-        // eye the one that it was matched with.
+        // A cross marks the same pixel in the other pane, and its match in the other view.
         let marks = panes.iter().filter(|pane| pane.content != under.content).filter_map(|pane| {
             if pane.content != Content::Right && under.content != Content::Right {
                 return Some(pane.centre_of(pixel, picture));

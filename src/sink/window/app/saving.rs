@@ -1,4 +1,4 @@
-//! Files that a person asks for with a key.
+//! Files written at the press of a key.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use crate::sink::cloud;
 use crate::thread;
 
 impl App {
-    /// Draws the picture at once; a thread waits for it and writes the files.
+    /// Draws the image now; a thread waits for it and writes the files.
     pub(super) fn snapshot(&mut self) {
         let scene = self.scene();
         let (Some(screen), Some(frame)) = (&mut self.screen, &self.frame) else {
@@ -52,7 +52,7 @@ impl App {
         });
     }
 
-    /// Writes files on a thread of its own, which says at the end what it has saved.
+    /// Writes files on a thread of its own, which then reports the result.
     fn save(
         &mut self,
         what: &'static str,

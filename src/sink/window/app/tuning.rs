@@ -1,4 +1,4 @@
-//! The panel with the knobs, and what it asks for.
+//! The panel with the knobs, and its requests.
 
 use std::time::{Duration, SystemTime};
 
@@ -34,8 +34,8 @@ impl App {
         }
     }
 
-    /// True where a key is for the panel alone: somebody writes into a field, or works with the
-    /// keyboard what is selected. Escape closes the panel.
+    /// Reports whether a key belongs to the panel alone, because a field or a knob has the focus.
+    /// Escape closes the panel.
     pub(super) fn panel_takes(&mut self, key: &Key) -> bool {
         let Some(screen) = &self.screen else { return false };
         let (writes, focused) = screen.panel_focus();
@@ -52,8 +52,8 @@ impl App {
         }
     }
 
-    /// Draws with the panel, and does what was clicked there. Also says when the panel is to be drawn
-    /// again.
+    /// Draws with the panel and carries out its clicks. Also returns the time until the panel needs
+    /// to be drawn again.
     pub(super) fn draw_with_panel(
         &mut self,
         scene: &Scene,
@@ -89,7 +89,7 @@ impl App {
         Ok((drawn, if done { Some(Duration::ZERO) } else { beside.again_in }))
     }
 
-    /// The next colours, of the window and of whatever else shows colours.
+    /// Selects the next colour map, for the window and all other outputs in colour.
     pub(super) fn next_colours(&mut self) {
         self.colouring.map = self.colouring.map.next();
         if self.panel.turn(("colour", "map"), self.colouring.map.name()) {
@@ -97,7 +97,7 @@ impl App {
         }
     }
 
-    /// Has the values in effect written down.
+    /// Writes the values in effect to a configuration file.
     pub(super) fn write_settings(&mut self) {
         if self.panel.is_empty() {
             return self.notify(Err("there are no settings to write here".into()));
@@ -119,7 +119,7 @@ impl App {
         }
     }
 
-    /// Takes note of what has changed.
+    /// Applies changes from elsewhere.
     pub(super) fn tuned(&mut self, tuned: Tuned) {
         let Colouring { map, span } = tuned.colouring;
         if self.colouring.span != span {
