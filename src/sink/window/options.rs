@@ -1,4 +1,4 @@
-//! Options of the window: its first view, and facts that it needs.
+//! Options of the window.
 
 use std::path::PathBuf;
 
@@ -7,32 +7,32 @@ use super::tuning::Tuning;
 use crate::frame::DisparityRange;
 use crate::sink::colour::{ColourMap, ColourRange};
 
-/// Options of the window: its first view, and facts that it needs.
+/// Options of the window: its appearance at the start, and its files.
 #[derive(Clone, Debug)]
 pub struct WindowOptions {
     pub title: String,
-    /// Width and height of the pictures that will come.
+    /// Width and height of the frames in pixels.
     pub picture: (u32, u32),
     pub colour_map: ColourMap,
     pub disparities: DisparityRange,
-    /// Which disparities span the colours.
+    /// Disparities at both ends of the colours.
     pub colour_range: ColourRange,
     pub view: View,
     pub snapshot_dir: PathBuf,
-    /// File for the settings; `None`: one beside the snapshots.
+    /// File for the settings; `None` is a new one among the snapshots.
     pub settings_file: Option<PathBuf>,
-    /// Settings that can be changed from the window, if any.
+    /// Settings that can be changed in the window.
     pub tuning: Option<Tuning>,
-    /// Pictures smaller than this (width, height) are enlarged at the start.
+    /// Smaller frames (width, height) are enlarged at the start.
     pub smallest: (u32, u32),
-    /// The window is no larger than this (width, height) at the start, nor than the monitor.
+    /// Largest size (width, height) at the start, which the monitor may reduce further.
     pub largest: (u32, u32),
-    /// True where it starts on the full screen.
+    /// True to start on the full screen.
     pub full_screen: bool,
 }
 
 impl WindowOptions {
-    /// The usual window for pictures of this size with these candidate disparities.
+    /// Default window for frames of this size and this disparity range.
     pub fn new(title: impl Into<String>, picture: (u32, u32), disparities: DisparityRange) -> Self {
         Self {
             title: title.into(),

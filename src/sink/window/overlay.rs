@@ -1,5 +1,5 @@
-//! Text and legend over the picture, painted with egui. It takes no input: it is the same in a window
-//! and off-screen.
+//! Text and legend over the frame, painted with egui. It takes no input, so it is the same in a window and
+//! off-screen.
 
 use std::time::Duration;
 
@@ -15,16 +15,14 @@ use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 use crate::frame::{SUBPIXEL, TemporalReport};
 use crate::sink::colour::ColourMap;
 
-/// Everything that the overlay says.
+/// Content of the overlay.
 #[derive(Clone, Debug, Default)]
 pub struct OverlayContent {
     /// Rates and latencies of frames.
     pub rates: Rates,
-    /// From a picture's arrival to the screen, for the newest frame.
+    /// Time from the arrival of the newest frame to the screen.
     pub on_screen: Option<Duration>,
-    /// Width and height of the picture.
     pub picture: Option<(u32, u32)>,
-    /// Name of the engine.
     pub engine: String,
     /// Pairs matched so far, dropped unmatched, and frames that found no partner.
     pub counts: Option<Counts>,
@@ -32,75 +30,70 @@ pub struct OverlayContent {
     pub alignment: Option<(String, bool)>,
     /// Noise and exposure of the eyes, in a few words, and whether that is an alarm.
     pub exposure: Option<(String, bool)>,
-    /// What the pictures before say of the newest, where that is asked for.
+    /// State of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
-    /// The colours' legend, where disparity is shown.
+    /// Legend of the colours, if disparity is shown.
     pub legend: Option<Legend>,
-    /// The pixel under the mouse.
     pub hover: Option<Hover>,
-    /// Lines along the rows of both pictures.
     pub rows: Option<Rows>,
-    /// Latency, and the difference in time of the eyes, of the last frames.
+    /// Histograms of latency and of the time between the views.
     pub histograms: Option<[Histogram; 2]>,
-    /// Banners that hold just now: troubles, and that they are over.
+    /// Present and recent problems.
     pub banners: Vec<Banner>,
-    /// True where the source is held.
+    /// True if the source is paused.
     pub paused: bool,
-    /// True where the stream has ended.
+    /// True after the end of the stream.
     pub ended: bool,
-    /// Message on what went wrong.
+    /// Error message.
     pub error: Option<String>,
-    /// Good news for a few seconds.
+    /// Short notice of a success.
     pub notice: Option<String>,
-    /// True where the keys are explained.
+    /// True to list the keys.
     pub help: bool,
 }
 
 /// Numbers of frames and pairs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pairs from the source.
     pub pairs: u64,
-    /// Pairs that were dropped because the engine was busy.
+    /// Pairs dropped because the engine was busy.
     pub dropped: u64,
-    /// Frames of either eye without a partner.
+    /// Frames of either view without a partner.
     pub unpaired: u64,
 }
 
 /// Legend of the colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legend {
-    /// The colours.
     pub colour_map: ColourMap,
-    /// Which disparities they span.
+    /// Disparities at both ends.
     pub limits: Limits,
 }
 
-/// A pixel of the left picture.
+/// A pixel of the left view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hover {
-    /// Column and row.
     pub pixel: (u32, u32),
-    /// Disparity in pixels, where known.
+    /// Disparity in pixels, if known.
     pub disparity: Option<f32>,
-    /// How sure it is, 1 to 255, where the disparity was measured.
+    /// Confidence, 1 to 255, if the disparity was measured.
     pub confidence: Option<u8>,
-    /// Depth in metres, where the disparity and the calibration are known.
+    /// Depth in metres, if disparity and calibration are known.
     pub depth: Option<f64>,
-    /// Where the pixel is on the target, once for each picture shown; in pixels.
+    /// Positions on the target in pixels, one per pane.
     pub marks: Vec<(f64, f64)>,
 }
 
-/// Something that holds for a while.
+/// A problem or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Banner {
-    /// Words of the banner.
+    /// Text.
     pub text: String,
-    /// True where it is a trouble, or the end of one.
+    /// True for a problem, false for its end.
     pub trouble: bool,
 }
 
-/// The keys, for the help line.
+/// Keys and their meaning.
 const KEYS: &str = "space pause   c colours   l view   e both eyes, with lines along rows   \
                     g histograms   t tuning   w write settings   s snapshot   p point cloud   \
                     f full screen   o overlay   h help   q quit";
@@ -187,7 +180,7 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
     lines
 }
 
-/// What the pictures before say of the newest, in a line.
+/// Describes the state of the temporal stage in a line.
 fn in_time(report: &TemporalReport) -> String {
     let noise = match report.noise {
         Some([before, after]) => format!("noise {before:.1}, {after:.1} left"),
@@ -238,7 +231,7 @@ impl Line {
     }
 }
 
-/// Text on a translucent panel at one edge of `area`; returns where it is.
+/// Paints text on a translucent panel at one edge of `area`. Returns its rectangle.
 pub(super) fn panel(
     painter: &Painter,
     area: Rect,
@@ -260,9 +253,9 @@ pub(super) fn panel(
     rect
 }
 
-/// Messages at the top, one below the other: the error first.
+/// Paints messages at the top, the error first.
 fn banners(painter: &Painter, mut area: Rect, content: &OverlayContent) {
-    // Below the numbers, which may be as wide as a small window.
+    // Below the figures, which may be as wide as a small window.
     area.min.y += area.height() * 0.25;
     let ended = content.ended.then(|| "end of stream, q quits".to_owned());
     let red = Color32::from_rgba_unmultiplied(160, 20, 20, 230);
@@ -292,11 +285,10 @@ fn crosshair(painter: &Painter, centre: Pos2) {
     }
 }
 
-/// The colours with the disparities they stand for; returns where they are, `None` where there is
-/// no room.
+/// Paints the colours with their disparities. Returns their rectangle, or `None` without enough room.
 fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
     const HEIGHT: f32 = 8.0;
-    /// Room for half a label on the left, and for half a label or the unit on the right.
+    /// Margins for half a label on the left, and for half a label or the unit on the right.
     const SIDE: f32 = 22.0;
     const LABELS: i32 = 5;
     const STRIPS: i32 = 128;
@@ -323,7 +315,7 @@ fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
     painter.add(Shape::mesh(mesh));
     let unit = pos2(bar.max.x + 4.0, bar.center().y);
     painter.text(unit, Align2::LEFT_CENTER, "px", font.clone(), DIM);
-    // Whole pixels where the range is wide enough for them to differ.
+    // Whole pixels if the range is wide enough for labels to differ.
     let digits = if high - low >= 8 * SUBPIXEL { 0 } else { 1 };
     for label in 0..LABELS {
         let share = label as f32 / (LABELS - 1) as f32;

@@ -7,18 +7,18 @@ use egui::{
 use super::style::{ALARM, BRIGHT};
 use super::tuning::{Ask, Knob, KnobKind, Tuned, Wish};
 
-/// Width in points; small windows give at most half of theirs.
+/// Width in points, limited to half of a small window.
 const WIDTH: f32 = 304.0;
 
-/// Width of the names of knobs, in points.
+/// Width of the labels, in points.
 const LABEL: f32 = 96.0;
 
-/// Panel of knobs: what a person has turned, and what has become of it.
+/// Panel of knobs, with the changes of the user and the answers to them.
 #[derive(Default)]
 pub(crate) struct Panel {
     pub(crate) open: bool,
     knobs: Vec<Knob>,
-    /// Number of the last request, and of the last that was answered.
+    /// Numbers of the last request and of the last answered one.
     sent: u64,
     answered: u64,
     problem: Option<String>,
@@ -38,32 +38,32 @@ impl Panel {
         Self { knobs, ..Self::default() }
     }
 
-    /// True where there is anything to turn.
+    /// Reports whether there are any knobs.
     pub(crate) fn is_empty(&self) -> bool {
         self.knobs.is_empty()
     }
 
-    /// Takes note of an answer.
+    /// Applies an answer.
     pub(crate) fn tuned(&mut self, tuned: Tuned) {
-        // A reset makes what was asked for before void.
+        // A reset makes earlier requests void.
         self.answered = self.answered.max(tuned.number.unwrap_or(self.sent));
         if tuned.number.is_some_and(|number| self.is_overtaken(number)) {
-            // The person has gone on turning.
+            // The user has changed more values since.
             return;
         }
-        // Values that could not be had stay, to be corrected.
+        // Refused values stay, to be corrected.
         if tuned.problem.is_none() {
             self.knobs = tuned.knobs;
         }
         self.problem = tuned.problem;
     }
 
-    /// True where more was asked for after this request.
+    /// Reports whether there are later requests than this one.
     pub(crate) fn is_overtaken(&self, number: u64) -> bool {
         number < self.sent
     }
 
-    /// The request for what the knobs say.
+    /// Requests the values of the knobs.
     pub(crate) fn ask(&mut self) -> Ask {
         self.sent += 1;
         let values = self.knobs.iter().filter(|knob| knob.locked.is_none());
@@ -71,14 +71,14 @@ impl Panel {
         Ask::Values { number: self.sent, values: values.collect() }
     }
 
-    /// Turns one knob; whether there is such a one, and it can be.
+    /// Sets one knob. Returns false if it does not exist or cannot be changed.
     pub(crate) fn turn(&mut self, name: (&str, &str), value: &str) -> bool {
         let knob = self.knobs.iter_mut().find(|knob| knob.name == name && knob.locked.is_none());
         knob.map(|knob| knob.value = value.to_owned()).is_some()
     }
 
-    /// Lays the panel out: what was done to it, and at how many points from the left it begins.
-    /// `live`: whether pairs still flow, and what is to be said of that.
+    /// Lays the panel out. Returns the clicks, and the left edge in points. `live` says whether pairs
+    /// still flow, with a remark.
     pub(crate) fn show(&mut self, context: &Context, live: Result<&str, &str>) -> (Clicks, f32) {
         let mut clicks = Clicks::default();
         let mut edge = 0.0;
@@ -132,7 +132,7 @@ impl Panel {
     fn all_knobs(&mut self, ui: &mut Ui) -> bool {
         let mut turned = false;
         let mut group = "";
-        // What a name, a number and a word leave, with the spaces between them.
+        // The rest next to a label, a number and a word, with the spaces between them.
         ui.spacing_mut().slider_width = (ui.available_width() - LABEL - 108.0).max(30.0);
         ui.spacing_mut().interact_size.x = 36.0;
         for knob in &mut self.knobs {
@@ -148,7 +148,7 @@ impl Panel {
 }
 
 impl Clicks {
-    /// Clicks of either of two passes.
+    /// Joins the clicks of two passes.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             turned: self.turned | other.turned,
@@ -175,7 +175,7 @@ impl Clicks {
     }
 }
 
-/// A line with a knob; whether it was turned.
+/// Lays out a row with a knob. Returns whether it was changed.
 fn one_knob(ui: &mut Ui, knob: &mut Knob) -> bool {
     let before = knob.value.clone();
     ui.push_id(knob.name, |ui| {

@@ -31,9 +31,7 @@ pub(crate) enum Wake {
 /// Figures from the pipeline for the overlay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowStats {
-    /// Name of the engine, in a few words.
     pub engine: String,
-    /// Counts so far.
     pub counts: Counts,
     /// Alignment of the eyes, in a few words, and whether that is an alarm.
     pub alignment: Option<(String, bool)>,
