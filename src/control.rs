@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A switch that any thread can set and every thread looks at. Clones are the same switch.
+/// A flag shared by threads. Clones are the same flag.
 #[derive(Clone, Debug, Default)]
 pub struct Switch(Arc<AtomicBool>);
 
@@ -13,12 +13,12 @@ impl Switch {
         self.0.store(on, Ordering::SeqCst);
     }
 
-    /// Whether the switch is set.
+    /// Reports whether the switch is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Clears the switch; whether it was set.
+    /// Clears the switch and returns whether it was set.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::SeqCst)
     }
@@ -29,13 +29,13 @@ impl Switch {
     }
 }
 
-/// What the outside may ask of a running pipeline.
+/// Requests to a running pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     /// Stop the source, match what is in the queues, finish the files.
     pub stop: Switch,
-    /// Hold the source.
+    /// Pause the source.
     pub pause: Switch,
-    /// Let one pair pass while the source is held.
+    /// Let one pair pass while the source is paused.
     pub step: Switch,
 }

@@ -1,5 +1,4 @@
-//! The types that flow through the pipeline: pictures, stereo pairs, disparity maps, and the times
-//! they carry.
+//! Data that flows through the pipeline: images, stereo pairs, disparity maps and their times.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::chroma::Chroma;
 use crate::pool::Pooled;
 
-/// An 8-bit intensity picture, rows tightly packed, top row first.
+/// An 8-bit intensity image, rows tightly packed, top row first.
 #[derive(Debug)]
 pub struct Image {
     width: usize,
@@ -17,8 +16,8 @@ pub struct Image {
     chroma: Option<Box<Chroma>>,
 }
 
-/// The valid mask of a rectified picture: true where a pixel shows something that the camera has seen.
-/// The others lie outside the sensor, their values mean nothing, and they are never matched.
+/// Valid mask of a rectified image: false for pixels outside the sensor, whose values are meaningless and
+/// which are never matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
     width: usize,
@@ -26,10 +25,10 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// The mask of a picture `width` pixels wide, row by row.
+    /// Creates the mask of an image `width` pixels wide, row by row.
     ///
     /// # Panics
-    /// Where `valid` is no whole number of rows.
+    /// If `valid` is not a whole number of rows.
     pub fn new(width: usize, valid: Vec<bool>) -> Self {
         assert!(width > 0 && valid.len().is_multiple_of(width), "rows of {width} pixels");
         Self { width, valid }
@@ -57,20 +56,20 @@ impl Mask {
 }
 
 impl Image {
-    /// A picture of `width` x `height` pixels.
+    /// Creates an image of `width` x `height` pixels.
     ///
     /// # Panics
-    /// Where `pixels` does not hold exactly `width * height` bytes, or the picture is empty.
+    /// If `pixels` does not hold exactly `width * height` bytes, or the image is empty.
     pub fn new(width: usize, height: usize, pixels: Pooled<u8>) -> Self {
         assert!(width > 0 && height > 0, "a picture has at least one pixel");
         assert_eq!(pixels.len(), width * height, "pixels of a {width}x{height} picture");
         Self { width, height, pixels, valid: None, chroma: None }
     }
 
-    /// The same picture with a valid mask; `None`: every pixel is valid.
+    /// Adds a valid mask; `None` means that every pixel is valid.
     ///
     /// # Panics
-    /// Where the mask has another size.
+    /// If the mask has another size.
     pub fn with_valid_mask(mut self, valid: Option<Arc<Mask>>) -> Self {
         if let Some(mask) = &valid {
             assert_eq!((mask.width(), mask.height()), (self.width, self.height), "size of a mask");
@@ -79,20 +78,20 @@ impl Image {
         self
     }
 
-    /// The valid mask; `None`: every pixel is valid.
+    /// The valid mask; `None` means that every pixel is valid.
     pub fn valid_mask(&self) -> Option<&Mask> {
         self.valid.as_deref()
     }
 
-    /// The valid mask, to be shared by another picture of the same pixels.
+    /// Shares the valid mask with another image.
     pub fn shared_valid_mask(&self) -> Option<Arc<Mask>> {
         self.valid.clone()
     }
 
-    /// The same picture with its colour.
+    /// Adds colour.
     ///
     /// # Panics
-    /// Where the colour is of a picture of another size.
+    /// If the colour has another size.
     pub fn with_chroma(mut self, chroma: Option<Chroma>) -> Self {
         if let Some(chroma) = &chroma {
             assert_eq!(chroma.size(), (self.width, self.height), "size of a picture's colour");
@@ -101,7 +100,7 @@ impl Image {
         self
     }
 
-    /// The colour, where the source has it and somebody looks at it.
+    /// The colour, if the source has it and an output needs it.
     pub fn chroma(&self) -> Option<&Chroma> {
         self.chroma.as_deref()
     }
@@ -111,7 +110,7 @@ impl Image {
         self.chroma.map(|chroma| *chroma)
     }
 
-    /// Red, green and blue of pixel (x, y); grey where there is no colour.
+    /// Red, green and blue of pixel (x, y); grey without colour.
     pub fn rgb_at(&self, x: usize, y: usize) -> [u8; 3] {
         let grey = self.pixels[y * self.width + x];
         match &self.chroma {
@@ -120,8 +119,8 @@ impl Image {
         }
     }
 
-    /// Writes red, green and blue of every pixel into the first three of each `N` bytes of rows that are
-    /// `stride` bytes apart; the others are left as they are.
+    /// Writes red, green and blue of every pixel into the first three of each `N` bytes, in rows
+    /// `stride` bytes apart. The other bytes keep their values.
     pub fn write_rgb<const N: usize>(&self, out: &mut [u8], stride: usize) {
         let colour = self.chroma.as_ref().map(|chroma| (chroma.coding(), chroma.plane()));
         for (y, row) in out.chunks_mut(stride).take(self.height).enumerate() {
@@ -138,7 +137,7 @@ impl Image {
         }
     }
 
-    /// A picture that belongs to no pool.
+    /// Creates an image that belongs to no pool.
     ///
     /// # Panics
     /// As [`Image::new`].
@@ -146,7 +145,7 @@ impl Image {
         Self::new(width, height, Pooled::unpooled(pixels))
     }
 
-    /// A picture whose pixel (x, y) is `value(x, y)`.
+    /// Creates an image whose pixel (x, y) is `value(x, y)`.
     pub fn from_fn(width: usize, height: usize, value: impl Fn(usize, usize) -> u8) -> Self {
         let pixels = (0..width * height).map(|i| value(i % width, i / width)).collect();
         Self::from_vec(width, height, pixels)
@@ -162,7 +161,7 @@ impl Image {
         self.height
     }
 
-    /// Whether a device copies the pixels by itself.
+    /// Reports whether a device can copy the pixels directly.
     pub fn is_pinned(&self) -> bool {
         self.pixels.is_pinned()
     }
@@ -172,7 +171,7 @@ impl Image {
         &self.pixels
     }
 
-    /// Every pixel, row by row, to be changed in place.
+    /// Every pixel, row by row, mutable.
     pub fn pixels_mut(&mut self) -> &mut [u8] {
         &mut self.pixels
     }
@@ -188,27 +187,27 @@ pub fn intensity(red: u8, green: u8, blue: u8) -> u8 {
     ((2125 * u32::from(red) + 7154 * u32::from(green) + 721 * u32::from(blue) + 5000) / 10000) as u8
 }
 
-/// The same of an RGB pixel of 16 bits a sample.
+/// Intensity of an RGB pixel with 16 bits per sample.
 pub fn intensity_16(red: u16, green: u16, blue: u16) -> u16 {
     ((2125 * u32::from(red) + 7154 * u32::from(green) + 721 * u32::from(blue) + 5000) / 10000)
         as u16
 }
 
-/// Which of the two cameras a picture comes from.
+/// One of the two cameras or views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Eye {
-    /// The base picture.
+    /// The left view, the base image.
     Left,
-    /// The match picture.
+    /// The right view, the match image.
     Right,
 }
 
 impl Eye {
-    /// Both, in the order in which pairs of things of the eyes stand.
+    /// Both, in the order of all `[left, right]` arrays.
     pub const BOTH: [Eye; 2] = [Eye::Left, Eye::Right];
 
-    /// The eye's place in such pairs: 0 or 1.
+    /// Index into such arrays: 0 or 1.
     pub fn index(self) -> usize {
         usize::from(self == Eye::Right)
     }
@@ -223,46 +222,46 @@ impl std::fmt::Display for Eye {
     }
 }
 
-/// One picture of one eye, as a source delivers it to the pairing.
+/// One frame of one view, as a source delivers it to the pairing.
 #[derive(Debug)]
 pub struct EyeFrame {
     /// The picture.
     pub image: Image,
-    /// Capture time on the stream's clock; `None` where the stream carries no usable times.
+    /// Capture time on the stream's clock; `None` if the stream carries no usable times.
     pub timestamp: Option<Duration>,
-    /// Number of this frame within its eye's stream, from 0.
+    /// Number of this frame within its stream, from 0.
     pub index: u64,
-    /// When the picture reached this process.
+    /// Arrival in this process.
     pub arrived: Instant,
 }
 
-/// The column of a row of `width` pixels that stands for column `x`.
+/// Clamps column `x` to a row of `width` pixels.
 pub fn clamped(x: i64, width: usize) -> usize {
     x.clamp(0, width as i64 - 1) as usize
 }
 
-/// Two pictures of one moment.
+/// Left and right image of one moment.
 #[derive(Debug)]
 pub struct StereoPair {
-    /// Base picture.
+    /// Left image, the base.
     pub left: Image,
-    /// Match picture, of the same size.
+    /// Right image, of the same size.
     pub right: Image,
     /// Number of this pair within the run, from 0, without gaps at the source.
     pub sequence: u64,
-    /// Capture time of the left picture on the stream's clock.
+    /// Capture time of the left image on the stream's clock.
     pub timestamp: Duration,
-    /// Capture time of the right picture minus that of the left one, in nanoseconds.
+    /// Capture time of the right image minus that of the left one, in nanoseconds.
     pub skew_ns: i64,
-    /// When the later of the two pictures was captured, where the source is live and tells; else when
-    /// it reached this process. Latency counts from here.
+    /// Capture of the later image if a live source tells it, otherwise its arrival in this process.
+    /// Latency counts from here.
     pub arrived: Instant,
-    /// The true disparity, where the source knows it (the demo scene).
+    /// The true disparity, if the source knows it (the demo scene).
     pub truth: Option<Box<Truth>>,
 }
 
 impl StereoPair {
-    /// Two still pictures, of no stream and at no time.
+    /// Creates a pair of still images, without a time.
     pub fn of_stills(left: Image, right: Image) -> Self {
         Self {
             left,
@@ -276,22 +275,22 @@ impl StereoPair {
     }
 }
 
-/// The true disparity of a synthetic pair, a value per pixel of the left picture.
+/// The true disparity of a synthetic pair, per pixel of the left image.
 #[derive(Clone, Debug)]
 pub struct Truth {
     /// Disparity in pixels.
     pub disparity: Pooled<f32>,
-    /// Whether the point is seen by both eyes.
+    /// True if both cameras see the point.
     pub visible: Pooled<bool>,
 }
 
-/// Disparity in sixteenths of a pixel; the value that stands for "unknown".
+/// Value of a [`DisparityMap`] that means "unknown".
 pub const INVALID: i16 = i16::MIN;
 
 /// Units of a [`DisparityMap`] value per pixel of disparity.
 pub const SUBPIXEL: i32 = 16;
 
-/// Disparity of every pixel of the left picture, in 1/16 px; [`INVALID`] where it is unknown.
+/// Disparity of every pixel of the left image, in 1/16 px; [`INVALID`] if unknown.
 #[derive(Debug)]
 pub struct DisparityMap {
     width: usize,
@@ -301,17 +300,16 @@ pub struct DisparityMap {
 }
 
 impl DisparityMap {
-    /// A map of `width` x `height` values in 1/16 px, made of these candidate disparities.
+    /// Creates a map of `width` x `height` values in 1/16 px, found in this disparity range.
     ///
     /// # Panics
-    /// Where `values` does not hold exactly `width * height` elements.
+    /// If `values` does not hold exactly `width * height` elements.
     pub fn new(width: usize, height: usize, range: DisparityRange, values: Pooled<i16>) -> Self {
         assert_eq!(values.len(), width * height, "values of a {width}x{height} map");
         Self { width, height, range, values }
     }
 
-    /// The candidate disparities that it was made of. They may change from map to map while a run is
-    /// tuned.
+    /// The disparity range of the search. It may change from map to map while a run is tuned.
     pub fn range(&self) -> DisparityRange {
         self.range
     }
@@ -331,19 +329,19 @@ impl DisparityMap {
         &self.values
     }
 
-    /// Every value, row by row, to be changed in place.
+    /// Every value, row by row, mutable.
     pub fn values_mut(&mut self) -> &mut [i16] {
         &mut self.values
     }
 
-    /// Disparity of pixel (x, y) in pixels, or `None` where it is unknown.
+    /// Disparity of pixel (x, y) in pixels, or `None` if unknown.
     pub fn at(&self, x: usize, y: usize) -> Option<f32> {
         let value = self.values[y * self.width + x];
         (value != INVALID).then(|| f32::from(value) / SUBPIXEL as f32)
     }
 }
 
-/// The candidate disparities: `min <= d < min + count`, in pixels.
+/// Disparity range of the search: `min <= d < min + count`, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisparityRange {
     /// Smallest candidate; may be negative.
@@ -359,7 +357,7 @@ impl DisparityRange {
     }
 }
 
-/// What depth is computed from: two rectified cameras side by side.
+/// Geometry of two rectified cameras side by side, from which depth is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StereoGeometry {
     /// Focal length of both rectified cameras in pixels.
@@ -368,23 +366,23 @@ pub struct StereoGeometry {
     pub baseline_m: f64,
     /// The left principal point, in pixels from the centre of the first pixel.
     pub centre_x_px: f64,
-    /// See `centre_x_px`; the same in both pictures.
+    /// See `centre_x_px`; the same in both images.
     pub centre_y_px: f64,
-    /// The right principal point; where it differs from the left one, points at infinity have a
+    /// The right principal point. If it differs from the left one, points at infinity have a
     /// disparity other than 0.
     pub right_centre_x_px: f64,
 }
 
 impl StereoGeometry {
-    /// Depth (the distance from the cameras' plane) in metres of a disparity in pixels; `None` for
-    /// points at infinity and beyond.
+    /// Converts a disparity in pixels to depth, the distance from the cameras' plane in metres; `None`
+    /// for points at infinity and beyond.
     pub fn depth_m(&self, disparity: f64) -> Option<f64> {
         let parallax = disparity - (self.centre_x_px - self.right_centre_x_px);
         let depth = self.focal_px * self.baseline_m / parallax;
         (depth.is_finite() && depth > 0.0).then_some(depth)
     }
 
-    /// The point in metres that pixel (x, y) of the left picture shows: x to the right, y down, z
+    /// Returns the point in metres shown by pixel (x, y) of the left image: x to the right, y down, z
     /// forward from the left camera's centre.
     pub fn point_m(&self, x: f64, y: f64, disparity: f64) -> Option<[f64; 3]> {
         let z = self.depth_m(disparity)?;
@@ -398,46 +396,45 @@ impl StereoGeometry {
 pub struct Matched {
     /// The rectified pair that was matched.
     pub pair: StereoPair,
-    /// Disparity of the pair's left picture.
+    /// Disparity of the left image.
     pub disparity: DisparityMap,
-    /// How sure the disparity of each pixel is, from 1 to 255, and 0 where it is unknown; `None` where the
-    /// parameters do not ask for it.
+    /// Confidence of each pixel, from 1 to 255, and 0 if the disparity is unknown; `None` unless the
+    /// parameters ask for it.
     pub confidence: Option<Image>,
-    /// The left picture without its background, where the parameters ask for it.
+    /// The left image without its background, if the parameters ask for it.
     pub whitened: Option<Whitened>,
-    /// What the pictures before say of it, where the parameters ask for it.
+    /// Result of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
-    /// What depth is computed from, where it is known.
+    /// Geometry of the cameras, if known.
     pub geometry: Option<StereoGeometry>,
-    /// When the engine took the pair.
+    /// Start of matching.
     pub submitted: Instant,
-    /// When the engine handed the result out.
+    /// End of matching.
     pub finished: Instant,
-    /// How long each stage of the engine took, in the order of the flow. Stages may overlap on an engine
-    /// that is a device of its own.
+    /// Duration of each stage of the engine, in order. Stages may overlap on a GPU.
     pub stages: Vec<StageTime>,
-    /// How long a device of its own computed, copies not counted; `None` for other engines. Pairs in
-    /// flight beside it count where they shared the device.
+    /// Time of a GPU's kernels without copies; `None` for the CPU. It includes other pairs in flight
+    /// that shared the GPU.
     pub device_time: Option<Duration>,
 }
 
-/// What is known of a pair from those before it in its stream.
+/// Result of the temporal stage for a pair, from earlier pairs of its stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TemporalReport {
-    /// Pictures that are remembered, the newest included.
+    /// Number of pairs in the history, the newest included.
     pub remembered: u32,
-    /// How far the picture before was shifted against this one, in pixels to the right and down; `None` where
-    /// it could not be found.
+    /// Shift of the previous image against this one, in pixels to the right and down; `None` if not
+    /// found.
     pub shift: Option<[f32; 2]>,
-    /// Standard deviation of the noise in grey levels, of the picture as it came and of its best estimate, as the
-    /// mean of both eyes; `None` where nothing was remembered.
+    /// Standard deviation of the noise in grey levels, before and after denoising, as the mean of both
+    /// views; `None` without a history.
     pub noise: Option<[f32; 2]>,
-    /// Share of the pixels of both eyes that move.
+    /// Share of moving pixels in both views.
     pub moving: f32,
 }
 
-/// The left picture of a pair without the background that the pictures before predict, row by row: 128 units a grey
-/// level around 32768; the lowest bit tells whether the pixel moves.
+/// The left image without the background predicted from earlier images, row by row: 128 units per grey level
+/// around 32768. The lowest bit tells whether the pixel moves.
 #[derive(Debug)]
 pub struct Whitened {
     width: usize,
@@ -446,10 +443,10 @@ pub struct Whitened {
 }
 
 impl Whitened {
-    /// A whitened picture of `width` x `height` pixels.
+    /// Creates a whitened image of `width` x `height` pixels.
     ///
     /// # Panics
-    /// Where `pixels` does not hold exactly as many numbers.
+    /// If `pixels` does not hold exactly as many numbers.
     pub fn new(width: usize, height: usize, pixels: Pooled<u16>) -> Self {
         assert_eq!(pixels.len(), width * height, "pixels of a {width}x{height} picture");
         Self { width, height, pixels }
@@ -480,7 +477,7 @@ impl Whitened {
 pub type StageTime = (&'static str, Duration);
 
 impl Matched {
-    /// A pair and its disparity, matched in no time by no engine.
+    /// Creates a result without times and engine.
     pub fn new(pair: StereoPair, disparity: DisparityMap) -> Self {
         let now = Instant::now();
         Self {
@@ -497,12 +494,12 @@ impl Matched {
         }
     }
 
-    /// From capture (for recordings: from the pictures' arrival) to disparity.
+    /// Time from capture (for recordings: from arrival) to disparity.
     pub fn latency(&self) -> Duration {
         self.finished.saturating_duration_since(self.pair.arrived)
     }
 
-    /// From when the engine took the pair to when it handed out the disparity.
+    /// Time of matching.
     pub fn engine_time(&self) -> Duration {
         self.finished.saturating_duration_since(self.submitted)
     }
@@ -525,7 +522,7 @@ mod tests {
         assert_eq!(geometry.depth_m(0.0), None);
         assert_eq!(geometry.depth_m(-1.0), None);
         assert_eq!(geometry.point_m(520.0, 140.0, 20.0), Some([1.0, -0.5, 2.0]));
-        // The right picture is shifted by 4 px: what lies at infinity has disparity -4.
+        // The right image is shifted by 4 px, so infinity has disparity -4.
         geometry.right_centre_x_px = 324.0;
         assert_eq!(geometry.depth_m(16.0), Some(2.0));
         assert_eq!(geometry.depth_m(-4.0), None);

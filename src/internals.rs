@@ -1,5 +1,4 @@
-//! What the tests in tests/ name of the crate's inside, under the names that it has there. This is no API:
-//! it changes with the inside and without notice.
+//! Internal items for the tests in tests/, under their internal paths. Not an API: it changes without notice.
 
 pub mod alignment {
     pub use crate::alignment::{Event, Limits, Measurement, Monitor, Options, Verdict, measure};

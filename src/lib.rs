@@ -1,15 +1,14 @@
-//! Disparity from two cameras: Semi-Global Matching on an NVIDIA GPU or on the CPU, byte for byte the same.
+//! Disparity from two cameras: Semi-Global Matching on an NVIDIA GPU or on the CPU, with identical results.
 //!
-//! A [`Matcher`] is made once, of [`Params`], the size of the pictures and a [`Device`], and then turns pair
-//! after pair into [`Disparity`]. Pictures are the caller's: 8-bit grey values, row by row from the top, rows
-//! any number of bytes apart. Both must be rectified, so that what one eye shows at (x, y) is shown by the
-//! other one in the same row: the right picture has at x - d what the left one has at x, and d is the
-//! disparity, larger for what is nearer.
+//! A [`Matcher`] is created once from [`Params`], the size of the images and a [`Device`]. It then turns pair
+//! after pair into [`Disparity`]. Images are borrowed: 8-bit grey values, row by row from the top, with any row
+//! stride. Both must be rectified: a point at (x, y) of the left image is at (x - d, y) of the right one. The
+//! disparity d is larger for nearer points.
 //!
 //! ```
 //! use stereod::{Device, DisparityRange, INVALID, Matcher, Params, Picture, SUBPIXEL};
 //!
-//! // A wall with a texture, which the right eye sees 5 pixels further left. Rows are 128 bytes apart.
+//! // A textured wall at a disparity of 5 pixels. Rows are 128 bytes apart.
 //! let (width, height, stride) = (96, 48, 128);
 //! let texture = |x: usize, y: usize| {
 //!     let blot = (x / 2).wrapping_mul(0x9e37_79b9) ^ (y / 2).wrapping_mul(0x85eb_ca6b);
@@ -20,7 +19,7 @@
 //! };
 //! let (left, right) = (seen(0), seen(5));
 //!
-//! // Candidates are 0 to 15 pixels; everything else is as the program has it.
+//! // Disparities from 0 to 15 pixels, and the program's defaults.
 //! let params = Params { range: DisparityRange { min: 0, count: 16 }, ..Params::default() };
 //! let mut matcher = Matcher::new(&params, width, height, Device::Fastest)?;
 //! let disparity = matcher.compute(
@@ -28,20 +27,20 @@
 //!     Picture::with_stride(&right, width, height, stride)?,
 //! )?;
 //!
-//! // Of the left picture, in pixels; `None` where it is not known.
+//! // Disparity of the left image in pixels; `None` if unknown.
 //! let map = disparity.map();
 //! assert_eq!((map.width(), map.height()), (width, height));
 //! assert_eq!(map.at(48, 24).map(f32::round), Some(5.0));
-//! // The same as it is stored: row by row in 1/16 px, INVALID where it is not known.
+//! // The stored values: row by row in 1/16 px, INVALID if unknown.
 //! let value = map.values()[24 * width + 48];
 //! assert!(value != INVALID && (i32::from(value) - 5 * SUBPIXEL).abs() <= 1);
-//! // Of the right picture.
+//! // Disparity of the right image.
 //! assert_eq!(matcher.right_map(&disparity)?.at(48 - 5, 24).map(f32::round), Some(5.0));
 //! # Ok::<(), stereod::Error>(())
 //! ```
 //!
-//! Pictures as cameras take them are rectified first, by a calibration in any format that
-//! `stereod calibration` reads (OpenCV, ROS, Kalibr and others). Points in metres come with it:
+//! Raw camera images are rectified first, with a calibration in any format that `stereod calibration` reads
+//! (OpenCV, ROS, Kalibr and others). The calibration also yields points in metres:
 //!
 //! ```no_run
 //! use stereod::{Device, Eye, Matcher, Params, Picture, Rectifier};
@@ -50,19 +49,19 @@
 //! let rectifier = Rectifier::read(&["left.yaml", "right.yaml"], (width, height), None)?;
 //! let mut matcher = Matcher::rectifying(&Params::default(), rectifier, Device::Fastest)?;
 //!
-//! // As a camera or a decoder delivers them.
+//! // Raw images of a camera or a decoder.
 //! let (left, right) = (vec![0; width * height], vec![0; width * height]);
 //! let disparity =
 //!     matcher.compute(Picture::new(&left, width, height)?, Picture::new(&right, width, height)?)?;
 //! if let Some([right, down, forward]) = disparity.point_m(640, 360) {
 //!     println!("{right:.3} m to the right, {down:.3} m down, {forward:.3} m away");
 //! }
-//! // What the disparity belongs to: the rectified picture of the left eye.
+//! // The rectified left image, to which the disparity belongs.
 //! let rectified: &[u8] = disparity.picture(Eye::Left);
 //! # Ok::<(), stereod::Error>(())
 //! ```
 //!
-//! The `stereod` command is made of the same parts:
+//! The `stereod` command uses the same parts:
 //!
 //! ```text
 //! left  ── GStreamer ── appsink ─┐
@@ -72,7 +71,7 @@
 //!                                                                                                             └▶ alignment, statistics
 //! ```
 
-/// Has the Rust of README.md compiled by the documentation tests.
+/// Compiles the Rust code of README.md as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Buffers that are used again: the steady state allocates no picture-sized memory.
+//! Reused buffers: in the steady state no image-sized memory is allocated.
 //!
 //! A [`Pool`] hands out [`Pooled`] buffers; dropping one gives its memory back to the pool it came
 //! from, whichever thread it was dropped on.
@@ -11,10 +11,10 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::memory::{self, Refused};
 
-/// How many idle buffers a pool keeps; what comes back beyond that is freed.
+/// Largest number of idle buffers of a pool; further ones are freed.
 const IDLE_BUFFERS: usize = 64;
 
-/// A store of buffers of one element type. A clone shares the buffers.
+/// Buffers of one element type. A clone shares them.
 #[derive(Clone)]
 pub struct Pool<T> {
     back: Sender<Vec<T>>,
@@ -22,34 +22,34 @@ pub struct Pool<T> {
     memory: Arc<OnceLock<Arc<dyn Memory<T>>>>,
 }
 
-/// Where a pool may take memory from instead of the heap.
+/// Source of memory other than the heap.
 pub trait Memory<T>: Send + Sync {
-    /// A buffer of `len` elements whose content is unspecified, or `None` where it has none of this
+    /// Returns a buffer of `len` elements with unspecified content, or `None` if it has none of this
     /// size.
     fn lend(&self, len: usize) -> Option<Box<dyn Lent<T>>>;
 }
 
 impl<T: Copy + Default> Pool<T> {
-    /// An empty pool; buffers are made when first asked for.
+    /// Creates an empty pool. Buffers are allocated on demand.
     pub fn new() -> Self {
         let (back, idle) = crossbeam_channel::bounded(IDLE_BUFFERS);
         Self { back, idle, memory: Arc::default() }
     }
 
-    /// From now on memory comes from here where it has some; only the first call counts.
+    /// Sets a source that is asked before the heap. Only the first call has an effect.
     pub fn take_from(&self, memory: Arc<dyn Memory<T>>) {
         let _ = self.memory.set(memory);
     }
 
-    /// A buffer of `len` elements whose content is unspecified (what its last user left).
+    /// Returns a buffer of `len` elements with unspecified content.
     ///
     /// # Panics
-    /// Where there is no memory for it: [`Pool::try_take`] is for what may be large.
+    /// If the allocation fails. Large buffers come from [`Pool::try_take`].
     pub fn take(&self, len: usize) -> Pooled<T> {
         self.try_take(len).unwrap_or_else(|refused| panic!("{refused}"))
     }
 
-    /// A buffer of `len` elements whose content is unspecified (what its last user left).
+    /// Returns a buffer of `len` elements with unspecified content, or fails.
     pub fn try_take(&self, len: usize) -> Result<Pooled<T>, Refused> {
         if let Some(lent) = self.memory.get().and_then(|memory| memory.lend(len)) {
             return Ok(Pooled::lent(lent));
@@ -72,20 +72,19 @@ impl<T: Copy + Default> Default for Pool<T> {
     }
 }
 
-/// Memory that is no `Vec`, such as what a device copies into by itself. Dropping it gives it back to
-/// whoever lent it.
+/// Memory other than a `Vec`, such as pinned memory. Dropping it returns it to its source.
 pub trait Lent<T>: Send + Sync {
     /// The elements.
     fn elements(&self) -> &[T];
-    /// The elements, to be changed.
+    /// The elements, mutable.
     fn elements_mut(&mut self) -> &mut [T];
-    /// Whether the device copies from and to it by itself.
+    /// Reports whether the device can copy from and to it directly.
     fn is_pinned(&self) -> bool {
         false
     }
 }
 
-/// A buffer that returns to its [`Pool`], or to who lent it, when dropped.
+/// A buffer that returns to its [`Pool`] or source when dropped.
 pub struct Pooled<T>(Storage<T>);
 
 enum Storage<T> {
@@ -94,17 +93,17 @@ enum Storage<T> {
 }
 
 impl<T> Pooled<T> {
-    /// A buffer that belongs to no pool.
+    /// Wraps a buffer that belongs to no pool.
     pub fn unpooled(data: Vec<T>) -> Self {
         Self(Storage::Own { data, home: None })
     }
 
-    /// A buffer in memory of another kind.
+    /// Wraps memory of another source.
     pub fn lent(memory: Box<dyn Lent<T>>) -> Self {
         Self(Storage::Lent(memory))
     }
 
-    /// Whether a device copies from and to it by itself.
+    /// Reports whether a device can copy from and to it directly.
     pub fn is_pinned(&self) -> bool {
         match &self.0 {
             Storage::Own { .. } => false,

@@ -1,17 +1,17 @@
-//! The bounded link between two threads: it either waits for room, so that nothing is lost, or drops
-//! the oldest item and counts it, so that the sender never waits.
+//! Bounded link between two threads. A full link either blocks the sender, so that nothing is lost, or drops
+//! and counts the oldest item, so that the sender never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_channel::{RecvError, SendError, TryRecvError, TrySendError};
 
-/// What a full link does with one more item.
+/// Behaviour of a full link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The sender waits: for recorded files, of which every pair counts.
+    /// The sender waits: for recorded files.
     Block,
-    /// The oldest waiting item is dropped and counted: for live sources, of which the newest counts.
+    /// The oldest item is dropped and counted: for live sources.
     DropOldest,
 }
 
@@ -19,8 +19,8 @@ pub enum WhenFull {
 #[derive(Debug)]
 pub struct LinkSender<T> {
     items: crossbeam_channel::Sender<T>,
-    /// Evicts the oldest item; present only where the link drops, because a receiver held here keeps
-    /// the channel from noticing that the real receiver is gone.
+    /// Evicts the oldest item. Present only if the link drops items, because this receiver keeps the
+    /// channel from noticing that the real one is gone.
     evict: Option<crossbeam_channel::Receiver<T>>,
     receiver_gone: Arc<AtomicBool>,
     dropped: Arc<AtomicU64>,
@@ -37,7 +37,7 @@ pub struct LinkReceiver<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
-/// A link that holds up to `capacity` (at least 1) items.
+/// Creates a link that holds up to `capacity` (at least 1) items.
 pub fn link<T>(capacity: usize, when_full: WhenFull) -> (LinkSender<T>, LinkReceiver<T>) {
     let (sender, receiver) = crossbeam_channel::bounded(capacity.max(1));
     let gone = Arc::new(AtomicBool::new(false));
@@ -52,7 +52,7 @@ pub fn link<T>(capacity: usize, when_full: WhenFull) -> (LinkSender<T>, LinkRece
 }
 
 impl<T> LinkSender<T> {
-    /// Hands an item over.
+    /// Sends an item.
     pub fn send(&self, item: T) -> Result<(), Closed> {
         let Some(oldest) = &self.evict else {
             return self.items.send(item).map_err(|SendError(_)| Closed);
@@ -67,7 +67,7 @@ impl<T> LinkSender<T> {
                 Err(TrySendError::Disconnected(_)) => return Err(Closed),
                 Err(TrySendError::Full(back)) => {
                     item = back;
-                    // The receiver may have been quicker; then there is room now.
+                    // If the receiver was quicker, there is room now.
                     if oldest.try_recv().is_ok() {
                         self.dropped.fetch_add(1, Ordering::Relaxed);
                     }
@@ -83,12 +83,12 @@ impl<T> LinkSender<T> {
 }
 
 impl<T> LinkReceiver<T> {
-    /// The next item, waiting for it.
+    /// Waits for the next item.
     pub fn recv(&self) -> Result<T, Closed> {
         self.items.recv().map_err(|RecvError| Closed)
     }
 
-    /// The next item, or `None` where there is none yet.
+    /// Returns the next item, or `None` if there is none yet.
     pub fn try_recv(&self) -> Result<Option<T>, Closed> {
         match self.items.try_recv() {
             Ok(item) => Ok(Some(item)),

@@ -1,16 +1,15 @@
-//! Text from outside (names of files, words of libraries) on its way to people.
+//! Sanitises text from outside, such as file names and messages of libraries.
 
 use std::borrow::Cow;
 
-/// Whether a character could pass for the end of a line, or change how the rest of one is shown: all
-/// control characters, among them the terminal's escape, the line separators of Unicode, and the
-/// characters that turn the direction of writing.
+/// Reports whether a character could end a line or change the display of the rest: control characters
+/// including the terminal's escape, Unicode's line separators, and changes of writing direction.
 fn disguises(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text on one line, whatever is in it: what could begin another line or command a terminal is
-/// written as an escape (`\n`, `\u{1b}`).
+/// Returns the text on one line: characters that could begin another line or control a terminal are
+/// escaped (`\n`, `\u{1b}`).
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(disguises) {
         return Cow::Borrowed(text);
@@ -26,8 +25,8 @@ pub fn on_one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// The same, but lists stay lists: a line that is indented by two spaces is shown as a point of one,
-/// so that it cannot be taken for a message of its own.
+/// Does the same but keeps lists: a line indented by two spaces is shown as a list item, so that it cannot
+/// pass for a message of its own.
 pub fn as_a_list(text: &str) -> String {
     let points: Vec<Cow<'_, str>> = text.split("\n  ").map(on_one_line).collect();
     points.join("\n  - ")

@@ -1,4 +1,4 @@
-//! Threads with names, whose failures somebody hears of.
+//! Named threads whose panics are reported.
 
 use std::any::Any;
 use std::io;
@@ -7,21 +7,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Period of looking whether bounded work is done.
+/// Polling period of bounded work.
 const POLL: Duration = Duration::from_millis(2);
 
-/// A mistake in the program that ended a part of it.
+/// A panic that ended a part of the program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part} broke down by a mistake in the program ({said}); please report it")]
 pub struct BrokenDown {
-    /// What ended: "the tuner".
+    /// The part that ended: "the tuner".
     pub part: String,
-    /// What the panic said.
+    /// Message of the panic.
     pub said: String,
 }
 
-/// Starts a thread of this name. Where it panics, `failed` hears of it at once, on that thread; who
-/// joins it gets the panic as well.
+/// Starts a named thread. If it panics, it calls `failed` at once, and joining it returns the panic as
+/// well.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -32,7 +32,7 @@ pub fn spawn<T: Send + 'static>(
         Ok(done) => done,
         Err(panic) => {
             let broken = BrokenDown { part, said: said(&*panic) };
-            // Whoever hears of it must not hide the first panic behind another.
+            // A panic of `failed` must not hide the first one.
             let _ = catch_unwind(AssertUnwindSafe(|| failed(broken)));
             resume_unwind(panic)
         }
@@ -40,8 +40,8 @@ pub fn spawn<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// Waits for the end of a thread until `is_enough` says so of the time that has passed; whether it has
-/// ended.
+/// Waits for the end of a thread until `is_enough` returns true for the time passed. Returns whether the
+/// thread has ended.
 pub fn wait_for<T>(thread: &JoinHandle<T>, mut is_enough: impl FnMut(Duration) -> bool) -> bool {
     let begun = Instant::now();
     while !thread.is_finished() {
@@ -53,11 +53,11 @@ pub fn wait_for<T>(thread: &JoinHandle<T>, mut is_enough: impl FnMut(Duration) -
     true
 }
 
-/// Does `work` on a thread of its own and waits for it until `is_enough` says so of the time that has
-/// passed; `None` then. The thread is left behind, and drops what it may still return.
+/// Does `work` on a thread of its own and waits until `is_enough` returns true for the time passed.
+/// Returns `None` then, and the thread drops a late result.
 ///
 /// # Panics
-/// Where `work` panics.
+/// If `work` panics.
 pub fn bounded<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -70,18 +70,18 @@ pub fn bounded<T: Send + 'static>(
     thread.join().map_or_else(|panic| resume_unwind(panic), |done| Ok(Some(done)))
 }
 
-/// What `work` returns. What it had changed when it panicked is left as it was then.
+/// Returns the result of `work`, or its panic as an error. Its changes until then remain.
 pub fn guarded<T>(part: &str, work: impl FnOnce() -> T) -> Result<T, BrokenDown> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
 }
 
-/// What a finished thread returned.
+/// Returns the result of a finished thread, or its panic as an error.
 pub fn joined<T>(part: &str, thread: std::thread::Result<T>) -> Result<T, BrokenDown> {
     thread.map_err(|panic| BrokenDown { part: part.to_owned(), said: said(&*panic) })
 }
 
-/// Locks a mutex, also where a thread has panicked while it held it: none leaves anything half done.
+/// Locks a mutex even after a panic of its holder, because no holder leaves inconsistent data.
 pub fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
-//! How much memory is free for this process: what the system has, what its control groups allow, and
-//! what its own limit (`ulimit -v`) leaves.
+//! Free memory of this process: the least of the system's free memory, the limits of its control groups and
+//! its address limit (`ulimit -v`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is free for this process just now, in bytes; `None` where the system does not tell.
+/// Returns the memory that is free for this process now, in bytes; `None` if the system does not tell.
 pub fn free() -> Option<u64> {
     let files = free_by_files(Path::new("/"));
     // A service may see nothing of /proc but processes (ProcSubset=pid).
@@ -12,14 +12,15 @@ pub fn free() -> Option<u64> {
     [system, left_of_address_space()].into_iter().flatten().min()
 }
 
-/// What the files of the system below `root` say: the least of what each of them allows.
+/// Returns the least amount that the system's files below `root` allow.
 fn free_by_files(root: &Path) -> Option<u64> {
     let available = number_after(&root.join("proc/meminfo"), "MemAvailable:").map(|kib| kib << 10);
     let groups = groups(root).into_iter().filter_map(|group| group.left());
     available.into_iter().chain(groups).min()
 }
 
-/// Half of the memory of the machine. The call does not tell which of the rest the kernel would drop.
+/// Returns half of the machine's memory, because the call does not say how much of the rest the kernel
+/// could reclaim.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "32 bits on some machines")]
 fn half_of_all() -> Option<u64> {
@@ -40,12 +41,12 @@ struct Group {
     folder: PathBuf,
     limit: &'static str,
     used: &'static str,
-    /// In `memory.stat`: pages of files that the kernel drops where memory is wanted.
+    /// Key in `memory.stat` of the file pages that the kernel can reclaim.
     droppable: &'static str,
 }
 
 impl Group {
-    /// What the group may still take; `None` where it has no limit.
+    /// Returns the memory that the group may still take; `None` without a limit.
     fn left(&self) -> Option<u64> {
         // "max" is no number: no limit.
         let limit = number(&self.folder.join(self.limit))?;
@@ -55,8 +56,8 @@ impl Group {
     }
 }
 
-/// The groups of this process that may limit its memory, of either version, and those around them. In
-/// a container they may be shown at the top and not where they are said to be.
+/// Returns the control groups (version 1 or 2) that may limit this process, and their parents. In a
+/// container they may be mounted at the root instead of their full path.
 fn groups(root: &Path) -> Vec<Group> {
     let told = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mut groups = Vec::new();
@@ -73,7 +74,7 @@ fn groups(root: &Path) -> Vec<Group> {
             _ => continue,
         };
         let inside = Path::new(path.trim_start_matches('/'));
-        // No name leads out of the groups.
+        // A name never leads out of the groups' folder.
         if inside.components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
             continue;
         }
@@ -83,19 +84,19 @@ fn groups(root: &Path) -> Vec<Group> {
     groups
 }
 
-/// The number that is all of a file.
+/// Reads a file that holds a single number.
 fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// The number behind a word that begins a line.
+/// Reads the number after a word at the beginning of a line.
 fn number_after(file: &Path, word: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     lines.find_map(|mut line| (line.next()? == word).then(|| line.next()?.parse().ok())?)
 }
 
-/// What the limit of this process's addresses leaves, where it has one.
+/// Returns the rest of this process's address limit, if it has one.
 #[cfg(target_os = "linux")]
 fn left_of_address_space() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -152,7 +153,7 @@ mod tests {
                 ("sys/fs/cgroup/a/memory.current", "400000\n"),
             ])
         };
-        // Pages of files that can be dropped are free.
+        // Reclaimable file pages are free.
         assert_eq!(unified("1000000\n", "max\n"), Some(800_000));
         assert_eq!(unified("1000000\n", "500000\n"), Some(100_000));
         assert_eq!(unified("max\n", "max\n"), Some(2000 << 10));

@@ -1,9 +1,9 @@
-//! How much memory the program may take: one budget, asked before anything large is allocated, so that
-//! what is too large ends in a message with numbers and not in a machine that stands still.
+//! Memory budget of the process. Every large allocation is reserved first, so that a demand that is too large
+//! ends in a message with numbers and not in a machine that swaps.
 //!
-//! Whoever needs much says so first: [`Budget::reserve`] counts memory for as long as it is held,
-//! [`Budget::check`] only asks. Engines know what they will take before they take it ([`Estimate`]).
-//! Where an allocation fails all the same, that is [`Refused`], an error like others.
+//! [`Budget::reserve`] counts memory for as long as it is held; [`Budget::check`] only asks. Engines
+//! compute their demand before they allocate ([`Estimate`]). An allocation that fails anyway returns
+//! [`Refused`].
 
 mod free;
 
@@ -13,14 +13,14 @@ use std::sync::{Arc, OnceLock};
 
 pub use free::free;
 
-/// Part of what is free when the program starts that it takes at most, where nobody says otherwise:
-/// one half. The other is for decoders, encoders and drivers, which ask nobody, and for others.
+/// Default limit: one half of the memory that is free at the start. The other half is for decoders,
+/// encoders and drivers, whose memory is not counted, and for other programs.
 const SHARE: u64 = 2;
 
-/// The budget where the system does not tell what is free.
+/// Limit if the system does not tell how much memory is free.
 const UNKNOWN: u64 = 2 << 30;
 
-/// What a computation will take, in bytes; known before any of it is allocated.
+/// Memory demand of a computation in bytes, known before anything is allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Memory of the machine, pinned memory included.
@@ -29,14 +29,14 @@ pub struct Estimate {
     pub device: u64,
 }
 
-/// A limit, and what of it is taken. A clone shares both.
+/// A limit and the reserved part of it. A clone shares both.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Account>);
 
 #[derive(Debug)]
 struct Account {
     limit: u64,
-    /// What was free, where the limit follows from it.
+    /// Free memory from which the limit was derived, if it was.
     share_of: Option<u64>,
     taken: AtomicU64,
 }
@@ -44,25 +44,25 @@ struct Account {
 static PROCESS: OnceLock<Budget> = OnceLock::new();
 
 impl Budget {
-    /// The budget of this process: what [`Budget::set_of_process`] has set, else a share of what was
-    /// free when it was first asked for.
+    /// Returns the budget of this process: the one of [`Budget::set_of_process`], or else a share of
+    /// the memory that was free at the first call.
     pub fn of_process() -> &'static Budget {
         PROCESS.get_or_init(Budget::of_what_is_free)
     }
 
-    /// Sets the budget of this process in MiB; `None`: a share of what is free. Only the first call
-    /// counts, and only before anything was asked for.
+    /// Sets the budget of this process in MiB; `None` is a share of the free memory. Only the first
+    /// call has an effect, and only before the budget is used.
     pub fn set_of_process(mib: Option<u32>) {
         let budget = || mib.map_or_else(Self::of_what_is_free, |m| Self::of(u64::from(m) << 20));
         PROCESS.get_or_init(budget);
     }
 
-    /// A budget of this many bytes.
+    /// Creates a budget of this many bytes.
     pub fn of(limit: u64) -> Self {
         Self(Arc::new(Account { limit, share_of: None, taken: AtomicU64::new(0) }))
     }
 
-    /// The limit in bytes, where the user gave one. It holds for the memory of a GPU as well.
+    /// Returns the user's limit in bytes, if there is one. It holds for GPU memory as well.
     pub fn given(&self) -> Option<u64> {
         (self.0.share_of.is_none() && self.0.limit != UNKNOWN).then_some(self.0.limit)
     }
@@ -73,13 +73,13 @@ impl Budget {
         Self(Arc::new(Account { limit, share_of, taken: AtomicU64::new(0) }))
     }
 
-    /// What of it is not reserved, in bytes.
+    /// Returns the bytes that are not reserved.
     pub fn left(&self) -> u64 {
         self.0.limit.saturating_sub(self.0.taken.load(Ordering::Relaxed))
     }
 
-    /// Takes `bytes` for as long as the answer lives. `what` begins the message of a refusal, such as
-    /// "matching 640x480 at 64 disparities"; `cure` says what needs less.
+    /// Reserves `bytes` until the returned value is dropped. A refusal begins with `what`, such as
+    /// "matching 640x480 at 64 disparities", and ends with `cure`.
     pub fn reserve(
         &self,
         what: impl fmt::Display,
@@ -100,7 +100,7 @@ impl Budget {
         }
     }
 
-    /// Whether there would be room for `bytes`, which are not reserved: for what is soon given back.
+    /// Fails if `bytes` do not fit. Reserves nothing: for short-lived memory.
     pub fn check(
         &self,
         what: impl fmt::Display,
@@ -124,7 +124,7 @@ impl Drop for Reserved {
     }
 }
 
-/// Something needs more than the budget has left.
+/// A demand that exceeds the rest of the budget.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{what} needs {}, the budget is {}{}: {cure}, or [engine] memory_mib",
@@ -140,12 +140,12 @@ pub struct TooMuch {
 }
 
 impl TooMuch {
-    /// Bytes that are needed, and bytes that are left.
+    /// Describes the bytes needed and the bytes left.
     pub fn shortage(&self) -> (u64, u64) {
         (self.needed, self.limit.saturating_sub(self.taken))
     }
 
-    /// Where the limit comes from, and what of it is taken.
+    /// Describes the origin of the limit and the reserved part.
     fn of_which(&self) -> String {
         let mut told = Vec::new();
         if let Some(free) = self.share_of {
@@ -158,19 +158,19 @@ impl TooMuch {
     }
 }
 
-/// The system does not give the memory that was asked for.
+/// The system has refused an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory: the system refuses {}; a smaller picture needs less", Size(*.0))]
 pub struct Refused(pub u64);
 
-/// `len` times `value`, or an error where there is no memory for them.
+/// Allocates `len` copies of `value`, or fails.
 pub fn filled<T: Copy>(len: usize, value: T) -> Result<Vec<T>, Refused> {
     let mut all = Vec::new();
     grow(&mut all, len, value)?;
     Ok(all)
 }
 
-/// Makes `vec` `len` long, new elements being `value`.
+/// Resizes `vec` to `len`, with `value` as new elements, or fails.
 pub fn grow<T: Copy>(vec: &mut Vec<T>, len: usize, value: T) -> Result<(), Refused> {
     let more = len.saturating_sub(vec.len());
     vec.try_reserve_exact(more).map_err(|_| refused::<T>(len))?;
@@ -178,17 +178,17 @@ pub fn grow<T: Copy>(vec: &mut Vec<T>, len: usize, value: T) -> Result<(), Refus
     Ok(())
 }
 
-/// `len` elements of `T` are not to be had.
+/// Creates the error of a failed allocation of `len` elements of `T`.
 pub fn refused<T>(len: usize) -> Refused {
     Refused((len as u64).saturating_mul(size_of::<T>() as u64))
 }
 
-/// The product of sizes in bytes or pixels; what no number holds is more than any budget.
+/// Multiplies sizes in bytes or pixels. An overflow saturates, which exceeds every budget.
 pub fn product(factors: impl IntoIterator<Item = usize>) -> u64 {
     factors.into_iter().fold(1, |product: u64, factor| product.saturating_mul(factor as u64))
 }
 
-/// A number of bytes as people read it.
+/// Formats a number of bytes for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Size(pub u64);
 
