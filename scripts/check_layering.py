@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DATA = {"frame", "chroma", "pool", "control", "backoff", "clock", "memory", "reading", "redact", "text", "thread"}
+DATA = {"frame", "chroma", "pool", "control", "backoff", "clock", "ebml", "memory", "reading", "redact", "text", "thread"}
 STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment", "range", "sameness"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
@@ -22,6 +22,7 @@ MAY_KNOW = {
     "control": set(),
     "backoff": set(),
     "clock": set(),
+    "ebml": set(),
     "reading": set(),
     "redact": set(),
     "text": set(),

@@ -85,6 +85,7 @@ mod cli;
 mod clock;
 mod commands;
 mod control;
+mod ebml;
 mod engine;
 mod frame;
 #[doc(hidden)]

@@ -80,9 +80,8 @@ fn secrets(text: &str) -> Vec<Secret> {
         Some(Secret { range: uri.start + range.start..uri.start + range.end, alone: false })
     });
     let values = assignments(text)
-        .into_iter()
-        .filter(|found| is_secret(&text[found.name.clone()]))
-        .map(|found| Secret { range: found.value, alone: true });
+        .filter(|(name, _)| is_secret(&text[name.clone()]))
+        .map(|(_, range)| Secret { range, alone: true });
     let fragments =
         uris(text).filter_map(|uri| Some(Secret { range: fragment(text, uri)?, alone: true }));
     let bare = bare_credentials(text).map(|range| Secret { range, alone: false });
@@ -143,60 +142,50 @@ fn credentials(uri: &str) -> Option<Range<usize>> {
     Some(start..start + end)
 }
 
-/// A name and a value with `=` between them.
-struct Assignment {
-    name: Range<usize>,
-    /// Without quotation marks.
-    value: Range<usize>,
-}
-
-/// Properties of elements and parameters of queries: `name=value`, `name = "a value"`.
-fn assignments(text: &str) -> Vec<Assignment> {
-    let bytes = text.as_bytes();
-    let mut found = Vec::new();
-    for (at, _) in text.match_indices('=') {
+/// Ranges of the names and values of element properties and query parameters: `name=value`,
+/// `name = "a value"`.
+fn assignments(text: &str) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    text.match_indices('=').filter_map(|(at, _)| {
         let before = text[..at].trim_end();
-        let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:%[]".contains(byte);
-        let length = before.bytes().rev().take_while(in_name).count();
-        let name = before.len() - length..before.len();
-        let mut start = at + 1;
-        while bytes.get(start).is_some_and(u8::is_ascii_whitespace) {
-            start += 1;
-        }
+        let is_in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:%[]".contains(byte);
+        let length = before.bytes().rev().take_while(is_in_name).count();
+        let mut start = text.len() - text[at + 1..].trim_ascii_start().len();
         // Structures say the type before the value.
-        if bytes.get(start) == Some(&b'(') {
-            start = text[start..].find(')').map_or(start, |length| start + length + 1);
+        if text[start..].starts_with('(') {
+            start += text[start..].find(')').map_or(0, |length| length + 1);
         }
-        if !name.is_empty() {
-            found.push(Assignment { name, value: value(text, start) });
-        }
-    }
-    found
+        let value = string_at(text, start, &["\\\"", "\"", "'"], |c| {
+            c.is_whitespace() || matches!(c, '&' | ';' | '"' | '\'' | '`')
+        });
+        (length > 0).then_some((before.len() - length..before.len(), value))
+    })
 }
 
-/// Where the value stands that begins at `start`.
-fn value(text: &str, start: usize) -> Range<usize> {
+/// Returns the range of the string that begins at `start`, without its quotation marks if it has a pair of
+/// `marks`. An unquoted string extends to a character that `ends` it. A backslash makes the next character
+/// ordinary.
+pub fn string_at(
+    text: &str,
+    start: usize,
+    marks: &[&str],
+    ends: impl Fn(char) -> bool,
+) -> Range<usize> {
     let rest = &text[start..];
-    let quoted = ["\\\"", "\"", "'"].into_iter().find_map(|mark| {
+    let quoted = marks.iter().find_map(|mark| {
         let inner = rest.strip_prefix(mark)?;
-        Some((mark.len(), closing(inner, mark)?))
+        let is_closing = |at: &usize| !inner[..*at].ends_with('\\');
+        let length = inner.match_indices(mark).map(|(at, _)| at).find(is_closing)?;
+        Some(start + mark.len()..start + mark.len() + length)
     });
-    if let Some((mark, length)) = quoted {
-        return start + mark..start + mark + length;
-    }
-    let mut escaped = false;
-    let end = rest.find(|c: char| {
-        let ends = !escaped && (c.is_whitespace() || matches!(c, '&' | ';' | '"' | '\'' | '`'));
-        escaped = !escaped && c == '\\';
-        ends
-    });
-    start..start + end.unwrap_or(rest.len())
-}
-
-/// Where the quotation mark stands that closes a text; one behind a backslash does not.
-fn closing(text: &str, mark: &str) -> Option<usize> {
-    let closes = |at: &usize| !text[..*at].ends_with('\\');
-    text.match_indices(mark).map(|(at, _)| at).find(closes)
+    quoted.unwrap_or_else(|| {
+        let mut is_escaped = false;
+        let end = rest.find(|c: char| {
+            let is_end = !is_escaped && ends(c);
+            is_escaped = !is_escaped && c == '\\';
+            is_end
+        });
+        start..start + end.unwrap_or(rest.len())
+    })
 }
 
 /// Whether what has this name is to be hidden.

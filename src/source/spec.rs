@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use gstreamer::glib;
 
 use super::{pictures, still, v4l2};
-use crate::redact::{redact, remember};
+use crate::redact::{redact, remember, string_at};
 
 /// Where stereo pairs come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,46 +220,27 @@ fn file_of_uri(text: &str) -> Option<PathBuf> {
     glib::filename_from_uri(&uri).ok().map(|(path, _)| path)
 }
 
-/// The values of the properties of a fragment, as GStreamer's parser reads them: an identifier, `=`
-/// and a string, which may be quoted; outside quotation marks a backslash makes the next character
-/// ordinary.
+/// Returns the values of a fragment's properties, as GStreamer's parser reads them: an identifier, `=`
+/// and a string, which may be quoted.
 pub fn values_of_fragment(fragment: &str) -> Vec<String> {
-    let in_name = |c: char| c.is_alphanumeric() || "-_%:".contains(c);
-    let mut values = Vec::new();
-    for (at, _) in fragment.match_indices('=') {
-        if !fragment[..at].trim_end().ends_with(in_name) {
-            continue;
-        }
-        values.push(string_at(fragment[at + 1..].trim_start()));
-    }
-    values
+    let is_in_name = |c: char| c.is_alphanumeric() || "-_%:".contains(c);
+    let equals = fragment.match_indices('=').map(|(at, _)| at);
+    let assignments = equals.filter(|&at| fragment[..at].trim_end().ends_with(is_in_name));
+    let value = |at: usize| {
+        let start = fragment.len() - fragment[at + 1..].trim_start().len();
+        unescape(&fragment[string_at(fragment, start, &["\"", "'"], char::is_whitespace)])
+    };
+    assignments.map(value).collect()
 }
 
-/// The string at the beginning of a text.
-fn string_at(text: &str) -> String {
-    let quoted = text.chars().next().filter(|first| matches!(first, '"' | '\''));
-    let whole = quoted.and_then(|mark| {
-        let inner = &text[1..];
-        let closes = |at: &usize| !inner[..*at].ends_with('\\');
-        inner.match_indices(mark).map(|(at, _)| at).find(closes).map(|end| &inner[..end])
-    });
-    let mut escaped = false;
-    let raw = whole.unwrap_or_else(|| {
-        let end = text.find(|c: char| {
-            let ends = !escaped && c.is_whitespace();
-            escaped = !escaped && c == '\\';
-            ends
-        });
-        &text[..end.unwrap_or(text.len())]
-    });
-    let (mut value, mut escaped) = (String::new(), false);
-    for c in raw.chars() {
-        escaped = !escaped && c == '\\';
-        if !escaped {
-            value.push(c);
-        }
-    }
-    value
+/// Removes the backslashes that make the next character ordinary.
+fn unescape(text: &str) -> String {
+    let mut is_escaped = false;
+    let is_kept = |c: &char| {
+        is_escaped = !is_escaped && *c == '\\';
+        !is_escaped
+    };
+    text.chars().filter(is_kept).collect()
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@
 use std::io::{self, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
 
-use super::ebml::{
+use crate::clock::unix_ns;
+use crate::ebml::{
     UNKNOWN_SIZE, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
 };
-use crate::clock::unix_ns;
 
 /// Identifiers, RFC 9559, section 5.1.
 pub(super) mod id {
@@ -326,7 +326,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sink::video::ebml::{children, read_body, read_header, skip};
+    use crate::ebml::{children, read_body, read_header, skip};
 
     /// Time in ticks and data of every frame that can be read.
     pub(in crate::sink::video) fn frames(file: &[u8]) -> Vec<(u64, Vec<u8>)> {

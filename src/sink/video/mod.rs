@@ -10,7 +10,6 @@
 //! Stream:    map, left picture ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
 //! ```
 
-mod ebml;
 mod elements;
 mod encoded;
 mod encoders;

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use super::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use super::matroska::id;
 use crate::clock::CaptureClock;
+use crate::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use crate::frame::{DisparityRange, Eye, StereoGeometry};
 use crate::matching::Steady;
 use crate::reading;
