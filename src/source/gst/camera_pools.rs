@@ -1,15 +1,18 @@
-//! Buffer pools that GStreamer leaves behind of a closed camera, and their removal.
+//! Releases the buffer pools of closed cameras that GStreamer before 1.26 leaks.
 //!
-//! `v4l2src` forgets one reference to its buffer pool whenever it stops where the driver lets
-//! buffers be orphaned (seen with GStreamer 1.22.0: the pool found by `gst_v4l2_object_stop` is not
-//! given back). Every pool keeps five files open, so that a camera with a loose cable, opened again
-//! and again for days, would use up all that a process may open.
+//! There, `gst_v4l2_object_stop` keeps a reference to the pool of a `v4l2src` if the driver lets buffers
+//! be orphaned (seen with 1.22.0, reported upstream as gstreamer issue 3097, fixed in 1.26). Every pool
+//! keeps five files open, so a camera with a loose cable, reopened again and again for days, would use
+//! up the files that a process may open.
 
 use gstreamer as gst;
 use gstreamer::glib;
 use gstreamer_app::gst_base::{self, prelude::*};
 
-/// The buffer pools of a pipeline's cameras. To be dropped after the pipeline.
+/// First release whose `v4l2src` gives its pool back, as major and minor number.
+const FIXED: (u32, u32) = (1, 26);
+
+/// Buffer pools of a pipeline's cameras. To be dropped after the pipeline.
 #[derive(Default)]
 pub(super) struct CameraPools {
     pipeline: glib::WeakRef<gst::Pipeline>,
@@ -19,6 +22,10 @@ pub(super) struct CameraPools {
 impl CameraPools {
     /// Notes the pools of `pipeline`'s cameras; to be called before it is stopped.
     pub(super) fn note(&mut self, pipeline: &gst::Pipeline) {
+        let (major, minor, ..) = gst::version();
+        if (major, minor) >= FIXED {
+            return;
+        }
         self.pipeline = pipeline.downgrade();
         for element in pipeline.iterate_recurse().into_iter().flatten() {
             let is_camera = element.factory().is_some_and(|factory| factory.name() == "v4l2src");
