@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 DATA = {"frame", "chroma", "pool", "control", "backoff", "clock", "ebml", "memory", "reading", "redact", "text", "thread"}
-STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment", "range", "sameness"}
+STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment", "range", "duplicate"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
 # What each module of src/ may name besides itself. A new module needs a line here.
@@ -35,7 +35,7 @@ MAY_KNOW = {
     "matching": DATA,
     "alignment": DATA,
     "range": DATA | {"matching"},
-    "sameness": DATA,
+    "duplicate": DATA,
     "engine": STAGES,
     "queue": DATA,
     "source": STAGES,

@@ -160,7 +160,7 @@ impl Chroma {
     /// The same colour, of the picture that `through` makes of this one. It is computed when it is first
     /// looked at.
     #[must_use]
-    pub fn resampled(self, through: Arc<dyn Resampling>) -> Self {
+    pub fn with_resampling(self, through: Arc<dyn Resampling>) -> Self {
         Self { through: Some(through), resampled: OnceLock::new(), ..self }
     }
 
@@ -260,11 +260,11 @@ mod tests {
         assert_eq!([half.at(0, 0), half.at(1, 1), half.at(2, 1)], [a, a, b]);
         let chroma = Chroma::new(ColourCoding::GREY, half, Pool::new());
         assert_eq!(chroma.plane().samples(), [a, b]);
-        assert_eq!(chroma.resampled(Arc::new(Mirror)).plane().samples(), [NONE, a]);
+        assert_eq!(chroma.with_resampling(Arc::new(Mirror)).plane().samples(), [NONE, a]);
 
         let whole = ChromaPlane::new((3, 2), [0, 0], Pooled::unpooled(vec![a, b, c, c, b, a]));
         let chroma = Chroma::new(ColourCoding::GREY, whole, Pool::new());
-        let mirrored = chroma.resampled(Arc::new(Mirror));
+        let mirrored = chroma.with_resampling(Arc::new(Mirror));
         assert_eq!(mirrored.plane().samples(), [NONE, b, a, a, b, c]);
     }
 }

@@ -88,9 +88,9 @@ struct Side {
     last_index: Option<u64>,
 }
 
-/// Place of the first waiting frame among the times of its eye.
+/// Relation of a frame's time to the newest one before it in its view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Succession {
     InOrder,
     OutOfOrder,
     JumpsBack,
@@ -268,7 +268,7 @@ impl Pairer {
         Eye::BOTH
             .into_iter()
             .zip(periods)
-            .find(|&(eye, period)| period.is_none() && !self.side(eye).well_known())
+            .find(|&(eye, period)| period.is_none() && !self.side(eye).is_known())
             .map(|(eye, _)| eye)
     }
 
@@ -348,7 +348,7 @@ impl Pairer {
         let side = self.side(earlier);
         let front = side.waiting.front().map(time);
         let mut following = side.waiting.iter().skip(1).map(time);
-        match following.find(|&next| place_after(front, next) != Place::OutOfOrder) {
+        match following.find(|&next| succession(front, next) != Succession::OutOfOrder) {
             Some(next) if Some(next) > front && next.abs_diff(time(later)) < skew => {
                 Step::Drop(earlier)
             }
@@ -360,11 +360,13 @@ impl Pairer {
     /// Reaction to a frame that is not later than the one before in its view; `None` where both
     /// are in order.
     fn step_of_disorder(&self) -> Option<Step> {
-        let places = [self.left.place(), self.right.place()];
-        if let Some(eye) = places.iter().position(|&place| place == Some(Place::OutOfOrder)) {
+        let successions = [self.left.first_succession(), self.right.first_succession()];
+        if let Some(eye) =
+            successions.iter().position(|&relation| relation == Some(Succession::OutOfOrder))
+        {
             return Some(Step::Drop(Eye::BOTH[eye]));
         }
-        match places.map(|place| place == Some(Place::JumpsBack)) {
+        match successions.map(|relation| relation == Some(Succession::JumpsBack)) {
             [false, false] => None,
             [true, true] => Some(Step::Restart),
             [jumped, _] => {
@@ -441,7 +443,7 @@ impl Side {
             None => return true,
             Some(Rule::Time { .. }) => frame
                 .timestamp
-                .is_some_and(|time| place_after(self.newest, time) != Place::OutOfOrder),
+                .is_some_and(|time| succession(self.newest, time) != Succession::OutOfOrder),
             Some(Rule::Index { .. }) => self.last_index.is_none_or(|last| frame.index > last),
         };
         if fits {
@@ -453,20 +455,20 @@ impl Side {
         fits
     }
 
-    /// Place of the first waiting frame; `None` where none waits.
-    fn place(&self) -> Option<Place> {
-        self.waiting.front().map(|frame| place_after(self.last, time(frame)))
+    /// Succession of the first waiting frame; `None` if none waits.
+    fn first_succession(&self) -> Option<Succession> {
+        self.waiting.front().map(|frame| succession(self.last, time(frame)))
     }
 
     /// Whether the times of the waiting frames jump back.
     fn will_jump_back(&self) -> bool {
         let mut last = self.last;
-        self.waiting.iter().any(|frame| match place_after(last, time(frame)) {
-            Place::InOrder => {
+        self.waiting.iter().any(|frame| match succession(last, time(frame)) {
+            Succession::InOrder => {
                 last = Some(time(frame));
                 false
             }
-            place => place == Place::JumpsBack,
+            relation => relation == Succession::JumpsBack,
         })
     }
 
@@ -481,7 +483,7 @@ impl Side {
     }
 
     /// Whether enough frames wait to judge the eye by them.
-    fn well_known(&self) -> bool {
+    fn is_known(&self) -> bool {
         self.finished || self.waiting.len() >= LOOKAHEAD
     }
 
@@ -496,7 +498,7 @@ impl Side {
             return Some(true);
         }
         // A single picture has nothing to grow against.
-        self.well_known()
+        self.is_known()
             .then(|| self.waiting.len() < 2 && self.times().count() == self.waiting.len())
     }
 
@@ -517,12 +519,12 @@ fn time(frame: &EyeFrame) -> Duration {
     frame.timestamp.unwrap_or_default()
 }
 
-/// Place of a frame captured at `time` after one at `last`.
-fn place_after(last: Option<Duration>, time: Duration) -> Place {
+/// Returns how `time` succeeds `last`.
+fn succession(last: Option<Duration>, time: Duration) -> Succession {
     match last {
-        Some(last) if time + JUMP < last => Place::JumpsBack,
-        Some(last) if time <= last => Place::OutOfOrder,
-        _ => Place::InOrder,
+        Some(last) if time + JUMP < last => Succession::JumpsBack,
+        Some(last) if time <= last => Succession::OutOfOrder,
+        _ => Succession::InOrder,
     }
 }
 

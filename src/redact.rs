@@ -29,7 +29,7 @@ pub fn remember(text: &str) {
             // Credentials are found as a whole, and the password also by itself.
             let password = secret.split_once(':').map(|(_, password)| password);
             let parts = if alone { [Some(secret), None] } else { [Some(secret), password] };
-            parts.into_iter().flatten().flat_map(|part| [part.to_owned(), decoded(part)])
+            parts.into_iter().flatten().flat_map(|part| [part.to_owned(), percent_decode(part)])
         })
         .filter(|secret| secret.chars().count() >= SHORTEST)
         .collect();
@@ -229,7 +229,7 @@ fn is_secret(name: &str) -> bool {
 }
 
 /// A text with its percent-encoding undone.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

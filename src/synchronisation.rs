@@ -4,8 +4,8 @@
 //! [`Synchronisation`] is pure: it knows the capture times that it is told, and no clock.
 
 mod cadence;
-mod judge;
 pub mod offset;
+mod remarks;
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use serde::Serialize;
 
 use crate::frame::Eye;
 pub use cadence::{Cadence, Fit};
-pub use judge::Remark;
-use judge::{Judge, phase};
+pub use remarks::Remark;
+use remarks::{RemarkState, phase};
 
 /// Longest difference that is told apart from longer ones: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
@@ -31,7 +31,7 @@ pub struct Synchronisation {
     /// Sum of the differences, right minus left, in nanoseconds.
     sum_ns: i128,
     right_later: u64,
-    judge: Judge,
+    remarks: RemarkState,
 }
 
 /// The differences between the capture times of pairs, in milliseconds.
@@ -93,7 +93,7 @@ impl Default for Synchronisation {
             differences: Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds"),
             sum_ns: 0,
             right_later: 0,
-            judge: Judge::default(),
+            remarks: RemarkState::default(),
         }
     }
 }
@@ -105,38 +105,38 @@ impl Synchronisation {
     }
 
     /// Notes a frame of `eye` that was captured at `time`.
-    pub fn frame(&mut self, eye: Eye, time: Duration) {
+    pub fn note_frame(&mut self, eye: Eye, time: Duration) {
         self.cadences[eye.index()].push(time);
-        self.judge.frame(eye, time);
+        self.remarks.note_frame(eye, time);
     }
 
     /// Notes a pair whose right frame was captured `skew_ns` after the left one.
-    pub fn pair(&mut self, skew_ns: i64) {
+    pub fn note_pair(&mut self, skew_ns: i64) {
         self.differences.saturating_record(skew_ns.unsigned_abs() / 1000);
         self.sum_ns += i128::from(skew_ns);
         self.right_later += u64::from(skew_ns > 0);
-        self.judge.pair(skew_ns);
+        self.remarks.note_pair(skew_ns);
     }
 
     /// Notes that `eye` was lost: its clock may be another one when it is back.
-    pub fn lost(&mut self, eye: Eye) {
+    pub fn note_lost(&mut self, eye: Eye) {
         self.cadences[eye.index()] = Cadence::default();
-        self.judge.restart();
+        self.remarks.restart();
     }
 
     /// Remark on what is new, where pairs may be up to `tolerance` apart.
     pub fn remark(&mut self, tolerance: Duration) -> Option<Remark> {
-        if !self.judge.is_due() {
+        if !self.remarks.is_due() {
             return None;
         }
         let (left, right) = (self.cadences[0].fit()?, self.cadences[1].fit()?);
-        self.judge.remark(&left, &right, tolerance)
+        self.remarks.remark(&left, &right, tolerance)
     }
 
     /// Trouble of the last few seconds, in a few words; `None` where nothing was. Unlike
     /// [`Synchronisation::remark`] it is there for as long as the trouble is.
     pub fn trouble(&self) -> Option<&str> {
-        self.judge.trouble()
+        self.remarks.trouble()
     }
 
     /// Everything so far; `None` where nothing was noted of both eyes.
@@ -150,17 +150,17 @@ impl Synchronisation {
             let Fit { period, jitter, .. } = fits[eye]?;
             let error = self.nominal[eye].map(|nominal| (nominal / period - 1.0) * 1e6);
             Some(Clock {
-                rate_hz: rounded(1.0 / period, 1e4),
-                error_ppm: error.map(|error| rounded(error, 10.0)),
-                jitter_ms: rounded(jitter * 1e3, 1e3),
+                rate_hz: round_to(1.0 / period, 1e4),
+                error_ppm: error.map(|error| round_to(error, 10.0)),
+                jitter_ms: round_to(jitter * 1e3, 1e3),
             })
         };
         let summary = Summary {
             difference_ms: self.differences(),
             left: clock(0),
             right: clock(1),
-            phase_ms: phase.map(|(phase, _)| rounded(phase * 1e3, 1e3)),
-            drift_ppm: phase.map(|(_, drift)| rounded(drift * 1e6, 10.0)),
+            phase_ms: phase.map(|(phase, _)| round_to(phase * 1e3, 1e3)),
+            drift_ppm: phase.map(|(_, drift)| round_to(drift * 1e6, 10.0)),
         };
         let empty = summary.difference_ms.is_none() && fits.iter().any(Option::is_none);
         (!empty).then_some(summary)
@@ -173,14 +173,14 @@ impl Synchronisation {
             p50: at(0.5),
             p95: at(0.95),
             max: self.differences.max() as f64 / 1e3,
-            mean: rounded(self.sum_ns as f64 / pairs as f64 / 1e6, 1e3),
-            right_later: rounded(self.right_later as f64 / pairs as f64, 1e3),
+            mean: round_to(self.sum_ns as f64 / pairs as f64 / 1e6, 1e3),
+            right_later: round_to(self.right_later as f64 / pairs as f64, 1e3),
         })
     }
 }
 
 /// `value` to one part in `unit`.
-fn rounded(value: f64, unit: f64) -> f64 {
+fn round_to(value: f64, unit: f64) -> f64 {
     (value * unit).round() / unit
 }
 

@@ -84,7 +84,7 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     let unit = 0.5 * width as f64;
     let curved = model::refine(
         &sights,
-        |sight| model::curved(sight, unit),
+        |sight| model::curved_surface(sight, unit),
         sights.iter().map(near(3.0 * tolerance)).collect(),
     )?;
 

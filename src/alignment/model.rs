@@ -36,7 +36,7 @@ pub(super) fn plane(sight: &Sight) -> SVector<f64, 3> {
 
 /// As [`plane`], with the terms that a turn about the upright axis (x y), one about the horizontal
 /// axis (y y) and lens distortion leave, in units of `unit` pixels so that all terms are of one size.
-pub(super) fn curved(sight: &Sight, unit: f64) -> SVector<f64, 6> {
+pub(super) fn curved_surface(sight: &Sight, unit: f64) -> SVector<f64, 6> {
     let (x, y) = (sight.x / unit, sight.y / unit);
     SVector::from([1.0, x, y, x * y, x * x, y * y])
 }
@@ -186,7 +186,7 @@ mod tests {
     fn curvature_is_told_from_a_plane() {
         let sights = sights(|x, y| 1.0 + 4.0 * x * y / 9e4 - 1.5 * x * x / 9e4);
         let all = vec![true; sights.len()];
-        let fit = refine(&sights, |sight| curved(sight, 300.0), all).unwrap();
+        let fit = refine(&sights, |sight| curved_surface(sight, 300.0), all).unwrap();
         for (term, expected) in [1.0, 0.0, 0.0, 4.0, -1.5, 0.0].into_iter().enumerate() {
             assert!((fit.terms[term] - expected).abs() < 0.2, "{term}: {}", fit.terms);
         }

@@ -43,7 +43,7 @@ pub struct Monitor {
     /// Row error when the rows certainly agreed, in pixels: the smallest one.
     agreed_px: Option<f64>,
     /// Between which row errors the rows wander now, in pixels, if they do.
-    way: Option<[f64; 2]>,
+    wander_px: Option<[f64; 2]>,
     /// When the last measurement that saw anything was made.
     seen: Option<Duration>,
     state: State,
@@ -177,7 +177,7 @@ impl Monitor {
             weight: 0.0,
             reliable: false,
             agreed_px: None,
-            way: None,
+            wander_px: None,
             seen: None,
             state: State::default(),
             pending: (Verdict::Unsure, 0),
@@ -220,7 +220,7 @@ impl Monitor {
         let verdict = self.judge();
         let count = if self.pending.0 == verdict { self.pending.1 + 1 } else { 1 };
         self.pending = (verdict, count);
-        if count < self.needed(verdict) { None } else { self.conclude() }
+        if count < self.required_count(verdict) { None } else { self.conclude() }
     }
 
     /// Comes to a verdict with what there is, at the end of a run that was too short for one.
@@ -238,8 +238,8 @@ impl Monitor {
     /// Verdict of the measurements now.
     fn judge(&mut self) -> Verdict {
         let smoothed = self.smoothed.filter(|_| self.reliable);
-        self.way = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));
-        if self.way.is_some() {
+        self.wander_px = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));
+        if self.wander_px.is_some() {
             return Verdict::Wandering;
         }
         let verdict = self.limits.judge(smoothed.as_ref(), self.state.verdict);
@@ -257,7 +257,7 @@ impl Monitor {
     }
 
     /// Number of measurements in a row that it takes to come to a verdict.
-    fn needed(&self, verdict: Verdict) -> u32 {
+    fn required_count(&self, verdict: Verdict) -> u32 {
         let first = self.told.is_none() && verdict != Verdict::Good;
         if first { SETTLED } else { PERSISTENT }
     }
@@ -308,7 +308,7 @@ impl Monitor {
         if count == 0 {
             return None;
         }
-        let due = self.needed(verdict);
+        let due = self.required_count(verdict);
         let before = std::mem::replace(&mut self.state.verdict, verdict);
         let first = before != verdict || count == due && self.told.is_none();
         let error = self.smoothed.map_or(0.0, |smoothed| smoothed.row_error_px);
@@ -318,7 +318,7 @@ impl Monitor {
         }
         self.state.at_start_px.get_or_insert(error);
         // Rows that are much further off than was told are told again.
-        let size = match self.way {
+        let size = match self.wander_px {
             Some([low, high]) => {
                 let [lowest, highest] = self.state.wandered_px.unwrap_or([low, high]);
                 let all = [lowest.min(low), highest.max(high)];
@@ -341,7 +341,7 @@ impl Monitor {
         let seen = self.smoothed.as_ref();
         let message = match (verdict, seen, self.agreed_px) {
             (Verdict::Wandering, ..) => {
-                self.limits.describe_way(self.state.wandered_px.unwrap_or_default())
+                self.limits.describe_wander(self.state.wandered_px.unwrap_or_default())
             }
             (Verdict::RowsOff, Some(seen), Some(agreed))
                 if seen.row_error_px - 2.0 * seen.uncertainty_px > agreed + MOVED_PX =>

@@ -78,13 +78,13 @@ impl Recent {
             [|seen| seen.shift_px, |seen| seen.row_error_px];
         figures.into_iter().find_map(|figure| {
             let values: Vec<f64> = self.all.iter().map(figure).collect();
-            way(&values, told, least_px)
+            wander_range(&values, told, least_px)
         })
     }
 }
 
 /// Between which values they wander, each with an error of `told`; `None` where they do not.
-fn way(values: &[f64], told: f64, least: f64) -> Option<[f64; 2]> {
+fn wander_range(values: &[f64], told: f64, least: f64) -> Option<[f64; 2]> {
     let restless = typical_step(values.iter().copied()) > RESTLESS_PX.max(3.0 * told);
     // A single wrong measurement is no way, and no step of one.
     let mut sorted = values.to_vec();

@@ -175,7 +175,7 @@ impl Limits {
                 };
                 format!("the rows of the two eyes differ by {seen}: {cure}")
             }
-            // Without its range, which [`Limits::describe_way`] takes.
+            // Without its range, which [`Limits::describe_wander`] takes.
             (Verdict::Wandering, Some(_)) => WANDERING.to_owned(),
             (Verdict::Swapped, Some(seen)) => format!(
                 "left and right seem to be exchanged (the median disparity is {:.1} px): exchange \
@@ -215,7 +215,7 @@ impl Limits {
     }
 
     /// Message where the rows wander between these row errors.
-    pub(super) fn describe_way(&self, [low, high]: [f64; 2]) -> String {
+    pub(super) fn describe_wander(&self, [low, high]: [f64; 2]) -> String {
         format!(
             "the rows of the two eyes wander: they differ by {low:+.1} to {high:+.1} px (positive: the \
              right picture is lower); {WANDERING}"
@@ -344,7 +344,7 @@ mod tests {
         }
         let bump = limits.describe_bump(&off, 0.2);
         assert!(bump.contains("after 0.2 px earlier") && bump.contains("bumped"), "{bump}");
-        let way = limits.describe_way([-20.04, 15.0]);
+        let way = limits.describe_wander([-20.04, 15.0]);
         assert!(way.contains("-20.0 to +15.0 px") && way.contains("synchronise"), "{way}");
         assert!(!way.contains("--calibration"), "{way}");
         assert!(text(limits, Verdict::RowsOff).contains("--calibration FILE"));

@@ -1,14 +1,14 @@
 //! Number of candidate disparities that pictures need, found out by looking at them.
 //!
 //! With too few candidates the nearest things get wrong disparities or none, and the map does not say
-//! so. [`look`] matches a pair in small pictures over half the picture's width, far more than is
+//! so. [`match_coarsely`] matches a pair in small pictures over half the picture's width, far more than is
 //! matched otherwise, at a small part of the cost: what both eyes agree on there says which disparities
 //! there are. [`too_few`] compares that with the candidates in use, [`enough`] names a number that
-//! would do, and [`is_crowded`] tells from a finished map alone whether a look is worth its time.
+//! would do, and [`may_be_too_short`] tells from a finished map alone whether a look is worth its time.
 
-mod crowd;
-mod look;
-mod reduced;
+mod coarse;
+mod reduce;
+mod too_short;
 
 use std::fmt;
 
@@ -17,9 +17,9 @@ use serde::Serialize;
 use crate::frame::{DisparityRange, Image};
 use crate::matching::params::DISPARITY_LIMITS;
 
-pub use crowd::is_crowded;
-use look::MOST;
-pub use look::{SmallMatcher, look};
+use coarse::MOST;
+pub use coarse::{SmallMatcher, match_coarsely};
+pub use too_short::may_be_too_short;
 
 /// Numbers of candidates are multiples of this: engines take their time for whole steps anyway.
 const STEP: usize = 16;
@@ -49,17 +49,17 @@ pub fn enough<'a>(
 ) -> anyhow::Result<Option<usize>> {
     let mut furthest: Option<(i32, [&Image; 2], usize)> = None;
     for pair in pairs {
-        let Some(look) = look(pair, min, matcher)? else { continue };
-        let end = look.all_but(LEFT_OUT);
+        let Some(coarse) = match_coarsely(pair, min, matcher)? else { continue };
+        let end = coarse.all_but(LEFT_OUT);
         if furthest.is_none_or(|(before, ..)| end > before) {
-            furthest = Some((end, pair, look.factor()));
+            furthest = Some((end, pair, coarse.factor()));
         }
     }
     let Some((end, pair, factor)) = furthest else { return Ok(None) };
-    let checked = look::closer(pair, min, end, factor, matcher)?;
+    let checked = coarse::match_finer(pair, min, end, factor, matcher)?;
     let end = checked.map_or(end, |closer| end.max(closer.all_but(LEFT_OUT)));
     let room = (DISPARITY_LIMITS.1 - min + 1).max(1) as usize;
-    Ok(Some(rounded((end - min).max(1) as usize, spare).min(room)))
+    Ok(Some(round_up((end - min).max(1) as usize, spare).min(room)))
 }
 
 /// Too few candidates, found out by a look.
@@ -103,7 +103,7 @@ pub fn too_few(
     spare: Spare,
     matcher: &SmallMatcher,
 ) -> anyhow::Result<Option<TooFew>> {
-    let short = look(pair, range.min, matcher)?.and_then(|look| look.short(range));
+    let short = match_coarsely(pair, range.min, matcher)?.and_then(|coarse| coarse.short(range));
     let Some(beyond) = short else { return Ok(None) };
     let enough = enough([pair], range.min, spare, matcher)?;
     let enough = enough.filter(|&enough| enough > range.count);
@@ -111,7 +111,7 @@ pub fn too_few(
 }
 
 /// A number of candidates that has room for `needed`.
-fn rounded(needed: usize, spare: Spare) -> usize {
+fn round_up(needed: usize, spare: Spare) -> usize {
     let with_spare = match spare {
         Spare::None => needed,
         Spare::ForLater => (needed + needed.div_ceil(4)).max(2 * STEP),
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn a_range_that_is_short_is_told_from_one_that_is_not() {
         let [left, right] = wall(52, 10);
-        let look = look([&left, &right], 0, &reference).unwrap().unwrap();
-        let short = |count| look.short(DisparityRange { min: 0, count });
-        assert!(short(48).is_some_and(|share| share > 0.2), "{look:?}");
-        assert_eq!((short(56), short(64)), (None, None), "{look:?}");
+        let coarse = match_coarsely([&left, &right], 0, &reference).unwrap().unwrap();
+        let short = |count| coarse.short(DisparityRange { min: 0, count });
+        assert!(short(48).is_some_and(|share| share > 0.2), "{coarse:?}");
+        assert_eq!((short(56), short(64)), (None, None), "{coarse:?}");
         let range = DisparityRange { min: 0, count: 48 };
         let told = too_few([&left, &right], range, Spare::None, &reference).unwrap().unwrap();
         assert_eq!(told.enough, 64);
@@ -195,10 +195,10 @@ mod tests {
 
     #[test]
     fn numbers_are_whole_steps() {
-        assert_eq!(rounded(1, Spare::None), 16);
-        assert_eq!(rounded(17, Spare::None), 32);
-        assert_eq!(rounded(1, Spare::ForLater), 32);
-        assert_eq!(rounded(72, Spare::ForLater), 96);
-        assert_eq!(rounded(5000, Spare::None), 1024);
+        assert_eq!(round_up(1, Spare::None), 16);
+        assert_eq!(round_up(17, Spare::None), 32);
+        assert_eq!(round_up(1, Spare::ForLater), 32);
+        assert_eq!(round_up(72, Spare::ForLater), 96);
+        assert_eq!(round_up(5000, Spare::None), 1024);
     }
 }

@@ -95,7 +95,7 @@ fn split(path: &Path) -> Option<(&Path, &OsStr)> {
 /// The files that a pattern may stand for, be it printf's or a shell's: none where it is no pattern.
 pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     if is_pattern(pattern) {
-        let found = Pictures::numbered(pattern);
+        let found = Pictures::find_numbered(pattern);
         return found.map_or_else(|_| Vec::new(), |found| found.paths().collect());
     }
     let Some(text) = pattern.to_str().filter(|text| text.contains(['%', '*', '?', '['])) else {
@@ -136,7 +136,7 @@ pub fn is_picture(path: &Path) -> bool {
 impl Pictures {
     /// Finds the files of `pattern`.
     pub(super) fn find(pattern: &Path) -> anyhow::Result<Self> {
-        if is_pattern(pattern) { Self::numbered(pattern) } else { Self::globbed(pattern) }
+        if is_pattern(pattern) { Self::find_numbered(pattern) } else { Self::find_globbed(pattern) }
     }
 
     /// One picture.
@@ -144,7 +144,7 @@ impl Pictures {
         Self { pattern: path.display().to_string(), files: vec![(0, path)], asked: false }
     }
 
-    fn numbered(pattern: &Path) -> anyhow::Result<Self> {
+    fn find_numbered(pattern: &Path) -> anyhow::Result<Self> {
         let shown = pattern.display();
         let (folder, name) = split(pattern).context("no file name")?;
         let name = Name::parse(name).context("no number in the file name")?;
@@ -170,7 +170,7 @@ impl Pictures {
 
     /// The files of a shell's pattern: by the last number in their names, or where that does not tell
     /// them apart, in the order of their names.
-    fn globbed(pattern: &Path) -> anyhow::Result<Self> {
+    fn find_globbed(pattern: &Path) -> anyhow::Result<Self> {
         let shown = pattern.display().to_string();
         let files = files_of_glob(&shown).with_context(|| shown.clone())?;
         if files.is_empty() {

@@ -32,7 +32,7 @@ pub struct Still {
 pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     let (content, format) = read_known(path)?;
     let Still { picture, orientation } = decode_known(path, &content, format)?;
-    let mut picture = linear::displayed(picture);
+    let mut picture = linear::encode_floats(picture);
     if orient == Orient::Auto {
         picture.apply_orientation(orientation);
     }

@@ -53,10 +53,10 @@ const LIFT: u32 = 64;
 /// Largest gain.
 const GAIN_MAX: u32 = 256;
 
-/// Sums of differences over the window that share a place in [`RESPONSES`].
+/// Sums of differences over the window that share an index into [`RESPONSES`].
 const STEP: usize = 4096;
 
-/// The place from which on nothing is amplified: that of `DETAIL` to the left and to the upper neighbour.
+/// Index from which on nothing is amplified: that of `DETAIL` to the left and to the upper neighbour.
 const PLAIN: usize = 2 * 256 * DETAIL as usize * WINDOW * WINDOW / STEP;
 
 /// Gain and lift for sums of differences.
@@ -75,7 +75,7 @@ const fn responses() -> [Response; PLAIN + 1] {
     let mut all = [Response { gain: 256, lift: 0 }; PLAIN + 1];
     let mut i = 0;
     while i < PLAIN {
-        // The middle of the sums that have this place.
+        // The middle of the sums that have this index.
         let gain = 256 * 2 * PLAIN as u32 / (2 * i as u32 + 1);
         let gain = if gain > 256 * GAIN_MAX { 256 * GAIN_MAX } else { gain };
         let lift = 4 * (gain - 256);
@@ -107,7 +107,7 @@ fn local(samples: &[u16], width: usize, pixels: &mut [u8]) {
     let mut sums = Sums::new(width);
     let row = |y: usize| Row::of(samples, width, y);
     // Counted from the first row of the first window, which is above the picture.
-    let in_window = |y: usize| row(mirrored(y, height));
+    let in_window = |y: usize| row(mirror_index(y, height));
     if height > 0 {
         (0..WINDOW).for_each(|y| sums.add(in_window(y)));
     }
@@ -119,12 +119,12 @@ fn local(samples: &[u16], width: usize, pixels: &mut [u8]) {
     }
 }
 
-/// The place in a row or column of `count` pixels that stands for the one at `place` - [`BEFORE`]. What is
-/// farther outside than a mirror shows is the last that it does.
-fn mirrored(place: usize, count: usize) -> usize {
-    let inside = match place.checked_sub(BEFORE) {
+/// Returns the pixel of a row or column of `count` that stands for pixel `index` - [`BEFORE`]: its mirror image
+/// if it lies outside, at most one length away.
+fn mirror_index(index: usize, count: usize) -> usize {
+    let inside = match index.checked_sub(BEFORE) {
         Some(inside) => inside.min((2 * count).saturating_sub(1 + inside)),
-        None => BEFORE - 1 - place,
+        None => BEFORE - 1 - index,
     };
     inside.min(count - 1)
 }
@@ -181,8 +181,8 @@ impl Sums {
     /// Mirrors the columns at the borders of the picture.
     fn extend(&mut self) {
         for sums in [&mut self.samples, &mut self.differences] {
-            for place in (0..BEFORE).chain(BEFORE + self.width..WINDOW + self.width) {
-                sums[place] = sums[BEFORE + mirrored(place, self.width)];
+            for index in (0..BEFORE).chain(BEFORE + self.width..WINDOW + self.width) {
+                sums[index] = sums[BEFORE + mirror_index(index, self.width)];
             }
         }
     }

@@ -215,7 +215,7 @@ fn change_of_bands(a: &[f32], b: &[f32]) -> [f32; BANDS] {
 fn vertical_motion(a: &[f32], b: &[f32]) -> f32 {
     /// Larger motion is not linear any more.
     const FASTEST: f32 = 20.0;
-    let (a, b) = (smoothed(a), smoothed(b));
+    let (a, b) = (smooth(a), smooth(b));
     if a.len() < 3 {
         return 0.0;
     }
@@ -245,7 +245,7 @@ fn vertical_motion(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Means over a hundredth of the rows.
-fn smoothed(rows: &[f32]) -> Vec<f32> {
+fn smooth(rows: &[f32]) -> Vec<f32> {
     let window = (rows.len() / 100).max(1);
     rows.windows(window).map(|rows| rows.iter().sum::<f32>() / window as f32).collect()
 }

@@ -113,7 +113,7 @@ impl Flow<'_> {
     }
 
     /// Begins the message of an error.
-    fn failed(self) -> String {
+    fn error_prefix(self) -> String {
         match self {
             Flow::File(path) => format!("cannot write {}", path.display()),
             Flow::Live => "cannot send pictures".to_owned(),
@@ -178,14 +178,15 @@ impl Feed {
             let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
             chain.extend(*elements);
             pipeline.add_many(&chain)?;
-            gst::Element::link_many(&chain)
-                .with_context(|| format!("{}: its encoder cannot be set up", flow.failed()))?;
+            gst::Element::link_many(&chain).with_context(|| {
+                format!("{}: its encoder cannot be set up", flow.error_prefix())
+            })?;
             sources.push(source);
         }
 
         let bus = pipeline.bus().context("a pipeline has a bus")?;
         let heard = progress.clone();
-        let begin = flow.failed();
+        let begin = flow.error_prefix();
         bus.set_sync_handler(move |_, message| {
             match message.view() {
                 gst::MessageView::Error(error) => heard.fail(explain(&begin, error)),
@@ -203,7 +204,7 @@ impl Feed {
             let known = locked(&self.progress.state).error.clone();
             return Err(anyhow!(
                 "{}",
-                known.unwrap_or_else(|| format!("{}: it does not start", flow.failed()))
+                known.unwrap_or_else(|| format!("{}: it does not start", flow.error_prefix()))
             ));
         }
         Ok(self)

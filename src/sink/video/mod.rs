@@ -7,7 +7,7 @@
 //!            confidence ─▶ ... the same
 //! GreyVideo: picture ─▶ ... the same
 //! Preview:   map, left picture ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
-//! Stream:    map, left picture ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
+//! StreamSink: map, left picture ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
 //! ```
 
 mod elements;
@@ -30,6 +30,6 @@ pub use grey::{GreyVideo, GreyVideoOptions};
 pub use lossless::check_recording_name;
 pub use preview::{Preview, check_preview_name};
 pub use recorder::Recorder;
-pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
+pub use stream::{FragmentError, StreamOptions, StreamPicture, StreamSink, check_fragment};
 pub use tags::{RecordingTags, RectifiedTags, read_recording_tags, read_rectified_tags};
 pub use view::VideoView;

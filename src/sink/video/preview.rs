@@ -65,7 +65,7 @@ pub fn check_preview_name(path: &Path) -> Result<()> {
 }
 
 /// Length of a picture's side in the video.
-fn padded(side: usize) -> usize {
+fn pad_side(side: usize) -> usize {
     side.next_multiple_of(2).max(SMALLEST_SIDE)
 }
 
@@ -99,8 +99,8 @@ impl Preview {
         let rate = fraction(stream.rate);
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", "RGBx")
-            .field("width", i32::try_from(padded(width))?)
-            .field("height", i32::try_from(padded(height))?)
+            .field("width", i32::try_from(pad_side(width))?)
+            .field("height", i32::try_from(pad_side(height))?)
             .field("framerate", rate)
             .field("colorimetry", "sRGB")
             .build();
@@ -149,8 +149,8 @@ impl Preview {
         let (width, height) = self.size;
         let followed = self.painter.follow(frame);
         followed.with_context(|| format!("cannot write the preview {}", self.path.display()))?;
-        let stride = padded(width) * 4;
-        let mut picture = self.pool.take(stride * padded(height));
+        let stride = pad_side(width) * 4;
+        let mut picture = self.pool.take(stride * pad_side(height));
         self.painter.paint(self.view, frame, &mut picture, stride);
         repeat_edges(&mut picture, width, height, stride);
         let time = self.clock.time(frame.pair.timestamp);

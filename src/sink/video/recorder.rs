@@ -97,7 +97,11 @@ impl Recorder {
 
     /// Starts the encoder; the frames go into one segment after the other, each a whole file of its
     /// own. No frame is lost between two.
-    pub fn segmented(segments: Segments, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
+    pub fn create_segmented(
+        segments: Segments,
+        stream: &StreamInfo,
+        quantity: Quantity,
+    ) -> Result<Self> {
         Self::of_numbers(Place::Segments(segments), stream, quantity)
     }
 
@@ -148,15 +152,15 @@ impl Recorder<Confidence> {
 impl Recorder<Whitened> {
     /// Creates a file of the whitened pictures (an earlier one is replaced) and starts the encoder.
     pub fn of_whitened(path: &Path, stream: &StreamInfo) -> Result<Self> {
-        Self::whitened(Place::File(path.to_path_buf()), stream)
+        Self::start_whitened(Place::File(path.to_path_buf()), stream)
     }
 
     /// The same in segments.
     pub fn of_whitened_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
-        Self::whitened(Place::Segments(segments), stream)
+        Self::start_whitened(Place::Segments(segments), stream)
     }
 
-    fn whitened(place: Place, stream: &StreamInfo) -> Result<Self> {
+    fn start_whitened(place: Place, stream: &StreamInfo) -> Result<Self> {
         let StreamInfo { clock, stages, .. } = *stream;
         let tags = move |first| tags::of_whitened(first, clock, stages);
         Self::start(place, stream, ("whitened", "whitened"), Whitened, Box::new(tags))

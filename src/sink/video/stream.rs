@@ -81,7 +81,7 @@ pub enum FragmentError {
 ///
 /// A receiver that is slow or not there yet costs frames of this sink alone, which are counted; one
 /// that goes away with an error fails it.
-pub struct Stream {
+pub struct StreamSink {
     name: String,
     stream: StreamInfo,
     picture: StreamPicture,
@@ -96,7 +96,7 @@ pub struct Stream {
     failed: bool,
 }
 
-impl Stream {
+impl StreamSink {
     /// Builds the fragment and starts it.
     pub fn start(stream: &StreamInfo, options: &StreamOptions) -> Result<Self> {
         require(&["appsrc"], "a stream")?;
@@ -167,7 +167,7 @@ impl Stream {
     }
 }
 
-impl Sink for Stream {
+impl Sink for StreamSink {
     fn name(&self) -> &str {
         &self.name
     }

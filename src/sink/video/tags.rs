@@ -87,7 +87,7 @@ impl RecordingTags {
                 ("stereod depth", format!("depth in metres = value / {scale}, 0 is unknown"))
             }
         };
-        described(title, &meaning, pairs)
+        with_title(title, &meaning, pairs)
     }
 
     fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
@@ -206,7 +206,7 @@ pub(super) fn of_rectified(
     pairs.push((RECTIFIED_VIEW, eye.to_string()));
     pairs.push((RECTIFIED_SIZE, format!("{width}x{height}")));
     pairs.extend(geometry.into_iter().flat_map(of_geometry));
-    described(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
+    with_title(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
 }
 
 /// The tags of a recording of confidence, whose first frame was captured at `first` of the source.
@@ -218,7 +218,7 @@ pub(super) fn of_confidence(
     let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
     pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
     let meaning = "confidence of the disparity, 1 to 255; 0 where it is unknown or was filled";
-    described("stereod confidence", meaning, pairs)
+    with_title("stereod confidence", meaning, pairs)
 }
 
 /// The tags of a recording of whitened pictures, whose first frame was captured at `first` of the source.
@@ -233,7 +233,7 @@ pub(super) fn of_whitened(
     pairs.extend(of_stages(stages));
     let meaning =
         "grey levels beside the background = (value - 32768) / 128; odd values: the pixel moves";
-    described("stereod whitened", meaning, pairs)
+    with_title("stereod whitened", meaning, pairs)
 }
 
 /// How steady maps were, where a tag tells it.
@@ -269,7 +269,7 @@ fn of_geometry(geometry: &StereoGeometry) -> [(&'static str, String); 5] {
 }
 
 /// The pairs with a title, and all of them once more in a comment.
-fn described(
+fn with_title(
     title: &str,
     meaning: &str,
     mut pairs: Vec<(&'static str, String)>,

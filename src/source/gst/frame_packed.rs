@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::camera;
+use super::ending::check_ending;
 use super::options::GstOptions;
 use super::plane::{Layout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Picture, Received, Recipe};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
-use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, StereoPair};
 use crate::source::live::LiveState;
@@ -119,7 +119,8 @@ impl Source for FramePackedStream {
                 Received::End => finished = true,
             }
         }
-        let result = if finished { verdict(std::slice::from_ref(&self.stream)) } else { Ok(()) };
+        let result =
+            if finished { check_ending(std::slice::from_ref(&self.stream)) } else { Ok(()) };
         self.stream.close();
         result
     }

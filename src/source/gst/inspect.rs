@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::tap::Shared;
+use super::appsink::Shared;
 use crate::source::jpeg::{self, Flaw};
 use crate::source::live::EyeState;
 

@@ -20,7 +20,7 @@ use std::thread::{self, ThreadId};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::tap::Shared;
+use super::appsink::Shared;
 use crate::thread::locked;
 
 /// The usual timer slack in nanoseconds, and the number of marks above it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::tap::Shared;
+use super::appsink::Shared;
 use crate::memory::{Budget, product};
 
 /// Pictures of a stream that decoders, converters and we hold at once, about.

@@ -43,18 +43,18 @@ struct Suspects {
 
 /// Judgement of a picture's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
+pub(super) enum TimeCheck {
     /// The time, shifted where the stream's clock was set.
     Good(Duration),
     /// It lies this many nanoseconds after the arrival, or before it where that is negative.
     Wrong { ahead: i64 },
     /// The stream's clock was set by this many nanoseconds; the picture's time is shifted by that.
-    Set { by: i64, time: Duration },
+    ClockSet { by: i64, time: Duration },
 }
 
 impl LiveTimes {
     /// Judges the time of a picture that arrived at `arrived`.
-    pub(super) fn judge(&mut self, time: Duration, arrived: Duration) -> Judged {
+    pub(super) fn check(&mut self, time: Duration, arrived: Duration) -> TimeCheck {
         let own = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let lag = (arrived.as_nanos() as i64).saturating_sub(own);
         let shifted = own.saturating_add(self.shift);
@@ -74,7 +74,7 @@ impl LiveTimes {
         };
         self.suspects = Some(suspects);
         if suspects.count < ENOUGH || arrived.saturating_sub(suspects.since) < LASTING {
-            return Judged::Wrong { ahead: distance.saturating_neg() };
+            return TimeCheck::Wrong { ahead: distance.saturating_neg() };
         }
         self.suspects = None;
         // Times that were always that far away can be compared with the other eye's as they are.
@@ -84,14 +84,14 @@ impl LiveTimes {
         }
         let by = self.shift.saturating_neg();
         match self.accept(own.saturating_add(self.shift), lag.saturating_sub(self.shift)) {
-            Judged::Good(time) if by != 0 => Judged::Set { by, time },
+            TimeCheck::Good(time) if by != 0 => TimeCheck::ClockSet { by, time },
             good => good,
         }
     }
 
-    fn accept(&mut self, shifted: i64, distance: i64) -> Judged {
+    fn accept(&mut self, shifted: i64, distance: i64) -> TimeCheck {
         self.last = Some((distance, shifted));
-        Judged::Good(Duration::from_nanos(shifted.max(0) as u64))
+        TimeCheck::Good(Duration::from_nanos(shifted.max(0) as u64))
     }
 }
 
@@ -104,17 +104,17 @@ mod tests {
     const BEGIN: i64 = 3 * HOUR;
 
     /// A camera of 30 pictures a second that takes 5 ms to deliver each; `wrong` is added to a time.
-    fn judged(times: &mut LiveTimes, frames: std::ops::Range<i64>, wrong: i64) -> Vec<Judged> {
+    fn judged(times: &mut LiveTimes, frames: std::ops::Range<i64>, wrong: i64) -> Vec<TimeCheck> {
         let judge = |frame: i64| {
             let captured = BEGIN + frame * FRAME;
             let time = Duration::from_nanos((captured + wrong).max(0) as u64);
-            times.judge(time, Duration::from_nanos((captured + 5_000_000) as u64))
+            times.check(time, Duration::from_nanos((captured + 5_000_000) as u64))
         };
         frames.map(judge).collect()
     }
 
-    fn good(frames: std::ops::Range<i64>) -> Vec<Judged> {
-        let at = |frame: i64| Judged::Good(Duration::from_nanos((BEGIN + frame * FRAME) as u64));
+    fn good(frames: std::ops::Range<i64>) -> Vec<TimeCheck> {
+        let at = |frame: i64| TimeCheck::Good(Duration::from_nanos((BEGIN + frame * FRAME) as u64));
         frames.map(at).collect()
     }
 
@@ -124,12 +124,12 @@ mod tests {
             let mut times = LiveTimes::default();
             assert_eq!(judged(&mut times, 0..400, 0), good(0..400));
             let one = judged(&mut times, 400..401, wrong);
-            assert!(matches!(one[..], [Judged::Wrong { .. }]), "{one:?}");
+            assert!(matches!(one[..], [TimeCheck::Wrong { .. }]), "{one:?}");
             assert_eq!(judged(&mut times, 401..420, 0), good(401..420));
         }
         // The first one.
         let mut times = LiveTimes::default();
-        assert_eq!(judged(&mut times, 0..1, HOUR), [Judged::Wrong { ahead: HOUR - 5_000_000 }]);
+        assert_eq!(judged(&mut times, 0..1, HOUR), [TimeCheck::Wrong { ahead: HOUR - 5_000_000 }]);
         assert_eq!(judged(&mut times, 1..20, 0), good(1..20));
     }
 
@@ -139,14 +139,16 @@ mod tests {
         judged(&mut times, 0..400, 0);
         for wrong in [HOUR, -HOUR / 2, 0] {
             let after = judged(&mut times, 400..500, wrong);
-            let wrongs = after.iter().filter(|one| matches!(one, Judged::Wrong { .. })).count();
+            let wrongs = after.iter().filter(|one| matches!(one, TimeCheck::Wrong { .. })).count();
             // Half a second of 30 a second.
             assert!((14..=16).contains(&wrongs), "{wrongs} of {wrong}");
             assert_eq!(after[wrongs + 1..], good(400..500)[wrongs + 1..]);
             let set = after[wrongs];
             match wrong {
-                0 => assert!(matches!(set, Judged::Good(_)), "{set:?}"),
-                _ => assert!(matches!(set, Judged::Set { by, .. } if by == wrong), "{set:?}"),
+                0 => assert!(matches!(set, TimeCheck::Good(_)), "{set:?}"),
+                _ => {
+                    assert!(matches!(set, TimeCheck::ClockSet { by, .. } if by == wrong), "{set:?}")
+                }
             }
         }
     }
@@ -155,27 +157,27 @@ mod tests {
     fn times_that_were_always_far_away_stay_as_they_are() {
         let mut times = LiveTimes::default();
         let all = judged(&mut times, 0..100, HOUR);
-        let own = Judged::Good(Duration::from_nanos((BEGIN + 99 * FRAME + HOUR) as u64));
+        let own = TimeCheck::Good(Duration::from_nanos((BEGIN + 99 * FRAME + HOUR) as u64));
         assert_eq!(all[99], own);
-        assert!(!all.iter().any(|one| matches!(one, Judged::Set { .. })));
+        assert!(!all.iter().any(|one| matches!(one, TimeCheck::ClockSet { .. })));
     }
 
     #[test]
     fn pictures_that_were_held_up_are_good() {
         let mut times = LiveTimes::default();
         let at = |ms: u64| Duration::from_millis(ms);
-        assert_eq!(times.judge(at(1000), at(1005)), Judged::Good(at(1000)));
+        assert_eq!(times.check(at(1000), at(1005)), TimeCheck::Good(at(1000)));
         // A minute long nobody took any: the oldest ones come first, all at once.
         for frame in 1..8 {
             let time = at(1000 + frame * 33);
-            assert_eq!(times.judge(time, at(61_000 + frame)), Judged::Good(time));
+            assert_eq!(times.check(time, at(61_000 + frame)), TimeCheck::Good(time));
         }
-        assert_eq!(times.judge(at(61_010), at(61_015)), Judged::Good(at(61_010)));
+        assert_eq!(times.check(at(61_010), at(61_015)), TimeCheck::Good(at(61_010)));
         // A source that is ahead of its time and stays there, a little further with each picture.
         let mut times = LiveTimes::default();
         for frame in 0..300 {
             let time = at(frame * 33);
-            assert_eq!(times.judge(time, at(500 + frame)), Judged::Good(time));
+            assert_eq!(times.check(time, at(500 + frame)), TimeCheck::Good(time));
         }
     }
 }

@@ -3,18 +3,19 @@
 //!
 //! Each stream has a pipeline of its own, so that trouble in one eye never holds up the other.
 
+mod appsink;
 mod camera;
 mod camera_pools;
+mod ending;
+mod find_offset;
 mod frame_packed;
 mod input;
 mod inspect;
-mod jumps;
 mod length;
 mod libav;
 mod limits;
 mod live_times;
 mod message;
-mod offset;
 mod options;
 mod orientation;
 mod packing;
@@ -23,10 +24,9 @@ mod reach;
 mod reconnect;
 mod stills;
 mod stream;
-mod tap;
+mod time_jumps;
 mod times;
 mod two_streams;
-mod verdict;
 mod wiring;
 
 use std::time::Duration;

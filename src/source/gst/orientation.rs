@@ -6,7 +6,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use image::metadata::Orientation;
 
-use super::tap::Shared;
+use super::appsink::Shared;
 use super::wiring::element;
 
 /// Notes the orientation that the tags of what arrives at `pad` name.

@@ -10,8 +10,8 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::DynamicImage;
 
+use super::appsink::Shared;
 use super::options::GstOptions;
-use super::tap::Shared;
 use crate::source::grey::Grey;
 use crate::source::orientation::Orient;
 use crate::source::pictures::{Pictures, Timing};

@@ -17,14 +17,14 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::appsink::{Delivered, Format, FrameCopier, Raw, Shared, build_appsink};
 use super::camera_pools::CameraPools;
 use super::input::Input;
-use super::live_times::{Judged, LiveTimes};
+use super::live_times::{LiveTimes, TimeCheck};
 use super::options::{GstOptions, Reconnect};
 use super::plane::{Layout, Views};
-use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink};
 use super::times::{TICK, now, period_of};
-use super::{inspect, jumps, libav, limits, orientation, wiring};
+use super::{inspect, libav, limits, orientation, time_jumps, wiring};
 use crate::source::live::EyeState;
 use crate::source::orientation::Orient;
 use crate::source::pictures::Timing;
@@ -147,14 +147,14 @@ impl Stream {
         limits::watch(&pipeline, &shared);
         if video {
             inspect::watch_recorded(&pipeline, &shared);
-            jumps::watch(&pipeline, &shared.jumps);
+            time_jumps::watch(&pipeline, &shared.jumps);
         } else if !is_recorded(&input) {
             inspect::watch(&pipeline, &state);
         }
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
         let format = Arc::new(Mutex::new(Format::default()));
-        let taker = Taker::new(input.name(), layout, options, format.clone());
-        let sink = appsink(sender, shared.clone(), taker);
+        let copier = FrameCopier::new(input.name(), layout, options, format.clone());
+        let sink = build_appsink(sender, shared.clone(), copier);
         let convert = wiring::element("videoconvert")?;
         pipeline.add_many([&convert, sink.upcast_ref()])?;
         convert.link(&sink)?;
@@ -302,10 +302,10 @@ impl Stream {
         let time = self.time(&picture);
         let Raw { views, arrived, .. } = *picture;
         let timestamp = match self.live {
-            true => time.and_then(|time| self.judged(time, arrived)),
-            false => self.in_line(time),
+            true => time.and_then(|time| self.check_live_time(time, arrived)),
+            false => self.check_recorded_time(time),
         };
-        let arrived = self.captured(timestamp, arrived);
+        let arrived = self.capture_time(timestamp, arrived);
         let stale = self.fresh_from.is_some_and(|from| arrived < from);
         if stale && timestamp.is_some() {
             return Received::Nothing;
@@ -316,7 +316,7 @@ impl Stream {
 
     /// The time of a recording's picture, unless it shares it with a neighbour, or its neighbours are in
     /// order without it.
-    fn in_line(&mut self, time: Option<Duration>) -> Option<Duration> {
+    fn check_recorded_time(&mut self, time: Option<Duration>) -> Option<Duration> {
         let next = self.first.front().and_then(|next| self.time(next));
         let before = self.last_time;
         if let (Some(own), Some(next)) = (time, next)
@@ -333,20 +333,20 @@ impl Stream {
 
     /// The time of a live picture, shifted where the stream's clock was set; `None` where it is far from
     /// the arrival.
-    fn judged(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
+    fn check_live_time(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
         let Some(zero) = self.zero else { return Some(time) };
         let seconds = |ns: i64| {
             let way = if ns < 0 { "before" } else { "after" };
             format!("{:.1} s {way}", ns.unsigned_abs() as f64 * 1e-9)
         };
-        match self.live_times.judge(time, arrived.saturating_duration_since(zero)) {
-            Judged::Good(time) => Some(time),
-            Judged::Wrong { ahead } => {
+        match self.live_times.check(time, arrived.saturating_duration_since(zero)) {
+            TimeCheck::Good(time) => Some(time),
+            TimeCheck::Wrong { ahead } => {
                 let what = format!("a picture's time is {} its arrival", seconds(ahead));
                 self.shared.note_mistimed(&what);
                 None
             }
-            Judged::Set { by, time } => {
+            TimeCheck::ClockSet { by, time } => {
                 tracing::warn!(
                     "{}: its clock was set: times are {} those before; they are shifted by that, \
                      to the accuracy of the arrival",
@@ -360,7 +360,7 @@ impl Stream {
 
     /// When a picture was captured, where its time tells: a live one's, unless that lies in the future
     /// or is older than any picture that is still worth showing.
-    fn captured(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
+    fn capture_time(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
         let captured = self.zero.zip(timestamp).and_then(|(zero, time)| zero.checked_add(time));
         let plausible = |captured: &Instant| {
             arrived.checked_duration_since(*captured).is_some_and(|age| age < OLDEST)

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 
 use super::camera;
+use super::ending::check_ending;
+use super::find_offset::find_offset;
 use super::input::Input;
-use super::offset::find_offset;
 use super::options::{GstOptions, Offset};
 use super::plane::{Layout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Picture, Received, Recipe};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
-use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
@@ -196,7 +196,7 @@ impl TwoStreams {
                 let timestamp = timestamp.map(|time| time.saturating_add(self.delays[eye]));
                 self.first[eye] = self.first[eye].or(timestamp);
                 if let (true, Some(time)) = (self.info.live, timestamp) {
-                    self.state.synchronisation().frame(Eye::BOTH[eye], time);
+                    self.state.synchronisation().note_frame(Eye::BOTH[eye], time);
                 }
                 self.pairer.push(Eye::BOTH[eye], EyeFrame { image, timestamp, index, arrived });
                 false
@@ -235,7 +235,7 @@ impl TwoStreams {
             }
             if stream.take_returned() {
                 stream.skip_to(highest);
-                self.state.synchronisation().lost(eye);
+                self.state.synchronisation().note_lost(eye);
             }
         }
     }
@@ -337,7 +337,7 @@ impl TwoStreams {
                 pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
                 self.tell_of_times();
                 if live && self.pairer.tolerance().is_some() {
-                    self.state.synchronisation().pair(pair.skew_ns);
+                    self.state.synchronisation().note_pair(pair.skew_ns);
                 }
                 if emit(pair, self.counts()).is_break() {
                     return false;
@@ -388,7 +388,7 @@ impl Source for TwoStreams {
             self.streams.iter_mut().for_each(ReconnectingStream::begin);
         }
         let finished = self.pair_all(stop, emit);
-        let result = if finished { verdict(&self.streams) } else { Ok(()) };
+        let result = if finished { check_ending(&self.streams) } else { Ok(()) };
         self.streams.iter_mut().for_each(ReconnectingStream::close);
         if finished && result.is_ok() { self.judge_pairs() } else { result }
     }

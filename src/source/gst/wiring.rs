@@ -8,12 +8,12 @@ use gstreamer as gst;
 use gstreamer::glib;
 use gstreamer::prelude::*;
 
+use super::appsink::Shared;
 use super::camera;
 use super::input::{Camera, Input};
 use super::options::GstOptions;
 use super::reach::{self, Reach};
 use super::stills;
-use super::tap::Shared;
 use crate::source::pictures::Timing;
 use crate::source::v4l2::{self, Format};
 
@@ -234,7 +234,7 @@ impl Wiring {
 
     fn fragment(mut self, pipeline: &gst::Pipeline, text: &str) -> anyhow::Result<()> {
         let built = gst::parse::bin_from_description_full(
-            &closed(text),
+            &close_caps(text),
             false,
             None,
             gst::ParseFlags::FATAL_ERRORS,
@@ -277,7 +277,7 @@ impl Wiring {
 }
 
 /// The fragment with an element at its end: GStreamer's syntax has caps only between two elements.
-fn closed(text: &str) -> String {
+fn close_caps(text: &str) -> String {
     let last = text.rsplit('!').next().unwrap_or_default().trim_start().trim_start_matches('"');
     let name = last.split([',', ' ', '(', ';', '"']).next().unwrap_or_default();
     let is_caps = name.contains('/') && !name.contains('=');

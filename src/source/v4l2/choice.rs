@@ -281,7 +281,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
         let name = camera.name;
         let mut left: Vec<&Mode> = camera.modes.iter().filter(|mode| usable(mode)).collect();
         if left.is_empty() {
-            return format!("{name} offers no format that can be read ({})", listed(Format::ALL));
+            return format!("{name} offers no format that can be read ({})", join(Format::ALL));
         }
         if let Some(format) = request.format {
             let all = left.clone();
@@ -290,7 +290,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
                 let mut has: Vec<Format> = all.iter().filter_map(|mode| mode.format()).collect();
                 has.sort_unstable();
                 has.dedup();
-                return format!("{name} does not offer {format}; it offers {}", listed(has));
+                return format!("{name} does not offer {format}; it offers {}", join(has));
             }
         }
         if let Some(size) = request.size {
@@ -300,7 +300,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
                 let mut has: Vec<_> = all.iter().map(|mode| mode.size()).collect();
                 has.sort_unstable();
                 has.dedup();
-                let has = listed(has.iter().map(|size| format!("{}x{}", size.0, size.1)));
+                let has = join(has.iter().map(|size| format!("{}x{}", size.0, size.1)));
                 return format!("{name} does not offer {}x{}; it offers {has}", size.0, size.1);
             }
         }
@@ -311,7 +311,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
                 has.dedup();
                 return format!(
                     "{name} does not offer {rate} frames a second there; it offers {}",
-                    listed(has)
+                    join(has)
                 );
             }
         }
@@ -319,7 +319,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
     "the cameras offer no size and rate in common; `stereod devices` lists what they offer".into()
 }
 
-fn listed(items: impl IntoIterator<Item = impl ToString>) -> String {
+fn join(items: impl IntoIterator<Item = impl ToString>) -> String {
     items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 

@@ -84,16 +84,16 @@ const EXPOSURE: Knob = Knob {
     value: 0x009a_0902,
     scale: 10.0,
 };
-const GAIN: Knob = switched(("gain", "gain", ""), 1e9, 0x0098_0912, 0x0098_0913);
+const GAIN: Knob = switch_knob(("gain", "gain", ""), 1e9, 0x0098_0912, 0x0098_0913);
 const WHITE_BALANCE: Knob =
-    switched(("white_balance", "white balance", " K"), 100_000.0, 0x0098_090c, 0x0098_091a);
-const FOCUS: Knob = switched(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a_090a);
+    switch_knob(("white_balance", "white balance", " K"), 100_000.0, 0x0098_090c, 0x0098_091a);
+const FOCUS: Knob = switch_knob(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a_090a);
 /// All of them.
 pub const KNOBS: [Knob; 4] = [EXPOSURE, GAIN, WHITE_BALANCE, FOCUS];
 const POWER_LINE: u32 = 0x0098_0918;
 
 /// A control with key, name and unit that an on-off switch leaves to the camera.
-const fn switched(
+const fn switch_knob(
     (key, name, unit): (&'static str, &'static str, &'static str),
     largest: f64,
     chooser: u32,

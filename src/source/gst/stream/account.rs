@@ -69,7 +69,7 @@ impl Stream {
             let bytes = Some((lacking.length, lacking.said));
             return Some(CutShort { count, expected, certain: true, bytes });
         }
-        if self.shared.jumps.have_come() {
+        if self.shared.jumps.have_occurred() {
             // The length is then that of the latest time.
             return None;
         }

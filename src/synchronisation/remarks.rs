@@ -46,7 +46,7 @@ enum State {
 
 /// Looks at the cameras window by window.
 #[derive(Debug, Default)]
-pub(super) struct Judge {
+pub(super) struct RemarkState {
     begun: Option<f64>,
     now: f64,
     frames: [u64; 2],
@@ -57,14 +57,14 @@ pub(super) struct Judge {
     trouble: Option<String>,
 }
 
-impl Judge {
-    pub(super) fn frame(&mut self, eye: Eye, time: Duration) {
+impl RemarkState {
+    pub(super) fn note_frame(&mut self, eye: Eye, time: Duration) {
         self.now = time.as_secs_f64();
         self.begun.get_or_insert(self.now);
         self.frames[eye.index()] += 1;
     }
 
-    pub(super) fn pair(&mut self, skew_ns: i64) {
+    pub(super) fn note_pair(&mut self, skew_ns: i64) {
         self.differences.push(skew_ns);
     }
 

@@ -1,6 +1,6 @@
 //! A look at a pair over many more disparities than are matched, in small pictures.
 
-use super::reduced::reduced;
+use super::reduce::reduce;
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::params::DISPARITY_LIMITS;
 use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel};
@@ -40,7 +40,7 @@ const TOO_MANY: f64 = 0.01;
 
 /// Finding of a look at a pair: how many points have which disparity.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
+pub struct CoarseMatch {
     /// Pixels of the pictures that one step of the counts spans.
     factor: usize,
     /// The smallest disparity that was looked for, in pixels of the pictures.
@@ -57,32 +57,32 @@ pub struct Look {
 ///
 /// # Panics
 /// Where the pictures differ in size.
-pub fn look(
+pub fn match_coarsely(
     [left, right]: [&Image; 2],
     min: i32,
     matcher: &SmallMatcher,
-) -> anyhow::Result<Option<Look>> {
+) -> anyhow::Result<Option<CoarseMatch>> {
     let (width, height) = (left.width(), left.height());
     if width < SMALLEST.0 || height < SMALLEST.1 {
         return Ok(None);
     }
     let factor = width.div_ceil(WIDTH).min(height / SMALLEST.1);
     let end = (min + (width / 2) as i32).min(DISPARITY_LIMITS.1);
-    look_through([left, right], (min, end), factor, matcher)
+    match_reduced([left, right], (min, end), factor, matcher)
 }
 
 /// Looks once more in pictures of twice the size for disparities up to a quarter more than `end`;
 /// `None` where the first look was at the pictures themselves.
-pub(super) fn closer(
+pub(super) fn match_finer(
     pair: [&Image; 2],
     min: i32,
     end: i32,
     factor: usize,
     matcher: &SmallMatcher,
-) -> anyhow::Result<Option<Look>> {
+) -> anyhow::Result<Option<CoarseMatch>> {
     match factor {
         1 => Ok(None),
-        _ => look_through(
+        _ => match_reduced(
             pair,
             (min, (end + (end - min) / 4).min(DISPARITY_LIMITS.1)),
             factor.div_ceil(2),
@@ -91,13 +91,13 @@ pub(super) fn closer(
     }
 }
 
-fn look_through(
+fn match_reduced(
     [left, right]: [&Image; 2],
     (min, end): (i32, i32),
     factor: usize,
     matcher: &SmallMatcher,
-) -> anyhow::Result<Option<Look>> {
-    let small = || [left, right].map(|image| reduced(image, factor));
+) -> anyhow::Result<Option<CoarseMatch>> {
+    let small = || [left, right].map(|image| reduce(image, factor));
     let [left, right] = small();
     let (width, height) = (left.width(), left.height());
     let low = min.div_euclid(factor as i32);
@@ -122,7 +122,7 @@ fn look_through(
     }
     let valid = counts.iter().sum();
     let tells = f64::from(valid) >= FEWEST * f64::from(points);
-    Ok(tells.then_some(Look { factor, min: low * factor as i32, counts, valid }))
+    Ok(tells.then_some(CoarseMatch { factor, min: low * factor as i32, counts, valid }))
 }
 
 /// True where both eyes show the same texture around a point: the smoothness of a map carries
@@ -173,7 +173,7 @@ fn params(range: DisparityRange, points: usize) -> Params {
     }
 }
 
-impl Look {
+impl CoarseMatch {
     /// Factor by which the pictures were smaller.
     pub(super) fn factor(&self) -> usize {
         self.factor

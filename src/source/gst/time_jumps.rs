@@ -28,7 +28,7 @@ struct Shifts {
 
 impl Jumps {
     /// The shift of a compressed picture whose time is `time`.
-    fn enter(&self, time: gst::ClockTime) -> gst::ClockTime {
+    fn shift_into_decoder(&self, time: gst::ClockTime) -> gst::ClockTime {
         let mut shifts = locked(&self.0);
         let mut shift = shifts.all.last().map_or(gst::ClockTime::ZERO, |&(_, shift)| shift);
         let latest = shifts.latest;
@@ -42,7 +42,7 @@ impl Jumps {
     }
 
     /// True where times have jumped back.
-    pub(super) fn have_come(&self) -> bool {
+    pub(super) fn have_occurred(&self) -> bool {
         !locked(&self.0).all.is_empty()
     }
 
@@ -62,7 +62,7 @@ pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
         let jumps = jumps.clone();
         pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
             if let Some(time) = info.buffer().and_then(|buffer| buffer.pts()) {
-                let shift = jumps.enter(time);
+                let shift = jumps.shift_into_decoder(time);
                 if let Some(buffer) = info.buffer_mut().filter(|_| !shift.is_zero()) {
                     let buffer = buffer.make_mut();
                     let shifted =
@@ -96,11 +96,11 @@ mod tests {
         let jumps = Jumps::default();
         // The order of decoding, a time from the future, and a second file.
         let times = [0, 100, 33, 67, 133, 60_000, 200, 167, 233, 5_000, 0, 100, 33, 2_000, 1_200];
-        let shifted = times.map(|time| ms(time) + jumps.enter(ms(time)));
+        let shifted = times.map(|time| ms(time) + jumps.shift_into_decoder(ms(time)));
         assert!(shifted.iter().zip(&shifted[1..]).all(|(a, b)| *b + JUMP > *a), "{shifted:?}");
         assert_eq!(shifted.map(|time| time - jumps.shift_at(time)), times.map(ms));
         assert_eq!(shifted[..6], times[..6].iter().map(|&t| ms(t)).collect::<Vec<_>>());
         assert_eq!(locked(&jumps.0).all.len(), 2);
-        assert!(jumps.have_come());
+        assert!(jumps.have_occurred());
     }
 }

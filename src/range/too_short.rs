@@ -17,8 +17,8 @@ const WITHOUT: f64 = 0.35;
 
 /// True where nearer things than the candidates reach may be in the picture: many values at the last
 /// candidates, or many pixels without one. Costs next to nothing and is easily raised; a look
-/// ([`super::look`]) tells.
-pub fn is_crowded(map: &DisparityMap, range: DisparityRange) -> bool {
+/// ([`super::match_coarsely`]) tells.
+pub fn may_be_too_short(map: &DisparityMap, range: DisparityRange) -> bool {
     let last = (range.count / LAST).max(2) as i32;
     let end = (range.max() - last + 1) * SUBPIXEL;
     let (mut all, mut valid, mut at_the_end) = (0, 0, 0);
@@ -48,10 +48,13 @@ mod tests {
 
     #[test]
     fn values_at_the_end_and_missing_ones_are_suspicious() {
-        assert!(!is_crowded(&map(|x| (x as i16 - 90) / 2 * 16), RANGE), "-4 and far below 57");
-        assert!(is_crowded(&map(|x| if x < 2 { 58 * 16 } else { 80 }), RANGE));
-        assert!(!is_crowded(&map(|x| if x < 2 { 57 * 16 } else { 80 }), RANGE));
-        assert!(is_crowded(&map(|x| if x < 40 { INVALID } else { 80 }), RANGE));
-        assert!(!is_crowded(&map(|x| if x < 30 { INVALID } else { 80 }), RANGE));
+        assert!(
+            !may_be_too_short(&map(|x| (x as i16 - 90) / 2 * 16), RANGE),
+            "-4 and far below 57"
+        );
+        assert!(may_be_too_short(&map(|x| if x < 2 { 58 * 16 } else { 80 }), RANGE));
+        assert!(!may_be_too_short(&map(|x| if x < 2 { 57 * 16 } else { 80 }), RANGE));
+        assert!(may_be_too_short(&map(|x| if x < 40 { INVALID } else { 80 }), RANGE));
+        assert!(!may_be_too_short(&map(|x| if x < 30 { INVALID } else { 80 }), RANGE));
     }
 }

@@ -13,11 +13,11 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::metadata::Orientation;
 
-use super::jumps::Jumps;
 use super::message;
 use super::options::{GstOptions, Keep};
 use super::packing;
 use super::plane::{self, Layout, Views};
+use super::time_jumps::Jumps;
 use crate::source::live::EyeState;
 use crate::source::tone::Tone;
 use crate::thread::locked;
@@ -287,10 +287,10 @@ pub(super) struct Format {
 }
 
 /// The end of a pipeline: sends its pictures, then [`Delivered::End`].
-pub(super) fn appsink(
+pub(super) fn build_appsink(
     sender: Sender<Delivered>,
     shared: Arc<Shared>,
-    mut taker: Taker,
+    mut copier: FrameCopier,
 ) -> gst_app::AppSink {
     let end = sender.clone();
     let new_sample = move |sink: &gst_app::AppSink| {
@@ -299,7 +299,7 @@ pub(super) fn appsink(
             shared.skipped.fetch_add(1, Ordering::SeqCst);
             return Ok(gst::FlowSuccess::Ok);
         }
-        match taker.take(&sample, &shared) {
+        match copier.copy(&sample, &shared) {
             Ok(None) => {
                 shared.eye.note_broken();
                 Ok(gst::FlowSuccess::Ok)
@@ -331,7 +331,7 @@ pub(super) fn appsink(
 }
 
 /// The streaming thread's work.
-pub(super) struct Taker {
+pub(super) struct FrameCopier {
     /// The stream's name.
     name: String,
     layout: Layout,
@@ -344,7 +344,7 @@ pub(super) struct Taker {
     taken: u64,
 }
 
-impl Taker {
+impl FrameCopier {
     /// Copies into buffers of the options' `keep`; tells `format` what the first picture is like.
     pub(super) fn new(
         name: String,
@@ -357,7 +357,7 @@ impl Taker {
     }
 
     /// Copies a picture; `None` where it is damaged and the stream is live.
-    fn take(&mut self, sample: &gst::Sample, shared: &Shared) -> anyhow::Result<Option<Delivered>> {
+    fn copy(&mut self, sample: &gst::Sample, shared: &Shared) -> anyhow::Result<Option<Delivered>> {
         let live = shared.live.load(Ordering::SeqCst);
         let arrived = Instant::now();
         let buffer = sample.buffer().ok_or_else(|| anyhow!("delivers empty samples"))?;
