@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use crossbeam_channel::Sender;
@@ -22,20 +22,17 @@ use crate::source::live::EyeState;
 use crate::source::tone::Tone;
 use crate::thread::locked;
 
-/// Things that the streaming thread hands on.
-pub(super) enum Delivered {
-    Picture(Box<Raw>),
-    End,
-}
-
-/// A picture before it is clear which of its times counts.
-pub(super) struct Raw {
+/// A frame of a stream.
+pub(super) struct Frame {
     pub(super) views: Views,
     pub(super) times: Times,
+    /// Time on the stream's clock, filled in by the stream's owner, who knows which of `times` counts.
+    pub(super) timestamp: Option<Duration>,
+    /// Arrival; of a live frame with a plausible time, the capture.
     pub(super) arrived: Instant,
 }
 
-/// The times of a picture; which one counts depends on the stream.
+/// Times of a frame; which one counts depends on the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     /// As the buffer carries it.
@@ -286,9 +283,9 @@ pub(super) struct Format {
     pub(super) rate: Option<f64>,
 }
 
-/// The end of a pipeline: sends its pictures, then [`Delivered::End`].
+/// Returns the end of a pipeline, which sends its frames and then `None`.
 pub(super) fn build_appsink(
-    sender: Sender<Delivered>,
+    sender: Sender<Option<Box<Frame>>>,
     shared: Arc<Shared>,
     mut copier: FrameCopier,
 ) -> gst_app::AppSink {
@@ -305,19 +302,19 @@ pub(super) fn build_appsink(
                 Ok(gst::FlowSuccess::Ok)
             }
             Ok(Some(picture)) => {
-                sender.send(picture).map_err(|_| gst::FlowError::Flushing)?;
+                sender.send(Some(picture)).map_err(|_| gst::FlowError::Flushing)?;
                 Ok(gst::FlowSuccess::Ok)
             }
             Err(error) => {
                 shared.fail(format!("{error:#}"));
-                let _ = sender.send(Delivered::End);
+                let _ = sender.send(None);
                 Err(gst::FlowError::Error)
             }
         }
     };
     let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(new_sample).eos(move |_| {
         // The receiver is gone where the stream was closed first.
-        let _ = end.send(Delivered::End);
+        let _ = end.send(None);
     });
     let sink = gst_app::AppSink::builder()
         .sync(false)
@@ -357,7 +354,11 @@ impl FrameCopier {
     }
 
     /// Copies a picture; `None` where it is damaged and the stream is live.
-    fn copy(&mut self, sample: &gst::Sample, shared: &Shared) -> anyhow::Result<Option<Delivered>> {
+    fn copy(
+        &mut self,
+        sample: &gst::Sample,
+        shared: &Shared,
+    ) -> anyhow::Result<Option<Box<Frame>>> {
         let live = shared.live.load(Ordering::SeqCst);
         let arrived = Instant::now();
         let buffer = sample.buffer().ok_or_else(|| anyhow!("delivers empty samples"))?;
@@ -409,7 +410,7 @@ impl FrameCopier {
             stream: own(segment.and_then(|segment| segment.to_stream_time(pts))),
             running: own(segment.and_then(|segment| segment.to_running_time(pts))),
         };
-        Ok(Some(Delivered::Picture(Box::new(Raw { views, times, arrived }))))
+        Ok(Some(Box::new(Frame { views, times, timestamp: None, arrived })))
     }
 }
 

@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::appsink::Frame;
 use super::camera;
 use super::ending::check_ending;
 use super::options::GstOptions;
 use super::plane::{Layout, Views};
 use super::reconnect::ReconnectingStream;
-use super::stream::{Picture, Received, Recipe};
+use super::stream::{Received, Recipe};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
 use crate::control::Switch;
 use crate::frame::{Eye, StereoPair};
@@ -91,32 +92,26 @@ impl Source for FramePackedStream {
         }
         self.stream.begin();
         let mut finished = false;
-        while !stop.is_set() && !finished {
-            match self.stream.receive(TICK) {
-                Received::Picture(Picture {
-                    views: Views::Both(left, right),
-                    timestamp,
-                    arrived,
-                }) => {
-                    let (left, right) = if self.swap { (right, left) } else { (left, right) };
-                    let sequence = self.pairs;
-                    let timestamp = self.time(timestamp);
-                    self.pairs += 1;
-                    let pair = StereoPair {
-                        left,
-                        right,
-                        sequence,
-                        timestamp,
-                        skew_ns: 0,
-                        arrived,
-                        truth: None,
-                    };
-                    if emit(pair, self.counts()).is_break() {
-                        break;
-                    }
+        while !stop.is_set() {
+            let frame = match self.stream.receive(TICK) {
+                Received::Frame(frame) => *frame,
+                Received::Nothing => continue,
+                Received::End => {
+                    finished = true;
+                    break;
                 }
-                Received::Picture(_) | Received::Nothing => {}
-                Received::End => finished = true,
+            };
+            let Frame { views: Views::Both(left, right), timestamp, arrived, .. } = frame else {
+                continue;
+            };
+            let (left, right) = if self.swap { (right, left) } else { (left, right) };
+            let sequence = self.pairs;
+            let timestamp = self.time(timestamp);
+            self.pairs += 1;
+            let pair =
+                StereoPair { left, right, sequence, timestamp, skew_ns: 0, arrived, truth: None };
+            if emit(pair, self.counts()).is_break() {
+                break;
             }
         }
         let result =

@@ -135,10 +135,10 @@ impl ReconnectingStream {
             Link::Failed(_) => return Received::End,
         };
         match stream.receive(wait) {
-            Received::Picture(picture) => {
+            frame @ Received::Frame(_) => {
                 self.index += 1;
                 self.last_picture = Instant::now();
-                Received::Picture(picture)
+                frame
             }
             Received::Nothing if again && stream.silent_for() > self.silence => {
                 let known = stream.reason();

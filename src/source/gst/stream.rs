@@ -17,12 +17,12 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::appsink::{Delivered, Format, FrameCopier, Raw, Shared, build_appsink};
+use super::appsink::{Format, Frame, FrameCopier, Shared, build_appsink};
 use super::camera_pools::CameraPools;
 use super::input::Input;
 use super::live_times::{LiveTimes, TimeCheck};
 use super::options::{GstOptions, Reconnect};
-use super::plane::{Layout, Views};
+use super::plane::Layout;
 use super::times::{TICK, now, period_of};
 use super::{inspect, libav, limits, orientation, time_jumps, wiring};
 use crate::source::live::EyeState;
@@ -65,20 +65,11 @@ pub(super) struct Recipe {
     pub(super) state: Arc<EyeState>,
 }
 
-/// A picture with its time on the stream's clock.
-pub(super) struct Picture {
-    pub(super) views: Views,
-    pub(super) timestamp: Option<Duration>,
-    /// When it was captured, where a live stream tells; else when it arrived.
-    pub(super) arrived: Instant,
-}
-
-/// Result of waiting for a picture.
+/// Result of waiting for a frame.
 pub(super) enum Received {
-    Picture(Picture),
+    Frame(Box<Frame>),
     /// Nothing yet.
     Nothing,
-    /// Nothing any more.
     End,
 }
 
@@ -100,11 +91,11 @@ pub(super) struct Stream {
     input: Input,
     timing: Option<Timing>,
     pipeline: gst::Pipeline,
-    delivered: Receiver<Delivered>,
+    delivered: Receiver<Option<Box<Frame>>>,
     shared: Arc<Shared>,
     format: Arc<Mutex<Format>>,
     /// Pictures that have been looked at but not handed out.
-    first: VecDeque<Box<Raw>>,
+    first: VecDeque<Box<Frame>>,
     /// Time of the first picture.
     begin: Option<Duration>,
     /// Time of the picture handed out last.
@@ -216,8 +207,8 @@ impl Stream {
         let deadline = Instant::now() + options.patience;
         loop {
             match self.next(TICK) {
-                Some(Delivered::Picture(picture)) => {
-                    self.first.push_back(picture);
+                Received::Frame(frame) => {
+                    self.first.push_back(frame);
                     self.rate = locked(&self.format).rate;
                     self.live |= self.asks_for_latency();
                     if !self.live && options.reconnect == Reconnect::On && !self.is_recorded() {
@@ -230,12 +221,12 @@ impl Stream {
                     self.begin = self.first.front().and_then(|picture| self.time(picture));
                     return Ok(());
                 }
-                Some(Delivered::End) => {
+                Received::End => {
                     let reason = self.shared.first_failure();
                     let reason = reason.unwrap_or_else(|| "it holds no picture".to_owned());
                     bail!("{}: {reason}{}", self.name(), self.input.hint());
                 }
-                None => {}
+                Received::Nothing => {}
             }
             // An error is known, and nothing more has come since.
             self.ended |= self.shared.failure().is_some()
@@ -260,8 +251,8 @@ impl Stream {
         }
         while self.first.len() < RATE_SAMPLE && !stop.is_set() {
             match self.next(Duration::from_millis(500)) {
-                Some(Delivered::Picture(picture)) => self.first.push_back(picture),
-                Some(Delivered::End) | None => break,
+                Received::Frame(frame) => self.first.push_back(frame),
+                Received::End | Received::Nothing => break,
             }
         }
         let times: Vec<Duration> =
@@ -292,26 +283,25 @@ impl Stream {
         let ahead = if self.live { 1 } else { 2 };
         while self.first.len() < ahead {
             match self.next(wait) {
-                Some(Delivered::Picture(picture)) => self.first.push_back(picture),
-                Some(Delivered::End) => break,
-                None => return Received::Nothing,
+                Received::Frame(frame) => self.first.push_back(frame),
+                Received::End => break,
+                Received::Nothing => return Received::Nothing,
             }
         }
-        let Some(picture) = self.first.pop_front() else { return Received::End };
+        let Some(mut frame) = self.first.pop_front() else { return Received::End };
         self.taken += 1;
-        let time = self.time(&picture);
-        let Raw { views, arrived, .. } = *picture;
-        let timestamp = match self.live {
-            true => time.and_then(|time| self.check_live_time(time, arrived)),
+        let time = self.time(&frame);
+        frame.timestamp = match self.live {
+            true => time.and_then(|time| self.check_live_time(time, frame.arrived)),
             false => self.check_recorded_time(time),
         };
-        let arrived = self.capture_time(timestamp, arrived);
-        let stale = self.fresh_from.is_some_and(|from| arrived < from);
-        if stale && timestamp.is_some() {
+        frame.arrived = self.capture_time(frame.timestamp, frame.arrived);
+        let is_stale = self.fresh_from.is_some_and(|from| frame.arrived < from);
+        if is_stale && frame.timestamp.is_some() {
             return Received::Nothing;
         }
         self.fresh_from = None;
-        Received::Picture(Picture { views, timestamp, arrived })
+        Received::Frame(frame)
     }
 
     /// The time of a recording's picture, unless it shares it with a neighbour, or its neighbours are in
@@ -368,20 +358,20 @@ impl Stream {
         captured.filter(plausible).unwrap_or(arrived)
     }
 
-    /// The next thing that the streaming thread hands on.
-    fn next(&mut self, wait: Duration) -> Option<Delivered> {
+    /// Waits for the streaming thread's next frame.
+    fn next(&mut self, wait: Duration) -> Received {
         if self.ended {
-            return Some(Delivered::End);
+            return Received::End;
         }
         match self.delivered.recv_timeout(wait) {
-            Ok(Delivered::Picture(picture)) => {
+            Ok(Some(frame)) => {
                 self.silent_since = None;
                 self.waited.0 = Duration::ZERO;
-                Some(Delivered::Picture(picture))
+                Received::Frame(frame)
             }
-            Ok(Delivered::End) | Err(RecvTimeoutError::Disconnected) => {
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => {
                 self.ended = true;
-                Some(Delivered::End)
+                Received::End
             }
             Err(RecvTimeoutError::Timeout) => {
                 let since = *self.silent_since.get_or_insert_with(Instant::now);
@@ -393,7 +383,7 @@ impl Stream {
                 if since.elapsed() > GRACE {
                     self.end_if_dead();
                 }
-                None
+                Received::Nothing
             }
         }
     }
@@ -447,7 +437,7 @@ impl Stream {
     /// Which time of a picture can be compared with the other eye's: for a live stream the time
     /// at which it was captured by the common clock, for a recording its place in it, edit lists
     /// considered.
-    fn time(&self, &Raw { times, arrived, .. }: &Raw) -> Option<Duration> {
+    fn time(&self, &Frame { times, arrived, .. }: &Frame) -> Option<Duration> {
         if let Some(zero) = self.by_arrival {
             return Some(arrived.saturating_duration_since(zero));
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 
+use super::appsink::Frame;
 use super::camera;
 use super::ending::check_ending;
 use super::find_offset::find_offset;
@@ -13,7 +14,7 @@ use super::input::Input;
 use super::options::{GstOptions, Offset};
 use super::plane::{Layout, Views};
 use super::reconnect::ReconnectingStream;
-use super::stream::{Picture, Received, Recipe};
+use super::stream::{Received, Recipe};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
@@ -187,12 +188,16 @@ struct TwoStreams {
 }
 
 impl TwoStreams {
-    /// Takes what one stream has next; whether it was the end.
+    /// Passes the next frame of one stream to the pairer. Returns true at the end of the stream.
     fn advance(&mut self, eye: usize, wait: Duration) -> bool {
         let stream = &mut self.streams[eye];
         let index = stream.index();
         match stream.receive(wait) {
-            Received::Picture(Picture { views: Views::One(image), timestamp, arrived }) => {
+            Received::Frame(frame) => {
+                let Frame { views: Views::One(image), timestamp, arrived, .. } = *frame else {
+                    // A stream of one view has no second one.
+                    return false;
+                };
                 let timestamp = timestamp.map(|time| time.saturating_add(self.delays[eye]));
                 self.first[eye] = self.first[eye].or(timestamp);
                 if let (true, Some(time)) = (self.info.live, timestamp) {
@@ -205,8 +210,7 @@ impl TwoStreams {
                 self.pairer.finish(Eye::BOTH[eye]);
                 true
             }
-            // A stream of one eye has no second view.
-            Received::Picture(_) | Received::Nothing => false,
+            Received::Nothing => false,
         }
     }
 
@@ -216,7 +220,7 @@ impl TwoStreams {
         stream.count_only();
         while !stop.is_set() {
             match stream.receive(TICK) {
-                Received::Picture(_) => self.pairer.skip(Eye::BOTH[eye], 1),
+                Received::Frame(_) => self.pairer.skip(Eye::BOTH[eye], 1),
                 Received::Nothing => {}
                 Received::End => break,
             }
