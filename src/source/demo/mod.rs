@@ -1,13 +1,13 @@
 //! The built-in scene: a room with a brick wall, a tiled floor, a plastered wall with a blank board,
 //! a column, and a ball that bounces around the column, with its true disparity.
 //!
-//! Every pixel of either eye is a ray of its own into the same 3-D scene ([`scene`]), so textures
-//! agree to a fraction of a pixel and what one eye cannot see is truly hidden. The bytes of a frame
-//! depend on the options and its number alone, not on the machine or the number of threads.
+//! Every pixel of either view is a ray of its own into the same 3-D scene ([`scene`]), so textures
+//! agree to a fraction of a pixel, and points that one view cannot see are truly hidden. The bytes of a frame
+//! depend only on the options and its number, not on the machine or the number of threads.
 
-mod cloth;
 mod render;
 mod scene;
+mod shading;
 mod texture;
 
 #[cfg(test)]
@@ -29,9 +29,6 @@ use render::{Renderer, RowOut, Sensor};
 
 /// Largest side of the demo scene's pictures.
 const SIDE_MAX: usize = 16384;
-
-/// Rows that a thread renders at a time.
-const CHUNK_ROWS: usize = 8;
 
 /// Pixels that are worth a thread of their own.
 const PIXELS_PER_THREAD: usize = 64 * 1024;
@@ -178,25 +175,14 @@ impl DemoSource {
         let mut right = self.pictures.try_take(width * height)?;
         let mut disparity = self.disparities.try_take(width * height)?;
         let mut visible = self.visibilities.try_take(width * height)?;
-        let size = CHUNK_ROWS * width;
-        let chunks = left
-            .chunks_mut(size)
-            .zip(right.chunks_mut(size))
-            .zip(disparity.chunks_mut(size).zip(visible.chunks_mut(size)))
-            .enumerate();
-        // Threads take the next chunk when they are done with one; rows do not depend on each other.
-        let chunks = Mutex::new(chunks);
-        let next = || chunks.lock().expect("no thread panics while it holds the lock").next();
+        let images = left.chunks_exact_mut(width).zip(right.chunks_exact_mut(width));
+        let truth = disparity.chunks_exact_mut(width).zip(visible.chunks_exact_mut(width));
+        // Each thread takes the next row when it is done with one; rows do not depend on each other.
+        let rows = Mutex::new(images.zip(truth).enumerate());
+        let next = || rows.lock().expect("no thread panics while it holds the lock").next();
         let work = || {
-            while let Some((chunk, ((left, right), (disparity, visible)))) = next() {
-                let rows = left
-                    .chunks_exact_mut(width)
-                    .zip(right.chunks_exact_mut(width))
-                    .zip(disparity.chunks_exact_mut(width).zip(visible.chunks_exact_mut(width)));
-                for (row, ((left, right), (disparity, visible))) in rows.enumerate() {
-                    let y = chunk * CHUNK_ROWS + row;
-                    frame.row(RowOut { y, left, right, disparity, visible });
-                }
+            while let Some((y, ((left, right), (disparity, visible)))) = next() {
+                frame.row(RowOut { y, left, right, disparity, visible });
             }
         };
         std::thread::scope(|scope| {
