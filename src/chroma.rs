@@ -1,8 +1,8 @@
 //! Colour of a picture beside its intensity: shown and written, never matched.
 //!
-//! Streams bring a picture as luma and two colour differences, these often at half the size. The luma is
-//! the intensity that is matched; the differences ride along as they came, and become red, green and blue
-//! only where somebody looks.
+//! Streams bring a picture as luma and two colour differences, these often at half the size. The
+//! luma is the intensity that is matched; the differences ride along as they came, and become red,
+//! green and blue only where somebody looks.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,8 @@ pub const NONE: Differences = [128; 2];
 /// Bits behind the point of [`ColourCoding`]'s weights.
 const FRACTION: u32 = 16;
 
-/// How luma and colour differences become red, green and blue: the weights of ITU-T H.273, 8.3, in 1/65536.
+/// How luma and colour differences become red, green and blue: the weights of ITU-T H.273, 8.3, in
+/// 1/65536.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColourCoding {
     /// Luma of black.
@@ -39,9 +40,9 @@ impl ColourCoding {
     pub const GREY: Self =
         Self { black: 0, luma: 1 << FRACTION, red_cr: 0, green_cb: 0, green_cr: 0, blue_cb: 0 };
 
-    /// The coding whose luma is `red` parts of red, `blue` parts of blue, and green for the rest of 1.
-    /// `full_range`: luma has all 256 values; else black is 16 and white 235, and the differences lie
-    /// within 112 of 128.
+    /// The coding whose luma is `red` parts of red, `blue` parts of blue, and green for the rest of
+    /// 1. `full_range`: luma has all 256 values; else black is 16 and white 235, and the
+    /// differences lie within 112 of 128.
     pub fn new(red: f64, blue: f64, full_range: bool) -> Self {
         let green = 1.0 - red - blue;
         let (black, white, reach) = if full_range { (0, 255, 127.5) } else { (16, 235, 112.0) };
@@ -57,7 +58,8 @@ impl ColourCoding {
         }
     }
 
-    /// The coding of pictures that came as red, green and blue, whose luma is [`crate::frame::intensity`].
+    /// The coding of pictures that came as red, green and blue, whose luma is
+    /// [`crate::frame::intensity`].
     pub fn of_rgb() -> Self {
         Self::new(0.2125, 0.0721, true)
     }
@@ -100,8 +102,8 @@ pub struct ChromaPlane {
 }
 
 impl ChromaPlane {
-    /// A plane for a picture of `size` (width, height), samples row by row, each for 2^`shift` pixels across
-    /// and down; of those at the right and lower edge there may be fewer.
+    /// A plane for a picture of `size` (width, height), samples row by row, each for 2^`shift`
+    /// pixels across and down; of those at the right and lower edge there may be fewer.
     ///
     /// # Panics
     /// Where there are not exactly as many samples as the picture needs.
@@ -126,7 +128,8 @@ impl ChromaPlane {
         &self.samples
     }
 
-    /// The differences of pixel (x, y) of the picture: those of the sample it shares, as libyuv does it.
+    /// The differences of pixel (x, y) of the picture: those of the sample it shares, as libyuv
+    /// does it.
     #[inline]
     pub fn at(&self, x: usize, y: usize) -> Differences {
         self.samples[(y >> self.shift[1]) * self.width + (x >> self.shift[0])]
@@ -157,8 +160,8 @@ impl Chroma {
         Self { coding, raw, through: None, resampled: OnceLock::new(), pool }
     }
 
-    /// The same colour, of the picture that `through` makes of this one. It is computed when it is first
-    /// looked at.
+    /// The same colour, of the picture that `through` makes of this one. It is computed when it is
+    /// first looked at.
     #[must_use]
     pub fn with_resampling(self, through: Arc<dyn Resampling>) -> Self {
         Self { through: Some(through), resampled: OnceLock::new(), ..self }

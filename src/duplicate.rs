@@ -11,12 +11,12 @@ pub enum Duplicate {
     Nearly(f64),
 }
 
-/// Pictures that differ by less, in grey levels on average, are one: what two cameras see differs by
-/// more by their noise alone.
+/// Pictures that differ by less, in grey levels on average, are one: what two cameras see differs
+/// by more by their noise alone.
 const NEARLY: f64 = 0.4;
 
-/// A picture whose neighbouring pixels differ by less on average is flat: a covered lens, darkness. It
-/// looks the same to any eye.
+/// A picture whose neighbouring pixels differ by less on average is flat: a covered lens, darkness.
+/// It looks the same to any eye.
 const FLAT: f64 = 1.0;
 
 /// Whether two pictures are one; `None` where they are not, differ in size or are flat.

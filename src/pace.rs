@@ -10,8 +10,8 @@ const NAP: Duration = Duration::from_millis(20);
 /// Longest wait for a pair: a recording that jumps, or was interrupted, goes on then.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Holds each pair back until its time has come. A matcher that is slower than the recording makes the
-/// clock fall behind, and nothing is skipped.
+/// Holds each pair back until its time has come. A matcher that is slower than the recording makes
+/// the clock fall behind, and nothing is skipped.
 #[derive(Debug, Default)]
 pub struct Pacer {
     /// Wall-clock time and stream time that belong together.

@@ -9,8 +9,8 @@
 //! earlier frame has a next frame that is nearer to the later one; that is only looked at where it
 //! can happen, beyond half a frame period, so that a live pair never waits for the frame after it.
 //!
-//! A frame that is not later than the one before it has no partner. Where the times of both eyes jump
-//! back, as in files that were joined, pairing restarts there.
+//! A frame that is not later than the one before it has no partner. Where the times of both eyes
+//! jump back, as in files that were joined, pairing restarts there.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -80,7 +80,8 @@ struct Side {
     unpaired: u64,
     /// Frames that had no partner before the first pair: one eye may begin earlier.
     unpaired_at_first: u64,
-    /// Time of the last frame that was let in: of the next ones, only a later one or a jump follows.
+    /// Time of the last frame that was let in: of the next ones, only a later one or a jump
+    /// follows.
     newest: Option<Duration>,
     /// Time of the last frame in order that left the queue.
     last: Option<Duration>,
@@ -187,9 +188,9 @@ impl Pairer {
         }
     }
 
-    /// After [`Pairer::pop`] gave `None`: the eye whose next frame (or end) the pairing cannot go on
-    /// without; `None` where both have ended. A source that asks only that eye keeps no more than
-    /// a few frames waiting.
+    /// After [`Pairer::pop`] gave `None`: the eye whose next frame (or end) the pairing cannot go
+    /// on without; `None` where both have ended. A source that asks only that eye keeps no more
+    /// than a few frames waiting.
     pub fn needs(&self) -> Option<Eye> {
         match self.step() {
             Step::Wait(eye) => Some(eye),

@@ -15,8 +15,8 @@ const PIPE_MAX: u64 = 64 << 20;
 /// Number of files that loading a library may open at once, with some to spare.
 const SPARE: usize = 8;
 
-/// Checks that this process may open some more files. A library that cannot be opened looks to its user
-/// like one that is not installed.
+/// Checks that this process may open some more files. A library that cannot be opened looks to its
+/// user like one that is not installed.
 pub fn require_spare_files() -> io::Result<()> {
     let opened: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/dev/null")).collect();
     opened.map(drop).map_err(|error| {
@@ -27,8 +27,8 @@ pub fn require_spare_files() -> io::Result<()> {
     })
 }
 
-/// The content of a file of `longest` bytes at most. A pipe is read as well (`--config <(command)`),
-/// as long as its writer is done within five seconds.
+/// The content of a file of `longest` bytes at most. A pipe is read as well (`--config
+/// <(command)`), as long as its writer is done within five seconds.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let file = open_any(path)?;
     let about = file.metadata()?;

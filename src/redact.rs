@@ -1,9 +1,9 @@
 //! Passwords, tokens and the like stay out of everything that is shown or written: messages, logs,
 //! statistics, metrics.
 //!
-//! [`redact`] hides what looks like a secret by its form (in URIs and in properties of pipelines), and
-//! every secret that [`remember`] has seen, in whatever words it comes back: libraries quote what they
-//! were given in their errors, sometimes only in part.
+//! [`redact`] hides what looks like a secret by its form (in URIs and in properties of pipelines),
+//! and every secret that [`remember`] has seen, in whatever words it comes back: libraries quote
+//! what they were given in their errors, sometimes only in part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -129,8 +129,9 @@ fn uris(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Where name and password stand in a URI. Passwords that should have been percent-encoded are found
-/// as well: everything up to the last `@` counts, unless it can only be a part of a path or a query.
+/// Where name and password stand in a URI. Passwords that should have been percent-encoded are
+/// found as well: everything up to the last `@` counts, unless it can only be a part of a path or a
+/// query.
 fn credentials(uri: &str) -> Option<Range<usize>> {
     let start = uri.find("://")? + 3;
     let rest = &uri[start..];
@@ -161,9 +162,9 @@ fn assignments(text: &str) -> impl Iterator<Item = (Range<usize>, Range<usize>)>
     })
 }
 
-/// Returns the range of the string that begins at `start`, without its quotation marks if it has a pair of
-/// `marks`. An unquoted string extends to a character that `ends` it. A backslash makes the next character
-/// ordinary.
+/// Returns the range of the string that begins at `start`, without its quotation marks if it has a
+/// pair of `marks`. An unquoted string extends to a character that `ends` it. A backslash makes the
+/// next character ordinary.
 pub fn string_at(
     text: &str,
     start: usize,

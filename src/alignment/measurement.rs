@@ -2,9 +2,9 @@
 
 /// Alignment of a pair of pictures.
 ///
-/// The row error is a point's row in the right picture less that in the left one. It is described as
-/// `shift + x * sin(roll) + y * (1 - 1 / scale)` with x and y from the centre of the *right* picture
-/// (a turn of the right eye moves what is there by its place there). The rest is curvature.
+/// The row error is a point's row in the right picture less that in the left one. It is described
+/// as `shift + x * sin(roll) + y * (1 - 1 / scale)` with x and y from the centre of the *right*
+/// picture (a turn of the right eye moves what is there by its place there). The rest is curvature.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
     /// Width of the pictures in pixels.

@@ -3,8 +3,8 @@
 //! Matching looks for a point of the left picture in the same row of the right one. Where a rig has
 //! been bumped, a calibration does not fit, the eyes are exchanged or the pictures were never
 //! rectified, that row is the wrong one and disparity is noise. [`measure`] finds some two hundred
-//! corners of the left picture in the right one, over many rows, and fits what their rows differ by;
-//! [`Monitor`] follows that over time and says when it changes.
+//! corners of the left picture in the right one, over many rows, and fits what their rows differ
+//! by; [`Monitor`] follows that over time and says when it changes.
 //!
 //! ```text
 //! corners of a grid ▶ search in a small picture, there and back ▶ closer in larger ones ▶ fraction of a pixel
@@ -32,8 +32,8 @@ pub use verdict::{Limits, Verdict};
 /// Options of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// The candidate disparities, where they are known: the search goes a little beyond them, and as
-    /// far to the other side, where exchanged eyes are. Without them it goes over a sixth of the
+    /// The candidate disparities, where they are known: the search goes a little beyond them, and
+    /// as far to the other side, where exchanged eyes are. Without them it goes over a sixth of the
     /// width.
     pub range: Option<DisparityRange>,
     /// Largest number of points that are looked for.

@@ -35,7 +35,8 @@ pub(super) fn plane(sight: &Sight) -> SVector<f64, 3> {
 }
 
 /// As [`plane`], with the terms that a turn about the upright axis (x y), one about the horizontal
-/// axis (y y) and lens distortion leave, in units of `unit` pixels so that all terms are of one size.
+/// axis (y y) and lens distortion leave, in units of `unit` pixels so that all terms are of one
+/// size.
 pub(super) fn curved_surface(sight: &Sight, unit: f64) -> SVector<f64, 6> {
     let (x, y) = (sight.x / unit, sight.y / unit);
     SVector::from([1.0, x, y, x * y, x * x, y * y])

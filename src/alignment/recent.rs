@@ -11,15 +11,16 @@ const KEPT: usize = 24;
 /// Fewer measurements tell nothing of how the rows move.
 const ENOUGH: usize = 5;
 
-/// So many measurements may be taken for independent of each other: those of one scene share what is
-/// wrong with it.
+/// So many measurements may be taken for independent of each other: those of one scene share what
+/// is wrong with it.
 const INDEPENDENT: usize = 4;
 
-/// Rows that differ typically by this many pixels more or less at the next measurement are restless.
+/// Rows that differ typically by this many pixels more or less at the next measurement are
+/// restless.
 const RESTLESS_PX: f64 = 0.3;
 
-/// Rows that are never right look different wherever the scene is: less than this share of what they
-/// are off by is no way.
+/// Rows that are never right look different wherever the scene is: less than this share of what
+/// they are off by is no way.
 const OF_ERROR: f64 = 0.2;
 
 /// Rows that go this share of their way in one step have been bumped.
@@ -65,8 +66,8 @@ impl Recent {
     }
 
     /// Between which row errors the rows wander, in pixels: at the centre (signed), or of the whole
-    /// picture (a turn, say, which leaves the centre). `None` where they stay, or went from one place
-    /// to another in one step, as a bump does. Less than `least_px` is no way.
+    /// picture (a turn, say, which leaves the centre). `None` where they stay, or went from one
+    /// place to another in one step, as a bump does. Less than `least_px` is no way.
     pub(super) fn wander(&self, least_px: f64) -> Option<[f64; 2]> {
         if self.all.len() < ENOUGH {
             return None;

@@ -220,8 +220,8 @@ pub(super) struct Exact {
     pub(super) dy_sigma: f64,
 }
 
-/// Moves the window of the right picture until it fits best, whatever its gain and offset (Lucas and
-/// Kanade, IJCAI 1981, in the inverse form of Baker and Matthews, IJCV 2004).
+/// Moves the window of the right picture until it fits best, whatever its gain and offset (Lucas
+/// and Kanade, IJCAI 1981, in the inverse form of Baker and Matthews, IJCV 2004).
 pub(super) fn exact(left: &Level, right: &Level, (x, y): (i32, i32), near: Peak) -> Option<Exact> {
     const STEPS: usize = 12;
     let side = (2 * FINE_HALF + 1) as usize;

@@ -57,8 +57,8 @@ pub struct Limits {
     /// True where the pictures are or come rectified by a calibration, which decides what the cure
     /// is.
     pub calibrated: bool,
-    /// Disparity in pixels of what is infinitely far, by the calibration: below 0 where the right view's
-    /// principal point lies to the right of the left one's.
+    /// Disparity in pixels of what is infinitely far, by the calibration: below 0 where the right
+    /// view's principal point lies to the right of the left one's.
     pub farthest_px: f64,
 }
 
@@ -110,8 +110,8 @@ impl Limits {
         certain && seen.consistent as f64 >= AGREEING * seen.matches as f64
     }
 
-    /// Verdict on a measurement; `before` is what was said last, so that a value on the edge does not
-    /// change it at every measurement. An alarm is more than the measurement's error explains.
+    /// Verdict on a measurement; `before` is what was said last, so that a value on the edge does
+    /// not change it at every measurement. An alarm is more than the measurement's error explains.
     pub fn judge(&self, measurement: Option<&Measurement>, before: Verdict) -> Verdict {
         let Some(seen) = measurement.filter(|seen| self.can_rely_on(seen)) else {
             return Verdict::Unsure;
@@ -228,7 +228,8 @@ const WANDERING: &str = "no calibration mends that: the eyes do not show the sam
                          the cameras; of two recordings, `--offset auto` finds the shift), or a \
                          camera is loose";
 
-/// The numbers: "3.2 px (the right picture 3.1 px lower, turned by 0.12 degrees, 1.002 times the size)".
+/// The numbers: "3.2 px (the right picture 3.1 px lower, turned by 0.12 degrees, 1.002 times the
+/// size)".
 impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = if self.shift_px < 0.0 { "higher" } else { "lower" };

@@ -17,8 +17,8 @@ const WIDTH: usize = 320;
 /// Smaller pictures tell too little.
 const SMALLEST: (usize, usize) = (64, 32);
 
-/// The pictures tell nothing where fewer of their points have a disparity: in the darkness, overexposed,
-/// or where their rows do not agree. Good pictures have three times as many.
+/// The pictures tell nothing where fewer of their points have a disparity: in the darkness,
+/// overexposed, or where their rows do not agree. Good pictures have three times as many.
 const FEWEST: f64 = 0.15;
 
 /// Half the side of the windows in which both eyes have to show the same.
@@ -52,8 +52,8 @@ pub struct CoarseMatch {
 }
 
 /// Looks for all disparities from `min` to half the width of the (rectified) pictures and beyond.
-/// Only points count that both eyes agree on, that are no speckles and have texture. `None` where the pictures tell
-/// too little: they are small, or have next to no texture in common.
+/// Only points count that both eyes agree on, that are no speckles and have texture. `None` where
+/// the pictures tell too little: they are small, or have next to no texture in common.
 ///
 /// # Panics
 /// Where the pictures differ in size.
@@ -186,7 +186,8 @@ impl CoarseMatch {
         (share > TOO_MANY).then_some(share)
     }
 
-    /// Share of the points with a disparity whose disparity is certainly larger than `limit` pixels.
+    /// Share of the points with a disparity whose disparity is certainly larger than `limit`
+    /// pixels.
     fn beyond(&self, limit: i32) -> f64 {
         // A step holds what lies up to half a step beside it.
         let first = |step: usize| self.min + (step * self.factor) as i32 - (self.factor / 2) as i32;

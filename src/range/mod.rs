@@ -1,10 +1,11 @@
 //! Number of candidate disparities that pictures need, found out by looking at them.
 //!
-//! With too few candidates the nearest things get wrong disparities or none, and the map does not say
-//! so. [`match_coarsely`] matches a pair in small pictures over half the picture's width, far more than is
-//! matched otherwise, at a small part of the cost: what both eyes agree on there says which disparities
-//! there are. [`too_few`] compares that with the candidates in use, [`enough`] names a number that
-//! would do, and [`may_be_too_short`] tells from a finished map alone whether a look is worth its time.
+//! With too few candidates the nearest things get wrong disparities or none, and the map does not
+//! say so. [`match_coarsely`] matches a pair in small pictures over half the picture's width, far
+//! more than is matched otherwise, at a small part of the cost: what both eyes agree on there says
+//! which disparities there are. [`too_few`] compares that with the candidates in use, [`enough`]
+//! names a number that would do, and [`may_be_too_short`] tells from a finished map alone whether a
+//! look is worth its time.
 
 mod coarse;
 mod reduce;

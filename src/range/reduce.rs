@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::frame::{Image, Mask};
 
-/// The picture `factor` times smaller: the mean of squares of `factor` x `factor` pixels. Columns and
-/// rows that fill no square are left out. A square counts as seen where all of its pixels are.
+/// The picture `factor` times smaller: the mean of squares of `factor` x `factor` pixels. Columns
+/// and rows that fill no square are left out. A square counts as seen where all of its pixels are.
 ///
 /// # Panics
 /// Where `factor` is 0 or larger than a side of the picture.

@@ -55,7 +55,8 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
 }
 
 /// Checks that the picture in `content` can be decoded within the budget, judging by its header.
-/// Content of another format, or with a header that cannot be read, passes: the decoder says it better.
+/// Content of another format, or with a header that cannot be read, passes: the decoder says it
+/// better.
 pub fn check(content: &[u8]) -> anyhow::Result<()> {
     let Some(format) = format(content) else { return Ok(()) };
     let reader = ImageReader::with_format(Cursor::new(content), format);

@@ -9,8 +9,8 @@ use crate::control::Switch;
 use crate::frame::StereoPair;
 use crate::source::live::LiveState;
 
-/// A live source that is not to be had just now: a camera that is not plugged in, is used by somebody
-/// else or brings no pictures, a server that does not answer. Trying again later may help.
+/// A live source that is not to be had just now: a camera that is not plugged in, is used by
+/// somebody else or brings no pictures, a server that does not answer. Trying again later may help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {

@@ -1,27 +1,27 @@
-//! Checks that a JPEG picture (ITU-T T.81) is complete, without decoding it. Decoders fill what is missing
-//! with grey and continue after unreadable codes without an error.
+//! Checks that a JPEG picture (ITU-T T.81) is complete, without decoding it. Decoders fill what is
+//! missing with grey and continue after unreadable codes without an error.
 //!
-//! Of a sequential picture (almost every one) each Huffman code of each block is read, so missing data
-//! and altered data whose codes no longer fit are found anywhere. Of a progressive picture only the
-//! markers are read. A change of values that leaves the codes intact goes unnoticed.
+//! Of a sequential picture (almost every one) each Huffman code of each block is read, so missing
+//! data and altered data whose codes no longer fit are found anywhere. Of a progressive picture
+//! only the markers are read. A change of values that leaves the codes intact goes unnoticed.
 //!
-//! The strict mode of `zune-jpeg` 0.5 is no replacement. Of 8 photographs cut at 100 places each, with an end
-//! marker appended, it rejects 1 % of those that this check rejects, and of those with one altered bit
-//! 26 %; it takes longer, too (4.0 instead of 3.2 ms for 1282x1110 pixels).
+//! The strict mode of `zune-jpeg` 0.5 is no replacement. Of 8 photographs cut at 100 places each,
+//! with an end marker appended, it rejects 1 % of those that this check rejects, and of those with
+//! one altered bit 26 %; it takes longer, too (4.0 instead of 3.2 ms for 1282x1110 pixels).
 
 mod scan;
 
 pub use self::scan::Flaw;
 use self::scan::{Part, Table};
 
-/// Looks for what is missing in a JPEG picture; pictures of kinds that cannot be walked pass if they
-/// have their end.
+/// Looks for what is missing in a JPEG picture; pictures of kinds that cannot be walked pass if
+/// they have their end.
 pub fn check(bytes: &[u8]) -> Result<(), Flaw> {
     Walk { bytes, ..Walk::default() }.all()
 }
 
-/// Reports whether no Huffman table stands before the first scan, as in the pictures of many USB cameras: the
-/// usual tables are then meant (ITU-T T.81, K.3).
+/// Reports whether no Huffman table stands before the first scan, as in the pictures of many USB
+/// cameras: the usual tables are then meant (ITU-T T.81, K.3).
 pub fn lacks_tables(bytes: &[u8]) -> bool {
     let mut walk = Walk { bytes, ..Walk::default() };
     loop {

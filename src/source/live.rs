@@ -44,7 +44,8 @@ pub struct EyeSummary {
     pub away_s: f64,
     /// Frames that arrived damaged and were dropped.
     pub broken: u64,
-    /// Frames that arrived although their decoder could not read all of them, and concealed the rest.
+    /// Frames that arrived although their decoder could not read all of them, and concealed the
+    /// rest.
     pub concealed: u64,
     /// Frames that the camera numbered but its driver never delivered whole.
     pub missed: u64,

@@ -92,7 +92,8 @@ fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     Some((folder.unwrap_or(Path::new(".")), path.file_name()?))
 }
 
-/// The files that a pattern may stand for, be it printf's or a shell's: none where it is no pattern.
+/// The files that a pattern may stand for, be it printf's or a shell's: none where it is no
+/// pattern.
 pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     if is_pattern(pattern) {
         let found = Pictures::find_numbered(pattern);
@@ -168,8 +169,8 @@ impl Pictures {
         Ok(Self { pattern: shown.to_string(), files, asked: true })
     }
 
-    /// The files of a shell's pattern: by the last number in their names, or where that does not tell
-    /// them apart, in the order of their names.
+    /// The files of a shell's pattern: by the last number in their names, or where that does not
+    /// tell them apart, in the order of their names.
     fn find_globbed(pattern: &Path) -> anyhow::Result<Self> {
         let shown = pattern.display().to_string();
         let files = files_of_glob(&shown).with_context(|| shown.clone())?;
@@ -193,8 +194,8 @@ impl Pictures {
         Ok(found)
     }
 
-    /// Has two patterns count alike: by the numbers in the names where they say which pictures belong
-    /// together, else in the order of the names.
+    /// Has two patterns count alike: by the numbers in the names where they say which pictures
+    /// belong together, else in the order of the names.
     pub(super) fn agree(left: &mut Self, right: &mut Self) -> anyhow::Result<()> {
         let common = {
             let numbers: HashSet<u64> = left.numbers().collect();

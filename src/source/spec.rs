@@ -184,8 +184,9 @@ impl StreamSpec {
     }
 }
 
-/// The local files that a fragment of a GStreamer pipeline names, of those that are there: the value
-/// of any property, for elements call theirs as they like (`location`, `uri`, `file`, `filename`).
+/// The local files that a fragment of a GStreamer pipeline names, of those that are there: the
+/// value of any property, for elements call theirs as they like (`location`, `uri`, `file`,
+/// `filename`).
 pub fn files_of_fragment(fragment: &str) -> Vec<PathBuf> {
     let values = values_of_fragment(fragment);
     values.iter().flat_map(|value| files_of_value(value)).collect()
@@ -220,8 +221,8 @@ fn file_of_uri(text: &str) -> Option<PathBuf> {
     glib::filename_from_uri(&uri).ok().map(|(path, _)| path)
 }
 
-/// Returns the values of a fragment's properties, as GStreamer's parser reads them: an identifier, `=`
-/// and a string, which may be quoted.
+/// Returns the values of a fragment's properties, as GStreamer's parser reads them: an identifier,
+/// `=` and a string, which may be quoted.
 pub fn values_of_fragment(fragment: &str) -> Vec<String> {
     let is_in_name = |c: char| c.is_alphanumeric() || "-_%:".contains(c);
     let equals = fragment.match_indices('=').map(|(at, _)| at);

@@ -17,12 +17,14 @@ use super::tone::Tone;
 use super::{header, jpeg, linear};
 use crate::frame::Image;
 
-/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of a picture that has none.
+/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of a picture that has
+/// none.
 const USUAL_TABLES: [u8; 9] = *b"\xff\xe0\x00\x07AVI1\x00";
 
 /// A decoded picture.
 pub struct Still {
-    /// Its samples, floating-point ones as 16 bits; turned as its orientation says if that was wanted.
+    /// Its samples, floating-point ones as 16 bits; turned as its orientation says if that was
+    /// wanted.
     pub picture: DynamicImage,
     /// The orientation that its file names.
     pub orientation: Orientation,
@@ -39,9 +41,11 @@ pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     Ok(Still { picture, orientation })
 }
 
-/// Reads a picture as 8-bit intensity as its sensor delivered it, which is what a calibration refers to.
+/// Reads a picture as 8-bit intensity as its sensor delivered it, which is what a calibration
+/// refers to.
 ///
-/// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency is ignored.
+/// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency
+/// is ignored.
 pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
     Ok(Grey::of(read(path, Orient::Ignore)?.picture).into_image(tone))
 }
@@ -68,8 +72,8 @@ pub struct Levels {
     pub values: Vec<u16>,
 }
 
-/// Reads the stored values of a grey picture, PNG or PGM, 8 or 16 bits; one in colour counts as grey where
-/// its channels are the same.
+/// Reads the stored values of a grey picture, PNG or PGM, 8 or 16 bits; one in colour counts as
+/// grey where its channels are the same.
 pub fn read_levels(path: &Path) -> Result<Levels> {
     let (content, format) = read_known(path)?;
     let shown = path.display();

@@ -1,13 +1,13 @@
 //! Tone mapping: how samples of 9 to 16 bits become the 8 that are matched.
 //!
-//! The upper 8 bits alone lose faint texture: the dark part of a picture of 12 linear bits has a handful
-//! of them, and a camera that delivers 10 bits in the low end of 16 is nearly black. So the difference
-//! of each sample from the mean of its surroundings is amplified where they differ little, as in local
-//! contrast enhancement by unsharp masking with an adaptive gain (Polesel, Ramponi and Mathews, IEEE
-//! Transactions on Image Processing 9, 2000).
+//! The upper 8 bits alone lose faint texture: the dark part of a picture of 12 linear bits has a
+//! handful of them, and a camera that delivers 10 bits in the low end of 16 is nearly black. So the
+//! difference of each sample from the mean of its surroundings is amplified where they differ
+//! little, as in local contrast enhancement by unsharp masking with an adaptive gain (Polesel,
+//! Ramponi and Mathews, IEEE Transactions on Image Processing 9, 2000).
 //!
-//! For sample v with 16 bits, the mean m of the window around it and a, the mean absolute difference of
-//! neighbours in it:
+//! For sample v with 16 bits, the mean m of the window around it and a, the mean absolute
+//! difference of neighbours in it:
 //!
 //! ```text
 //! gain   = clamp(DETAIL * 256 / a, 1, 256)
@@ -15,16 +15,17 @@
 //! result = clamp((m + lift + gain * (v - m)) / 256, 0, 255)
 //! ```
 //!
-//! - What noise alone makes of a is 1.13 sigma, so noise comes out with at most `DETAIL` / 1.13 grey levels
-//!   unless it had more before; nothing needs to be known of it.
-//! - Where neighbours differ by `DETAIL` or more the gain is 1, and the result the upper 8 bits. It is
-//!   never less. One step of a stored word never becomes more than one grey level.
-//! - Dark surroundings are lifted, so that what is amplified is not cut off at black; white stays white,
-//!   because saturated pixels are known by it.
-//! - All follows from the surroundings alone, and smoothly: the same point of a scene looks the same in
-//!   both eyes and in the next frame. A picture that moves takes its result with it.
+//! - What noise alone makes of a is 1.13 sigma, so noise comes out with at most `DETAIL` / 1.13
+//!   grey levels unless it had more before; nothing needs to be known of it.
+//! - Where neighbours differ by `DETAIL` or more the gain is 1, and the result the upper 8 bits. It
+//!   is never less. One step of a stored word never becomes more than one grey level.
+//! - Dark surroundings are lifted, so that what is amplified is not cut off at black; white stays
+//!   white, because saturated pixels are known by it.
+//! - All follows from the surroundings alone, and smoothly: the same point of a scene looks the
+//!   same in both eyes and in the next frame. A picture that moves takes its result with it.
 //!
-//! Whole numbers throughout: every machine gives the same bytes. docs/accuracy.md says what it is worth.
+//! Whole numbers throughout: every machine gives the same bytes. docs/accuracy.md says what it is
+//! worth.
 
 /// How samples of more than 8 bits become 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -37,8 +38,8 @@ pub enum Tone {
     UpperBits,
 }
 
-/// Side of the window in pixels: the sample's, 64 to its left and above, and 63 to its right and below.
-/// The picture goes on beyond its borders as if they were mirrors.
+/// Side of the window in pixels: the sample's, 64 to its left and above, and 63 to its right and
+/// below. The picture goes on beyond its borders as if they were mirrors.
 const WINDOW: usize = 128;
 
 /// Pixels before the sample's in the window.
@@ -56,7 +57,8 @@ const GAIN_MAX: u32 = 256;
 /// Sums of differences over the window that share an index into [`RESPONSES`].
 const STEP: usize = 4096;
 
-/// Index from which on nothing is amplified: that of `DETAIL` to the left and to the upper neighbour.
+/// Index from which on nothing is amplified: that of `DETAIL` to the left and to the upper
+/// neighbour.
 const PLAIN: usize = 2 * 256 * DETAIL as usize * WINDOW * WINDOW / STEP;
 
 /// Gain and lift for sums of differences.
@@ -119,8 +121,8 @@ fn local(samples: &[u16], width: usize, pixels: &mut [u8]) {
     }
 }
 
-/// Returns the pixel of a row or column of `count` that stands for pixel `index` - [`BEFORE`]: its mirror image
-/// if it lies outside, at most one length away.
+/// Returns the pixel of a row or column of `count` that stands for pixel `index` - [`BEFORE`]: its
+/// mirror image if it lies outside, at most one length away.
 fn mirror_index(index: usize, count: usize) -> usize {
     let inside = match index.checked_sub(BEFORE) {
         Some(inside) => inside.min((2 * count).saturating_sub(1 + inside)),

@@ -1,10 +1,10 @@
 //! The shift in time between two recordings of one scene, found from their pictures.
 //!
-//! Both views see the same rows, so that vertical motion changes the mean grey levels of the rows alike in
-//! both, whatever the disparity. Two signals are compared at every shift within reach, each by its
-//! normalised cross-correlation: the changes of the rows' means from picture to picture, in bands, and
-//! the vertical motion that they tell. Horizontal motion is no evidence: what a near object covers
-//! and uncovers, each view sees at another time.
+//! Both views see the same rows, so that vertical motion changes the mean grey levels of the rows
+//! alike in both, whatever the disparity. Two signals are compared at every shift within reach,
+//! each by its normalised cross-correlation: the changes of the rows' means from picture to
+//! picture, in bands, and the vertical motion that they tell. Horizontal motion is no evidence:
+//! what a near object covers and uncovers, each view sees at another time.
 
 use std::fmt;
 
@@ -13,7 +13,8 @@ use crate::frame::Image;
 /// Bands of rows whose changes are compared.
 const BANDS: usize = 24;
 
-/// Root mean square of the vertical motion, in pixels a picture, below which noise and coding hide it.
+/// Root mean square of the vertical motion, in pixels a picture, below which noise and coding hide
+/// it.
 const STILL: f32 = 0.06;
 
 /// The best shift correlates by this much more than any that is not next to it.
@@ -25,8 +26,8 @@ const NEXT: i64 = 2;
 /// Fewest pictures that both views must have at a shift.
 const FEWEST: usize = 5;
 
-/// Correlation that pictures of different scenes do not reach if this many are compared: none of 477
-/// unrelated pairs of clips, with [`MARGIN`].
+/// Correlation that pictures of different scenes do not reach if this many are compared: none of
+/// 477 unrelated pairs of clips, with [`MARGIN`].
 fn chance(pictures: usize) -> f32 {
     0.28 + 1.2 / (pictures as f32).sqrt()
 }
@@ -86,7 +87,8 @@ impl fmt::Display for Unclear {
 pub fn find(left: &[Rows], right: &[Rows], reach: usize) -> Result<Shift, Unclear> {
     let (left, right) = (Motion::of(left), Motion::of(right));
     let shorter = left.len().min(right.len());
-    // At least a third of the shorter view is compared, so that few pictures do not agree by chance.
+    // At least a third of the shorter view is compared, so that few pictures do not agree by
+    // chance.
     let fewest = FEWEST.max(shorter / 3);
     if shorter < fewest {
         return Err(Unclear::Short);
@@ -210,8 +212,8 @@ fn change_of_bands(a: &[f32], b: &[f32]) -> [f32; BANDS] {
     bands.map(|band| band - mean)
 }
 
-/// The shift in pixels by which the rows' means have moved, whatever the gain and offset (Lucas and Kanade,
-/// IJCAI 1981, in one dimension).
+/// The shift in pixels by which the rows' means have moved, whatever the gain and offset (Lucas and
+/// Kanade, IJCAI 1981, in one dimension).
 fn vertical_motion(a: &[f32], b: &[f32]) -> f32 {
     /// Larger motion is not linear any more.
     const FASTEST: f32 = 20.0;

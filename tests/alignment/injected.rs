@@ -17,8 +17,8 @@ pub struct Bump {
 
 pub const NONE: Bump = Bump { shift: 0.0, roll: 0.0, scale: 1.0 };
 
-/// The picture as the bumped eye sees it: every pixel is looked up where it was, bicubic (Keys, IEEE
-/// ASSP 1981, a = -1/2); outside, the nearest pixel.
+/// The picture as the bumped eye sees it: every pixel is looked up where it was, bicubic (Keys,
+/// IEEE ASSP 1981, a = -1/2); outside, the nearest pixel.
 pub fn bumped(image: &Image, bump: Bump) -> Image {
     let (width, height) = (image.width(), image.height());
     let (cx, cy) = (0.5 * (width - 1) as f64, 0.5 * (height - 1) as f64);

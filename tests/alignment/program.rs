@@ -14,7 +14,8 @@ fn succeed(folder: &Path, arguments: &[&str]) -> (String, String) {
     (stdout, stderr)
 }
 
-/// `stereod run --headless` over two streams: its statistics and the log's lines about the alignment.
+/// `stereod run --headless` over two streams: its statistics and the log's lines about the
+/// alignment.
 fn run(folder: &Path, left: &str, right: &str, more: &[&str]) -> (Value, Vec<String>) {
     let arguments = ["run", "--headless", "--left", left, "--right", right, "--stats", "-"];
     let (stdout, stderr) = succeed(folder, &[&arguments, more].concat());

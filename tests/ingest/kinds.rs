@@ -215,8 +215,8 @@ fn numbered_pictures_play_every_number_that_exists() {
     assert_eq!(played.counts, counts(4, 4, 2));
 }
 
-/// Pictures in files of their own are read by `run` as every other command reads them one by one, whatever their
-/// samples are; GStreamer has no name for some.
+/// Pictures in files of their own are read by `run` as every other command reads them one by one,
+/// whatever their samples are; GStreamer has no name for some.
 #[test]
 fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
     use image::{DynamicImage, ImageBuffer, Rgb};

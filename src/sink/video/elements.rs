@@ -5,8 +5,8 @@ use gstreamer as gst;
 
 use crate::reading::require_spare_files;
 
-/// GStreamer elements that write video or send it, each with the Debian and Ubuntu package that holds
-/// it.
+/// GStreamer elements that write video or send it, each with the Debian and Ubuntu package that
+/// holds it.
 const PACKAGES: [(&str, &str); 33] = [
     ("appsrc", "gstreamer1.0-plugins-base"),
     ("appsink", "gstreamer1.0-plugins-base"),

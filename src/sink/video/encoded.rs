@@ -13,7 +13,8 @@ use super::turns::Turns;
 use crate::thread::locked;
 
 /// Encoded frames, which go into the file in the order in which they were given to the encoders.
-/// Whichever encoder has made the frame whose turn it is writes it, and those that wait for that one.
+/// Whichever encoder has made the frame whose turn it is writes it, and those that wait for that
+/// one.
 pub(super) struct Encoded {
     turns: Mutex<Turns<gst::Sample>>,
     file: Mutex<Destination>,

@@ -6,14 +6,15 @@ use gstreamer::prelude::*;
 
 use crate::memory::{self, Budget};
 
-/// Bytes of a pixel that an encoder takes with its first frame: FFmpeg (5.1) keeps room for the longest
-/// frame that there could be, four times 37 bytes a pixel.
+/// Bytes of a pixel that an encoder takes with its first frame: FFmpeg (5.1) keeps room for the
+/// longest frame that there could be, four times 37 bytes a pixel.
 const BYTES_OF_PIXEL: usize = 148;
 
 /// Encoders of one video at most.
 const MOST: usize = 16;
 
-/// Part of what is left in the memory budget that further encoders of one video may take: a quarter.
+/// Part of what is left in the memory budget that further encoders of one video may take: a
+/// quarter.
 const SHARE: u64 = 4;
 
 /// Encoders that take frames in turn. All write the same bytes of a frame.
@@ -44,10 +45,11 @@ impl Encoders {
     }
 }
 
-/// How many encoders keep so many processors busy, where each takes `one` bytes and `left` are left.
+/// How many encoders keep so many processors busy, where each takes `one` bytes and `left` are
+/// left.
 ///
-/// One alone waits for the slowest slice of each frame, and all processors but one with it: the slices
-/// of the frames beside it fill them. A single processor never waits.
+/// One alone waits for the slowest slice of each frame, and all processors but one with it: the
+/// slices of the frames beside it fill them. A single processor never waits.
 fn useful(cores: usize, one: u64, left: u64) -> usize {
     let affordable = usize::try_from(left / SHARE / one.max(1)).unwrap_or(usize::MAX);
     let busy = if cores > 1 { cores.div_ceil(2) + 1 } else { 1 };
@@ -67,8 +69,8 @@ fn encoder(width: usize, height: usize) -> Result<gst::Element> {
     };
     encoder.set_property("slices", slices);
     encoder.set_property_from_str("threads", "auto");
-    // Every frame can be decoded alone: exact seeking, damage stays within a frame, and it is the same
-    // whichever encoder has it.
+    // Every frame can be decoded alone: exact seeking, damage stays within a frame, and it is the
+    // same whichever encoder has it.
     encoder.set_property("gop-size", 1);
     Ok(encoder)
 }

@@ -23,8 +23,8 @@ pub struct GreyVideoOptions {
     pub geometry: Option<StereoGeometry>,
 }
 
-/// Writes the rectified pictures of one eye bit-exactly. Times are kept to the microsecond; a picture
-/// that is not later than its predecessor follows it one frame later.
+/// Writes the rectified pictures of one eye bit-exactly. Times are kept to the microsecond; a
+/// picture that is not later than its predecessor follows it one frame later.
 pub struct GreyVideo {
     path: PathBuf,
     size: (usize, usize),
@@ -46,8 +46,8 @@ impl GreyVideo {
         Ok(Self { path: path.to_path_buf(), size, video })
     }
 
-    /// Adds a picture captured at `time`. The `origin` of the first picture is at 0 in the file: both
-    /// eyes' files have the same, so that the distance of their capture times is kept, too.
+    /// Adds a picture captured at `time`. The `origin` of the first picture is at 0 in the file:
+    /// both eyes' files have the same, so that the distance of their capture times is kept, too.
     pub fn write(&mut self, picture: &Image, time: Duration, origin: Duration) -> Result<()> {
         let (width, height) = self.size;
         ensure!(

@@ -1,7 +1,7 @@
 //! Lossless grey video: FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
 //!
-//! So several encoders work on frames at once, and what they make of them is written in the order of
-//! the frames: the file is the same whatever their number.
+//! So several encoders work on frames at once, and what they make of them is written in the order
+//! of the frames: the file is the same whatever their number.
 //!
 //! A side below 4 pixels is extended to 4, right and below, by zeros; the file says how much of the
 //! picture to crop. Tags stand at the beginning, and no frame waits in this process once it is
@@ -79,8 +79,9 @@ pub(super) struct Lossless<T> {
 }
 
 impl<T: Sample> Lossless<T> {
-    /// Creates the file (an earlier one is replaced) and starts the encoders; of segments, the first
-    /// one is created with the first picture. `clock` is that of the capture times, if they have one.
+    /// Creates the file (an earlier one is replaced) and starts the encoders; of segments, the
+    /// first one is created with the first picture. `clock` is that of the capture times, if they
+    /// have one.
     pub(super) fn create(
         place: Place,
         description: Description,

@@ -245,8 +245,9 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         &mut self.out
     }
 
-    /// Completes the file (again, where that has failed and there is room now): index, duration, table of contents and size. After a failed
-    /// [`frame`](Self::frame) the caller first cuts the file to [`length`](Self::length).
+    /// Completes the file (again, where that has failed and there is room now): index, duration,
+    /// table of contents and size. After a failed [`frame`](Self::frame) the caller first cuts the
+    /// file to [`length`](Self::length).
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let indexed = self.contents.iter().any(|&(element, _)| element == id::CUES);
         if !self.index.is_empty() && !indexed {

@@ -131,8 +131,8 @@ impl Preview {
         })
     }
 
-    /// Gives a video of frames without a whole fragment its name, too, and puts what was written on the
-    /// disk.
+    /// Gives a video of frames without a whole fragment its name, too, and puts what was written on
+    /// the disk.
     fn complete(&self) -> Result<()> {
         let mut file = locked(&self.file);
         if self.taken == 0 {
@@ -220,9 +220,9 @@ fn elements(file: &NewFile, rate: Option<f64>) -> Result<[gst::Element; 6]> {
         .field("colorimetry", "bt709")
         .build();
     let profile = gst::Caps::builder("video/x-h264").field("profile", "high").build();
-    // Constant quality; a preset that costs little beside the matching; a place to seek to every two
-    // seconds. Without B-frames the first frame is at 0 without an edit list, which some players
-    // ignore, and irregular times survive.
+    // Constant quality; a preset that costs little beside the matching; a place to seek to every
+    // two seconds. Without B-frames the first frame is at 0 without an edit list, which some
+    // players ignore, and irregular times survive.
     let interval = rate.filter(|rate| (1.0..=1000.0).contains(rate)).unwrap_or(30.0) * 2.0;
     let encoder = make("x264enc")
         .property_from_str("pass", "qual")

@@ -1,5 +1,5 @@
-//! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened pictures, 16-bit grey, and of
-//! confidence, 8-bit.
+//! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened pictures,
+//! 16-bit grey, and of confidence, 8-bit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,7 +48,8 @@ impl Content for Confidence {
     }
 }
 
-/// The left picture without its background: 128 units a grey level around 32768, and 1 more where the pixel moves.
+/// The left picture without its background: 128 units a grey level around 32768, and 1 more where
+/// the pixel moves.
 pub struct Whitened;
 
 /// What stands for a picture of which nothing is known.
@@ -67,16 +68,17 @@ impl Content for Whitened {
     }
 }
 
-/// Records what every frame has of it bit-exactly: disparity or depth as [`Numbers`] or [`Whitened`]
-/// pictures, 16-bit grey, or [`Confidence`], 8-bit grey; FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
+/// Records what every frame has of it bit-exactly: disparity or depth as [`Numbers`] or
+/// [`Whitened`] pictures, 16-bit grey, or [`Confidence`], 8-bit grey; FFV1 version 3 (RFC 9043) in
+/// Matroska, every frame decodable alone.
 ///
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
 /// how much of the picture to crop.
 ///
 /// Times are the pairs' own, from 0 at the first pair, to the microsecond; a pair that is not later
 /// than its predecessor follows it one frame later. Tags ([`RecordingTags`]) stand at the
-/// beginning, and no frame waits in this process once it is encoded: a file whose program was killed
-/// holds all but the last few frames. [`finish`](Sink::finish) adds duration and index.
+/// beginning, and no frame waits in this process once it is encoded: a file whose program was
+/// killed holds all but the last few frames. [`finish`](Sink::finish) adds duration and index.
 pub struct Recorder<C: Content = Numbers> {
     name: String,
     path: PathBuf,

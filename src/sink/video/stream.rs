@@ -76,8 +76,8 @@ pub enum FragmentError {
     Missing(String),
 }
 
-/// Pictures for a receiver of any kind, as the fragment says. They carry the time at which they were
-/// matched: what waits for a clock further on must not wait for the past.
+/// Pictures for a receiver of any kind, as the fragment says. They carry the time at which they
+/// were matched: what waits for a clock further on must not wait for the past.
 ///
 /// A receiver that is slow or not there yet costs frames of this sink alone, which are counted; one
 /// that goes away with an error fails it.
@@ -242,7 +242,8 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
     Ok(bin)
 }
 
-/// "stream to" and the kind of the element at the end, without properties: those may hold passwords.
+/// "stream to" and the kind of the element at the end, without properties: those may hold
+/// passwords.
 fn name_of(fragment: &gst::Bin) -> String {
     let sinks = fragment.iterate_sinks().into_iter().flatten();
     let names: Vec<_> = sinks.filter_map(|sink| Some(sink.factory()?.name().to_string())).collect();

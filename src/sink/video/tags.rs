@@ -172,8 +172,8 @@ pub struct RectifiedTags {
     pub geometry: StereoGeometry,
 }
 
-/// Reads the tags of a video that `stereod rectify` wrote; `None` where another program did, or where the
-/// file cannot be read.
+/// Reads the tags of a video that `stereod rectify` wrote; `None` where another program did, or
+/// where the file cannot be read.
 pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
     // However long the video of another program may be.
     let pairs = read_pairs(path, true).ok()?;
@@ -221,7 +221,8 @@ pub(super) fn of_confidence(
     with_title("stereod confidence", meaning, pairs)
 }
 
-/// The tags of a recording of whitened pictures, whose first frame was captured at `first` of the source.
+/// The tags of a recording of whitened pictures, whose first frame was captured at `first` of the
+/// source.
 pub(super) fn of_whitened(
     first: Duration,
     clock: Option<CaptureClock>,

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Which encoder has which frame: what comes back from them is handed on in the order in which it was
-/// given out. An encoder keeps the order of its own frames.
+/// Which encoder has which frame: what comes back from them is handed on in the order in which it
+/// was given out. An encoder keeps the order of its own frames.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     encoders: Vec<Encoder<T>>,
@@ -26,8 +26,8 @@ impl<T> Turns<T> {
         Self { encoders: (0..encoders).map(|_| encoder()).collect(), order: VecDeque::new() }
     }
 
-    /// The encoder of the next frame: the first of those that have the fewest. So as many are at work
-    /// as are needed to keep up, and those that never are take no memory for frames.
+    /// The encoder of the next frame: the first of those that have the fewest. So as many are at
+    /// work as are needed to keep up, and those that never are take no memory for frames.
     pub(super) fn give(&mut self) -> usize {
         let busy = |&encoder: &usize| self.encoders[encoder].busy;
         let chosen = (0..self.encoders.len()).min_by_key(busy).unwrap_or(0);

@@ -66,7 +66,8 @@ impl Painter {
         Ok(())
     }
 
-    /// Paints the frame that was followed last, four bytes a pixel, into rows that are `stride` bytes apart.
+    /// Paints the frame that was followed last, four bytes a pixel, into rows that are `stride`
+    /// bytes apart.
     pub(super) fn paint(
         &self,
         view: VideoView,

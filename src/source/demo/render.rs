@@ -143,7 +143,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Returns the grey levels of the first `count` points at `hits` along the rays (p, q, 1) of the left view.
+    /// Returns the grey levels of the first `count` points at `hits` along the rays (p, q, 1) of
+    /// the left view.
     #[inline(always)]
     fn shade(&self, p: &[f32; BLOCK], q: f32, hits: &Hits, count: usize) -> [f32; BLOCK] {
         let mut grey = [0.0; BLOCK];
@@ -159,8 +160,8 @@ impl Frame<'_> {
         (x + r.shift - r.centre[0]) / r.focal
     }
 
-    /// Converts brightnesses into the grey levels of noisy sensor pixels. `index` is the number of the first one
-    /// in its image.
+    /// Converts brightnesses into the grey levels of noisy sensor pixels. `index` is the number of
+    /// the first one in its image.
     #[inline(always)]
     fn expose(&self, grey: &[f32; BLOCK], seed: u32, index: usize, pixels: &mut [u8]) {
         let mut exposed = grey.map(|g| g + 0.5);

@@ -164,7 +164,8 @@ impl<'a> View<'a> {
         });
         let ball: Vec3 = std::array::from_fn(|i| ball[i] - eye[i]);
         let r = room.radius;
-        // The ball's box bounds it: its nearest depth spreads the outer edge, its farthest the inner.
+        // The ball's box bounds it: its nearest depth spreads the outer edge, its farthest the
+        // inner.
         let bounds = |centre: f32| {
             let quotients = [
                 (centre - r) / (ball[2] - r),

@@ -1,7 +1,7 @@
 //! Shading of the surfaces of the demo scene.
 //!
-//! The brightness of a point is a function of the point alone (its position, and the size of a pixel of
-//! the left view there), never of the view, so both images agree to a fraction of a pixel.
+//! The brightness of a point is a function of the point alone (its position, and the size of a
+//! pixel of the left view there), never of the view, so both images agree to a fraction of a pixel.
 
 use std::ops::Range;
 
@@ -91,8 +91,8 @@ impl Shader {
         }
     }
 
-    /// Computes the grey levels of the points at `hits` along the `rays` of the `left` view. Entries outside
-    /// `range` stay as they are.
+    /// Computes the grey levels of the points at `hits` along the `rays` of the `left` view.
+    /// Entries outside `range` stay as they are.
     #[inline(always)]
     pub(super) fn shade(
         &self,
@@ -134,8 +134,8 @@ impl Shader {
         }
     }
 
-    /// Returns the texture coordinates of the points at inverse depths `delta`. With P = eye + z (p, q, 1)
-    /// and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
+    /// Returns the texture coordinates of the points at inverse depths `delta`. With P = eye + z
+    /// (p, q, 1) and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
     #[inline(always)]
     fn surface_points(
         &self,

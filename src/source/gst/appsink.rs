@@ -26,7 +26,8 @@ use crate::thread::locked;
 pub(super) struct Frame {
     pub(super) views: Views,
     pub(super) times: Times,
-    /// Time on the stream's clock, filled in by the stream's owner, who knows which of `times` counts.
+    /// Time on the stream's clock, filled in by the stream's owner, who knows which of `times`
+    /// counts.
     pub(super) timestamp: Option<Duration>,
     /// Arrival; of a live frame with a plausible time, the capture.
     pub(super) arrived: Instant,

@@ -1,9 +1,9 @@
 //! Releases the buffer pools of closed cameras that GStreamer before 1.26 leaks.
 //!
-//! There, `gst_v4l2_object_stop` keeps a reference to the pool of a `v4l2src` if the driver lets buffers
-//! be orphaned (seen with 1.22.0, reported upstream as gstreamer issue 3097, fixed in 1.26). Every pool
-//! keeps five files open, so a camera with a loose cable, reopened again and again for days, would use
-//! up the files that a process may open.
+//! There, `gst_v4l2_object_stop` keeps a reference to the pool of a `v4l2src` if the driver lets
+//! buffers be orphaned (seen with 1.22.0, reported upstream as gstreamer issue 3097, fixed in
+//! 1.26). Every pool keeps five files open, so a camera with a loose cable, reopened again and
+//! again for days, would use up the files that a process may open.
 
 use gstreamer as gst;
 use gstreamer::glib;
@@ -51,8 +51,8 @@ impl Drop for CameraPools {
                 tracing::debug!("a camera's buffers are still in use: {pool:?}");
                 continue;
             }
-            // SAFETY: the reference that is given up belongs to nobody (`is_forgotten`), and `pool` is
-            // another one.
+            // SAFETY: the reference that is given up belongs to nobody (`is_forgotten`), and `pool`
+            // is another one.
             unsafe { glib::gobject_ffi::g_object_unref(pool.as_ptr().cast()) };
         }
     }
@@ -61,13 +61,13 @@ impl Drop for CameraPools {
 /// True where nobody but the caller can reach a pool, whose pipeline is gone, although somebody's
 /// reference to it is left.
 ///
-/// A number of references alone does not say whose they are: each buffer that is out holds one as well,
-/// wherever the buffer may be. So it is asked for what only GStreamer knows: a pool takes no other
-/// configuration while it is active or any of its buffers is out (`gst_buffer_pool_set_config`). A pool
-/// that takes it hands out no buffers either, since it is not active. Who else could hold it are the
-/// elements of the pipeline, which are gone but for the camera; that one is held by the pool itself, and
-/// has given up its own pool when it stopped. So the one reference beside the caller's is the
-/// forgotten one. More of them are left alone.
+/// A number of references alone does not say whose they are: each buffer that is out holds one as
+/// well, wherever the buffer may be. So it is asked for what only GStreamer knows: a pool takes no
+/// other configuration while it is active or any of its buffers is out
+/// (`gst_buffer_pool_set_config`). A pool that takes it hands out no buffers either, since it is
+/// not active. Who else could hold it are the elements of the pipeline, which are gone but for the
+/// camera; that one is held by the pool itself, and has given up its own pool when it stopped. So
+/// the one reference beside the caller's is the forgotten one. More of them are left alone.
 fn is_forgotten(pool: &gst::BufferPool) -> bool {
     if pool.ref_count() != 2 || pool.is_active() {
         return false;

@@ -93,8 +93,8 @@ impl Input {
     }
 }
 
-/// True where this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the box that says where its
-/// pictures are.
+/// True where this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the box that says where
+/// its pictures are.
 fn lacks_index(path: &Path) -> std::io::Result<bool> {
     let mut file = std::fs::File::open(path)?;
     let length = file.metadata()?.len();

@@ -30,7 +30,8 @@ pub(super) fn watch(pipeline: &gst::Pipeline, state: &Arc<EyeState>) {
     });
 }
 
-/// Has damaged JPEG pictures left out of a recorded video, which waits, so that each can be looked at.
+/// Has damaged JPEG pictures left out of a recorded video, which waits, so that each can be looked
+/// at.
 pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     let shared = Arc::downgrade(shared);
     pipeline.connect_deep_element_added(move |_, _, element| {

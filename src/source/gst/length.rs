@@ -1,4 +1,5 @@
-//! Finds recordings whose file is shorter than its own headers say, as a copy or download that was cut off.
+//! Finds recordings whose file is shorter than its own headers say, as a copy or download that was
+//! cut off.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -20,8 +21,9 @@ pub(super) struct Lacking {
 /// Some writers count the head of the file's outermost chunk to its content.
 const SLOPPY: u64 = 8;
 
-/// Reads the outermost structure of AVI (RIFF), MP4 and QuickTime (ISO/IEC 14496-12), and Matroska files
-/// (RFC 8794); `None` for others, for whole files, and for recordings that were never given a length.
+/// Reads the outermost structure of AVI (RIFF), MP4 and QuickTime (ISO/IEC 14496-12), and Matroska
+/// files (RFC 8794); `None` for others, for whole files, and for recordings that were never given a
+/// length.
 pub(super) fn lacking(path: &Path) -> io::Result<Option<Lacking>> {
     let mut file = File::open(path)?;
     let meta = file.metadata()?;

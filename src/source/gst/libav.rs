@@ -1,16 +1,18 @@
 //! FFmpeg's decoders: damage that they hide, and pixel formats that GStreamer cannot name.
 //!
-//! A decoder conceals what it cannot read and delivers the frame like any other. Only a line in GStreamer's
-//! debug log tells of it, because gst-libav 1.22 never sets `GST_BUFFER_FLAG_CORRUPTED` for it: in 25 copies of
-//! an H.264 file with two flipped bits each, the log has lines for 21, and the flag is set in none; in 25
-//! copies of an H.265 file the log has lines for 10, the flag again in none.
+//! A decoder conceals what it cannot read and delivers the frame like any other. Only a line in
+//! GStreamer's debug log tells of it, because gst-libav 1.22 never sets `GST_BUFFER_FLAG_CORRUPTED`
+//! for it: in 25 copies of an H.264 file with two flipped bits each, the log has lines for 21, and
+//! the flag is set in none; in 25 copies of an H.265 file the log has lines for 10, the flag again
+//! in none.
 //!
-//! A pixel format without a name in GStreamer (grey of 9 to 12 bits, RGB48) crashes gst-libav 1.22 if FFmpeg
-//! draws into GStreamer's buffers ("direct rendering"), and if a frame follows the first refused one.
+//! A pixel format without a name in GStreamer (grey of 9 to 12 bits, RGB48) crashes gst-libav 1.22
+//! if FFmpeg draws into GStreamer's buffers ("direct rendering"), and if a frame follows the first
+//! refused one.
 //!
-//! A log line names no element, and it comes from threads that FFmpeg has made. Threads inherit their
-//! timer slack, so the threads that feed a decoder carry their stream's number in it: nanoseconds above the
-//! usual slack.
+//! A log line names no element, and it comes from threads that FFmpeg has made. Threads inherit
+//! their timer slack, so the threads that feed a decoder carry their stream's number in it:
+//! nanoseconds above the usual slack.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,8 +47,8 @@ struct Listener {
     is_nameless: AtomicBool,
 }
 
-/// Counts the frames that FFmpeg's decoders in `pipeline` report as damaged, and fails the stream if GStreamer
-/// cannot name their pixel format.
+/// Counts the frames that FFmpeg's decoders in `pipeline` report as damaged, and fails the stream
+/// if GStreamer cannot name their pixel format.
 pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     static LISTEN: Once = Once::new();
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -68,7 +70,8 @@ pub(super) fn listen(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
                 && factory.metadata("klass").is_some_and(|class| class.contains("Decoder"))
         });
         let Some(pad) = element.static_pad("sink").filter(|_| is_libav) else { return };
-        // Copying the frames instead costs no time that could be measured (FFV1 at 720p, H.264 at 1080p).
+        // Copying the frames instead costs no time that could be measured (FFV1 at 720p, H.264 at
+        // 1080p).
         if element.has_property("direct-rendering") {
             element.set_property("direct-rendering", false);
         }

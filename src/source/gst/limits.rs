@@ -15,8 +15,8 @@ const PICTURES: usize = 8;
 /// Bytes of a pixel, about: decoded, and as it is kept.
 const BYTES_A_PIXEL: usize = 4;
 
-/// Watches every element that is ever added to `pipeline`: pictures that the memory does not suffice for
-/// end the stream.
+/// Watches every element that is ever added to `pipeline`: pictures that the memory does not
+/// suffice for end the stream.
 pub(super) fn watch(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     let shared = shared.clone();
     pipeline.connect_deep_element_added(move |_, _, element| {

@@ -1,9 +1,9 @@
 //! Check of a live stream's capture times against the arrival of its pictures.
 //!
 //! Pairs are made in the order of these times, so that one picture from the future would leave all
-//! that follow without a partner until the clock has caught up. A time that lies far from the arrival
-//! is no time at all, unless those of the next pictures agree with it: then the stream's clock was
-//! set, and its times are shifted so that they go on.
+//! that follow without a partner until the clock has caught up. A time that lies far from the
+//! arrival is no time at all, unless those of the next pictures agree with it: then the stream's
+//! clock was set, and its times are shifted so that they go on.
 
 use std::time::Duration;
 
@@ -103,7 +103,8 @@ mod tests {
     const FRAME: i64 = 33_333_333;
     const BEGIN: i64 = 3 * HOUR;
 
-    /// A camera of 30 pictures a second that takes 5 ms to deliver each; `wrong` is added to a time.
+    /// A camera of 30 pictures a second that takes 5 ms to deliver each; `wrong` is added to a
+    /// time.
     fn judged(times: &mut LiveTimes, frames: std::ops::Range<i64>, wrong: i64) -> Vec<TimeCheck> {
         let judge = |frame: i64| {
             let captured = BEGIN + frame * FRAME;

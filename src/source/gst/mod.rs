@@ -72,8 +72,8 @@ fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<d
     }
 }
 
-/// Has what GLib's libraries say of their own affairs logged, at the level "debug". Called once in a
-/// process.
+/// Has what GLib's libraries say of their own affairs logged, at the level "debug". Called once in
+/// a process.
 pub fn hear_glib() {
     glib::log_set_default_handler(|domain, level, text| {
         let domain = domain.unwrap_or("GLib");

@@ -37,7 +37,8 @@ fn parse(name: &str) -> Option<Orientation> {
     })
 }
 
-/// Adds elements in front of `pad` that turn pictures as their tags say; the pad that now takes pictures.
+/// Adds elements in front of `pad` that turn pictures as their tags say; the pad that now takes
+/// pictures.
 pub(super) fn turn(pipeline: &gst::Pipeline, pad: &gst::Pad) -> anyhow::Result<gst::Pad> {
     let (convert, flip) = (element("videoconvert")?, element("videoflip")?);
     flip.set_property_from_str("video-direction", "auto");

@@ -1,5 +1,5 @@
-//! Frame packing as a stream states it (StereoMode of Matroska, frame packing of H.264), against the
-//! layout that it is read with.
+//! Frame packing as a stream states it (StereoMode of Matroska, frame packing of H.264), against
+//! the layout that it is read with.
 
 use gstreamer_video::{self as gst_video, VideoMultiviewFlags, VideoMultiviewMode};
 

@@ -1,9 +1,9 @@
 //! From a decoded GStreamer buffer to 8-bit intensity.
 //!
 //! The luma of YUV and grey formats is taken as it is: stretching limited to full range would
-//! change the picture's values and round twice. RGB becomes Rec. 709 intensity. Samples of more than
-//! 8 bits are reduced by [`Tone`]. Where colour is wanted, the colour differences are copied beside it,
-//! 8 bits each, at the format's own resolution.
+//! change the picture's values and round twice. RGB becomes Rec. 709 intensity. Samples of more
+//! than 8 bits are reduced by [`Tone`]. Where colour is wanted, the colour differences are copied
+//! beside it, 8 bits each, at the format's own resolution.
 
 use std::sync::LazyLock;
 
@@ -69,8 +69,8 @@ struct Area {
     height: usize,
 }
 
-/// Copies the views out of `buffer`, which holds a picture as `info` describes it. Each is reduced to 8
-/// bits by itself: no eye's picture depends on the other's.
+/// Copies the views out of `buffer`, which holds a picture as `info` describes it. Each is reduced
+/// to 8 bits by itself: no eye's picture depends on the other's.
 pub(super) fn copy_views(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,
@@ -198,7 +198,8 @@ impl<'a> Rgb<'a> {
         Ok(Self([Component::new(frame, 0)?, Component::new(frame, 1)?, Component::new(frame, 2)?]))
     }
 
-    /// Red, green and blue of `width` pixels of row `y` from `x` on, the highest bit of each in bit 15.
+    /// Red, green and blue of `width` pixels of row `y` from `x` on, the highest bit of each in bit
+    /// 15.
     fn words(
         &self,
         x: usize,
@@ -362,7 +363,8 @@ pub(super) fn white(info: &gst_video::VideoInfo) -> u8 {
     }
 }
 
-/// True where [`copy_views`] reads this format; videoconvert turns every other one into one of these.
+/// True where [`copy_views`] reads this format; videoconvert turns every other one into one of
+/// these.
 fn readable(format: gst_video::VideoFormat) -> bool {
     let info = gst_video::VideoFormatInfo::from_format(format);
     if info.is_complex() || info.is_tiled() || info.has_palette() {

@@ -1,9 +1,9 @@
 //! Reach of a stream's content: what it may make a pipeline open besides itself.
 //!
-//! Playlists and manifests (HLS, DASH, SDP and the like) name other addresses and files, which their
-//! demuxers then open. That is wanted of an address that a person has written. It is not wanted of a
-//! local file, whatever it is called: who sends somebody a "video" must not be able to make that
-//! machine fetch addresses of its network or read its files.
+//! Playlists and manifests (HLS, DASH, SDP and the like) name other addresses and files, which
+//! their demuxers then open. That is wanted of an address that a person has written. It is not
+//! wanted of a local file, whatever it is called: who sends somebody a "video" must not be able to
+//! make that machine fetch addresses of its network or read its files.
 
 use gstreamer as gst;
 use gstreamer::prelude::*;

@@ -181,7 +181,8 @@ impl ReconnectingStream {
         };
         let (who, recipe, mut backoff) = (self.who, self.recipe.clone(), self.backoff);
         let look = move || {
-            // The camera may be back as another device, so one that does not close is not waited for.
+            // The camera may be back as another device, so one that does not close is not waited
+            // for.
             drop(old);
             while wait_unless(&options.stop, pause) {
                 let opened = Stream::start(&recipe, &options)
@@ -379,8 +380,8 @@ fn unavailable(input: &Input, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Builds a stream and sets it going, which an element may hold up: opening a pipe waits for whoever
-/// writes to it. Cameras take their time, and are opened again and again.
+/// Builds a stream and sets it going, which an element may hold up: opening a pipe waits for
+/// whoever writes to it. Cameras take their time, and are opened again and again.
 fn start_in_time(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Stream> {
     let longest = options.patience;
     let (wanted, with) = (recipe.clone(), options.clone());

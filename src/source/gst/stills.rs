@@ -54,7 +54,8 @@ pub(super) fn source(
     source
 }
 
-/// The raw frame of a picture's file and its format, with its colours only if somebody looks at them.
+/// The raw frame of a picture's file and its format, with its colours only if somebody looks at
+/// them.
 fn frame(
     path: &Path,
     orient: Orient,

@@ -36,8 +36,8 @@ const CHANNEL: usize = 4;
 /// Longest silence of a stream before it is looked at whether it has ended.
 const GRACE: Duration = Duration::from_millis(1000);
 
-/// Longest that a recorded stream may be waited for without any picture: longer than a disk or a file
-/// server takes to come back.
+/// Longest that a recorded stream may be waited for without any picture: longer than a disk or a
+/// file server takes to come back.
 const STALLED: Duration = Duration::from_secs(60);
 
 /// Longest wait for a pipeline that is being closed.
@@ -112,7 +112,8 @@ pub(super) struct Stream {
     ended: bool,
     /// Since when a picture is waited for.
     silent_since: Option<Instant>,
-    /// Time spent on waiting since the last picture, and the number of those that were only counted.
+    /// Time spent on waiting since the last picture, and the number of those that were only
+    /// counted.
     waited: (Duration, u64),
     closed: bool,
     taken: u64,
@@ -276,9 +277,9 @@ impl Stream {
     /// The next picture, waiting for it no longer than `wait`.
     ///
     /// Pictures whose times say nothing get none: those of a recording that share a time with a
-    /// neighbour (a demuxer that lost its index, of a truncated AVI, so labels several, of which at most
-    /// one is right), one of a recording that jumps away from both neighbours, and a live one that is
-    /// far from its arrival.
+    /// neighbour (a demuxer that lost its index, of a truncated AVI, so labels several, of which at
+    /// most one is right), one of a recording that jumps away from both neighbours, and a live one
+    /// that is far from its arrival.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
         let ahead = if self.live { 1 } else { 2 };
         while self.first.len() < ahead {
@@ -304,8 +305,8 @@ impl Stream {
         Received::Frame(frame)
     }
 
-    /// The time of a recording's picture, unless it shares it with a neighbour, or its neighbours are in
-    /// order without it.
+    /// The time of a recording's picture, unless it shares it with a neighbour, or its neighbours
+    /// are in order without it.
     fn check_recorded_time(&mut self, time: Option<Duration>) -> Option<Duration> {
         let next = self.first.front().and_then(|next| self.time(next));
         let before = self.last_time;
@@ -321,8 +322,8 @@ impl Stream {
         time.filter(|_| time != next && time != before)
     }
 
-    /// The time of a live picture, shifted where the stream's clock was set; `None` where it is far from
-    /// the arrival.
+    /// The time of a live picture, shifted where the stream's clock was set; `None` where it is far
+    /// from the arrival.
     fn check_live_time(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
         let Some(zero) = self.zero else { return Some(time) };
         let seconds = |ns: i64| {
@@ -348,8 +349,8 @@ impl Stream {
         }
     }
 
-    /// When a picture was captured, where its time tells: a live one's, unless that lies in the future
-    /// or is older than any picture that is still worth showing.
+    /// When a picture was captured, where its time tells: a live one's, unless that lies in the
+    /// future or is older than any picture that is still worth showing.
     fn capture_time(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
         let captured = self.zero.zip(timestamp).and_then(|(zero, time)| zero.checked_add(time));
         let plausible = |captured: &Instant| {
@@ -427,8 +428,8 @@ impl Stream {
         self.shared.failure()
     }
 
-    /// The zero of the times of streams that are opened together. GStreamer's clock and the operating
-    /// system's agree in their pace.
+    /// The zero of the times of streams that are opened together. GStreamer's clock and the
+    /// operating system's agree in their pace.
     fn zero_of_times(&self) -> Option<Instant> {
         let since = now().checked_sub(self.pipeline.base_time()?)?;
         Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
@@ -477,8 +478,8 @@ impl Stream {
         self.shared.skipped()
     }
 
-    /// Stops the pipeline; what is still in the channel is lost. A driver or a demuxer that hangs in it
-    /// keeps its thread.
+    /// Stops the pipeline; what is still in the channel is lost. A driver or a demuxer that hangs
+    /// in it keeps its thread.
     pub(super) fn close(&mut self) {
         if std::mem::replace(&mut self.closed, true) {
             return;

@@ -1,8 +1,9 @@
 //! Times of a recording that jump back, carried past its decoder.
 //!
-//! GStreamer's decoders never let times fall: all pictures after one with a time from the future, or
-//! after the end of the first of two joined files, get one and the same time. So compressed pictures
-//! whose time jumps back are shifted on their way into the decoder, and back on their way out of it.
+//! GStreamer's decoders never let times fall: all pictures after one with a time from the future,
+//! or after the end of the first of two joined files, get one and the same time. So compressed
+//! pictures whose time jumps back are shifted on their way into the decoder, and back on their way
+//! out of it.
 
 use std::sync::{Arc, Mutex};
 

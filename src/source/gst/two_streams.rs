@@ -24,10 +24,12 @@ use crate::source::spec::StreamSpec;
 use crate::source::{Source, SourceCounts, SourceInfo, orientation, pictures, v4l2};
 use crate::synchronisation::Remark;
 
-/// Recordings that begin further apart than this part of a frame may have been cut or started apart.
+/// Recordings that begin further apart than this part of a frame may have been cut or started
+/// apart.
 const MOST_OF_A_FRAME: f64 = 0.75;
 
-/// Part of a recording's pictures that may lack a partner in both views before that is worth a warning.
+/// Part of a recording's pictures that may lack a partner in both views before that is worth a
+/// warning.
 const MANY: f64 = 0.1;
 
 /// Opens a stream for each eye.
@@ -229,8 +231,8 @@ impl TwoStreams {
         self.pairer.finish(Eye::BOTH[eye]);
     }
 
-    /// Lets no frame wait for an eye that is lost. One that is back goes on with the other's number,
-    /// for pairing by number.
+    /// Lets no frame wait for an eye that is lost. One that is back goes on with the other's
+    /// number, for pairing by number.
     fn follow_losses(&mut self) {
         let highest = self.streams.iter().map(ReconnectingStream::index).max().unwrap_or_default();
         for (eye, stream) in Eye::BOTH.into_iter().zip(&mut self.streams) {

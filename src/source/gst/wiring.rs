@@ -309,8 +309,8 @@ fn select(nick: &str) -> Option<glib::Value> {
         .to_value_by_nick(nick)
 }
 
-/// Why a demuxer is not used that reads on for ever at the end of its file, as these of FFmpeg do in
-/// gst-libav 1.22; `None` of others.
+/// Why a demuxer is not used that reads on for ever at the end of its file, as these of FFmpeg do
+/// in gst-libav 1.22; `None` of others.
 fn endless(factory: &gst::ElementFactory) -> Option<String> {
     let (format, ending) = match factory.name().as_str() {
         "avdemux_gif" => ("GIF", "gif"),

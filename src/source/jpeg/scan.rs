@@ -40,8 +40,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table with `counts` codes of each length from 1 on, for `values` in this order; `None` where
-    /// there are more codes than bits allow.
+    /// The table with `counts` codes of each length from 1 on, for `values` in this order; `None`
+    /// where there are more codes than bits allow.
     pub(super) fn new(counts: &[u8; 16], values: &[u8]) -> Option<Self> {
         let mut table =
             Self { short: [(0, 0); 256], limits: [(0, 0); 17], values: values.to_vec() };
@@ -89,8 +89,8 @@ enum Trouble {
     Senseless,
 }
 
-/// Reads `units` units of `parts` from the beginning of `data`, with a marker after every `restart` of
-/// them unless that is 0; how many bytes they take, up to the next marker.
+/// Reads `units` units of `parts` from the beginning of `data`, with a marker after every `restart`
+/// of them unless that is 0; how many bytes they take, up to the next marker.
 pub(super) fn walk(
     data: &[u8],
     units: usize,

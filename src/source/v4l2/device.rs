@@ -1,7 +1,7 @@
 //! An opened video node: the few requests to the kernel that are needed here.
 //!
-//! By hand over libc, because the V4L2 crates are either unmaintained or need libclang to build. The
-//! structures are those of the kernel's `linux/videodev2.h`; GStreamer does the streaming.
+//! By hand over libc, because the V4L2 crates are either unmaintained or need libclang to build.
+//! The structures are those of the kernel's `linux/videodev2.h`; GStreamer does the streaming.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,5 +1,5 @@
-//! One camera's automatic exposure for both: two cameras that each choose for themselves see the same
-//! wall in different greys, and brighten and darken at different times.
+//! One camera's automatic exposure for both: two cameras that each choose for themselves see the
+//! same wall in different greys, and brighten and darken at different times.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -19,8 +19,8 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// Time between two looks at the end switch.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A thread that has one camera exposed as another; dropping it ends it. One that a driver holds up is
-/// left behind.
+/// A thread that has one camera exposed as another; dropping it ends it. One that a driver holds up
+/// is left behind.
 pub struct Following {
     end: Switch,
     thread: JoinHandle<()>,

@@ -113,7 +113,8 @@ fn look_at(name: &str) -> Option<Camera> {
         }
         // Gone since it was listed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        // Of the nodes of a camera that may not be opened only the first is likely to have pictures.
+        // Of the nodes of a camera that may not be opened only the first is likely to have
+        // pictures.
         Err(_) if sysfs::index(sys, name) > 0 => return None,
         Err(error) => {
             camera.busy = error.raw_os_error() == Some(libc::EBUSY);
@@ -193,8 +194,8 @@ pub fn open(name: &str) -> anyhow::Result<Opened> {
     Ok(Opened { node, bus, modes })
 }
 
-/// Makes sure that the camera that `name` stands for can be used now, and sets its controls; what it
-/// cannot do is returned, for the log.
+/// Makes sure that the camera that `name` stands for can be used now, and sets its controls; what
+/// it cannot do is returned, for the log.
 pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
     let (_, mut device, _) = connect(name)?;
     Ok(controls.apply(&mut device))

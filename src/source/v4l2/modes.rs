@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Pixel formats that become intensity, the one to prefer first: uncompressed ones by the bytes that
-/// they take, then compressed ones.
+/// Pixel formats that become intensity, the one to prefer first: uncompressed ones by the bytes
+/// that they take, then compressed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {

@@ -80,8 +80,8 @@ impl Stream {
         if !(file && self.ended && count + slack < expected) {
             return None;
         }
-        // Fewer pictures than that are ordinary where the frame rate varies: then the last one still
-        // reaches the end. And where there is sound, the length may be that of the sound.
+        // Fewer pictures than that are ordinary where the frame rate varies: then the last one
+        // still reaches the end. And where there is sound, the length may be that of the sound.
         let length = self.pipeline.query_duration::<gst::ClockTime>()?.nseconds() as f64 * 1e-9;
         let missing = length - self.last_time?.as_secs_f64();
         let certain = missing * self.rate? > slack as f64 && !self.shared.has_other();
