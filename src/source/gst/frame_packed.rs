@@ -64,7 +64,7 @@ struct FramePackedStream {
 }
 
 impl FramePackedStream {
-    /// The picture's own time, or one period after the last where it has none that is later.
+    /// Returns the frame's own time, or one period after the last one if it has none that is later.
     fn time(&mut self, own: Option<Duration>) -> Duration {
         let period = self.info.rate.map_or(UNKNOWN_PERIOD, period_of);
         let time = match (own, self.last) {
