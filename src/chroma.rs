@@ -1,6 +1,6 @@
-//! Colour of a picture beside its intensity: shown and written, never matched.
+//! Colour of an image beside its intensity: shown and written, never matched.
 //!
-//! Streams bring a picture as luma and two colour differences, these often at half the size. The
+//! Streams bring an image as luma and two colour differences, these often at half the size. The
 //! luma is the intensity that is matched; the differences ride along as they came, and become red,
 //! green and blue only where somebody looks.
 
@@ -58,7 +58,7 @@ impl ColourCoding {
         }
     }
 
-    /// The coding of pictures that came as red, green and blue, whose luma is
+    /// The coding of images that came as red, green and blue, whose luma is
     /// [`crate::frame::intensity`].
     pub fn of_rgb() -> Self {
         Self::new(0.2125, 0.0721, true)
@@ -90,30 +90,30 @@ impl ColourCoding {
     }
 }
 
-/// Colour differences of a whole picture, of its size or smaller.
+/// Colour differences of a whole image, of its size or smaller.
 #[derive(Debug)]
 pub struct ChromaPlane {
-    /// Of the picture.
+    /// Of the image.
     size: (usize, usize),
     width: usize,
-    /// Pixels of the picture that share a sample: 2 to the power of this, across and down.
+    /// Pixels of the image that share a sample: 2 to the power of this, across and down.
     shift: [u32; 2],
     samples: Pooled<Differences>,
 }
 
 impl ChromaPlane {
-    /// A plane for a picture of `size` (width, height), samples row by row, each for 2^`shift`
+    /// A plane for an image of `size` (width, height), samples row by row, each for 2^`shift`
     /// pixels across and down; of those at the right and lower edge there may be fewer.
     ///
     /// # Panics
-    /// Where there are not exactly as many samples as the picture needs.
+    /// Where there are not exactly as many samples as the image needs.
     pub fn new(size: (usize, usize), shift: [u32; 2], samples: Pooled<Differences>) -> Self {
         let (width, height) = Self::size_for(size, shift);
         assert_eq!(samples.len(), width * height, "samples of a {width}x{height} plane");
         Self { size, width, shift, samples }
     }
 
-    /// Width and height in samples of the plane for a picture of `size`.
+    /// Width and height in samples of the plane for an image of `size`.
     pub fn size_for(size: (usize, usize), shift: [u32; 2]) -> (usize, usize) {
         (size.0.div_ceil(1 << shift[0]), size.1.div_ceil(1 << shift[1]))
     }
@@ -128,7 +128,7 @@ impl ChromaPlane {
         &self.samples
     }
 
-    /// The differences of pixel (x, y) of the picture: those of the sample it shares, as libyuv
+    /// The differences of pixel (x, y) of the image: those of the sample it shares, as libyuv
     /// does it.
     #[inline]
     pub fn at(&self, x: usize, y: usize) -> Differences {
@@ -136,7 +136,7 @@ impl ChromaPlane {
     }
 }
 
-/// From where in one picture the pixels of another one come.
+/// From where in one image the pixels of another one come.
 pub trait Resampling: Send + Sync + std::fmt::Debug {
     /// Width and height of the other one.
     fn size(&self) -> (usize, usize);
@@ -144,7 +144,7 @@ pub trait Resampling: Send + Sync + std::fmt::Debug {
     fn origin(&self, x: usize, y: usize) -> Option<(usize, usize)>;
 }
 
-/// The colour of a picture, which may since have been rectified.
+/// The colour of an image, which may since have been rectified.
 #[derive(Debug)]
 pub struct Chroma {
     coding: ColourCoding,
@@ -155,12 +155,12 @@ pub struct Chroma {
 }
 
 impl Chroma {
-    /// Colour of a picture as it came. Where it is rectified later, that is kept in `pool`.
+    /// Colour of an image as it came. Where it is rectified later, that is kept in `pool`.
     pub fn new(coding: ColourCoding, raw: ChromaPlane, pool: Pool<Differences>) -> Self {
         Self { coding, raw, through: None, resampled: OnceLock::new(), pool }
     }
 
-    /// The same colour, of the picture that `through` makes of this one. It is computed when it is
+    /// The same colour, of the image that `through` makes of this one. It is computed when it is
     /// first looked at.
     #[must_use]
     pub fn with_resampling(self, through: Arc<dyn Resampling>) -> Self {
@@ -172,12 +172,12 @@ impl Chroma {
         &self.coding
     }
 
-    /// Width and height of the picture in pixels.
+    /// Width and height of the image in pixels.
     pub fn size(&self) -> (usize, usize) {
         self.through.as_ref().map_or(self.raw.size, |through| through.size())
     }
 
-    /// The differences of the picture.
+    /// The differences of the image.
     pub fn plane(&self) -> &ChromaPlane {
         let Some(through) = &self.through else { return &self.raw };
         self.resampled.get_or_init(|| {

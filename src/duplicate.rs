@@ -1,25 +1,25 @@
-//! Whether both eyes show one and the same picture: a file or camera given twice.
+//! Whether both views show one and the same image: a file or camera given twice.
 
 use crate::frame::Image;
 
-/// How alike the pictures of a pair are.
+/// How alike the images of a pair are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Duplicate {
     /// Byte by byte.
     Same,
-    /// But for what coding does to a picture: by so many grey levels on average.
+    /// But for what coding does to an image: by so many grey levels on average.
     Nearly(f64),
 }
 
-/// Pictures that differ by less, in grey levels on average, are one: what two cameras see differs
+/// Images that differ by less, in grey levels on average, are one: what two cameras see differs
 /// by more by their noise alone.
 const NEARLY: f64 = 0.4;
 
-/// A picture whose neighbouring pixels differ by less on average is flat: a covered lens, darkness.
+/// An image whose neighbouring pixels differ by less on average is flat: a covered lens, darkness.
 /// It looks the same to any eye.
 const FLAT: f64 = 1.0;
 
-/// Whether two pictures are one; `None` where they are not, differ in size or are flat.
+/// Returns whether two images are one; `None` where they are not, differ in size or are flat.
 pub fn find_duplicate(left: &Image, right: &Image) -> Option<Duplicate> {
     if (left.width(), left.height()) != (right.width(), right.height()) || is_flat(left) {
         return None;

@@ -1,15 +1,15 @@
-//! Which left picture belongs to which right one: by capture time, or by number.
+//! Which left frame belongs to which right one: by capture time, or by number.
 //!
-//! [`Pairer`] is pure: no threads, no clock, and its pairs depend only on the frames of each eye,
-//! never on the order in which the two eyes were pushed (as long as fewer than [`MAX_WAITING`]
+//! [`Pairer`] is pure: no threads, no clock, and its pairs depend only on the frames of each view,
+//! never on the order in which the two views were pushed (as long as fewer than [`MAX_WAITING`]
 //! frames wait).
 //!
 //! By time, the two oldest frames are compared. Where they lie further apart than the tolerance,
-//! the earlier one has no partner. Within the tolerance they are a pair, unless the eye of the
+//! the earlier one has no partner. Within the tolerance they are a pair, unless the view of the
 //! earlier frame has a next frame that is nearer to the later one; that is only looked at where it
 //! can happen, beyond half a frame period, so that a live pair never waits for the frame after it.
 //!
-//! A frame that is not later than the one before it has no partner. Where the times of both eyes
+//! A frame that is not later than the one before it has no partner. Where the times of both views
 //! jump back, as in files that were joined, pairing restarts there.
 
 use std::collections::VecDeque;
@@ -17,17 +17,17 @@ use std::time::Duration;
 
 use crate::frame::{Eye, EyeFrame, StereoPair};
 
-/// How many frames of an eye may wait for a partner; beyond that the oldest goes unpaired. Only a
+/// How many frames of a view may wait for a partner; beyond that the oldest goes unpaired. Only a
 /// live source, whose eyes cannot be asked for frames in turn, ever gets there.
 pub const MAX_WAITING: usize = 64;
 
 /// Times that go back by more than this jump; by less, frames are out of order.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// Frames of an eye that may wait to show whether its times jump back, as the other eye's have.
+/// Frames of a view that may wait to show whether its times jump back, as the other view's have.
 const JUMP_REACH: usize = MAX_WAITING / 2;
 
-/// How many frames of each eye are looked at, at most, to learn whether its times are usable and
+/// How many frames of each view are looked at, at most, to learn whether its times are usable and
 /// how long its frame period is.
 const LOOKAHEAD: usize = 8;
 
@@ -38,7 +38,7 @@ const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairBy {
-    /// Capture times where both eyes have them, else frame numbers.
+    /// Capture times where both views have them, else frame numbers.
     #[default]
     Auto,
     /// Capture times; a frame without one has no partner.
@@ -53,16 +53,16 @@ pub struct Pairing {
     /// What makes two frames a pair.
     pub by: PairBy,
     /// Largest difference of the capture times of a pair. `None`: half the shorter frame period,
-    /// less a sixteenth of it, so that a picture midway between two of the other eye stays alone
+    /// less a sixteenth of it, so that a frame midway between two of the other view stays alone
     /// whichever way its container rounded its time.
     pub tolerance: Option<Duration>,
-    /// Frame period of the left eye, where known; measured from the first frames else.
+    /// Frame period of the left view, where known; measured from the first frames else.
     pub left_period: Option<Duration>,
-    /// Frame period of the right eye, likewise.
+    /// Frame period of the right view, likewise.
     pub right_period: Option<Duration>,
 }
 
-/// What pairing needs to know of both eyes before its first decision.
+/// What pairing needs to know of both views before its first decision.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     /// By time: `tolerance`, and the difference up to which no other frame can be nearer.
@@ -78,7 +78,7 @@ struct Side {
     finished: bool,
     frames: u64,
     unpaired: u64,
-    /// Frames that had no partner before the first pair: one eye may begin earlier.
+    /// Frames that had no partner before the first pair: one view may begin earlier.
     unpaired_at_first: u64,
     /// Time of the last frame that was let in: of the next ones, only a later one or a jump
     /// follows.
@@ -101,13 +101,13 @@ enum Succession {
 enum Step {
     Pair,
     Drop(Eye),
-    /// The times of both eyes have jumped back.
+    /// The times of both views have jumped back.
     Restart,
     Wait(Eye),
     Done,
 }
 
-/// Joins the frames of two eyes into pairs, in order, each frame at most once.
+/// Joins the frames of two views into pairs, in order, each frame at most once.
 #[derive(Debug)]
 pub struct Pairer {
     pairing: Pairing,
@@ -115,7 +115,7 @@ pub struct Pairer {
     left: Side,
     right: Side,
     pairs: u64,
-    /// Times that pairing has restarted because the times of both eyes jumped back.
+    /// Times that pairing has restarted because the times of both views jumped back.
     restarts: u64,
     /// Nanoseconds that are added to the times of pairs, so that they go on after such a jump.
     added_ns: i64,
@@ -188,13 +188,13 @@ impl Pairer {
         }
     }
 
-    /// After [`Pairer::pop`] gave `None`: the eye whose next frame (or end) the pairing cannot go
-    /// on without; `None` where both have ended. A source that asks only that eye keeps no more
+    /// After [`Pairer::pop`] gave `None`: the view whose next frame (or end) the pairing cannot go
+    /// on without; `None` where both have ended. A source that asks only that view keeps no more
     /// than a few frames waiting.
     pub fn needs(&self) -> Option<Eye> {
         match self.step() {
             Step::Wait(eye) => Some(eye),
-            // Frames of the other eye are then only counted.
+            // Frames of the other view are then only counted.
             Step::Done if !self.left.finished => Some(Eye::Left),
             Step::Done if !self.right.finished => Some(Eye::Right),
             Step::Done => None,
@@ -202,8 +202,8 @@ impl Pairer {
         }
     }
 
-    /// Whether nothing that `eye` still delivers can find a partner: the other eye has ended and
-    /// none of its frames wait.
+    /// Returns whether nothing that `eye` still delivers can find a partner: the other eye has
+    /// ended and none of its frames wait.
     pub fn hopeless(&self, eye: Eye) -> bool {
         let other = self.side(opposite(eye));
         other.finished && other.waiting.is_empty()
@@ -225,7 +225,7 @@ impl Pairer {
         if self.pairs == 0 { 0 } else { side.unpaired - side.unpaired_at_first }
     }
 
-    /// Number of times that pairing has restarted because the times of both eyes jumped back.
+    /// Number of times that pairing has restarted because the times of both views jumped back.
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
@@ -273,7 +273,7 @@ impl Pairer {
             .map(|(eye, _)| eye)
     }
 
-    /// Whether pairs are made by time, as far as is known.
+    /// Returns whether pairs are made by time, as far as is known.
     fn by_time(&self) -> bool {
         match self.pairing.by {
             PairBy::Auto => {
@@ -438,7 +438,7 @@ impl Pairer {
 }
 
 impl Side {
-    /// Whether `frame` can still find a partner; it is counted as unpaired if not.
+    /// Returns whether `frame` can still find a partner; it is counted as unpaired if not.
     fn admit(&mut self, rule: Option<Rule>, frame: &EyeFrame) -> bool {
         let fits = match rule {
             None => return true,
@@ -461,7 +461,7 @@ impl Side {
         self.waiting.front().map(|frame| succession(self.last, time(frame)))
     }
 
-    /// Whether the times of the waiting frames jump back.
+    /// Returns whether the times of the waiting frames jump back.
     fn will_jump_back(&self) -> bool {
         let mut last = self.last;
         self.waiting.iter().any(|frame| match succession(last, time(frame)) {
@@ -483,7 +483,7 @@ impl Side {
         self.unpaired += u64::from(self.take_first().is_some());
     }
 
-    /// Whether enough frames wait to judge the eye by them.
+    /// Returns whether enough frames wait to judge the view by them.
     fn is_known(&self) -> bool {
         self.finished || self.waiting.len() >= LOOKAHEAD
     }
@@ -492,13 +492,14 @@ impl Side {
         self.waiting.iter().take(LOOKAHEAD).filter_map(|frame| frame.timestamp)
     }
 
-    /// Whether the eye's times say anything: they are there and grow. `None`: not known yet.
+    /// Returns whether the view's times say anything: they are there and grow. `None`: not known
+    /// yet.
     fn has_times(&self) -> Option<bool> {
         let grow = self.times().zip(self.times().skip(1)).any(|(a, b)| b > a);
         if grow {
             return Some(true);
         }
-        // A single picture has nothing to grow against.
+        // A single frame has nothing to grow against.
         self.is_known()
             .then(|| self.waiting.len() < 2 && self.times().count() == self.waiting.len())
     }

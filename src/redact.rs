@@ -61,7 +61,7 @@ pub fn redact(text: &str) -> String {
     shown
 }
 
-/// Whether there is a secret in `text`.
+/// Returns whether there is a secret in `text`.
 pub fn holds_secret(text: &str) -> bool {
     redact(text) != text
 }
@@ -189,7 +189,7 @@ pub fn string_at(
     })
 }
 
-/// Whether what has this name is to be hidden.
+/// Returns whether what has this name is to be hidden.
 fn is_secret(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();

@@ -43,9 +43,9 @@ pub struct Differences {
     pub p95: f64,
     /// For every pair at most this.
     pub max: f64,
-    /// The mean; above 0 where the right eye is later.
+    /// The mean; above 0 where the right view is later.
     pub mean: f64,
-    /// Share of the pairs whose right eye is later, 0 to 1.
+    /// Share of the pairs whose right view is later, 0 to 1.
     pub right_later: f64,
 }
 
@@ -139,7 +139,7 @@ impl Synchronisation {
         self.remarks.trouble()
     }
 
-    /// Everything so far; `None` where nothing was noted of both eyes.
+    /// Everything so far; `None` where nothing was noted of both views.
     pub fn summary(&self) -> Option<Summary> {
         let fits = [self.cadences[0].fit(), self.cadences[1].fit()];
         let phase = match &fits {

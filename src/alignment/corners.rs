@@ -13,7 +13,7 @@ const STEEP: f32 = 6.0;
 const CELLS: usize = 3;
 
 /// At most `count` corners of one size of a picture, the strongest ones of a grid's cells; `room`
-/// is how far a window around each must lie inside the picture and be seen.
+/// is how far a window around each must lie inside the image and be seen.
 ///
 /// A corner is where the smaller eigenvalue of the gradient matrix is largest (Shi and Tomasi,
 /// "Good features to track", CVPR 1994): there a match is fixed in x and in y.

@@ -1,29 +1,29 @@
 //! The result of one measurement.
 
-/// Alignment of a pair of pictures.
+/// Alignment of a pair of images.
 ///
-/// The row error is a point's row in the right picture less that in the left one. It is described
+/// The row error is a point's row in the right image less that in the left one. It is described
 /// as `shift + x * sin(roll) + y * (1 - 1 / scale)` with x and y from the centre of the *right*
-/// picture (a turn of the right eye moves what is there by its place there). The rest is curvature.
+/// image (a turn of the right view moves what is there by its place there). The rest is curvature.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
-    /// Width of the pictures in pixels.
+    /// Width of the images in pixels.
     pub width: usize,
-    /// Points found in both pictures.
+    /// Points found in both images.
     pub matches: usize,
     /// Those that agree on one alignment.
     pub consistent: usize,
-    /// Root mean square over the picture of the described row error, in pixels.
+    /// Root mean square over the image of the described row error, in pixels.
     pub row_error_px: f64,
     /// Expected error of `row_error_px`, as a standard deviation.
     pub uncertainty_px: f64,
-    /// Row error at the centre, in pixels; positive where the right picture shows things lower.
+    /// Row error at the centre, in pixels; positive where the right image shows things lower.
     pub shift_px: f64,
-    /// Turn of the right picture's content against the left one's, in degrees, clockwise.
+    /// Turn of the right image's content against the left one's, in degrees, clockwise.
     pub roll_deg: f64,
-    /// Size of things in the right picture against the left one, measured upright.
+    /// Size of things in the right image against the left one, measured upright.
     pub scale: f64,
-    /// Root mean square over the picture of what bends: keystone (x y, y y) and lens distortion.
+    /// Root mean square over the image of what bends: keystone (x y, y y) and lens distortion.
     pub curvature_px: f64,
     /// Expected error of `curvature_px`, as a standard deviation.
     pub curvature_uncertainty_px: f64,

@@ -1,13 +1,13 @@
-//! Alignment of the two eyes, from the pictures themselves.
+//! Alignment of the two views, from the images themselves.
 //!
-//! Matching looks for a point of the left picture in the same row of the right one. Where a rig has
-//! been bumped, a calibration does not fit, the eyes are exchanged or the pictures were never
+//! Matching looks for a point of the left image in the same row of the right one. Where a rig has
+//! been bumped, a calibration does not fit, the views are exchanged or the images were never
 //! rectified, that row is the wrong one and disparity is noise. [`measure`] finds some two hundred
-//! corners of the left picture in the right one, over many rows, and fits what their rows differ
+//! corners of the left image in the right one, over many rows, and fits what their rows differ
 //! by; [`Monitor`] follows that over time and says when it changes.
 //!
 //! ```text
-//! corners of a grid ▶ search in a small picture, there and back ▶ closer in larger ones ▶ fraction of a pixel
+//! corners of a grid ▶ search in a small image, there and back ▶ closer in larger ones ▶ fraction of a pixel
 //!                                                                        rows differ by ▶ consensus ▶ robust fit
 //! ```
 
@@ -46,14 +46,14 @@ impl Default for Options {
     }
 }
 
-/// The larger pictures are halved until they are no wider than this for finding corners ...
+/// The larger images are halved until they are no wider than this for finding corners ...
 const CORNER_WIDTH: usize = 480;
 
 /// ... and once more for the search, unless they are no wider than this.
 const SEARCH_WIDTH: usize = 96;
 
 /// Rows are searched up and down as far as this share of the width: a turn of 2 degrees, at the
-/// sides, and five rows in a picture of 752.
+/// sides, and five rows in an image of 752.
 const ROWS: f64 = 0.026;
 
 /// Points that agree are at least this many.
@@ -62,8 +62,8 @@ const ENOUGH: usize = 20;
 /// No plausible alignment is steeper: 5 degrees or 9 percent.
 const STEEPEST: f64 = 0.09;
 
-/// Measures how two pictures of one size are aligned. `None` where they hold too little to go by:
-/// too little texture, too little that both show, pictures of different sizes or too small ones.
+/// Measures how two images of one size are aligned. `None` where they hold too little to go by:
+/// too little texture, too little that both show, images of different sizes or too small ones.
 pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measurement> {
     let (width, height) = (left.width(), left.height());
     if (right.width(), right.height()) != (width, height) {
@@ -100,7 +100,7 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     let smallest = f64::from(options.range.map_or(0, |range| range.min).min(0));
     let below = disparities.iter().filter(|&&disparity| disparity < smallest - 1.0).count();
 
-    // Mean squares of x and y over the picture; x and y are independent of each other there.
+    // Mean squares of x and y over the image; x and y are independent of each other there.
     let (xx, yy) = ((width * width) as f64 / 12.0, (height * height) as f64 / 12.0);
     let [shift, along, down] = plane.terms.into();
     let row_error = (shift * shift + along * along * xx + down * down * yy).sqrt();
@@ -129,7 +129,7 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     })
 }
 
-/// The quadratic terms of [`model::curved`], with the mean square over a picture of what a plane
+/// The quadratic terms of [`model::curved_surface`], with the mean square over an image of what a plane
 /// cannot take over from them: all but their mean, as over a rectangle they are orthogonal to x and
 /// to y. `aspect` is the height in widths; x runs from -1 to 1.
 fn bends(aspect: f64) -> [(usize, f64); 3] {
@@ -137,7 +137,7 @@ fn bends(aspect: f64) -> [(usize, f64); 3] {
     [(3, aspect.powi(2) / 9.0), (4, 4.0 / 45.0), (5, 4.0 / 45.0 * aspect.powi(4))]
 }
 
-/// Points of the left picture found in the right one, wherever in reach they are.
+/// Points of the left image found in the right one, wherever in reach they are.
 fn sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
     let (width, height) = (left.width(), left.height());
     let mut halvings = 0;
@@ -176,7 +176,7 @@ fn sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
             let at = (corner_x >> further, corner_y >> further);
             let there = in_right.find(small_left, at, &dx, &dy, &mut scores)?;
             let target = (at.0 + there.dx, at.1 + there.dy);
-            // What else of the left picture it might be lies in the same rows.
+            // What else of the left image it might be lies in the same rows.
             let rows = -there.dy - 2..=-there.dy + 2;
             let back = in_left.find(small_right, target, &dx, &rows, &mut scores)?;
             if (there.dx + back.dx).abs() > 1 || (there.dy + back.dy).abs() > 1 {

@@ -1,17 +1,17 @@
-//! Model of how the difference in rows between the eyes depends on the place in the right picture.
+//! Model of how the difference in rows between the views depends on the place in the right image.
 
 use nalgebra::{SMatrix, SVector};
 
-/// A point found in both eyes.
+/// A point found in both views.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sight {
-    /// Place in the right picture from its centre, in pixels.
+    /// Place in the right image from its centre, in pixels.
     pub(super) x: f64,
     /// See `x`; down.
     pub(super) y: f64,
-    /// Row in the right picture less that in the left one.
+    /// Row in the right image less that in the left one.
     pub(super) dy: f64,
-    /// Column in the left picture less that in the right one.
+    /// Column in the left image less that in the right one.
     pub(super) disparity: f64,
     /// Expected error of `dy`, as a standard deviation.
     pub(super) sigma: f64,

@@ -38,7 +38,7 @@ pub struct Monitor {
     smoothed: Option<Measurement>,
     /// Weight of `smoothed`: one over the square of its error.
     weight: f64,
-    /// True where `smoothed` is made of measurements that can be relied on.
+    /// Whether `smoothed` is made of measurements that can be relied on.
     reliable: bool,
     /// Row error when the rows certainly agreed, in pixels: the smallest one.
     agreed_px: Option<f64>,
@@ -83,7 +83,7 @@ impl Default for State {
     }
 }
 
-/// Alignment of the eyes, for programs and people to read after a run.
+/// Alignment of the views, for programs and people to read after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Verdict on it.
@@ -212,7 +212,7 @@ impl Monitor {
                 if self.seen.is_some_and(forgotten) {
                     self.forget();
                 } else if self.seen.is_some() {
-                    // A few pictures without texture say nothing against the others.
+                    // A few images without texture say nothing against the others.
                     return None;
                 }
             }
@@ -268,7 +268,7 @@ impl Monitor {
         const FLOOR: f64 = 0.05;
         self.recent.push(measurement);
         let middle = self.middle(measurement);
-        // A stream that begins anew (a looping file) is no reason to stand still.
+        // A stream that restarts (a looping file) is no reason to stand still.
         let passed = self.seen.map_or(Duration::MAX, |seen| at.abs_diff(seen));
         self.weight *= (-passed.as_secs_f64() / SMOOTHING.as_secs_f64()).exp();
         let own = middle.uncertainty_px.max(FLOOR).powi(-2);

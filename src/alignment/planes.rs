@@ -1,4 +1,4 @@
-//! A picture in halving sizes, and where it holds nothing that a camera has seen.
+//! An image in halving sizes, and where it holds nothing that a camera has seen.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::frame::Image;
 /// nothing that a camera has seen. Coded videos do not keep it at exactly 0.
 const BORDER: u8 = 3;
 
-/// One size of a picture.
+/// One size of an image.
 #[derive(Debug)]
 pub(super) struct Level<'a> {
     pub(super) width: usize,
@@ -78,15 +78,15 @@ impl Window {
     }
 }
 
-/// A picture in halving sizes.
+/// An image in halving sizes.
 #[derive(Debug)]
 pub(super) struct Pyramid<'a> {
-    /// The picture itself first.
+    /// The image itself first.
     pub(super) levels: Vec<Level<'a>>,
 }
 
 impl<'a> Pyramid<'a> {
-    /// The picture and `halvings` smaller ones.
+    /// The image and `halvings` smaller ones.
     pub(super) fn new(image: &'a Image, halvings: usize) -> Self {
         let (width, height) = (image.width(), image.height());
         let mut levels = vec![Level { width, height, pixels: Cow::Borrowed(image.pixels()) }];
@@ -102,12 +102,12 @@ impl<'a> Pyramid<'a> {
 pub(super) struct Unseen {
     width: usize,
     height: usize,
-    /// Counts of the rectangles from the first pixel, one row and column more than the picture.
+    /// Counts of the rectangles from the first pixel, one row and column more than the image.
     sums: Vec<u32>,
 }
 
 impl Unseen {
-    /// Of one size of a picture: where a pixel below it is marked in the picture's mask, and the
+    /// Of one size of an image: where a pixel below it is marked in the image's mask, and the
     /// black that runs in from its edges.
     pub(super) fn new(image: &Image, level: &Level, halvings: usize) -> Self {
         let (width, height) = (level.width, level.height);
@@ -134,7 +134,7 @@ impl Unseen {
         Self { width, height, sums }
     }
 
-    /// True where the square window around (x, y) lies inside and was seen as a whole.
+    /// Reports whether the square window around (x, y) lies inside and was seen as a whole.
     pub(super) fn all_seen(&self, x: i32, y: i32, half: i32) -> bool {
         let inside = |at: i32, size: usize| at >= half && at + half < size as i32;
         if !inside(x, self.width) || !inside(y, self.height) {

@@ -66,7 +66,7 @@ impl Recent {
     }
 
     /// Between which row errors the rows wander, in pixels: at the centre (signed), or of the whole
-    /// picture (a turn, say, which leaves the centre). `None` where they stay, or went from one
+    /// image (a turn, say, which leaves the centre). `None` where they stay, or went from one
     /// place to another in one step, as a bump does. Less than `least_px` is no way.
     pub(super) fn wander(&self, least_px: f64) -> Option<[f64; 2]> {
         if self.all.len() < ENOUGH {

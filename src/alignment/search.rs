@@ -1,4 +1,4 @@
-//! Where in the other eye a point is: over all disparities and many rows in a small picture, then
+//! Where in the other view a point is: over all disparities and many rows in a small image, then
 //! closer in the larger ones, at last to a fraction of a pixel.
 
 use std::ops::RangeInclusive;
@@ -25,7 +25,7 @@ const SIMILAR: f32 = 0.75;
 /// Another place that correlates nearly as well makes a match worthless: repetitive texture.
 const DISTINCT: f32 = 0.04;
 
-/// The small picture of an eye, prepared for searching all of it.
+/// The small image of a view, prepared for searching all of it.
 #[derive(Debug)]
 pub(super) struct Searchable {
     width: i32,
@@ -57,7 +57,7 @@ impl Searchable {
         Self { width, height, values, weights }
     }
 
-    /// Where in this picture the window is that `level` has around (x, y): the displacement of the
+    /// Where in this image the window is that `level` has around (x, y): the displacement of the
     /// best correlation, if it is good and no other place is nearly as good.
     pub(super) fn find(
         &self,
@@ -220,7 +220,7 @@ pub(super) struct Exact {
     pub(super) dy_sigma: f64,
 }
 
-/// Moves the window of the right picture until it fits best, whatever its gain and offset (Lucas
+/// Moves the window of the right image until it fits best, whatever its gain and offset (Lucas
 /// and Kanade, IJCAI 1981, in the inverse form of Baker and Matthews, IJCV 2004).
 pub(super) fn exact(left: &Level, right: &Level, (x, y): (i32, i32), near: Peak) -> Option<Exact> {
     const STEPS: usize = 12;

@@ -6,29 +6,29 @@ use serde::Serialize;
 
 use super::Measurement;
 
-/// Verdict on how the eyes stand to each other.
+/// Verdict on how the views stand to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Too little texture, or too little that both eyes show, to say.
+    /// Too little texture, or too little that both views show, to say.
     Unsure,
     /// The rows agree.
     Good,
     /// The rows differ by more than they should: shifted, turned or of another scale.
     RowsOff,
-    /// The eyes are exchanged: what is nearer lies further right in the right picture.
+    /// The views are exchanged: what is nearer lies further right in the right image.
     Swapped,
     /// The disparities lie below the range that is searched, as the calibration has it.
     BelowRange,
-    /// The rows differ as those of rectified pictures never do.
+    /// The rows differ as those of rectified images never do.
     NotRectified,
-    /// The difference of the rows changes all the time: the eyes do not see the same moment, or a
+    /// The difference of the rows changes all the time: the views do not see the same moment, or a
     /// camera is loose.
     Wandering,
 }
 
 impl Verdict {
-    /// True where somebody should do something about it.
+    /// Reports whether somebody should do something about it.
     pub fn is_alarm(self) -> bool {
         !matches!(self, Verdict::Unsure | Verdict::Good)
     }
@@ -52,9 +52,9 @@ impl fmt::Display for Verdict {
 /// Where good ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Row error in pixels (root mean square over the picture) above which the rows are off.
+    /// Row error in pixels (root mean square over the image) above which the rows are off.
     pub warn_px: f64,
-    /// True where the pictures are or come rectified by a calibration, which decides what the cure
+    /// Whether the images are or come rectified by a calibration, which decides what the cure
     /// is.
     pub calibrated: bool,
     /// Disparity in pixels of what is infinitely far, by the calibration: below 0 where the right
@@ -74,7 +74,7 @@ const RECOVERED: f64 = 0.8;
 /// A measurement of which less is certain says nothing, in pixels ...
 const CERTAIN_PX: f64 = 0.5;
 
-/// ... unless so many times its error still leaves rows that rectified pictures never have.
+/// ... unless so many times its error still leaves rows that rectified images never have.
 const FAR_OFF: f64 = 3.0;
 
 /// An alarm is certain where this many times the measurement's error does not explain it.
@@ -86,14 +86,14 @@ const IMPERFECT: f64 = 0.5;
 /// Fewer than this share of the points agreeing says nothing.
 const AGREEING: f64 = 0.3;
 
-/// Rectified pictures bend by less than this many pixels, or this share of the width.
+/// Rectified images bend by less than this many pixels, or this share of the width.
 const BENT: (f64, f64) = (0.75, 0.001);
 
-/// The row errors of rectified pictures spread by less than this many pixels, or this share of the
+/// The row errors of rectified images spread by less than this many pixels, or this share of the
 /// width.
 const SPREAD: (f64, f64) = (1.5, 0.0025);
 
-/// A row error of this share of the width is no bump: 5 rows in a picture of 752.
+/// A row error of this share of the width is no bump: 5 rows in an image of 752.
 const UNRECTIFIED: f64 = 0.007;
 
 impl Limits {
@@ -102,7 +102,8 @@ impl Limits {
         (UNRECTIFIED * width).max(2.0 * self.warn_px)
     }
 
-    /// True where a measurement is good enough to go by: enough points, well spread, that agree.
+    /// Reports whether a measurement is good enough to go by: enough points, well spread, that
+    /// agree.
     pub(super) fn can_rely_on(&self, seen: &Measurement) -> bool {
         let certain = seen.uncertainty_px <= CERTAIN_PX
             || seen.row_error_px - FAR_OFF * seen.uncertainty_px
@@ -228,7 +229,7 @@ const WANDERING: &str = "no calibration mends that: the eyes do not show the sam
                          the cameras; of two recordings, `--offset auto` finds the shift), or a \
                          camera is loose";
 
-/// The numbers: "3.2 px (the right picture 3.1 px lower, turned by 0.12 degrees, 1.002 times the
+/// The numbers: "3.2 px (the right image 3.1 px lower, turned by 0.12 degrees, 1.002 times the
 /// size)".
 impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(judged(uncertain(5.5, 0.3)), Verdict::RowsOff);
         assert_eq!(judged(uncertain(5.5, 0.8)), Verdict::Unsure);
         assert_eq!(judged(uncertain(13.0, 0.8)), Verdict::NotRectified);
-        // A handful of points in a corner of an over-exposed picture, as seen on an OAK-D.
+        // A handful of points in a corner of an over-exposed image, as seen on an OAK-D.
         let few = Measurement {
             width: 1280,
             matches: 25,

@@ -21,7 +21,7 @@ fn steady(rate: u64, frames: u64, start: Duration) -> Vec<Option<Duration>> {
 }
 
 /// The pairs, as frame numbers, and the pairer at the end. Frames are delivered as a file source
-/// does: each from the eye that is needed.
+/// does: each from the view that is needed.
 fn run(
     pairing: Pairing,
     left: &[Option<Duration>],
@@ -187,7 +187,7 @@ fn parts(parts: &[(Duration, u64)]) -> Vec<Option<Duration>> {
 
 #[test]
 fn pairing_restarts_where_the_times_of_both_eyes_jump_back() {
-    // Two files joined, one eye's first part three frames longer.
+    // Two files joined, one view's first part three frames longer.
     let seconds = Duration::from_secs;
     let left = parts(&[(seconds(0), 60), (seconds(0), 80)]);
     let right = parts(&[(seconds(0), 63), (Duration::from_millis(100), 70)]);
@@ -211,7 +211,7 @@ fn pairing_restarts_where_the_times_of_both_eyes_jump_back() {
     }
 }
 
-/// As [`run`], of eyes whose frames may wait for a jump of the other one.
+/// As [`run`], of views whose frames may wait for a jump of the other one.
 fn run_joined(left: &[Option<Duration>], right: &[Option<Duration>]) -> (Vec<StereoPair>, Pairer) {
     let mut pairer = Pairer::new(Pairing::default());
     let (pairs, most) = feed(&mut pairer, left, right, |pairer| pairer.needs());
@@ -336,7 +336,7 @@ proptest! {
             }
         }
 
-        // Whichever order the eyes deliver in, the pairs are the same.
+        // Whichever order the views deliver in, the pairs are the same.
         let mut picks = picks.into_iter().cycle();
         let mut again = Pairer::new(pairing);
         let any_order = |_: &Pairer| picks.next().map(|l| if l { Eye::Left } else { Eye::Right });

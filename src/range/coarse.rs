@@ -1,30 +1,30 @@
-//! A look at a pair over many more disparities than are matched, in small pictures.
+//! A look at a pair over many more disparities than are matched, in small images.
 
 use super::reduce::reduce;
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::params::DISPARITY_LIMITS;
 use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel};
 
-/// Matches two small pictures: an engine, or [`crate::matching::match_pair`].
+/// Matches two small images: an engine, or [`crate::matching::match_pair`].
 pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
 
 /// The most that an engine takes.
 pub(super) const MOST: usize = 1024;
 
-/// The pictures are made smaller until they are no wider than this.
+/// The images are made smaller until they are no wider than this.
 const WIDTH: usize = 320;
 
-/// Smaller pictures tell too little.
+/// Smaller images tell too little.
 const SMALLEST: (usize, usize) = (64, 32);
 
-/// The pictures tell nothing where fewer of their points have a disparity: in the darkness,
-/// overexposed, or where their rows do not agree. Good pictures have three times as many.
+/// The images tell nothing where fewer of their points have a disparity: in the darkness,
+/// overexposed, or where their rows do not agree. Good images have three times as many.
 const FEWEST: f64 = 0.15;
 
-/// Half the side of the windows in which both eyes have to show the same.
+/// Half the side of the windows in which both views have to show the same.
 const HALF: usize = 3;
 
-/// Least correlation of what both eyes show; squared.
+/// Least correlation of what both views show; squared.
 const SIMILAR: f64 = 0.8 * 0.8;
 
 /// Windows whose grey levels vary less (standard deviation) are flat, and matched with anything.
@@ -33,7 +33,7 @@ const FLAT: f64 = 2.0;
 /// Every so many rows are counted, and columns.
 const STEP: usize = 2;
 
-/// A range is too short where the disparity of more points than this lies beyond it. Pictures with
+/// A range is too short where the disparity of more points than this lies beyond it. Images with
 /// a range that suits them stay below 0.2 %, and those with half of it are above 1.5 %
 /// (docs/accuracy.md).
 const TOO_MANY: f64 = 0.01;
@@ -41,9 +41,9 @@ const TOO_MANY: f64 = 0.01;
 /// Finding of a look at a pair: how many points have which disparity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoarseMatch {
-    /// Pixels of the pictures that one step of the counts spans.
+    /// Pixels of the images that one step of the counts spans.
     factor: usize,
-    /// The smallest disparity that was looked for, in pixels of the pictures.
+    /// The smallest disparity that was looked for, in pixels of the images.
     min: i32,
     /// Points by disparity, in steps from `min`.
     counts: Vec<u32>,
@@ -51,12 +51,12 @@ pub struct CoarseMatch {
     valid: u32,
 }
 
-/// Looks for all disparities from `min` to half the width of the (rectified) pictures and beyond.
-/// Only points count that both eyes agree on, that are no speckles and have texture. `None` where
-/// the pictures tell too little: they are small, or have next to no texture in common.
+/// Looks for all disparities from `min` to half the width of the (rectified) images and beyond.
+/// Only points count that both views agree on, that are no speckles and have texture. `None` where
+/// the images tell too little: they are small, or have next to no texture in common.
 ///
 /// # Panics
-/// Where the pictures differ in size.
+/// Where the images differ in size.
 pub fn match_coarsely(
     [left, right]: [&Image; 2],
     min: i32,
@@ -71,8 +71,8 @@ pub fn match_coarsely(
     match_reduced([left, right], (min, end), factor, matcher)
 }
 
-/// Looks once more in pictures of twice the size for disparities up to a quarter more than `end`;
-/// `None` where the first look was at the pictures themselves.
+/// Looks once more in images of twice the size for disparities up to a quarter more than `end`;
+/// `None` where the first look was at the images themselves.
 pub(super) fn match_finer(
     pair: [&Image; 2],
     min: i32,
@@ -125,8 +125,8 @@ fn match_reduced(
     Ok(tells.then_some(CoarseMatch { factor, min: low * factor as i32, counts, valid }))
 }
 
-/// True where both eyes show the same texture around a point: the smoothness of a map carries
-/// disparities into what is flat, and pictures whose rows do not agree match by chance.
+/// Reports whether both views show the same texture around a point: the smoothness of a map carries
+/// disparities into what is flat, and images whose rows do not agree match by chance.
 fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
     let inside = |at: i64, size: usize| {
         let half = HALF as i64;
@@ -174,7 +174,7 @@ fn params(range: DisparityRange, points: usize) -> Params {
 }
 
 impl CoarseMatch {
-    /// Factor by which the pictures were smaller.
+    /// Factor by which the images were smaller.
     pub(super) fn factor(&self) -> usize {
         self.factor
     }

@@ -1,8 +1,8 @@
-//! Number of candidate disparities that pictures need, found out by looking at them.
+//! Number of candidate disparities that images need, found out by looking at them.
 //!
 //! With too few candidates the nearest things get wrong disparities or none, and the map does not
-//! say so. [`match_coarsely`] matches a pair in small pictures over half the picture's width, far
-//! more than is matched otherwise, at a small part of the cost: what both eyes agree on there says
+//! say so. [`match_coarsely`] matches a pair in small images over half the image's width, far
+//! more than is matched otherwise, at a small part of the cost: what both views agree on there says
 //! which disparities there are. [`too_few`] compares that with the candidates in use, [`enough`]
 //! names a number that would do, and [`may_be_too_short`] tells from a finished map alone whether a
 //! look is worth its time.
@@ -29,19 +29,19 @@ const STEP: usize = 16;
 /// and slivers of what is nearest.
 const LEFT_OUT: f64 = 0.002;
 
-/// Allowance beside what the pictures show.
+/// Allowance beside what the images show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
-    /// Nothing: there are no other pictures.
+    /// Nothing: there are no other images.
     None,
     /// A quarter more and no fewer than 32, for things that come nearer later.
     ForLater,
 }
 
-/// Number of candidates from `min` on that is enough for these pairs (left and right pictures,
-/// rectified); a multiple of 16. `None` where the pictures do not tell.
+/// Number of candidates from `min` on that is enough for these pairs (left and right images,
+/// rectified); a multiple of 16. `None` where the images do not tell.
 ///
-/// The disparities are taken from a small picture, then checked in one of twice the size.
+/// The disparities are taken from a small image, then checked in one of twice the size.
 pub fn enough<'a>(
     pairs: impl IntoIterator<Item = [&'a Image; 2]>,
     min: i32,
@@ -73,7 +73,7 @@ pub struct TooFew {
     pub beyond: f64,
     /// A number that would do.
     pub enough: usize,
-    /// True where `auto` has chosen the candidates in use.
+    /// Whether `auto` has chosen the candidates in use.
     #[serde(skip)]
     pub chosen: bool,
 }
@@ -96,7 +96,7 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// Checks for too few candidates for a (rectified) pair. `None` where they are not, or the pictures
+/// Checks for too few candidates for a (rectified) pair. `None` where they are not, or the images
 /// do not tell.
 pub fn too_few(
     pair: [&Image; 2],

@@ -1,14 +1,14 @@
-//! Pictures made smaller, for a look at all disparities that costs little.
+//! Images made smaller, for a look at all disparities that costs little.
 
 use std::sync::Arc;
 
 use crate::frame::{Image, Mask};
 
-/// The picture `factor` times smaller: the mean of squares of `factor` x `factor` pixels. Columns
+/// The image `factor` times smaller: the mean of squares of `factor` x `factor` pixels. Columns
 /// and rows that fill no square are left out. A square counts as seen where all of its pixels are.
 ///
 /// # Panics
-/// Where `factor` is 0 or larger than a side of the picture.
+/// Where `factor` is 0 or larger than a side of the image.
 pub(super) fn reduce(image: &Image, factor: usize) -> Image {
     let (width, height) = (image.width() / factor, image.height() / factor);
     let count = (factor * factor) as u32;

@@ -15,7 +15,7 @@ const AT_THE_END: f64 = 0.005;
 /// fails the checks of the matcher.
 const WITHOUT: f64 = 0.35;
 
-/// True where nearer things than the candidates reach may be in the picture: many values at the
+/// Reports whether nearer things than the candidates reach may be in the image: many values at the
 /// last candidates, or many pixels without one. Costs next to nothing and is easily raised; a look
 /// ([`super::match_coarsely`]) tells.
 pub fn may_be_too_short(map: &DisparityMap, range: DisparityRange) -> bool {

@@ -1,4 +1,4 @@
-//! Size of a picture by its beginning, looked at before the picture is decoded: a few
+//! Size of an image by its beginning, looked at before the image is decoded: a few
 //! bytes can promise gigabytes.
 
 use std::fs;
@@ -21,7 +21,7 @@ const FORMATS: [ImageFormat; 6] = [
     ImageFormat::OpenExr,
 ];
 
-/// No file of a picture is longer: 2^30 pixels of 16 bits in four channels.
+/// No file of an image is longer: 2^30 pixels of 16 bits in four channels.
 const FILE_MAX: u64 = 8 << 30;
 
 /// The most that a byte of deflated data can become (RFC 1951: 258 bytes of two bits).
@@ -30,7 +30,7 @@ const DEFLATED_MAX: u64 = 1032;
 /// Bytes that each pixel needs beside the decoded samples: intensity and three channels.
 const MORE_A_PIXEL: usize = 4;
 
-/// The format of a picture that begins like this; `None` if it is none that is read.
+/// The format of an image that begins like this; `None` if it is none that is read.
 pub fn format(content: &[u8]) -> Option<ImageFormat> {
     image::guess_format(content).ok().filter(|format| FORMATS.contains(format))
 }
@@ -40,7 +40,7 @@ pub fn is_float(colours: ColorType) -> bool {
     matches!(colours, ColorType::Rgb32F | ColorType::Rgba32F)
 }
 
-/// The content of a picture's file, or of a pipe that delivers one in time.
+/// The content of an image's file, or of a pipe that delivers one in time.
 pub fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     if let Ok(told) = fs::metadata(path) {
         check_length(told.len())?;
@@ -54,7 +54,7 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the picture in `content` can be decoded within the budget, judging by its header.
+/// Checks that the image in `content` can be decoded within the budget, judging by its header.
 /// Content of another format, or with a header that cannot be read, passes: the decoder says it
 /// better.
 pub fn check(content: &[u8]) -> anyhow::Result<()> {
@@ -75,7 +75,7 @@ pub fn check(content: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Width and height of a picture in a regular file, by its header alone.
+/// Width and height of an image in a regular file, by its header alone.
 pub fn dimensions(path: &Path) -> anyhow::Result<(usize, usize)> {
     let reader = ImageReader::new(BufReader::new(reading::open(path)?)).with_guessed_format()?;
     let (width, height) = reader.into_dimensions()?;

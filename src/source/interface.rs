@@ -10,7 +10,7 @@ use crate::frame::StereoPair;
 use crate::source::live::LiveState;
 
 /// A live source that is not to be had just now: a camera that is not plugged in, is used by
-/// somebody else or brings no pictures, a server that does not answer. Trying again later may help.
+/// somebody else or brings no frames, a server that does not answer. Trying again later may help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
@@ -23,9 +23,9 @@ pub struct Unavailable {
 pub struct SourceInfo {
     /// Name for people: "left.mp4 + right.mp4", "demo scene".
     pub description: String,
-    /// Width of each eye in pixels.
+    /// Width of each view in pixels.
     pub width: usize,
-    /// Height of each eye in pixels.
+    /// Height of each view in pixels.
     pub height: usize,
     /// Pairs a second as recorded or captured, where known.
     pub rate: Option<f64>,
@@ -33,20 +33,20 @@ pub struct SourceInfo {
     pub pairs: Option<u64>,
     /// Live sources never wait for the matcher; their oldest pairs are dropped instead.
     pub live: bool,
-    /// True where pairs carry their true disparity.
+    /// Whether pairs carry their true disparity.
     pub has_truth: bool,
-    /// True where left pictures carry their colour.
+    /// Whether left frames carry their colour.
     pub has_colour: bool,
-    /// Grey level from which on its pictures are white.
+    /// Grey level from which on its frames are white.
     pub white: u8,
 }
 
 /// Numbers of what a source has delivered so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounts {
-    /// Frames of the left eye.
+    /// Frames of the left view.
     pub left: u64,
-    /// Frames of the right eye.
+    /// Frames of the right view.
     pub right: u64,
     /// Pairs.
     pub pairs: u64,
@@ -54,13 +54,13 @@ pub struct SourceCounts {
     pub unpaired_left: u64,
     /// Right frames without a left one.
     pub unpaired_right: u64,
-    /// Damage of the left eye, or of the stream that holds both.
+    /// Damage of the left view, or of the stream that holds both.
     pub damaged_left: Damage,
-    /// Damage of the right eye.
+    /// Damage of the right view.
     pub damaged_right: Damage,
 }
 
-/// Numbers of an eye's frames that are known to be damaged.
+/// Numbers of a view's frames that are known to be damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// Frames that arrived although the decoder could not read all of them, and concealed the rest.
@@ -72,7 +72,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// True where there is none.
+    /// Reports whether there is none.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -111,7 +111,7 @@ pub trait Source: Send {
     /// Numbers of what has been delivered so far.
     fn counts(&self) -> SourceCounts;
 
-    /// State of the eyes of a live source, to be read while it runs; `None` for others.
+    /// State of the views of a live source, to be read while it runs; `None` for others.
     fn live_state(&self) -> Option<Arc<LiveState>> {
         None
     }

@@ -1,4 +1,4 @@
-//! State of the eyes of a live source: any thread may read it while the source runs.
+//! State of the views of a live source: any thread may read it while the source runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use crate::frame::Eye;
 use crate::synchronisation::{self, Synchronisation};
 use crate::thread::locked;
 
-/// The state of a live source. One stream that holds both views counts as its left eye.
+/// The state of a live source. One stream that holds both views counts as its left view.
 #[derive(Debug, Default)]
 pub struct LiveState {
     zero: Option<Duration>,
@@ -18,7 +18,7 @@ pub struct LiveState {
     synchronisation: Mutex<Synchronisation>,
 }
 
-/// The state of one eye's stream.
+/// The state of one view's stream.
 #[derive(Debug, Default)]
 pub struct EyeState {
     lost: AtomicBool,
@@ -31,10 +31,10 @@ pub struct EyeState {
     mistimed: AtomicU64,
 }
 
-/// Account of one eye's stream.
+/// Account of one view's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct EyeSummary {
-    /// True where it is lost just now.
+    /// Whether it is lost just now.
     pub lost: bool,
     /// Number of times that it was lost: unplugged, ended, silent.
     pub losses: u64,
@@ -56,11 +56,11 @@ pub struct EyeSummary {
 /// Account of a live source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LiveSummary {
-    /// The left eye, or the stream that holds both.
+    /// The left view, or the stream that holds both.
     pub left: EyeSummary,
-    /// The right eye.
+    /// The right view.
     pub right: EyeSummary,
-    /// Synchronisation of the eyes; `None` where they come in one stream.
+    /// Synchronisation of the views; `None` where they come in one stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synchronisation: Option<synchronisation::Summary>,
 }
@@ -76,12 +76,12 @@ impl LiveState {
         self.zero
     }
 
-    /// The state of one eye.
+    /// The state of one view.
     pub fn eye(&self, eye: Eye) -> &std::sync::Arc<EyeState> {
         &self.eyes[eye.index()]
     }
 
-    /// Synchronisation of the eyes; do not hold it for long, each pair is noted here.
+    /// Synchronisation of the views; do not hold it for long, each pair is noted here.
     pub fn synchronisation(&self) -> MutexGuard<'_, Synchronisation> {
         locked(&self.synchronisation)
     }

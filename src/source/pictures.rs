@@ -1,8 +1,8 @@
 //! Pictures as a stream: which files a pattern such as `left/%06d.png` or `left/*.png` stands for,
 //! and when each of them is shown.
 //!
-//! Every number that exists is played, in order; gaps do not end the stream. A picture's time
-//! comes from its number, so that a picture that one eye lacks leaves its partner alone instead
+//! Every number that exists is played, in order; gaps do not end the stream. An image's time
+//! comes from its number, so that an image that one view lacks leaves its partner alone instead
 //! of shifting all that follow.
 
 use std::collections::{BTreeSet, HashSet};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-/// Endings of the names of pictures.
+/// Endings of the names of images.
 const KINDS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr"];
 
 /// The files of a pattern, by number.
@@ -20,14 +20,14 @@ const KINDS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "ti
 pub(super) struct Pictures {
     /// The pattern, as it was given.
     pub(super) pattern: String,
-    /// Number and path of each picture that exists, in order.
+    /// Number and path of each image that exists, in order.
     pub(super) files: Vec<(u64, PathBuf)>,
-    /// True where the numbers are those that the pattern asks for; else they are what was found in
+    /// Whether the numbers are those that the pattern asks for; else they are what was found in
     /// the names, or only count.
     asked: bool,
 }
 
-/// When the pictures of one or both eyes are shown.
+/// When the images of one or both views are shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Timing {
     /// The smallest number of all: time zero.
@@ -56,7 +56,7 @@ impl<'a> Name<'a> {
             let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
             let (width, after) = rest.split_at(end);
             let after = after.strip_prefix(b"d")?;
-            // "%5d" pads with spaces, which no picture's name does.
+            // "%5d" pads with spaces, which no image's name does.
             let digits = match width {
                 b"" => 1,
                 [b'0', ..] => std::str::from_utf8(width).ok()?.parse().ok().filter(|&n| n <= 20)?,
@@ -77,12 +77,12 @@ impl<'a> Name<'a> {
     }
 }
 
-/// True where `path` has a number in its file name, `%d` or `%0Nd`.
+/// Reports whether `path` has a number in its file name, `%d` or `%0Nd`.
 pub(super) fn is_pattern(path: &Path) -> bool {
     split(path).is_some_and(|(_, name)| Name::parse(name).is_some())
 }
 
-/// True where `path` has `*`, `?` or `[` in it, which stand for any characters.
+/// Reports whether `path` has `*`, `?` or `[` in it, which stand for any characters.
 pub(super) fn is_glob(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
 }
@@ -120,7 +120,7 @@ pub fn files_of_glob(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> 
     Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
 }
 
-/// The last number in a file's name, without leading zeros: what pairs pictures.
+/// The last number in a file's name, without leading zeros: what pairs images.
 pub fn number_in_name(path: &Path) -> Option<String> {
     let stem = path.file_stem()?.to_string_lossy().into_owned();
     let digits = stem.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
@@ -128,7 +128,7 @@ pub fn number_in_name(path: &Path) -> Option<String> {
     Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
 }
 
-/// True where a file is a picture, by its name.
+/// Reports whether a file is an image, by its name.
 pub fn is_picture(path: &Path) -> bool {
     let kind = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     KINDS.contains(&kind.as_str())
@@ -140,7 +140,7 @@ impl Pictures {
         if is_pattern(pattern) { Self::find_numbered(pattern) } else { Self::find_globbed(pattern) }
     }
 
-    /// One picture.
+    /// One image.
     pub(super) fn single(path: PathBuf) -> Self {
         Self { pattern: path.display().to_string(), files: vec![(0, path)], asked: false }
     }
@@ -194,7 +194,7 @@ impl Pictures {
         Ok(found)
     }
 
-    /// Has two patterns count alike: by the numbers in the names where they say which pictures
+    /// Has two patterns count alike: by the numbers in the names where they say which images
     /// belong together, else in the order of the names.
     pub(super) fn agree(left: &mut Self, right: &mut Self) -> anyhow::Result<()> {
         let common = {
@@ -216,7 +216,7 @@ impl Pictures {
         Ok(())
     }
 
-    /// Numbers the pictures in the order of their names.
+    /// Numbers the images in the order of their names.
     fn count(&mut self) {
         self.files.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
         (0..).zip(&mut self.files).for_each(|(count, (number, _))| *number = count);
@@ -241,7 +241,7 @@ impl Pictures {
     }
 }
 
-/// Remark on the pictures in `folder`, to follow that others are not there.
+/// Remark on the images in `folder`, to follow that others are not there.
 fn there(folder: &Path) -> String {
     suggest(folder).map(|there| format!("; pictures that are there: {there}")).unwrap_or_default()
 }
@@ -264,7 +264,7 @@ pub(super) fn suggest(folder: &Path) -> Option<String> {
     })
 }
 
-/// Times for the pictures of all `streams` together, `rate` of them a second.
+/// Times for the images of all `streams` together, `rate` of them a second.
 pub(super) fn timing(streams: &[&Pictures], rate: f64) -> Timing {
     let first = streams.iter().flat_map(|s| s.numbers()).min().unwrap_or(0);
     let step = streams.iter().flat_map(|s| s.numbers()).fold(0, |step, n| gcd(step, n - first));
@@ -272,7 +272,7 @@ pub(super) fn timing(streams: &[&Pictures], rate: f64) -> Timing {
 }
 
 impl Timing {
-    /// When picture `number` is shown.
+    /// When image `number` is shown.
     pub(super) fn time(&self, number: u64) -> Duration {
         let steps = number.saturating_sub(self.first) / self.step;
         // A century at most: numbers that are themselves dates would overflow GStreamer's clock.

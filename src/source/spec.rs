@@ -18,16 +18,16 @@ use crate::redact::{redact, remember, string_at};
 pub enum SourceSpec {
     /// The synthetic scene.
     Demo,
-    /// A stream for each eye.
+    /// A stream for each view.
     Two {
-        /// The left eye's.
+        /// The left view's.
         left: StreamSpec,
-        /// The right eye's.
+        /// The right view's.
         right: StreamSpec,
     },
-    /// One stream whose left half is the left eye.
+    /// One stream whose left half is the left view.
     SideBySide(StreamSpec),
-    /// One stream whose upper half is the left eye.
+    /// One stream whose upper half is the left view.
     TopBottom(StreamSpec),
 }
 
@@ -47,17 +47,17 @@ pub enum StreamSpec {
 }
 
 impl SourceSpec {
-    /// A stream for each eye.
+    /// A stream for each view.
     pub fn two(left: impl AsRef<OsStr>, right: impl AsRef<OsStr>) -> Self {
         Self::Two { left: StreamSpec::parse(left), right: StreamSpec::parse(right) }
     }
 
-    /// One stream with the left eye in its left half.
+    /// One stream with the left view in its left half.
     pub fn side_by_side(both: impl AsRef<OsStr>) -> Self {
         Self::SideBySide(StreamSpec::parse(both))
     }
 
-    /// One stream with the left eye in its upper half.
+    /// One stream with the left view in its upper half.
     pub fn top_bottom(both: impl AsRef<OsStr>) -> Self {
         Self::TopBottom(StreamSpec::parse(both))
     }
@@ -88,17 +88,17 @@ impl SourceSpec {
         self.streams().flat_map(StreamSpec::local_files).collect()
     }
 
-    /// True where it may be live; that is known only once it is open.
+    /// Reports whether it may be live; that is known only once it is open.
     pub fn may_be_live(&self) -> bool {
         self.streams().any(StreamSpec::may_be_live)
     }
 
-    /// True where one stream holds both eyes.
+    /// Reports whether one stream holds both views.
     pub fn is_one_stream(&self) -> bool {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
-    /// True where it is pictures that were taken one by one, or a single one.
+    /// Reports whether it is images that were taken one by one, or a single one.
     pub fn are_pictures(&self) -> bool {
         self.streams().next().is_some_and(|first| match first {
             StreamSpec::Pictures(_) => true,
@@ -127,7 +127,7 @@ impl StreamSpec {
         if let Some(text) = trimmed {
             if text.contains('!') {
                 remember(text);
-                // A dangling "!" stands for the link to whatever reads the pictures.
+                // A dangling "!" stands for the link to whatever reads the images.
                 return Self::Fragment(text.trim_end_matches([' ', '!']).to_owned());
             }
             if let Some(path) = file_of_uri(text) {
@@ -178,7 +178,7 @@ impl StreamSpec {
         }
     }
 
-    /// True where it may be live; that is known only once it is open.
+    /// Reports whether it may be live; that is known only once it is open.
     pub fn may_be_live(&self) -> bool {
         matches!(self, Self::Camera(_) | Self::Uri(_) | Self::Fragment(_))
     }

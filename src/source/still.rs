@@ -1,4 +1,4 @@
-//! Single pictures from files.
+//! Single images from files.
 //!
 //! Nobody gets a damaged one: what decoders would fill up or leave as it is counts as an error.
 
@@ -17,11 +17,11 @@ use super::tone::Tone;
 use super::{header, jpeg, linear};
 use crate::frame::Image;
 
-/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of a picture that has
+/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of an image that has
 /// none.
 const USUAL_TABLES: [u8; 9] = *b"\xff\xe0\x00\x07AVI1\x00";
 
-/// A decoded picture.
+/// A decoded image.
 pub struct Still {
     /// Its samples, floating-point ones as 16 bits; turned as its orientation says if that was
     /// wanted.
@@ -30,7 +30,7 @@ pub struct Still {
     pub orientation: Orientation,
 }
 
-/// Reads a picture: PNG, JPEG, PNM, BMP, TIFF or OpenEXR, told apart by content, not by name.
+/// Reads an image: PNG, JPEG, PNM, BMP, TIFF or OpenEXR, told apart by content, not by name.
 pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     let (content, format) = read_known(path)?;
     let Still { picture, orientation } = decode_known(path, &content, format)?;
@@ -41,7 +41,7 @@ pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     Ok(Still { picture, orientation })
 }
 
-/// Reads a picture as 8-bit intensity as its sensor delivered it, which is what a calibration
+/// Reads an image as 8-bit intensity as its sensor delivered it, which is what a calibration
 /// refers to.
 ///
 /// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency
@@ -50,7 +50,7 @@ pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
     Ok(Grey::of(read(path, Orient::Ignore)?.picture).into_image(tone))
 }
 
-/// Reads a picture as red, green and blue, 8 bits each; grey pictures have three alike.
+/// Reads an image as red, green and blue, 8 bits each; grey images have three alike.
 pub fn read_colours(path: &Path, orient: Orient) -> Result<[Image; 3]> {
     let picture = read(path, orient)?.picture.to_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
@@ -59,20 +59,20 @@ pub fn read_colours(path: &Path, orient: Orient) -> Result<[Image; 3]> {
     Ok([0, 1, 2].map(|number| Image::from_vec(width, height, channel(number))))
 }
 
-/// Stored values of a picture that stands for numbers: a map of disparity, a mask.
+/// Stored values of an image that stands for numbers: a map of disparity, a mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     /// Width in pixels.
     pub width: usize,
     /// Height in pixels.
     pub height: usize,
-    /// True where they have 16 bits, false where they have 8 or fewer.
+    /// Whether they have 16 bits, false where they have 8 or fewer.
     pub deep: bool,
     /// Every value, row by row.
     pub values: Vec<u16>,
 }
 
-/// Reads the stored values of a grey picture, PNG or PGM, 8 or 16 bits; one in colour counts as
+/// Reads the stored values of a grey image, PNG or PGM, 8 or 16 bits; one in colour counts as
 /// grey where its channels are the same.
 pub fn read_levels(path: &Path) -> Result<Levels> {
     let (content, format) = read_known(path)?;
@@ -108,14 +108,14 @@ pub fn read_levels(path: &Path) -> Result<Levels> {
     Ok(Levels { width, height, deep, values })
 }
 
-/// True where a file is a picture, by its first bytes or else by its name.
+/// Reports whether a file is an image, by its first bytes or else by its name.
 pub fn is_picture(path: &Path) -> bool {
     // Opening a FIFO would wait for whoever writes to it.
     let reader = || ImageReader::open(path).and_then(ImageReader::with_guessed_format);
     path.is_file() && reader().is_ok_and(|reader| reader.format().is_some())
 }
 
-/// The content of a file that begins like a picture of a kind that is read here, and its kind.
+/// The content of a file that begins like an image of a kind that is read here, and its kind.
 fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     let shown = path.display();
     if path.is_dir() {
@@ -174,7 +174,7 @@ fn decode_whole(content: &[u8], format: ImageFormat) -> Result<Still> {
     Ok(Still { picture, orientation })
 }
 
-/// True where a PNG picture has its last chunk (ISO/IEC 15948, 11.2.5).
+/// Reports whether a PNG image has its last chunk (ISO/IEC 15948, 11.2.5).
 fn png_ends(content: &[u8]) -> bool {
     let mut rest = content.get(8..).unwrap_or_default();
     while let Some((&[a, b, c, d, kind @ ..], _)) = rest.split_first_chunk::<8>() {

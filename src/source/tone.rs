@@ -1,6 +1,6 @@
 //! Tone mapping: how samples of 9 to 16 bits become the 8 that are matched.
 //!
-//! The upper 8 bits alone lose faint texture: the dark part of a picture of 12 linear bits has a
+//! The upper 8 bits alone lose faint texture: the dark part of an image of 12 linear bits has a
 //! handful of them, and a camera that delivers 10 bits in the low end of 16 is nearly black. So the
 //! difference of each sample from the mean of its surroundings is amplified where they differ
 //! little, as in local contrast enhancement by unsharp masking with an adaptive gain (Polesel,
@@ -22,7 +22,7 @@
 //! - Dark surroundings are lifted, so that what is amplified is not cut off at black; white stays
 //!   white, because saturated pixels are known by it.
 //! - All follows from the surroundings alone, and smoothly: the same point of a scene looks the
-//!   same in both eyes and in the next frame. A picture that moves takes its result with it.
+//!   same in both views and in the next frame. An image that moves takes its result with it.
 //!
 //! Whole numbers throughout: every machine gives the same bytes. docs/accuracy.md says what it is
 //! worth.
@@ -39,7 +39,7 @@ pub enum Tone {
 }
 
 /// Side of the window in pixels: the sample's, 64 to its left and above, and 63 to its right and
-/// below. The picture goes on beyond its borders as if they were mirrors.
+/// below. The image goes on beyond its borders as if they were mirrors.
 const WINDOW: usize = 128;
 
 /// Pixels before the sample's in the window.
@@ -88,7 +88,7 @@ const fn responses() -> [Response; PLAIN + 1] {
 }
 
 impl Tone {
-    /// Reduces a picture of samples with their highest bit in bit 15, rows of `width`, to 8 bits.
+    /// Reduces an image of samples with their highest bit in bit 15, rows of `width`, to 8 bits.
     ///
     /// # Panics
     /// Where `samples` is no whole number of rows, or `pixels` of another size.
@@ -108,7 +108,7 @@ fn local(samples: &[u16], width: usize, pixels: &mut [u8]) {
     let height = samples.len() / width;
     let mut sums = Sums::new(width);
     let row = |y: usize| Row::of(samples, width, y);
-    // Counted from the first row of the first window, which is above the picture.
+    // Counted from the first row of the first window, which is above the image.
     let in_window = |y: usize| row(mirror_index(y, height));
     if height > 0 {
         (0..WINDOW).for_each(|y| sums.add(in_window(y)));
@@ -180,7 +180,7 @@ impl Sums {
         }
     }
 
-    /// Mirrors the columns at the borders of the picture.
+    /// Mirrors the columns at the borders of the image.
     fn extend(&mut self) {
         for sums in [&mut self.samples, &mut self.differences] {
             for index in (0..BEFORE).chain(BEFORE + self.width..WINDOW + self.width) {

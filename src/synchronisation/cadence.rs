@@ -39,8 +39,8 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// True where the frames keep the beat, so that it says anything: an overloaded machine or bus
-    /// loses frames by the dozen.
+    /// Reports whether the frames keep the beat, so that it says anything: an overloaded machine or
+    /// bus loses frames by the dozen.
     pub fn is_steady(&self) -> bool {
         self.jitter < UNEVEN * self.period
     }

@@ -8,7 +8,7 @@ use crate::frame::Eye;
 /// Part of the cameras' time that is judged at once, in seconds.
 const WINDOW: f64 = 5.0;
 
-/// Fewer frames of an eye in a window say nothing.
+/// Fewer frames of a view in a window say nothing.
 const FEWEST: u64 = 10;
 
 /// Pairs whose typical difference is above this share of a period are late.
@@ -73,7 +73,7 @@ impl RemarkState {
         *self = Self::default();
     }
 
-    /// True where a window is full.
+    /// Reports whether a window is full.
     pub(super) fn is_due(&self) -> bool {
         self.begun.is_some_and(|begun| self.now - begun >= WINDOW)
     }

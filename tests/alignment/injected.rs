@@ -1,10 +1,10 @@
-//! Known errors injected into the rectified right eye of EuRoC.
+//! Known errors injected into the rectified right view of EuRoC.
 
 use stereod::internals::frame::Image;
 
 use super::*;
 
-/// What is done to a right eye, about the picture's centre.
+/// What is done to a right view, about the frame's centre.
 #[derive(Clone, Copy, Debug)]
 pub struct Bump {
     /// Rows further down.
@@ -17,7 +17,7 @@ pub struct Bump {
 
 pub const NONE: Bump = Bump { shift: 0.0, roll: 0.0, scale: 1.0 };
 
-/// The picture as the bumped eye sees it: every pixel is looked up where it was, bicubic (Keys,
+/// The frame as the bumped eye sees it: every pixel is looked up where it was, bicubic (Keys,
 /// IEEE ASSP 1981, a = -1/2); outside, the nearest pixel.
 pub fn bumped(image: &Image, bump: Bump) -> Image {
     let (width, height) = (image.width(), image.height());
@@ -132,7 +132,7 @@ fn all_at_once_are_told_apart() {
     }
 }
 
-/// The eyes are exchanged and the rows are off: both are said, one after the other.
+/// The views are exchanged and the rows are off: both are said, one after the other.
 #[test]
 fn exchanged_eyes_are_noticed_with_rows_off() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };
@@ -142,7 +142,7 @@ fn exchanged_eyes_are_noticed_with_rows_off() {
     assert_eq!(verdict, Verdict::Swapped, "{measurement:?}");
 }
 
-/// Another exposure of one eye changes nothing.
+/// Another exposure of one view changes nothing.
 #[test]
 fn gain_offset_and_noise_are_ignored() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };

@@ -1,5 +1,5 @@
-//! How the eyes are aligned, measured on real pairs: as they are, with known errors, exchanged, and
-//! never rectified; and what the program says about it.
+//! How the views are aligned, measured on real pairs: as they are, with known errors, exchanged,
+//! and never rectified; and what the program says about it.
 
 mod injected;
 mod more;
@@ -16,10 +16,10 @@ use stereod::internals::source::tone::Tone;
 
 use crate::common::data::data;
 
-/// Every sixteenth pair of EuRoC's V1_01, the names of the lossless pictures.
+/// Every sixteenth pair of EuRoC's V1_01, the names of the lossless frames.
 const EUROC: [&str; 6] = ["000000", "000016", "000032", "000048", "000064", "000080"];
 
-/// A pair of still pictures.
+/// A pair of still frames.
 struct Pair {
     name: String,
     left: Image,

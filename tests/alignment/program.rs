@@ -33,7 +33,7 @@ fn run_says_once_how_the_eyes_are_aligned() {
         ("rectified/left.mp4", "rectified/right.mp4", "good", "INFO", "agree within 0."),
         ("rectified/right.mp4", "rectified/left.mp4", "swapped", "WARN", "exchange the two inputs"),
         ("cam0.mp4", "cam1.mp4", "not-rectified", "WARN", "give --calibration FILE"),
-        // Six pictures are over before the check is settled: it is heard all the same.
+        // Six frames are over before the check is settled: it is heard all the same.
         ("png/cam0/%06d.png", "png/cam1/%06d.png", "not-rectified", "WARN", "not rectified"),
     ] {
         let (statistics, lines) = run(&folder, left, right, &frames);

@@ -256,7 +256,7 @@ fn a_damaged_picture_is_left_out_and_named() {
     let bytes = std::fs::read(folder.path().join("2.png")).unwrap();
     let pattern = folder.path().join("%d.png");
     std::fs::write(&third, bytes).unwrap();
-    // A damaged first picture is no reason to refuse the others.
+    // A damaged first frame is no reason to refuse the others.
     std::fs::write(folder.path().join("0.png"), b"").unwrap();
     let mut source = opened(&two(&pattern, &pattern));
     let mut numbers = Vec::new();

@@ -1,4 +1,4 @@
-//! Damaged pictures and videos: nothing of it passes in silence.
+//! Damaged frames and videos: nothing of it passes in silence.
 
 use stereod::internals::frame::Image;
 
@@ -60,7 +60,7 @@ fn match_refuses_a_damaged_picture_by_name() {
 fn damaged_numbered_pictures_are_left_out_told_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: String| folder.path().join(name);
-    // A picture without any data, of 65 bytes or so.
+    // A frame without any data, of 65 bytes or so.
     let hollow = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x60\0\0\0\x40\x08\0\0\0\0\xc0\x5f\x2d\xd2\
                    \0\0\0\0IDAT\x35\xaf\x06\x1e\0\0\0\0IEND\xae\x42\x60\x82";
     for kind in ["jpg", "png"] {
@@ -96,7 +96,7 @@ fn flipped_bits_of_a_video_are_told_for_its_eye() {
     };
     let lefts = pictures(|pair| pair.left.pixels().to_vec());
     let rights = pictures(|pair| pair.right.pixels().to_vec());
-    // Most bits of a JPEG picture make another valid one.
+    // Most bits of a JPEG frame make another valid one.
     for (name, coding, least) in [
         ("ffv1.mkv", "avenc_ffv1 slices=4 slicecrc=1 ! matroskamux", 5),
         ("h264.mkv", "videoconvert ! x264enc key-int-max=10 ! matroskamux", 5),

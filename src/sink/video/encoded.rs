@@ -23,7 +23,7 @@ pub(super) struct Encoded {
 
 struct Destination {
     output: Output,
-    /// True where a frame could not be written: none follows it.
+    /// Whether a frame could not be written: none follows it.
     failed: bool,
 }
 

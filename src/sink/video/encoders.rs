@@ -56,7 +56,7 @@ fn useful(cores: usize, one: u64, left: u64) -> usize {
     busy.min(MOST).min(affordable.saturating_add(1))
 }
 
-/// An FFV1 encoder for pictures of this size.
+/// An FFV1 encoder for images of this size.
 fn encoder(width: usize, height: usize) -> Result<gst::Element> {
     let encoder = gst::ElementFactory::make("avenc_ffv1").build()?;
     // FFmpeg chooses version 3 of the format, with checksums, for several slices, and encodes them

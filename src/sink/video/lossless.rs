@@ -4,7 +4,7 @@
 //! of the frames: the file is the same whatever their number.
 //!
 //! A side below 4 pixels is extended to 4, right and below, by zeros; the file says how much of the
-//! picture to crop. Tags stand at the beginning, and no frame waits in this process once it is
+//! image to crop. Tags stand at the beginning, and no frame waits in this process once it is
 //! encoded: a file whose program was killed holds all but the last few frames.
 
 use std::path::Path;
@@ -33,7 +33,7 @@ const SHORTEST_SIDE: usize = 4;
 
 /// A grey value.
 pub trait Sample: bytemuck::Pod + Default + Send {
-    /// GStreamer's name of pictures of it.
+    /// GStreamer's name of images of it.
     const FORMAT: &'static str;
     /// The value with its bytes in the order of the format.
     fn stored(self) -> Self;
@@ -56,7 +56,7 @@ impl Sample for u16 {
 /// Facts that stand in a file before its first frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Description {
-    /// Width and height of the pictures in pixels.
+    /// Width and height of the images in pixels.
     pub(super) size: (usize, usize),
     /// Frames a second, where known.
     pub(super) rate: Option<f64>,
@@ -72,7 +72,7 @@ pub(super) struct Lossless<T> {
     pool: Pool<T>,
     feed: Feed,
     encoded: Arc<Encoded>,
-    /// Pictures that the encoders were given.
+    /// Images that the encoders were given.
     given: u64,
     /// Memory of the encoders.
     _room: Option<memory::Reserved>,
@@ -80,7 +80,7 @@ pub(super) struct Lossless<T> {
 
 impl<T: Sample> Lossless<T> {
     /// Creates the file (an earlier one is replaced) and starts the encoders; of segments, the
-    /// first one is created with the first picture. `clock` is that of the capture times, if they
+    /// first one is created with the first image. `clock` is that of the capture times, if they
     /// have one.
     pub(super) fn create(
         place: Place,
@@ -148,8 +148,8 @@ impl<T: Sample> Lossless<T> {
         })
     }
 
-    /// Adds a picture captured at `time`, whose row y `fill` writes; waits while the encoders have
-    /// enough to do. The `origin` of the first picture is at 0 in the file.
+    /// Adds an image captured at `time`, whose row y `fill` writes; waits while the encoders have
+    /// enough to do. The `origin` of the first image is at 0 in the file.
     pub(super) fn write(
         &mut self,
         time: Duration,
@@ -161,7 +161,7 @@ impl<T: Sample> Lossless<T> {
             self.clock.first = Some(origin);
             self.encoded.set_origin(origin);
         }
-        // Rows of GStreamer's pictures start at multiples of four bytes.
+        // Rows of GStreamer's images start at multiples of four bytes.
         let stride = width.max(SHORTEST_SIDE).next_multiple_of(4 / size_of::<T>());
         let mut stored = self.pool.take(stride * height.max(SHORTEST_SIDE));
         let (inside, outside) = stored.split_at_mut(stride * height);
@@ -180,7 +180,7 @@ impl<T: Sample> Lossless<T> {
         Ok(())
     }
 
-    /// Pictures that are in the file or files.
+    /// Images that are in the file or files.
     pub(super) fn written(&self) -> u64 {
         self.encoded.written()
     }

@@ -57,9 +57,9 @@ pub(super) struct Track<'a> {
     pub(super) width: u64,
     /// Height in pixels.
     pub(super) height: u64,
-    /// Columns at the right that are not part of the picture.
+    /// Columns at the right that are not part of the image.
     pub(super) crop_right: u64,
-    /// Rows at the bottom that are not part of the picture.
+    /// Rows at the bottom that are not part of the image.
     pub(super) crop_bottom: u64,
     /// Matroska's name of the codec.
     pub(super) codec: &'a str,

@@ -1,13 +1,13 @@
-//! Video files: the lossless recording of disparity or of grey pictures, and a preview for people.
+//! Video files: the lossless recording of disparity or of grey images, and a preview for people.
 //!
 //! ```text
 //!                                 ┌▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ┐
 //! Recorder:  map ─▶ 16-bit numbers ┼▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ┼▶ in order ─▶ matroska.rs ─▶ OUT.mkv
 //!                                 └▶ ...                             ┘
 //!            confidence ─▶ ... the same
-//! GreyVideo: picture ─▶ ... the same
-//! Preview:   map, left picture ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
-//! StreamSink: map, left picture ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
+//! GreyVideo: image ─▶ ... the same
+//! Preview:   map, left image ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
+//! StreamSink: map, left image ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
 //! ```
 
 mod elements;

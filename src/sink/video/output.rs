@@ -22,7 +22,7 @@ pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Sen
 pub(super) enum Place {
     /// This file; an earlier one is replaced with the first frame.
     File(PathBuf),
-    /// Files that begin anew when they are full.
+    /// Files that restart when they are full.
     Segments(Segments),
 }
 
@@ -66,7 +66,7 @@ struct Current {
     writer: MatroskaWriter<NewFile>,
     /// Time of the encoder that is at 0 in this file.
     begin: Duration,
-    /// True where the file is one that can be deleted under the writer.
+    /// Whether the file is one that can be deleted under the writer.
     has_name: bool,
 }
 
@@ -136,7 +136,7 @@ impl Output {
         Ok(())
     }
 
-    /// True where the next frame begins a new segment.
+    /// Reports whether the next frame begins a new segment.
     fn is_full(&self, time: Duration, bytes: u64) -> bool {
         match (&self.place, &self.current) {
             (Place::Segments(segments), Some(current)) if current.writer.frames() > 0 => {
@@ -149,7 +149,7 @@ impl Output {
 
     /// Begins the file, or a segment whose first frame is at `time`.
     fn begin(&mut self, time: Duration, private: Option<&[u8]>) -> Result<()> {
-        // What is at 0 in a single file is for the caller to say: two eyes share it.
+        // What is at 0 in a single file is for the caller to say: two views share it.
         let begin = match &self.place {
             Place::File(_) => Duration::ZERO,
             Place::Segments(_) => time,
@@ -273,7 +273,7 @@ impl Current {
     }
 }
 
-/// True where a file is one on a disk.
+/// Reports whether a file is one on a disk.
 fn is_ordinary(file: &File) -> bool {
     file.metadata().is_ok_and(|about| about.is_file())
 }

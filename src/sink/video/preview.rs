@@ -1,4 +1,4 @@
-//! The preview: disparity in colours, or the left picture, H.264 in MP4, for any player.
+//! The preview: disparity in colours, or the left image, H.264 in MP4, for any player.
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::sink::new_file::NewFile;
 use crate::sink::{Sink, StreamInfo};
 use crate::thread::locked;
 
-/// The encoder takes no smaller pictures ...
+/// The encoder takes no smaller images ...
 const SMALLEST_SIDE: usize = 16;
 
 /// ... and no larger ones.
@@ -50,7 +50,7 @@ pub struct Preview {
     file: Arc<Mutex<NewFile>>,
     /// Frames that it took.
     taken: u64,
-    /// True where the caller has been told of the failure.
+    /// Whether the caller has been told of the failure.
     failed: bool,
 }
 
@@ -64,7 +64,7 @@ pub fn check_preview_name(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Length of a picture's side in the video.
+/// Length of an image's side in the video.
 fn pad_side(side: usize) -> usize {
     side.next_multiple_of(2).max(SMALLEST_SIDE)
 }

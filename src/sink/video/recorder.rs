@@ -1,4 +1,4 @@
-//! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened pictures,
+//! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened images,
 //! 16-bit grey, and of confidence, 8-bit.
 
 use std::path::{Path, PathBuf};
@@ -48,11 +48,11 @@ impl Content for Confidence {
     }
 }
 
-/// The left picture without its background: 128 units a grey level around 32768, and 1 more where
+/// The left image without its background: 128 units a grey level around 32768, and 1 more where
 /// the pixel moves.
 pub struct Whitened;
 
-/// What stands for a picture of which nothing is known.
+/// What stands for an image of which nothing is known.
 const NO_RESIDUAL: u16 = 32768;
 
 impl Content for Whitened {
@@ -73,7 +73,7 @@ impl Content for Whitened {
 /// Matroska, every frame decodable alone.
 ///
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
-/// how much of the picture to crop.
+/// how much of the image to crop.
 ///
 /// Times are the pairs' own, from 0 at the first pair, to the microsecond; a pair that is not later
 /// than its predecessor follows it one frame later. Tags ([`RecordingTags`]) stand at the
@@ -87,7 +87,7 @@ pub struct Recorder<C: Content = Numbers> {
     video: Lossless<C::Sample>,
     /// Frames that it took.
     taken: u64,
-    /// True where the caller has been told of the failure.
+    /// Whether the caller has been told of the failure.
     failed: bool,
 }
 
@@ -152,7 +152,7 @@ impl Recorder<Confidence> {
 }
 
 impl Recorder<Whitened> {
-    /// Creates a file of the whitened pictures (an earlier one is replaced) and starts the encoder.
+    /// Creates a file of the whitened images (an earlier one is replaced) and starts the encoder.
     pub fn of_whitened(path: &Path, stream: &StreamInfo) -> Result<Self> {
         Self::start_whitened(Place::File(path.to_path_buf()), stream)
     }

@@ -1,4 +1,4 @@
-//! The live stream: raw pictures into whatever a fragment of a GStreamer pipeline makes of them.
+//! The live stream: raw images into whatever a fragment of a GStreamer pipeline makes of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::sink::{Losses, Sink, StreamInfo};
 /// Longest time that a receiver may take at the end for what is on the way.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Pictures that can be streamed.
+/// Images that can be streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamPicture {
     /// The disparity in colours: RGBx.
     #[default]
     Disparity,
-    /// The left picture, rectified: RGBx where the source has colour, else GRAY8.
+    /// The left image, rectified: RGBx where the source has colour, else GRAY8.
     Left,
-    /// The left picture, and right of it the disparity in colours: RGBx of twice the width.
+    /// The left image, and right of it the disparity in colours: RGBx of twice the width.
     SideBySide,
     /// The 16-bit numbers of a recording: GRAY16_LE.
     Numbers,
@@ -46,7 +46,7 @@ impl StreamPicture {
         }
     }
 
-    /// True where the left picture is shown.
+    /// Reports whether the left image is shown.
     pub fn shows_left(self) -> bool {
         self.view().is_some_and(VideoView::shows_left)
     }
@@ -55,9 +55,9 @@ impl StreamPicture {
 /// Options of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// Elements that take the raw pictures, as gst-launch-1.0 takes them.
+    /// Elements that take the raw images, as gst-launch-1.0 takes them.
     pub fragment: String,
-    /// Picture that is streamed.
+    /// Image that is streamed.
     pub picture: StreamPicture,
     /// Quantity of the numbers.
     pub quantity: Quantity,
@@ -76,7 +76,7 @@ pub enum FragmentError {
     Missing(String),
 }
 
-/// Pictures for a receiver of any kind, as the fragment says. They carry the time at which they
+/// Images for a receiver of any kind, as the fragment says. They carry the time at which they
 /// were matched: what waits for a clock further on must not wait for the past.
 ///
 /// A receiver that is slow or not there yet costs frames of this sink alone, which are counted; one
@@ -92,7 +92,7 @@ pub struct StreamSink {
     feed: Feed,
     /// Frames for which the fragment had no room.
     busy: u64,
-    /// True where the caller has been told of the failure.
+    /// Whether the caller has been told of the failure.
     failed: bool,
 }
 
@@ -195,9 +195,9 @@ pub fn check_fragment(text: &str) -> Result<String, FragmentError> {
     parse(text).map(|fragment| name_of(&fragment))
 }
 
-/// The elements of a fragment, with one place where pictures go in.
+/// The elements of a fragment, with one place where images go in.
 fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
-    // A dangling "!" stands for the link to whatever makes the pictures.
+    // A dangling "!" stands for the link to whatever makes the images.
     let text = text.trim().trim_start_matches(['!', ' ']);
     let wrong = |why: &str| FragmentError::Wrong(format!("\"{text}\" {why}"));
     let built = gst::parse::bin_from_description_full(

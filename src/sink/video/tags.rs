@@ -166,7 +166,7 @@ fn geometry(pairs: &[(String, String)]) -> Result<Option<StereoGeometry>> {
 pub struct RectifiedTags {
     /// View that it shows.
     pub eye: Eye,
-    /// Width and height in pixels of the pictures that the cameras are of.
+    /// Width and height in pixels of the images that the cameras are of.
     pub size: (usize, usize),
     /// Cameras that depth is computed from.
     pub geometry: StereoGeometry,
@@ -221,7 +221,7 @@ pub(super) fn of_confidence(
     with_title("stereod confidence", meaning, pairs)
 }
 
-/// The tags of a recording of whitened pictures, whose first frame was captured at `first` of the
+/// The tags of a recording of whitened images, whose first frame was captured at `first` of the
 /// source.
 pub(super) fn of_whitened(
     first: Duration,
@@ -290,7 +290,7 @@ pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
         .with_context(|| format!("cannot read the tags of {}", path.display()))
 }
 
-/// Every tag of a Matroska file; with `head`, those before its first picture.
+/// Every tag of a Matroska file; with `head`, those before its first image.
 fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
     let mut file = BufReader::new(reading::open(path)?);
     let mut pairs = Vec::new();

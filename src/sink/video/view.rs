@@ -1,4 +1,4 @@
-//! Pictures for people: disparity in colours, the left picture, or both beside each other.
+//! Images for people: disparity in colours, the left image, or both beside each other.
 
 use anyhow::{Result, ensure};
 
@@ -14,19 +14,19 @@ pub enum VideoView {
     /// The disparity in colours.
     #[default]
     Disparity,
-    /// The left picture, in colour where the source has it.
+    /// The left image, in colour where the source has it.
     Left,
-    /// The left picture, and right of it the disparity in colours.
+    /// The left image, and right of it the disparity in colours.
     SideBySide,
 }
 
 impl VideoView {
-    /// Width of a picture of maps that are `width` pixels wide.
+    /// Width of an image of maps that are `width` pixels wide.
     pub(super) fn width(self, width: usize) -> usize {
         if self == Self::SideBySide { 2 * width } else { width }
     }
 
-    /// True where the left picture is shown.
+    /// Reports whether the left image is shown.
     pub fn shows_left(self) -> bool {
         self != Self::Disparity
     }

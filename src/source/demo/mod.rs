@@ -28,7 +28,7 @@ use crate::pool::Pool;
 use crate::source::{Source, SourceCounts, SourceInfo};
 use render::{Renderer, RowOut, Sensor};
 
-/// Largest side of the demo scene's pictures.
+/// Largest side of the demo scene's images.
 const SIDE_MAX: usize = 16384;
 
 /// Pixels that are worth a thread of their own.
@@ -40,9 +40,9 @@ const THREADS_MAX: usize = 4;
 /// Options of the scene.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DemoOptions {
-    /// Width of each eye in pixels.
+    /// Width of each view in pixels.
     pub width: usize,
-    /// Height of each eye in pixels.
+    /// Height of each view in pixels.
     pub height: usize,
     /// Number of pairs; `None`: without end.
     pub frames: Option<u64>,
@@ -50,11 +50,11 @@ pub struct DemoOptions {
     pub rate: f64,
     /// Chooses the texture, the noise and where the motion starts.
     pub seed: u64,
-    /// Standard deviation of the sensor noise of both eyes in grey levels; 0: none.
+    /// Standard deviation of the sensor noise of both views in grey levels; 0: none.
     pub noise: f32,
-    /// Factor of the right eye's brightness.
+    /// Factor of the right view's brightness.
     pub right_gain: f32,
-    /// Grey levels added to the right eye's brightness after the factor.
+    /// Grey levels added to the right view's brightness after the factor.
     pub right_offset: f32,
     /// Disparities between which the scene lies: it spans about a tenth to nine tenths of them.
     pub disparities: DisparityRange,
@@ -146,7 +146,7 @@ impl DemoSource {
         })
     }
 
-    /// The same scene with its pictures in memory of this pool.
+    /// The same scene with its images in memory of this pool.
     #[must_use]
     pub fn with_pool(self, pictures: Pool<u8>) -> Self {
         Self { pictures, ..self }

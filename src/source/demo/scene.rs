@@ -34,9 +34,9 @@ pub(super) struct Hits {
     pub delta: [f32; BLOCK],
 }
 
-/// The parts that do not move, for one picture format.
+/// The parts that do not move, for one image format.
 pub(super) struct Room {
-    /// Half the picture's width and height, in tangents.
+    /// Half the image's width and height, in tangents.
     pub half: [f32; 2],
     /// Normals of the planes, scaled so that n . P = 1 holds on the plane, by [`Surface`].
     pub planes: [Vec3; PLANES],
@@ -50,11 +50,11 @@ pub(super) struct Room {
     pub radius: f32,
 }
 
-/// Disparity scale: `delta` of the nearest floor in the picture.
+/// Disparity scale: `delta` of the nearest floor in the image.
 const FLOOR_NEAR: f32 = 0.8;
 
 impl Room {
-    /// The room that fills a picture whose half sizes are `half` tangents.
+    /// The room that fills an image whose half sizes are `half` tangents.
     pub(super) fn new(half: [f32; 2]) -> Self {
         let [half_x, half_y] = half;
         let floor_y = half_y / FLOOR_NEAR;
@@ -75,7 +75,7 @@ impl Room {
 /// Where everything that moves is at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    /// The left eye.
+    /// The left view.
     pub eye: Vec3,
     /// Centre of the ball.
     pub ball: Vec3,
@@ -138,7 +138,7 @@ fn sine(turns: f64) -> f32 {
     (x * series.iter().fold(0.0, |sum, term| sum * square + term)) as f32
 }
 
-/// The scene as one eye sees it at one moment.
+/// The scene as one view sees it at one moment.
 pub(super) struct View<'a> {
     room: &'a Room,
     eye: Vec3,
@@ -219,7 +219,7 @@ impl RowView<'_> {
         let (back, wall) = (slope(Surface::Back), slope(Surface::Wall));
         let (back_offset, wall_offset) = (offset(Surface::Back), offset(Surface::Wall));
         let floor = offset(Surface::Floor);
-        // The room is convex and the eye is inside, so the nearest plane is the visible one.
+        // The room is convex and the view is inside, so the nearest plane is the visible one.
         for ((delta, surface), p) in hits.delta.iter_mut().zip(&mut hits.surface).zip(p) {
             let (back, wall) = (back * p + back_offset, wall * p + wall_offset);
             let (nearer, which) = if wall > back {
@@ -246,7 +246,7 @@ impl RowView<'_> {
         hits
     }
 
-    /// The column reaches from the floor out of the picture; only its front and its left side can
+    /// The column reaches from the floor out of the image; only its front and its left side can
     /// be seen.
     fn cast_column(&self, p: &[f32; BLOCK], hits: &mut Hits) {
         let (view, room) = (self.view, self.view.room);

@@ -1,4 +1,4 @@
-//! The streaming thread's side of a stream: the appsink that copies each picture and sends it, and
+//! The streaming thread's side of a stream: the appsink that copies each frame and sends it, and
 //! what is noted of errors on the way.
 
 use std::collections::BTreeSet;
@@ -68,26 +68,26 @@ pub(super) struct Shared {
     other: Mutex<Option<String>>,
     second: AtomicBool,
     warned: AtomicBool,
-    /// Pictures come at their own pace: damaged ones are left out.
+    /// Frames come at their own pace: damaged ones are left out.
     live: AtomicBool,
     eye: Arc<EyeState>,
-    /// From now on pictures are counted in `skipped` instead of being copied.
+    /// From now on frames are counted in `skipped` instead of being copied.
     count_only: AtomicBool,
     skipped: AtomicU64,
     /// The times as they are written are those of the recording. (Of Matroska: its demuxer else
-    /// lets every file start at zero, which would undo a later start of one eye.)
+    /// lets every file start at zero, which would undo a later start of one view.)
     pub(super) absolute_times: AtomicBool,
     /// Shifts of the times in the decoder.
     pub(super) jumps: Arc<Jumps>,
 }
 
 impl Shared {
-    /// State for the threads of an eye's stream.
+    /// State for the threads of a view's stream.
     pub(super) fn of(eye: Arc<EyeState>, name: String, recorded: bool) -> Self {
         Self { eye, name, recorded, ..Self::default() }
     }
 
-    /// Says whether pictures come at their own pace.
+    /// Says whether frames come at their own pace.
     pub(super) fn set_live(&self, live: bool) {
         self.live.store(live, Ordering::SeqCst);
     }
@@ -144,7 +144,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a picture is lost because `what`.
+    /// Notes that a frame is lost because `what`.
     pub(super) fn note_dropped(&self, what: &str) {
         self.eye.note_broken();
         if self.dropped.swap(true, Ordering::SeqCst) {
@@ -154,7 +154,7 @@ impl Shared {
         }
     }
 
-    /// Notes that the time of a picture says nothing, because `what`.
+    /// Notes that the time of a frame says nothing, because `what`.
     pub(super) fn note_mistimed(&self, what: &str) {
         self.eye.note_mistimed();
         if self.mistimed.swap(true, Ordering::SeqCst) {
@@ -210,14 +210,14 @@ impl Shared {
         locked(&self.error).clone().or_else(|| locked(&self.stopped).clone())
     }
 
-    /// Why there is not even a first picture: that a plug-in is missing, or a file is damaged,
+    /// Why there is not even a first frame: that a plug-in is missing, or a file is damaged,
     /// says more than the error that follows from it.
     pub(super) fn first_failure(&self) -> Option<String> {
         let (missing, damage) = (locked(&self.missing).clone(), self.damage());
         missing.or(damage).or_else(|| self.failure())
     }
 
-    /// True where the stream holds more than video.
+    /// Reports whether the stream holds more than video.
     pub(super) fn has_other(&self) -> bool {
         locked(&self.other).is_some()
     }
@@ -227,12 +227,12 @@ impl Shared {
         locked(&self.damage).clone()
     }
 
-    /// From now on pictures are only counted: see [`Shared::skipped`].
+    /// From now on frames are only counted: see [`Shared::skipped`].
     pub(super) fn count_only(&self) {
         self.count_only.store(true, Ordering::SeqCst);
     }
 
-    /// Pictures that were counted instead of delivered.
+    /// Frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::SeqCst)
     }
@@ -271,16 +271,16 @@ impl Shared {
     }
 }
 
-/// The format of the pictures, as the first one told it.
+/// The format of the frames, as the first one told it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Format {
     /// Size of each view.
     pub(super) view: Option<(usize, usize)>,
-    /// True where views have colour.
+    /// Whether views have colour.
     pub(super) colour: bool,
     /// Grey level from which on they are white.
     pub(super) white: u8,
-    /// Pictures a second, where stated.
+    /// Frames a second, where stated.
     pub(super) rate: Option<f64>,
 }
 
@@ -333,7 +333,7 @@ pub(super) struct FrameCopier {
     /// The stream's name.
     name: String,
     layout: Layout,
-    /// True where the eyes are exchanged.
+    /// Whether the views are exchanged.
     swap: bool,
     keep: Keep,
     tone: Tone,
@@ -343,7 +343,7 @@ pub(super) struct FrameCopier {
 }
 
 impl FrameCopier {
-    /// Copies into buffers of the options' `keep`; tells `format` what the first picture is like.
+    /// Copies into buffers of the options' `keep`; tells `format` what the first frame is like.
     pub(super) fn new(
         name: String,
         layout: Layout,
@@ -354,7 +354,7 @@ impl FrameCopier {
         Self { name, layout, swap, keep, tone, caps: None, format, taken: 0 }
     }
 
-    /// Copies a picture; `None` where it is damaged and the stream is live.
+    /// Copies a frame; `None` where it is damaged and the stream is live.
     fn copy(
         &mut self,
         sample: &gst::Sample,
@@ -376,7 +376,7 @@ impl FrameCopier {
             return Ok(None);
         }
         let views = match plane::copy_views(buffer, &info, self.layout, &self.keep, self.tone) {
-            // The first picture was well, so this is no format that cannot be read.
+            // The first frame was well, so this is no format that cannot be read.
             Err(_) if live => return Ok(None),
             views => views?,
         };
@@ -415,7 +415,7 @@ impl FrameCopier {
     }
 }
 
-/// Pictures a second; containers that do not know it write 0, some transport streams 90000.
+/// Frames a second; containers that do not know it write 0, some transport streams 90000.
 fn rate(fraction: gst::Fraction) -> Option<f64> {
     let rate = f64::from(fraction.numer()) / f64::from(fraction.denom().max(1));
     (rate > 0.0 && rate <= 1000.0).then_some(rate)

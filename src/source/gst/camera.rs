@@ -13,7 +13,7 @@ use crate::source::pictures::Pictures;
 use crate::source::spec::StreamSpec;
 use crate::source::v4l2::{self, CameraRequest, Format, Offer, Pick};
 
-/// The largest picture of an eye that is taken without being asked for, in pixels.
+/// The largest frame of a view that is taken without being asked for, in pixels.
 const LIMIT: (u32, u32) = (1280, 720);
 
 /// Inputs that the streams are read from.

@@ -58,8 +58,8 @@ impl Drop for CameraPools {
     }
 }
 
-/// True where nobody but the caller can reach a pool, whose pipeline is gone, although somebody's
-/// reference to it is left.
+/// Reports whether nobody but the caller can reach a pool, whose pipeline is gone, although
+/// somebody's reference to it is left.
 ///
 /// A number of references alone does not say whose they are: each buffer that is out holds one as
 /// well, wherever the buffer may be. So it is asked for what only GStreamer knows: a pool takes no

@@ -56,7 +56,7 @@ struct FramePackedStream {
     info: SourceInfo,
     stream: ReconnectingStream,
     state: Arc<LiveState>,
-    /// True where the views are exchanged.
+    /// Whether the views are exchanged.
     swap: bool,
     pairs: u64,
     last: Option<Duration>,

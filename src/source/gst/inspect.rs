@@ -1,4 +1,4 @@
-//! Probes inside a pipeline, for damaged JPEG pictures, which decoders would fill up with grey
+//! Probes inside a pipeline, for damaged JPEG frames, which decoders would fill up with grey
 //! instead of dropping them, and gaps in a camera's own count.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::appsink::Shared;
 use crate::source::jpeg::{self, Flaw};
 use crate::source::live::EyeState;
 
-/// Largest distance from its end, zeros not counted, of a JPEG picture's last marker may be: some
+/// Largest distance from its end, zeros not counted, of a JPEG frame's last marker may be: some
 /// cameras write a few bytes of their own behind it.
 const TAIL: usize = 64;
 
@@ -30,7 +30,7 @@ pub(super) fn watch(pipeline: &gst::Pipeline, state: &Arc<EyeState>) {
     });
 }
 
-/// Has damaged JPEG pictures left out of a recorded video, which waits, so that each can be looked
+/// Has damaged JPEG frames left out of a recorded video, which waits, so that each can be looked
 /// at.
 pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     let shared = Arc::downgrade(shared);
@@ -38,13 +38,13 @@ pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
         let Some(pad) = jpeg_input(element) else { return };
         let (shared, has_whole) = (shared.clone(), AtomicBool::new(false));
         pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
-            // A bare sequence of pictures comes in pieces of any length, which the decoder joins.
+            // A bare sequence of frames comes in pieces of any length, which the decoder joins.
             let picture = info.buffer().filter(|_| comes_in_pictures(pad));
             let picture = picture.and_then(|buffer| buffer.map_readable().ok());
             match picture.map_or(Ok(()), |bytes| jpeg::check(&bytes)) {
                 // All of it is there; some cameras never send an end.
                 Ok(()) | Err(Flaw::NoEnd) => has_whole.store(true, Ordering::Relaxed),
-                // Where no picture was ever well, this is no damage but a manner.
+                // Where no frame was ever well, this is no damage but a manner.
                 Err(flaw) => {
                     if has_whole.load(Ordering::Relaxed)
                         && let Some(shared) = shared.upgrade()
@@ -59,13 +59,14 @@ pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     });
 }
 
-/// True where each buffer is a picture: whoever cuts a stream into pictures counts time, not bytes.
+/// Reports whether each buffer is a frame: whoever cuts a stream into frames counts time, not
+/// bytes.
 fn comes_in_pictures(pad: &gst::Pad) -> bool {
     pad.sticky_event::<gst::event::Segment>(0)
         .is_some_and(|event| event.segment().format() == gst::Format::Time)
 }
 
-/// The pad by which JPEG pictures reach `element`, if it decodes them.
+/// The pad by which JPEG frames reach `element`, if it decodes them.
 fn jpeg_input(element: &gst::Element) -> Option<gst::Pad> {
     let factory = element.factory()?;
     let decodes_jpeg = factory.metadata("klass").is_some_and(|class| class.contains("Decoder"))
@@ -74,7 +75,7 @@ fn jpeg_input(element: &gst::Element) -> Option<gst::Pad> {
     element.static_pad("sink").filter(|_| decodes_jpeg)
 }
 
-/// Drops JPEG pictures without an end, from a camera that was seen to send ends. Entropy-coded data
+/// Drops JPEG frames without an end, from a camera that was seen to send ends. Entropy-coded data
 /// never holds the end's marker (ITU-T T.81, B.1.1.5).
 fn drop_cut_pictures(pad: &gst::Pad, state: Arc<EyeState>) {
     let has_ends = AtomicBool::new(false);
@@ -91,7 +92,7 @@ fn drop_cut_pictures(pad: &gst::Pad, state: Arc<EyeState>) {
     });
 }
 
-/// True where a JPEG picture's end is there.
+/// Reports whether a JPEG frame's end is there.
 fn ends(bytes: &[u8]) -> bool {
     let length = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let tail = &bytes[length.saturating_sub(TAIL)..length];

@@ -14,7 +14,7 @@ pub(super) struct Lacking {
     pub(super) length: u64,
     /// Bytes that there should be.
     pub(super) said: u64,
-    /// Pictures that its header tells of, where it does.
+    /// Frames that its header tells of, where it does.
     pub(super) pictures: Option<u64>,
 }
 

@@ -1,25 +1,25 @@
-//! Check of a live stream's capture times against the arrival of its pictures.
+//! Check of a live stream's capture times against the arrival of its frames.
 //!
-//! Pairs are made in the order of these times, so that one picture from the future would leave all
+//! Pairs are made in the order of these times, so that one frame from the future would leave all
 //! that follow without a partner until the clock has caught up. A time that lies far from the
-//! arrival is no time at all, unless those of the next pictures agree with it: then the stream's
+//! arrival is no time at all, unless those of the next frames agree with it: then the stream's
 //! clock was set, and its times are shifted so that they go on.
 
 use std::time::Duration;
 
-/// No picture is captured this long after it arrived, in nanoseconds.
+/// No frame is captured this long after it arrived, in nanoseconds.
 const AHEAD: i64 = 1_000_000_000;
 
-/// A picture this old whose time goes back as well has a wrong time, in nanoseconds.
+/// A frame this old whose time goes back as well has a wrong time, in nanoseconds.
 const OLD: i64 = 10_000_000_000;
 
 /// Wrong times agree where their distances from the arrival differ by less, in nanoseconds.
 const AGREEING: i64 = 250_000_000;
 
-/// Pictures with wrong times that agree before the stream's clock counts as set ...
+/// Frames with wrong times that agree before the stream's clock counts as set ...
 const ENOUGH: u32 = 5;
 
-/// ... and the time over which they arrive at least: pictures that were held up come all at once.
+/// ... and the time over which they arrive at least: frames that were held up come all at once.
 const LASTING: Duration = Duration::from_millis(500);
 
 /// Times of a live stream, judged one by one. Times are those since a common zero.
@@ -27,7 +27,7 @@ const LASTING: Duration = Duration::from_millis(500);
 pub(super) struct LiveTimes {
     /// Nanoseconds that are added to the stream's own times.
     shift: i64,
-    /// Arrival of the last good picture less its shifted time, in nanoseconds, and that time.
+    /// Arrival of the last good frame less its shifted time, in nanoseconds, and that time.
     last: Option<(i64, i64)>,
     /// Wrong times that agree, as long as no other one comes between.
     suspects: Option<Suspects>,
@@ -41,19 +41,19 @@ struct Suspects {
     count: u32,
 }
 
-/// Judgement of a picture's time.
+/// Judgement of a frame's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeCheck {
     /// The time, shifted where the stream's clock was set.
     Good(Duration),
     /// It lies this many nanoseconds after the arrival, or before it where that is negative.
     Wrong { ahead: i64 },
-    /// The stream's clock was set by this many nanoseconds; the picture's time is shifted by that.
+    /// The stream's clock was set by this many nanoseconds; the frame's time is shifted by that.
     ClockSet { by: i64, time: Duration },
 }
 
 impl LiveTimes {
-    /// Judges the time of a picture that arrived at `arrived`.
+    /// Judges the time of a frame that arrived at `arrived`.
     pub(super) fn check(&mut self, time: Duration, arrived: Duration) -> TimeCheck {
         let own = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let lag = (arrived.as_nanos() as i64).saturating_sub(own);
@@ -77,7 +77,7 @@ impl LiveTimes {
             return TimeCheck::Wrong { ahead: distance.saturating_neg() };
         }
         self.suspects = None;
-        // Times that were always that far away can be compared with the other eye's as they are.
+        // Times that were always that far away can be compared with the other view's as they are.
         if self.last.is_some() {
             let shift = lag.saturating_sub(usual);
             self.shift = if shift.abs() < AHEAD { 0 } else { shift };
@@ -103,7 +103,7 @@ mod tests {
     const FRAME: i64 = 33_333_333;
     const BEGIN: i64 = 3 * HOUR;
 
-    /// A camera of 30 pictures a second that takes 5 ms to deliver each; `wrong` is added to a
+    /// A camera of 30 frames a second that takes 5 ms to deliver each; `wrong` is added to a
     /// time.
     fn judged(times: &mut LiveTimes, frames: std::ops::Range<i64>, wrong: i64) -> Vec<TimeCheck> {
         let judge = |frame: i64| {
@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(times.check(time, at(61_000 + frame)), TimeCheck::Good(time));
         }
         assert_eq!(times.check(at(61_010), at(61_015)), TimeCheck::Good(at(61_010)));
-        // A source that is ahead of its time and stays there, a little further with each picture.
+        // A source that is ahead of its time and stays there, a little further with each frame.
         let mut times = LiveTimes::default();
         for frame in 0..300 {
             let time = at(frame * 33);

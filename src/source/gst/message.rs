@@ -8,13 +8,13 @@ pub(super) fn error_text(message: &gst::message::Error) -> String {
     readable(message.error().message(), message.debug().as_deref())
 }
 
-/// True where it is the error of an element that could not push its data on, which says nothing of
-/// the cause.
+/// Reports whether it is the error of an element that could not push its data on, which says
+/// nothing of the cause.
 pub(super) fn is_consequence(message: &gst::message::Error) -> bool {
     message.debug().is_some_and(|debug| debug.contains("streaming stopped, reason"))
 }
 
-/// True where an element sent it that decodes pictures.
+/// Reports whether an element sent it that decodes frames.
 pub(super) fn is_of_decoder(message: &gst::Message) -> bool {
     let element = message.src().and_then(|source| source.downcast_ref::<gst::Element>());
     let class = element.and_then(|element| element.factory()?.metadata("klass").map(str::to_owned));
@@ -55,7 +55,7 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     Some(format!("GStreamer has no {what}; install {package}"))
 }
 
-/// True where the plug-ins package "good" reads this media type.
+/// Reports whether the plug-ins package "good" reads this media type.
 fn in_good(media: &str) -> bool {
     const GOOD: [&str; 9] = [
         "video/x-matroska",

@@ -1,7 +1,7 @@
 //! Recorded and live streams through GStreamer: files, numbered pictures, URIs and free pipeline
-//! fragments, one for each eye or one that holds both views.
+//! fragments, one for each view or one that holds both views.
 //!
-//! Each stream has a pipeline of its own, so that trouble in one eye never holds up the other.
+//! Each stream has a pipeline of its own, so that trouble in one view never holds up the other.
 
 mod appsink;
 mod camera;
@@ -45,7 +45,7 @@ pub use options::{GstOptions, Keep, Offset, Reconnect};
 /// Longest wait for streams that are being opened when the run is to end: for both to be closed.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// Opens streams and waits for the first picture of each.
+/// Opens streams and waits for the first frame of each.
 pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
     initialise()?;
     ensure!(

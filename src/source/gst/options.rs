@@ -54,7 +54,7 @@ pub struct Keep {
 /// Options for opening and pairing streams.
 #[derive(Clone, Debug)]
 pub struct GstOptions {
-    /// Criterion that makes two pictures a pair.
+    /// Criterion that makes two frames a pair.
     pub pair_by: PairBy,
     /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
     pub tolerance: Option<Duration>,
@@ -62,7 +62,7 @@ pub struct GstOptions {
     pub offset: Offset,
     /// Whether the views are exchanged: the left input is the right view.
     pub swap: bool,
-    /// Request to cameras; the size is that of each eye.
+    /// Request to cameras; the size is that of each view.
     pub cameras: v4l2::CameraRequest,
     /// Exposure and the like of cameras.
     pub controls: v4l2::Controls,
@@ -70,7 +70,7 @@ pub struct GstOptions {
     pub exposure_from: Option<Eye>,
     /// Pictures a second of picture patterns.
     pub picture_rate: f64,
-    /// Longest time until a stream's first picture.
+    /// Longest time until a stream's first frame.
     pub patience: Duration,
     /// Which streams are opened again.
     pub reconnect: Reconnect,
@@ -81,9 +81,9 @@ pub struct GstOptions {
     pub tone: Tone,
     /// Use of orientation tags.
     pub orient: Orient,
-    /// Where pictures are kept.
+    /// Where frames are kept.
     pub keep: Keep,
-    /// Ends the wait for the first picture.
+    /// Ends the wait for the first frame.
     pub stop: Switch,
 }
 

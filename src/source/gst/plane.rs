@@ -1,7 +1,7 @@
 //! From a decoded GStreamer buffer to 8-bit intensity.
 //!
 //! The luma of YUV and grey formats is taken as it is: stretching limited to full range would
-//! change the picture's values and round twice. RGB becomes Rec. 709 intensity. Samples of more
+//! change the frame's values and round twice. RGB becomes Rec. 709 intensity. Samples of more
 //! than 8 bits are reduced by [`Tone`]. Where colour is wanted, the colour differences are copied
 //! beside it, 8 bits each, at the format's own resolution.
 
@@ -19,18 +19,18 @@ use crate::matching::saturation::{WHITE, WHITE_OF_LIMITED_RANGE};
 use crate::pool::Pool;
 use crate::source::tone::Tone;
 
-/// Layout of the eyes' views in a picture of a stream.
+/// Layout of the views' views in a frame of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// One view fills it.
     Whole,
-    /// The left half is the left eye.
+    /// The left half is the left view.
     SideBySide,
-    /// The upper half is the left eye.
+    /// The upper half is the left view.
     TopBottom,
 }
 
-/// The views of one picture.
+/// The views of one frame.
 #[derive(Debug)]
 pub(super) enum Views {
     One(Image),
@@ -38,7 +38,7 @@ pub(super) enum Views {
 }
 
 impl Layout {
-    /// Size of each view in a picture of `width` x `height`.
+    /// Size of each view in a frame of `width` x `height`.
     pub(super) fn view_size(self, width: usize, height: usize) -> anyhow::Result<(usize, usize)> {
         match self {
             Layout::Whole => Ok((width, height)),
@@ -60,7 +60,7 @@ impl Layout {
     }
 }
 
-/// A rectangle of a picture in pixels.
+/// A rectangle of a frame in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Area {
     x: usize,
@@ -70,7 +70,7 @@ struct Area {
 }
 
 /// Copies the views out of `buffer`, which holds a picture as `info` describes it. Each is reduced
-/// to 8 bits by itself: no eye's picture depends on the other's.
+/// to 8 bits by itself: no eye's frame depends on the other's.
 pub(super) fn copy_views(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,
@@ -100,7 +100,7 @@ pub(super) fn copy_views(
     })
 }
 
-/// The part of the picture that is meant to be seen.
+/// The part of the frame that is meant to be seen.
 fn visible(
     buffer: &gst::BufferRef,
     frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
@@ -190,7 +190,7 @@ impl<'a> Component<'a> {
     }
 }
 
-/// The three components of a picture in red, green and blue.
+/// The three components of a frame in red, green and blue.
 struct Rgb<'a>([Component<'a>; 3]);
 
 impl<'a> Rgb<'a> {
@@ -297,7 +297,7 @@ fn copy_words(
     Ok(())
 }
 
-/// True where pictures of this format are in colour.
+/// Reports whether frames of this format are in colour.
 fn has_colour(format: &gst_video::VideoFormatInfo) -> bool {
     format.is_rgb() || (format.is_yuv() && format.n_components() >= 3)
 }
@@ -354,7 +354,7 @@ fn coding(info: &gst_video::VideoInfo) -> ColourCoding {
     ColourCoding::new(red, blue, colorimetry.range() == gst_video::VideoColorRange::Range0_255)
 }
 
-/// Grey level from which on pictures are white, less what codecs take from it.
+/// Grey level from which on frames are white, less what codecs take from it.
 pub(super) fn white(info: &gst_video::VideoInfo) -> u8 {
     match info.colorimetry().range() {
         gst_video::VideoColorRange::Range0_255 => WHITE,
@@ -363,7 +363,7 @@ pub(super) fn white(info: &gst_video::VideoInfo) -> u8 {
     }
 }
 
-/// True where [`copy_views`] reads this format; videoconvert turns every other one into one of
+/// Reports whether [`copy_views`] reads this format; videoconvert turns every other one into one of
 /// these.
 fn readable(format: gst_video::VideoFormat) -> bool {
     let info = gst_video::VideoFormatInfo::from_format(format);

@@ -1,7 +1,7 @@
 //! A stream that comes back: where a live one is lost, it is opened again until it is there.
 //!
 //! A lost stream is closed and reopened on a thread of its own, because drivers may take their
-//! time for either, while the other eye goes on. It is closed at once: a camera that is plugged in
+//! time for either, while the other view goes on. It is closed at once: a camera that is plugged in
 //! again gets its old device name only when nobody holds the old one.
 
 use std::thread::JoinHandle;
@@ -20,7 +20,7 @@ use crate::control::Switch;
 use crate::source::{Damage, Unavailable};
 use crate::thread;
 
-/// Shortest time that an attempt waits for a picture.
+/// Shortest time that an attempt waits for a frame.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Longest silence of a stream by default: this long, and this many frames.
@@ -36,13 +36,13 @@ pub(super) struct ReconnectingStream {
     has_colour: bool,
     white: u8,
     rate: Option<f64>,
-    /// True where the stream is reopened where it is lost.
+    /// Whether the stream is reopened where it is lost.
     again: bool,
     silence: Duration,
     link: Link,
-    /// Number of the next picture.
+    /// Number of the next frame.
     index: u64,
-    /// When the last picture came.
+    /// When the last frame came.
     last_picture: Instant,
     since: Instant,
     backoff: Backoff,
@@ -95,7 +95,7 @@ impl ReconnectingStream {
         })
     }
 
-    /// Waits for the first picture, and learns the rate.
+    /// Waits for the first frame, and learns the rate.
     pub(super) fn prepare(&mut self) -> anyhow::Result<()> {
         let Link::Up(stream) = &mut self.link else { return Ok(()) };
         let came = stream.preroll(&self.options);
@@ -121,7 +121,7 @@ impl ReconnectingStream {
         }
     }
 
-    /// The next picture, waiting for it no longer than `wait`. A lost stream gives nothing; it is
+    /// The next frame, waiting for it no longer than `wait`. A lost stream gives nothing; it is
     /// looked at whether it is back.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
         self.look_for_it();
@@ -238,22 +238,22 @@ impl ReconnectingStream {
         };
     }
 
-    /// True where it is lost just now.
+    /// Reports whether it is lost just now.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.link, Link::Lost(_))
     }
 
-    /// True where it has come back since the last call.
+    /// Reports whether it has come back since the last call.
     pub(super) fn take_returned(&mut self) -> bool {
         std::mem::take(&mut self.returned)
     }
 
-    /// Number of the next picture.
+    /// Number of the next frame.
     pub(super) fn index(&self) -> u64 {
         self.index
     }
 
-    /// Lets the next picture have a higher number, after pictures were lost.
+    /// Lets the next frame have a higher number, after frames were lost.
     pub(super) fn skip_to(&mut self, index: u64) {
         self.index = self.index.max(index);
     }
@@ -275,14 +275,14 @@ impl ReconnectingStream {
         }
     }
 
-    /// From now on pictures are only counted: see [`ReconnectingStream::skipped`].
+    /// From now on frames are only counted: see [`ReconnectingStream::skipped`].
     pub(super) fn count_only(&self) {
         if let Some(stream) = self.stream() {
             stream.count_only();
         }
     }
 
-    /// Pictures that were counted instead of delivered.
+    /// Frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
         self.stream().map_or(0, Stream::skipped)
     }
@@ -296,12 +296,12 @@ impl ReconnectingStream {
         }
     }
 
-    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
+    /// Numbers of a file that ended well but gave far fewer frames than its length says.
     pub(super) fn cut_short(&self) -> Option<CutShort> {
         self.stream()?.cut_short()
     }
 
-    /// Numbers of damaged pictures, as far as known; nothing while it is lost.
+    /// Numbers of damaged frames, as far as known; nothing while it is lost.
     pub(super) fn damage(&self) -> Damage {
         self.stream().map_or_else(Damage::default, Stream::damage)
     }
@@ -326,22 +326,22 @@ impl ReconnectingStream {
         self.white
     }
 
-    /// True where the views had colour at first.
+    /// Reports whether the views had colour at first.
     pub(super) fn has_colour(&self) -> bool {
         self.has_colour
     }
 
-    /// Pictures a second, where known.
+    /// Frames a second, where known.
     pub(super) fn rate(&self) -> Option<f64> {
         self.rate
     }
 
-    /// True where pictures come at their own pace.
+    /// Reports whether frames come at their own pace.
     pub(super) fn live(&self) -> bool {
         self.again || self.stream().is_some_and(Stream::live)
     }
 
-    /// About how many pictures there are, where known.
+    /// About how many frames there are, where known.
     pub(super) fn expected(&self) -> Option<u64> {
         self.stream()?.expected()
     }

@@ -1,4 +1,4 @@
-//! Pictures in files of their own as a stream of raw video.
+//! Frames in files of their own as a stream of raw video.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::source::orientation::Orient;
 use crate::source::pictures::{Pictures, Timing};
 use crate::source::still::{self, Still};
 
-/// Plays the pictures, each as one raw frame with its time. Damaged ones are left out.
+/// Plays the frames, each as one raw frame with its time. Damaged ones are left out.
 pub(super) fn source(
     pictures: &Pictures,
     timing: Timing,
@@ -54,7 +54,7 @@ pub(super) fn source(
     source
 }
 
-/// The raw frame of a picture's file and its format, with its colours only if somebody looks at
+/// The raw frame of a frame's file and its format, with its colours only if somebody looks at
 /// them.
 fn frame(
     path: &Path,
@@ -68,7 +68,7 @@ fn frame(
     raw(picture).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The samples of a picture as GStreamer knows them; transparency is left out.
+/// The samples of a frame as GStreamer knows them; transparency is left out.
 fn raw(picture: DynamicImage) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
     let (width, height) = (picture.width(), picture.height());
     let (format, bytes_a_pixel, samples) = match picture {

@@ -1,7 +1,7 @@
 //! One stream: a pipeline of its own that ends in an appsink, and the bounded channel by which its
-//! pictures leave GStreamer's streaming thread.
+//! frames leave GStreamer's streaming thread.
 //!
-//! The streaming thread only copies the pictures into pooled memory and sends them; a full channel
+//! The streaming thread only copies the frames into pooled memory and sends them; a full channel
 //! blocks it, so that nothing is lost. Dropping the receiver wakes it, which is why a stream is
 //! always closed in that order: receiver first, then the pipeline.
 
@@ -30,29 +30,29 @@ use crate::source::orientation::Orient;
 use crate::source::pictures::Timing;
 use crate::thread::{self, locked};
 
-/// Pictures that may wait between the streaming thread and the pairing.
+/// Frames that may wait between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
 
 /// Longest silence of a stream before it is looked at whether it has ended.
 const GRACE: Duration = Duration::from_millis(1000);
 
-/// Longest that a recorded stream may be waited for without any picture: longer than a disk or a
+/// Longest that a recorded stream may be waited for without any frame: longer than a disk or a
 /// file server takes to come back.
 const STALLED: Duration = Duration::from_secs(60);
 
 /// Longest wait for a pipeline that is being closed.
 pub(super) const CLOSING: Duration = Duration::from_secs(2);
 
-/// A live picture whose time says that it is older than this has a time that says nothing.
+/// A live frame whose time says that it is older than this has a time that says nothing.
 const OLDEST: Duration = Duration::from_secs(10);
 
 /// A time of a recording that goes back by more than this jumps.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// A live picture that is as old as this when a run begins is fresh enough.
+/// A live frame that is as old as this when a run begins is fresh enough.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// Number of pictures by which a frame rate is measured that is not written down.
+/// Number of frames by which a frame rate is measured that is not written down.
 const RATE_SAMPLE: usize = 8;
 
 /// Recipe to open a stream, now and again.
@@ -73,13 +73,13 @@ pub(super) enum Received {
     End,
 }
 
-/// A file that gave fewer pictures than its length says.
+/// A file that gave fewer frames than its length says.
 pub(super) struct CutShort {
-    /// Pictures it gave.
+    /// Frames it gave.
     pub(super) count: u64,
-    /// Pictures that were to be expected, where known.
+    /// Frames that were to be expected, where known.
     pub(super) expected: Option<u64>,
-    /// True where nothing but damage explains it.
+    /// Whether nothing but damage explains it.
     pub(super) certain: bool,
     /// Numbers of bytes that there are and should be, where the file itself says that some are
     /// missing.
@@ -94,25 +94,25 @@ pub(super) struct Stream {
     delivered: Receiver<Option<Box<Frame>>>,
     shared: Arc<Shared>,
     format: Arc<Mutex<Format>>,
-    /// Pictures that have been looked at but not handed out.
+    /// Frames that have been looked at but not handed out.
     first: VecDeque<Box<Frame>>,
-    /// Time of the first picture.
+    /// Time of the first frame.
     begin: Option<Duration>,
-    /// Time of the picture handed out last.
+    /// Time of the frame handed out last.
     last_time: Option<Duration>,
     live: bool,
-    /// The times of pictures are those of their arrival after this.
+    /// The times of frames are those of their arrival after this.
     by_arrival: Option<Instant>,
-    /// The zero of the times of a live stream's pictures.
+    /// The zero of the times of a live stream's frames.
     zero: Option<Instant>,
     /// Check of a live stream's times.
     live_times: LiveTimes,
-    /// Pictures that were captured before are left out.
+    /// Frames that were captured before are left out.
     fresh_from: Option<Instant>,
     ended: bool,
-    /// Since when a picture is waited for.
+    /// Since when a frame is waited for.
     silent_since: Option<Instant>,
-    /// Time spent on waiting since the last picture, and the number of those that were only
+    /// Time spent on waiting since the last frame, and the number of those that were only
     /// counted.
     waited: (Duration, u64),
     closed: bool,
@@ -123,7 +123,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Builds the pipeline and sets it going; [`Stream::preroll`] then waits for its first picture.
+    /// Builds the pipeline and sets it going; [`Stream::preroll`] then waits for its first frame.
     pub(super) fn start(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Self> {
         let name = recipe.input.name();
         Self::build(recipe.clone(), options).map_err(|error| anyhow!("{name}: {error:#}"))
@@ -131,7 +131,7 @@ impl Stream {
 
     fn build(recipe: Recipe, options: &GstOptions) -> anyhow::Result<Self> {
         let Recipe { input, layout, timing, zero, state } = recipe;
-        // Pictures in files of their own are looked at before they are decoded.
+        // Frames in files of their own are looked at before they are decoded.
         let video = matches!(input, Input::File(_));
         let shared = Arc::new(Shared::of(state.clone(), input.name(), video));
         let pipeline = gst::Pipeline::new();
@@ -203,7 +203,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Waits for the first picture.
+    /// Waits for the first frame.
     pub(super) fn preroll(&mut self, options: &GstOptions) -> anyhow::Result<()> {
         let deadline = Instant::now() + options.patience;
         loop {
@@ -265,7 +265,7 @@ impl Stream {
         self.rate = steps.get(steps.len() / 2).map(|step| 1.0 / step.as_secs_f64());
     }
 
-    /// Leaves out what a live stream has captured while nobody was ready for it: the first pictures
+    /// Leaves out what a live stream has captured while nobody was ready for it: the first frames
     /// would otherwise be as late as the engine took to start.
     pub(super) fn begin(&mut self) {
         if self.live {
@@ -274,9 +274,9 @@ impl Stream {
         }
     }
 
-    /// The next picture, waiting for it no longer than `wait`.
+    /// The next frame, waiting for it no longer than `wait`.
     ///
-    /// Pictures whose times say nothing get none: those of a recording that share a time with a
+    /// Frames whose times say nothing get none: those of a recording that share a time with a
     /// neighbour (a demuxer that lost its index, of a truncated AVI, so labels several, of which at
     /// most one is right), one of a recording that jumps away from both neighbours, and a live one
     /// that is far from its arrival.
@@ -305,7 +305,7 @@ impl Stream {
         Received::Frame(frame)
     }
 
-    /// The time of a recording's picture, unless it shares it with a neighbour, or its neighbours
+    /// The time of a recording's frame, unless it shares it with a neighbour, or its neighbours
     /// are in order without it.
     fn check_recorded_time(&mut self, time: Option<Duration>) -> Option<Duration> {
         let next = self.first.front().and_then(|next| self.time(next));
@@ -322,7 +322,7 @@ impl Stream {
         time.filter(|_| time != next && time != before)
     }
 
-    /// The time of a live picture, shifted where the stream's clock was set; `None` where it is far
+    /// The time of a live frame, shifted where the stream's clock was set; `None` where it is far
     /// from the arrival.
     fn check_live_time(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
         let Some(zero) = self.zero else { return Some(time) };
@@ -349,8 +349,8 @@ impl Stream {
         }
     }
 
-    /// When a picture was captured, where its time tells: a live one's, unless that lies in the
-    /// future or is older than any picture that is still worth showing.
+    /// When a frame was captured, where its time tells: a live one's, unless that lies in the
+    /// future or is older than any frame that is still worth showing.
     fn capture_time(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
         let captured = self.zero.zip(timestamp).and_then(|(zero, time)| zero.checked_add(time));
         let plausible = |captured: &Instant| {
@@ -405,7 +405,7 @@ impl Stream {
         }
     }
 
-    /// True where none of the threads that move a recording's data is running.
+    /// Reports whether none of the threads that move a recording's data is running.
     fn is_idle(&self) -> bool {
         let running = |element: gst::Element| {
             element.pads().iter().any(|pad| pad.task_state() == gst::TaskState::Started)
@@ -418,12 +418,12 @@ impl Stream {
         is_recorded(&self.input)
     }
 
-    /// Time for which no picture has come that was waited for.
+    /// Time for which no frame has come that was waited for.
     pub(super) fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Reason why no picture comes any more, where known.
+    /// Reason why no frame comes any more, where known.
     pub(super) fn reason(&self) -> Option<String> {
         self.shared.failure()
     }
@@ -435,7 +435,7 @@ impl Stream {
         Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
     }
 
-    /// Which time of a picture can be compared with the other eye's: for a live stream the time
+    /// Which time of a frame can be compared with the other view's: for a live stream the time
     /// at which it was captured by the common clock, for a recording its place in it, edit lists
     /// considered.
     fn time(&self, &Frame { times, arrived, .. }: &Frame) -> Option<Duration> {
@@ -468,12 +468,12 @@ impl Stream {
         let _ = select.ready_timeout(wait);
     }
 
-    /// From now on pictures are only counted: see [`Stream::skipped`].
+    /// From now on frames are only counted: see [`Stream::skipped`].
     pub(super) fn count_only(&self) {
         self.shared.count_only();
     }
 
-    /// Pictures that were counted instead of delivered.
+    /// Frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
         self.shared.skipped()
     }
@@ -513,7 +513,7 @@ impl Drop for Stream {
     }
 }
 
-/// True where it is read from a file, and ends with it.
+/// Reports whether it is read from a file, and ends with it.
 fn is_recorded(input: &Input) -> bool {
     matches!(input, Input::File(_) | Input::Pictures(_))
 }

@@ -1,8 +1,8 @@
 //! Times of a recording that jump back, carried past its decoder.
 //!
-//! GStreamer's decoders never let times fall: all pictures after one with a time from the future,
+//! GStreamer's decoders never let times fall: all frames after one with a time from the future,
 //! or after the end of the first of two joined files, get one and the same time. So compressed
-//! pictures whose time jumps back are shifted on their way into the decoder, and back on their way
+//! frames whose time jumps back are shifted on their way into the decoder, and back on their way
 //! out of it.
 
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use gstreamer::prelude::*;
 
 use crate::thread::locked;
 
-/// Times that fall by less are those of pictures in the order of their decoding.
+/// Times that fall by less are those of frames in the order of their decoding.
 const JUMP: gst::ClockTime = gst::ClockTime::from_seconds(1);
 
 /// Shifts of a recording's times.
@@ -28,13 +28,13 @@ struct Shifts {
 }
 
 impl Jumps {
-    /// The shift of a compressed picture whose time is `time`.
+    /// The shift of a compressed frame whose time is `time`.
     fn shift_into_decoder(&self, time: gst::ClockTime) -> gst::ClockTime {
         let mut shifts = locked(&self.0);
         let mut shift = shifts.all.last().map_or(gst::ClockTime::ZERO, |&(_, shift)| shift);
         let latest = shifts.latest;
         if time.saturating_add(shift).saturating_add(JUMP) < latest {
-            // So far that pictures decoded later but shown earlier are after the jump, too.
+            // So far that frames decoded later but shown earlier are after the jump, too.
             shift = latest.saturating_add(JUMP).saturating_sub(time);
             shifts.all.push((latest, shift));
         }
@@ -42,12 +42,12 @@ impl Jumps {
         shift
     }
 
-    /// True where times have jumped back.
+    /// Reports whether times have jumped back.
     pub(super) fn have_occurred(&self) -> bool {
         !locked(&self.0).all.is_empty()
     }
 
-    /// The shift of a decoded picture whose shifted time is `shifted`.
+    /// The shift of a decoded frame whose shifted time is `shifted`.
     pub(super) fn shift_at(&self, shifted: gst::ClockTime) -> gst::ClockTime {
         let shifts = locked(&self.0);
         let found = shifts.all.iter().rev().find(|(after, _)| shifted > *after);
@@ -55,7 +55,7 @@ impl Jumps {
     }
 }
 
-/// Watches every decoder of pictures that is ever added to `pipeline`.
+/// Watches every decoder of frames that is ever added to `pipeline`.
 pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
     let jumps = jumps.clone();
     pipeline.connect_deep_element_added(move |_, _, element| {
@@ -77,7 +77,7 @@ pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
     });
 }
 
-/// The pad by which compressed pictures reach `element`, if it decodes them.
+/// The pad by which compressed frames reach `element`, if it decodes them.
 fn decoder_input(element: &gst::Element) -> Option<gst::Pad> {
     let class = element.factory()?;
     let class = class.metadata("klass")?;

@@ -1,4 +1,4 @@
-//! A stream for each eye, whose pictures become pairs by the time of their capture or their number.
+//! A stream for each view, whose frames become pairs by the time of their capture or their number.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::synchronisation::Remark;
 /// apart.
 const MOST_OF_A_FRAME: f64 = 0.75;
 
-/// Part of a recording's pictures that may lack a partner in both views before that is worth a
+/// Part of a recording's frames that may lack a partner in both views before that is worth a
 /// warning.
 const MANY: f64 = 0.1;
 
-/// Opens a stream for each eye.
+/// Opens a stream for each view.
 pub(super) fn open(
     left: &StreamSpec,
     right: &StreamSpec,
@@ -128,7 +128,7 @@ pub(super) fn open(
         by_number: options.pair_by == PairBy::Index,
         delays: [delay(offset.saturating_neg()), delay(offset)],
         first: [None; 2],
-        // Numbers of pictures say themselves where each view begins.
+        // Numbers of frames say themselves where each view begins.
         is_begin_told: offset != 0 || numbered,
         restarts: 0,
         done: false,
@@ -161,26 +161,26 @@ fn expected_pairs(streams: &[ReconnectingStream; 2]) -> Option<u64> {
     Some((seconds(left)?.min(seconds(right)?) * rate).round() as u64)
 }
 
-/// Offset in milliseconds that makes the first pictures a pair, as the flag takes it.
+/// Offset in milliseconds that makes the first frames a pair, as the flag takes it.
 fn in_ms(left: Duration, right: Duration) -> String {
     let ms = (left.as_secs_f64() - right.as_secs_f64()) * 1e3;
     format!("{ms:.1}").trim_end_matches(".0").to_owned()
 }
 
-/// A stream for each eye.
+/// A stream for each view.
 struct TwoStreams {
     info: SourceInfo,
     /// Left, right.
     streams: [ReconnectingStream; 2],
     pairer: Pairer,
     state: Arc<LiveState>,
-    /// True where numbers make the pairs, so that no picture may be left out.
+    /// Whether numbers make the pairs, so that no frame may be left out.
     by_number: bool,
-    /// Time that is added to that of each view's pictures before they are paired.
+    /// Time that is added to that of each view's frames before they are paired.
     delays: [Duration; 2],
-    /// Times of the first pictures.
+    /// Times of the first frames.
     first: [Option<Duration>; 2],
-    /// True where there is no more to say of how far apart the views begin.
+    /// Whether there is no more to say of how far apart the views begin.
     is_begin_told: bool,
     /// Restarts of the pairing that have been told.
     restarts: u64,
@@ -216,7 +216,7 @@ impl TwoStreams {
         }
     }
 
-    /// Counts the rest of an eye whose partner has ended.
+    /// Counts the rest of a view whose partner has ended.
     fn drain(&mut self, eye: usize, stop: &Switch) {
         let stream = &mut self.streams[eye];
         stream.count_only();
@@ -231,7 +231,7 @@ impl TwoStreams {
         self.pairer.finish(Eye::BOTH[eye]);
     }
 
-    /// Lets no frame wait for an eye that is lost. One that is back goes on with the other's
+    /// Lets no frame wait for a view that is lost. One that is back goes on with the other's
     /// number, for pairing by number.
     fn follow_losses(&mut self) {
         let highest = self.streams.iter().map(ReconnectingStream::index).max().unwrap_or_default();
@@ -367,7 +367,7 @@ impl TwoStreams {
                 self.follow_losses();
                 self.remark();
             } else if let Some(eye) = self.pairer.needs() {
-                // Asking only the eye that is needed keeps the other one's frames where they are.
+                // Asking only the view that is needed keeps the other one's frames where they are.
                 let eye = eye.index();
                 if !ended[eye] {
                     ended[eye] = self.advance(eye, TICK);

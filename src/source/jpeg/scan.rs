@@ -1,27 +1,27 @@
 //! The entropy-coded data of a sequential scan (ITU-T T.81, F.2.2), read code by code.
 
-/// Flaw of a picture.
+/// Flaw of an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Everything is there but the marker at the end.
     #[error("the JPEG picture has no end: it was cut off")]
     NoEnd,
-    /// It ends within the headers, or has no picture data at all.
+    /// It ends within the headers, or has no image data at all.
     #[error("the JPEG picture is cut off before its data begins")]
     NoData,
     /// It ends before all blocks are there.
     #[error("the JPEG picture is cut off or damaged: {share} % of its data can be read")]
     Short {
-        /// Part of the picture that is there, in per cent.
+        /// Part of the image that is there, in per cent.
         share: u8,
     },
     /// The codes make no sense from some point on.
     #[error("the JPEG picture is damaged after {share} % of its data")]
     Senseless {
-        /// Part of the picture before that point, in per cent.
+        /// Part of the image before that point, in per cent.
         share: u8,
     },
-    /// There is much more data than the picture needs.
+    /// There is much more data than the image needs.
     #[error("the JPEG picture is damaged: its data does not fit its size")]
     Surplus,
 }

@@ -5,7 +5,7 @@ use super::modes::{Format, Mode, Rate};
 /// Request to the cameras; `None` leaves it to the choice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CameraRequest {
-    /// Width and height in pixels of the camera's picture.
+    /// Width and height in pixels of the camera's frame.
     pub size: Option<(u32, u32)>,
     /// Frames a second.
     pub rate: Option<f64>,
@@ -13,7 +13,7 @@ pub struct CameraRequest {
     pub format: Option<Format>,
 }
 
-/// The USB bus that a camera's pictures travel on.
+/// The USB bus that a camera's frames travel on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsbBus {
     /// The kernel's number of it.
@@ -23,7 +23,7 @@ pub struct UsbBus {
 }
 
 impl UsbBus {
-    /// Bytes a second of pictures that it carries, about. Periodic transfers may take 80 % of a
+    /// Bytes a second of frames that it carries, about. Periodic transfers may take 80 % of a
     /// microframe (Universal Serial Bus Specification 2.0, section 5.6.4); from 5 Gbit/s on, what
     /// is sent as 10 bits for 8 is a fifth less.
     fn capacity(self) -> f64 {
@@ -204,7 +204,7 @@ fn common_rates(cameras: &[Offer], formats: &[Format], size: (u32, u32)) -> Vec<
         .collect()
 }
 
-/// Warning where the uncompressed pictures of all cameras are more than a bus carries.
+/// Warning where the uncompressed frames of all cameras are more than a bus carries.
 fn overload(cameras: &[Offer], picks: &[Pick]) -> Option<String> {
     let bytes = |pick: &Pick| {
         let pixels = f64::from(pick.width) * f64::from(pick.height);

@@ -1,4 +1,4 @@
-//! Exposure, gain and their like, set on a camera before it delivers pictures.
+//! Exposure, gain and their like, set on a camera before it delivers frames.
 
 use serde::Deserialize;
 

@@ -20,7 +20,7 @@ pub(super) struct Identity {
     pub(super) card: String,
     /// Where it is, in the driver's words.
     pub(super) bus: String,
-    /// True where it delivers pictures, rather than metadata, or takes them.
+    /// Whether it delivers frames, rather than metadata, or takes them.
     pub(super) captures: bool,
 }
 
@@ -255,8 +255,8 @@ impl Device {
         rates
     }
 
-    /// True where somebody else streams from it: then the format cannot be set (VIDIOC_S_FMT), not
-    /// even to what it is.
+    /// Reports whether somebody else streams from it: then the format cannot be set (VIDIOC_S_FMT),
+    /// not even to what it is.
     pub(super) fn is_busy(&self) -> bool {
         let mut format = WholeFormat { kind: self.buffers, ..zeroed() };
         self.call(READ | WRITE, 4, &mut format).is_ok()

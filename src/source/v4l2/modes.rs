@@ -17,7 +17,7 @@ pub enum Format {
     Uyvy,
     /// 16-bit intensity, lowest byte first; many cameras fill only the lower 10 or 12 bits.
     Y16,
-    /// A JPEG picture a frame.
+    /// A JPEG frame a frame.
     Mjpg,
     /// H.264 video.
     H264,
@@ -95,7 +95,7 @@ impl Rate {
         f64::from(self.frames) / f64::from(self.seconds)
     }
 
-    /// True where two rates are one for people: 29.97 is 30.
+    /// Reports whether two rates are one for people: 29.97 is 30.
     pub fn is_about(self, other: f64) -> bool {
         (self.value() - other).abs() <= 0.01 * other
     }

@@ -55,7 +55,7 @@ pub(super) fn card(sys: &Path, node: &str) -> Option<String> {
     read(&class(sys, node), "name")
 }
 
-/// Which of the camera's nodes it is: the first carries pictures, later ones often metadata.
+/// Which of the camera's nodes it is: the first carries frames, later ones often metadata.
 pub(super) fn index(sys: &Path, node: &str) -> u32 {
     read(&class(sys, node), "index").and_then(|index| index.parse().ok()).unwrap_or(0)
 }

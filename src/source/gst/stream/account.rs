@@ -48,7 +48,7 @@ impl Stream {
         self.shared.orientation()
     }
 
-    /// Numbers of damaged pictures, as far as known.
+    /// Numbers of damaged frames, as far as known.
     pub(in super::super) fn damage(&self) -> Damage {
         let eye = self.shared.eye().summary();
         let left_out = match &self.input {
@@ -58,7 +58,7 @@ impl Stream {
         Damage { concealed: eye.concealed, left_out, mistimed: eye.mistimed }
     }
 
-    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
+    /// Numbers of a file that ended well but gave far fewer frames than its length says.
     pub(in super::super) fn cut_short(&self) -> Option<CutShort> {
         let count = self.taken + self.skipped();
         if let (Input::File(path), true) = (&self.input, self.ended)
@@ -80,7 +80,7 @@ impl Stream {
         if !(file && self.ended && count + slack < expected) {
             return None;
         }
-        // Fewer pictures than that are ordinary where the frame rate varies: then the last one
+        // Fewer frames than that are ordinary where the frame rate varies: then the last one
         // still reaches the end. And where there is sound, the length may be that of the sound.
         let length = self.pipeline.query_duration::<gst::ClockTime>()?.nseconds() as f64 * 1e-9;
         let missing = length - self.last_time?.as_secs_f64();
@@ -103,12 +103,12 @@ impl Stream {
         locked(&self.format).white
     }
 
-    /// True where the views have colour.
+    /// Reports whether the views have colour.
     pub(in super::super) fn has_colour(&self) -> bool {
         locked(&self.format).colour
     }
 
-    /// Pictures a second, where known.
+    /// Frames a second, where known.
     pub(in super::super) fn rate(&self) -> Option<f64> {
         self.rate
     }
@@ -118,12 +118,12 @@ impl Stream {
         self.rate = Some(rate);
     }
 
-    /// True where pictures come at their own pace.
+    /// Reports whether frames come at their own pace.
     pub(in super::super) fn live(&self) -> bool {
         self.live
     }
 
-    /// About how many pictures there are, where known.
+    /// About how many frames there are, where known.
     pub(in super::super) fn expected(&self) -> Option<u64> {
         if let Input::Pictures(pictures) = &self.input {
             return Some(pictures.files.len() as u64);
@@ -132,7 +132,7 @@ impl Stream {
             return None;
         }
         let end: Duration = self.pipeline.query_duration::<gst::ClockTime>()?.into();
-        // Containers may count from zero, wherever their first picture is.
+        // Containers may count from zero, wherever their first frame is.
         let length = end.checked_sub(self.begin.unwrap_or_default()).unwrap_or(end);
         let pictures = length.as_secs_f64() * self.rate?;
         (pictures >= 0.5).then_some(pictures.round() as u64)
