@@ -1,25 +1,25 @@
-//! Whether both views show one and the same image: a file or camera given twice.
+//! Detects that both views are one image: a file or camera given twice.
 
 use crate::frame::Image;
 
-/// How alike the images of a pair are.
+/// Degree of likeness of the two views.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Duplicate {
     /// Byte by byte.
     Same,
-    /// But for what coding does to an image: by so many grey levels on average.
+    /// Equal up to coding noise: mean difference in grey levels.
     Nearly(f64),
 }
 
-/// Images that differ by less, in grey levels on average, are one: what two cameras see differs
-/// by more by their noise alone.
+/// Mean difference in grey levels below which two images are one. Two cameras differ by more
+/// through their noise alone.
 const NEARLY: f64 = 0.4;
 
-/// An image whose neighbouring pixels differ by less on average is flat: a covered lens, darkness.
-/// It looks the same to any eye.
+/// Mean difference of neighbouring pixels below which an image is flat: a covered lens, darkness.
+/// It looks the same to any camera.
 const FLAT: f64 = 1.0;
 
-/// Returns whether two images are one; `None` where they are not, differ in size or are flat.
+/// Compares two images. `None` if they differ, also in size, or are flat.
 pub fn find_duplicate(left: &Image, right: &Image) -> Option<Duplicate> {
     if (left.width(), left.height()) != (right.width(), right.height()) || is_flat(left) {
         return None;

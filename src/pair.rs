@@ -1,44 +1,43 @@
-//! Which left frame belongs to which right one: by capture time, or by number.
+//! Pairs left and right frames by capture time or by number.
 //!
-//! [`Pairer`] is pure: no threads, no clock, and its pairs depend only on the frames of each view,
-//! never on the order in which the two views were pushed (as long as fewer than [`MAX_WAITING`]
-//! frames wait).
+//! [`Pairer`] is pure: it has no threads and no clock, and its pairs depend only on the frames of
+//! each view, not on the order in which the views were pushed (as long as fewer than
+//! [`MAX_WAITING`] frames wait).
 //!
-//! By time, the two oldest frames are compared. Where they lie further apart than the tolerance,
-//! the earlier one has no partner. Within the tolerance they are a pair, unless the view of the
-//! earlier frame has a next frame that is nearer to the later one; that is only looked at where it
-//! can happen, beyond half a frame period, so that a live pair never waits for the frame after it.
+//! By time, the two oldest frames are compared. If they lie further apart than the tolerance, the
+//! earlier one has no partner. Within the tolerance they are a pair, unless the next frame of the
+//! earlier view is nearer to the later frame. That is possible only beyond half a frame period, so
+//! a live pair never waits for the frame after it.
 //!
-//! A frame that is not later than the one before it has no partner. Where the times of both views
-//! jump back, as in files that were joined, pairing restarts there.
+//! A frame that is not later than its predecessor has no partner. If the times of both views jump
+//! back, as in joined files, pairing restarts there.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::frame::{Eye, EyeFrame, StereoPair};
 
-/// How many frames of a view may wait for a partner; beyond that the oldest goes unpaired. Only a
-/// live source, whose eyes cannot be asked for frames in turn, ever gets there.
+/// Largest number of frames of a view that wait for a partner; beyond that the oldest goes
+/// unpaired. Only a live source reaches it, because its views cannot be read in turn.
 pub const MAX_WAITING: usize = 64;
 
-/// Times that go back by more than this jump; by less, frames are out of order.
+/// Times that go back by more than this have jumped; by less, the frames are out of order.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// Frames of a view that may wait to show whether its times jump back, as the other view's have.
+/// Largest number of waiting frames in which a jump is searched after the other view has jumped.
 const JUMP_REACH: usize = MAX_WAITING / 2;
 
-/// How many frames of each view are looked at, at most, to learn whether its times are usable and
-/// how long its frame period is.
+/// Largest number of frames from which a view's frame period and the use of its times are learnt.
 const LOOKAHEAD: usize = 8;
 
-/// Frame period where nothing says anything about it.
+/// Frame period if no other is known.
 const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
-/// What makes two frames a pair.
+/// Criterion for a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairBy {
-    /// Capture times where both views have them, else frame numbers.
+    /// Capture times if both views have them, else frame numbers.
     #[default]
     Auto,
     /// Capture times; a frame without one has no partner.
@@ -47,45 +46,44 @@ pub enum PairBy {
     Index,
 }
 
-/// How to pair.
+/// Options of pairing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairing {
     /// What makes two frames a pair.
     pub by: PairBy,
-    /// Largest difference of the capture times of a pair. `None`: half the shorter frame period,
+    /// Largest difference of the capture times of a pair. `None`: half the shorter frame period
     /// less a sixteenth of it, so that a frame midway between two of the other view stays alone
-    /// whichever way its container rounded its time.
+    /// however its container rounded its time.
     pub tolerance: Option<Duration>,
-    /// Frame period of the left view, where known; measured from the first frames else.
+    /// Frame period of the left view; `None`: measured from the first frames.
     pub left_period: Option<Duration>,
     /// Frame period of the right view, likewise.
     pub right_period: Option<Duration>,
 }
 
-/// What pairing needs to know of both views before its first decision.
+/// Pairing rule, chosen before the first pair.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
-    /// By time: `tolerance`, and the difference up to which no other frame can be nearer.
+    /// By time: the tolerance, and the difference up to which no other frame can be nearer.
     Time { tolerance: Duration, sure: Duration },
     /// By number; the pair's time is the left frame's, or its number times `period`.
     Index { left_times: bool, period: Duration },
 }
 
-/// One eye's side of the pairing.
+/// Frames and counts of one view.
 #[derive(Debug, Default)]
 struct Side {
     waiting: VecDeque<EyeFrame>,
     finished: bool,
     frames: u64,
     unpaired: u64,
-    /// Frames that had no partner before the first pair: one view may begin earlier.
+    /// Frames without a partner before the first pair: one view may begin earlier.
     unpaired_at_first: u64,
-    /// Time of the last frame that was let in: of the next ones, only a later one or a jump
-    /// follows.
+    /// Time of the last admitted frame; only a later one or a jump may follow.
     newest: Option<Duration>,
     /// Time of the last frame in order that left the queue.
     last: Option<Duration>,
-    /// Number of the last frame that was let in, for pairing by number.
+    /// Number of the last admitted frame, for pairing by number.
     last_index: Option<u64>,
 }
 
@@ -97,7 +95,7 @@ enum Succession {
     JumpsBack,
 }
 
-/// What to do next.
+/// Next step of the pairing.
 enum Step {
     Pair,
     Drop(Eye),
@@ -115,16 +113,16 @@ pub struct Pairer {
     left: Side,
     right: Side,
     pairs: u64,
-    /// Times that pairing has restarted because the times of both views jumped back.
+    /// Number of restarts because the times of both views jumped back.
     restarts: u64,
-    /// Nanoseconds that are added to the times of pairs, so that they go on after such a jump.
+    /// Nanoseconds added to the times of pairs, so that they rise across such a jump.
     added_ns: i64,
     /// Time of the last pair.
     last_pair: Option<Duration>,
 }
 
 impl Pairer {
-    /// A pairer that has seen nothing yet.
+    /// Creates a pairer without frames.
     pub fn new(pairing: Pairing) -> Self {
         Self {
             pairing,
@@ -138,7 +136,7 @@ impl Pairer {
         }
     }
 
-    /// Takes the next frame of `eye`.
+    /// Adds the next frame of `eye`.
     pub fn push(&mut self, eye: Eye, frame: EyeFrame) {
         let rule = self.rule;
         let side = self.side_mut(eye);
@@ -151,15 +149,15 @@ impl Pairer {
         }
     }
 
-    /// Counts `frames` of `eye` that were not pushed because nothing can be their partner any more.
+    /// Counts `frames` of `eye` that were not pushed because no partner can come any more.
     pub fn skip(&mut self, eye: Eye, frames: u64) {
         let side = self.side_mut(eye);
         side.frames += frames;
         side.unpaired += frames;
     }
 
-    /// Says that `eye` is lost for now: frames of the other one that wait for it have no partner.
-    /// Take the pairs that are there first.
+    /// Marks `eye` as lost for now: waiting frames of the other one have no partner. Pop all pairs
+    /// first.
     pub fn abandon(&mut self, eye: Eye) {
         let waiting = self.side_mut(opposite(eye));
         while !waiting.waiting.is_empty() {
@@ -167,12 +165,12 @@ impl Pairer {
         }
     }
 
-    /// Says that `eye` has no more frames.
+    /// Marks the end of `eye`.
     pub fn finish(&mut self, eye: Eye) {
         self.side_mut(eye).finished = true;
     }
 
-    /// The next pair, or `None` until more is pushed or finished.
+    /// Returns the next pair, or `None` until more frames or an end come.
     pub fn pop(&mut self) -> Option<StereoPair> {
         self.decide_rule();
         loop {
@@ -188,13 +186,12 @@ impl Pairer {
         }
     }
 
-    /// After [`Pairer::pop`] gave `None`: the view whose next frame (or end) the pairing cannot go
-    /// on without; `None` where both have ended. A source that asks only that view keeps no more
-    /// than a few frames waiting.
+    /// Returns the view whose next frame or end is needed after [`Pairer::pop`] returned `None`;
+    /// `None` if both have ended. A source that reads only that view keeps few frames waiting.
     pub fn needs(&self) -> Option<Eye> {
         match self.step() {
             Step::Wait(eye) => Some(eye),
-            // Frames of the other view are then only counted.
+            // The rest of the other view is only counted.
             Step::Done if !self.left.finished => Some(Eye::Left),
             Step::Done if !self.right.finished => Some(Eye::Right),
             Step::Done => None,
@@ -202,35 +199,35 @@ impl Pairer {
         }
     }
 
-    /// Returns whether nothing that `eye` still delivers can find a partner: the other eye has
-    /// ended and none of its frames wait.
+    /// Reports whether no further frame of `eye` can find a partner: the other view has ended and
+    /// none of its frames wait.
     pub fn hopeless(&self, eye: Eye) -> bool {
         let other = self.side(opposite(eye));
         other.finished && other.waiting.is_empty()
     }
 
-    /// Pairs made so far.
+    /// Returns the number of pairs so far.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }
 
-    /// Frames of `eye` that have no partner, so far. What still waits is in neither count.
+    /// Returns the number of frames of `eye` without a partner so far, without those that wait.
     pub fn unpaired(&self, eye: Eye) -> u64 {
         self.side(eye).unpaired
     }
 
-    /// Frames of `eye` after the first pair that have no partner.
+    /// Returns the number of frames of `eye` without a partner after the first pair.
     pub fn unpaired_since_first(&self, eye: Eye) -> u64 {
         let side = self.side(eye);
         if self.pairs == 0 { 0 } else { side.unpaired - side.unpaired_at_first }
     }
 
-    /// Number of times that pairing has restarted because the times of both views jumped back.
+    /// Returns the number of restarts because the times of both views jumped back.
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// The tolerance in use; `None` before it is known, and where pairing is by number.
+    /// Returns the tolerance in use; `None` before it is known, and in pairing by number.
     pub fn tolerance(&self) -> Option<Duration> {
         match self.rule {
             Some(Rule::Time { tolerance, .. }) => Some(tolerance),
@@ -252,7 +249,7 @@ impl Pairer {
         }
     }
 
-    /// The eye that must deliver more before the rule can be chosen, if any.
+    /// Returns the view whose next frame is needed to choose the rule, if any.
     fn undecided(&self) -> Option<Eye> {
         let by = self.pairing.by;
         let times = |eye| self.side(eye).has_times();
@@ -273,7 +270,7 @@ impl Pairer {
             .map(|(eye, _)| eye)
     }
 
-    /// Returns whether pairs are made by time, as far as is known.
+    /// Reports whether pairing is by time, as far as known.
     fn by_time(&self) -> bool {
         match self.pairing.by {
             PairBy::Auto => {
@@ -314,7 +311,7 @@ impl Pairer {
 
     fn step(&self) -> Step {
         let Some(rule) = self.rule else {
-            // Until the rule is known, the only step is to learn more.
+            // Without a rule, the only step is to wait for more frames.
             return self.undecided().map_or(Step::Done, Step::Wait);
         };
         if let Rule::Time { .. } = rule
@@ -358,7 +355,7 @@ impl Pairer {
         }
     }
 
-    /// Reaction to a frame that is not later than the one before in its view; `None` where both
+    /// Returns the step for a frame that is not later than its predecessor; `None` if both views
     /// are in order.
     fn step_of_disorder(&self) -> Option<Step> {
         let successions = [self.left.first_succession(), self.right.first_succession()];
@@ -418,8 +415,7 @@ impl Pairer {
         })
     }
 
-    /// The time of a pair whose own time is `time`: one that follows the last pair where times have
-    /// jumped back.
+    /// Shifts the time of a pair so that times rise across a jump back.
     fn go_on(&mut self, time: Duration) -> Duration {
         let added =
             |ns: i64| Duration::from_nanos((time.as_nanos() as i64).saturating_add(ns) as u64);
@@ -438,7 +434,7 @@ impl Pairer {
 }
 
 impl Side {
-    /// Returns whether `frame` can still find a partner; it is counted as unpaired if not.
+    /// Reports whether `frame` can still find a partner, and counts it as unpaired if not.
     fn admit(&mut self, rule: Option<Rule>, frame: &EyeFrame) -> bool {
         let fits = match rule {
             None => return true,
@@ -461,7 +457,7 @@ impl Side {
         self.waiting.front().map(|frame| succession(self.last, time(frame)))
     }
 
-    /// Returns whether the times of the waiting frames jump back.
+    /// Reports whether the times of the waiting frames jump back.
     fn will_jump_back(&self) -> bool {
         let mut last = self.last;
         self.waiting.iter().any(|frame| match succession(last, time(frame)) {
@@ -483,7 +479,7 @@ impl Side {
         self.unpaired += u64::from(self.take_first().is_some());
     }
 
-    /// Returns whether enough frames wait to judge the view by them.
+    /// Reports whether enough frames wait to learn from.
     fn is_known(&self) -> bool {
         self.finished || self.waiting.len() >= LOOKAHEAD
     }
@@ -492,19 +488,18 @@ impl Side {
         self.waiting.iter().take(LOOKAHEAD).filter_map(|frame| frame.timestamp)
     }
 
-    /// Returns whether the view's times say anything: they are there and grow. `None`: not known
-    /// yet.
+    /// Reports whether the view's times exist and rise. `None`: not known yet.
     fn has_times(&self) -> Option<bool> {
         let grow = self.times().zip(self.times().skip(1)).any(|(a, b)| b > a);
         if grow {
             return Some(true);
         }
-        // A single frame has nothing to grow against.
+        // A single frame cannot rise.
         self.is_known()
             .then(|| self.waiting.len() < 2 && self.times().count() == self.waiting.len())
     }
 
-    /// The median distance of the first frames; `None` where no two differ.
+    /// Returns the median period of the first frames; `None` if no two times differ.
     fn period(&self) -> Option<Duration> {
         let mut steps: Vec<Duration> = self
             .times()
@@ -516,7 +511,7 @@ impl Side {
     }
 }
 
-/// Time of a frame that was let in by time, where every frame has one.
+/// Returns the time of a frame admitted by time, which always has one.
 fn time(frame: &EyeFrame) -> Duration {
     frame.timestamp.unwrap_or_default()
 }

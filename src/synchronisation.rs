@@ -1,7 +1,7 @@
-//! Synchronisation of two cameras: each one's period, jitter and clock, their phase, how
-//! their difference wanders, and whether that is worth a warning.
+//! Synchronisation of two cameras: period, jitter and clock of each, their phase and drift, and
+//! warnings about them.
 //!
-//! [`Synchronisation`] is pure: it knows the capture times that it is told, and no clock.
+//! [`Synchronisation`] is pure: it uses the capture times passed to it, and no clock.
 
 mod cadence;
 pub mod offset;
@@ -17,14 +17,14 @@ pub use cadence::{Cadence, Fit};
 pub use remarks::Remark;
 use remarks::{RemarkState, phase};
 
-/// Longest difference that is told apart from longer ones: ten minutes, in microseconds.
+/// Longest recorded difference: ten minutes, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
 
-/// Synchronisation of two cameras, known from the times of their frames.
+/// Synchronisation of two cameras, estimated from the times of their frames.
 #[derive(Debug)]
 pub struct Synchronisation {
     cadences: [Cadence; 2],
-    /// Periods that the cameras claim.
+    /// Stated periods of the cameras, in seconds.
     nominal: [Option<f64>; 2],
     /// Absolute differences of pairs in microseconds.
     differences: Histogram<u64>,
@@ -34,18 +34,18 @@ pub struct Synchronisation {
     remarks: RemarkState,
 }
 
-/// The differences between the capture times of pairs, in milliseconds.
+/// Differences between the capture times of pairs, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Differences {
-    /// For half of the pairs at most this, whichever eye is later.
+    /// Median of the absolute differences.
     pub p50: f64,
-    /// For 95 of 100 pairs at most this.
+    /// 95th percentile of the absolute differences.
     pub p95: f64,
-    /// For every pair at most this.
+    /// Largest absolute difference.
     pub max: f64,
-    /// The mean; above 0 where the right view is later.
+    /// Mean; positive if the right view is later.
     pub mean: f64,
-    /// Share of the pairs whose right view is later, 0 to 1.
+    /// Share of pairs whose right frame is later, 0 to 1.
     pub right_later: f64,
 }
 
@@ -54,32 +54,32 @@ pub struct Differences {
 pub struct Clock {
     /// Frames a second, by the host's clock.
     pub rate_hz: f64,
-    /// Error of the rate that it claims, in millionths, above 0 where it is faster; `None` where it
-    /// claims nothing.
+    /// Error of the stated rate in millionths, positive if the camera is faster; `None` without a
+    /// stated rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ppm: Option<f64>,
-    /// Root mean square of the frames' distance from an even beat, in milliseconds.
+    /// Root mean square deviation of the frames from an even beat, in milliseconds.
     pub jitter_ms: f64,
 }
 
-/// Summary of how two cameras run against each other.
+/// Summary of the synchronisation of two cameras.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The differences of all pairs; `None` before the first.
+    /// Differences of all pairs; `None` before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference_ms: Option<Differences>,
-    /// The left camera's clock, as it last was.
+    /// Latest state of the left camera's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<Clock>,
-    /// The right camera's clock, likewise.
+    /// Latest state of the right camera's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right: Option<Clock>,
-    /// Delay of the right camera's frames after the nearest of the left one's, in milliseconds,
-    /// within half a period; of cameras of one rate.
+    /// Delay of the right camera's frames after the nearest left ones, in milliseconds, within half
+    /// a period; only for cameras of equal rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase_ms: Option<f64>,
-    /// Growth of that, in microseconds a second: the right camera's clock is so many millionths
-    /// slower.
+    /// Growth of the delay in microseconds a second: the right camera's clock is slower by this
+    /// many millionths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift_ppm: Option<f64>,
 }
@@ -89,7 +89,7 @@ impl Default for Synchronisation {
         Self {
             cadences: Default::default(),
             nominal: [None; 2],
-            // Three significant digits, and a memory that does not depend on the length of the run.
+            // Three significant digits; the memory does not depend on the length of the run.
             differences: Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds"),
             sum_ns: 0,
             right_later: 0,
@@ -99,7 +99,7 @@ impl Default for Synchronisation {
 }
 
 impl Synchronisation {
-    /// Notes what the cameras claim to send, in frames a second.
+    /// Notes the stated rates of the cameras, in frames a second.
     pub fn claim(&mut self, left: Option<f64>, right: Option<f64>) {
         self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
     }
@@ -118,13 +118,13 @@ impl Synchronisation {
         self.remarks.note_pair(skew_ns);
     }
 
-    /// Notes that `eye` was lost: its clock may be another one when it is back.
+    /// Notes that `eye` was lost. Its clock may differ when it returns.
     pub fn note_lost(&mut self, eye: Eye) {
         self.cadences[eye.index()] = Cadence::default();
         self.remarks.restart();
     }
 
-    /// Remark on what is new, where pairs may be up to `tolerance` apart.
+    /// Returns a new remark, if any, for pairs that may be up to `tolerance` apart.
     pub fn remark(&mut self, tolerance: Duration) -> Option<Remark> {
         if !self.remarks.is_due() {
             return None;
@@ -133,13 +133,13 @@ impl Synchronisation {
         self.remarks.remark(&left, &right, tolerance)
     }
 
-    /// Trouble of the last few seconds, in a few words; `None` where nothing was. Unlike
-    /// [`Synchronisation::remark`] it is there for as long as the trouble is.
+    /// Returns the trouble of the last few seconds in a few words. Unlike
+    /// [`Synchronisation::remark`] it is repeated as long as the trouble lasts.
     pub fn trouble(&self) -> Option<&str> {
         self.remarks.trouble()
     }
 
-    /// Everything so far; `None` where nothing was noted of both views.
+    /// Returns the summary so far; `None` before both views were noted.
     pub fn summary(&self) -> Option<Summary> {
         let fits = [self.cadences[0].fit(), self.cadences[1].fit()];
         let phase = match &fits {
@@ -179,7 +179,7 @@ impl Synchronisation {
     }
 }
 
-/// `value` to one part in `unit`.
+/// Rounds `value` to one part in `unit`.
 fn round_to(value: f64, unit: f64) -> f64 {
     (value * unit).round() / unit
 }

@@ -1,4 +1,4 @@
-//! A look at a pair over many more disparities than are matched, in small images.
+//! Coarse search of a reduced pair over many more disparities than are matched.
 
 use super::reduce::reduce;
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
@@ -8,42 +8,41 @@ use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel};
 /// Matches two small images: an engine, or [`crate::matching::match_pair`].
 pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
 
-/// The most that an engine takes.
+/// Largest number of candidates of an engine.
 pub(super) const MOST: usize = 1024;
 
-/// The images are made smaller until they are no wider than this.
+/// Largest width of the reduced images.
 const WIDTH: usize = 320;
 
-/// Smaller images tell too little.
+/// Smallest width and height that tell enough.
 const SMALLEST: (usize, usize) = (64, 32);
 
-/// The images tell nothing where fewer of their points have a disparity: in the darkness,
-/// overexposed, or where their rows do not agree. Good images have three times as many.
+/// Smallest share of points with a disparity. Images that are dark, overexposed or misaligned fall
+/// below it; good images have three times as many.
 const FEWEST: f64 = 0.15;
 
-/// Half the side of the windows in which both views have to show the same.
+/// Half the side of the windows that both views are compared in.
 const HALF: usize = 3;
 
-/// Least correlation of what both views show; squared.
+/// Least correlation of both windows, squared.
 const SIMILAR: f64 = 0.8 * 0.8;
 
-/// Windows whose grey levels vary less (standard deviation) are flat, and matched with anything.
+/// Standard deviation below which a window is flat and matches anything.
 const FLAT: f64 = 2.0;
 
-/// Every so many rows are counted, and columns.
+/// Every second row and column is counted.
 const STEP: usize = 2;
 
-/// A range is too short where the disparity of more points than this lies beyond it. Images with
-/// a range that suits them stay below 0.2 %, and those with half of it are above 1.5 %
-/// (docs/accuracy.md).
+/// Share of points beyond a range from which on it is too short. Images with a suitable range stay
+/// below 0.2 %, those with half of it are above 1.5 % (docs/accuracy.md).
 const TOO_MANY: f64 = 0.01;
 
-/// Finding of a look at a pair: how many points have which disparity.
+/// Histogram of the disparities of a reduced pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoarseMatch {
-    /// Pixels of the images that one step of the counts spans.
+    /// Pixels of the full-size images in one step of the histogram.
     factor: usize,
-    /// The smallest disparity that was looked for, in pixels of the images.
+    /// Smallest searched disparity, in pixels of the full-size images.
     min: i32,
     /// Points by disparity, in steps from `min`.
     counts: Vec<u32>,
@@ -51,9 +50,9 @@ pub struct CoarseMatch {
     valid: u32,
 }
 
-/// Looks for all disparities from `min` to half the width of the (rectified) images and beyond.
-/// Only points count that both views agree on, that are no speckles and have texture. `None` where
-/// the images tell too little: they are small, or have next to no texture in common.
+/// Searches all disparities from `min` to half the width of the rectified images. Only points count
+/// that both views agree on, that are no speckles and have texture. `None` if the images are small
+/// or have next to no texture in common.
 ///
 /// # Panics
 /// Where the images differ in size.
@@ -71,8 +70,8 @@ pub fn match_coarsely(
     match_reduced([left, right], (min, end), factor, matcher)
 }
 
-/// Looks once more in images of twice the size for disparities up to a quarter more than `end`;
-/// `None` where the first look was at the images themselves.
+/// Searches images of twice the size for disparities up to a quarter more than `end`; `None` if the
+/// first search was in full size.
 pub(super) fn match_finer(
     pair: [&Image; 2],
     min: i32,
@@ -125,8 +124,8 @@ fn match_reduced(
     Ok(tells.then_some(CoarseMatch { factor, min: low * factor as i32, counts, valid }))
 }
 
-/// Reports whether both views show the same texture around a point: the smoothness of a map carries
-/// disparities into what is flat, and images whose rows do not agree match by chance.
+/// Reports whether both views show the same texture around a point. Without this check, smoothness
+/// would carry disparities into flat areas, and misaligned images would match by chance.
 fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
     let inside = |at: i64, size: usize| {
         let half = HALF as i64;
@@ -174,28 +173,26 @@ fn params(range: DisparityRange, points: usize) -> Params {
 }
 
 impl CoarseMatch {
-    /// Factor by which the images were smaller.
+    /// Returns the factor of the reduction.
     pub(super) fn factor(&self) -> usize {
         self.factor
     }
 
-    /// Share of the points with a disparity whose disparity is beyond the range, where that is more
-    /// than a few.
+    /// Returns the share of valid points beyond the range if it is above [`TOO_MANY`].
     pub fn short(&self, range: DisparityRange) -> Option<f64> {
         let share = self.beyond(range.max());
         (share > TOO_MANY).then_some(share)
     }
 
-    /// Share of the points with a disparity whose disparity is certainly larger than `limit`
-    /// pixels.
+    /// Returns the share of valid points whose disparity is certainly above `limit` pixels.
     fn beyond(&self, limit: i32) -> f64 {
-        // A step holds what lies up to half a step beside it.
+        // A step covers half a step to either side.
         let first = |step: usize| self.min + (step * self.factor) as i32 - (self.factor / 2) as i32;
         let beyond = self.counts.iter().enumerate().filter(|(step, _)| first(*step) > limit);
         f64::from(beyond.map(|(_, count)| count).sum::<u32>()) / f64::from(self.valid.max(1))
     }
 
-    /// The smallest disparity in pixels that at most this share of the points reaches or exceeds.
+    /// Returns the smallest disparity in pixels that at most this share of the points reaches.
     pub(super) fn all_but(&self, share: f64) -> i32 {
         let allowed = (f64::from(self.valid) * share) as u32;
         let mut seen = 0;

@@ -1,11 +1,10 @@
-//! Number of candidate disparities that images need, found out by looking at them.
+//! Number of candidate disparities that a scene needs, estimated from its images.
 //!
-//! With too few candidates the nearest things get wrong disparities or none, and the map does not
-//! say so. [`match_coarsely`] matches a pair in small images over half the image's width, far
-//! more than is matched otherwise, at a small part of the cost: what both views agree on there says
-//! which disparities there are. [`too_few`] compares that with the candidates in use, [`enough`]
-//! names a number that would do, and [`may_be_too_short`] tells from a finished map alone whether a
-//! look is worth its time.
+//! With too few candidates the nearest objects get wrong disparities or none, and the map does not
+//! show it. [`match_coarsely`] matches a reduced pair over half the image's width at a small part
+//! of the cost, and counts the disparities on which both views agree. [`too_few`] compares them
+//! with the candidates in use, [`enough`] returns a sufficient number, and [`may_be_too_short`]
+//! tells from a finished map alone whether a coarse search is worth its time.
 
 mod coarse;
 mod reduce;
@@ -22,24 +21,24 @@ use coarse::MOST;
 pub use coarse::{SmallMatcher, match_coarsely};
 pub use too_short::may_be_too_short;
 
-/// Numbers of candidates are multiples of this: engines take their time for whole steps anyway.
+/// Numbers of candidates are multiples of this, because engines process whole steps anyway.
 const STEP: usize = 16;
 
-/// So many points may have a disparity beyond the candidates that are enough: single wrong matches,
-/// and slivers of what is nearest.
+/// Share of points that may lie beyond a sufficient range: single wrong matches, and slivers of the
+/// nearest objects.
 const LEFT_OUT: f64 = 0.002;
 
-/// Allowance beside what the images show.
+/// Reserve beyond the disparities that the images show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
-    /// Nothing: there are no other images.
+    /// None, because there are no other images.
     None,
-    /// A quarter more and no fewer than 32, for things that come nearer later.
+    /// A quarter more and no fewer than 32 candidates, for objects that come nearer later.
     ForLater,
 }
 
-/// Number of candidates from `min` on that is enough for these pairs (left and right images,
-/// rectified); a multiple of 16. `None` where the images do not tell.
+/// Returns a sufficient number of candidates from `min` on for these rectified pairs, a multiple of
+/// 16; `None` if the images do not tell.
 ///
 /// The disparities are taken from a small image, then checked in one of twice the size.
 pub fn enough<'a>(
@@ -63,7 +62,7 @@ pub fn enough<'a>(
     Ok(Some(round_up((end - min).max(1) as usize, spare).min(room)))
 }
 
-/// Too few candidates, found out by a look.
+/// Finding of too few candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TooFew {
     /// The candidates in use.
@@ -71,7 +70,7 @@ pub struct TooFew {
     pub range: DisparityRange,
     /// Share of the points whose disparity lies beyond them.
     pub beyond: f64,
-    /// A number that would do.
+    /// A sufficient number.
     pub enough: usize,
     /// Whether `auto` has chosen the candidates in use.
     #[serde(skip)]
@@ -96,8 +95,8 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// Checks for too few candidates for a (rectified) pair. `None` where they are not, or the images
-/// do not tell.
+/// Checks a rectified pair for too few candidates. `None` if they suffice or the images do not
+/// tell.
 pub fn too_few(
     pair: [&Image; 2],
     range: DisparityRange,
@@ -111,7 +110,7 @@ pub fn too_few(
     Ok(enough.map(|enough| TooFew { range, beyond, enough, chosen: false }))
 }
 
-/// A number of candidates that has room for `needed`.
+/// Rounds `needed` and its reserve up to whole steps.
 fn round_up(needed: usize, spare: Spare) -> usize {
     let with_spare = match spare {
         Spare::None => needed,

@@ -1,11 +1,11 @@
-//! Images made smaller, for a look at all disparities that costs little.
+//! Reduction of images for the coarse search.
 
 use std::sync::Arc;
 
 use crate::frame::{Image, Mask};
 
-/// The image `factor` times smaller: the mean of squares of `factor` x `factor` pixels. Columns
-/// and rows that fill no square are left out. A square counts as seen where all of its pixels are.
+/// Reduces an image `factor` times: the mean of squares of `factor` x `factor` pixels. Columns and
+/// rows that fill no square are left out. A square counts as seen where all of its pixels are.
 ///
 /// # Panics
 /// Where `factor` is 0 or larger than a side of the image.

@@ -1,26 +1,26 @@
-//! The shift in time between two recordings of one scene, found from their frames.
+//! Estimates the shift in time between two recordings of one scene from their frames.
 //!
-//! Both views see the same rows, so that vertical motion changes the mean grey levels of the rows
-//! alike in both, whatever the disparity. Two signals are compared at every shift within reach,
-//! each by its normalised cross-correlation: the changes of the rows' means from frame to
-//! frame, in bands, and the vertical motion that they tell. Horizontal motion is no evidence:
-//! what a near object covers and uncovers, each view sees at another time.
+//! Both views see the same rows, so vertical motion changes the mean grey levels of the rows alike
+//! in both, whatever the disparity. Two signals are compared at every shift within reach, each by
+//! its normalised cross-correlation: the changes of the rows' means from frame to frame, in bands,
+//! and the vertical motion estimated from them. Horizontal motion is no evidence, because each view
+//! sees a near object cover and uncover the background at another time.
 
 use std::fmt;
 
 use crate::frame::Image;
 
-/// Bands of rows whose changes are compared.
+/// Number of bands of rows whose changes are compared.
 const BANDS: usize = 24;
 
 /// Root mean square of the vertical motion, in pixels a frame, below which noise and coding hide
 /// it.
 const STILL: f32 = 0.06;
 
-/// The best shift correlates by this much more than any that is not next to it.
+/// Lead of the best correlation over any that is not next to it.
 const MARGIN: f32 = 0.12;
 
-/// Shifts that are next to the best one, in frames.
+/// Distance up to which a shift is next to the best one, in frames.
 const NEXT: i64 = 2;
 
 /// Fewest frames that both views must have at a shift.
