@@ -99,11 +99,7 @@ impl Recorder {
 
     /// Starts the encoder; the frames go into one segment after the other, each a whole file of its
     /// own. No frame is lost between two.
-    pub fn create_segmented(
-        segments: Segments,
-        stream: &StreamInfo,
-        quantity: Quantity,
-    ) -> Result<Self> {
+    pub fn segmented(segments: Segments, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of_numbers(Place::Segments(segments), stream, quantity)
     }
 

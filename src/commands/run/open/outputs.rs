@@ -183,9 +183,7 @@ pub fn open(
         let create: Create = Box::new(move |place| {
             Ok(match place {
                 Place::File(path) => Box::new(Recorder::create(path, &stream, quantity)?),
-                Place::Segments(names) => {
-                    Box::new(Recorder::create_segmented(names, &stream, quantity)?)
-                }
+                Place::Segments(names) => Box::new(Recorder::segmented(names, &stream, quantity)?),
             })
         });
         let (first, recipe) = recording(path, limits, create);
