@@ -1,60 +1,61 @@
-//! Check of a live stream's capture times against the arrival of its frames.
+//! Checks a live stream's capture times against the arrival of its frames.
 //!
-//! Pairs are made in the order of these times, so that one frame from the future would leave all
-//! that follow without a partner until the clock has caught up. A time that lies far from the
-//! arrival is no time at all, unless those of the next frames agree with it: then the stream's
-//! clock was set, and its times are shifted so that they go on.
+//! Frames are paired in the order of these times, so one frame from the future would leave all
+//! later ones without a partner until the clock has caught up. A time far from the arrival is
+//! therefore discarded, unless the times of the next frames agree with it: then the stream's clock
+//! was set, and its times are shifted so that they continue.
 
 use std::time::Duration;
 
-/// No frame is captured this long after it arrived, in nanoseconds.
+/// Longest plausible time of capture after the arrival, in nanoseconds.
 const AHEAD: i64 = 1_000_000_000;
 
-/// A frame this old whose time goes back as well has a wrong time, in nanoseconds.
+/// Age from which on a time that goes back is wrong, in nanoseconds.
 const OLD: i64 = 10_000_000_000;
 
-/// Wrong times agree where their distances from the arrival differ by less, in nanoseconds.
+/// Largest difference of the lags of wrong times that agree, in nanoseconds.
 const AGREEING: i64 = 250_000_000;
 
-/// Frames with wrong times that agree before the stream's clock counts as set ...
+/// Number of agreeing wrong times after which the stream's clock counts as set ...
 const ENOUGH: u32 = 5;
 
-/// ... and the time over which they arrive at least: frames that were held up come all at once.
+/// ... and the shortest time over which they arrive, because delayed frames come all at once.
 const LASTING: Duration = Duration::from_millis(500);
 
-/// Times of a live stream, judged one by one. Times are those since a common zero.
+/// State of the check. All times are relative to a common zero.
 #[derive(Debug, Default)]
 pub(super) struct LiveTimes {
-    /// Nanoseconds that are added to the stream's own times.
+    /// Nanoseconds added to the stream's own times.
     shift: i64,
-    /// Arrival of the last good frame less its shifted time, in nanoseconds, and that time.
+    /// Lag of the last good frame (arrival less shifted time, in nanoseconds), and its shifted
+    /// time.
     last: Option<(i64, i64)>,
-    /// Wrong times that agree, as long as no other one comes between.
+    /// Latest wrong times that agree.
     suspects: Option<Suspects>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Suspects {
     since: Duration,
-    /// Arrival less own time of the first.
+    /// Lag of the first: arrival less own time.
     lag: i64,
     count: u32,
 }
 
-/// Judgement of a frame's time.
+/// Result of checking a frame's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeCheck {
-    /// The time, shifted where the stream's clock was set.
+    /// The time, shifted if the stream's clock was set before.
     Good(Duration),
-    /// It lies this many nanoseconds after the arrival, or before it where that is negative.
+    /// It lies this many nanoseconds after the arrival; negative: before it.
     Wrong { ahead: i64 },
     /// The stream's clock was set by this many nanoseconds; the frame's time is shifted by that.
     ClockSet { by: i64, time: Duration },
 }
 
 impl LiveTimes {
-    /// Judges the time of a frame that arrived at `arrived`.
-    pub(super) fn check(&mut self, time: Duration, arrived: Duration) -> TimeCheck {
+    /// Checks the time of a frame that arrived at `arrived`.
+    pub(super) fn assess(&mut self, time: Duration, arrived: Duration) -> TimeCheck {
         let own = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let lag = (arrived.as_nanos() as i64).saturating_sub(own);
         let shifted = own.saturating_add(self.shift);
@@ -77,7 +78,7 @@ impl LiveTimes {
             return TimeCheck::Wrong { ahead: distance.saturating_neg() };
         }
         self.suspects = None;
-        // Times that were always that far away can be compared with the other view's as they are.
+        // Times that were always this far away can be compared with the other view's as they are.
         if self.last.is_some() {
             let shift = lag.saturating_sub(usual);
             self.shift = if shift.abs() < AHEAD { 0 } else { shift };
@@ -103,13 +104,13 @@ mod tests {
     const FRAME: i64 = 33_333_333;
     const BEGIN: i64 = 3 * HOUR;
 
-    /// A camera of 30 frames a second that takes 5 ms to deliver each; `wrong` is added to a
-    /// time.
+    /// Checks the frames of a camera with 30 frames/s and 5 ms of delay, with `wrong` added to
+    /// their times.
     fn judged(times: &mut LiveTimes, frames: std::ops::Range<i64>, wrong: i64) -> Vec<TimeCheck> {
         let judge = |frame: i64| {
             let captured = BEGIN + frame * FRAME;
             let time = Duration::from_nanos((captured + wrong).max(0) as u64);
-            times.check(time, Duration::from_nanos((captured + 5_000_000) as u64))
+            times.assess(time, Duration::from_nanos((captured + 5_000_000) as u64))
         };
         frames.map(judge).collect()
     }
@@ -167,18 +168,18 @@ mod tests {
     fn pictures_that_were_held_up_are_good() {
         let mut times = LiveTimes::default();
         let at = |ms: u64| Duration::from_millis(ms);
-        assert_eq!(times.check(at(1000), at(1005)), TimeCheck::Good(at(1000)));
-        // A minute long nobody took any: the oldest ones come first, all at once.
+        assert_eq!(times.assess(at(1000), at(1005)), TimeCheck::Good(at(1000)));
+        // No frame was taken for a minute: the oldest come first, all at once.
         for frame in 1..8 {
             let time = at(1000 + frame * 33);
-            assert_eq!(times.check(time, at(61_000 + frame)), TimeCheck::Good(time));
+            assert_eq!(times.assess(time, at(61_000 + frame)), TimeCheck::Good(time));
         }
-        assert_eq!(times.check(at(61_010), at(61_015)), TimeCheck::Good(at(61_010)));
+        assert_eq!(times.assess(at(61_010), at(61_015)), TimeCheck::Good(at(61_010)));
         // A source that is ahead of its time and stays there, a little further with each frame.
         let mut times = LiveTimes::default();
         for frame in 0..300 {
             let time = at(frame * 33);
-            assert_eq!(times.check(time, at(500 + frame)), TimeCheck::Good(time));
+            assert_eq!(times.assess(time, at(500 + frame)), TimeCheck::Good(time));
         }
     }
 }

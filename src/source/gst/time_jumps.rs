@@ -1,9 +1,8 @@
-//! Times of a recording that jump back, carried past its decoder.
+//! Carries times of a recording that jump back past its decoder.
 //!
-//! GStreamer's decoders never let times fall: all frames after one with a time from the future,
-//! or after the end of the first of two joined files, get one and the same time. So compressed
-//! frames whose time jumps back are shifted on their way into the decoder, and back on their way
-//! out of it.
+//! GStreamer's decoders never let times fall: all frames after one with a time from the future, or
+//! after the end of the first of two joined files, get one and the same time. Therefore compressed
+//! frames after a jump back are shifted before the decoder, and decoded frames are shifted back.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,29 +11,29 @@ use gstreamer::prelude::*;
 
 use crate::thread::locked;
 
-/// Times that fall by less are those of frames in the order of their decoding.
+/// Times that fall by less belong to frames in decoding order.
 const JUMP: gst::ClockTime = gst::ClockTime::from_seconds(1);
 
-/// Shifts of a recording's times.
+/// Shifts of a recording's times, shared by the probes before and after the decoder.
 #[derive(Debug, Default)]
 pub(super) struct Jumps(Mutex<Shifts>);
 
 #[derive(Debug, Default)]
 struct Shifts {
-    /// Shifts that hold for shifted times after the first value, in order.
+    /// Pairs (from, shift) in order: `shift` holds for shifted times after `from`.
     all: Vec<(gst::ClockTime, gst::ClockTime)>,
-    /// Latest shifted time so far.
+    /// Latest shifted time.
     latest: gst::ClockTime,
 }
 
 impl Jumps {
-    /// The shift of a compressed frame whose time is `time`.
+    /// Returns the shift of a compressed frame with this time.
     fn shift_into_decoder(&self, time: gst::ClockTime) -> gst::ClockTime {
         let mut shifts = locked(&self.0);
         let mut shift = shifts.all.last().map_or(gst::ClockTime::ZERO, |&(_, shift)| shift);
         let latest = shifts.latest;
         if time.saturating_add(shift).saturating_add(JUMP) < latest {
-            // So far that frames decoded later but shown earlier are after the jump, too.
+            // Far enough that frames decoded later but shown earlier are after the jump, too.
             shift = latest.saturating_add(JUMP).saturating_sub(time);
             shifts.all.push((latest, shift));
         }
@@ -47,7 +46,7 @@ impl Jumps {
         !locked(&self.0).all.is_empty()
     }
 
-    /// The shift of a decoded frame whose shifted time is `shifted`.
+    /// Returns the shift of a decoded frame with this shifted time.
     pub(super) fn shift_at(&self, shifted: gst::ClockTime) -> gst::ClockTime {
         let shifts = locked(&self.0);
         let found = shifts.all.iter().rev().find(|(after, _)| shifted > *after);
@@ -55,7 +54,7 @@ impl Jumps {
     }
 }
 
-/// Watches every decoder of frames that is ever added to `pipeline`.
+/// Watches every video decoder of `pipeline`.
 pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
     let jumps = jumps.clone();
     pipeline.connect_deep_element_added(move |_, _, element| {
@@ -77,7 +76,7 @@ pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
     });
 }
 
-/// The pad by which compressed frames reach `element`, if it decodes them.
+/// Returns the input pad of `element` if it decodes video.
 fn decoder_input(element: &gst::Element) -> Option<gst::Pad> {
     let class = element.factory()?;
     let class = class.metadata("klass")?;

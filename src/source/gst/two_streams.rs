@@ -1,4 +1,4 @@
-//! A stream for each view, whose frames become pairs by the time of their capture or their number.
+//! Two streams, one for each view, paired by capture time or number.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,11 +25,10 @@ use crate::source::{Source, SourceCounts, SourceInfo, orientation, pictures, v4l
 use crate::synchronisation::Remark;
 
 /// Recordings that begin further apart than this part of a frame may have been cut or started
-/// apart.
+/// separately.
 const MOST_OF_A_FRAME: f64 = 0.75;
 
-/// Part of a recording's frames that may lack a partner in both views before that is worth a
-/// warning.
+/// Part of a recording's frames that may lack a partner in both views before stereod warns.
 const MANY: f64 = 0.1;
 
 /// Opens a stream for each view.
@@ -44,7 +43,8 @@ pub(super) fn open(
     if short_names[0] == short_names[1] {
         short_names = names;
     }
-    // Numbers of two patterns are on one scale; a pattern beside a video starts at its own first.
+    // Numbers of two patterns share a scale; a pattern next to a video starts at its own first
+    // number.
     let mut common = None;
     let timings = match (&left, &right) {
         (Input::Pictures(l), Input::Pictures(r)) => {
@@ -136,7 +136,7 @@ pub(super) fn open(
     }))
 }
 
-/// Has one camera exposed as the other where that is wanted.
+/// Copies the exposure of one camera to the other if requested.
 fn follow_exposure(
     eyes: [&Input; 2],
     options: &GstOptions,
@@ -153,7 +153,7 @@ fn follow_exposure(
     Ok(Some(v4l2::Following::start(&leader.name, &follower.name)?))
 }
 
-/// The number of pairs that two streams can give: the shorter one's length at the lower rate.
+/// Returns the number of pairs of two streams: the shorter length at the lower rate.
 fn expected_pairs(streams: &[ReconnectingStream; 2]) -> Option<u64> {
     let seconds = |stream: &ReconnectingStream| Some(stream.expected()? as f64 / stream.rate()?);
     let [left, right] = streams;
@@ -161,7 +161,7 @@ fn expected_pairs(streams: &[ReconnectingStream; 2]) -> Option<u64> {
     Some((seconds(left)?.min(seconds(right)?) * rate).round() as u64)
 }
 
-/// Offset in milliseconds that makes the first frames a pair, as the flag takes it.
+/// Formats the offset in milliseconds that makes the first frames a pair, as the flag takes it.
 fn in_ms(left: Duration, right: Duration) -> String {
     let ms = (left.as_secs_f64() - right.as_secs_f64()) * 1e3;
     format!("{ms:.1}").trim_end_matches(".0").to_owned()
@@ -174,18 +174,18 @@ struct TwoStreams {
     streams: [ReconnectingStream; 2],
     pairer: Pairer,
     state: Arc<LiveState>,
-    /// Whether numbers make the pairs, so that no frame may be left out.
+    /// Whether pairing is by number, so that no frame may be left out.
     by_number: bool,
-    /// Time that is added to that of each view's frames before they are paired.
+    /// Time added to each view's frames before pairing.
     delays: [Duration; 2],
     /// Times of the first frames.
     first: [Option<Duration>; 2],
-    /// Whether there is no more to say of how far apart the views begin.
+    /// Whether the distance of the views' beginnings has been reported, or needs no report.
     is_begin_told: bool,
-    /// Restarts of the pairing that have been told.
+    /// Number of restarts of the pairing that have been reported.
     restarts: u64,
     done: bool,
-    /// At work as long as the streams are.
+    /// Copies the exposure for as long as the streams live.
     _exposure: Option<v4l2::Following>,
 }
 
@@ -216,7 +216,7 @@ impl TwoStreams {
         }
     }
 
-    /// Counts the rest of a view whose partner has ended.
+    /// Counts the remaining frames of a view whose partner has ended.
     fn drain(&mut self, eye: usize, stop: &Switch) {
         let stream = &mut self.streams[eye];
         stream.count_only();
@@ -231,8 +231,8 @@ impl TwoStreams {
         self.pairer.finish(Eye::BOTH[eye]);
     }
 
-    /// Lets no frame wait for a view that is lost. One that is back goes on with the other's
-    /// number, for pairing by number.
+    /// Keeps frames from waiting for a lost view. For pairing by number, a view that is back
+    /// continues with the other's number.
     fn follow_losses(&mut self) {
         let highest = self.streams.iter().map(ReconnectingStream::index).max().unwrap_or_default();
         for (eye, stream) in Eye::BOTH.into_iter().zip(&mut self.streams) {
@@ -246,7 +246,7 @@ impl TwoStreams {
         }
     }
 
-    /// Says what there is to say of how the cameras run against each other.
+    /// Logs remarks on the synchronisation of the cameras.
     fn remark(&self) {
         let Some(tolerance) = self.pairer.tolerance() else { return };
         match self.state.synchronisation().remark(tolerance) {
@@ -256,7 +256,7 @@ impl TwoStreams {
         }
     }
 
-    /// Warns, once each, where recordings begin a frame or more apart, and where pairing restarts.
+    /// Warns once if recordings begin a frame or more apart, and at every restart of the pairing.
     fn tell_of_times(&mut self) {
         let restarts = self.pairer.restarts();
         if restarts > std::mem::replace(&mut self.restarts, restarts) && restarts == 1 {
@@ -290,7 +290,7 @@ impl TwoStreams {
         );
     }
 
-    /// Judges the pairs of views that have ended.
+    /// Checks the number of pairs after both views have ended.
     fn judge_pairs(&self) -> anyhow::Result<()> {
         let SourceCounts { left, right, pairs, .. } = self.counts();
         let Some(tolerance) = self.pairer.tolerance().map(|time| time.as_secs_f64() * 1e3) else {
@@ -325,7 +325,7 @@ impl TwoStreams {
         Ok(())
     }
 
-    /// Pairs until the end; whether it was reached.
+    /// Pairs until the end. Returns false if it was stopped before.
     fn pair_all(
         &mut self,
         stop: &Switch,
@@ -349,7 +349,7 @@ impl TwoStreams {
                     return false;
                 }
             }
-            // A live eye would never end while its partner is gone.
+            // A live view would never end while its partner is gone.
             if ended == [true; 2] || (live && ended != [false; 2]) {
                 return true;
             }
@@ -367,7 +367,7 @@ impl TwoStreams {
                 self.follow_losses();
                 self.remark();
             } else if let Some(eye) = self.pairer.needs() {
-                // Asking only the view that is needed keeps the other one's frames where they are.
+                // Reading only the needed view leaves the other one's frames in its stream.
                 let eye = eye.index();
                 if !ended[eye] {
                     ended[eye] = self.advance(eye, TICK);
@@ -405,7 +405,7 @@ impl Source for TwoStreams {
             self.pairer.unpaired(Eye::Left),
             self.pairer.unpaired(Eye::Right),
         );
-        // A frame that still waits for its partner counts once that is decided.
+        // A frame that still waits for its partner is counted later.
         let (left, right) = (pairs + unpaired_left, pairs + unpaired_right);
         let [damaged_left, damaged_right] = self.streams.each_ref().map(ReconnectingStream::damage);
         SourceCounts {
