@@ -1,5 +1,5 @@
-//! The streaming thread's side of a stream: the appsink that copies each frame and sends it, and
-//! what is noted of errors on the way.
+//! The streaming thread's side of a stream: the appsink that copies and sends each frame, and the
+//! errors of the pipeline.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,34 +29,34 @@ pub(super) struct Frame {
     /// Time on the stream's clock, filled in by the stream's owner, who knows which of `times`
     /// counts.
     pub(super) timestamp: Option<Duration>,
-    /// Arrival; of a live frame with a plausible time, the capture.
+    /// Moment of arrival, or of capture for a live frame with a plausible time.
     pub(super) arrived: Instant,
 }
 
 /// Times of a frame; which one counts depends on the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
-    /// As the buffer carries it.
+    /// Time stamp of the buffer.
     pub(super) written: Option<gst::ClockTime>,
-    /// The place in the recording, edit lists considered.
+    /// Position in the recording, after edit lists.
     pub(super) stream: Option<gst::ClockTime>,
-    /// Since the pipeline's zero, by its clock.
+    /// Time since the pipeline's zero, by its clock.
     pub(super) running: Option<gst::ClockTime>,
 }
 
-/// State that GStreamer's threads and the stream's owner share.
+/// State shared by GStreamer's threads and the stream's owner.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// The first error: later ones are its consequences.
+    /// First error; later ones are its consequences.
     error: Mutex<Option<String>>,
-    /// The first error that only says that data stopped flowing; its reason is another one, if any.
+    /// First error that only says that data stopped flowing, as a consequence of another one.
     stopped: Mutex<Option<String>>,
     missing: Mutex<Option<String>>,
     /// Flaw of the first picture file that was left out.
     damage: Mutex<Option<String>>,
     /// Numbers of the picture files that were left out.
     left_out: Mutex<BTreeSet<u64>>,
-    /// The stream's name, and whether its files and frames are all there to be had.
+    /// Name of the stream, and whether it is a video file, so that every lost frame is damage.
     name: String,
     recorded: bool,
     /// Orientation that the first tag named.
@@ -68,31 +68,31 @@ pub(super) struct Shared {
     other: Mutex<Option<String>>,
     second: AtomicBool,
     warned: AtomicBool,
-    /// Frames come at their own pace: damaged ones are left out.
+    /// Whether the stream is live: damaged frames are left out.
     live: AtomicBool,
     eye: Arc<EyeState>,
-    /// From now on frames are counted in `skipped` instead of being copied.
+    /// Whether frames are counted in `skipped` instead of being copied.
     count_only: AtomicBool,
     skipped: AtomicU64,
-    /// The times as they are written are those of the recording. (Of Matroska: its demuxer else
-    /// lets every file start at zero, which would undo a later start of one view.)
+    /// Whether the written times are those of the recording. (For Matroska, whose demuxer otherwise
+    /// starts every file at zero and so loses a later start of one view.)
     pub(super) absolute_times: AtomicBool,
-    /// Shifts of the times in the decoder.
+    /// Shifts of times in the decoder.
     pub(super) jumps: Arc<Jumps>,
 }
 
 impl Shared {
-    /// State for the threads of a view's stream.
+    /// Creates the state of a view's stream.
     pub(super) fn of(eye: Arc<EyeState>, name: String, recorded: bool) -> Self {
         Self { eye, name, recorded, ..Self::default() }
     }
 
-    /// Says whether frames come at their own pace.
+    /// Sets whether the stream is live.
     pub(super) fn set_live(&self, live: bool) {
         self.live.store(live, Ordering::SeqCst);
     }
 
-    /// Notes what ended the stream.
+    /// Notes the reason of the stream's end.
     pub(super) fn fail(&self, reason: String) {
         locked(&self.error).get_or_insert(reason);
     }
@@ -121,17 +121,17 @@ impl Shared {
         locked(&self.left_out).contains(&number)
     }
 
-    /// Notes the orientation that a tag names; the first one counts.
+    /// Notes the orientation of a tag; the first one counts.
     pub(super) fn note_orientation(&self, orientation: Orientation) {
         locked(&self.orientation).get_or_insert(orientation);
     }
 
-    /// Orientation that a tag names.
+    /// Returns the orientation of the tags.
     pub(super) fn orientation(&self) -> Orientation {
         locked(&self.orientation).unwrap_or(Orientation::NoTransforms)
     }
 
-    /// Notes that a decoder concealed damage, of which it says `what`.
+    /// Counts a frame whose damage the decoder concealed, described by `what`.
     pub(super) fn note_concealed(&self, what: &str) {
         self.eye.note_concealed();
         if self.concealed.swap(true, Ordering::SeqCst) {
@@ -144,7 +144,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a frame is lost because `what`.
+    /// Counts a frame that is lost for the reason `what`.
     pub(super) fn note_dropped(&self, what: &str) {
         self.eye.note_broken();
         if self.dropped.swap(true, Ordering::SeqCst) {
@@ -154,7 +154,7 @@ impl Shared {
         }
     }
 
-    /// Notes that the time of a frame says nothing, because `what`.
+    /// Counts a frame whose time is meaningless for the reason `what`.
     pub(super) fn note_mistimed(&self, what: &str) {
         self.eye.note_mistimed();
         if self.mistimed.swap(true, Ordering::SeqCst) {
@@ -179,7 +179,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a reader was left out, and why: told where there is no other.
+    /// Notes why a reader was not used; reported if there is no other.
     pub(super) fn note_missing(&self, what: String) {
         locked(&self.missing).get_or_insert(what);
     }
@@ -195,7 +195,7 @@ impl Shared {
         }
     }
 
-    /// Says why there is no video, when everything in the stream is known.
+    /// Fails the stream because it has no video, once all of its content is known.
     pub(super) fn fail_without_video(&self) {
         let missing = locked(&self.missing).clone();
         let other = locked(&self.other).clone();
@@ -205,13 +205,13 @@ impl Shared {
         }));
     }
 
-    /// Reason why the stream ended.
+    /// Returns the reason of the stream's end.
     pub(super) fn failure(&self) -> Option<String> {
         locked(&self.error).clone().or_else(|| locked(&self.stopped).clone())
     }
 
-    /// Why there is not even a first frame: that a plug-in is missing, or a file is damaged,
-    /// says more than the error that follows from it.
+    /// Returns why there is no first frame: a missing plug-in or a damaged file rather than the
+    /// error that follows from it.
     pub(super) fn first_failure(&self) -> Option<String> {
         let (missing, damage) = (locked(&self.missing).clone(), self.damage());
         missing.or(damage).or_else(|| self.failure())
@@ -227,17 +227,17 @@ impl Shared {
         locked(&self.damage).clone()
     }
 
-    /// From now on frames are only counted: see [`Shared::skipped`].
+    /// Counts frames from now on instead of copying them; see [`Shared::skipped`].
     pub(super) fn count_only(&self) {
         self.count_only.store(true, Ordering::SeqCst);
     }
 
-    /// Frames that were counted instead of delivered.
+    /// Returns the number of frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::SeqCst)
     }
 
-    /// Takes a message of the pipeline, on whichever thread it was posted.
+    /// Handles a message of the pipeline, on any thread.
     pub(super) fn message(&self, message: &gst::Message) {
         match message.view() {
             gst::MessageView::Error(error) if message::is_consequence(error) => {
@@ -255,7 +255,7 @@ impl Shared {
                     tracing::warn!("GStreamer: {text} (further warnings are at level debug)");
                 }
             }
-            // Nobody asks a recording's decoder to hurry: what it drops it cannot decode.
+            // A recording's decoder is never late, so a dropped frame is one that it cannot decode.
             gst::MessageView::Qos(_)
                 if self.recorded && message::is_of_decoder(message) && self.failure().is_none() =>
             {
@@ -271,14 +271,14 @@ impl Shared {
     }
 }
 
-/// The format of the frames, as the first one told it.
+/// Format of the frames, taken from the first one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Format {
     /// Size of each view.
     pub(super) view: Option<(usize, usize)>,
     /// Whether views have colour.
     pub(super) colour: bool,
-    /// Grey level from which on they are white.
+    /// Grey level from which on pixels are white.
     pub(super) white: u8,
     /// Frames a second, where stated.
     pub(super) rate: Option<f64>,
@@ -314,7 +314,7 @@ pub(super) fn build_appsink(
         }
     };
     let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(new_sample).eos(move |_| {
-        // The receiver is gone where the stream was closed first.
+        // The send fails if the stream was closed first.
         let _ = end.send(None);
     });
     let sink = gst_app::AppSink::builder()
@@ -328,7 +328,7 @@ pub(super) fn build_appsink(
     sink
 }
 
-/// The streaming thread's work.
+/// Copies frames on the streaming thread.
 pub(super) struct FrameCopier {
     /// The stream's name.
     name: String,
@@ -343,7 +343,8 @@ pub(super) struct FrameCopier {
 }
 
 impl FrameCopier {
-    /// Copies into buffers of the options' `keep`; tells `format` what the first frame is like.
+    /// Copies into buffers of the options' `keep` and stores the format of the first frame in
+    /// `format`.
     pub(super) fn new(
         name: String,
         layout: Layout,
@@ -354,7 +355,7 @@ impl FrameCopier {
         Self { name, layout, swap, keep, tone, caps: None, format, taken: 0 }
     }
 
-    /// Copies a frame; `None` where it is damaged and the stream is live.
+    /// Copies a frame; `None` if it is damaged and the stream is live.
     fn copy(
         &mut self,
         sample: &gst::Sample,
@@ -376,7 +377,7 @@ impl FrameCopier {
             return Ok(None);
         }
         let views = match plane::copy_views(buffer, &info, self.layout, &self.keep, self.tone) {
-            // The first frame was well, so this is no format that cannot be read.
+            // The first frame was read, so the format is readable.
             Err(_) if live => return Ok(None),
             views => views?,
         };
@@ -415,7 +416,7 @@ impl FrameCopier {
     }
 }
 
-/// Frames a second; containers that do not know it write 0, some transport streams 90000.
+/// Converts a frame rate. Containers without one state 0, some transport streams 90000.
 fn rate(fraction: gst::Fraction) -> Option<f64> {
     let rate = f64::from(fraction.numer()) / f64::from(fraction.denom().max(1));
     (rate > 0.0 && rate <= 1000.0).then_some(rate)

@@ -1,9 +1,9 @@
-//! One stream: a pipeline of its own that ends in an appsink, and the bounded channel by which its
+//! One input stream: a pipeline that ends in an appsink, and the bounded channel by which its
 //! frames leave GStreamer's streaming thread.
 //!
-//! The streaming thread only copies the frames into pooled memory and sends them; a full channel
-//! blocks it, so that nothing is lost. Dropping the receiver wakes it, which is why a stream is
-//! always closed in that order: receiver first, then the pipeline.
+//! The streaming thread only copies the frames into pooled memory and sends them. A full channel
+//! blocks it, so no frame is lost. Dropping the receiver wakes it, so a stream always drops its
+//! receiver before it stops the pipeline.
 
 mod account;
 
@@ -30,32 +30,32 @@ use crate::source::orientation::Orient;
 use crate::source::pictures::Timing;
 use crate::thread::{self, locked};
 
-/// Frames that may wait between the streaming thread and the pairing.
+/// Capacity of the channel between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
 
-/// Longest silence of a stream before it is looked at whether it has ended.
+/// Silence after which a stream is checked for its end.
 const GRACE: Duration = Duration::from_millis(1000);
 
-/// Longest that a recorded stream may be waited for without any frame: longer than a disk or a
-/// file server takes to come back.
+/// Timeout of a recorded stream without a frame: longer than a disk or a file server takes to
+/// recover.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// Longest wait for a pipeline that is being closed.
+/// Timeout of closing a pipeline.
 pub(super) const CLOSING: Duration = Duration::from_secs(2);
 
-/// A live frame whose time says that it is older than this has a time that says nothing.
+/// Age above which the time of a live frame is implausible.
 const OLDEST: Duration = Duration::from_secs(10);
 
-/// A time of a recording that goes back by more than this jumps.
+/// Step back above which a time of a recording has jumped.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// A live frame that is as old as this when a run begins is fresh enough.
+/// Largest age of a fresh live frame at the beginning of a run.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// Number of frames by which a frame rate is measured that is not written down.
+/// Number of frames from which an unstated frame rate is measured.
 const RATE_SAMPLE: usize = 8;
 
-/// Recipe to open a stream, now and again.
+/// Recipe to open and reopen a stream.
 #[derive(Clone)]
 pub(super) struct Recipe {
     pub(super) input: Input,
@@ -73,16 +73,15 @@ pub(super) enum Received {
     End,
 }
 
-/// A file that gave fewer frames than its length says.
+/// A file with fewer frames than its length implies.
 pub(super) struct CutShort {
-    /// Frames it gave.
+    /// Number of read frames.
     pub(super) count: u64,
-    /// Frames that were to be expected, where known.
+    /// Expected number of frames, if known.
     pub(super) expected: Option<u64>,
-    /// Whether nothing but damage explains it.
+    /// Whether only damage explains it.
     pub(super) certain: bool,
-    /// Numbers of bytes that there are and should be, where the file itself says that some are
-    /// missing.
+    /// Present and stated number of bytes, if the file states more than are present.
     pub(super) bytes: Option<(u64, u64)>,
 }
 
@@ -94,36 +93,35 @@ pub(super) struct Stream {
     delivered: Receiver<Option<Box<Frame>>>,
     shared: Arc<Shared>,
     format: Arc<Mutex<Format>>,
-    /// Frames that have been looked at but not handed out.
+    /// Received frames that were not returned yet.
     first: VecDeque<Box<Frame>>,
     /// Time of the first frame.
     begin: Option<Duration>,
-    /// Time of the frame handed out last.
+    /// Time of the last returned frame.
     last_time: Option<Duration>,
     live: bool,
-    /// The times of frames are those of their arrival after this.
+    /// If set, times are those of arrival relative to this.
     by_arrival: Option<Instant>,
-    /// The zero of the times of a live stream's frames.
+    /// Zero of a live stream's times.
     zero: Option<Instant>,
     /// Check of a live stream's times.
     live_times: LiveTimes,
-    /// Frames that were captured before are left out.
+    /// Frames captured earlier are discarded.
     fresh_from: Option<Instant>,
     ended: bool,
-    /// Since when a frame is waited for.
+    /// Beginning of the wait for a frame.
     silent_since: Option<Instant>,
-    /// Time spent on waiting since the last frame, and the number of those that were only
-    /// counted.
+    /// Time spent waiting since the last frame, and the number of counted frames then.
     waited: (Duration, u64),
     closed: bool,
     taken: u64,
     rate: Option<f64>,
-    /// Dropped after the pipeline, as fields are in their order.
+    /// Fields are dropped in order, so this comes after the pipeline.
     pools: CameraPools,
 }
 
 impl Stream {
-    /// Builds the pipeline and sets it going; [`Stream::preroll`] then waits for its first frame.
+    /// Builds and starts the pipeline; [`Stream::preroll`] then waits for its first frame.
     pub(super) fn start(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Self> {
         let name = recipe.input.name();
         Self::build(recipe.clone(), options).map_err(|error| anyhow!("{name}: {error:#}"))
@@ -190,7 +188,7 @@ impl Stream {
         orientation::watch(&target, shared.clone());
         wiring::connect(input, timing, options, pipeline, target, shared)?;
         share_clock(&stream.pipeline, zero);
-        // Only on the way to "paused" does a pipeline tell that it is live.
+        // Only the change to "paused" tells whether a pipeline is live.
         for state in [gst::State::Paused, gst::State::Playing] {
             match stream.pipeline.set_state(state) {
                 Ok(change) => stream.live |= change == gst::StateChangeSuccess::NoPreroll,
@@ -213,8 +211,8 @@ impl Stream {
                     self.rate = locked(&self.format).rate;
                     self.live |= self.asks_for_latency();
                     if !self.live && options.reconnect == Reconnect::On && !self.is_recorded() {
-                        // A network camera need not say that it is one. Its own times start anew
-                        // with every connection.
+                        // A network camera need not claim to be live. Its own times restart with
+                        // every connection.
                         (self.live, self.by_arrival) = (true, self.zero_of_times());
                     }
                     self.shared.set_live(self.live);
@@ -229,7 +227,7 @@ impl Stream {
                 }
                 Received::Nothing => {}
             }
-            // An error is known, and nothing more has come since.
+            // An error is known, and no frame has come since.
             self.ended |= self.shared.failure().is_some()
                 && self.silent_since.is_some_and(|since| since.elapsed() > GRACE / 4);
             if options.stop.is_set() {
@@ -245,7 +243,7 @@ impl Stream {
         }
     }
 
-    /// Measures the frame rate where the stream does not state it.
+    /// Measures the frame rate if the stream does not state it.
     pub(super) fn measure_rate(&mut self, stop: &crate::control::Switch) {
         if self.rate.is_some() || self.live {
             return;
@@ -265,8 +263,8 @@ impl Stream {
         self.rate = steps.get(steps.len() / 2).map(|step| 1.0 / step.as_secs_f64());
     }
 
-    /// Leaves out what a live stream has captured while nobody was ready for it: the first frames
-    /// would otherwise be as late as the engine took to start.
+    /// Discards frames that a live stream captured before the engine was ready. Otherwise the first
+    /// frames would be as late as the engine took to start.
     pub(super) fn begin(&mut self) {
         if self.live {
             let period = self.rate.map_or(Duration::ZERO, period_of);
@@ -274,12 +272,12 @@ impl Stream {
         }
     }
 
-    /// The next frame, waiting for it no longer than `wait`.
+    /// Waits at most `wait` for the next frame.
     ///
-    /// Frames whose times say nothing get none: those of a recording that share a time with a
-    /// neighbour (a demuxer that lost its index, of a truncated AVI, so labels several, of which at
-    /// most one is right), one of a recording that jumps away from both neighbours, and a live one
-    /// that is far from its arrival.
+    /// Frames with a meaningless time get none: recorded frames that share a time with a neighbour
+    /// (a demuxer without the index of a truncated AVI labels several alike), a recorded frame
+    /// whose time jumps away from both neighbours, and a live frame whose time is far from its
+    /// arrival.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
         let ahead = if self.live { 1 } else { 2 };
         while self.first.len() < ahead {
@@ -305,8 +303,8 @@ impl Stream {
         Received::Frame(frame)
     }
 
-    /// The time of a recording's frame, unless it shares it with a neighbour, or its neighbours
-    /// are in order without it.
+    /// Returns the time of a recorded frame, unless it shares it with a neighbour, or its
+    /// neighbours are in order without it.
     fn check_recorded_time(&mut self, time: Option<Duration>) -> Option<Duration> {
         let next = self.first.front().and_then(|next| self.time(next));
         let before = self.last_time;
@@ -322,7 +320,7 @@ impl Stream {
         time.filter(|_| time != next && time != before)
     }
 
-    /// The time of a live frame, shifted where the stream's clock was set; `None` where it is far
+    /// Returns the time of a live frame, shifted if the stream's clock was set; `None` if it is far
     /// from the arrival.
     fn check_live_time(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
         let Some(zero) = self.zero else { return Some(time) };
@@ -349,8 +347,8 @@ impl Stream {
         }
     }
 
-    /// When a frame was captured, where its time tells: a live one's, unless that lies in the
-    /// future or is older than any frame that is still worth showing.
+    /// Returns the moment of capture of a live frame with a plausible time; otherwise that of
+    /// arrival.
     fn capture_time(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
         let captured = self.zero.zip(timestamp).and_then(|(zero, time)| zero.checked_add(time));
         let plausible = |captured: &Instant| {
@@ -378,7 +376,7 @@ impl Stream {
                 let since = *self.silent_since.get_or_insert_with(Instant::now);
                 let skipped = self.shared.skipped();
                 let before = self.waited;
-                // The time of a process that is suspended passes as well, so waits are added up.
+                // Waits are added up because the clock also runs while the process is suspended.
                 self.waited =
                     if skipped == before.1 { (before.0 + wait, skipped) } else { (wait, skipped) };
                 if since.elapsed() > GRACE {
@@ -389,9 +387,9 @@ impl Stream {
         }
     }
 
-    /// Ends a silent stream from which nothing will come any more, though it sent no end: not
-    /// every element does after an error, and the error itself can be lost (GStreamer 1.22's
-    /// decodebin drops what a demuxer reports while it is being plugged in).
+    /// Ends a silent stream that is dead without having sent an end: not every element sends one
+    /// after an error, and the error itself can be lost (GStreamer 1.22's decodebin drops the
+    /// errors of a demuxer that is being plugged in).
     fn end_if_dead(&mut self) {
         let failed = self.shared.failure().is_some();
         let stalled = self.is_recorded() && self.waited.0 > STALLED;
@@ -405,7 +403,7 @@ impl Stream {
         }
     }
 
-    /// Reports whether none of the threads that move a recording's data is running.
+    /// Reports whether all streaming threads of a recording have stopped.
     fn is_idle(&self) -> bool {
         let running = |element: gst::Element| {
             element.pads().iter().any(|pad| pad.task_state() == gst::TaskState::Started)
@@ -418,26 +416,25 @@ impl Stream {
         is_recorded(&self.input)
     }
 
-    /// Time for which no frame has come that was waited for.
+    /// Returns the time spent waiting for the next frame so far.
     pub(super) fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Reason why no frame comes any more, where known.
+    /// Returns the reason why no frame comes any more, if known.
     pub(super) fn reason(&self) -> Option<String> {
         self.shared.failure()
     }
 
-    /// The zero of the times of streams that are opened together. GStreamer's clock and the
-    /// operating system's agree in their pace.
+    /// Returns the common zero of streams that are opened together. GStreamer's clock and the
+    /// system's run at the same rate.
     fn zero_of_times(&self) -> Option<Instant> {
         let since = now().checked_sub(self.pipeline.base_time()?)?;
         Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
     }
 
-    /// Which time of a frame can be compared with the other view's: for a live stream the time
-    /// at which it was captured by the common clock, for a recording its place in it, edit lists
-    /// considered.
+    /// Returns the time of a frame that is comparable with the other view's: for a live stream that
+    /// of capture by the common clock, for a recording the position in it, after edit lists.
     fn time(&self, &Frame { times, arrived, .. }: &Frame) -> Option<Duration> {
         if let Some(zero) = self.by_arrival {
             return Some(arrived.saturating_duration_since(zero));
@@ -456,7 +453,7 @@ impl Stream {
         !self.first.is_empty() || self.ended || !self.delivered.is_empty()
     }
 
-    /// Waits until one of `streams` has something, or `wait` has passed.
+    /// Waits until one of `streams` has a frame, at most for `wait`.
     pub(super) fn wait_any(streams: &[&Stream], wait: Duration) {
         if streams.iter().any(|stream| stream.is_ready()) {
             return;
@@ -468,18 +465,18 @@ impl Stream {
         let _ = select.ready_timeout(wait);
     }
 
-    /// From now on frames are only counted: see [`Stream::skipped`].
+    /// Counts frames from now on instead of delivering them; see [`Stream::skipped`].
     pub(super) fn count_only(&self) {
         self.shared.count_only();
     }
 
-    /// Frames that were counted instead of delivered.
+    /// Returns the number of frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
         self.shared.skipped()
     }
 
-    /// Stops the pipeline; what is still in the channel is lost. A driver or a demuxer that hangs
-    /// in it keeps its thread.
+    /// Stops the pipeline and drops the frames in the channel. If a driver or a demuxer hangs, its
+    /// thread is left behind.
     pub(super) fn close(&mut self) {
         if std::mem::replace(&mut self.closed, true) {
             return;
@@ -513,12 +510,12 @@ impl Drop for Stream {
     }
 }
 
-/// Reports whether it is read from a file, and ends with it.
+/// Reports whether the input is a recording.
 fn is_recorded(input: &Input) -> bool {
     matches!(input, Input::File(_) | Input::Pictures(_))
 }
 
-/// Makes the times of live pipelines comparable: one clock, one zero.
+/// Gives live pipelines one clock and one zero, so that their times are comparable.
 fn share_clock(pipeline: &gst::Pipeline, zero: gst::ClockTime) {
     pipeline.use_clock(Some(&gst::SystemClock::obtain()));
     pipeline.set_start_time(gst::ClockTime::NONE);
