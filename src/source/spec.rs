@@ -1,9 +1,8 @@
-//! Names that users give to sources of stereo pairs: one grammar for every command, read once.
+//! Parses the names of sources of stereo pairs: one grammar for all commands.
 //!
 //! A text is a file or a `file:` URI, numbered pictures (`left/%06d.png`), pictures by a pattern of
 //! their names (`left/*.png`), a camera (`/dev/video0`, or a link to it), a URI, or a fragment of a
-//! GStreamer pipeline: whatever has a `!`. What exists under the very name is that, whatever its
-//! name looks like.
+//! GStreamer pipeline, which has a `!`. An existing file of exactly this name takes precedence.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,16 +12,16 @@ use gstreamer::glib;
 use super::{pictures, still, v4l2};
 use crate::redact::{redact, remember, string_at};
 
-/// Where stereo pairs come from.
+/// Source of stereo pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceSpec {
     /// The synthetic scene.
     Demo,
     /// A stream for each view.
     Two {
-        /// The left view's.
+        /// Left stream.
         left: StreamSpec,
-        /// The right view's.
+        /// Right stream.
         right: StreamSpec,
     },
     /// One stream whose left half is the left view.
@@ -31,18 +30,18 @@ pub enum SourceSpec {
     TopBottom(StreamSpec),
 }
 
-/// Place that one stream is read from.
+/// Source of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamSpec {
-    /// A file, which need not be there.
+    /// A file, which need not exist.
     File(PathBuf),
     /// Pictures: a name with a number in it (`%06d`), or with `*`, `?` or `[...]`.
     Pictures(PathBuf),
-    /// A camera's device, which need not be there.
+    /// A camera's device, which need not exist.
     Camera(String),
     /// A URI that names no file.
     Uri(String),
-    /// A fragment of a GStreamer pipeline that ends where video comes out, raw or encoded.
+    /// A fragment of a GStreamer pipeline whose end delivers video, raw or encoded.
     Fragment(String),
 }
 
@@ -62,7 +61,7 @@ impl SourceSpec {
         Self::TopBottom(StreamSpec::parse(both))
     }
 
-    /// The one that is given: `left` and `right`, or one of the others; `None` where none is.
+    /// Returns the given source: `left` and `right`, or one of the others; `None` without any.
     pub fn choose<T: AsRef<OsStr>>(
         [left, right]: [Option<T>; 2],
         side_by_side: Option<T>,
@@ -73,7 +72,7 @@ impl SourceSpec {
             .or_else(|| top_bottom.map(Self::top_bottom))
     }
 
-    /// Its streams: two, one, or none of the synthetic scene.
+    /// Returns the streams: two, one, or none for the synthetic scene.
     pub fn streams(&self) -> impl Iterator<Item = &StreamSpec> {
         let streams = match self {
             Self::Two { left, right } => [Some(left), Some(right)],
@@ -83,12 +82,12 @@ impl SourceSpec {
         streams.into_iter().flatten()
     }
 
-    /// Every local file that it may read, of those that are there.
+    /// Returns every existing local file that the source may read.
     pub fn local_files(&self) -> Vec<PathBuf> {
         self.streams().flat_map(StreamSpec::local_files).collect()
     }
 
-    /// Reports whether it may be live; that is known only once it is open.
+    /// Reports whether the source may be live, which is certain only once it is open.
     pub fn may_be_live(&self) -> bool {
         self.streams().any(StreamSpec::may_be_live)
     }
@@ -98,7 +97,7 @@ impl SourceSpec {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
-    /// Reports whether it is images that were taken one by one, or a single one.
+    /// Reports whether the source consists of single images.
     pub fn are_pictures(&self) -> bool {
         self.streams().next().is_some_and(|first| match first {
             StreamSpec::Pictures(_) => true,
@@ -109,10 +108,10 @@ impl SourceSpec {
 }
 
 impl StreamSpec {
-    /// The stream that `text` stands for. Its secrets are remembered, so that they are never shown.
+    /// Parses `text`. Its secrets are remembered, so that they are never shown.
     pub fn parse(text: impl AsRef<OsStr>) -> Self {
         let text = text.as_ref();
-        // Space around a name is a slip, unless something is called so.
+        // Space around a name is a typing error, unless a file has this name.
         let trimmed = text.to_str().map(str::trim).filter(|_| !Path::new(text).exists());
         let path = trimmed.map_or(Path::new(text), Path::new);
         if v4l2::is_camera(path)
@@ -123,11 +122,11 @@ impl StreamSpec {
         if path.exists() {
             return Self::File(path.to_owned());
         }
-        // URIs and pipelines are text; names of files need not be UTF-8.
+        // URIs and pipelines are UTF-8; file names need not be.
         if let Some(text) = trimmed {
             if text.contains('!') {
                 remember(text);
-                // A dangling "!" stands for the link to whatever reads the images.
+                // A trailing "!" is the link to the reader of the frames.
                 return Self::Fragment(text.trim_end_matches([' ', '!']).to_owned());
             }
             if let Some(path) = file_of_uri(text) {
@@ -144,7 +143,7 @@ impl StreamSpec {
         Self::File(path.to_owned())
     }
 
-    /// Name for people, in one line; without its secrets.
+    /// Returns the name for messages, in one line and without secrets.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) | Self::Pictures(path) => path.display().to_string(),
@@ -157,7 +156,7 @@ impl StreamSpec {
         }
     }
 
-    /// The last part of its name.
+    /// Returns the last part of the name.
     pub fn short_name(&self) -> String {
         match self {
             Self::File(path) => {
@@ -184,9 +183,8 @@ impl StreamSpec {
     }
 }
 
-/// The local files that a fragment of a GStreamer pipeline names, of those that are there: the
-/// value of any property, for elements call theirs as they like (`location`, `uri`, `file`,
-/// `filename`).
+/// Returns the existing local files that a GStreamer fragment names in any property, because
+/// elements differ in the property's name (`location`, `uri`, `file`, `filename`).
 pub fn files_of_fragment(fragment: &str) -> Vec<PathBuf> {
     let values = values_of_fragment(fragment);
     values.iter().flat_map(|value| files_of_value(value)).collect()
@@ -203,7 +201,7 @@ fn files_of_value(value: &str) -> Vec<PathBuf> {
     if path.is_file() { vec![path.to_owned()] } else { pictures::files_of(path) }
 }
 
-/// The local files of a URI without a host: `splitfile:///tmp/part*`.
+/// Returns the local files of a URI without a host, such as `splitfile:///tmp/part*`.
 fn files_of_uri(uri: &str) -> Vec<PathBuf> {
     let Some((_, path)) = uri.split_once("://").filter(|(_, path)| path.starts_with('/')) else {
         return Vec::new();
@@ -214,7 +212,7 @@ fn files_of_uri(uri: &str) -> Vec<PathBuf> {
     })
 }
 
-/// The file of a `file:` URI in any spelling.
+/// Returns the file of a `file:` URI in any spelling.
 fn file_of_uri(text: &str) -> Option<PathBuf> {
     let scheme = text.get(..6).filter(|start| start.eq_ignore_ascii_case("file:/"))?;
     let uri = format!("file:/{}", &text[scheme.len()..]);

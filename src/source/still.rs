@@ -1,6 +1,6 @@
-//! Single images from files.
+//! Reads single images from files.
 //!
-//! Nobody gets a damaged one: what decoders would fill up or leave as it is counts as an error.
+//! A damaged image is an error, even if its decoder would fill the missing part.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -23,10 +23,9 @@ const USUAL_TABLES: [u8; 9] = *b"\xff\xe0\x00\x07AVI1\x00";
 
 /// A decoded image.
 pub struct Still {
-    /// Its samples, floating-point ones as 16 bits; turned as its orientation says if that was
-    /// wanted.
+    /// Samples, floating-point ones as 16 bits; turned by the orientation tag if requested.
     pub picture: DynamicImage,
-    /// The orientation that its file names.
+    /// Orientation tag of the file.
     pub orientation: Orientation,
 }
 
@@ -41,8 +40,8 @@ pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     Ok(Still { picture, orientation })
 }
 
-/// Reads an image as 8-bit intensity as its sensor delivered it, which is what a calibration
-/// refers to.
+/// Reads an image as 8-bit intensity, not turned, because calibrations refer to the sensor's own
+/// image.
 ///
 /// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency
 /// is ignored.
@@ -66,14 +65,14 @@ pub struct Levels {
     pub width: usize,
     /// Height in pixels.
     pub height: usize,
-    /// Whether they have 16 bits, false where they have 8 or fewer.
+    /// Whether the values have 16 bits, not 8 or fewer.
     pub deep: bool,
     /// Every value, row by row.
     pub values: Vec<u16>,
 }
 
-/// Reads the stored values of a grey image, PNG or PGM, 8 or 16 bits; one in colour counts as
-/// grey where its channels are the same.
+/// Reads the stored values of a grey image, PNG or PGM, 8 or 16 bits. A colour image with equal
+/// channels counts as grey.
 pub fn read_levels(path: &Path) -> Result<Levels> {
     let (content, format) = read_known(path)?;
     let shown = path.display();
@@ -110,12 +109,12 @@ pub fn read_levels(path: &Path) -> Result<Levels> {
 
 /// Reports whether a file is an image, by its first bytes or else by its name.
 pub fn is_picture(path: &Path) -> bool {
-    // Opening a FIFO would wait for whoever writes to it.
+    // Opening a FIFO would wait for its writer.
     let reader = || ImageReader::open(path).and_then(ImageReader::with_guessed_format);
     path.is_file() && reader().is_ok_and(|reader| reader.format().is_some())
 }
 
-/// The content of a file that begins like an image of a kind that is read here, and its kind.
+/// Reads a file in one of the known image formats, and returns its format, too.
 fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     let shown = path.display();
     if path.is_dir() {
@@ -142,7 +141,7 @@ fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<Stil
             _ if is_unsupported => {
                 "its kind of samples or compression is not read; convert it to 8 or 16 bits of grey or RGB"
             }
-            // The decoder says of both that the format is wrong.
+            // The decoder reports both as a wrong format.
             ImageFormat::OpenExr => "the picture is damaged, or has no red, green and blue",
             _ => "the picture is damaged",
         };
@@ -166,10 +165,10 @@ fn decode_whole(content: &[u8], format: ImageFormat) -> Result<Still> {
     let mut reader = ImageReader::with_format(Cursor::new(&content), format);
     reader.limits(header::limits());
     let mut decoder = reader.into_decoder()?;
-    // Nothing is known where the description is damaged.
+    // Damaged metadata counts as none.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder)?;
-    // The decoder stops when it has all pixels.
+    // The decoder stops after the last pixel.
     ensure!(format != ImageFormat::Png || png_ends(&content), "it was cut off before its end");
     Ok(Still { picture, orientation })
 }

@@ -1,9 +1,9 @@
-//! Tone mapping: how samples of 9 to 16 bits become the 8 that are matched.
+//! Tone mapping: reduces samples of 9 to 16 bits to the 8 bits that are matched.
 //!
-//! The upper 8 bits alone lose faint texture: the dark part of an image of 12 linear bits has a
-//! handful of them, and a camera that delivers 10 bits in the low end of 16 is nearly black. So the
-//! difference of each sample from the mean of its surroundings is amplified where they differ
-//! little, as in local contrast enhancement by unsharp masking with an adaptive gain (Polesel,
+//! The upper 8 bits alone lose faint texture: they have only a few levels in the dark part of a
+//! 12-bit linear image, and the images of a camera with 10 bits in the low end of 16 are nearly
+//! black. Therefore the difference of each sample from its local mean is amplified where contrast
+//! is low, as in local contrast enhancement by unsharp masking with an adaptive gain (Polesel,
 //! Ramponi and Mathews, IEEE Transactions on Image Processing 9, 2000).
 //!
 //! For sample v with 16 bits, the mean m of the window around it and a, the mean absolute
@@ -15,19 +15,20 @@
 //! result = clamp((m + lift + gain * (v - m)) / 256, 0, 255)
 //! ```
 //!
-//! - What noise alone makes of a is 1.13 sigma, so noise comes out with at most `DETAIL` / 1.13
-//!   grey levels unless it had more before; nothing needs to be known of it.
-//! - Where neighbours differ by `DETAIL` or more the gain is 1, and the result the upper 8 bits. It
-//!   is never less. One step of a stored word never becomes more than one grey level.
-//! - Dark surroundings are lifted, so that what is amplified is not cut off at black; white stays
-//!   white, because saturated pixels are known by it.
-//! - All follows from the surroundings alone, and smoothly: the same point of a scene looks the
-//!   same in both views and in the next frame. An image that moves takes its result with it.
+//! - Noise alone gives a = 1.13 sigma, so it is amplified to at most `DETAIL` / 1.13 grey levels.
+//!   Its strength need not be known.
+//! - If neighbours differ by `DETAIL` or more, the gain is 1 and the result is the upper 8 bits.
+//!   The gain is never below 1, and one step of a stored word never becomes more than one grey
+//!   level.
+//! - Dark areas are lifted, so that amplified detail is not clipped at black. White stays white,
+//!   because saturation is detected by it.
+//! - The result depends smoothly on the surroundings alone, so a point of a scene looks the same in
+//!   both views and in the next frame.
 //!
-//! Whole numbers throughout: every machine gives the same bytes. docs/accuracy.md says what it is
-//! worth.
+//! Integer arithmetic makes the bytes equal on every machine. docs/accuracy.md has the gain in
+//! accuracy.
 
-/// How samples of more than 8 bits become 8.
+/// Reduction of samples of more than 8 bits to 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tone {
@@ -38,33 +39,32 @@ pub enum Tone {
     UpperBits,
 }
 
-/// Side of the window in pixels: the sample's, 64 to its left and above, and 63 to its right and
-/// below. The image goes on beyond its borders as if they were mirrors.
+/// Side of the window in pixels: 64 to the left of the sample and above, 63 to the right and below.
+/// The image is mirrored at its borders.
 const WINDOW: usize = 128;
 
 /// Pixels before the sample's in the window.
 const BEFORE: usize = WINDOW / 2;
 
-/// Mean absolute difference of neighbours, in grey levels, that weaker ones are amplified to.
+/// Target of the amplification: mean absolute difference of neighbours, in grey levels.
 const DETAIL: u32 = 2;
 
-/// Grey levels by which black surroundings are lifted at most.
+/// Largest lift of black areas, in grey levels.
 const LIFT: u32 = 64;
 
 /// Largest gain.
 const GAIN_MAX: u32 = 256;
 
-/// Sums of differences over the window that share an index into [`RESPONSES`].
+/// Sums of differences per entry of [`RESPONSES`].
 const STEP: usize = 4096;
 
-/// Index from which on nothing is amplified: that of `DETAIL` to the left and to the upper
-/// neighbour.
+/// Index from which on the gain is 1: differences of `DETAIL` to the left and the upper neighbour.
 const PLAIN: usize = 2 * 256 * DETAIL as usize * WINDOW * WINDOW / STEP;
 
 /// Gain and lift for sums of differences.
 static RESPONSES: [Response; PLAIN + 1] = responses();
 
-/// What is made of surroundings.
+/// Gain and lift of a sample.
 #[derive(Clone, Copy)]
 struct Response {
     /// Gain in 1/256.
@@ -108,7 +108,7 @@ fn local(samples: &[u16], width: usize, pixels: &mut [u8]) {
     let height = samples.len() / width;
     let mut sums = Sums::new(width);
     let row = |y: usize| Row::of(samples, width, y);
-    // Counted from the first row of the first window, which is above the image.
+    // Rows count from the first row of the first window, which is above the image.
     let in_window = |y: usize| row(mirror_index(y, height));
     if height > 0 {
         (0..WINDOW).for_each(|y| sums.add(in_window(y)));
@@ -200,7 +200,7 @@ fn reduce_row(sums: &Sums, samples: &[u16], out: &mut [u8]) {
         let mean = sum / (WINDOW * WINDOW) as u32;
         let Response { gain, lift } = RESPONSES[(difference as usize / STEP).min(PLAIN)];
         let base = mean + ((lift * (65536 - mean)) >> 16);
-        // A step beside even surroundings: 16 bits by 17.
+        // Up to 17 bits of gain times 16 bits: 64-bit arithmetic.
         let detail = (i64::from(gain) * (i64::from(sample) - i64::from(mean))) >> 8;
         *pixel = ((i64::from(base) + detail) >> 8).clamp(0, 255) as u8;
         sum = sum + enters.0 - leaves.0;

@@ -1,5 +1,5 @@
-//! Cameras of the kernel's video interface (V4L2): what there is, and what is taken of it. The
-//! frames themselves come through GStreamer.
+//! Cameras of the kernel's video interface (V4L2): their modes and controls. The frames come
+//! through GStreamer.
 
 mod choice;
 mod controls;
