@@ -1,8 +1,8 @@
-//! Colour of an image beside its intensity: shown and written, never matched.
+//! Colour of an image: shown and written, never matched.
 //!
-//! Streams bring an image as luma and two colour differences, these often at half the size. The
-//! luma is the intensity that is matched; the differences ride along as they came, and become red,
-//! green and blue only where somebody looks.
+//! Streams deliver an image as luma and two colour differences, often of half the size. The luma is
+//! the intensity that is matched. The differences are passed on unchanged, and converted to red,
+//! green and blue only when an output needs them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,10 +14,10 @@ pub type Differences = [u8; 2];
 /// Differences of a pixel without colour.
 pub const NONE: Differences = [128; 2];
 
-/// Bits behind the point of [`ColourCoding`]'s weights.
+/// Fractional bits of the weights of [`ColourCoding`].
 const FRACTION: u32 = 16;
 
-/// How luma and colour differences become red, green and blue: the weights of ITU-T H.273, 8.3, in
+/// Weights that convert luma and colour differences to red, green and blue (ITU-T H.273, 8.3), in
 /// 1/65536.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColourCoding {
@@ -36,12 +36,12 @@ pub struct ColourCoding {
 }
 
 impl ColourCoding {
-    /// Grey as it is, whatever the differences.
+    /// Grey, whatever the differences.
     pub const GREY: Self =
         Self { black: 0, luma: 1 << FRACTION, red_cr: 0, green_cb: 0, green_cr: 0, blue_cb: 0 };
 
-    /// The coding whose luma is `red` parts of red, `blue` parts of blue, and green for the rest of
-    /// 1. `full_range`: luma has all 256 values; else black is 16 and white 235, and the
+    /// Returns the coding whose luma is `red` parts of red, `blue` parts of blue, and green for the
+    /// rest. With `full_range` luma has all 256 values; otherwise black is 16, white is 235, and the
     /// differences lie within 112 of 128.
     pub fn new(red: f64, blue: f64, full_range: bool) -> Self {
         let green = 1.0 - red - blue;
@@ -136,11 +136,12 @@ impl ChromaPlane {
     }
 }
 
-/// From where in one image the pixels of another one come.
+/// Mapping of the pixels of one image to those of another.
 pub trait Resampling: Send + Sync + std::fmt::Debug {
     /// Width and height of the other one.
     fn size(&self) -> (usize, usize);
-    /// The pixel nearest to what (x, y) of the other one shows; `None` where that lies outside.
+    /// Returns the pixel nearest to what (x, y) of the other image shows; `None` if it lies
+    /// outside.
     fn origin(&self, x: usize, y: usize) -> Option<(usize, usize)>;
 }
 
@@ -155,13 +156,12 @@ pub struct Chroma {
 }
 
 impl Chroma {
-    /// Colour of an image as it came. Where it is rectified later, that is kept in `pool`.
+    /// Creates the colour of an unrectified image. `pool` holds it after a later rectification.
     pub fn new(coding: ColourCoding, raw: ChromaPlane, pool: Pool<Differences>) -> Self {
         Self { coding, raw, through: None, resampled: OnceLock::new(), pool }
     }
 
-    /// The same colour, of the image that `through` makes of this one. It is computed when it is
-    /// first looked at.
+    /// Returns the colour of the image resampled by `through`. It is computed at its first use.
     #[must_use]
     pub fn with_resampling(self, through: Arc<dyn Resampling>) -> Self {
         Self { through: Some(through), resampled: OnceLock::new(), ..self }
