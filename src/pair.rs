@@ -188,7 +188,7 @@ impl Pairer {
 
     /// Returns the view whose next frame or end is needed after [`Pairer::pop`] returned `None`;
     /// `None` if both have ended. A source that reads only that view keeps few frames waiting.
-    pub fn needs(&self) -> Option<Eye> {
+    pub fn needed_eye(&self) -> Option<Eye> {
         match self.step() {
             Step::Wait(eye) => Some(eye),
             // The rest of the other view is only counted.
@@ -201,7 +201,7 @@ impl Pairer {
 
     /// Reports whether no further frame of `eye` can find a partner: the other view has ended and
     /// none of its frames wait.
-    pub fn hopeless(&self, eye: Eye) -> bool {
+    pub fn is_hopeless(&self, eye: Eye) -> bool {
         let other = self.side(opposite(eye));
         other.finished && other.waiting.is_empty()
     }
@@ -315,7 +315,7 @@ impl Pairer {
             return self.undecided().map_or(Step::Done, Step::Wait);
         };
         if let Rule::Time { .. } = rule
-            && let Some(step) = self.step_of_disorder()
+            && let Some(step) = self.resolve_disorder()
         {
             return step;
         }
@@ -357,7 +357,7 @@ impl Pairer {
 
     /// Returns the step for a frame that is not later than its predecessor; `None` if both views
     /// are in order.
-    fn step_of_disorder(&self) -> Option<Step> {
+    fn resolve_disorder(&self) -> Option<Step> {
         let successions = [self.left.first_succession(), self.right.first_succession()];
         if let Some(eye) =
             successions.iter().position(|&relation| relation == Some(Succession::OutOfOrder))
@@ -402,7 +402,7 @@ impl Pairer {
                 (own.unwrap_or_else(by_number), 0)
             }
         };
-        let timestamp = self.go_on(timestamp);
+        let timestamp = self.continue_times(timestamp);
         let arrived = left.arrived.max(right.arrived);
         Some(StereoPair {
             left: left.image,
@@ -416,7 +416,7 @@ impl Pairer {
     }
 
     /// Shifts the time of a pair so that times rise across a jump back.
-    fn go_on(&mut self, time: Duration) -> Duration {
+    fn continue_times(&mut self, time: Duration) -> Duration {
         let added =
             |ns: i64| Duration::from_nanos((time.as_nanos() as i64).saturating_add(ns) as u64);
         if let Some(last) = self.last_pair

@@ -114,7 +114,7 @@ fn match_reduced(
             }
             // To the nearest whole step.
             let disparity = (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
-            if show_the_same(&left, &right, (x, y), disparity) {
+            if views_agree(&left, &right, (x, y), disparity) {
                 counts[((disparity - low).max(0) as usize).min(range.count - 1)] += 1;
             }
         }
@@ -126,7 +126,7 @@ fn match_reduced(
 
 /// Reports whether both views show the same texture around a point. Without this check, smoothness
 /// would carry disparities into flat areas, and misaligned images would match by chance.
-fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
+fn views_agree(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
     let inside = |at: i64, size: usize| {
         let half = HALF as i64;
         (at >= half && at + half < size as i64).then(|| (at - half) as usize)
@@ -179,7 +179,7 @@ impl CoarseMatch {
     }
 
     /// Returns the share of valid points beyond the range if it is above [`TOO_MANY`].
-    pub fn short(&self, range: DisparityRange) -> Option<f64> {
+    pub fn share_beyond(&self, range: DisparityRange) -> Option<f64> {
         let share = self.beyond(range.max());
         (share > TOO_MANY).then_some(share)
     }

@@ -103,7 +103,8 @@ pub fn too_few(
     spare: Spare,
     matcher: &SmallMatcher,
 ) -> anyhow::Result<Option<TooFew>> {
-    let short = match_coarsely(pair, range.min, matcher)?.and_then(|coarse| coarse.short(range));
+    let short =
+        match_coarsely(pair, range.min, matcher)?.and_then(|coarse| coarse.share_beyond(range));
     let Some(beyond) = short else { return Ok(None) };
     let enough = enough([pair], range.min, spare, matcher)?;
     let enough = enough.filter(|&enough| enough > range.count);
@@ -169,7 +170,7 @@ mod tests {
     fn a_range_that_is_short_is_told_from_one_that_is_not() {
         let [left, right] = wall(52, 10);
         let coarse = match_coarsely([&left, &right], 0, &reference).unwrap().unwrap();
-        let short = |count| coarse.short(DisparityRange { min: 0, count });
+        let short = |count| coarse.share_beyond(DisparityRange { min: 0, count });
         assert!(short(48).is_some_and(|share| share > 0.2), "{coarse:?}");
         assert_eq!((short(56), short(64)), (None, None), "{coarse:?}");
         let range = DisparityRange { min: 0, count: 48 };

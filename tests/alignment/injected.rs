@@ -4,20 +4,20 @@ use stereod::internals::frame::Image;
 
 use super::*;
 
-/// What is done to a right view, about the frame's centre.
+/// Injected error of a right view, about the centre of the image.
 #[derive(Clone, Copy, Debug)]
 pub struct Bump {
-    /// Rows further down.
+    /// Shift in rows, positive downwards.
     pub shift: f64,
-    /// Degrees clockwise.
+    /// Roll in degrees, clockwise.
     pub roll: f64,
-    /// Times as large.
+    /// Scale factor.
     pub scale: f64,
 }
 
 pub const NONE: Bump = Bump { shift: 0.0, roll: 0.0, scale: 1.0 };
 
-/// The frame as the bumped eye sees it: every pixel is looked up where it was, bicubic (Keys,
+/// The image as the bumped camera sees it: every pixel is looked up where it was, bicubic (Keys,
 /// IEEE ASSP 1981, a = -1/2); outside, the nearest pixel.
 pub fn bumped(image: &Image, bump: Bump) -> Image {
     let (width, height) = (image.width(), image.height());

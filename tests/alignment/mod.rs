@@ -1,5 +1,5 @@
-//! How the views are aligned, measured on real pairs: as they are, with known errors, exchanged,
-//! and never rectified; and what the program says about it.
+//! Alignment of the views, measured on real pairs: unchanged, with injected errors, exchanged and
+//! never rectified; and the messages of the program.
 
 mod injected;
 mod more;

@@ -1,4 +1,4 @@
-//! All kinds of frames at hand: no alarm as they are, and one where something is wrong with them.
+//! Images of many kinds: no alarm as they are, and one for an injected error.
 
 use std::time::Duration;
 

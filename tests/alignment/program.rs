@@ -1,4 +1,4 @@
-//! What the program says.
+//! Messages of the program about alignment.
 
 use serde_json::Value;
 use stereod::internals::sink::png::encode_grey;

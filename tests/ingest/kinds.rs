@@ -255,7 +255,7 @@ fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
                         let case = format!("{samples} {kind} {next}, colours {has_colour}");
                         assert_eq!(pair.left.pixels(), expected.pixels(), "{case}");
                         assert_eq!(pair.right.pixels(), expected.pixels(), "{case}");
-                        // A grey BMP is a frame in colour with a palette of greys.
+                        // A grey BMP is a colour image with a grey palette.
                         let is_colour = samples.starts_with("rgb") || kind == "bmp";
                         let shown = pair.left.chroma().is_some();
                         assert_eq!(shown, has_colour && is_colour, "{case}");

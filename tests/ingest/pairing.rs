@@ -1,4 +1,4 @@
-//! Eyes that do not match completely, and stopping in the middle.
+//! Views that do not match completely, and stops in the middle.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Live eyes that end, fail, fall silent or send damaged frames, and come back.
+//! Live streams that end, fail, fall silent or send damaged frames, and come back.
 
 use std::net::UdpSocket;
 use std::sync::Arc;

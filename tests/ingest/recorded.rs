@@ -39,7 +39,7 @@ fn euroc_in_two_files_side_by_side_and_as_pictures() {
     assert_eq!((pairs, seen), (95, counts(95, 95, 95)));
     assert_eq!((source.info().width, source.info().height), (752, 480));
 
-    // Every sixteenth frame, as lossless frames.
+    // Every sixteenth frame, as lossless images.
     let png = folder.join("png");
     let spec = two(png.join("cam0/%06d.png"), png.join("cam1/%06d.png"));
     let (pairs, seen, _) = count(&spec);

@@ -1,4 +1,4 @@
-//! Pairs where times are wrong, jump, or begin apart.
+//! Pairs with wrong times, times that jump, and different beginnings.
 
 use super::*;
 use crate::common::numbered_videos::{steady, view, write};

@@ -1,4 +1,4 @@
-//! The lossless video of one view: FFV1, 8-bit grey, in Matroska.
+//! Writes the lossless video of one view: FFV1, 8-bit grey, in Matroska.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use super::output::Place;
 use super::tags;
 use crate::frame::{Eye, Image, StereoGeometry};
 
-/// Facts that a video needs before its first image.
+/// Properties of a video, needed before its first image.
 #[derive(Clone, Copy, Debug)]
 pub struct GreyVideoOptions {
-    /// Eye whose images they are.
+    /// View of the images.
     pub eye: Eye,
     /// Width and height in pixels.
     pub size: (usize, usize),
-    /// Images a second, where known; they keep their own times in any case.
+    /// Images a second, if known. Images keep their own times in any case.
     pub rate: Option<f64>,
-    /// Cameras that depth is computed from, where known; they stand in the tags.
+    /// Cameras for the computation of depth, if known; written into the tags.
     pub geometry: Option<StereoGeometry>,
 }
 
@@ -63,7 +63,7 @@ impl GreyVideo {
         })
     }
 
-    /// Writes what is on the way, and what is known at the end only.
+    /// Writes the remaining images, the duration and the index.
     pub fn finish(&mut self) -> Result<()> {
         self.video.finish()
     }

@@ -1,4 +1,4 @@
-//! The live stream: raw images into whatever a fragment of a GStreamer pipeline makes of them.
+//! The live stream: raw images into a user's fragment of a GStreamer pipeline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::sink::colouring::LiveColouring;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::{Losses, Sink, StreamInfo};
 
-/// Longest time that a receiver may take at the end for what is on the way.
+/// Timeout of the receiver for the remaining frames at the end.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Images that can be streamed.
@@ -27,7 +27,7 @@ pub enum StreamPicture {
     /// The disparity in colours: RGBx.
     #[default]
     Disparity,
-    /// The left image, rectified: RGBx where the source has colour, else GRAY8.
+    /// The rectified left image: RGBx if the source has colour, else GRAY8.
     Left,
     /// The left image, and right of it the disparity in colours: RGBx of twice the width.
     SideBySide,
@@ -36,7 +36,7 @@ pub enum StreamPicture {
 }
 
 impl StreamPicture {
-    /// The view that is painted, unless it is numbers.
+    /// Returns the painted view; `None` for numbers.
     fn view(self) -> Option<VideoView> {
         match self {
             Self::Disparity => Some(VideoView::Disparity),
@@ -55,32 +55,32 @@ impl StreamPicture {
 /// Options of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// Elements that take the raw images, as gst-launch-1.0 takes them.
+    /// Elements for the raw images, in the syntax of gst-launch-1.0.
     pub fragment: String,
-    /// Image that is streamed.
+    /// Streamed image.
     pub picture: StreamPicture,
-    /// Quantity of the numbers.
+    /// Quantity of streamed numbers.
     pub quantity: Quantity,
-    /// The colours, which may change.
+    /// Colours, which may change.
     pub colouring: LiveColouring,
 }
 
-/// Why a fragment cannot be used.
+/// Reason why a fragment cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentError {
-    /// It is wrong wherever it is tried.
+    /// The fragment is invalid.
     #[error("{0}")]
     Wrong(String),
-    /// This machine lacks what it needs.
+    /// This machine lacks an element.
     #[error("{0}")]
     Missing(String),
 }
 
-/// Images for a receiver of any kind, as the fragment says. They carry the time at which they
-/// were matched: what waits for a clock further on must not wait for the past.
+/// Sends images to the receiver of the fragment. They carry the time of matching, not of capture,
+/// because a downstream element that syncs to the clock would otherwise be late.
 ///
-/// A receiver that is slow or not there yet costs frames of this sink alone, which are counted; one
-/// that goes away with an error fails it.
+/// A slow or absent receiver costs only frames of this sink, which are counted. A receiver that
+/// disconnects with an error fails the sink.
 pub struct StreamSink {
     name: String,
     stream: StreamInfo,
@@ -90,7 +90,7 @@ pub struct StreamSink {
     bytes: Pool<u8>,
     words: Pool<u16>,
     feed: Feed,
-    /// Frames for which the fragment had no room.
+    /// Number of frames for which the fragment had no room.
     busy: u64,
     /// Whether the caller has been told of the failure.
     failed: bool,
@@ -132,7 +132,7 @@ impl StreamSink {
         })
     }
 
-    /// Shows a frame; true where there was room for it.
+    /// Sends a frame. Returns false if there was no room.
     fn show(&mut self, frame: &Arc<Matched>) -> Result<bool> {
         self.painter.follow(frame)?;
         let (width, height) = self.stream.size;
@@ -184,24 +184,24 @@ impl Sink for StreamSink {
 
     fn finish(&mut self) -> Result<()> {
         let finished = self.feed.finish_within(CLOSING);
-        // An error that the caller knows already is not told twice.
+        // The caller knows this error already.
         if self.failed { Ok(()) } else { finished }
     }
 }
 
-/// Looks whether a fragment can be built here: what its stream is called.
+/// Checks that a fragment can be built on this machine. Returns the name of its stream.
 pub fn check_fragment(text: &str) -> Result<String, FragmentError> {
     gst::init().map_err(|error| FragmentError::Missing(format!("GStreamer: {error}")))?;
     parse(text).map(|fragment| name_of(&fragment))
 }
 
-/// The elements of a fragment, with one place where images go in.
+/// Parses a fragment that has one input for images.
 fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
-    // A dangling "!" stands for the link to whatever makes the images.
+    // A leading "!" is the link to the source of the images.
     let text = text.trim().trim_start_matches(['!', ' ']);
     let wrong = |why: &str| FragmentError::Wrong(format!("\"{text}\" {why}"));
     let built = gst::parse::bin_from_description_full(
-        // Syntax has caps only between two elements.
+        // The syntax allows caps only between two elements.
         &format!("identity name=stereod-pictures ! {text}"),
         false,
         None,

@@ -354,7 +354,7 @@ impl TwoStreams {
                 return true;
             }
             for (eye, ended) in ended.iter_mut().enumerate() {
-                if !*ended && self.pairer.hopeless(Eye::BOTH[eye]) {
+                if !*ended && self.pairer.is_hopeless(Eye::BOTH[eye]) {
                     self.drain(eye, stop);
                     *ended = true;
                 }
@@ -366,7 +366,7 @@ impl TwoStreams {
                 }
                 self.follow_losses();
                 self.remark();
-            } else if let Some(eye) = self.pairer.needs() {
+            } else if let Some(eye) = self.pairer.needed_eye() {
                 // Reading only the needed view leaves the other one's frames in its stream.
                 let eye = eye.index();
                 if !ended[eye] {
