@@ -141,8 +141,8 @@ fn credentials(uri: &str) -> Option<Range<usize>> {
     Some(start..start + end)
 }
 
-/// Finds the names and values of element properties and query parameters: `name=value`, `name = "a
-/// value"`.
+/// Finds the names and values of element properties and query parameters, such as `name=value` or
+/// `name = "a value"`.
 fn assignments(text: &str) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
     text.match_indices('=').filter_map(|(at, _)| {
         let before = text[..at].trim_end();

@@ -2,9 +2,10 @@
 
 /// Alignment of a pair of images.
 ///
-/// The row error is a point's row in the right image less that in the left one, modelled as `shift
-/// + x * sin(roll) + y * (1 - 1 / scale)` with x and y from the centre of the *right* image
-/// (because a roll of the right view moves points by their position there). The rest is curvature.
+/// The row error is a point's row in the right image less that in the left one. Its model is
+/// `shift + x * sin(roll) + y * (1 - 1 / scale)`, with x and y relative to the centre of the *right*
+/// image, because a roll of the right view moves points by their position there. The rest is
+/// curvature.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
     /// Width of the images in pixels.

@@ -172,7 +172,7 @@ mod tests {
         let start = consensus(&sights, 1.5, 0.08).unwrap();
         let agrees =
             sights.iter().map(|s| (s.dy - plane_terms(s).dot(&start)).abs() < 3.0).collect();
-        let fit = refine(&sights, plane, agrees).unwrap();
+        let fit = refine(&sights, plane_terms, agrees).unwrap();
         for (term, expected, tolerance) in [(0, 2.5, 0.05), (1, 0.01, 2e-4), (2, -0.003, 3e-4)] {
             let value = fit.terms[term];
             assert!((value - expected).abs() < tolerance, "{term}: {value}");
@@ -201,8 +201,8 @@ mod tests {
             .collect();
         assert!(consensus(&one_row[..2], 1.0, 0.1).is_none());
         assert!(consensus(&one_row, 1.0, 0.1).is_none());
-        assert!(refine(&one_row, plane, vec![true; 20]).is_none());
-        assert!(refine(&one_row, plane, vec![false; 20]).is_none());
+        assert!(refine(&one_row, plane_terms, vec![true; 20]).is_none());
+        assert!(refine(&one_row, plane_terms, vec![false; 20]).is_none());
         assert_eq!(median(&mut []), None);
         assert_eq!(median(&mut [3.0, 1.0, 2.0, 9.0]), Some(2.0));
     }

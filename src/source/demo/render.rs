@@ -71,7 +71,7 @@ impl Renderer {
         Self { room, shader, focal, centre, shift, scale, sensor, seed }
     }
 
-    /// The scene `seconds` after its start; `number` chooses the noise.
+    /// Prepares the scene `seconds` after its start; `number` selects the noise.
     pub(super) fn frame(&self, number: u64, seconds: f64) -> Frame<'_> {
         let phase = f64::from(seeded(self.seed, 100)) / (f64::from(u32::MAX) + 1.0);
         let moment = Moment::new(&self.room, seconds, phase);
@@ -153,7 +153,8 @@ impl Frame<'_> {
         grey
     }
 
-    /// The ray of column `x` of the right image, which is shifted by the smallest disparity.
+    /// Returns the ray of column `x` of the right image, which is shifted by the smallest
+    /// disparity.
     #[inline(always)]
     fn right_p(&self, x: f32) -> f32 {
         let r = self.renderer;

@@ -52,9 +52,9 @@ pub(super) struct Shared {
     /// First error that only says that data stopped flowing, as a consequence of another one.
     stopped: Mutex<Option<String>>,
     missing: Mutex<Option<String>>,
-    /// Flaw of the first picture file that was left out.
+    /// Flaw of the first image file that was left out.
     damage: Mutex<Option<String>>,
-    /// Numbers of the picture files that were left out.
+    /// Numbers of the image files that were left out.
     left_out: Mutex<BTreeSet<u64>>,
     /// Name of the stream, and whether it is a video file, so that every lost frame is damage.
     name: String,
@@ -97,7 +97,7 @@ impl Shared {
         locked(&self.error).get_or_insert(reason);
     }
 
-    /// Notes that the picture file with this number is left out.
+    /// Notes that the image file with this number is left out.
     pub(super) fn leave_out(&self, number: u64, what: String) {
         let mut left_out = locked(&self.left_out);
         if !left_out.insert(number) {
@@ -111,12 +111,12 @@ impl Shared {
         locked(&self.damage).get_or_insert(what);
     }
 
-    /// Number of picture files that were left out.
+    /// Returns the number of image files that were left out.
     pub(super) fn left_out(&self) -> u64 {
         locked(&self.left_out).len() as u64
     }
 
-    /// Reports whether the picture file with this number is left out.
+    /// Reports whether the image file with this number is left out.
     pub(super) fn is_left_out(&self, number: u64) -> bool {
         locked(&self.left_out).contains(&number)
     }
@@ -167,7 +167,7 @@ impl Shared {
         }
     }
 
-    /// Counts of damaged frames.
+    /// Returns the counts of damaged frames.
     pub(super) fn eye(&self) -> &EyeState {
         &self.eye
     }
@@ -222,7 +222,7 @@ impl Shared {
         locked(&self.other).is_some()
     }
 
-    /// Flaw of the first picture file that was left out.
+    /// Returns the flaw of the first image file that was left out.
     pub(super) fn damage(&self) -> Option<String> {
         locked(&self.damage).clone()
     }
@@ -280,7 +280,7 @@ pub(super) struct Format {
     pub(super) colour: bool,
     /// Grey level from which on pixels are white.
     pub(super) white: u8,
-    /// Frames a second, where stated.
+    /// Frames a second, if stated.
     pub(super) rate: Option<f64>,
 }
 

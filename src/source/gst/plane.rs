@@ -69,8 +69,8 @@ struct Area {
     height: usize,
 }
 
-/// Copies the views out of `buffer`, which holds a picture as `info` describes it. Each is reduced
-/// to 8 bits by itself: no eye's frame depends on the other's.
+/// Copies the views out of `buffer`, a frame in the format `info`. Each is reduced to 8 bits
+/// separately, so that no view depends on the other.
 pub(super) fn copy_views(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,
