@@ -134,36 +134,30 @@ impl Shared {
     /// Counts a frame whose damage the decoder concealed, described by `what`.
     pub(super) fn note_concealed(&self, what: &str) {
         self.eye.note_concealed();
-        if self.concealed.swap(true, Ordering::SeqCst) {
-            tracing::debug!("{}: damaged: {what}", self.name);
-        } else {
-            tracing::warn!(
-                "{}: damaged ({what}); such pictures are used as far as they can be decoded, and counted",
-                self.name
-            );
-        }
+        let consequence = "such pictures are used as far as they can be decoded, and counted";
+        self.warn_once(&self.concealed, &format!("damaged ({what})"), consequence);
     }
 
     /// Counts a frame that is lost for the reason `what`.
     pub(super) fn note_dropped(&self, what: &str) {
         self.eye.note_broken();
-        if self.dropped.swap(true, Ordering::SeqCst) {
-            tracing::debug!("{}: {what}", self.name);
-        } else {
-            tracing::warn!("{}: {what}; such pictures are left out and counted", self.name);
-        }
+        self.warn_once(&self.dropped, what, "such pictures are left out and counted");
     }
 
     /// Counts a frame whose time is meaningless for the reason `what`.
     pub(super) fn note_mistimed(&self, what: &str) {
         self.eye.note_mistimed();
-        if self.mistimed.swap(true, Ordering::SeqCst) {
+        let consequence = "such pictures have no partner by time, and are counted";
+        self.warn_once(&self.mistimed, what, consequence);
+    }
+
+    /// Warns of `what` and its consequence for the first time, and logs further ones at level
+    /// debug.
+    fn warn_once(&self, is_known: &AtomicBool, what: &str, consequence: &str) {
+        if is_known.swap(true, Ordering::SeqCst) {
             tracing::debug!("{}: {what}", self.name);
         } else {
-            tracing::warn!(
-                "{}: {what}; such pictures have no partner by time, and are counted",
-                self.name
-            );
+            tracing::warn!("{}: {what}; {consequence}", self.name);
         }
     }
 
