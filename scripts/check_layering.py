@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DATA = {"frame", "chroma", "pool", "control", "backoff", "clock", "memory", "reading", "redact", "text", "thread"}
-STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment", "range", "sameness"}
+DATA = {"frame", "chroma", "pool", "control", "backoff", "clock", "ebml", "memory", "reading", "redact", "text", "thread"}
+STAGES = DATA | {"pair", "synchronisation", "calibration", "matching", "alignment", "range", "duplicate"}
 PARTS = STAGES | {"engine", "source", "sink", "queue", "telemetry"}
 
 # What each module of src/ may name besides itself. A new module needs a line here.
@@ -22,6 +22,7 @@ MAY_KNOW = {
     "control": set(),
     "backoff": set(),
     "clock": set(),
+    "ebml": set(),
     "reading": set(),
     "redact": set(),
     "text": set(),
@@ -34,7 +35,7 @@ MAY_KNOW = {
     "matching": DATA,
     "alignment": DATA,
     "range": DATA | {"matching"},
-    "sameness": DATA,
+    "duplicate": DATA,
     "engine": STAGES,
     "queue": DATA,
     "source": STAGES,

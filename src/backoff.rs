@@ -1,17 +1,17 @@
-//! How long to wait before trying again what has failed.
+//! Growing pauses between attempts at something that fails.
 
 use std::time::Duration;
 
-/// How long to wait before the first attempt; each further one waits twice as long.
+/// Pause before the first attempt; it doubles with every further one.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// How long to wait between attempts at most.
+/// Longest pause.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What has worked this long was well: after its next failure the first pause comes again.
+/// After this long without a failure, the next one starts with the first pause again.
 pub const STEADY: Duration = Duration::from_secs(2);
 
-/// The pauses between attempts.
+/// Pauses between attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     pause: Duration,
@@ -24,14 +24,14 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause after a failure of what had worked for `worked`. That of something that keeps
-    /// failing right away grows, so that it fills neither the log nor a bus.
+    /// Returns the pause after a failure that came after `worked`. The pause grows for something
+    /// that keeps failing at once, so that it floods neither the log nor a bus.
     pub fn after(&mut self, worked: Duration) -> Duration {
         self.pause = if worked >= STEADY { FIRST } else { self.longer() };
         self.pause
     }
 
-    /// The pause after one more attempt that failed.
+    /// Returns the pause after one more failed attempt.
     pub fn further(&mut self) -> Duration {
         self.pause = self.longer();
         self.pause

@@ -1,8 +1,8 @@
-//! Colour of a picture beside its intensity: shown and written, never matched.
+//! Colour of an image: shown and written, never matched.
 //!
-//! Streams bring a picture as luma and two colour differences, these often at half the size. The luma is
-//! the intensity that is matched; the differences ride along as they came, and become red, green and blue
-//! only where somebody looks.
+//! Streams deliver an image as luma and two colour differences, often of half the size. The luma is
+//! the intensity that is matched. The differences are passed on unchanged, and converted to red,
+//! green and blue only when an output needs them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,10 +14,11 @@ pub type Differences = [u8; 2];
 /// Differences of a pixel without colour.
 pub const NONE: Differences = [128; 2];
 
-/// Bits behind the point of [`ColourCoding`]'s weights.
+/// Fractional bits of the weights of [`ColourCoding`].
 const FRACTION: u32 = 16;
 
-/// How luma and colour differences become red, green and blue: the weights of ITU-T H.273, 8.3, in 1/65536.
+/// Weights that convert luma and colour differences to red, green and blue (ITU-T H.273, 8.3), in
+/// 1/65536.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColourCoding {
     /// Luma of black.
@@ -35,13 +36,13 @@ pub struct ColourCoding {
 }
 
 impl ColourCoding {
-    /// Grey as it is, whatever the differences.
+    /// Grey, whatever the differences.
     pub const GREY: Self =
         Self { black: 0, luma: 1 << FRACTION, red_cr: 0, green_cb: 0, green_cr: 0, blue_cb: 0 };
 
-    /// The coding whose luma is `red` parts of red, `blue` parts of blue, and green for the rest of 1.
-    /// `full_range`: luma has all 256 values; else black is 16 and white 235, and the differences lie
-    /// within 112 of 128.
+    /// Returns the coding whose luma is `red` parts of red, `blue` parts of blue, and green for the
+    /// rest. With `full_range` luma has all 256 values; otherwise black is 16, white is 235, and the
+    /// differences lie within 112 of 128.
     pub fn new(red: f64, blue: f64, full_range: bool) -> Self {
         let green = 1.0 - red - blue;
         let (black, white, reach) = if full_range { (0, 255, 127.5) } else { (16, 235, 112.0) };
@@ -57,7 +58,8 @@ impl ColourCoding {
         }
     }
 
-    /// The coding of pictures that came as red, green and blue, whose luma is [`crate::frame::intensity`].
+    /// The coding of images that came as red, green and blue, whose luma is
+    /// [`crate::frame::intensity`].
     pub fn of_rgb() -> Self {
         Self::new(0.2125, 0.0721, true)
     }
@@ -88,30 +90,30 @@ impl ColourCoding {
     }
 }
 
-/// Colour differences of a whole picture, of its size or smaller.
+/// Colour differences of a whole image, of its size or smaller.
 #[derive(Debug)]
 pub struct ChromaPlane {
-    /// Of the picture.
+    /// Of the image.
     size: (usize, usize),
     width: usize,
-    /// Pixels of the picture that share a sample: 2 to the power of this, across and down.
+    /// Pixels of the image that share a sample: 2 to the power of this, across and down.
     shift: [u32; 2],
     samples: Pooled<Differences>,
 }
 
 impl ChromaPlane {
-    /// A plane for a picture of `size` (width, height), samples row by row, each for 2^`shift` pixels across
-    /// and down; of those at the right and lower edge there may be fewer.
+    /// A plane for an image of `size` (width, height), samples row by row, each for 2^`shift`
+    /// pixels across and down; of those at the right and lower edge there may be fewer.
     ///
     /// # Panics
-    /// Where there are not exactly as many samples as the picture needs.
+    /// Where there are not exactly as many samples as the image needs.
     pub fn new(size: (usize, usize), shift: [u32; 2], samples: Pooled<Differences>) -> Self {
         let (width, height) = Self::size_for(size, shift);
         assert_eq!(samples.len(), width * height, "samples of a {width}x{height} plane");
         Self { size, width, shift, samples }
     }
 
-    /// Width and height in samples of the plane for a picture of `size`.
+    /// Width and height in samples of the plane for an image of `size`.
     pub fn size_for(size: (usize, usize), shift: [u32; 2]) -> (usize, usize) {
         (size.0.div_ceil(1 << shift[0]), size.1.div_ceil(1 << shift[1]))
     }
@@ -126,22 +128,24 @@ impl ChromaPlane {
         &self.samples
     }
 
-    /// The differences of pixel (x, y) of the picture: those of the sample it shares, as libyuv does it.
+    /// The differences of pixel (x, y) of the image: those of the sample it shares, as libyuv
+    /// does it.
     #[inline]
     pub fn at(&self, x: usize, y: usize) -> Differences {
         self.samples[(y >> self.shift[1]) * self.width + (x >> self.shift[0])]
     }
 }
 
-/// From where in one picture the pixels of another one come.
+/// Mapping of the pixels of one image to those of another.
 pub trait Resampling: Send + Sync + std::fmt::Debug {
     /// Width and height of the other one.
     fn size(&self) -> (usize, usize);
-    /// The pixel nearest to what (x, y) of the other one shows; `None` where that lies outside.
+    /// Returns the pixel nearest to what (x, y) of the other image shows; `None` if it lies
+    /// outside.
     fn origin(&self, x: usize, y: usize) -> Option<(usize, usize)>;
 }
 
-/// The colour of a picture, which may since have been rectified.
+/// The colour of an image, which may since have been rectified.
 #[derive(Debug)]
 pub struct Chroma {
     coding: ColourCoding,
@@ -152,15 +156,14 @@ pub struct Chroma {
 }
 
 impl Chroma {
-    /// Colour of a picture as it came. Where it is rectified later, that is kept in `pool`.
+    /// Creates the colour of an unrectified image. `pool` holds it after a later rectification.
     pub fn new(coding: ColourCoding, raw: ChromaPlane, pool: Pool<Differences>) -> Self {
         Self { coding, raw, through: None, resampled: OnceLock::new(), pool }
     }
 
-    /// The same colour, of the picture that `through` makes of this one. It is computed when it is first
-    /// looked at.
+    /// Returns the colour of the image resampled by `through`. It is computed at its first use.
     #[must_use]
-    pub fn resampled(self, through: Arc<dyn Resampling>) -> Self {
+    pub fn with_resampling(self, through: Arc<dyn Resampling>) -> Self {
         Self { through: Some(through), resampled: OnceLock::new(), ..self }
     }
 
@@ -169,12 +172,12 @@ impl Chroma {
         &self.coding
     }
 
-    /// Width and height of the picture in pixels.
+    /// Width and height of the image in pixels.
     pub fn size(&self) -> (usize, usize) {
         self.through.as_ref().map_or(self.raw.size, |through| through.size())
     }
 
-    /// The differences of the picture.
+    /// The differences of the image.
     pub fn plane(&self) -> &ChromaPlane {
         let Some(through) = &self.through else { return &self.raw };
         self.resampled.get_or_init(|| {
@@ -260,11 +263,11 @@ mod tests {
         assert_eq!([half.at(0, 0), half.at(1, 1), half.at(2, 1)], [a, a, b]);
         let chroma = Chroma::new(ColourCoding::GREY, half, Pool::new());
         assert_eq!(chroma.plane().samples(), [a, b]);
-        assert_eq!(chroma.resampled(Arc::new(Mirror)).plane().samples(), [NONE, a]);
+        assert_eq!(chroma.with_resampling(Arc::new(Mirror)).plane().samples(), [NONE, a]);
 
         let whole = ChromaPlane::new((3, 2), [0, 0], Pooled::unpooled(vec![a, b, c, c, b, a]));
         let chroma = Chroma::new(ColourCoding::GREY, whole, Pool::new());
-        let mirrored = chroma.resampled(Arc::new(Mirror));
+        let mirrored = chroma.with_resampling(Arc::new(Mirror));
         assert_eq!(mirrored.plane().samples(), [NONE, b, a, a, b, c]);
     }
 }

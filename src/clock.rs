@@ -1,8 +1,8 @@
-//! The clock of capture times, and where it lies in the world's time.
+//! The clock of capture times and its offset from the time of day.
 
 use std::time::{Duration, SystemTime};
 
-/// How often both clocks are read to find their distance; the quickest reading counts.
+/// Number of readings of both clocks for their offset; the quickest one counts.
 const READINGS: usize = 16;
 
 /// The clock of a live source's capture times: the system's monotonic one, which never jumps.
@@ -10,15 +10,14 @@ const READINGS: usize = 16;
 pub struct CaptureClock {
     /// CLOCK_MONOTONIC at the source's time 0.
     pub zero: Duration,
-    /// Unix time less CLOCK_MONOTONIC, in nanoseconds. Measured once, so that all that a run writes
-    /// agrees even where the time of day is set meanwhile.
+    /// Unix time less CLOCK_MONOTONIC, in nanoseconds. Measured once, so that all files of a run
+    /// agree even if the time of day is set meanwhile.
     pub utc_offset_ns: i64,
 }
 
 impl CaptureClock {
-    /// The clock of a source whose time 0 was at `zero` of CLOCK_MONOTONIC, with the time of day as
-    /// it is now. Their distance is known to better than a microsecond on a machine that is not
-    /// overloaded.
+    /// Measures the offset for a source whose time 0 was at `zero` of CLOCK_MONOTONIC, to better
+    /// than a microsecond on a machine that is not overloaded.
     pub fn measure(zero: Duration) -> Self {
         let read = || {
             let (before, now, after) = (monotonic_ns(), unix_ns(SystemTime::now()), monotonic_ns());
@@ -28,19 +27,19 @@ impl CaptureClock {
         Self { zero, utc_offset_ns: quickest.map_or(0, |(_, offset)| offset) }
     }
 
-    /// CLOCK_MONOTONIC at a capture time.
+    /// Returns CLOCK_MONOTONIC at a capture time.
     pub fn monotonic(&self, timestamp: Duration) -> Duration {
         self.zero + timestamp
     }
 
-    /// The time of day at a capture time.
+    /// Returns the time of day at a capture time.
     pub fn time_of_day(&self, timestamp: Duration) -> SystemTime {
         let ns = self.monotonic(timestamp).as_nanos() as i64 + self.utc_offset_ns;
         SystemTime::UNIX_EPOCH + Duration::from_nanos(ns.max(0) as u64)
     }
 }
 
-/// Nanoseconds of Unix time.
+/// Returns the Unix time in nanoseconds.
 pub fn unix_ns(moment: SystemTime) -> i64 {
     moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)
 }
@@ -49,7 +48,7 @@ pub fn unix_ns(moment: SystemTime) -> i64 {
 #[cfg(unix)]
 fn monotonic_ns() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the system fills in what `now` points to; this clock is always there.
+    // SAFETY: the system fills in `now`, which outlives the call; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     #[allow(clippy::useless_conversion, reason = "32 bits on some systems")]
     (i64::from(now.tv_sec) * 1_000_000_000 + i64::from(now.tv_nsec))

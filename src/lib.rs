@@ -84,6 +84,8 @@ mod cli;
 mod clock;
 mod commands;
 mod control;
+mod duplicate;
+mod ebml;
 mod engine;
 #[warn(missing_docs)]
 mod frame;
@@ -102,7 +104,6 @@ mod queue;
 mod range;
 mod reading;
 mod redact;
-mod sameness;
 mod settings;
 mod sink;
 mod source;

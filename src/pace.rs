@@ -1,25 +1,25 @@
-//! Playing a recording no faster than it was recorded.
+//! Plays a recording no faster than it was recorded.
 
 use std::time::{Duration, Instant};
 
 use crate::control::Switch;
 
-/// Longest sleep before the stop switch is looked at again.
+/// Longest sleep before the stop switch is checked again.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Longest wait for a pair: a recording that jumps, or was interrupted, goes on then.
+/// Longest wait for a pair; a recording with a jump or a gap continues after it.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Holds each pair back until its time has come. A matcher that is slower than the recording makes the
-/// clock fall behind, and nothing is skipped.
+/// Delays each pair until its time. If the matcher is slower than the recording, the clock falls
+/// behind and nothing is skipped.
 #[derive(Debug, Default)]
 pub struct Pacer {
-    /// Wall-clock time and stream time that belong together.
+    /// Wall-clock time and stream time of one moment.
     anchor: Option<(Instant, Duration)>,
 }
 
 impl Pacer {
-    /// A pacer that starts with the first pair.
+    /// Creates a pacer that starts with the first pair.
     pub fn new() -> Self {
         Self::default()
     }
@@ -30,7 +30,7 @@ impl Pacer {
         let (wall, stream) = *self.anchor.get_or_insert((now, timestamp));
         let mut due = wall.checked_add(timestamp.saturating_sub(stream)).unwrap_or(now + LONGEST);
         if due < now || due >= now + LONGEST {
-            // Late: play on from here instead of rushing to catch up. After a gap likewise.
+            // If late or after a gap, play on from here instead of rushing to catch up.
             due = due.min(now + LONGEST);
             self.anchor = Some((due.max(now), timestamp));
         }

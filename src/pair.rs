@@ -1,44 +1,43 @@
-//! Which left picture belongs to which right one: by capture time, or by number.
+//! Pairs left and right frames by capture time or by number.
 //!
-//! [`Pairer`] is pure: no threads, no clock, and its pairs depend only on the frames of each eye,
-//! never on the order in which the two eyes were pushed (as long as fewer than [`MAX_WAITING`]
-//! frames wait).
+//! [`Pairer`] is pure: it has no threads and no clock, and its pairs depend only on the frames of
+//! each view, not on the order in which the views were pushed (as long as fewer than
+//! [`MAX_WAITING`] frames wait).
 //!
-//! By time, the two oldest frames are compared. Where they lie further apart than the tolerance,
-//! the earlier one has no partner. Within the tolerance they are a pair, unless the eye of the
-//! earlier frame has a next frame that is nearer to the later one; that is only looked at where it
-//! can happen, beyond half a frame period, so that a live pair never waits for the frame after it.
+//! By time, the two oldest frames are compared. If they lie further apart than the tolerance, the
+//! earlier one has no partner. Within the tolerance they are a pair, unless the next frame of the
+//! earlier view is nearer to the later frame. That is possible only beyond half a frame period, so
+//! a live pair never waits for the frame after it.
 //!
-//! A frame that is not later than the one before it has no partner. Where the times of both eyes jump
-//! back, as in files that were joined, pairing restarts there.
+//! A frame that is not later than its predecessor has no partner. If the times of both views jump
+//! back, as in joined files, pairing restarts there.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::frame::{Eye, EyeFrame, StereoPair};
 
-/// How many frames of an eye may wait for a partner; beyond that the oldest goes unpaired. Only a
-/// live source, whose eyes cannot be asked for frames in turn, ever gets there.
+/// Largest number of frames of a view that wait for a partner; beyond that the oldest goes
+/// unpaired. Only a live source reaches it, because its views cannot be read in turn.
 pub const MAX_WAITING: usize = 64;
 
-/// Times that go back by more than this jump; by less, frames are out of order.
+/// Times that go back by more than this have jumped; by less, the frames are out of order.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// Frames of an eye that may wait to show whether its times jump back, as the other eye's have.
+/// Largest number of waiting frames in which a jump is searched after the other view has jumped.
 const JUMP_REACH: usize = MAX_WAITING / 2;
 
-/// How many frames of each eye are looked at, at most, to learn whether its times are usable and
-/// how long its frame period is.
+/// Largest number of frames from which a view's frame period and the use of its times are learnt.
 const LOOKAHEAD: usize = 8;
 
-/// Frame period where nothing says anything about it.
+/// Frame period if no other is known.
 const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
-/// What makes two frames a pair.
+/// Criterion for a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairBy {
-    /// Capture times where both eyes have them, else frame numbers.
+    /// Capture times if both views have them, else frame numbers.
     #[default]
     Auto,
     /// Capture times; a frame without one has no partner.
@@ -47,66 +46,66 @@ pub enum PairBy {
     Index,
 }
 
-/// How to pair.
+/// Options of pairing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairing {
     /// What makes two frames a pair.
     pub by: PairBy,
-    /// Largest difference of the capture times of a pair. `None`: half the shorter frame period,
-    /// less a sixteenth of it, so that a picture midway between two of the other eye stays alone
-    /// whichever way its container rounded its time.
+    /// Largest difference of the capture times of a pair. `None`: half the shorter frame period
+    /// less a sixteenth of it, so that a frame midway between two of the other view stays alone
+    /// however its container rounded its time.
     pub tolerance: Option<Duration>,
-    /// Frame period of the left eye, where known; measured from the first frames else.
+    /// Frame period of the left view; `None`: measured from the first frames.
     pub left_period: Option<Duration>,
-    /// Frame period of the right eye, likewise.
+    /// Frame period of the right view, likewise.
     pub right_period: Option<Duration>,
 }
 
-/// What pairing needs to know of both eyes before its first decision.
+/// Pairing rule, chosen before the first pair.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
-    /// By time: `tolerance`, and the difference up to which no other frame can be nearer.
+    /// By time: the tolerance, and the difference up to which no other frame can be nearer.
     Time { tolerance: Duration, sure: Duration },
     /// By number; the pair's time is the left frame's, or its number times `period`.
     Index { left_times: bool, period: Duration },
 }
 
-/// One eye's side of the pairing.
+/// Frames and counts of one view.
 #[derive(Debug, Default)]
 struct Side {
     waiting: VecDeque<EyeFrame>,
     finished: bool,
     frames: u64,
     unpaired: u64,
-    /// Frames that had no partner before the first pair: one eye may begin earlier.
+    /// Frames without a partner before the first pair: one view may begin earlier.
     unpaired_at_first: u64,
-    /// Time of the last frame that was let in: of the next ones, only a later one or a jump follows.
+    /// Time of the last admitted frame; only a later one or a jump may follow.
     newest: Option<Duration>,
     /// Time of the last frame in order that left the queue.
     last: Option<Duration>,
-    /// Number of the last frame that was let in, for pairing by number.
+    /// Number of the last admitted frame, for pairing by number.
     last_index: Option<u64>,
 }
 
-/// Place of the first waiting frame among the times of its eye.
+/// Relation of a frame's time to the newest one before it in its view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Succession {
     InOrder,
     OutOfOrder,
     JumpsBack,
 }
 
-/// What to do next.
+/// Next step of the pairing.
 enum Step {
     Pair,
     Drop(Eye),
-    /// The times of both eyes have jumped back.
+    /// The times of both views have jumped back.
     Restart,
     Wait(Eye),
     Done,
 }
 
-/// Joins the frames of two eyes into pairs, in order, each frame at most once.
+/// Joins the frames of two views into pairs, in order, each frame at most once.
 #[derive(Debug)]
 pub struct Pairer {
     pairing: Pairing,
@@ -114,16 +113,16 @@ pub struct Pairer {
     left: Side,
     right: Side,
     pairs: u64,
-    /// Times that pairing has restarted because the times of both eyes jumped back.
+    /// Number of restarts because the times of both views jumped back.
     restarts: u64,
-    /// Nanoseconds that are added to the times of pairs, so that they go on after such a jump.
+    /// Nanoseconds added to the times of pairs, so that they rise across such a jump.
     added_ns: i64,
     /// Time of the last pair.
     last_pair: Option<Duration>,
 }
 
 impl Pairer {
-    /// A pairer that has seen nothing yet.
+    /// Creates a pairer without frames.
     pub fn new(pairing: Pairing) -> Self {
         Self {
             pairing,
@@ -137,7 +136,7 @@ impl Pairer {
         }
     }
 
-    /// Takes the next frame of `eye`.
+    /// Adds the next frame of `eye`.
     pub fn push(&mut self, eye: Eye, frame: EyeFrame) {
         let rule = self.rule;
         let side = self.side_mut(eye);
@@ -150,15 +149,15 @@ impl Pairer {
         }
     }
 
-    /// Counts `frames` of `eye` that were not pushed because nothing can be their partner any more.
+    /// Counts `frames` of `eye` that were not pushed because no partner can come any more.
     pub fn skip(&mut self, eye: Eye, frames: u64) {
         let side = self.side_mut(eye);
         side.frames += frames;
         side.unpaired += frames;
     }
 
-    /// Says that `eye` is lost for now: frames of the other one that wait for it have no partner.
-    /// Take the pairs that are there first.
+    /// Marks `eye` as lost for now: waiting frames of the other one have no partner. Pop all pairs
+    /// first.
     pub fn abandon(&mut self, eye: Eye) {
         let waiting = self.side_mut(opposite(eye));
         while !waiting.waiting.is_empty() {
@@ -166,12 +165,12 @@ impl Pairer {
         }
     }
 
-    /// Says that `eye` has no more frames.
+    /// Marks the end of `eye`.
     pub fn finish(&mut self, eye: Eye) {
         self.side_mut(eye).finished = true;
     }
 
-    /// The next pair, or `None` until more is pushed or finished.
+    /// Returns the next pair, or `None` until more frames or an end come.
     pub fn pop(&mut self) -> Option<StereoPair> {
         self.decide_rule();
         loop {
@@ -187,13 +186,12 @@ impl Pairer {
         }
     }
 
-    /// After [`Pairer::pop`] gave `None`: the eye whose next frame (or end) the pairing cannot go on
-    /// without; `None` where both have ended. A source that asks only that eye keeps no more than
-    /// a few frames waiting.
-    pub fn needs(&self) -> Option<Eye> {
+    /// Returns the view whose next frame or end is needed after [`Pairer::pop`] returned `None`;
+    /// `None` if both have ended. A source that reads only that view keeps few frames waiting.
+    pub fn needed_eye(&self) -> Option<Eye> {
         match self.step() {
             Step::Wait(eye) => Some(eye),
-            // Frames of the other eye are then only counted.
+            // The rest of the other view is only counted.
             Step::Done if !self.left.finished => Some(Eye::Left),
             Step::Done if !self.right.finished => Some(Eye::Right),
             Step::Done => None,
@@ -201,35 +199,35 @@ impl Pairer {
         }
     }
 
-    /// Whether nothing that `eye` still delivers can find a partner: the other eye has ended and
+    /// Reports whether no further frame of `eye` can find a partner: the other view has ended and
     /// none of its frames wait.
-    pub fn hopeless(&self, eye: Eye) -> bool {
+    pub fn is_hopeless(&self, eye: Eye) -> bool {
         let other = self.side(opposite(eye));
         other.finished && other.waiting.is_empty()
     }
 
-    /// Pairs made so far.
+    /// Returns the number of pairs so far.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }
 
-    /// Frames of `eye` that have no partner, so far. What still waits is in neither count.
+    /// Returns the number of frames of `eye` without a partner so far, without those that wait.
     pub fn unpaired(&self, eye: Eye) -> u64 {
         self.side(eye).unpaired
     }
 
-    /// Frames of `eye` after the first pair that have no partner.
+    /// Returns the number of frames of `eye` without a partner after the first pair.
     pub fn unpaired_since_first(&self, eye: Eye) -> u64 {
         let side = self.side(eye);
         if self.pairs == 0 { 0 } else { side.unpaired - side.unpaired_at_first }
     }
 
-    /// Number of times that pairing has restarted because the times of both eyes jumped back.
+    /// Returns the number of restarts because the times of both views jumped back.
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// The tolerance in use; `None` before it is known, and where pairing is by number.
+    /// Returns the tolerance in use; `None` before it is known, and in pairing by number.
     pub fn tolerance(&self) -> Option<Duration> {
         match self.rule {
             Some(Rule::Time { tolerance, .. }) => Some(tolerance),
@@ -251,7 +249,7 @@ impl Pairer {
         }
     }
 
-    /// The eye that must deliver more before the rule can be chosen, if any.
+    /// Returns the view whose next frame is needed to choose the rule, if any.
     fn undecided(&self) -> Option<Eye> {
         let by = self.pairing.by;
         let times = |eye| self.side(eye).has_times();
@@ -268,11 +266,11 @@ impl Pairer {
         Eye::BOTH
             .into_iter()
             .zip(periods)
-            .find(|&(eye, period)| period.is_none() && !self.side(eye).well_known())
+            .find(|&(eye, period)| period.is_none() && !self.side(eye).is_known())
             .map(|(eye, _)| eye)
     }
 
-    /// Whether pairs are made by time, as far as is known.
+    /// Reports whether pairing is by time, as far as known.
     fn by_time(&self) -> bool {
         match self.pairing.by {
             PairBy::Auto => {
@@ -313,11 +311,11 @@ impl Pairer {
 
     fn step(&self) -> Step {
         let Some(rule) = self.rule else {
-            // Until the rule is known, the only step is to learn more.
+            // Without a rule, the only step is to wait for more frames.
             return self.undecided().map_or(Step::Done, Step::Wait);
         };
         if let Rule::Time { .. } = rule
-            && let Some(step) = self.step_of_disorder()
+            && let Some(step) = self.resolve_disorder()
         {
             return step;
         }
@@ -348,7 +346,7 @@ impl Pairer {
         let side = self.side(earlier);
         let front = side.waiting.front().map(time);
         let mut following = side.waiting.iter().skip(1).map(time);
-        match following.find(|&next| place_after(front, next) != Place::OutOfOrder) {
+        match following.find(|&next| succession(front, next) != Succession::OutOfOrder) {
             Some(next) if Some(next) > front && next.abs_diff(time(later)) < skew => {
                 Step::Drop(earlier)
             }
@@ -357,14 +355,16 @@ impl Pairer {
         }
     }
 
-    /// Reaction to a frame that is not later than the one before in its view; `None` where both
+    /// Returns the step for a frame that is not later than its predecessor; `None` if both views
     /// are in order.
-    fn step_of_disorder(&self) -> Option<Step> {
-        let places = [self.left.place(), self.right.place()];
-        if let Some(eye) = places.iter().position(|&place| place == Some(Place::OutOfOrder)) {
+    fn resolve_disorder(&self) -> Option<Step> {
+        let successions = [self.left.first_succession(), self.right.first_succession()];
+        if let Some(eye) =
+            successions.iter().position(|&relation| relation == Some(Succession::OutOfOrder))
+        {
             return Some(Step::Drop(Eye::BOTH[eye]));
         }
-        match places.map(|place| place == Some(Place::JumpsBack)) {
+        match successions.map(|relation| relation == Some(Succession::JumpsBack)) {
             [false, false] => None,
             [true, true] => Some(Step::Restart),
             [jumped, _] => {
@@ -402,7 +402,7 @@ impl Pairer {
                 (own.unwrap_or_else(by_number), 0)
             }
         };
-        let timestamp = self.go_on(timestamp);
+        let timestamp = self.continue_times(timestamp);
         let arrived = left.arrived.max(right.arrived);
         Some(StereoPair {
             left: left.image,
@@ -415,9 +415,8 @@ impl Pairer {
         })
     }
 
-    /// The time of a pair whose own time is `time`: one that follows the last pair where times have
-    /// jumped back.
-    fn go_on(&mut self, time: Duration) -> Duration {
+    /// Shifts the time of a pair so that times rise across a jump back.
+    fn continue_times(&mut self, time: Duration) -> Duration {
         let added =
             |ns: i64| Duration::from_nanos((time.as_nanos() as i64).saturating_add(ns) as u64);
         if let Some(last) = self.last_pair
@@ -435,13 +434,13 @@ impl Pairer {
 }
 
 impl Side {
-    /// Whether `frame` can still find a partner; it is counted as unpaired if not.
+    /// Reports whether `frame` can still find a partner, and counts it as unpaired if not.
     fn admit(&mut self, rule: Option<Rule>, frame: &EyeFrame) -> bool {
         let fits = match rule {
             None => return true,
             Some(Rule::Time { .. }) => frame
                 .timestamp
-                .is_some_and(|time| place_after(self.newest, time) != Place::OutOfOrder),
+                .is_some_and(|time| succession(self.newest, time) != Succession::OutOfOrder),
             Some(Rule::Index { .. }) => self.last_index.is_none_or(|last| frame.index > last),
         };
         if fits {
@@ -453,20 +452,20 @@ impl Side {
         fits
     }
 
-    /// Place of the first waiting frame; `None` where none waits.
-    fn place(&self) -> Option<Place> {
-        self.waiting.front().map(|frame| place_after(self.last, time(frame)))
+    /// Succession of the first waiting frame; `None` if none waits.
+    fn first_succession(&self) -> Option<Succession> {
+        self.waiting.front().map(|frame| succession(self.last, time(frame)))
     }
 
-    /// Whether the times of the waiting frames jump back.
+    /// Reports whether the times of the waiting frames jump back.
     fn will_jump_back(&self) -> bool {
         let mut last = self.last;
-        self.waiting.iter().any(|frame| match place_after(last, time(frame)) {
-            Place::InOrder => {
+        self.waiting.iter().any(|frame| match succession(last, time(frame)) {
+            Succession::InOrder => {
                 last = Some(time(frame));
                 false
             }
-            place => place == Place::JumpsBack,
+            relation => relation == Succession::JumpsBack,
         })
     }
 
@@ -480,8 +479,8 @@ impl Side {
         self.unpaired += u64::from(self.take_first().is_some());
     }
 
-    /// Whether enough frames wait to judge the eye by them.
-    fn well_known(&self) -> bool {
+    /// Reports whether enough frames wait to learn from.
+    fn is_known(&self) -> bool {
         self.finished || self.waiting.len() >= LOOKAHEAD
     }
 
@@ -489,18 +488,18 @@ impl Side {
         self.waiting.iter().take(LOOKAHEAD).filter_map(|frame| frame.timestamp)
     }
 
-    /// Whether the eye's times say anything: they are there and grow. `None`: not known yet.
+    /// Reports whether the view's times exist and rise. `None`: not known yet.
     fn has_times(&self) -> Option<bool> {
         let grow = self.times().zip(self.times().skip(1)).any(|(a, b)| b > a);
         if grow {
             return Some(true);
         }
-        // A single picture has nothing to grow against.
-        self.well_known()
+        // A single frame cannot rise.
+        self.is_known()
             .then(|| self.waiting.len() < 2 && self.times().count() == self.waiting.len())
     }
 
-    /// The median distance of the first frames; `None` where no two differ.
+    /// Returns the median period of the first frames; `None` if no two times differ.
     fn period(&self) -> Option<Duration> {
         let mut steps: Vec<Duration> = self
             .times()
@@ -512,17 +511,17 @@ impl Side {
     }
 }
 
-/// Time of a frame that was let in by time, where every frame has one.
+/// Returns the time of a frame admitted by time, which always has one.
 fn time(frame: &EyeFrame) -> Duration {
     frame.timestamp.unwrap_or_default()
 }
 
-/// Place of a frame captured at `time` after one at `last`.
-fn place_after(last: Option<Duration>, time: Duration) -> Place {
+/// Returns how `time` succeeds `last`.
+fn succession(last: Option<Duration>, time: Duration) -> Succession {
     match last {
-        Some(last) if time + JUMP < last => Place::JumpsBack,
-        Some(last) if time <= last => Place::OutOfOrder,
-        _ => Place::InOrder,
+        Some(last) if time + JUMP < last => Succession::JumpsBack,
+        Some(last) if time <= last => Succession::OutOfOrder,
+        _ => Succession::InOrder,
     }
 }
 

@@ -1,22 +1,22 @@
-//! Reading files that somebody has named, without ever waiting for what does not come: a name may
-//! lead to a pipe that nobody writes to, or to a device that never ends.
+//! Reads files that the user names, with a timeout, because a name may lead to a pipe without a
+//! writer or to an endless device.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// For so long what is no regular file may take to deliver all it has.
+/// Read timeout for anything that is not a regular file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So many bytes at most are taken from what is no regular file.
+/// Largest number of bytes read from anything that is not a regular file.
 const PIPE_MAX: u64 = 64 << 20;
 
-/// Number of files that loading a library may open at once, with some to spare.
+/// Number of files that loading a library may open at once, with a reserve.
 const SPARE: usize = 8;
 
-/// Checks that this process may open some more files. A library that cannot be opened looks to its user
-/// like one that is not installed.
+/// Checks that this process may open a few more files. Otherwise a library that cannot be opened
+/// would look as if it were not installed.
 pub fn require_spare_files() -> io::Result<()> {
     let opened: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/dev/null")).collect();
     opened.map(drop).map_err(|error| {
@@ -27,8 +27,8 @@ pub fn require_spare_files() -> io::Result<()> {
     })
 }
 
-/// The content of a file of `longest` bytes at most. A pipe is read as well (`--config <(command)`),
-/// as long as its writer is done within five seconds.
+/// Reads a file of at most `longest` bytes. A pipe is read as well (`--config <(command)`) if its
+/// writer finishes within five seconds.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let file = open_any(path)?;
     let about = file.metadata()?;
@@ -41,7 +41,7 @@ pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if about.len() <= longest {
         bytes.reserve(usize::try_from(about.len()).unwrap_or(0));
-        // Files of procfs have more than the length that they tell.
+        // Files of procfs are longer than their stated length.
         (&file).take(longest.saturating_add(1)).read_to_end(&mut bytes)?;
     }
     if about.len() > longest || bytes.len() as u64 > longest {
@@ -50,7 +50,7 @@ pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file for reading, and nothing else.
+/// Opens a regular file for reading and refuses everything else.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = open_any(path)?;
     let about = file.metadata()?;
@@ -71,7 +71,7 @@ fn kind(about: &std::fs::Metadata) -> &'static str {
     if about.is_dir() { "it is a folder, not a file" } else { "it is a device, not a file" }
 }
 
-/// Opens without waiting for the other end of a pipe; regular files do not know the difference.
+/// Opens without waiting for the other end of a pipe. For regular files it makes no difference.
 fn open_any(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -110,7 +110,7 @@ fn read_pipe(mut file: File, longest: u64) -> io::Result<Vec<u8>> {
     )))
 }
 
-/// Waits until there is something to read or the writer is gone; whether that came in time.
+/// Waits until there is data or the writer is gone. Returns false after the deadline.
 #[cfg(unix)]
 fn wait_for_input(file: &File, deadline: Instant) -> io::Result<bool> {
     use std::os::fd::AsRawFd;

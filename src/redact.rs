@@ -1,35 +1,33 @@
-//! Passwords, tokens and the like stay out of everything that is shown or written: messages, logs,
-//! statistics, metrics.
+//! Keeps passwords, tokens and other secrets out of messages, logs, statistics and metrics.
 //!
-//! [`redact`] hides what looks like a secret by its form (in URIs and in properties of pipelines), and
-//! every secret that [`remember`] has seen, in whatever words it comes back: libraries quote what they
-//! were given in their errors, sometimes only in part.
+//! [`redact`] hides text that has the form of a secret (in URIs and in properties of pipelines),
+//! and every secret that [`remember`] has seen, in any context, because libraries quote their
+//! arguments in errors, sometimes only in part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
-/// What stands in the place of a secret.
+/// Replacement of a secret.
 pub const HIDDEN: &str = "***";
 
-/// Shorter secrets are hidden only together with their names: alone they would be found in every
-/// other word.
+/// Shortest secret that is hidden without its name. Shorter ones would occur in ordinary words.
 const SHORTEST: usize = 4;
 
-/// The secrets of this process's sources and outputs.
+/// Secrets of this process's sources and outputs.
 static KNOWN: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
-/// Keeps in mind what is secret in `text` (a URI, or a fragment of a pipeline), so that [`redact`]
-/// finds it in any other text.
+/// Remembers the secrets in `text` (a URI or a pipeline fragment), so that [`redact`] finds them in
+/// any other text.
 pub fn remember(text: &str) {
     let secrets: Vec<String> = secrets(text)
         .into_iter()
         .flat_map(|Secret { range, alone }| {
             let secret = &text[range];
-            // Credentials are found as a whole, and the password also by itself.
+            // Credentials are hidden as a whole, and the password also by itself.
             let password = secret.split_once(':').map(|(_, password)| password);
             let parts = if alone { [Some(secret), None] } else { [Some(secret), password] };
-            parts.into_iter().flatten().flat_map(|part| [part.to_owned(), decoded(part)])
+            parts.into_iter().flatten().flat_map(|part| [part.to_owned(), percent_decode(part)])
         })
         .filter(|secret| secret.chars().count() >= SHORTEST)
         .collect();
@@ -38,7 +36,7 @@ pub fn remember(text: &str) {
     }
 }
 
-/// The text without its secrets: `***` stands in their place.
+/// Replaces the secrets in a text by `***`.
 pub fn redact(text: &str) -> String {
     let mut ranges: Vec<Range<usize>> = secrets(text).into_iter().map(|s| s.range).collect();
     for secret in KNOWN.read().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -50,7 +48,7 @@ pub fn redact(text: &str) -> String {
         if range.end <= end {
             continue;
         }
-        // Secrets that touch are hidden as one.
+        // Adjacent secrets are hidden as one.
         if range.start >= end && (range.start > end || end == 0) {
             shown.push_str(&text[end..range.start]);
             shown.push_str(HIDDEN);
@@ -61,28 +59,27 @@ pub fn redact(text: &str) -> String {
     shown
 }
 
-/// Whether there is a secret in `text`.
+/// Reports whether `text` contains a secret.
 pub fn holds_secret(text: &str) -> bool {
     redact(text) != text
 }
 
-/// Where a secret stands in a text.
+/// Position of a secret in a text.
 struct Secret {
     range: Range<usize>,
-    /// It is a value, and no pair of a name and a password.
+    /// Whether it is a value, not a pair of name and password.
     alone: bool,
 }
 
-/// Everything that looks like a secret.
+/// Finds everything that looks like a secret.
 fn secrets(text: &str) -> Vec<Secret> {
     let credentials = uris(text).filter_map(|uri| {
         let range = credentials(&text[uri.clone()])?;
         Some(Secret { range: uri.start + range.start..uri.start + range.end, alone: false })
     });
     let values = assignments(text)
-        .into_iter()
-        .filter(|found| is_secret(&text[found.name.clone()]))
-        .map(|found| Secret { range: found.value, alone: true });
+        .filter(|(name, _)| is_secret(&text[name.clone()]))
+        .map(|(_, range)| Secret { range, alone: true });
     let fragments =
         uris(text).filter_map(|uri| Some(Secret { range: fragment(text, uri)?, alone: true }));
     let bare = bare_credentials(text).map(|range| Secret { range, alone: false });
@@ -90,20 +87,20 @@ fn secrets(text: &str) -> Vec<Secret> {
     all.filter(|secret| !secret.range.is_empty()).collect()
 }
 
-/// Ends of a word: space and quotation marks.
+/// Reports whether a character ends a word: space or a quotation mark.
 fn ends_word(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>')
 }
 
-/// Place of a URI's fragment, behind its `#`: some services have tokens there. A file's name
-/// may hold a `#`.
+/// Returns the range of a URI's fragment after its `#`, where some services put tokens. A file's
+/// name may contain a `#`.
 fn fragment(text: &str, uri: Range<usize>) -> Option<Range<usize>> {
     let is_file = text[uri.clone()].get(..5).is_some_and(|s| s.eq_ignore_ascii_case("file:"));
     let at = text[uri.clone()].find('#').filter(|_| !is_file)?;
     Some(uri.start + at + 1..uri.end)
 }
 
-/// Place of name and password before a host without a scheme: `name:password@host:port`.
+/// Finds name and password before a host without a scheme: `name:password@host:port`.
 fn bare_credentials(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut end = 0;
     std::iter::from_fn(move || {
@@ -115,13 +112,13 @@ fn bare_credentials(text: &str) -> impl Iterator<Item = Range<usize>> {
         let (start, word) = (word.start, &text[word]);
         let at = word.rfind('@').filter(|_| !word.contains("://"))?;
         let colon = word[..at].find(':')?;
-        // An option or a setting before it: --metrics=name:password@host.
+        // Skip an option or a setting before it: --metrics=name:password@host.
         let name = word[..colon].rfind('=').map_or(0, |equals| equals + 1);
         Some(start + name..start + at)
     })
 }
 
-/// Where URIs stand in a text: from the scheme to the next space or quotation mark.
+/// Finds the URIs in a text, from the scheme to the next space or quotation mark.
 fn uris(text: &str) -> impl Iterator<Item = Range<usize>> {
     text.match_indices("://").map(|(at, _)| {
         let scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -130,8 +127,9 @@ fn uris(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Where name and password stand in a URI. Passwords that should have been percent-encoded are found
-/// as well: everything up to the last `@` counts, unless it can only be a part of a path or a query.
+/// Returns the range of name and password in a URI, also if the password should have been
+/// percent-encoded: everything up to the last `@` counts, unless it can only be part of a path or a
+/// query.
 fn credentials(uri: &str) -> Option<Range<usize>> {
     let start = uri.find("://")? + 3;
     let rest = &uri[start..];
@@ -143,63 +141,53 @@ fn credentials(uri: &str) -> Option<Range<usize>> {
     Some(start..start + end)
 }
 
-/// A name and a value with `=` between them.
-struct Assignment {
-    name: Range<usize>,
-    /// Without quotation marks.
-    value: Range<usize>,
-}
-
-/// Properties of elements and parameters of queries: `name=value`, `name = "a value"`.
-fn assignments(text: &str) -> Vec<Assignment> {
-    let bytes = text.as_bytes();
-    let mut found = Vec::new();
-    for (at, _) in text.match_indices('=') {
+/// Finds the names and values of element properties and query parameters, such as `name=value` or
+/// `name = "a value"`.
+fn assignments(text: &str) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    text.match_indices('=').filter_map(|(at, _)| {
         let before = text[..at].trim_end();
-        let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:%[]".contains(byte);
-        let length = before.bytes().rev().take_while(in_name).count();
-        let name = before.len() - length..before.len();
-        let mut start = at + 1;
-        while bytes.get(start).is_some_and(u8::is_ascii_whitespace) {
-            start += 1;
+        let is_in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:%[]".contains(byte);
+        let length = before.bytes().rev().take_while(is_in_name).count();
+        let mut start = text.len() - text[at + 1..].trim_ascii_start().len();
+        // In structures a type precedes the value.
+        if text[start..].starts_with('(') {
+            start += text[start..].find(')').map_or(0, |length| length + 1);
         }
-        // Structures say the type before the value.
-        if bytes.get(start) == Some(&b'(') {
-            start = text[start..].find(')').map_or(start, |length| start + length + 1);
-        }
-        if !name.is_empty() {
-            found.push(Assignment { name, value: value(text, start) });
-        }
-    }
-    found
+        let value = string_at(text, start, &["\\\"", "\"", "'"], |c| {
+            c.is_whitespace() || matches!(c, '&' | ';' | '"' | '\'' | '`')
+        });
+        (length > 0).then_some((before.len() - length..before.len(), value))
+    })
 }
 
-/// Where the value stands that begins at `start`.
-fn value(text: &str, start: usize) -> Range<usize> {
+/// Returns the range of the string that begins at `start`, without its quotation marks if it has a
+/// pair of `marks`. An unquoted string extends to a character that `ends` it. A backslash makes the
+/// next character ordinary.
+pub fn string_at(
+    text: &str,
+    start: usize,
+    marks: &[&str],
+    ends: impl Fn(char) -> bool,
+) -> Range<usize> {
     let rest = &text[start..];
-    let quoted = ["\\\"", "\"", "'"].into_iter().find_map(|mark| {
+    let quoted = marks.iter().find_map(|mark| {
         let inner = rest.strip_prefix(mark)?;
-        Some((mark.len(), closing(inner, mark)?))
+        let is_closing = |at: &usize| !inner[..*at].ends_with('\\');
+        let length = inner.match_indices(mark).map(|(at, _)| at).find(is_closing)?;
+        Some(start + mark.len()..start + mark.len() + length)
     });
-    if let Some((mark, length)) = quoted {
-        return start + mark..start + mark + length;
-    }
-    let mut escaped = false;
-    let end = rest.find(|c: char| {
-        let ends = !escaped && (c.is_whitespace() || matches!(c, '&' | ';' | '"' | '\'' | '`'));
-        escaped = !escaped && c == '\\';
-        ends
-    });
-    start..start + end.unwrap_or(rest.len())
+    quoted.unwrap_or_else(|| {
+        let mut is_escaped = false;
+        let end = rest.find(|c: char| {
+            let is_end = !is_escaped && ends(c);
+            is_escaped = !is_escaped && c == '\\';
+            is_end
+        });
+        start..start + end.unwrap_or(rest.len())
+    })
 }
 
-/// Where the quotation mark stands that closes a text; one behind a backslash does not.
-fn closing(text: &str, mark: &str) -> Option<usize> {
-    let closes = |at: &usize| !text[..*at].ends_with('\\');
-    text.match_indices(mark).map(|(at, _)| at).find(closes)
-}
-
-/// Whether what has this name is to be hidden.
+/// Reports whether values of this name are secret.
 fn is_secret(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
@@ -239,8 +227,8 @@ fn is_secret(name: &str) -> bool {
         || matches!(*words, ["proxy", "id"])
 }
 
-/// A text with its percent-encoding undone.
-fn decoded(text: &str) -> String {
+/// Decodes percent-encoding.
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

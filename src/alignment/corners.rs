@@ -1,28 +1,33 @@
-//! Points that can be found again: the best corner of every cell of a grid.
+//! Finds corners: the best one of every cell of a grid.
 
 use super::planes::{Level, Unseen};
 
 /// Half the side of the window over which gradients are summed.
 const HALF: usize = 3;
 
-/// A corner is at least this steep in its flatter direction: the smaller eigenvalue of the mean
-/// gradient matrix, in squared grey levels a pixel. Below it, noise is as strong.
+/// Smallest response of a corner: the smaller eigenvalue of the mean gradient matrix, in squared
+/// grey levels a pixel. Noise reaches this value.
 const STEEP: f32 = 6.0;
 
-/// There are this many times as many cells as corners: the strongest go on.
+/// Cells per corner; the strongest corners are kept.
 const CELLS: usize = 3;
 
-/// At most `count` corners of one size of a picture, the strongest ones of a grid's cells; `room` is
-/// how far a window around each must lie inside the picture and be seen.
+/// Returns at most `count` corners of a pyramid level, the strongest ones of a grid's cells. A
+/// window of half side `room` around each lies inside the image and is valid.
 ///
 /// A corner is where the smaller eigenvalue of the gradient matrix is largest (Shi and Tomasi,
 /// "Good features to track", CVPR 1994): there a match is fixed in x and in y.
-pub(super) fn corners(level: &Level, unseen: &Unseen, count: usize, room: i32) -> Vec<(i32, i32)> {
+pub(super) fn find_corners(
+    level: &Level,
+    unseen: &Unseen,
+    count: usize,
+    room: i32,
+) -> Vec<(i32, i32)> {
     let (width, height) = (level.width, level.height);
     if width < 2 * HALF + 3 || height < 2 * HALF + 3 {
         return Vec::new();
     }
-    let response = responses(level);
+    let response = corner_responses(level);
     let cells = (CELLS * count.max(1)) as f32;
     let cell = ((width * height) as f32 / cells).sqrt().max(4.0);
     let columns = ((width as f32 / cell) as usize).max(1);
@@ -45,7 +50,7 @@ pub(super) fn corners(level: &Level, unseen: &Unseen, count: usize, room: i32) -
         }
     }
     corners.sort_unstable_by(|(a, ..), (b, ..)| b.total_cmp(a));
-    // A corner that two cells share would count twice.
+    // Two cells may share a corner, which must count once.
     let mut chosen: Vec<(i32, i32)> = Vec::with_capacity(count);
     for (_, x, y) in corners {
         let apart = |(other_x, other_y): &(i32, i32)| {
@@ -61,8 +66,8 @@ pub(super) fn corners(level: &Level, unseen: &Unseen, count: usize, room: i32) -
     chosen
 }
 
-/// The smaller eigenvalue of the mean gradient matrix around every pixel; 0 at the edges.
-fn responses(level: &Level) -> Vec<f32> {
+/// Computes the smaller eigenvalue of the mean gradient matrix around every pixel; 0 at the edges.
+fn corner_responses(level: &Level) -> Vec<f32> {
     let (width, height) = (level.width, level.height);
     // Running sums down the columns of the products xx, xy, yy of doubled gradients, a window high.
     let mut columns = vec![[0i32; 3]; width];
@@ -111,14 +116,14 @@ mod tests {
     fn found(image: &Image, count: usize) -> Vec<(i32, i32)> {
         let pyramid = Pyramid::new(image, 0);
         let unseen = Unseen::new(image, &pyramid.levels[0], 0);
-        corners(&pyramid.levels[0], &unseen, count, 4)
+        find_corners(&pyramid.levels[0], &unseen, count, 4)
     }
 
     #[test]
     fn responses_are_those_of_the_definition() {
         let image = Image::from_fn(24, 21, |x, y| ((x * 37 + y * 91 + x * y * 13) % 251) as u8);
         let pyramid = Pyramid::new(&image, 0);
-        let response = responses(&pyramid.levels[0]);
+        let response = corner_responses(&pyramid.levels[0]);
         let at = |x: usize, y: usize| f32::from(image.row(y)[x]);
         for (x, y) in [(4, 4), (11, 9), (19, 16), (4, 16)] {
             let mut sums = [0.0f32; 3];

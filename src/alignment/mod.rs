@@ -1,13 +1,13 @@
-//! Alignment of the two eyes, from the pictures themselves.
+//! Measures the alignment of the two views from their images.
 //!
-//! Matching looks for a point of the left picture in the same row of the right one. Where a rig has
-//! been bumped, a calibration does not fit, the eyes are exchanged or the pictures were never
-//! rectified, that row is the wrong one and disparity is noise. [`measure`] finds some two hundred
-//! corners of the left picture in the right one, over many rows, and fits what their rows differ by;
-//! [`Monitor`] follows that over time and says when it changes.
+//! Matching looks for a point of the left image in the same row of the right one. If a rig has been
+//! bumped, a calibration does not fit, the views are exchanged or the images were never rectified,
+//! that row is wrong and disparity is noise. [`measure`] finds some two hundred corners of the left
+//! image in the right one, over many rows, and fits a model to their row differences. [`Monitor`]
+//! follows the alignment over time and reports changes.
 //!
 //! ```text
-//! corners of a grid ▶ search in a small picture, there and back ▶ closer in larger ones ▶ fraction of a pixel
+//! corners of a grid ▶ search in a small image, there and back ▶ closer in larger ones ▶ fraction of a pixel
 //!                                                                        rows differ by ▶ consensus ▶ robust fit
 //! ```
 
@@ -32,11 +32,10 @@ pub use verdict::{Limits, Verdict};
 /// Options of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// The candidate disparities, where they are known: the search goes a little beyond them, and as
-    /// far to the other side, where exchanged eyes are. Without them it goes over a sixth of the
-    /// width.
+    /// Candidate disparities, if known. The search extends a little beyond them, and as far to the
+    /// other side, where exchanged views match. Without them it covers a sixth of the width.
     pub range: Option<DisparityRange>,
-    /// Largest number of points that are looked for.
+    /// Largest number of points.
     pub points: usize,
 }
 
@@ -46,30 +45,30 @@ impl Default for Options {
     }
 }
 
-/// The larger pictures are halved until they are no wider than this for finding corners ...
+/// Largest width of the images in which corners are found ...
 const CORNER_WIDTH: usize = 480;
 
 /// ... and once more for the search, unless they are no wider than this.
 const SEARCH_WIDTH: usize = 96;
 
-/// Rows are searched up and down as far as this share of the width: a turn of 2 degrees, at the
-/// sides, and five rows in a picture of 752.
+/// Reach of the search in rows, as a share of the width: a roll of 2 degrees at the sides, and five
+/// rows in an image of 752 columns.
 const ROWS: f64 = 0.026;
 
-/// Points that agree are at least this many.
+/// Smallest number of points that agree.
 const ENOUGH: usize = 20;
 
-/// No plausible alignment is steeper: 5 degrees or 9 percent.
+/// Steepest plausible plane: a roll of 5 degrees or a scale of 9 percent.
 const STEEPEST: f64 = 0.09;
 
-/// Measures how two pictures of one size are aligned. `None` where they hold too little to go by:
-/// too little texture, too little that both show, pictures of different sizes or too small ones.
+/// Measures the alignment of two images of one size. `None` if they tell too little: without enough
+/// common texture, too small, or of different sizes.
 pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measurement> {
     let (width, height) = (left.width(), left.height());
     if (right.width(), right.height()) != (width, height) {
         return None;
     }
-    let sights = sights(left, right, options);
+    let sights = find_sights(left, right, options);
     if sights.len() < ENOUGH {
         return None;
     }
@@ -77,14 +76,17 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     let tolerance = (0.003 * width as f64).max(1.0);
     let start = model::consensus(&sights, tolerance, STEEPEST)?;
     let near = |reach: f64| {
-        move |sight: &Sight| (sight.dy - model::plane(sight).dot(&start)).abs() < reach
+        move |sight: &Sight| (sight.dy - model::plane_terms(sight).dot(&start)).abs() < reach
     };
-    let plane =
-        model::refine(&sights, model::plane, sights.iter().map(near(2.0 * tolerance)).collect())?;
+    let plane = model::refine(
+        &sights,
+        model::plane_terms,
+        sights.iter().map(near(2.0 * tolerance)).collect(),
+    )?;
     let unit = 0.5 * width as f64;
     let curved = model::refine(
         &sights,
-        |sight| model::curved(sight, unit),
+        |sight| model::curved_terms(sight, unit),
         sights.iter().map(near(3.0 * tolerance)).collect(),
     )?;
 
@@ -100,14 +102,14 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     let smallest = f64::from(options.range.map_or(0, |range| range.min).min(0));
     let below = disparities.iter().filter(|&&disparity| disparity < smallest - 1.0).count();
 
-    // Mean squares of x and y over the picture; x and y are independent of each other there.
+    // Mean squares of x and y over the image; x and y are independent of each other there.
     let (xx, yy) = ((width * width) as f64 / 12.0, (height * height) as f64 / 12.0);
     let [shift, along, down] = plane.terms.into();
     let row_error = (shift * shift + along * along * xx + down * down * yy).sqrt();
     let variance =
         plane.covariance[(0, 0)] + plane.covariance[(1, 1)] * xx + plane.covariance[(2, 2)] * yy;
     let (mut curvature, mut curvature_variance) = (0.0, 0.0);
-    for (term, share) in bends(height as f64 / width as f64) {
+    for (term, share) in curvature_terms(height as f64 / width as f64) {
         curvature += curved.terms[term].powi(2) * share;
         curvature_variance += curved.covariance[(term, term)] * share;
     }
@@ -129,16 +131,16 @@ pub fn measure(left: &Image, right: &Image, options: &Options) -> Option<Measure
     })
 }
 
-/// The quadratic terms of [`model::curved`], with the mean square over a picture of what a plane
+/// The quadratic terms of [`model::curved_terms`], with the mean square over an image of what a plane
 /// cannot take over from them: all but their mean, as over a rectangle they are orthogonal to x and
 /// to y. `aspect` is the height in widths; x runs from -1 to 1.
-fn bends(aspect: f64) -> [(usize, f64); 3] {
+fn curvature_terms(aspect: f64) -> [(usize, f64); 3] {
     // x x has the variance 4/45.
     [(3, aspect.powi(2) / 9.0), (4, 4.0 / 45.0), (5, 4.0 / 45.0 * aspect.powi(4))]
 }
 
-/// Points of the left picture found in the right one, wherever in reach they are.
-fn sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
+/// Finds points of the left image in the right one.
+fn find_sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
     let (width, height) = (left.width(), left.height());
     let mut halvings = 0;
     while width >> halvings > CORNER_WIDTH {
@@ -157,7 +159,7 @@ fn sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
     let left_unseen = Unseen::new(left, corners_in, corner_level);
     let right_unseen = Unseen::new(right, &rights.levels[corner_level], corner_level);
     let room = (search::HALF + 1) << further;
-    let corners = corners::corners(corners_in, &left_unseen, options.points, room);
+    let corners = corners::find_corners(corners_in, &left_unseen, options.points, room);
 
     let reach = 0.03 * width as f64;
     let furthest = match options.range {
@@ -176,7 +178,7 @@ fn sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
             let at = (corner_x >> further, corner_y >> further);
             let there = in_right.find(small_left, at, &dx, &dy, &mut scores)?;
             let target = (at.0 + there.dx, at.1 + there.dy);
-            // What else of the left picture it might be lies in the same rows.
+            // Search back: other candidates in the left image lie in the same rows.
             let rows = -there.dy - 2..=-there.dy + 2;
             let back = in_left.find(small_right, target, &dx, &rows, &mut scores)?;
             if (there.dx + back.dx).abs() > 1 || (there.dy + back.dy).abs() > 1 {
@@ -193,9 +195,14 @@ fn sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
                     ((corner_x << halved) + middle, (corner_y << halved) + middle)
                 };
                 let near = (2 * peak.dx, 2 * peak.dy);
-                peak = search::closer(&lefts.levels[level], &rights.levels[level], at, near)?;
+                peak = search::refine_in_next_level(
+                    &lefts.levels[level],
+                    &rights.levels[level],
+                    at,
+                    near,
+                )?;
             }
-            let exact = search::exact(&lefts.levels[0], &rights.levels[0], at, peak)?;
+            let exact = search::refine_to_subpixel(&lefts.levels[0], &rights.levels[0], at, peak)?;
             let (x, y) = (f64::from(at.0) + exact.dx, f64::from(at.1) + exact.dy);
             let in_corners = |at: f64| (at / f64::from(1 << corner_level)) as i32;
             let window = search::FINE_HALF / (1 << corner_level) + 1;

@@ -1,17 +1,17 @@
-//! Model of how the difference in rows between the eyes depends on the place in the right picture.
+//! Model of the row error as a function of the position in the right image.
 
 use nalgebra::{SMatrix, SVector};
 
-/// A point found in both eyes.
+/// A point found in both views.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sight {
-    /// Place in the right picture from its centre, in pixels.
+    /// Column in the right image relative to its centre, in pixels.
     pub(super) x: f64,
-    /// See `x`; down.
+    /// Row relative to the centre, positive downwards.
     pub(super) y: f64,
-    /// Row in the right picture less that in the left one.
+    /// Row in the right image less that in the left one.
     pub(super) dy: f64,
-    /// Column in the left picture less that in the right one.
+    /// Column in the left image less that in the right one.
     pub(super) disparity: f64,
     /// Expected error of `dy`, as a standard deviation.
     pub(super) sigma: f64,
@@ -23,27 +23,28 @@ pub(super) struct Fit<const N: usize> {
     pub(super) terms: SVector<f64, N>,
     /// Covariance of the terms.
     pub(super) covariance: SMatrix<f64, N, N>,
-    /// Spread of the residuals of those that agree: 1.4826 times the median of their amounts.
+    /// Spread of the residuals of agreeing points: 1.4826 times their median absolute value.
     pub(super) spread: f64,
-    /// Which points agree with it.
+    /// Whether each point agrees with the fit.
     pub(super) agrees: Vec<bool>,
 }
 
-/// Row error = shift + x * sin(roll) + y * (1 - 1 / scale), in pixels; x and y as in [`Sight`].
-pub(super) fn plane(sight: &Sight) -> SVector<f64, 3> {
+/// Returns the terms of: row error = shift + x * sin(roll) + y * (1 - 1 / scale), in pixels.
+pub(super) fn plane_terms(sight: &Sight) -> SVector<f64, 3> {
     SVector::from([1.0, sight.x, sight.y])
 }
 
-/// As [`plane`], with the terms that a turn about the upright axis (x y), one about the horizontal
-/// axis (y y) and lens distortion leave, in units of `unit` pixels so that all terms are of one size.
-pub(super) fn curved(sight: &Sight, unit: f64) -> SVector<f64, 6> {
+/// Returns the terms of [`plane_terms`] and those of a rotation about the vertical axis (x y), about the
+/// horizontal axis (y y), and of lens distortion, in units of `unit` pixels so that all are of
+/// similar size.
+pub(super) fn curved_terms(sight: &Sight, unit: f64) -> SVector<f64, 6> {
     let (x, y) = (sight.x / unit, sight.y / unit);
     SVector::from([1.0, x, y, x * y, x * x, y * y])
 }
 
-/// The plane on which most points agree within `tolerance` pixels, by random samples of three
-/// (Fischler and Bolles, CACM 1981). The samples are the same at every call. `None` for fewer than
-/// three points, or where no sample gives a plausible plane.
+/// Finds the plane on which most points agree within `tolerance` pixels, by random samples of three
+/// (RANSAC: Fischler and Bolles, CACM 1981). The samples are the same at every call. `None` for
+/// fewer than three points, or without a plausible plane.
 pub(super) fn consensus(
     sights: &[Sight],
     tolerance: f64,
@@ -55,7 +56,7 @@ pub(super) fn consensus(
     }
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut draw = || {
-        // Xorshift (Marsaglia, 2003): good enough for choosing samples.
+        // Xorshift (Marsaglia, 2003) suffices to choose samples.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -64,7 +65,7 @@ pub(super) fn consensus(
     let mut best: Option<(f64, SVector<f64, 3>)> = None;
     for _ in 0..SAMPLES {
         let picked = [draw(), draw(), draw()].map(|i| &sights[i]);
-        let matrix = SMatrix::<f64, 3, 3>::from_rows(&picked.map(|s| plane(s).transpose()));
+        let matrix = SMatrix::<f64, 3, 3>::from_rows(&picked.map(|s| plane_terms(s).transpose()));
         let Some(inverse) = matrix.try_inverse() else { continue };
         let terms = inverse * SVector::from(picked.map(|sight| sight.dy));
         if terms[1].abs() > steepest || terms[2].abs() > steepest {
@@ -73,7 +74,7 @@ pub(super) fn consensus(
         let score: f64 = sights
             .iter()
             .map(|sight| {
-                let residual = (sight.dy - plane(sight).dot(&terms)) / tolerance;
+                let residual = (sight.dy - plane_terms(sight).dot(&terms)) / tolerance;
                 (1.0 - residual * residual).max(0.0)
             })
             .sum();
@@ -84,18 +85,18 @@ pub(super) fn consensus(
     best.map(|(_, terms)| terms)
 }
 
-/// Refines a fit by weighted least squares that give what disagrees no weight (Tukey's biweight),
-/// beginning with the points of which `agrees` is true. `None` where too few points agree or they
-/// do not determine the terms.
+/// Refines a fit by iteratively reweighted least squares with Tukey's biweight, which gives
+/// outliers no weight, starting with the points whose `agrees` is true. `None` if too few points
+/// agree or they do not determine the terms.
 pub(super) fn refine<const N: usize>(
     sights: &[Sight],
     basis: impl Fn(&Sight) -> SVector<f64, N>,
     mut agrees: Vec<bool>,
 ) -> Option<Fit<N>> {
     const ROUNDS: usize = 12;
-    /// Tukey's constant: 95 % efficient where the errors are normal.
+    /// Tukey's constant: 95 % efficiency for normal errors.
     const TUKEY: f64 = 4.685;
-    /// No fit is as exact as a spread below this many pixels would claim.
+    /// Lower limit of the spread in pixels; no fit is more exact.
     const FLOOR: f64 = 0.1;
     let own = |sight: &Sight| 1.0 / (0.1 * 0.1 + sight.sigma * sight.sigma);
     let mut weights: Vec<f64> = sights.iter().map(own).collect();
@@ -139,7 +140,7 @@ pub(super) fn refine<const N: usize>(
     fit
 }
 
-/// The median, the lower one of an even number; the values are reordered.
+/// Returns the median, the lower one of an even number; reorders the values.
 pub(super) fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -169,8 +170,9 @@ mod tests {
     fn a_plane_is_found_among_wrong_points() {
         let sights = sights(|x, y| 2.5 + 0.01 * x - 0.003 * y);
         let start = consensus(&sights, 1.5, 0.08).unwrap();
-        let agrees = sights.iter().map(|s| (s.dy - plane(s).dot(&start)).abs() < 3.0).collect();
-        let fit = refine(&sights, plane, agrees).unwrap();
+        let agrees =
+            sights.iter().map(|s| (s.dy - plane_terms(s).dot(&start)).abs() < 3.0).collect();
+        let fit = refine(&sights, plane_terms, agrees).unwrap();
         for (term, expected, tolerance) in [(0, 2.5, 0.05), (1, 0.01, 2e-4), (2, -0.003, 3e-4)] {
             let value = fit.terms[term];
             assert!((value - expected).abs() < tolerance, "{term}: {value}");
@@ -186,7 +188,7 @@ mod tests {
     fn curvature_is_told_from_a_plane() {
         let sights = sights(|x, y| 1.0 + 4.0 * x * y / 9e4 - 1.5 * x * x / 9e4);
         let all = vec![true; sights.len()];
-        let fit = refine(&sights, |sight| curved(sight, 300.0), all).unwrap();
+        let fit = refine(&sights, |sight| curved_terms(sight, 300.0), all).unwrap();
         for (term, expected) in [1.0, 0.0, 0.0, 4.0, -1.5, 0.0].into_iter().enumerate() {
             assert!((fit.terms[term] - expected).abs() < 0.2, "{term}: {}", fit.terms);
         }
@@ -199,8 +201,8 @@ mod tests {
             .collect();
         assert!(consensus(&one_row[..2], 1.0, 0.1).is_none());
         assert!(consensus(&one_row, 1.0, 0.1).is_none());
-        assert!(refine(&one_row, plane, vec![true; 20]).is_none());
-        assert!(refine(&one_row, plane, vec![false; 20]).is_none());
+        assert!(refine(&one_row, plane_terms, vec![true; 20]).is_none());
+        assert!(refine(&one_row, plane_terms, vec![false; 20]).is_none());
         assert_eq!(median(&mut []), None);
         assert_eq!(median(&mut [3.0, 1.0, 2.0, 9.0]), Some(2.0));
     }

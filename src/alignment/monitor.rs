@@ -1,4 +1,4 @@
-//! The alignment over time: smoothed, and told when it changes.
+//! Smooths the alignment over time and reports changes.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use serde::Serialize;
 use super::recent::Recent;
 use super::{Limits, Measurement, Verdict};
 
-/// The median of this many measurements goes on, so that a single wrong one is never seen.
+/// Number of measurements in the median, which removes single wrong ones.
 const MEDIAN_OF: usize = 5;
 
 /// Time constant of the average of these medians.
 const SMOOTHING: Duration = Duration::from_secs(1);
 
-/// A verdict holds once this many measurements in a row have led to it ...
+/// Number of measurements in a row that confirm a verdict ...
 const PERSISTENT: u32 = 3;
 
-/// ... and the first one, where it is not a good one, once this many have: a camera that has just
-/// begun is often still finding its exposure, and whether the rows wander takes a while to see.
+/// ... and a first verdict that is not good: a camera that has just started is often still
+/// adjusting its exposure, and wandering rows take a while to detect.
 const SETTLED: u32 = 8;
 
-/// So long after the last measurement nothing is known any more.
+/// Time after which old measurements are forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
-/// A row error this many times as large as that of the last warning is worth another one.
+/// Growth of the row error since the last warning that is reported again.
 const GROWN: f64 = 2.0;
 
-/// Rows that agreed and now differ by this many pixels more have been moved.
+/// Increase of the row error, in pixels, that means that the rig has moved.
 const MOVED_PX: f64 = 0.5;
 
 /// Follows the alignment of a pair of cameras.
@@ -36,20 +36,20 @@ pub struct Monitor {
     limits: Limits,
     recent: Recent,
     smoothed: Option<Measurement>,
-    /// Weight of `smoothed`: one over the square of its error.
+    /// Weight of `smoothed`: its inverse variance.
     weight: f64,
-    /// True where `smoothed` is made of measurements that can be relied on.
+    /// Whether `smoothed` consists of reliable measurements.
     reliable: bool,
-    /// Row error when the rows certainly agreed, in pixels: the smallest one.
+    /// Smallest row error at which the rows certainly agreed, in pixels.
     agreed_px: Option<f64>,
-    /// Between which row errors the rows wander now, in pixels, if they do.
-    way: Option<[f64; 2]>,
-    /// When the last measurement that saw anything was made.
+    /// Range of the row error in pixels, if the rows wander at present.
+    wander_px: Option<[f64; 2]>,
+    /// Time of the last successful measurement.
     seen: Option<Duration>,
     state: State,
-    /// Verdict of the last measurements, and the number of those in a row that led to it.
+    /// Latest verdict, and the number of measurements in a row that led to it.
     pending: (Verdict, u32),
-    /// The last verdict that was told other than [`Verdict::Unsure`], and its row error.
+    /// Last reported verdict other than [`Verdict::Unsure`], and its row error.
     told: Option<(Verdict, f64)>,
 }
 
@@ -58,15 +58,15 @@ pub struct Monitor {
 pub struct State {
     /// Verdict on it.
     pub verdict: Verdict,
-    /// The smoothed measurement; `None` before the first one.
+    /// Smoothed measurement; `None` before the first one.
     pub measurement: Option<Measurement>,
-    /// Measurements so far that saw anything.
+    /// Number of successful measurements so far.
     pub measured: u64,
     /// Row error when the first verdict was reached, in pixels.
     pub at_start_px: Option<f64>,
     /// Largest smoothed row error so far, in pixels.
     pub largest_px: f64,
-    /// Between which row errors at the centre the rows have wandered, in pixels, if they have.
+    /// Range of the row error at the centre, in pixels, if the rows have wandered.
     pub wandered_px: Option<[f64; 2]>,
 }
 
@@ -83,18 +83,18 @@ impl Default for State {
     }
 }
 
-/// Alignment of the eyes, for programs and people to read after a run.
+/// Alignment of the views for the report of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Verdict on it.
     pub verdict: Verdict,
-    /// Measurements that saw anything.
+    /// Number of successful measurements.
     pub measurements: u64,
-    /// As in [`Measurement`], smoothed, at the end; `None` where nothing was seen.
+    /// Smoothed value at the end, as in [`Measurement`]; `None` without a measurement.
     pub row_error_px: Option<f64>,
     /// Largest smoothed `row_error_px`.
     pub largest_row_error_px: Option<f64>,
-    /// Smallest and largest `shift_px`, where the rows have wandered.
+    /// Smallest and largest `shift_px` if the rows have wandered.
     pub wandered_px: Option<[f64; 2]>,
     /// See [`Measurement`].
     pub shift_px: Option<f64>,
@@ -111,7 +111,7 @@ pub struct Summary {
 }
 
 impl State {
-    /// For the account of a run.
+    /// Returns the summary for the report of a run.
     pub fn summary(&self) -> Summary {
         let of = |digits: i32, figure: fn(&Measurement) -> f64| {
             let unit = 10f64.powi(digits);
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// One short line, and whether it is an alarm; `None` before the first measurement.
+    /// Returns a short line and whether it is an alarm; `None` before the first measurement.
     pub fn line(&self) -> Option<(String, bool)> {
         let seen = self.measurement?;
         let mut line = format!("rows {:.1} px  roll {:.2} deg", seen.row_error_px, seen.roll_deg);
@@ -158,17 +158,17 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The verdict has changed, or what it warned of has become much worse.
+/// Change of the verdict, or much worse values of the same one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// The verdict now.
     pub verdict: Verdict,
-    /// Message for a person.
+    /// Message for the user.
     pub message: String,
 }
 
 impl Monitor {
-    /// A monitor that has seen nothing yet.
+    /// Creates a monitor without measurements.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -177,7 +177,7 @@ impl Monitor {
             weight: 0.0,
             reliable: false,
             agreed_px: None,
-            way: None,
+            wander_px: None,
             seen: None,
             state: State::default(),
             pending: (Verdict::Unsure, 0),
@@ -185,7 +185,7 @@ impl Monitor {
         }
     }
 
-    /// Judges by these limits from now on.
+    /// Changes the limits.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -195,10 +195,10 @@ impl Monitor {
         self.state
     }
 
-    /// Takes the measurement of a pair captured at `at`; `None` where the pair held too little.
-    /// Returns what is to be told, if anything.
+    /// Adds the measurement of a pair captured at `at`; `None` if it failed. Returns an event to
+    /// report, if any.
     pub fn feed(&mut self, at: Duration, measurement: Option<Measurement>) -> Option<Event> {
-        // Once there was better, what cannot be relied on says nothing.
+        // After a reliable measurement, unreliable ones are ignored.
         match measurement.map(|seen| (seen, self.limits.can_rely_on(&seen))) {
             Some((seen, reliable)) if reliable || !self.reliable => {
                 if reliable && !self.reliable {
@@ -212,18 +212,18 @@ impl Monitor {
                 if self.seen.is_some_and(forgotten) {
                     self.forget();
                 } else if self.seen.is_some() {
-                    // A few pictures without texture say nothing against the others.
+                    // A few images without texture do not change the verdict.
                     return None;
                 }
             }
         }
-        let verdict = self.judge();
+        let verdict = self.assess();
         let count = if self.pending.0 == verdict { self.pending.1 + 1 } else { 1 };
         self.pending = (verdict, count);
-        if count < self.needed(verdict) { None } else { self.conclude() }
+        if count < self.required_count(verdict) { None } else { self.conclude() }
     }
 
-    /// Comes to a verdict with what there is, at the end of a run that was too short for one.
+    /// Forces a verdict at the end of a run that was too short for one.
     pub fn finish(&mut self) -> Option<Event> {
         if self.told.is_some() { None } else { self.conclude() }
     }
@@ -235,14 +235,14 @@ impl Monitor {
         self.reliable = false;
     }
 
-    /// Verdict of the measurements now.
-    fn judge(&mut self) -> Verdict {
+    /// Returns the verdict of the present measurements.
+    fn assess(&mut self) -> Verdict {
         let smoothed = self.smoothed.filter(|_| self.reliable);
-        self.way = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));
-        if self.way.is_some() {
+        self.wander_px = smoothed.and_then(|_| self.recent.wander(self.limits.warn_px));
+        if self.wander_px.is_some() {
             return Verdict::Wandering;
         }
-        let verdict = self.limits.judge(smoothed.as_ref(), self.state.verdict);
+        let verdict = self.limits.assess(smoothed.as_ref(), self.state.verdict);
         if let (Verdict::Good, Some(seen)) = (verdict, smoothed)
             && seen.row_error_px + 2.0 * seen.uncertainty_px <= self.limits.warn_px
         {
@@ -250,25 +250,25 @@ impl Monitor {
             self.agreed_px = Some(least);
         }
         match verdict {
-            // They agreed in this run, so the rig has moved, however far.
+            // The rows agreed earlier in this run, so the rig has moved, however far.
             Verdict::NotRectified if self.agreed_px.is_some() => Verdict::RowsOff,
             verdict => verdict,
         }
     }
 
-    /// Number of measurements in a row that it takes to come to a verdict.
-    fn needed(&self, verdict: Verdict) -> u32 {
+    /// Returns the number of measurements in a row that a verdict needs.
+    fn required_count(&self, verdict: Verdict) -> u32 {
         let first = self.told.is_none() && verdict != Verdict::Good;
         if first { SETTLED } else { PERSISTENT }
     }
 
-    /// An average over time in which measurements count as much as they know.
+    /// Updates the average over time, weighted by inverse variance.
     fn smooth(&mut self, at: Duration, measurement: Measurement) {
-        /// No measurement is as exact as an error below this many pixels would claim.
+        /// Lower limit of the error in pixels; no measurement is more exact.
         const FLOOR: f64 = 0.05;
         self.recent.push(measurement);
         let middle = self.middle(measurement);
-        // A stream that begins anew (a looping file) is no reason to stand still.
+        // Time may jump back if a stream restarts (a looping file).
         let passed = self.seen.map_or(Duration::MAX, |seen| at.abs_diff(seen));
         self.weight *= (-passed.as_secs_f64() / SMOOTHING.as_secs_f64()).exp();
         let own = middle.uncertainty_px.max(FLOOR).powi(-2);
@@ -290,9 +290,9 @@ impl Monitor {
         }
     }
 
-    /// The median of the last measurements, kind by kind.
+    /// Returns the medians of the last measurements, value by value.
     fn middle(&self, newest: Measurement) -> Measurement {
-        // As many as a median takes, the newest one standing in where there are fewer yet.
+        // Missing measurements are replaced by the newest one.
         let mut filled = [newest; MEDIAN_OF];
         for (place, measurement) in filled.iter_mut().zip(self.recent.newest(MEDIAN_OF)) {
             *place = *measurement;
@@ -308,7 +308,7 @@ impl Monitor {
         if count == 0 {
             return None;
         }
-        let due = self.needed(verdict);
+        let due = self.required_count(verdict);
         let before = std::mem::replace(&mut self.state.verdict, verdict);
         let first = before != verdict || count == due && self.told.is_none();
         let error = self.smoothed.map_or(0.0, |smoothed| smoothed.row_error_px);
@@ -317,8 +317,8 @@ impl Monitor {
             return first.then_some(Event { verdict, message });
         }
         self.state.at_start_px.get_or_insert(error);
-        // Rows that are much further off than was told are told again.
-        let size = match self.way {
+        // A much larger row error than reported is reported again.
+        let size = match self.wander_px {
             Some([low, high]) => {
                 let [lowest, highest] = self.state.wandered_px.unwrap_or([low, high]);
                 let all = [lowest.min(low), highest.max(high)];
@@ -329,7 +329,7 @@ impl Monitor {
         };
         let grows = verdict == Verdict::RowsOff;
         let again = match self.told {
-            // Back from nothing to see: what was told still holds.
+            // The verdict is the one reported before the measurements failed.
             Some((told, at)) if told == verdict => grows && size > GROWN * at,
             _ => true,
         };
@@ -341,7 +341,7 @@ impl Monitor {
         let seen = self.smoothed.as_ref();
         let message = match (verdict, seen, self.agreed_px) {
             (Verdict::Wandering, ..) => {
-                self.limits.describe_way(self.state.wandered_px.unwrap_or_default())
+                self.limits.describe_wander(self.state.wandered_px.unwrap_or_default())
             }
             (Verdict::RowsOff, Some(seen), Some(agreed))
                 if seen.row_error_px - 2.0 * seen.uncertainty_px > agreed + MOVED_PX =>
@@ -358,7 +358,7 @@ impl Monitor {
     }
 }
 
-/// The figures of several measurements made into one, each kind by itself.
+/// Combines several measurements value by value.
 fn combine<const N: usize>(all: &[Measurement; N], into: impl Fn([f64; N]) -> f64) -> Measurement {
     let of = |figure: fn(&Measurement) -> f64| into(all.each_ref().map(figure));
     Measurement {

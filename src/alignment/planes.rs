@@ -1,14 +1,14 @@
-//! A picture in halving sizes, and where it holds nothing that a camera has seen.
+//! Image pyramids, and masks of pixels that the camera has not seen.
 
 use std::borrow::Cow;
 
 use crate::frame::Image;
 
-/// Grey levels up to this, running in from the edge, are the border that a rectification leaves:
-/// nothing that a camera has seen. Coded videos do not keep it at exactly 0.
+/// Largest grey level of the black border that rectification leaves. Coded videos do not keep it at
+/// exactly 0.
 const BORDER: u8 = 3;
 
-/// One size of a picture.
+/// Level of a pyramid.
 #[derive(Debug)]
 pub(super) struct Level<'a> {
     pub(super) width: usize,
@@ -21,8 +21,8 @@ impl Level<'_> {
         &self.pixels[y * self.width..][..self.width]
     }
 
-    /// The next size: the mean of two by two pixels; an odd last row or column is left out.
-    fn half(&self) -> Level<'static> {
+    /// Returns the next level: the means of 2x2 pixels, without an odd last row or column.
+    fn halve(&self) -> Level<'static> {
         let (width, height) = (self.width / 2, self.height / 2);
         let mut pixels = vec![0; width * height];
         for (y, row) in pixels.chunks_exact_mut(width.max(1)).enumerate() {
@@ -36,8 +36,8 @@ impl Level<'_> {
         Level { width, height, pixels: Cow::Owned(pixels) }
     }
 
-    /// The square window of side `2 * half + 1` around (x, y), as numbers without their mean.
-    /// `None` where it is not all inside.
+    /// Returns the square window of side `2 * half + 1` around (x, y), without its mean; `None` if
+    /// it is not inside.
     pub(super) fn window(&self, x: i32, y: i32, half: i32) -> Option<Window> {
         let fits = |at: i32, size: usize| at >= half && at + half < size as i32;
         if !fits(x, self.width) || !fits(y, self.height) {
@@ -53,7 +53,7 @@ impl Level<'_> {
     }
 }
 
-/// Grey levels of a window less their mean.
+/// Grey levels of a window without their mean.
 #[derive(Debug)]
 pub(super) struct Window {
     /// Row by row.
@@ -70,7 +70,8 @@ impl Window {
         Self { values, norm }
     }
 
-    /// Normalised cross-correlation with another window, from -1 to 1; 0 where one of them is flat.
+    /// Returns the normalised cross-correlation with another window, from -1 to 1; 0 if one of them
+    /// is flat.
     pub(super) fn correlation(&self, other: &Window) -> f32 {
         let product: f32 = self.values.iter().zip(&other.values).map(|(a, b)| a * b).sum();
         let norms = self.norm * other.norm;
@@ -78,37 +79,37 @@ impl Window {
     }
 }
 
-/// A picture in halving sizes.
+/// Image pyramid.
 #[derive(Debug)]
 pub(super) struct Pyramid<'a> {
-    /// The picture itself first.
+    /// Levels, the full size first.
     pub(super) levels: Vec<Level<'a>>,
 }
 
 impl<'a> Pyramid<'a> {
-    /// The picture and `halvings` smaller ones.
+    /// Creates the pyramid with `halvings` reduced levels.
     pub(super) fn new(image: &'a Image, halvings: usize) -> Self {
         let (width, height) = (image.width(), image.height());
         let mut levels = vec![Level { width, height, pixels: Cow::Borrowed(image.pixels()) }];
         for _ in 0..halvings {
-            levels.push(levels[levels.len() - 1].half());
+            levels.push(levels[levels.len() - 1].halve());
         }
         Self { levels }
     }
 }
 
-/// Numbers of pixels in any rectangle that the camera has not seen.
+/// Integral image of the pixels that the camera has not seen.
 #[derive(Debug)]
 pub(super) struct Unseen {
     width: usize,
     height: usize,
-    /// Counts of the rectangles from the first pixel, one row and column more than the picture.
+    /// Counts of the rectangles from the first pixel, with one more row and column than the image.
     sums: Vec<u32>,
 }
 
 impl Unseen {
-    /// Of one size of a picture: where a pixel below it is marked in the picture's mask, and the
-    /// black that runs in from its edges.
+    /// Creates the integral image of a level: pixels that are invalid in the image's mask, and the
+    /// black border.
     pub(super) fn new(image: &Image, level: &Level, halvings: usize) -> Self {
         let (width, height) = (level.width, level.height);
         let mut unseen = vec![false; width * height];
@@ -134,7 +135,7 @@ impl Unseen {
         Self { width, height, sums }
     }
 
-    /// True where the square window around (x, y) lies inside and was seen as a whole.
+    /// Reports whether the square window around (x, y) lies inside and was seen completely.
     pub(super) fn all_seen(&self, x: i32, y: i32, half: i32) -> bool {
         let inside = |at: i32, size: usize| at >= half && at + half < size as i32;
         if !inside(x, self.width) || !inside(y, self.height) {
@@ -147,7 +148,7 @@ impl Unseen {
     }
 }
 
-/// Marks the black that runs in from the four edges, row by row and column by column.
+/// Marks the black border at the four edges, row by row and column by column.
 fn mark_border(level: &Level, unseen: &mut [bool]) {
     let (width, height) = (level.width, level.height);
     for y in 0..height {

@@ -1,28 +1,28 @@
-//! The last measurements side by side: how far they can be trusted, and whether the rows wander.
+//! Statistics of the last measurements: their uncertainty, and whether the rows wander.
 
 use std::collections::VecDeque;
 
 use super::Measurement;
 use super::model::median;
 
-/// So many measurements are looked at: six seconds of them.
+/// Number of kept measurements: six seconds.
 const KEPT: usize = 24;
 
-/// Fewer measurements tell nothing of how the rows move.
+/// Fewest measurements from which wandering is detected.
 const ENOUGH: usize = 5;
 
-/// So many measurements may be taken for independent of each other: those of one scene share what is
-/// wrong with it.
+/// Largest number of measurements that count as independent, because those of one scene share its
+/// errors.
 const INDEPENDENT: usize = 4;
 
-/// Rows that differ typically by this many pixels more or less at the next measurement are restless.
+/// Median step between measurements, in pixels, above which the rows are restless.
 const RESTLESS_PX: f64 = 0.3;
 
-/// Rows that are never right look different wherever the scene is: less than this share of what they
-/// are off by is no way.
+/// Share of the median row error below which a range is no wandering, because misaligned rows vary
+/// with the scene.
 const OF_ERROR: f64 = 0.2;
 
-/// Rows that go this share of their way in one step have been bumped.
+/// Share of the range in a single step from which on it is a bump.
 const ONE_STEP: f64 = 0.34;
 
 /// The last measurements.
@@ -43,30 +43,30 @@ impl Recent {
         self.all.clear();
     }
 
-    /// The newest ones, at most `count`, the oldest of them first.
+    /// Returns the newest measurements, at most `count`, in order.
     pub(super) fn newest(&self, count: usize) -> impl Iterator<Item = &Measurement> {
         self.all.iter().skip(self.all.len().saturating_sub(count))
     }
 
-    /// Expected error of the smoothed row error as a standard deviation, in pixels: from what each
-    /// measurement says of itself, and from how far they are apart.
+    /// Returns the standard deviation of the smoothed row error in pixels, from the stated errors
+    /// of the measurements and from their differences.
     pub(super) fn uncertainty_px(&self) -> f64 {
         let count = self.all.len().clamp(1, INDEPENDENT) as f64;
-        // From one to the next, so that a step counts only once.
+        // Successive differences, so that a step counts only once.
         let apart = typical_step(self.all.iter().map(|seen| seen.row_error_px));
         let noise = 1.4826 * apart / 2f64.sqrt();
         self.told_px().max(noise) / count.sqrt()
     }
 
-    /// Error that a measurement typically says of itself.
+    /// Returns the median stated error of a measurement.
     fn told_px(&self) -> f64 {
         let mut told: Vec<f64> = self.all.iter().map(|seen| seen.uncertainty_px).collect();
         median(&mut told).unwrap_or(0.0)
     }
 
-    /// Between which row errors the rows wander, in pixels: at the centre (signed), or of the whole
-    /// picture (a turn, say, which leaves the centre). `None` where they stay, or went from one place
-    /// to another in one step, as a bump does. Less than `least_px` is no way.
+    /// Returns the range in pixels in which the rows wander: of the signed row error at the centre,
+    /// or of the whole image (for a roll, which leaves the centre unchanged). `None` if they are
+    /// stable, moved in one step like a bump, or by less than `least_px`.
     pub(super) fn wander(&self, least_px: f64) -> Option<[f64; 2]> {
         if self.all.len() < ENOUGH {
             return None;
@@ -78,15 +78,16 @@ impl Recent {
             [|seen| seen.shift_px, |seen| seen.row_error_px];
         figures.into_iter().find_map(|figure| {
             let values: Vec<f64> = self.all.iter().map(figure).collect();
-            way(&values, told, least_px)
+            wander_range(&values, told, least_px)
         })
     }
 }
 
-/// Between which values they wander, each with an error of `told`; `None` where they do not.
-fn way(values: &[f64], told: f64, least: f64) -> Option<[f64; 2]> {
+/// Returns the range of wandering values with an error of `told` each; `None` if they do not
+/// wander.
+fn wander_range(values: &[f64], told: f64, least: f64) -> Option<[f64; 2]> {
     let restless = typical_step(values.iter().copied()) > RESTLESS_PX.max(3.0 * told);
-    // A single wrong measurement is no way, and no step of one.
+    // A single wrong measurement is neither wandering nor a step.
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let (low, high) = (sorted[1], sorted[sorted.len() - 2]);
@@ -96,7 +97,7 @@ fn way(values: &[f64], told: f64, least: f64) -> Option<[f64; 2]> {
     wanders.then_some([low, high])
 }
 
-/// The median of how far successive values are apart.
+/// Returns the median absolute difference of successive values.
 fn typical_step(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let mut steps: Vec<f64> =
         values.clone().zip(values.skip(1)).map(|(one, next)| (next - one).abs()).collect();

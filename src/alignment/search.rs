@@ -1,5 +1,5 @@
-//! Where in the other eye a point is: over all disparities and many rows in a small picture, then
-//! closer in the larger ones, at last to a fraction of a pixel.
+//! Finds a point in the other view: over all disparities and many rows of a small image, then
+//! within larger ones, finally to a fraction of a pixel.
 
 use std::ops::RangeInclusive;
 
@@ -10,36 +10,36 @@ use super::planes::{Level, Window};
 /// Half the side of the windows that are compared.
 pub(super) const HALF: i32 = 4;
 
-/// Their side.
+/// Side of these windows.
 const SIDE: usize = 2 * HALF as usize + 1;
 
-/// Windows that are compared at once.
+/// Number of windows that are compared at once.
 const LANES: usize = 16;
 
-/// Half the side of the window whose place is measured to a fraction of a pixel.
+/// Half the side of the window for the subpixel position.
 pub(super) const FINE_HALF: i32 = 5;
 
-/// Windows that correlate less show different things.
+/// Lowest correlation of a match.
 const SIMILAR: f32 = 0.75;
 
-/// Another place that correlates nearly as well makes a match worthless: repetitive texture.
+/// Smallest lead over the second best correlation, against repetitive texture.
 const DISTINCT: f32 = 0.04;
 
-/// The small picture of an eye, prepared for searching all of it.
+/// Small image of a view, prepared for a full search.
 #[derive(Debug)]
 pub(super) struct Searchable {
     width: i32,
     height: i32,
-    /// Row by row, and zeros behind the last one so that whole lanes can be read there.
+    /// Grey levels row by row, with zeros behind the last row so that whole vectors can be read.
     values: Vec<f32>,
-    /// One over the norm of the window around each pixel; 0 where it is flat or sticks out.
+    /// Inverse norm of the window around each pixel; 0 if it is flat or not inside.
     weights: Vec<f32>,
 }
 
-/// Windows of a smaller norm are flat: a standard deviation of one grey level.
+/// Norm below which a window is flat: a standard deviation of one grey level.
 const FLAT: f32 = 9.0;
 
-/// A displacement, in pixels of the size at hand.
+/// A displacement in pixels of a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Peak {
     pub(super) dx: i32,
@@ -53,12 +53,12 @@ impl Searchable {
         let mut values: Vec<f32> =
             (0..level.height).flat_map(|y| level.row(y).iter().map(|&v| f32::from(v))).collect();
         values.resize(values.len() + LANES, 0.0);
-        let weights = weights(level);
+        let weights = inverse_norms(level);
         Self { width, height, values, weights }
     }
 
-    /// Where in this picture the window is that `level` has around (x, y): the displacement of the
-    /// best correlation, if it is good and no other place is nearly as good.
+    /// Searches the window around (x, y) of `level`. Returns the displacement of the best
+    /// correlation if it is good and no other position is nearly as good.
     pub(super) fn find(
         &self,
         level: &Level,
@@ -68,7 +68,7 @@ impl Searchable {
         scores: &mut Vec<f32>,
     ) -> Option<Peak> {
         let window = level.window(x, y, HALF).filter(|window| window.norm > FLAT)?;
-        // As far as the windows lie inside.
+        // Limited to windows inside the image.
         let first = (*dx.start()).max(HALF - x);
         let last = (*dx.end()).min(self.width - 1 - HALF - x);
         let top = (*dy.start()).max(HALF - y);
@@ -115,8 +115,8 @@ impl Searchable {
         })
     }
 
-    /// Products of a template with the windows whose first pixels are `at` and those right of it.
-    /// Those that do not lie in one row mean nothing.
+    /// Computes the products of a template with the windows whose first pixels are `at` and those
+    /// right of it. Windows that cross the end of a row are meaningless.
     fn products(&self, template: &[f32], at: usize) -> [f32; LANES] {
         let mut sums = [0.0; LANES];
         for (row, template) in template.as_chunks::<SIDE>().0.iter().enumerate() {
@@ -132,8 +132,8 @@ impl Searchable {
     }
 }
 
-/// One over the norm of the window around each pixel; 0 where it is flat or sticks out.
-fn weights(level: &Level) -> Vec<f32> {
+/// Computes the inverse norm of the window around each pixel; 0 if it is flat or not inside.
+fn inverse_norms(level: &Level) -> Vec<f32> {
     let (width, height, side) = (level.width, level.height, SIDE);
     let mut weights = vec![0.0; width * height];
     // Running sums of the values and of their squares, down the columns and along the rows.
@@ -164,15 +164,16 @@ fn weights(level: &Level) -> Vec<f32> {
     weights
 }
 
-/// The displacement of the best correlation within two pixels of `near`, in the next larger size.
-pub(super) fn closer(
+/// Returns the displacement of the best correlation within two pixels of `near`, in the next larger
+/// level.
+pub(super) fn refine_in_next_level(
     left: &Level,
     right: &Level,
     (x, y): (i32, i32),
     near: (i32, i32),
 ) -> Option<Peak> {
     let window = left.window(x, y, HALF)?;
-    // Everything that is looked at, read once.
+    // Read the searched area once.
     let (first, top) = (x + near.0 - 2, y + near.1 - 2);
     let inside = |at: i32, size: usize| at >= HALF && at + 4 + HALF < size as i32;
     if window.norm <= FLAT || !inside(first, right.width) || !inside(top, right.height) {
@@ -216,13 +217,18 @@ pub(super) fn closer(
 pub(super) struct Exact {
     pub(super) dx: f64,
     pub(super) dy: f64,
-    /// Error of `dy` that the residual grey levels let expect, as a standard deviation.
+    /// Standard deviation of `dy`, estimated from the residual grey levels.
     pub(super) dy_sigma: f64,
 }
 
-/// Moves the window of the right picture until it fits best, whatever its gain and offset (Lucas and
-/// Kanade, IJCAI 1981, in the inverse form of Baker and Matthews, IJCV 2004).
-pub(super) fn exact(left: &Level, right: &Level, (x, y): (i32, i32), near: Peak) -> Option<Exact> {
+/// Aligns the window of the right image, invariant to gain and offset (Lucas and Kanade, IJCAI
+/// 1981, in the inverse form of Baker and Matthews, IJCV 2004).
+pub(super) fn refine_to_subpixel(
+    left: &Level,
+    right: &Level,
+    (x, y): (i32, i32),
+    near: Peak,
+) -> Option<Exact> {
     const STEPS: usize = 12;
     let side = (2 * FINE_HALF + 1) as usize;
     // One pixel more on each side for the gradients.
@@ -246,7 +252,7 @@ pub(super) fn exact(left: &Level, right: &Level, (x, y): (i32, i32), near: Peak)
     let inverse = matrix.try_inverse()?;
     let mut place = Vector2::new(f64::from(near.dx), f64::from(near.dy));
     for _ in 0..STEPS {
-        let here = between(right, f64::from(x) + place.x, f64::from(y) + place.y)?;
+        let here = interpolate_window(right, f64::from(x) + place.x, f64::from(y) + place.y)?;
         if here.norm <= 0.0 {
             return None;
         }
@@ -277,8 +283,8 @@ pub(super) fn exact(left: &Level, right: &Level, (x, y): (i32, i32), near: Peak)
     None
 }
 
-/// The window around a place between pixels, bilinear.
-fn between(level: &Level, x: f64, y: f64) -> Option<Window> {
+/// Interpolates the window around a subpixel position bilinearly.
+fn interpolate_window(level: &Level, x: f64, y: f64) -> Option<Window> {
     let (column, row) = (x.floor(), y.floor());
     let (u, v) = ((x - column) as f32, (y - row) as f32);
     let (left, top) = (column as i32 - FINE_HALF, row as i32 - FINE_HALF);

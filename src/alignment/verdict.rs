@@ -1,4 +1,4 @@
-//! Meaning of a measurement.
+//! Verdict on a measurement, and its message.
 
 use std::fmt;
 
@@ -6,35 +6,35 @@ use serde::Serialize;
 
 use super::Measurement;
 
-/// Verdict on how the eyes stand to each other.
+/// Verdict on the alignment of the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Too little texture, or too little that both eyes show, to say.
+    /// Too little common texture to tell.
     Unsure,
     /// The rows agree.
     Good,
-    /// The rows differ by more than they should: shifted, turned or of another scale.
+    /// The rows differ by more than the limit: shifted, rolled or scaled.
     RowsOff,
-    /// The eyes are exchanged: what is nearer lies further right in the right picture.
+    /// The views are exchanged: nearer points lie further right in the right image.
     Swapped,
-    /// The disparities lie below the range that is searched, as the calibration has it.
+    /// The disparities lie below the search range, according to the calibration.
     BelowRange,
-    /// The rows differ as those of rectified pictures never do.
+    /// The rows differ more than those of rectified images ever do.
     NotRectified,
-    /// The difference of the rows changes all the time: the eyes do not see the same moment, or a
-    /// camera is loose.
+    /// The row error changes all the time: the views do not show the same moment, or a camera is
+    /// loose.
     Wandering,
 }
 
 impl Verdict {
-    /// True where somebody should do something about it.
+    /// Reports whether the verdict calls for action.
     pub fn is_alarm(self) -> bool {
         !matches!(self, Verdict::Unsure | Verdict::Good)
     }
 }
 
-/// In a few words.
+/// A few words.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -49,16 +49,15 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Where good ends.
+/// Limits of a good alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Row error in pixels (root mean square over the picture) above which the rows are off.
+    /// Row error in pixels (root mean square over the image) above which the rows are off.
     pub warn_px: f64,
-    /// True where the pictures are or come rectified by a calibration, which decides what the cure
-    /// is.
+    /// Whether the images are rectified by a calibration, which determines the cure.
     pub calibrated: bool,
-    /// Disparity in pixels of what is infinitely far, by the calibration: below 0 where the right view's
-    /// principal point lies to the right of the left one's.
+    /// Disparity of infinitely far points in pixels, by the calibration; negative if the right
+    /// view's principal point lies to the right of the left one's.
     pub farthest_px: f64,
 }
 
@@ -68,41 +67,41 @@ impl Default for Limits {
     }
 }
 
-/// Once the rows are off, this share of the limit is good again.
+/// Share of the limit below which misaligned rows count as good again.
 const RECOVERED: f64 = 0.8;
 
-/// A measurement of which less is certain says nothing, in pixels ...
+/// Uncertainty in pixels above which a measurement tells nothing ...
 const CERTAIN_PX: f64 = 0.5;
 
-/// ... unless so many times its error still leaves rows that rectified pictures never have.
+/// ... unless the row error less this many times its uncertainty still excludes rectified images.
 const FAR_OFF: f64 = 3.0;
 
-/// An alarm is certain where this many times the measurement's error does not explain it.
+/// An alarm is certain if this many times the uncertainty does not explain it.
 const SURE: f64 = 2.0;
 
-/// From this share of the limit on, rows that agree might agree better.
+/// Share of the limit from which on agreeing rows could be improved.
 const IMPERFECT: f64 = 0.5;
 
-/// Fewer than this share of the points agreeing says nothing.
+/// Smallest share of agreeing points.
 const AGREEING: f64 = 0.3;
 
-/// Rectified pictures bend by less than this many pixels, or this share of the width.
+/// Largest curvature of rectified images, in pixels or as a share of the width.
 const BENT: (f64, f64) = (0.75, 0.001);
 
-/// The row errors of rectified pictures spread by less than this many pixels, or this share of the
-/// width.
+/// Largest spread of the row errors of rectified images, in pixels or as a share of the width.
 const SPREAD: (f64, f64) = (1.5, 0.0025);
 
-/// A row error of this share of the width is no bump: 5 rows in a picture of 752.
+/// Row error, as a share of the width, that is too large for a bump: 5 rows in an image of 752
+/// columns.
 const UNRECTIFIED: f64 = 0.007;
 
 impl Limits {
-    /// Row error that no bump explains, in pixels.
+    /// Returns the row error in pixels that no bump explains.
     fn unrectified_px(&self, width: f64) -> f64 {
         (UNRECTIFIED * width).max(2.0 * self.warn_px)
     }
 
-    /// True where a measurement is good enough to go by: enough points, well spread, that agree.
+    /// Reports whether a measurement is reliable: enough agreeing points.
     pub(super) fn can_rely_on(&self, seen: &Measurement) -> bool {
         let certain = seen.uncertainty_px <= CERTAIN_PX
             || seen.row_error_px - FAR_OFF * seen.uncertainty_px
@@ -110,9 +109,9 @@ impl Limits {
         certain && seen.consistent as f64 >= AGREEING * seen.matches as f64
     }
 
-    /// Verdict on a measurement; `before` is what was said last, so that a value on the edge does not
-    /// change it at every measurement. An alarm is more than the measurement's error explains.
-    pub fn judge(&self, measurement: Option<&Measurement>, before: Verdict) -> Verdict {
+    /// Returns the verdict on a measurement. `before` is the last verdict, for hysteresis. An alarm
+    /// needs more than the uncertainty explains.
+    pub fn assess(&self, measurement: Option<&Measurement>, before: Verdict) -> Verdict {
         let Some(seen) = measurement.filter(|seen| self.can_rely_on(seen)) else {
             return Verdict::Unsure;
         };
@@ -129,7 +128,7 @@ impl Limits {
             return Verdict::Unsure;
         }
         if seen.below_range > 0.75 {
-            // Exchanged views have disparities that no depth has.
+            // Exchanged views have disparities of no possible depth.
             let is_depth = seen.disparity_px > self.farthest_px - 1.0;
             return if is_depth { Verdict::BelowRange } else { Verdict::Swapped };
         }
@@ -140,7 +139,7 @@ impl Limits {
         if off { Verdict::RowsOff } else { Verdict::Good }
     }
 
-    /// Message for a person about a verdict, with its cure.
+    /// Returns the message of a verdict, with its cure.
     pub fn describe(&self, verdict: Verdict, seen: Option<&Measurement>) -> String {
         let cure = if self.calibrated {
             "the calibration does not fit these pictures; check that it is the one of these cameras \
@@ -175,7 +174,7 @@ impl Limits {
                 };
                 format!("the rows of the two eyes differ by {seen}: {cure}")
             }
-            // Without its range, which [`Limits::describe_way`] takes.
+            // Without the range, for which see [`Limits::describe_wander`].
             (Verdict::Wandering, Some(_)) => WANDERING.to_owned(),
             (Verdict::Swapped, Some(seen)) => format!(
                 "left and right seem to be exchanged (the median disparity is {:.1} px): exchange \
@@ -206,7 +205,7 @@ impl Limits {
         }
     }
 
-    /// Message where rows that agreed within `agreed_px` pixels are off now.
+    /// Returns the message for rows that agreed within `agreed_px` pixels before.
     pub(super) fn describe_bump(&self, seen: &Measurement, agreed_px: f64) -> String {
         format!(
             "the rows of the two eyes differ by {seen}, after {agreed_px:.1} px earlier in this run: the \
@@ -214,8 +213,8 @@ impl Limits {
         )
     }
 
-    /// Message where the rows wander between these row errors.
-    pub(super) fn describe_way(&self, [low, high]: [f64; 2]) -> String {
+    /// Returns the message for rows that wander between these row errors.
+    pub(super) fn describe_wander(&self, [low, high]: [f64; 2]) -> String {
         format!(
             "the rows of the two eyes wander: they differ by {low:+.1} to {high:+.1} px (positive: the \
              right picture is lower); {WANDERING}"
@@ -223,12 +222,13 @@ impl Limits {
     }
 }
 
-/// Meaning of rows that wander.
+/// Cause of wandering rows.
 const WANDERING: &str = "no calibration mends that: the eyes do not show the same moment (synchronise \
                          the cameras; of two recordings, `--offset auto` finds the shift), or a \
                          camera is loose";
 
-/// The numbers: "3.2 px (the right picture 3.1 px lower, turned by 0.12 degrees, 1.002 times the size)".
+/// Formats the numbers: "3.2 px (the right image 3.1 px lower, turned by 0.12 degrees, 1.002 times
+/// the size)".
 impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = if self.shift_px < 0.0 { "higher" } else { "lower" };
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn judged(measurement: Measurement, before: Verdict) -> Verdict {
-        Limits::default().judge(Some(&measurement), before)
+        Limits::default().assess(Some(&measurement), before)
     }
 
     #[test]
@@ -290,12 +290,12 @@ mod tests {
         assert_eq!(judged(Measurement { row_error_px: 2.0, ..swapped }), Verdict::Swapped);
         // Principal points that differ may explain it.
         let limits = |farthest_px| Limits { farthest_px, ..Limits::default() };
-        let by = |farthest_px| limits(farthest_px).judge(Some(&swapped), Verdict::Good);
+        let by = |farthest_px| limits(farthest_px).assess(Some(&swapped), Verdict::Good);
         assert_eq!((by(-10.0), by(-31.2)), (Verdict::Swapped, Verdict::BelowRange));
         let told = limits(-31.2).describe(Verdict::BelowRange, Some(&swapped));
         assert!(told.contains("--min-disparity -32") && !told.contains("--swap"), "{told}");
         assert_eq!(judged(Measurement { spread_px: 2.0, ..swapped }), Verdict::NotRectified);
-        assert_eq!(Limits::default().judge(None, Verdict::Good), Verdict::Unsure);
+        assert_eq!(Limits::default().assess(None, Verdict::Good), Verdict::Unsure);
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn no_alarm_is_larger_than_what_is_certain() {
-        let judged = |measurement| Limits::default().judge(Some(&measurement), Verdict::Unsure);
+        let judged = |measurement| Limits::default().assess(Some(&measurement), Verdict::Unsure);
         let uncertain =
             |row_error_px, uncertainty_px| Measurement { row_error_px, uncertainty_px, ..well() };
         assert_eq!(judged(uncertain(1.8, 0.1)), Verdict::RowsOff);
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(judged(uncertain(5.5, 0.3)), Verdict::RowsOff);
         assert_eq!(judged(uncertain(5.5, 0.8)), Verdict::Unsure);
         assert_eq!(judged(uncertain(13.0, 0.8)), Verdict::NotRectified);
-        // A handful of points in a corner of an over-exposed picture, as seen on an OAK-D.
+        // A handful of points in a corner of an over-exposed image, as seen on an OAK-D.
         let few = Measurement {
             width: 1280,
             matches: 25,
@@ -344,7 +344,7 @@ mod tests {
         }
         let bump = limits.describe_bump(&off, 0.2);
         assert!(bump.contains("after 0.2 px earlier") && bump.contains("bumped"), "{bump}");
-        let way = limits.describe_way([-20.04, 15.0]);
+        let way = limits.describe_wander([-20.04, 15.0]);
         assert!(way.contains("-20.0 to +15.0 px") && way.contains("synchronise"), "{way}");
         assert!(!way.contains("--calibration"), "{way}");
         assert!(text(limits, Verdict::RowsOff).contains("--calibration FILE"));

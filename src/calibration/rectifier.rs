@@ -118,7 +118,7 @@ impl Rectifier {
     pub fn rectified_image(self: &Arc<Self>, eye: Eye, pixels: Pooled<u8>, raw: Image) -> Image {
         let (width, height) = self.size();
         let through = || Arc::new(OfEye { rectifier: self.clone(), eye });
-        let chroma = raw.into_chroma().map(|chroma| chroma.resampled(through()));
+        let chroma = raw.into_chroma().map(|chroma| chroma.with_resampling(through()));
         Image::new(width, height, pixels).with_valid_mask(self.map(eye).mask()).with_chroma(chroma)
     }
 

@@ -10,11 +10,11 @@ use super::verify::{verify, verify_rectified};
 use super::{Error, inputs, load, print, ranging};
 use crate::alignment::{Options, Verdict, measure};
 use crate::cli::MatchArgs;
+use crate::duplicate::find_duplicate;
 use crate::engine;
 use crate::frame::{Eye, Image, StereoPair};
 use crate::matching::History;
 use crate::range::{Spare, too_few};
-use crate::sameness::sameness;
 use crate::settings::{Loaded, Origin};
 use crate::sink::cloud;
 use crate::sink::colour::{ColourRange, ColourScale};
@@ -66,8 +66,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
 
     let rig = cameras.for_pictures(size)?;
     let size = rig.pairs.size;
-    if let Some(sameness) = sameness(&left, &right) {
-        tracing::warn!("{sameness}");
+    if let Some(duplicate) = find_duplicate(&left, &right) {
+        tracing::warn!("{duplicate}");
     }
     let given = !loaded.awaits_choice();
     let raw = pair(left, right);
@@ -101,7 +101,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         let measurement =
             measure(left, right, &Options { range: Some(params.range), ..Options::default() });
         let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
-        let verdict = limits.judge(measurement.as_ref(), Verdict::Unsure);
+        let verdict = limits.assess(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
         }

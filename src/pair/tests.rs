@@ -21,14 +21,14 @@ fn steady(rate: u64, frames: u64, start: Duration) -> Vec<Option<Duration>> {
 }
 
 /// The pairs, as frame numbers, and the pairer at the end. Frames are delivered as a file source
-/// does: each from the eye that is needed.
+/// does: each from the view that is needed.
 fn run(
     pairing: Pairing,
     left: &[Option<Duration>],
     right: &[Option<Duration>],
 ) -> (Vec<(u8, u8)>, Pairer) {
     let mut pairer = Pairer::new(pairing);
-    let (pairs, most) = feed(&mut pairer, left, right, |pairer| pairer.needs());
+    let (pairs, most) = feed(&mut pairer, left, right, |pairer| pairer.needed_eye());
     assert!(most <= LOOKAHEAD + 1, "{most} frames waited");
     (pairs.iter().map(|pair| (pair.left.pixels()[0], pair.right.pixels()[0])).collect(), pairer)
 }
@@ -122,7 +122,7 @@ fn jitter_is_tolerated_and_reported_as_skew() {
     let right = millis(&[3, 47, 112, 150, 190]);
     let mut pairer = Pairer::new(Pairing::default());
     let left = steady(20, 5, Duration::ZERO);
-    let (pairs, _) = feed(&mut pairer, &left, &right, |pairer| pairer.needs());
+    let (pairs, _) = feed(&mut pairer, &left, &right, |pairer| pairer.needed_eye());
     let skews: Vec<i64> = pairs.iter().map(|pair| pair.skew_ns / 1_000_000).collect();
     assert_eq!(skews, [3, -3, 12, 0, -10]);
     assert_eq!(pairs[1].timestamp, Duration::from_millis(50));
@@ -156,7 +156,7 @@ fn streams_without_times_pair_by_number() {
     let period = Duration::from_millis(40);
     let pairing = Pairing { left_period: Some(period), ..Pairing::default() };
     let mut pairer = Pairer::new(pairing);
-    let (pairs, _) = feed(&mut pairer, &none, &none, |pairer| pairer.needs());
+    let (pairs, _) = feed(&mut pairer, &none, &none, |pairer| pairer.needed_eye());
     assert_eq!(pairs[3].timestamp, period * 3);
 }
 
@@ -187,12 +187,12 @@ fn parts(parts: &[(Duration, u64)]) -> Vec<Option<Duration>> {
 
 #[test]
 fn pairing_restarts_where_the_times_of_both_eyes_jump_back() {
-    // Two files joined, one eye's first part three frames longer.
+    // Two files joined, one view's first part three frames longer.
     let seconds = Duration::from_secs;
     let left = parts(&[(seconds(0), 60), (seconds(0), 80)]);
     let right = parts(&[(seconds(0), 63), (Duration::from_millis(100), 70)]);
     let mut pairer = Pairer::new(Pairing::default());
-    let (pairs, most) = feed(&mut pairer, &left, &right, |pairer| pairer.needs());
+    let (pairs, most) = feed(&mut pairer, &left, &right, |pairer| pairer.needed_eye());
     assert!(most <= JUMP_REACH, "{most} frames waited");
     let numbers: Vec<_> =
         pairs.iter().map(|pair| (pair.left.pixels()[0], pair.right.pixels()[0])).collect();
@@ -211,10 +211,10 @@ fn pairing_restarts_where_the_times_of_both_eyes_jump_back() {
     }
 }
 
-/// As [`run`], of eyes whose frames may wait for a jump of the other one.
+/// As [`run`], of views whose frames may wait for a jump of the other one.
 fn run_joined(left: &[Option<Duration>], right: &[Option<Duration>]) -> (Vec<StereoPair>, Pairer) {
     let mut pairer = Pairer::new(Pairing::default());
-    let (pairs, most) = feed(&mut pairer, left, right, |pairer| pairer.needs());
+    let (pairs, most) = feed(&mut pairer, left, right, |pairer| pairer.needed_eye());
     assert!(most <= JUMP_REACH, "{most} frames waited");
     (pairs, pairer)
 }
@@ -242,7 +242,7 @@ fn single_pictures_and_empty_eyes() {
     assert_eq!(counts(&pairer), [0, 0, 30]);
     let (_, pairer) = run(Pairing::default(), &[], &[]);
     assert_eq!(counts(&pairer), [0, 0, 0]);
-    assert_eq!(pairer.needs(), None);
+    assert_eq!(pairer.needed_eye(), None);
 }
 
 #[test]
@@ -253,14 +253,14 @@ fn an_eye_that_stands_still_does_not_fill_the_memory() {
         assert!(pairer.pop().is_none());
         assert!(pairer.left.waiting.len() <= MAX_WAITING);
     }
-    assert_eq!(pairer.needs(), Some(Eye::Right));
+    assert_eq!(pairer.needed_eye(), Some(Eye::Right));
     assert_eq!(pairer.unpaired(Eye::Left), 1000 - MAX_WAITING as u64);
     // It comes back and pairs at once.
     pairer.push(Eye::Right, frame(0, Some(Duration::from_secs(990) / 30)));
     pairer.push(Eye::Right, frame(1, Some(Duration::from_secs(991) / 30)));
     pairer.finish(Eye::Right);
     assert_eq!(std::iter::from_fn(|| pairer.pop()).count(), 2);
-    assert!(pairer.hopeless(Eye::Left));
+    assert!(pairer.is_hopeless(Eye::Left));
     pairer.skip(Eye::Left, 5);
     pairer.finish(Eye::Left);
     assert!(pairer.pop().is_none());
@@ -336,7 +336,7 @@ proptest! {
             }
         }
 
-        // Whichever order the eyes deliver in, the pairs are the same.
+        // Whichever order the views deliver in, the pairs are the same.
         let mut picks = picks.into_iter().cycle();
         let mut again = Pairer::new(pairing);
         let any_order = |_: &Pairer| picks.next().map(|l| if l { Eye::Left } else { Eye::Right });

@@ -1,14 +1,14 @@
-//! Number of candidate disparities that pictures need, found out by looking at them.
+//! Number of candidate disparities that a scene needs, estimated from its images.
 //!
-//! With too few candidates the nearest things get wrong disparities or none, and the map does not say
-//! so. [`look`] matches a pair in small pictures over half the picture's width, far more than is
-//! matched otherwise, at a small part of the cost: what both eyes agree on there says which disparities
-//! there are. [`too_few`] compares that with the candidates in use, [`enough`] names a number that
-//! would do, and [`is_crowded`] tells from a finished map alone whether a look is worth its time.
+//! With too few candidates the nearest objects get wrong disparities or none, and the map does not
+//! show it. [`match_coarsely`] matches a reduced pair over half the image's width at a small part
+//! of the cost, and counts the disparities on which both views agree. [`too_few`] compares them
+//! with the candidates in use, [`enough`] returns a sufficient number, and [`may_be_too_short`]
+//! tells from a finished map alone whether a coarse search is worth its time.
 
-mod crowd;
-mod look;
-mod reduced;
+mod coarse;
+mod reduce;
+mod too_short;
 
 use std::fmt;
 
@@ -17,30 +17,30 @@ use serde::Serialize;
 use crate::frame::{DisparityRange, Image};
 use crate::matching::params::DISPARITY_LIMITS;
 
-pub use crowd::is_crowded;
-use look::MOST;
-pub use look::{SmallMatcher, look};
+use coarse::MOST;
+pub use coarse::{SmallMatcher, match_coarsely};
+pub use too_short::may_be_too_short;
 
-/// Numbers of candidates are multiples of this: engines take their time for whole steps anyway.
+/// Numbers of candidates are multiples of this, because engines process whole steps anyway.
 const STEP: usize = 16;
 
-/// So many points may have a disparity beyond the candidates that are enough: single wrong matches,
-/// and slivers of what is nearest.
+/// Share of points that may lie beyond a sufficient range: single wrong matches, and slivers of the
+/// nearest objects.
 const LEFT_OUT: f64 = 0.002;
 
-/// Allowance beside what the pictures show.
+/// Reserve beyond the disparities that the images show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
-    /// Nothing: there are no other pictures.
+    /// None, because there are no other images.
     None,
-    /// A quarter more and no fewer than 32, for things that come nearer later.
+    /// A quarter more and no fewer than 32 candidates, for objects that come nearer later.
     ForLater,
 }
 
-/// Number of candidates from `min` on that is enough for these pairs (left and right pictures,
-/// rectified); a multiple of 16. `None` where the pictures do not tell.
+/// Returns a sufficient number of candidates from `min` on for these rectified pairs, a multiple of
+/// 16; `None` if the images do not tell.
 ///
-/// The disparities are taken from a small picture, then checked in one of twice the size.
+/// The disparities are taken from a small image, then checked in one of twice the size.
 pub fn enough<'a>(
     pairs: impl IntoIterator<Item = [&'a Image; 2]>,
     min: i32,
@@ -49,20 +49,20 @@ pub fn enough<'a>(
 ) -> anyhow::Result<Option<usize>> {
     let mut furthest: Option<(i32, [&Image; 2], usize)> = None;
     for pair in pairs {
-        let Some(look) = look(pair, min, matcher)? else { continue };
-        let end = look.all_but(LEFT_OUT);
+        let Some(coarse) = match_coarsely(pair, min, matcher)? else { continue };
+        let end = coarse.all_but(LEFT_OUT);
         if furthest.is_none_or(|(before, ..)| end > before) {
-            furthest = Some((end, pair, look.factor()));
+            furthest = Some((end, pair, coarse.factor()));
         }
     }
     let Some((end, pair, factor)) = furthest else { return Ok(None) };
-    let checked = look::closer(pair, min, end, factor, matcher)?;
+    let checked = coarse::match_finer(pair, min, end, factor, matcher)?;
     let end = checked.map_or(end, |closer| end.max(closer.all_but(LEFT_OUT)));
     let room = (DISPARITY_LIMITS.1 - min + 1).max(1) as usize;
-    Ok(Some(rounded((end - min).max(1) as usize, spare).min(room)))
+    Ok(Some(round_up((end - min).max(1) as usize, spare).min(room)))
 }
 
-/// Too few candidates, found out by a look.
+/// Finding of too few candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TooFew {
     /// The candidates in use.
@@ -70,9 +70,9 @@ pub struct TooFew {
     pub range: DisparityRange,
     /// Share of the points whose disparity lies beyond them.
     pub beyond: f64,
-    /// A number that would do.
+    /// A sufficient number.
     pub enough: usize,
-    /// True where `auto` has chosen the candidates in use.
+    /// Whether `auto` has chosen the candidates in use.
     #[serde(skip)]
     pub chosen: bool,
 }
@@ -95,23 +95,24 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// Checks for too few candidates for a (rectified) pair. `None` where they are not, or the pictures
-/// do not tell.
+/// Checks a rectified pair for too few candidates. `None` if they suffice or the images do not
+/// tell.
 pub fn too_few(
     pair: [&Image; 2],
     range: DisparityRange,
     spare: Spare,
     matcher: &SmallMatcher,
 ) -> anyhow::Result<Option<TooFew>> {
-    let short = look(pair, range.min, matcher)?.and_then(|look| look.short(range));
+    let short =
+        match_coarsely(pair, range.min, matcher)?.and_then(|coarse| coarse.share_beyond(range));
     let Some(beyond) = short else { return Ok(None) };
     let enough = enough([pair], range.min, spare, matcher)?;
     let enough = enough.filter(|&enough| enough > range.count);
     Ok(enough.map(|enough| TooFew { range, beyond, enough, chosen: false }))
 }
 
-/// A number of candidates that has room for `needed`.
-fn rounded(needed: usize, spare: Spare) -> usize {
+/// Rounds `needed` and its reserve up to whole steps.
+fn round_up(needed: usize, spare: Spare) -> usize {
     let with_spare = match spare {
         Spare::None => needed,
         Spare::ForLater => (needed + needed.div_ceil(4)).max(2 * STEP),
@@ -168,10 +169,10 @@ mod tests {
     #[test]
     fn a_range_that_is_short_is_told_from_one_that_is_not() {
         let [left, right] = wall(52, 10);
-        let look = look([&left, &right], 0, &reference).unwrap().unwrap();
-        let short = |count| look.short(DisparityRange { min: 0, count });
-        assert!(short(48).is_some_and(|share| share > 0.2), "{look:?}");
-        assert_eq!((short(56), short(64)), (None, None), "{look:?}");
+        let coarse = match_coarsely([&left, &right], 0, &reference).unwrap().unwrap();
+        let short = |count| coarse.share_beyond(DisparityRange { min: 0, count });
+        assert!(short(48).is_some_and(|share| share > 0.2), "{coarse:?}");
+        assert_eq!((short(56), short(64)), (None, None), "{coarse:?}");
         let range = DisparityRange { min: 0, count: 48 };
         let told = too_few([&left, &right], range, Spare::None, &reference).unwrap().unwrap();
         assert_eq!(told.enough, 64);
@@ -195,10 +196,10 @@ mod tests {
 
     #[test]
     fn numbers_are_whole_steps() {
-        assert_eq!(rounded(1, Spare::None), 16);
-        assert_eq!(rounded(17, Spare::None), 32);
-        assert_eq!(rounded(1, Spare::ForLater), 32);
-        assert_eq!(rounded(72, Spare::ForLater), 96);
-        assert_eq!(rounded(5000, Spare::None), 1024);
+        assert_eq!(round_up(1, Spare::None), 16);
+        assert_eq!(round_up(17, Spare::None), 32);
+        assert_eq!(round_up(1, Spare::ForLater), 32);
+        assert_eq!(round_up(72, Spare::ForLater), 96);
+        assert_eq!(round_up(5000, Spare::None), 1024);
     }
 }

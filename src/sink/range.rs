@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::Sink;
 use crate::frame::{DisparityMap, DisparityRange, Image, Matched};
 use crate::matching::Params;
-use crate::range::{Spare, TooFew, is_crowded, too_few};
+use crate::range::{Spare, TooFew, may_be_too_short, too_few};
 use crate::thread::locked;
 
 /// So far apart are looks at the maps, and at the pictures, which take some milliseconds each.
@@ -63,7 +63,7 @@ impl Sink for RangeSink {
         }
         // Maps as well are looked at only so often: most have nothing to tell.
         self.looked = Some(Instant::now());
-        if !first && !is_crowded(&frame.disparity, range) {
+        if !first && !may_be_too_short(&frame.disparity, range) {
             return Ok(());
         }
         let pair = [&frame.pair.left, &frame.pair.right];

@@ -1,11 +1,11 @@
-//! Grey pictures at the depth at which they are stored, until they are reduced to 8 bits.
+//! Grey images at the depth at which they are stored, until they are reduced to 8 bits.
 
 use image::{DynamicImage, ImageBuffer};
 
 use super::tone::Tone;
 use crate::frame::{Image, intensity, intensity_16};
 
-/// A grey picture of 8 or of 16 bits.
+/// A grey image of 8 or of 16 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grey {
     width: usize,
@@ -21,7 +21,7 @@ enum Samples {
 }
 
 impl Grey {
-    /// The intensity of a decoded picture: of colour by Rec. 709, at the picture's own depth.
+    /// The intensity of a decoded image: of colour by Rec. 709, at the image's own depth.
     pub fn of(picture: DynamicImage) -> Self {
         fn bytes<const CHANNELS: usize>(samples: &[u8]) -> Samples {
             let pixels = samples.as_chunks::<CHANNELS>().0.iter();
@@ -64,7 +64,7 @@ impl Grey {
     /// The `width` x `height` pixels whose first is (x, y).
     ///
     /// # Panics
-    /// Where they are not all in the picture.
+    /// Where they are not all in the image.
     pub fn part(&self, [x, y]: [usize; 2], [width, height]: [usize; 2]) -> Self {
         fn cut<T: Copy>(all: &[T], stride: usize, [x, y]: [usize; 2], size: [usize; 2]) -> Vec<T> {
             let rows = all.chunks_exact(stride).skip(y).take(size[1]);
@@ -78,7 +78,7 @@ impl Grey {
         Self { width, height, samples }
     }
 
-    /// The picture in 8 bits: as it is where it has no more, else as `tone` reduces it.
+    /// The image in 8 bits: as it is where it has no more, else as `tone` reduces it.
     pub fn into_image(self, tone: Tone) -> Image {
         let pixels = match self.samples {
             Samples::Bytes(pixels) => pixels,

@@ -1,5 +1,5 @@
-//! Size of a picture by its beginning, looked at before the picture is decoded: a few
-//! bytes can promise gigabytes.
+//! Checks the size of an image by its header before decoding, because a few bytes can promise
+//! gigabytes.
 
 use std::fs;
 use std::io::{BufReader, Cursor};
@@ -11,7 +11,7 @@ use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 use crate::memory::{Budget, product};
 use crate::reading;
 
-/// The formats that are read.
+/// Formats that are read.
 const FORMATS: [ImageFormat; 6] = [
     ImageFormat::Png,
     ImageFormat::Jpeg,
@@ -21,16 +21,16 @@ const FORMATS: [ImageFormat; 6] = [
     ImageFormat::OpenExr,
 ];
 
-/// No file of a picture is longer: 2^30 pixels of 16 bits in four channels.
+/// Largest length of an image file: 2^30 pixels of 16 bits in four channels.
 const FILE_MAX: u64 = 8 << 30;
 
-/// The most that a byte of deflated data can become (RFC 1951: 258 bytes of two bits).
+/// Largest expansion of a deflated byte (RFC 1951: 258 bytes from two bits).
 const DEFLATED_MAX: u64 = 1032;
 
-/// Bytes that each pixel needs beside the decoded samples: intensity and three channels.
+/// Bytes a pixel besides the decoded samples: intensity and three channels.
 const MORE_A_PIXEL: usize = 4;
 
-/// The format of a picture that begins like this; `None` if it is none that is read.
+/// Returns the format of an image by its first bytes; `None` for a format that is not read.
 pub fn format(content: &[u8]) -> Option<ImageFormat> {
     image::guess_format(content).ok().filter(|format| FORMATS.contains(format))
 }
@@ -40,7 +40,7 @@ pub fn is_float(colours: ColorType) -> bool {
     matches!(colours, ColorType::Rgb32F | ColorType::Rgba32F)
 }
 
-/// The content of a picture's file, or of a pipe that delivers one in time.
+/// Reads an image file, or a pipe that delivers one in time.
 pub fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     if let Ok(told) = fs::metadata(path) {
         check_length(told.len())?;
@@ -54,15 +54,16 @@ fn check_length(bytes: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the picture in `content` can be decoded within the budget, judging by its header.
-/// Content of another format, or with a header that cannot be read, passes: the decoder says it better.
+/// Checks by its header that the image in `content` can be decoded within the memory budget.
+/// Content of another format or with an unreadable header passes, because the decoder reports it
+/// better.
 pub fn check(content: &[u8]) -> anyhow::Result<()> {
     let Some(format) = format(content) else { return Ok(()) };
     let reader = ImageReader::with_format(Cursor::new(content), format);
     let Ok(decoder) = reader.into_decoder() else { return Ok(()) };
     let ((width, height), decoded) = (decoder.dimensions(), decoder.total_bytes());
     let most = (content.len() as u64).saturating_mul(DEFLATED_MAX);
-    // A bit that chooses one of two colours becomes four bytes.
+    // A one-bit palette index becomes four bytes.
     if format == ImageFormat::Png && decoded / 32 > most {
         bail!("{width}x{height} pixels cannot be in a file of {} bytes", content.len());
     }
@@ -74,14 +75,14 @@ pub fn check(content: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Width and height of a picture in a regular file, by its header alone.
+/// Reads width and height from the header of an image in a regular file.
 pub fn dimensions(path: &Path) -> anyhow::Result<(usize, usize)> {
     let reader = ImageReader::new(BufReader::new(reading::open(path)?)).with_guessed_format()?;
     let (width, height) = reader.into_dimensions()?;
     Ok((width as usize, height as usize))
 }
 
-/// Limits of what a decoder may allocate.
+/// Returns the allocation limits of decoders.
 pub fn limits() -> Limits {
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(Budget::of_process().left());

@@ -1,4 +1,4 @@
-//! What every source of stereo pairs is.
+//! Interface of all sources of stereo pairs.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::control::Switch;
 use crate::frame::StereoPair;
 use crate::source::live::LiveState;
 
-/// A live source that is not to be had just now: a camera that is not plugged in, is used by somebody
-/// else or brings no pictures, a server that does not answer. Trying again later may help.
+/// A live source that is temporarily unavailable: a camera that is unplugged, busy or silent, or a
+/// server that does not answer. A later attempt may succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
@@ -18,35 +18,36 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// Facts on a source, known before its first pair.
+/// Properties of a source, known before its first pair.
 #[derive(Clone, Debug)]
 pub struct SourceInfo {
     /// Name for people: "left.mp4 + right.mp4", "demo scene".
     pub description: String,
-    /// Width of each eye in pixels.
+    /// Width of each view in pixels.
     pub width: usize,
-    /// Height of each eye in pixels.
+    /// Height of each view in pixels.
     pub height: usize,
-    /// Pairs a second as recorded or captured, where known.
+    /// Recorded or captured pairs a second, if known.
     pub rate: Option<f64>,
-    /// Number of pairs to be expected, where known (an estimate from the duration).
+    /// Expected number of pairs, if known (estimated from the duration).
     pub pairs: Option<u64>,
-    /// Live sources never wait for the matcher; their oldest pairs are dropped instead.
+    /// Whether the source is live. Live sources never wait for the matcher; their oldest pairs are
+    /// dropped instead.
     pub live: bool,
-    /// True where pairs carry their true disparity.
+    /// Whether pairs carry their true disparity.
     pub has_truth: bool,
-    /// True where left pictures carry their colour.
+    /// Whether left frames carry their colour.
     pub has_colour: bool,
-    /// Grey level from which on its pictures are white.
+    /// Grey level from which on pixels are white.
     pub white: u8,
 }
 
-/// Numbers of what a source has delivered so far.
+/// Counts of a source so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounts {
-    /// Frames of the left eye.
+    /// Frames of the left view.
     pub left: u64,
-    /// Frames of the right eye.
+    /// Frames of the right view.
     pub right: u64,
     /// Pairs.
     pub pairs: u64,
@@ -54,25 +55,25 @@ pub struct SourceCounts {
     pub unpaired_left: u64,
     /// Right frames without a left one.
     pub unpaired_right: u64,
-    /// Damage of the left eye, or of the stream that holds both.
+    /// Damage of the left view, or of the stream that holds both.
     pub damaged_left: Damage,
-    /// Damage of the right eye.
+    /// Damage of the right view.
     pub damaged_right: Damage,
 }
 
-/// Numbers of an eye's frames that are known to be damaged.
+/// Counts of a view's damaged frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// Frames that arrived although the decoder could not read all of them, and concealed the rest.
+    /// Frames with damage that the decoder concealed.
     pub concealed: u64,
-    /// Frames that were left out because they could not be read.
+    /// Unreadable frames, which were left out.
     pub left_out: u64,
-    /// Frames whose time is wrong, which have no partner by time.
+    /// Frames with a wrong time, which have no partner by time.
     pub mistimed: u64,
 }
 
 impl Damage {
-    /// True where there is none.
+    /// Reports whether there is none.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -96,12 +97,12 @@ impl std::fmt::Display for Damage {
 
 /// A source that has been opened and knows its size.
 pub trait Source: Send {
-    /// Facts on it.
+    /// Returns the properties of the source.
     fn info(&self) -> &SourceInfo;
 
-    /// Delivers pairs on the calling thread, each with what has been delivered so far, until the
-    /// source ends, `stop` is set, or `emit` breaks.
-    /// Everything that was readable before an error has been emitted when the error is returned.
+    /// Delivers pairs on the calling thread, each with the counts so far, until the source ends,
+    /// `stop` is set, or `emit` breaks. An error is returned after all pairs that were readable
+    /// before it.
     fn run(
         &mut self,
         stop: &Switch,
@@ -111,7 +112,7 @@ pub trait Source: Send {
     /// Numbers of what has been delivered so far.
     fn counts(&self) -> SourceCounts;
 
-    /// State of the eyes of a live source, to be read while it runs; `None` for others.
+    /// Returns the state of a live source, readable while it runs; `None` for others.
     fn live_state(&self) -> Option<Arc<LiveState>> {
         None
     }

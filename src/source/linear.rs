@@ -1,11 +1,12 @@
-//! Pictures of linear light (OpenEXR, TIFF with floating-point samples), encoded as other pictures are.
+//! Images of linear light (OpenEXR, TIFF with floating-point samples), encoded as other images
+//! are.
 
 use image::{DynamicImage, ImageBuffer};
 
-/// Encodes floating-point samples, where 0 is black and 1 is white, as 16 bits with the curve of sRGB
-/// (IEC 61966-2-1); other pictures stay as they are. The curve is fixed, so that the same light gets the same
-/// grey in both views and in every frame.
-pub fn displayed(picture: DynamicImage) -> DynamicImage {
+/// Encodes floating-point samples, where 0 is black and 1 is white, as 16 bits with the curve of
+/// sRGB (IEC 61966-2-1); other images stay as they are. The curve is fixed, so that the same
+/// light gets the same grey in both views and in every frame.
+pub fn encode_floats(picture: DynamicImage) -> DynamicImage {
     fn words(samples: Vec<f32>) -> Vec<u16> {
         samples.into_iter().map(encode).collect()
     }
@@ -39,7 +40,7 @@ mod tests {
     fn light_is_encoded_by_the_curve_of_srgb() {
         let samples = vec![0.0, 1.0, 0.214_041_14, 0.003, -1.0, 7.5, f32::NAN, f32::INFINITY, 0.5];
         let picture = ImageBuffer::from_raw(3, 1, samples).unwrap();
-        let DynamicImage::ImageRgb16(encoded) = displayed(DynamicImage::ImageRgb32F(picture))
+        let DynamicImage::ImageRgb16(encoded) = encode_floats(DynamicImage::ImageRgb32F(picture))
         else {
             panic!("not 16 bits");
         };

@@ -1,4 +1,4 @@
-//! State of the eyes of a live source: any thread may read it while the source runs.
+//! State of the views of a live source, readable by any thread while the source runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use crate::frame::Eye;
 use crate::synchronisation::{self, Synchronisation};
 use crate::thread::locked;
 
-/// The state of a live source. One stream that holds both views counts as its left eye.
+/// State of a live source. A stream with both views counts as the left one.
 #[derive(Debug, Default)]
 pub struct LiveState {
     zero: Option<Duration>,
@@ -18,7 +18,7 @@ pub struct LiveState {
     synchronisation: Mutex<Synchronisation>,
 }
 
-/// The state of one eye's stream.
+/// The state of one view's stream.
 #[derive(Debug, Default)]
 pub struct EyeState {
     lost: AtomicBool,
@@ -31,56 +31,56 @@ pub struct EyeState {
     mistimed: AtomicU64,
 }
 
-/// Account of one eye's stream.
+/// Summary of one view's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct EyeSummary {
-    /// True where it is lost just now.
+    /// Whether it is lost at present.
     pub lost: bool,
-    /// Number of times that it was lost: unplugged, ended, silent.
+    /// Number of losses: unplugged, ended, silent.
     pub losses: u64,
-    /// Number of times that it came back.
+    /// Number of returns.
     pub reconnects: u64,
-    /// Seconds that it was away, all times that it came back together.
+    /// Total seconds of absence before all returns.
     pub away_s: f64,
     /// Frames that arrived damaged and were dropped.
     pub broken: u64,
-    /// Frames that arrived although their decoder could not read all of them, and concealed the rest.
+    /// Frames with damage that the decoder concealed.
     pub concealed: u64,
-    /// Frames that the camera numbered but its driver never delivered whole.
+    /// Frames that are missing in the numbers of the camera's driver.
     pub missed: u64,
-    /// Frames whose capture time lay so far from their arrival that it was not used.
+    /// Frames whose capture time was discarded because it is far from their arrival.
     pub mistimed: u64,
 }
 
-/// Account of a live source.
+/// Summary of a live source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LiveSummary {
-    /// The left eye, or the stream that holds both.
+    /// The left view, or the stream that holds both.
     pub left: EyeSummary,
-    /// The right eye.
+    /// The right view.
     pub right: EyeSummary,
-    /// Synchronisation of the eyes; `None` where they come in one stream.
+    /// Synchronisation of the views; `None` for one stream with both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synchronisation: Option<synchronisation::Summary>,
 }
 
 impl LiveState {
-    /// The state of a source whose capture time 0 is at `zero` of CLOCK_MONOTONIC.
+    /// Creates the state of a source whose capture time 0 is at `zero` of CLOCK_MONOTONIC.
     pub fn since(zero: Duration) -> Self {
         Self { zero: Some(zero), ..Self::default() }
     }
 
-    /// CLOCK_MONOTONIC at capture time 0, where the capture times are of that clock.
+    /// Returns CLOCK_MONOTONIC at capture time 0, if capture times are of that clock.
     pub fn zero(&self) -> Option<Duration> {
         self.zero
     }
 
-    /// The state of one eye.
+    /// Returns the state of one view.
     pub fn eye(&self, eye: Eye) -> &std::sync::Arc<EyeState> {
         &self.eyes[eye.index()]
     }
 
-    /// Synchronisation of the eyes; do not hold it for long, each pair is noted here.
+    /// Locks the synchronisation of the views. Release it soon, because each pair is noted in it.
     pub fn synchronisation(&self) -> MutexGuard<'_, Synchronisation> {
         locked(&self.synchronisation)
     }

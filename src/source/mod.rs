@@ -20,7 +20,7 @@ use crate::source::gst::GstOptions;
 use crate::source::spec::SourceSpec;
 pub use interface::{Damage, Source, SourceCounts, SourceInfo, Unavailable};
 
-/// Opens a source; its size is known then. Its pictures are kept in the pool of `streams`.
+/// Opens a source; its size is known then. Its images are kept in the pool of `streams`.
 pub fn open(
     spec: &SourceSpec,
     demo: DemoOptions,

@@ -1,7 +1,9 @@
-//! Orientation tags: how a picture or video says that it is to be turned for display (EXIF, the matrix of MP4).
+//! Orientation tags: how an image or video says that it is to be turned for display (EXIF, the
+//! matrix of MP4).
 //!
-//! A calibration refers to the picture as the sensor delivered it, so tags are only reported unless the settings
-//! ask for more. Two views that are tagged differently can hardly be a stereo pair as they are.
+//! A calibration refers to the image as the sensor delivered it, so tags are only reported unless
+//! the settings ask for more. Two views that are tagged differently can hardly be a stereo pair as
+//! they are.
 
 use image::metadata::Orientation;
 
@@ -9,14 +11,15 @@ use image::metadata::Orientation;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Orient {
-    /// Pictures stay as their sensors delivered them.
+    /// Images stay as their sensors delivered them.
     #[default]
     Ignore,
-    /// Pictures are turned as their tags say.
+    /// Images are turned as their tags say.
     Auto,
 }
 
-/// Reports the orientation tags of the inputs of a pair, each with its name for people; whether there were any.
+/// Reports the orientation tags of the inputs of a pair, each with its name for people; whether
+/// there were any.
 pub fn report(inputs: &[(String, Orientation)], orient: Orient) -> bool {
     let remark = remark(inputs, orient);
     match &remark {

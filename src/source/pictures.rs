@@ -1,9 +1,9 @@
-//! Pictures as a stream: which files a pattern such as `left/%06d.png` or `left/*.png` stands for,
-//! and when each of them is shown.
+//! Numbered images as a stream: the files of a pattern such as `left/%06d.png` or `left/*.png`, and
+//! their times.
 //!
-//! Every number that exists is played, in order; gaps do not end the stream. A picture's time
-//! comes from its number, so that a picture that one eye lacks leaves its partner alone instead
-//! of shifting all that follow.
+//! Every existing number is played, in order; gaps do not end the stream. An image's time follows
+//! from its number, so an image that one view lacks leaves its partner alone instead of shifting
+//! all later ones.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -12,42 +12,42 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-/// Endings of the names of pictures.
+/// File name extensions of images.
 const KINDS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr"];
 
-/// The files of a pattern, by number.
+/// Files of a pattern, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Pictures {
-    /// The pattern, as it was given.
+    /// Pattern as given by the user.
     pub(super) pattern: String,
-    /// Number and path of each picture that exists, in order.
+    /// Number and path of each image that exists, in order.
     pub(super) files: Vec<(u64, PathBuf)>,
-    /// True where the numbers are those that the pattern asks for; else they are what was found in
-    /// the names, or only count.
+    /// Whether the numbers are those of a printf pattern; otherwise they were found in the names,
+    /// or only count.
     asked: bool,
 }
 
-/// When the pictures of one or both eyes are shown.
+/// Times of the images of one or both views.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Timing {
-    /// The smallest number of all: time zero.
+    /// Smallest number of all, at time zero.
     first: u64,
-    /// Divisor of all distances between numbers: one frame period.
+    /// Greatest common divisor of all distances between numbers: one frame period.
     step: u64,
     /// Periods a second.
     rate: f64,
 }
 
-/// A file name with one number in it. Names need not be UTF-8.
+/// A file name with one number in it, not necessarily UTF-8.
 struct Name<'a> {
     before: &'a [u8],
     after: &'a [u8],
-    /// Digits at least, zeros in front.
+    /// Smallest number of digits, with leading zeros.
     digits: usize,
 }
 
 impl<'a> Name<'a> {
-    /// Reads `before%0Nd`after, also `%d`; `None` where there is no number in the name.
+    /// Parses `before%0Nd`after, also `%d`; `None` without a number in the name.
     fn parse(name: &'a OsStr) -> Option<Self> {
         let name = name.as_encoded_bytes();
         let signs = name.iter().enumerate().filter(|(_, byte)| **byte == b'%');
@@ -56,7 +56,7 @@ impl<'a> Name<'a> {
             let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
             let (width, after) = rest.split_at(end);
             let after = after.strip_prefix(b"d")?;
-            // "%5d" pads with spaces, which no picture's name does.
+            // "%5d" pads with spaces, which image names do not.
             let digits = match width {
                 b"" => 1,
                 [b'0', ..] => std::str::from_utf8(width).ok()?.parse().ok().filter(|&n| n <= 20)?,
@@ -66,7 +66,7 @@ impl<'a> Name<'a> {
         })
     }
 
-    /// The number in `file`, where printf would have written that name.
+    /// Returns the number in `file` if printf would have written that name.
     fn number(&self, file: &OsStr) -> Option<u64> {
         let file = file.as_encoded_bytes();
         let digits = file.strip_prefix(self.before)?.strip_suffix(self.after)?;
@@ -77,12 +77,12 @@ impl<'a> Name<'a> {
     }
 }
 
-/// True where `path` has a number in its file name, `%d` or `%0Nd`.
+/// Reports whether `path` has a number in its file name, `%d` or `%0Nd`.
 pub(super) fn is_pattern(path: &Path) -> bool {
     split(path).is_some_and(|(_, name)| Name::parse(name).is_some())
 }
 
-/// True where `path` has `*`, `?` or `[` in it, which stand for any characters.
+/// Reports whether `path` has `*`, `?` or `[` in it, which stand for any characters.
 pub(super) fn is_glob(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
 }
@@ -92,10 +92,10 @@ fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     Some((folder.unwrap_or(Path::new(".")), path.file_name()?))
 }
 
-/// The files that a pattern may stand for, be it printf's or a shell's: none where it is no pattern.
+/// Returns the files of a printf or shell pattern; none if it is no pattern.
 pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     if is_pattern(pattern) {
-        let found = Pictures::numbered(pattern);
+        let found = Pictures::find_numbered(pattern);
         return found.map_or_else(|_| Vec::new(), |found| found.paths().collect());
     }
     let Some(text) = pattern.to_str().filter(|text| text.contains(['%', '*', '?', '['])) else {
@@ -113,13 +113,13 @@ pub(super) fn files_of(pattern: &Path) -> Vec<PathBuf> {
     files_of_glob(&general).unwrap_or_default()
 }
 
-/// The files that a shell's pattern stands for, by name.
+/// Returns the files of a shell pattern, by name.
 pub fn files_of_glob(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> {
     let found = glob::glob(pattern)?;
     Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
 }
 
-/// The last number in a file's name, without leading zeros: what pairs pictures.
+/// Returns the last number in a file's name, without leading zeros, by which images are paired.
 pub fn number_in_name(path: &Path) -> Option<String> {
     let stem = path.file_stem()?.to_string_lossy().into_owned();
     let digits = stem.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
@@ -127,7 +127,7 @@ pub fn number_in_name(path: &Path) -> Option<String> {
     Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
 }
 
-/// True where a file is a picture, by its name.
+/// Reports whether a file is an image, by its name.
 pub fn is_picture(path: &Path) -> bool {
     let kind = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     KINDS.contains(&kind.as_str())
@@ -136,15 +136,15 @@ pub fn is_picture(path: &Path) -> bool {
 impl Pictures {
     /// Finds the files of `pattern`.
     pub(super) fn find(pattern: &Path) -> anyhow::Result<Self> {
-        if is_pattern(pattern) { Self::numbered(pattern) } else { Self::globbed(pattern) }
+        if is_pattern(pattern) { Self::find_numbered(pattern) } else { Self::find_globbed(pattern) }
     }
 
-    /// One picture.
+    /// Creates a stream of one image.
     pub(super) fn single(path: PathBuf) -> Self {
         Self { pattern: path.display().to_string(), files: vec![(0, path)], asked: false }
     }
 
-    fn numbered(pattern: &Path) -> anyhow::Result<Self> {
+    fn find_numbered(pattern: &Path) -> anyhow::Result<Self> {
         let shown = pattern.display();
         let (folder, name) = split(pattern).context("no file name")?;
         let name = Name::parse(name).context("no number in the file name")?;
@@ -168,9 +168,9 @@ impl Pictures {
         Ok(Self { pattern: shown.to_string(), files, asked: true })
     }
 
-    /// The files of a shell's pattern: by the last number in their names, or where that does not tell
-    /// them apart, in the order of their names.
-    fn globbed(pattern: &Path) -> anyhow::Result<Self> {
+    /// Finds the files of a shell pattern, ordered by the last number in their names, or by name if
+    /// the numbers are not distinct.
+    fn find_globbed(pattern: &Path) -> anyhow::Result<Self> {
         let shown = pattern.display().to_string();
         let files = files_of_glob(&shown).with_context(|| shown.clone())?;
         if files.is_empty() {
@@ -193,8 +193,8 @@ impl Pictures {
         Ok(found)
     }
 
-    /// Has two patterns count alike: by the numbers in the names where they say which pictures belong
-    /// together, else in the order of the names.
+    /// Makes two patterns count alike: by the numbers in the names if these pair the images, else
+    /// in the order of the names.
     pub(super) fn agree(left: &mut Self, right: &mut Self) -> anyhow::Result<()> {
         let common = {
             let numbers: HashSet<u64> = left.numbers().collect();
@@ -215,13 +215,13 @@ impl Pictures {
         Ok(())
     }
 
-    /// Numbers the pictures in the order of their names.
+    /// Numbers the images in the order of their names.
     fn count(&mut self) {
         self.files.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
         (0..).zip(&mut self.files).for_each(|(count, (number, _))| *number = count);
     }
 
-    /// The numbers, in order.
+    /// Returns the numbers in order.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.files.iter().map(|&(number, _)| number)
     }
@@ -230,7 +230,7 @@ impl Pictures {
         self.files.into_iter().map(|(_, path)| path)
     }
 
-    /// First and last number, for people.
+    /// Describes the first and last number.
     pub(super) fn range(&self) -> String {
         match (self.files.first(), self.files.last()) {
             (Some((first, _)), Some((last, _))) if first != last => format!("{first} to {last}"),
@@ -240,12 +240,12 @@ impl Pictures {
     }
 }
 
-/// Remark on the pictures in `folder`, to follow that others are not there.
+/// Returns a remark on the images in `folder`, to be appended to an error about missing ones.
 fn there(folder: &Path) -> String {
     suggest(folder).map(|there| format!("; pictures that are there: {there}")).unwrap_or_default()
 }
 
-/// The pattern of the numbered pictures in `folder`, if there are any.
+/// Returns the pattern of the numbered pictures in `folder`, if any.
 pub(super) fn suggest(folder: &Path) -> Option<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .ok()?
@@ -263,7 +263,7 @@ pub(super) fn suggest(folder: &Path) -> Option<String> {
     })
 }
 
-/// Times for the pictures of all `streams` together, `rate` of them a second.
+/// Returns the common timing of the images of all `streams`, `rate` of them a second.
 pub(super) fn timing(streams: &[&Pictures], rate: f64) -> Timing {
     let first = streams.iter().flat_map(|s| s.numbers()).min().unwrap_or(0);
     let step = streams.iter().flat_map(|s| s.numbers()).fold(0, |step, n| gcd(step, n - first));
@@ -271,10 +271,10 @@ pub(super) fn timing(streams: &[&Pictures], rate: f64) -> Timing {
 }
 
 impl Timing {
-    /// When picture `number` is shown.
+    /// Returns the time of image `number`.
     pub(super) fn time(&self, number: u64) -> Duration {
         let steps = number.saturating_sub(self.first) / self.step;
-        // A century at most: numbers that are themselves dates would overflow GStreamer's clock.
+        // Limited to a century, because numbers that are dates would overflow GStreamer's clock.
         let nanos = (steps as f64 * 1e9 / self.rate).round().min(3e18);
         Duration::from_nanos(nanos as u64)
     }

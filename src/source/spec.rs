@@ -1,9 +1,8 @@
-//! Names that users give to sources of stereo pairs: one grammar for every command, read once.
+//! Parses the names of sources of stereo pairs: one grammar for all commands.
 //!
 //! A text is a file or a `file:` URI, numbered pictures (`left/%06d.png`), pictures by a pattern of
 //! their names (`left/*.png`), a camera (`/dev/video0`, or a link to it), a URI, or a fragment of a
-//! GStreamer pipeline: whatever has a `!`. What exists under the very name is that, whatever its
-//! name looks like.
+//! GStreamer pipeline, which has a `!`. An existing file of exactly this name takes precedence.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,58 +10,58 @@ use std::path::{Path, PathBuf};
 use gstreamer::glib;
 
 use super::{pictures, still, v4l2};
-use crate::redact::{redact, remember};
+use crate::redact::{redact, remember, string_at};
 
-/// Where stereo pairs come from.
+/// Source of stereo pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceSpec {
     /// The synthetic scene.
     Demo,
-    /// A stream for each eye.
+    /// A stream for each view.
     Two {
-        /// The left eye's.
+        /// Left stream.
         left: StreamSpec,
-        /// The right eye's.
+        /// Right stream.
         right: StreamSpec,
     },
-    /// One stream whose left half is the left eye.
+    /// One stream whose left half is the left view.
     SideBySide(StreamSpec),
-    /// One stream whose upper half is the left eye.
+    /// One stream whose upper half is the left view.
     TopBottom(StreamSpec),
 }
 
-/// Place that one stream is read from.
+/// Source of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamSpec {
-    /// A file, which need not be there.
+    /// A file, which need not exist.
     File(PathBuf),
     /// Pictures: a name with a number in it (`%06d`), or with `*`, `?` or `[...]`.
     Pictures(PathBuf),
-    /// A camera's device, which need not be there.
+    /// A camera's device, which need not exist.
     Camera(String),
     /// A URI that names no file.
     Uri(String),
-    /// A fragment of a GStreamer pipeline that ends where video comes out, raw or encoded.
+    /// A fragment of a GStreamer pipeline whose end delivers video, raw or encoded.
     Fragment(String),
 }
 
 impl SourceSpec {
-    /// A stream for each eye.
+    /// A stream for each view.
     pub fn two(left: impl AsRef<OsStr>, right: impl AsRef<OsStr>) -> Self {
         Self::Two { left: StreamSpec::parse(left), right: StreamSpec::parse(right) }
     }
 
-    /// One stream with the left eye in its left half.
+    /// One stream with the left view in its left half.
     pub fn side_by_side(both: impl AsRef<OsStr>) -> Self {
         Self::SideBySide(StreamSpec::parse(both))
     }
 
-    /// One stream with the left eye in its upper half.
+    /// One stream with the left view in its upper half.
     pub fn top_bottom(both: impl AsRef<OsStr>) -> Self {
         Self::TopBottom(StreamSpec::parse(both))
     }
 
-    /// The one that is given: `left` and `right`, or one of the others; `None` where none is.
+    /// Returns the given source: `left` and `right`, or one of the others; `None` without any.
     pub fn choose<T: AsRef<OsStr>>(
         [left, right]: [Option<T>; 2],
         side_by_side: Option<T>,
@@ -73,7 +72,7 @@ impl SourceSpec {
             .or_else(|| top_bottom.map(Self::top_bottom))
     }
 
-    /// Its streams: two, one, or none of the synthetic scene.
+    /// Returns the streams: two, one, or none for the synthetic scene.
     pub fn streams(&self) -> impl Iterator<Item = &StreamSpec> {
         let streams = match self {
             Self::Two { left, right } => [Some(left), Some(right)],
@@ -83,22 +82,22 @@ impl SourceSpec {
         streams.into_iter().flatten()
     }
 
-    /// Every local file that it may read, of those that are there.
+    /// Returns every existing local file that the source may read.
     pub fn local_files(&self) -> Vec<PathBuf> {
         self.streams().flat_map(StreamSpec::local_files).collect()
     }
 
-    /// True where it may be live; that is known only once it is open.
+    /// Reports whether the source may be live, which is certain only once it is open.
     pub fn may_be_live(&self) -> bool {
         self.streams().any(StreamSpec::may_be_live)
     }
 
-    /// True where one stream holds both eyes.
+    /// Reports whether one stream holds both views.
     pub fn is_one_stream(&self) -> bool {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
-    /// True where it is pictures that were taken one by one, or a single one.
+    /// Reports whether the source consists of single images.
     pub fn are_pictures(&self) -> bool {
         self.streams().next().is_some_and(|first| match first {
             StreamSpec::Pictures(_) => true,
@@ -109,10 +108,10 @@ impl SourceSpec {
 }
 
 impl StreamSpec {
-    /// The stream that `text` stands for. Its secrets are remembered, so that they are never shown.
+    /// Parses `text`. Its secrets are remembered, so that they are never shown.
     pub fn parse(text: impl AsRef<OsStr>) -> Self {
         let text = text.as_ref();
-        // Space around a name is a slip, unless something is called so.
+        // Space around a name is a typing error, unless a file has this name.
         let trimmed = text.to_str().map(str::trim).filter(|_| !Path::new(text).exists());
         let path = trimmed.map_or(Path::new(text), Path::new);
         if v4l2::is_camera(path)
@@ -123,11 +122,11 @@ impl StreamSpec {
         if path.exists() {
             return Self::File(path.to_owned());
         }
-        // URIs and pipelines are text; names of files need not be UTF-8.
+        // URIs and pipelines are UTF-8; file names need not be.
         if let Some(text) = trimmed {
             if text.contains('!') {
                 remember(text);
-                // A dangling "!" stands for the link to whatever reads the pictures.
+                // A trailing "!" is the link to the reader of the frames.
                 return Self::Fragment(text.trim_end_matches([' ', '!']).to_owned());
             }
             if let Some(path) = file_of_uri(text) {
@@ -144,7 +143,7 @@ impl StreamSpec {
         Self::File(path.to_owned())
     }
 
-    /// Name for people, in one line; without its secrets.
+    /// Returns the name for messages, in one line and without secrets.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) | Self::Pictures(path) => path.display().to_string(),
@@ -157,7 +156,7 @@ impl StreamSpec {
         }
     }
 
-    /// The last part of its name.
+    /// Returns the last part of the name.
     pub fn short_name(&self) -> String {
         match self {
             Self::File(path) => {
@@ -178,14 +177,14 @@ impl StreamSpec {
         }
     }
 
-    /// True where it may be live; that is known only once it is open.
+    /// Reports whether it may be live; that is known only once it is open.
     pub fn may_be_live(&self) -> bool {
         matches!(self, Self::Camera(_) | Self::Uri(_) | Self::Fragment(_))
     }
 }
 
-/// The local files that a fragment of a GStreamer pipeline names, of those that are there: the value
-/// of any property, for elements call theirs as they like (`location`, `uri`, `file`, `filename`).
+/// Returns the existing local files that a GStreamer fragment names in any property, because
+/// elements differ in the property's name (`location`, `uri`, `file`, `filename`).
 pub fn files_of_fragment(fragment: &str) -> Vec<PathBuf> {
     let values = values_of_fragment(fragment);
     values.iter().flat_map(|value| files_of_value(value)).collect()
@@ -202,7 +201,7 @@ fn files_of_value(value: &str) -> Vec<PathBuf> {
     if path.is_file() { vec![path.to_owned()] } else { pictures::files_of(path) }
 }
 
-/// The local files of a URI without a host: `splitfile:///tmp/part*`.
+/// Returns the local files of a URI without a host, such as `splitfile:///tmp/part*`.
 fn files_of_uri(uri: &str) -> Vec<PathBuf> {
     let Some((_, path)) = uri.split_once("://").filter(|(_, path)| path.starts_with('/')) else {
         return Vec::new();
@@ -213,53 +212,34 @@ fn files_of_uri(uri: &str) -> Vec<PathBuf> {
     })
 }
 
-/// The file of a `file:` URI in any spelling.
+/// Returns the file of a `file:` URI in any spelling.
 fn file_of_uri(text: &str) -> Option<PathBuf> {
     let scheme = text.get(..6).filter(|start| start.eq_ignore_ascii_case("file:/"))?;
     let uri = format!("file:/{}", &text[scheme.len()..]);
     glib::filename_from_uri(&uri).ok().map(|(path, _)| path)
 }
 
-/// The values of the properties of a fragment, as GStreamer's parser reads them: an identifier, `=`
-/// and a string, which may be quoted; outside quotation marks a backslash makes the next character
-/// ordinary.
+/// Returns the values of a fragment's properties, as GStreamer's parser reads them: an identifier,
+/// `=` and a string, which may be quoted.
 pub fn values_of_fragment(fragment: &str) -> Vec<String> {
-    let in_name = |c: char| c.is_alphanumeric() || "-_%:".contains(c);
-    let mut values = Vec::new();
-    for (at, _) in fragment.match_indices('=') {
-        if !fragment[..at].trim_end().ends_with(in_name) {
-            continue;
-        }
-        values.push(string_at(fragment[at + 1..].trim_start()));
-    }
-    values
+    let is_in_name = |c: char| c.is_alphanumeric() || "-_%:".contains(c);
+    let equals = fragment.match_indices('=').map(|(at, _)| at);
+    let assignments = equals.filter(|&at| fragment[..at].trim_end().ends_with(is_in_name));
+    let value = |at: usize| {
+        let start = fragment.len() - fragment[at + 1..].trim_start().len();
+        unescape(&fragment[string_at(fragment, start, &["\"", "'"], char::is_whitespace)])
+    };
+    assignments.map(value).collect()
 }
 
-/// The string at the beginning of a text.
-fn string_at(text: &str) -> String {
-    let quoted = text.chars().next().filter(|first| matches!(first, '"' | '\''));
-    let whole = quoted.and_then(|mark| {
-        let inner = &text[1..];
-        let closes = |at: &usize| !inner[..*at].ends_with('\\');
-        inner.match_indices(mark).map(|(at, _)| at).find(closes).map(|end| &inner[..end])
-    });
-    let mut escaped = false;
-    let raw = whole.unwrap_or_else(|| {
-        let end = text.find(|c: char| {
-            let ends = !escaped && c.is_whitespace();
-            escaped = !escaped && c == '\\';
-            ends
-        });
-        &text[..end.unwrap_or(text.len())]
-    });
-    let (mut value, mut escaped) = (String::new(), false);
-    for c in raw.chars() {
-        escaped = !escaped && c == '\\';
-        if !escaped {
-            value.push(c);
-        }
-    }
-    value
+/// Removes the backslashes that make the next character ordinary.
+fn unescape(text: &str) -> String {
+    let mut is_escaped = false;
+    let is_kept = |c: &char| {
+        is_escaped = !is_escaped && *c == '\\';
+        !is_escaped
+    };
+    text.chars().filter(is_kept).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Single pictures from files.
+//! Reads single images from files.
 //!
-//! Nobody gets a damaged one: what decoders would fill up or leave as it is counts as an error.
+//! A damaged image is an error, even if its decoder would fill the missing part.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -17,36 +17,39 @@ use super::tone::Tone;
 use super::{header, jpeg, linear};
 use crate::frame::Image;
 
-/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of a picture that has none.
+/// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of an image that has
+/// none.
 const USUAL_TABLES: [u8; 9] = *b"\xff\xe0\x00\x07AVI1\x00";
 
-/// A decoded picture.
+/// A decoded image.
 pub struct Still {
-    /// Its samples, floating-point ones as 16 bits; turned as its orientation says if that was wanted.
+    /// Samples, floating-point ones as 16 bits; turned by the orientation tag if requested.
     pub picture: DynamicImage,
-    /// The orientation that its file names.
+    /// Orientation tag of the file.
     pub orientation: Orientation,
 }
 
-/// Reads a picture: PNG, JPEG, PNM, BMP, TIFF or OpenEXR, told apart by content, not by name.
+/// Reads an image: PNG, JPEG, PNM, BMP, TIFF or OpenEXR, told apart by content, not by name.
 pub fn read(path: &Path, orient: Orient) -> Result<Still> {
     let (content, format) = read_known(path)?;
     let Still { picture, orientation } = decode_known(path, &content, format)?;
-    let mut picture = linear::displayed(picture);
+    let mut picture = linear::encode_floats(picture);
     if orient == Orient::Auto {
         picture.apply_orientation(orientation);
     }
     Ok(Still { picture, orientation })
 }
 
-/// Reads a picture as 8-bit intensity as its sensor delivered it, which is what a calibration refers to.
+/// Reads an image as 8-bit intensity, not turned, because calibrations refer to the sensor's own
+/// image.
 ///
-/// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency is ignored.
+/// Colour becomes intensity by Rec. 709; `tone` reduces samples of more than 8 bits. Transparency
+/// is ignored.
 pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
     Ok(Grey::of(read(path, Orient::Ignore)?.picture).into_image(tone))
 }
 
-/// Reads a picture as red, green and blue, 8 bits each; grey pictures have three alike.
+/// Reads an image as red, green and blue, 8 bits each; grey images have three alike.
 pub fn read_colours(path: &Path, orient: Orient) -> Result<[Image; 3]> {
     let picture = read(path, orient)?.picture.to_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
@@ -55,21 +58,21 @@ pub fn read_colours(path: &Path, orient: Orient) -> Result<[Image; 3]> {
     Ok([0, 1, 2].map(|number| Image::from_vec(width, height, channel(number))))
 }
 
-/// Stored values of a picture that stands for numbers: a map of disparity, a mask.
+/// Stored values of an image that stands for numbers: a map of disparity, a mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     /// Width in pixels.
     pub width: usize,
     /// Height in pixels.
     pub height: usize,
-    /// True where they have 16 bits, false where they have 8 or fewer.
+    /// Whether the values have 16 bits, not 8 or fewer.
     pub deep: bool,
     /// Every value, row by row.
     pub values: Vec<u16>,
 }
 
-/// Reads the stored values of a grey picture, PNG or PGM, 8 or 16 bits; one in colour counts as grey where
-/// its channels are the same.
+/// Reads the stored values of a grey image, PNG or PGM, 8 or 16 bits. A colour image with equal
+/// channels counts as grey.
 pub fn read_levels(path: &Path) -> Result<Levels> {
     let (content, format) = read_known(path)?;
     let shown = path.display();
@@ -104,14 +107,14 @@ pub fn read_levels(path: &Path) -> Result<Levels> {
     Ok(Levels { width, height, deep, values })
 }
 
-/// True where a file is a picture, by its first bytes or else by its name.
+/// Reports whether a file is an image, by its first bytes or else by its name.
 pub fn is_picture(path: &Path) -> bool {
-    // Opening a FIFO would wait for whoever writes to it.
+    // Opening a FIFO would wait for its writer.
     let reader = || ImageReader::open(path).and_then(ImageReader::with_guessed_format);
     path.is_file() && reader().is_ok_and(|reader| reader.format().is_some())
 }
 
-/// The content of a file that begins like a picture of a kind that is read here, and its kind.
+/// Reads a file in one of the known image formats, and returns its format, too.
 fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     let shown = path.display();
     if path.is_dir() {
@@ -138,7 +141,7 @@ fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<Stil
             _ if is_unsupported => {
                 "its kind of samples or compression is not read; convert it to 8 or 16 bits of grey or RGB"
             }
-            // The decoder says of both that the format is wrong.
+            // The decoder reports both as a wrong format.
             ImageFormat::OpenExr => "the picture is damaged, or has no red, green and blue",
             _ => "the picture is damaged",
         };
@@ -162,15 +165,15 @@ fn decode_whole(content: &[u8], format: ImageFormat) -> Result<Still> {
     let mut reader = ImageReader::with_format(Cursor::new(&content), format);
     reader.limits(header::limits());
     let mut decoder = reader.into_decoder()?;
-    // Nothing is known where the description is damaged.
+    // Damaged metadata counts as none.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder)?;
-    // The decoder stops when it has all pixels.
+    // The decoder stops after the last pixel.
     ensure!(format != ImageFormat::Png || png_ends(&content), "it was cut off before its end");
     Ok(Still { picture, orientation })
 }
 
-/// True where a PNG picture has its last chunk (ISO/IEC 15948, 11.2.5).
+/// Reports whether a PNG image has its last chunk (ISO/IEC 15948, 11.2.5).
 fn png_ends(content: &[u8]) -> bool {
     let mut rest = content.get(8..).unwrap_or_default();
     while let Some((&[a, b, c, d, kind @ ..], _)) = rest.split_first_chunk::<8>() {

@@ -1,13 +1,13 @@
-//! Tone mapping: how samples of 9 to 16 bits become the 8 that are matched.
+//! Tone mapping: reduces samples of 9 to 16 bits to the 8 bits that are matched.
 //!
-//! The upper 8 bits alone lose faint texture: the dark part of a picture of 12 linear bits has a handful
-//! of them, and a camera that delivers 10 bits in the low end of 16 is nearly black. So the difference
-//! of each sample from the mean of its surroundings is amplified where they differ little, as in local
-//! contrast enhancement by unsharp masking with an adaptive gain (Polesel, Ramponi and Mathews, IEEE
-//! Transactions on Image Processing 9, 2000).
+//! The upper 8 bits alone lose faint texture: they have only a few levels in the dark part of a
+//! 12-bit linear image, and the images of a camera with 10 bits in the low end of 16 are nearly
+//! black. Therefore the difference of each sample from its local mean is amplified where contrast
+//! is low, as in local contrast enhancement by unsharp masking with an adaptive gain (Polesel,
+//! Ramponi and Mathews, IEEE Transactions on Image Processing 9, 2000).
 //!
-//! For sample v with 16 bits, the mean m of the window around it and a, the mean absolute difference of
-//! neighbours in it:
+//! For sample v with 16 bits, the mean m of the window around it and a, the mean absolute
+//! difference of neighbours in it:
 //!
 //! ```text
 //! gain   = clamp(DETAIL * 256 / a, 1, 256)
@@ -15,18 +15,20 @@
 //! result = clamp((m + lift + gain * (v - m)) / 256, 0, 255)
 //! ```
 //!
-//! - What noise alone makes of a is 1.13 sigma, so noise comes out with at most `DETAIL` / 1.13 grey levels
-//!   unless it had more before; nothing needs to be known of it.
-//! - Where neighbours differ by `DETAIL` or more the gain is 1, and the result the upper 8 bits. It is
-//!   never less. One step of a stored word never becomes more than one grey level.
-//! - Dark surroundings are lifted, so that what is amplified is not cut off at black; white stays white,
-//!   because saturated pixels are known by it.
-//! - All follows from the surroundings alone, and smoothly: the same point of a scene looks the same in
-//!   both eyes and in the next frame. A picture that moves takes its result with it.
+//! - Noise alone gives a = 1.13 sigma, so it is amplified to at most `DETAIL` / 1.13 grey levels.
+//!   Its strength need not be known.
+//! - If neighbours differ by `DETAIL` or more, the gain is 1 and the result is the upper 8 bits.
+//!   The gain is never below 1, and one step of a stored word never becomes more than one grey
+//!   level.
+//! - Dark areas are lifted, so that amplified detail is not clipped at black. White stays white,
+//!   because saturation is detected by it.
+//! - The result depends smoothly on the surroundings alone, so a point of a scene looks the same in
+//!   both views and in the next frame.
 //!
-//! Whole numbers throughout: every machine gives the same bytes. docs/accuracy.md says what it is worth.
+//! Integer arithmetic makes the bytes equal on every machine. docs/accuracy.md has the gain in
+//! accuracy.
 
-/// How samples of more than 8 bits become 8.
+/// Reduction of samples of more than 8 bits to 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tone {
@@ -37,32 +39,32 @@ pub enum Tone {
     UpperBits,
 }
 
-/// Side of the window in pixels: the sample's, 64 to its left and above, and 63 to its right and below.
-/// The picture goes on beyond its borders as if they were mirrors.
+/// Side of the window in pixels: 64 to the left of the sample and above, 63 to the right and below.
+/// The image is mirrored at its borders.
 const WINDOW: usize = 128;
 
 /// Pixels before the sample's in the window.
 const BEFORE: usize = WINDOW / 2;
 
-/// Mean absolute difference of neighbours, in grey levels, that weaker ones are amplified to.
+/// Target of the amplification: mean absolute difference of neighbours, in grey levels.
 const DETAIL: u32 = 2;
 
-/// Grey levels by which black surroundings are lifted at most.
+/// Largest lift of black areas, in grey levels.
 const LIFT: u32 = 64;
 
 /// Largest gain.
 const GAIN_MAX: u32 = 256;
 
-/// Sums of differences over the window that share a place in [`RESPONSES`].
+/// Sums of differences per entry of [`RESPONSES`].
 const STEP: usize = 4096;
 
-/// The place from which on nothing is amplified: that of `DETAIL` to the left and to the upper neighbour.
+/// Index from which on the gain is 1: differences of `DETAIL` to the left and the upper neighbour.
 const PLAIN: usize = 2 * 256 * DETAIL as usize * WINDOW * WINDOW / STEP;
 
 /// Gain and lift for sums of differences.
 static RESPONSES: [Response; PLAIN + 1] = responses();
 
-/// What is made of surroundings.
+/// Gain and lift of a sample.
 #[derive(Clone, Copy)]
 struct Response {
     /// Gain in 1/256.
@@ -75,7 +77,7 @@ const fn responses() -> [Response; PLAIN + 1] {
     let mut all = [Response { gain: 256, lift: 0 }; PLAIN + 1];
     let mut i = 0;
     while i < PLAIN {
-        // The middle of the sums that have this place.
+        // The middle of the sums that have this index.
         let gain = 256 * 2 * PLAIN as u32 / (2 * i as u32 + 1);
         let gain = if gain > 256 * GAIN_MAX { 256 * GAIN_MAX } else { gain };
         let lift = 4 * (gain - 256);
@@ -86,7 +88,7 @@ const fn responses() -> [Response; PLAIN + 1] {
 }
 
 impl Tone {
-    /// Reduces a picture of samples with their highest bit in bit 15, rows of `width`, to 8 bits.
+    /// Reduces an image of samples with their highest bit in bit 15, rows of `width`, to 8 bits.
     ///
     /// # Panics
     /// Where `samples` is no whole number of rows, or `pixels` of another size.
@@ -106,8 +108,8 @@ fn local(samples: &[u16], width: usize, pixels: &mut [u8]) {
     let height = samples.len() / width;
     let mut sums = Sums::new(width);
     let row = |y: usize| Row::of(samples, width, y);
-    // Counted from the first row of the first window, which is above the picture.
-    let in_window = |y: usize| row(mirrored(y, height));
+    // Rows count from the first row of the first window, which is above the image.
+    let in_window = |y: usize| row(mirror_index(y, height));
     if height > 0 {
         (0..WINDOW).for_each(|y| sums.add(in_window(y)));
     }
@@ -119,12 +121,12 @@ fn local(samples: &[u16], width: usize, pixels: &mut [u8]) {
     }
 }
 
-/// The place in a row or column of `count` pixels that stands for the one at `place` - [`BEFORE`]. What is
-/// farther outside than a mirror shows is the last that it does.
-fn mirrored(place: usize, count: usize) -> usize {
-    let inside = match place.checked_sub(BEFORE) {
+/// Returns the pixel of a row or column of `count` that stands for pixel `index` - [`BEFORE`]: its
+/// mirror image if it lies outside, at most one length away.
+fn mirror_index(index: usize, count: usize) -> usize {
+    let inside = match index.checked_sub(BEFORE) {
         Some(inside) => inside.min((2 * count).saturating_sub(1 + inside)),
-        None => BEFORE - 1 - place,
+        None => BEFORE - 1 - index,
     };
     inside.min(count - 1)
 }
@@ -178,11 +180,11 @@ impl Sums {
         }
     }
 
-    /// Mirrors the columns at the borders of the picture.
+    /// Mirrors the columns at the borders of the image.
     fn extend(&mut self) {
         for sums in [&mut self.samples, &mut self.differences] {
-            for place in (0..BEFORE).chain(BEFORE + self.width..WINDOW + self.width) {
-                sums[place] = sums[BEFORE + mirrored(place, self.width)];
+            for index in (0..BEFORE).chain(BEFORE + self.width..WINDOW + self.width) {
+                sums[index] = sums[BEFORE + mirror_index(index, self.width)];
             }
         }
     }
@@ -198,7 +200,7 @@ fn reduce_row(sums: &Sums, samples: &[u16], out: &mut [u8]) {
         let mean = sum / (WINDOW * WINDOW) as u32;
         let Response { gain, lift } = RESPONSES[(difference as usize / STEP).min(PLAIN)];
         let base = mean + ((lift * (65536 - mean)) >> 16);
-        // A step beside even surroundings: 16 bits by 17.
+        // Up to 17 bits of gain times 16 bits: 64-bit arithmetic.
         let detail = (i64::from(gain) * (i64::from(sample) - i64::from(mean))) >> 8;
         *pixel = ((i64::from(base) + detail) >> 8).clamp(0, 255) as u8;
         sum = sum + enters.0 - leaves.0;

@@ -1,19 +1,19 @@
-//! One camera's beat: its period, where it stands, and how evenly its frames come.
+//! One camera's frame period, phase and jitter.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Frames that the estimate rests on. With a jitter of 1 ms, 512 frames give a period of 33 ms to
+/// Number of frames in the estimate. With a jitter of 1 ms, 512 frames give a period of 33 ms to
 /// about 10 millionths: sigma * sqrt(12 / n^3), the error of a line's slope.
 const WINDOW: usize = 512;
 
-/// Frames before there is an estimate.
+/// Fewest frames for an estimate.
 const FEWEST: usize = 16;
 
-/// Frames that come sooner than this share of the period are early.
+/// Share of the period below which a frame is early.
 const EARLY: f64 = 0.75;
 
-/// Frames that stray from the beat by more than this share of the period keep none.
+/// Jitter, as a share of the period, above which a camera keeps no beat.
 const UNEVEN: f64 = 0.15;
 
 /// A camera's recent frames.
@@ -21,13 +21,13 @@ const UNEVEN: f64 = 0.15;
 pub struct Cadence {
     /// Number (missing frames counted) and time in seconds.
     frames: VecDeque<(f64, f64)>,
-    /// The period that missing frames are told by.
+    /// Period by which missing frames are counted.
     step: Option<f64>,
     /// Number of frames in a row that came after a gap, or much too early.
     odd: usize,
 }
 
-/// An even beat through a camera's recent frames.
+/// Line fit of a camera's recent frame times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     /// Seconds from frame to frame.
@@ -39,15 +39,15 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// True where the frames keep the beat, so that it says anything: an overloaded machine or bus
-    /// loses frames by the dozen.
+    /// Reports whether the frames keep an even beat. An overloaded machine or bus loses frames by
+    /// the dozen.
     pub fn is_steady(&self) -> bool {
         self.jitter < UNEVEN * self.period
     }
 }
 
 impl Cadence {
-    /// Takes the time of the next frame; one that does not come after the last is left out.
+    /// Adds the time of the next frame; one that is not later than the last is left out.
     pub fn push(&mut self, time: Duration) {
         let time = time.as_secs_f64();
         let Some(&(number, last)) = self.frames.back() else {
@@ -61,7 +61,7 @@ impl Cadence {
         let steps = exact.round().max(1.0);
         self.odd = if (EARLY..1.5).contains(&exact) { 0 } else { self.odd + 1 };
         if self.odd >= FEWEST {
-            // Not frames that are missing, but another rate (a camera in the dark, say).
+            // The rate has changed (a camera in the dark, for example); no frames are missing.
             *self = Self::default();
             self.frames.push_back((0.0, time));
             return;
@@ -89,7 +89,7 @@ impl Cadence {
         self.step = Some(step);
     }
 
-    /// The line of least squares through the recent frames; `None` where they are too few.
+    /// Fits a line of least squares through the recent frames; `None` if they are too few.
     pub fn fit(&self) -> Option<Fit> {
         self.step?;
         let count = self.frames.len() as f64;

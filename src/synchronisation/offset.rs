@@ -1,37 +1,38 @@
-//! The shift in time between two recordings of one scene, found from their pictures.
+//! Estimates the shift in time between two recordings of one scene from their frames.
 //!
-//! Both views see the same rows, so that vertical motion changes the mean grey levels of the rows alike in
-//! both, whatever the disparity. Two signals are compared at every shift within reach, each by its
-//! normalised cross-correlation: the changes of the rows' means from picture to picture, in bands, and
-//! the vertical motion that they tell. Horizontal motion is no evidence: what a near object covers
-//! and uncovers, each view sees at another time.
+//! Both views see the same rows, so vertical motion changes the mean grey levels of the rows alike
+//! in both, whatever the disparity. Two signals are compared at every shift within reach, each by
+//! its normalised cross-correlation: the changes of the rows' means from frame to frame, in bands,
+//! and the vertical motion estimated from them. Horizontal motion is no evidence, because each view
+//! sees a near object cover and uncover the background at another time.
 
 use std::fmt;
 
 use crate::frame::Image;
 
-/// Bands of rows whose changes are compared.
+/// Number of bands of rows whose changes are compared.
 const BANDS: usize = 24;
 
-/// Root mean square of the vertical motion, in pixels a picture, below which noise and coding hide it.
+/// Root mean square of the vertical motion, in pixels a frame, below which noise and coding hide
+/// it.
 const STILL: f32 = 0.06;
 
-/// The best shift correlates by this much more than any that is not next to it.
+/// Lead of the best correlation over any that is not next to it.
 const MARGIN: f32 = 0.12;
 
-/// Shifts that are next to the best one, in pictures.
+/// Distance up to which a shift is next to the best one, in frames.
 const NEXT: i64 = 2;
 
-/// Fewest pictures that both views must have at a shift.
+/// Fewest frames that both views must have at a shift.
 const FEWEST: usize = 5;
 
-/// Correlation that pictures of different scenes do not reach if this many are compared: none of 477
-/// unrelated pairs of clips, with [`MARGIN`].
+/// Correlation that frames of different scenes do not reach if this many are compared: none of
+/// 477 unrelated pairs of clips, with [`MARGIN`].
 fn chance(pictures: usize) -> f32 {
     0.28 + 1.2 / (pictures as f32).sqrt()
 }
 
-/// Mean grey levels of a picture's rows.
+/// Mean grey levels of a frame's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows(Vec<f32>);
 
@@ -44,7 +45,7 @@ impl Rows {
     }
 }
 
-/// A shift that the pictures show.
+/// A shift that the frames show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// Left picture i and right picture i + `pictures` show the same moment.
@@ -58,7 +59,7 @@ pub struct Shift {
 /// Reason why no shift can be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unclear {
-    /// Too few pictures.
+    /// Too few frames.
     Short,
     /// Hardly any vertical motion.
     Still,
@@ -82,11 +83,12 @@ impl fmt::Display for Unclear {
     }
 }
 
-/// Finds the shift of the right view's pictures against the left one's, up to `reach` pictures.
+/// Finds the shift of the right view's frames against the left one's, up to `reach` frames.
 pub fn find(left: &[Rows], right: &[Rows], reach: usize) -> Result<Shift, Unclear> {
     let (left, right) = (Motion::of(left), Motion::of(right));
     let shorter = left.len().min(right.len());
-    // At least a third of the shorter view is compared, so that few pictures do not agree by chance.
+    // At least a third of the shorter view is compared, so that few frames do not agree by
+    // chance.
     let fewest = FEWEST.max(shorter / 3);
     if shorter < fewest {
         return Err(Unclear::Short);
@@ -115,7 +117,8 @@ pub fn find(left: &[Rows], right: &[Rows], reach: usize) -> Result<Shift, Unclea
     if sure { Ok(found) } else { Err(Unclear::Ambiguous(found)) }
 }
 
-/// Whether each half of the pictures that are compared is most alike at this shift or next to it.
+/// Returns whether each half of the frames that are compared is most alike at this shift or next to
+/// it.
 fn halves_agree(left: &Motion, right: &Motion, shift: i64, all: std::ops::Range<usize>) -> bool {
     let middle = all.start + all.len() / 2;
     let half_agrees = |half: std::ops::Range<usize>| {
@@ -131,7 +134,7 @@ fn halves_agree(left: &Motion, right: &Motion, shift: i64, all: std::ops::Range<
     all.len() < 16 || half_agrees(all.start..middle) && half_agrees(middle..all.end)
 }
 
-/// The left pictures in `within` that have a right one at this shift.
+/// The left frames in `within` that have a right one at this shift.
 fn common(
     left: &Motion,
     right: &Motion,
@@ -170,7 +173,7 @@ fn correlation<const CHANNELS: usize>(a: &[[f32; CHANNELS]], b: &[[f32; CHANNELS
     if norm > 0.0 { product / norm } else { 0.0 }
 }
 
-/// Changes from picture to picture.
+/// Changes from frame to frame.
 struct Motion {
     /// Of the bands' means, less their mean, so that exposure does not count.
     bands: Vec<[f32; BANDS]>,
@@ -210,12 +213,12 @@ fn change_of_bands(a: &[f32], b: &[f32]) -> [f32; BANDS] {
     bands.map(|band| band - mean)
 }
 
-/// The shift in pixels by which the rows' means have moved, whatever the gain and offset (Lucas and Kanade,
-/// IJCAI 1981, in one dimension).
+/// The shift in pixels by which the rows' means have moved, whatever the gain and offset (Lucas and
+/// Kanade, IJCAI 1981, in one dimension).
 fn vertical_motion(a: &[f32], b: &[f32]) -> f32 {
     /// Larger motion is not linear any more.
     const FASTEST: f32 = 20.0;
-    let (a, b) = (smoothed(a), smoothed(b));
+    let (a, b) = (smooth(a), smooth(b));
     if a.len() < 3 {
         return 0.0;
     }
@@ -245,7 +248,7 @@ fn vertical_motion(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Means over a hundredth of the rows.
-fn smoothed(rows: &[f32]) -> Vec<f32> {
+fn smooth(rows: &[f32]) -> Vec<f32> {
     let window = (rows.len() / 100).max(1);
     rows.windows(window).map(|rows| rows.iter().sum::<f32>() / window as f32).collect()
 }
@@ -290,10 +293,10 @@ mod tests {
         assert_eq!(find(&sways, &view(0..90, 9, 0.0), 50), Err(Unclear::Still));
         assert_eq!(find(&sways[..4], &sways[..4], 50), Err(Unclear::Short));
         assert_eq!(find(&[], &sways, 50), Err(Unclear::Short));
-        // Another time altogether, without a picture in common.
+        // Another time altogether, without a frame in common.
         let elsewhere = find(&view(0..60, 0, 1.0), &view(3000..3060, 9, 1.0), 30);
         assert!(matches!(elsewhere, Err(Unclear::Ambiguous(_))), "{elsewhere:?}");
-        // One picture up and down for ever: any shift by a period is as good.
+        // One frame up and down for ever: any shift by a period is as good.
         let periodic: Vec<Rows> =
             (0..90).map(|i| view(i % 8..i % 8 + 1, 0, 2.0).remove(0)).collect();
         let found = find(&periodic, &periodic, 50);

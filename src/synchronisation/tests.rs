@@ -63,11 +63,11 @@ fn go_on(
         let eye = usize::from(times[1] < times[0]);
         let (time, which) = (times[eye], [Eye::Left, Eye::Right][eye]);
         times[eye] = if eye == 0 { left.frame() } else { right.frame() };
-        synchronisation.frame(which, time);
+        synchronisation.note_frame(which, time);
         let (timestamp, image) = (Some(time), Image::new(1, 1, pool.take(1)));
         pairer.push(which, EyeFrame { image, timestamp, index: 0, arrived });
         while let Some(pair) = pairer.pop() {
-            synchronisation.pair(pair.skew_ns);
+            synchronisation.note_pair(pair.skew_ns);
         }
         let tolerance = pairer.tolerance().unwrap_or_default();
         remarks.extend(synchronisation.remark(tolerance));
@@ -198,8 +198,8 @@ fn a_loss_lets_a_warning_be_said_again() {
     let cameras = || (Camera::new(30.0, 0.0, 0.0), Camera::new(30.0, 0.0, 16.667));
     let (left, right) = cameras();
     assert_eq!(go_on(&mut synchronisation, left, right, 20.0).len(), 1);
-    synchronisation.lost(Eye::Right);
-    synchronisation.lost(Eye::Left);
+    synchronisation.note_lost(Eye::Right);
+    synchronisation.note_lost(Eye::Left);
     assert_eq!(synchronisation.summary(), None);
     let (left, right) = cameras();
     assert_eq!(go_on(&mut synchronisation, left, right, 20.0).len(), 1);

@@ -1,24 +1,24 @@
-//! Known errors injected into the rectified right eye of EuRoC.
+//! Known errors injected into the rectified right view of EuRoC.
 
 use stereod::internals::frame::Image;
 
 use super::*;
 
-/// What is done to a right eye, about the picture's centre.
+/// Injected error of a right view, about the centre of the image.
 #[derive(Clone, Copy, Debug)]
 pub struct Bump {
-    /// Rows further down.
+    /// Shift in rows, positive downwards.
     pub shift: f64,
-    /// Degrees clockwise.
+    /// Roll in degrees, clockwise.
     pub roll: f64,
-    /// Times as large.
+    /// Scale factor.
     pub scale: f64,
 }
 
 pub const NONE: Bump = Bump { shift: 0.0, roll: 0.0, scale: 1.0 };
 
-/// The picture as the bumped eye sees it: every pixel is looked up where it was, bicubic (Keys, IEEE
-/// ASSP 1981, a = -1/2); outside, the nearest pixel.
+/// The image as the bumped camera sees it: every pixel is looked up where it was, bicubic (Keys,
+/// IEEE ASSP 1981, a = -1/2); outside, the nearest pixel.
 pub fn bumped(image: &Image, bump: Bump) -> Image {
     let (width, height) = (image.width(), image.height());
     let (cx, cy) = (0.5 * (width - 1) as f64, 0.5 * (height - 1) as f64);
@@ -132,7 +132,7 @@ fn all_at_once_are_told_apart() {
     }
 }
 
-/// The eyes are exchanged and the rows are off: both are said, one after the other.
+/// The views are exchanged and the rows are off: both are said, one after the other.
 #[test]
 fn exchanged_eyes_are_noticed_with_rows_off() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };
@@ -142,7 +142,7 @@ fn exchanged_eyes_are_noticed_with_rows_off() {
     assert_eq!(verdict, Verdict::Swapped, "{measurement:?}");
 }
 
-/// Another exposure of one eye changes nothing.
+/// Another exposure of one view changes nothing.
 #[test]
 fn gain_offset_and_noise_are_ignored() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };

@@ -1,5 +1,5 @@
-//! How the eyes are aligned, measured on real pairs: as they are, with known errors, exchanged, and
-//! never rectified; and what the program says about it.
+//! Alignment of the views, measured on real pairs: unchanged, with injected errors, exchanged and
+//! never rectified; and the messages of the program.
 
 mod injected;
 mod more;
@@ -16,10 +16,10 @@ use stereod::internals::source::tone::Tone;
 
 use crate::common::data::data;
 
-/// Every sixteenth pair of EuRoC's V1_01, the names of the lossless pictures.
+/// Every sixteenth pair of EuRoC's V1_01, the names of the lossless frames.
 const EUROC: [&str; 6] = ["000000", "000016", "000032", "000048", "000064", "000080"];
 
-/// A pair of still pictures.
+/// A pair of still frames.
 struct Pair {
     name: String,
     left: Image,
@@ -53,7 +53,7 @@ impl Pair {
 
 fn judged(left: &Image, right: &Image, options: &Options) -> (Option<Measurement>, Verdict) {
     let measurement = measure(left, right, options);
-    (measurement, Limits::default().judge(measurement.as_ref(), Verdict::Unsure))
+    (measurement, Limits::default().assess(measurement.as_ref(), Verdict::Unsure))
 }
 
 /// A pair of EuRoC, rectified or not.

@@ -1,4 +1,4 @@
-//! All kinds of pictures at hand: no alarm as they are, and one where something is wrong with them.
+//! Images of many kinds: no alarm as they are, and one for an injected error.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ fn eyes_that_do_not_run_together_are_no_matter_of_calibration() {
     };
     let options =
         Options { range: Some(DisparityRange { min: 0, count: 128 }), ..Options::default() };
-    // Nine pictures are too few to tell that the rows wander, but they are no reason to calibrate.
+    // Nine frames are too few to tell that the rows wander, but they are no reason to calibrate.
     for (late, expected) in [(0, &[Verdict::Good][..]), (1, &[Verdict::Unsure, Verdict::Wandering])]
     {
         let mut monitor = Monitor::new(Limits::default());

@@ -1,4 +1,4 @@
-//! What the program says.
+//! Messages of the program about alignment.
 
 use serde_json::Value;
 use stereod::internals::sink::png::encode_grey;
@@ -14,7 +14,8 @@ fn succeed(folder: &Path, arguments: &[&str]) -> (String, String) {
     (stdout, stderr)
 }
 
-/// `stereod run --headless` over two streams: its statistics and the log's lines about the alignment.
+/// `stereod run --headless` over two streams: its statistics and the log's lines about the
+/// alignment.
 fn run(folder: &Path, left: &str, right: &str, more: &[&str]) -> (Value, Vec<String>) {
     let arguments = ["run", "--headless", "--left", left, "--right", right, "--stats", "-"];
     let (stdout, stderr) = succeed(folder, &[&arguments, more].concat());
@@ -32,7 +33,7 @@ fn run_says_once_how_the_eyes_are_aligned() {
         ("rectified/left.mp4", "rectified/right.mp4", "good", "INFO", "agree within 0."),
         ("rectified/right.mp4", "rectified/left.mp4", "swapped", "WARN", "exchange the two inputs"),
         ("cam0.mp4", "cam1.mp4", "not-rectified", "WARN", "give --calibration FILE"),
-        // Six pictures are over before the check is settled: it is heard all the same.
+        // Six frames are over before the check is settled: it is heard all the same.
         ("png/cam0/%06d.png", "png/cam1/%06d.png", "not-rectified", "WARN", "not rectified"),
     ] {
         let (statistics, lines) = run(&folder, left, right, &frames);

@@ -126,7 +126,7 @@ fn rectified_recordings_are_told_to_be_good_once() {
     }
 }
 
-/// An OAK-D's pictures, over-exposed at first, with its own calibration, from which it has drifted
+/// An OAK-D's frames, over-exposed at first, with its own calibration, from which it has drifted
 /// since: imperfect, and no alarm at any time.
 #[test]
 fn a_good_but_imperfect_calibration_is_no_alarm() {
@@ -182,7 +182,7 @@ fn the_demo_scene_is_good() {
     }
 }
 
-/// Noise that both eyes do not share, as a sensor in the dark delivers it.
+/// Noise that both views do not share, as a sensor in the dark delivers it.
 fn noise(seed: u64) -> Image {
     let hash = move |x: usize, y: usize| {
         let mut h = (x as u64 * 0x9E37_79B9 + y as u64 * 0x85EB_CA6B) ^ (seed << 32);
@@ -212,7 +212,7 @@ fn pictures_that_show_nothing_are_no_alarm() {
         let (measurement, verdict) = judged(left, right, &options());
         assert_eq!(verdict, Verdict::Unsure, "{name}: {measurement:?}");
     }
-    // Pictures of different places.
+    // Frames of different places.
     let (Some(euroc_folder), Some(kitti)) = (data("euroc_v1_01/rectified/png"), data("kitti2015"))
     else {
         return;
@@ -267,7 +267,7 @@ fn what_no_camera_has_seen_is_left_out() {
     let Some(folder) = data("euroc_v1_01/rectified/png") else { return };
     let pair = euroc(&folder, EUROC[0]);
     let plain = pair.measured().0.unwrap();
-    // Vertical bars in both eyes, whose ends are 6 rows apart: hard corners that would convince.
+    // Vertical bars in both views, whose ends are 6 rows apart: hard corners that would convince.
     let barred = |image: &Image, shift: usize| {
         let lies = |x: usize, y: usize| (x / 10 + (y + shift) / 12).is_multiple_of(2);
         let pixels = (0..480).flat_map(|y| {

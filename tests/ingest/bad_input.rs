@@ -1,4 +1,4 @@
-//! Input that cannot be played, or not to its end: a clear message, and what came before kept.
+//! Unreadable or truncated input: a clear message, and all pairs before the error.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -158,7 +158,7 @@ fn a_recording_that_just_stops_is_played_to_there() {
         let expected = format!("only {pairs} of about 100 pictures could be read");
         assert!(text.contains(&expected) && text.contains("truncated"), "{name}: {text}");
         assert!((20..90).contains(&pairs), "{name}: {pairs}");
-        // The whole eye is counted to its end.
+        // The complete view is counted to its end.
         assert_eq!(source.counts(), counts(100, pairs, pairs), "{name}");
     }
 }
@@ -256,7 +256,7 @@ fn a_damaged_picture_is_left_out_and_named() {
     let bytes = std::fs::read(folder.path().join("2.png")).unwrap();
     let pattern = folder.path().join("%d.png");
     std::fs::write(&third, bytes).unwrap();
-    // A damaged first picture is no reason to refuse the others.
+    // A damaged first frame is no reason to refuse the others.
     std::fs::write(folder.path().join("0.png"), b"").unwrap();
     let mut source = opened(&two(&pattern, &pattern));
     let mut numbers = Vec::new();

@@ -1,4 +1,4 @@
-//! Every kind of stream: containers, codecs, formats, pictures, fragments, halves.
+//! Every kind of stream: containers, codecs, formats, frames, fragments, halves.
 
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ fn swap_exchanges_the_eyes() {
     }
 }
 
-/// Writes numbered pictures of both eyes and gives their patterns.
+/// Writes numbered pictures of both views and gives their patterns.
 fn numbered(folder: &Path, encoder: &str, kind: &str, left: &[u8], right: &[u8]) -> SourceSpec {
     let mut patterns =
         [(Eye::Left, left), (Eye::Right, right)].into_iter().map(|(eye, numbers)| {
@@ -215,8 +215,8 @@ fn numbered_pictures_play_every_number_that_exists() {
     assert_eq!(played.counts, counts(4, 4, 2));
 }
 
-/// Pictures in files of their own are read by `run` as every other command reads them one by one, whatever their
-/// samples are; GStreamer has no name for some.
+/// Pictures in files of their own are read by `run` as every other command reads them one by one,
+/// whatever their samples are; GStreamer has no name for some.
 #[test]
 fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
     use image::{DynamicImage, ImageBuffer, Rgb};
@@ -255,7 +255,7 @@ fn numbered_pictures_of_every_kind_are_what_is_read_one_by_one() {
                         let case = format!("{samples} {kind} {next}, colours {has_colour}");
                         assert_eq!(pair.left.pixels(), expected.pixels(), "{case}");
                         assert_eq!(pair.right.pixels(), expected.pixels(), "{case}");
-                        // A grey BMP is a picture in colour with a palette of greys.
+                        // A grey BMP is a colour image with a grey palette.
                         let is_colour = samples.starts_with("rgb") || kind == "bmp";
                         let shown = pair.left.chroma().is_some();
                         assert_eq!(shown, has_colour && is_colour, "{case}");

@@ -1,4 +1,4 @@
-//! Eyes that do not match completely, and stopping in the middle.
+//! Views that do not match completely, and stops in the middle.
 
 use std::time::{Duration, Instant};
 
@@ -90,7 +90,7 @@ fn gaps_and_jitter_are_paired_by_time() {
 #[test]
 fn streams_without_times_are_paired_by_number() {
     let folder = tempfile::tempdir().unwrap();
-    // A bare sequence of JPEG pictures has no times.
+    // A bare sequence of JPEG frames has no times.
     let (left, right) = (steady(12, 20, Duration::ZERO), steady(9, 20, Duration::ZERO));
     let played = played(&pair_of(folder.path(), &left, &right, "jpegenc"));
     assert_eq!(played.pairs, same(0..9));

@@ -1,4 +1,4 @@
-//! Live eyes that end, fail, fall silent or send damaged pictures, and come back.
+//! Live streams that end, fail, fall silent or send damaged frames, and come back.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use stereod::internals::source::live::LiveState;
 
 use super::*;
 
-/// A picture of `width` x `height` as JPEG.
+/// A frame of `width` x `height` as JPEG.
 fn jpeg(width: u32, height: u32) -> Vec<u8> {
     gst::init().unwrap();
     let text = format!(
@@ -33,7 +33,7 @@ const SILENT: u8 = 1;
 const CUT: u8 = 2;
 const OTHER_SIZE: u8 = 3;
 
-/// Two cameras that send a JPEG picture a datagram, 50 a second, each doing as it is told.
+/// Two cameras that send a JPEG frame a datagram, 50 a second, each doing as it is told.
 struct Cameras {
     ports: [u16; 2],
     mode: [Arc<AtomicU8>; 2],
@@ -263,7 +263,7 @@ fn stopping_does_not_wait_for_a_lost_eye() {
         view.more();
         cameras.set(0, SILENT);
         wait_until("it is lost", || view.lost(Eye::Left));
-        // In the midst of an attempt, which waits for a picture.
+        // In the midst of an attempt, which waits for a frame.
         std::thread::sleep(Duration::from_millis(1000));
         *asked.lock().unwrap() = Instant::now();
     });

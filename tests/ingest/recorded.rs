@@ -39,7 +39,7 @@ fn euroc_in_two_files_side_by_side_and_as_pictures() {
     assert_eq!((pairs, seen), (95, counts(95, 95, 95)));
     assert_eq!((source.info().width, source.info().height), (752, 480));
 
-    // Every sixteenth frame, as lossless pictures.
+    // Every sixteenth frame, as lossless images.
     let png = folder.join("png");
     let spec = two(png.join("cam0/%06d.png"), png.join("cam1/%06d.png"));
     let (pairs, seen, _) = count(&spec);
@@ -69,7 +69,7 @@ fn decoded_video_is_the_recorded_picture() {
         squares.sum::<f64>() / a.len() as f64
     };
     // 40 dB is a mean square of 6.5: the luma plane is the grey value, nothing rescaled, and
-    // picture k is frame 16 k.
+    // frame k is frame 16 k.
     for (k, (left, right)) in pictures.iter().enumerate() {
         for other in [&video[16 * k], &halves[16 * k]] {
             assert!(difference(left, &other.0) < 6.5, "left {k}: {}", difference(left, &other.0));

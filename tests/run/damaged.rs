@@ -1,10 +1,10 @@
-//! Damaged pictures and videos: nothing of it passes in silence.
+//! Damaged images and videos: all damage is reported.
 
 use stereod::internals::frame::Image;
 
 use super::*;
 
-/// Flips a bit here and there in the middle of a file; always the same ones.
+/// Flips `count` pseudo-random bits in the middle of a file.
 fn flip_bits(from: &Path, to: &Path, count: usize) {
     let mut bytes = std::fs::read(from).unwrap();
     let (first, span) = (bytes.len() / 5, bytes.len() * 3 / 5);
@@ -22,7 +22,7 @@ fn save(image: &Image, path: &Path) {
     picture.save(path).unwrap();
 }
 
-/// Cuts the file down to its first `part` of ten, and to `end` after that.
+/// Truncates the file to `part` tenths and appends `end`.
 fn cut(path: &Path, part: usize, end: &[u8]) {
     let bytes = std::fs::read(path).unwrap();
     std::fs::write(path, [&bytes[..bytes.len() * part / 10], end].concat()).unwrap();
@@ -43,7 +43,7 @@ fn match_refuses_a_damaged_picture_by_name() {
         std::fs::remove_file(at("o.png")).unwrap();
         for (part, end) in [(3, &b""[..]), (6, b"\xff\xd9"), (9, b""), (7, &[0x5a; 5000])] {
             if kind == "pgm" && end.len() > 1000 {
-                // Grey levels are what they are.
+                // A PGM image has no redundancy to check.
                 continue;
             }
             save(&pair.left, &at(&left));
@@ -60,7 +60,7 @@ fn match_refuses_a_damaged_picture_by_name() {
 fn damaged_numbered_pictures_are_left_out_told_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: String| folder.path().join(name);
-    // A picture without any data, of 65 bytes or so.
+    // An image without any data, about 65 bytes long.
     let hollow = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x60\0\0\0\x40\x08\0\0\0\0\xc0\x5f\x2d\xd2\
                    \0\0\0\0IDAT\x35\xaf\x06\x1e\0\0\0\0IEND\xae\x42\x60\x82";
     for kind in ["jpg", "png"] {
@@ -96,7 +96,7 @@ fn flipped_bits_of_a_video_are_told_for_its_eye() {
     };
     let lefts = pictures(|pair| pair.left.pixels().to_vec());
     let rights = pictures(|pair| pair.right.pixels().to_vec());
-    // Most bits of a JPEG picture make another valid one.
+    // Most flipped bits of a JPEG image give another valid one.
     for (name, coding, least) in [
         ("ffv1.mkv", "avenc_ffv1 slices=4 slicecrc=1 ! matroskamux", 5),
         ("h264.mkv", "videoconvert ! x264enc key-int-max=10 ! matroskamux", 5),

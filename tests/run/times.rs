@@ -1,4 +1,4 @@
-//! Pairs where times are wrong, jump, or begin apart.
+//! Pairs with wrong times, times that jump, and different beginnings.
 
 use super::*;
 use crate::common::numbered_videos::{steady, view, write};
@@ -6,7 +6,7 @@ use stereod::Eye;
 
 const RATE: i32 = 30;
 
-/// Picture numbers and their times in seconds as a lossless video.
+/// Frame numbers and their times in seconds as a lossless video.
 fn write_view(folder: &Path, eye: Eye, pictures: &[(u8, f64)]) {
     let name = if eye == Eye::Left { "l.mkv" } else { "r.mkv" };
     let at = |&(number, seconds): &(u8, f64)| (view(eye, number), Duration::from_secs_f64(seconds));
@@ -50,7 +50,7 @@ fn one_wrong_time_in_a_recording_costs_one_picture() {
 #[test]
 fn joined_recordings_are_paired_to_the_end() {
     let folder = tempfile::tempdir().unwrap();
-    // The left view's first part is two pictures longer.
+    // The left view's first part is two frames longer.
     let joined = |first| [from(2.0, first), from(2.0, 40)].concat();
     write_view(folder.path(), Eye::Left, &joined(102));
     write_view(folder.path(), Eye::Right, &joined(100));
@@ -92,7 +92,7 @@ fn recordings_that_begin_apart_are_told_and_shifted() {
         assert_eq!(statistics["pairs"], pairs, "{stderr}");
         assert!(!stderr.contains("first picture is"), "{stderr}");
     }
-    // Nothing moves in these pictures but the stripes of their numbers.
+    // Nothing moves in these frames but the stripes of their numbers.
     let arguments = with_statistics(&[&BOTH[..], &["--offset", "auto"]].concat());
     let (status, _, stderr) = run(folder.path(), &arguments);
     assert_eq!(status, 1, "{stderr}");
@@ -102,7 +102,7 @@ fn recordings_that_begin_apart_are_told_and_shifted() {
     );
 }
 
-/// A camera that sways up and down; the right view was started 9 pictures earlier.
+/// A camera that sways up and down; the right view was started 9 frames earlier.
 #[test]
 fn the_offset_of_two_recordings_is_found_from_their_pictures() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ fn an_offset_needs_times_and_two_recordings() {
     assert_eq!(status, 2, "{stderr}");
 }
 
-/// One picture an hour ahead, then the pictures of its time again.
+/// One frame an hour ahead, then the frames of its time again.
 #[test]
 fn one_wrong_time_of_a_live_view_costs_one_picture() {
     let folder = tempfile::tempdir().unwrap();

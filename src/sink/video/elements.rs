@@ -1,12 +1,11 @@
-//! The elements of GStreamer that video needs, and where they come from.
+//! GStreamer elements that video outputs need, and their packages.
 
 use anyhow::{Context, Result, bail};
 use gstreamer as gst;
 
 use crate::reading::require_spare_files;
 
-/// GStreamer elements that write video or send it, each with the Debian and Ubuntu package that holds
-/// it.
+/// GStreamer elements that write or send video, each with its Debian and Ubuntu package.
 const PACKAGES: [(&str, &str); 33] = [
     ("appsrc", "gstreamer1.0-plugins-base"),
     ("appsink", "gstreamer1.0-plugins-base"),
@@ -43,12 +42,12 @@ const PACKAGES: [(&str, &str); 33] = [
     ("rtspclientsink", "gstreamer1.0-rtsp"),
 ];
 
-/// The package that holds an element, where known.
+/// Returns the package of an element, if known.
 pub(super) fn package_of(element: &str) -> Option<&'static str> {
     PACKAGES.iter().find(|(name, _)| *name == element).map(|(_, package)| *package)
 }
 
-/// Makes sure that GStreamer runs and has the elements.
+/// Initialises GStreamer and checks that it has the elements.
 pub(super) fn require(elements: &[&str], purpose: &str) -> Result<()> {
     require_spare_files().with_context(|| format!("{purpose} cannot be set up"))?;
     gst::init().context("GStreamer does not start")?;

@@ -1,4 +1,4 @@
-//! What encoders make of frames, on its way into the file.
+//! Encoded packets on their way from the encoders to the muxer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,8 +12,8 @@ use super::output::Output;
 use super::turns::Turns;
 use crate::thread::locked;
 
-/// Encoded frames, which go into the file in the order in which they were given to the encoders.
-/// Whichever encoder has made the frame whose turn it is writes it, and those that wait for that one.
+/// Encoded frames, written in the order in which they were given to the encoders. The thread of the
+/// encoder that finishes the next frame writes it and the frames that wait for it.
 pub(super) struct Encoded {
     turns: Mutex<Turns<gst::Sample>>,
     file: Mutex<Destination>,
@@ -22,20 +22,21 @@ pub(super) struct Encoded {
 
 struct Destination {
     output: Output,
-    /// True where a frame could not be written: none follows it.
+    /// Whether a frame could not be written; then no other follows.
     failed: bool,
 }
 
 impl Encoded {
-    /// Frames of this many encoders for this output; `progress` hears of each that is written.
+    /// Creates the queue of this many encoders for this output; `progress` counts each written
+    /// frame.
     pub(super) fn new(encoders: usize, output: Output, progress: Arc<Progress>) -> Arc<Self> {
         let file = Destination { output, failed: false };
         Arc::new(Self { turns: Mutex::new(Turns::new(encoders)), file: Mutex::new(file), progress })
     }
 
-    /// The end of the chain of an encoder.
+    /// Returns the last element of an encoder's chain.
     pub(super) fn sink(self: &Arc<Self>, encoder: usize) -> AppSink {
-        // None waits for its first frame: that of a spare encoder never comes.
+        // The sink does not wait for a first frame, because a spare encoder never gets one.
         let sink = AppSink::builder().sync(false).async_(false).max_buffers(2).build();
         let encoded = self.clone();
         let take = move |sink: &AppSink| {
@@ -47,7 +48,7 @@ impl Encoded {
         sink
     }
 
-    /// The encoder of the next frame.
+    /// Chooses the encoder of the next frame.
     pub(super) fn give(&self) -> usize {
         locked(&self.turns).give()
     }
@@ -57,13 +58,13 @@ impl Encoded {
         locked(&self.file).output.set_origin(origin);
     }
 
-    /// Frames in the file or files.
+    /// Returns the number of frames in all files.
     pub(super) fn written(&self) -> u64 {
         locked(&self.file).output.written()
     }
 
-    /// Completes the file once the encoders have ended, which were given so many frames;
-    /// `after_failure` as well as it can be.
+    /// Completes the file after the encoders, which were given this many frames, have ended;
+    /// `after_failure` as far as possible.
     pub(super) fn finish(&self, given: u64, after_failure: bool) -> Result<()> {
         let output = &mut locked(&self.file).output;
         output.finish(after_failure)?;
@@ -76,7 +77,7 @@ impl Encoded {
         Ok(())
     }
 
-    /// Writes the frames whose turn it is.
+    /// Writes the frames that are next in order.
     fn write_on(&self) -> Result<gst::FlowSuccess, gst::FlowError> {
         let mut file = locked(&self.file);
         let next = || locked(&self.turns).next();
@@ -93,10 +94,10 @@ impl Encoded {
     }
 }
 
-/// Hands an encoded frame on to the file.
+/// Writes an encoded frame to the file.
 fn write(output: &mut Output, sample: &gst::SampleRef) -> Result<()> {
     let buffer = sample.buffer().context("an encoded frame has content")?;
-    // Encoders move their times by 1000 hours and say so in the segment.
+    // Encoders shift their times by 1000 hours and state it in the segment.
     let segment = sample.segment().and_then(|segment| segment.downcast_ref::<gst::ClockTime>());
     let time = segment.and_then(|segment| segment.to_running_time(buffer.pts()));
     let time = time.context("an encoded frame has a time")?;

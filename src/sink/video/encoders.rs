@@ -1,4 +1,4 @@
-//! The encoders of a lossless video: how many there are, and how each is set.
+//! Number and settings of the encoders of a lossless video.
 
 use anyhow::Result;
 use gstreamer as gst;
@@ -6,27 +6,27 @@ use gstreamer::prelude::*;
 
 use crate::memory::{self, Budget};
 
-/// Bytes of a pixel that an encoder takes with its first frame: FFmpeg (5.1) keeps room for the longest
-/// frame that there could be, four times 37 bytes a pixel.
+/// Bytes a pixel that an encoder allocates with its first frame: FFmpeg (5.1) reserves the longest
+/// possible frame, 37 bytes a pixel, four times.
 const BYTES_OF_PIXEL: usize = 148;
 
-/// Encoders of one video at most.
+/// Largest number of encoders of one video.
 const MOST: usize = 16;
 
-/// Part of what is left in the memory budget that further encoders of one video may take: a quarter.
+/// Divisor of the free memory budget for further encoders of one video: a quarter.
 const SHARE: u64 = 4;
 
-/// Encoders that take frames in turn. All write the same bytes of a frame.
+/// Encoders that take frames in turn. All produce the same bytes of a frame.
 #[derive(Debug)]
 pub(super) struct Encoders {
-    /// The encoders, each a chain of one element.
+    /// Encoders, each a chain of one element.
     pub(super) elements: Vec<gst::Element>,
-    /// Memory of all but the first, which asks nobody, as decoders do not either.
+    /// Reserved memory of all but the first, which is not budgeted, like that of decoders.
     pub(super) room: Option<memory::Reserved>,
 }
 
 impl Encoders {
-    /// As many as keep this machine's processors busy and find room in the memory budget.
+    /// Creates as many encoders as keep the processors busy and fit into the memory budget.
     pub(super) fn new(width: usize, height: usize) -> Result<Self> {
         let (cores, budget) = (std::thread::available_parallelism(), Budget::of_process());
         let one = memory::product([width, height, BYTES_OF_PIXEL]);
@@ -37,28 +37,29 @@ impl Encoders {
         Ok(Self { room, ..Self::of(count, width, height)? })
     }
 
-    /// This many.
+    /// Creates this many encoders.
     pub(super) fn of(count: usize, width: usize, height: usize) -> Result<Self> {
         let elements = (0..count).map(|_| encoder(width, height)).collect::<Result<_>>()?;
         Ok(Self { elements, room: None })
     }
 }
 
-/// How many encoders keep so many processors busy, where each takes `one` bytes and `left` are left.
+/// Returns the number of encoders that keep the processors busy if each takes `one` of `left`
+/// bytes.
 ///
-/// One alone waits for the slowest slice of each frame, and all processors but one with it: the slices
-/// of the frames beside it fill them. A single processor never waits.
+/// A single encoder waits for the slowest slice of each frame and leaves the other processors idle;
+/// slices of further frames fill them. A single processor is never idle.
 fn useful(cores: usize, one: u64, left: u64) -> usize {
     let affordable = usize::try_from(left / SHARE / one.max(1)).unwrap_or(usize::MAX);
     let busy = if cores > 1 { cores.div_ceil(2) + 1 } else { 1 };
     busy.min(MOST).min(affordable.saturating_add(1))
 }
 
-/// An FFV1 encoder for pictures of this size.
+/// Creates an FFV1 encoder for images of this size.
 fn encoder(width: usize, height: usize) -> Result<gst::Element> {
     let encoder = gst::ElementFactory::make("avenc_ffv1").build()?;
-    // FFmpeg chooses version 3 of the format, with checksums, for several slices, and encodes them
-    // in parallel. It knows 16 (4x4) and 4 (2x2), and beyond 352x288 insists on several.
+    // For several slices FFmpeg chooses version 3 of the format, with checksums, and encodes them
+    // in parallel. It supports 16 (4x4) and 4 (2x2), and requires several beyond 352x288.
     let slices = match width.min(height) {
         64.. => 16,
         16.. => 4,
@@ -67,8 +68,8 @@ fn encoder(width: usize, height: usize) -> Result<gst::Element> {
     };
     encoder.set_property("slices", slices);
     encoder.set_property_from_str("threads", "auto");
-    // Every frame can be decoded alone: exact seeking, damage stays within a frame, and it is the same
-    // whichever encoder has it.
+    // Every frame is decodable alone: seeking is exact, damage stays within a frame, and the bytes
+    // do not depend on the encoder.
     encoder.set_property("gop-size", 1);
     Ok(encoder)
 }

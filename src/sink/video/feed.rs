@@ -1,5 +1,5 @@
-//! A GStreamer pipeline that is fed frame by frame: bounded, never dropping, and never waiting for
-//! a pipeline that has failed. It is one chain of elements, or several beside each other.
+//! A GStreamer pipeline that is fed frame by frame: bounded, without drops, and without waiting for
+//! a failed pipeline. It has one or several parallel chains of elements.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use gstreamer_app::AppSrc;
 use crate::pool::Pooled;
 use crate::thread::locked;
 
-/// Frames that wait for the encoder; the next one waits outside.
+/// Number of frames that wait for the encoder; the next one blocks the caller.
 const QUEUE: usize = 4;
 
-/// Longest time that a live pipeline may take to make room for a frame: longer than any encoder
-/// needs, and short enough for the results that wait behind it when the run is to end.
+/// Timeout for room in a live pipeline: longer than any encoder needs, and short enough not to
+/// delay the end of a run.
 const LIVE_PATIENCE: Duration = Duration::from_millis(200);
 
-/// A pooled buffer as GStreamer takes it; its memory returns to the pool when the encoder lets go.
+/// A pooled buffer for GStreamer; its memory returns to the pool when the encoder releases it.
 pub(super) struct Bytes<T>(pub(super) Pooled<T>);
 
 impl<T: bytemuck::Pod> AsMut<[u8]> for Bytes<T> {
@@ -29,7 +29,7 @@ impl<T: bytemuck::Pod> AsMut<[u8]> for Bytes<T> {
     }
 }
 
-/// News between the feeding thread and the pipeline's own threads.
+/// State shared by the feeding thread and the pipeline's own threads.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     state: Mutex<State>,
@@ -38,12 +38,12 @@ pub(super) struct Progress {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Frames given to the sources that still take room: those that have not left the one of a
-    /// single chain, or of which [`Progress::leave`] has not heard.
+    /// Frames that still take room: those in the source of a single chain, or without a call of
+    /// [`Progress::leave`].
     queued: usize,
-    /// Why the pipeline failed: the first error, later ones only follow from it.
+    /// First error of the pipeline; later ones are its consequences.
     error: Option<String>,
-    /// Everything is written.
+    /// Whether everything is written.
     ended: bool,
 }
 
@@ -53,14 +53,14 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    /// Notes an error, unless one is known already.
+    /// Notes the first error.
     pub(super) fn fail(&self, error: String) {
         self.change(|state| {
             state.error.get_or_insert(error);
         });
     }
 
-    /// Notes that a frame takes no room any more.
+    /// Releases the room of a frame.
     pub(super) fn leave(&self) {
         self.change(|state| state.queued = state.queued.saturating_sub(1));
     }
@@ -70,7 +70,7 @@ impl Progress {
         self.wait_until(None, done)
     }
 
-    /// The same, no longer than to the deadline.
+    /// Waits likewise, at most until the deadline.
     fn wait_until(
         &self,
         deadline: Option<Instant>,
@@ -101,9 +101,9 @@ impl Progress {
 /// Purpose of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flow<'a> {
-    /// It writes this file, at its own pace.
+    /// Writes this file, at its own pace.
     File(&'a Path),
-    /// It feeds whoever receives it, as things happen.
+    /// Feeds a receiver in real time.
     Live,
 }
 
@@ -112,8 +112,8 @@ impl Flow<'_> {
         matches!(self, Flow::Live)
     }
 
-    /// Begins the message of an error.
-    fn failed(self) -> String {
+    /// Returns the beginning of an error message.
+    fn error_prefix(self) -> String {
         match self {
             Flow::File(path) => format!("cannot write {}", path.display()),
             Flow::Live => "cannot send pictures".to_owned(),
@@ -121,13 +121,13 @@ impl Flow<'_> {
     }
 }
 
-/// A running pipeline that begins with sources for frames, one for each of its chains.
+/// A running pipeline with a source of frames for each of its chains.
 #[derive(Debug)]
 pub(super) struct Feed {
     pipeline: gst::Pipeline,
     sources: Vec<AppSrc>,
     progress: Arc<Progress>,
-    /// Frames for which there is room.
+    /// Number of frames for which there is room.
     room: usize,
 }
 
@@ -150,15 +150,16 @@ impl Feed {
         feed.play(flow)
     }
 
-    /// The same with several chains beside each other, each with a source of its own. A frame takes
-    /// room until the last element of its chain calls [`Progress::leave`].
+    /// Starts several parallel chains, each with a source of its own. A frame takes room until the
+    /// last element of its chain calls [`Progress::leave`].
     pub(super) fn start_beside(
         caps: &gst::Caps,
         chains: &[&[&gst::Element]],
         progress: Arc<Progress>,
         flow: Flow<'_>,
     ) -> Result<Self> {
-        // One more is in the first one's hands, and each other one has a next frame at hand, too.
+        // One more frame for the first encoder, and a current and a next one for each of the
+        // others.
         let room = QUEUE + 1 + 2 * chains.len().saturating_sub(1);
         Self::link(caps, chains, progress, flow, room)?.play(flow)
     }
@@ -172,20 +173,22 @@ impl Feed {
     ) -> Result<Self> {
         let (pipeline, mut sources) = (gst::Pipeline::new(), Vec::new());
         for elements in chains {
-            // No limit inside the source: it could only drop, or block without hearing of errors.
+            // The source itself is unlimited, because its limit would drop frames or block despite
+            // errors.
             let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0);
             let source = source.is_live(flow.is_live()).do_timestamp(flow.is_live()).build();
             let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
             chain.extend(*elements);
             pipeline.add_many(&chain)?;
-            gst::Element::link_many(&chain)
-                .with_context(|| format!("{}: its encoder cannot be set up", flow.failed()))?;
+            gst::Element::link_many(&chain).with_context(|| {
+                format!("{}: its encoder cannot be set up", flow.error_prefix())
+            })?;
             sources.push(source);
         }
 
         let bus = pipeline.bus().context("a pipeline has a bus")?;
         let heard = progress.clone();
-        let begin = flow.failed();
+        let begin = flow.error_prefix();
         bus.set_sync_handler(move |_, message| {
             match message.view() {
                 gst::MessageView::Error(error) => heard.fail(explain(&begin, error)),
@@ -203,7 +206,7 @@ impl Feed {
             let known = locked(&self.progress.state).error.clone();
             return Err(anyhow!(
                 "{}",
-                known.unwrap_or_else(|| format!("{}: it does not start", flow.failed()))
+                known.unwrap_or_else(|| format!("{}: it does not start", flow.error_prefix()))
             ));
         }
         Ok(self)
@@ -214,7 +217,8 @@ impl Feed {
         self.progress.wait(|state| state.queued < self.room).map(drop)
     }
 
-    /// Gives one frame to the encoder, to be shown at `time`; waits while it has enough to do.
+    /// Gives one frame with the presentation time `time` to the encoder; waits while there is no
+    /// room.
     pub(super) fn push<T: bytemuck::Pod + Send>(
         &self,
         frame: Pooled<T>,
@@ -224,7 +228,7 @@ impl Feed {
         self.push_to(0, frame, time, duration)
     }
 
-    /// The same for a certain chain.
+    /// Gives a frame to a certain chain.
     pub(super) fn push_to<T: bytemuck::Pod + Send>(
         &self,
         chain: usize,
@@ -240,8 +244,7 @@ impl Feed {
         self.push_buffer(chain, buffer)
     }
 
-    /// Gives one frame to a live pipeline, to be shown as soon as it can be. Whether it took it:
-    /// one that has enough on the way is not waited for for long.
+    /// Gives one frame to a live pipeline. Returns false if there was no room within a short time.
     pub(super) fn push_now<T: bytemuck::Pod + Send>(&self, frame: Pooled<T>) -> Result<bool> {
         let deadline = Some(Instant::now() + LIVE_PATIENCE);
         let has_room = |state: &State| state.queued < self.room;
@@ -268,7 +271,7 @@ impl Feed {
         self.finish_by(None)
     }
 
-    /// The same, but what is still on the way after so long is given up.
+    /// Ends likewise, but abandons frames that are still on the way after the timeout.
     pub(super) fn finish_within(&self, longest: Duration) -> Result<()> {
         self.finish_by(Some(Instant::now() + longest))
     }
@@ -276,7 +279,7 @@ impl Feed {
     fn finish_by(&self, deadline: Option<Instant>) -> Result<()> {
         let ended = self.progress.wait(|_| true).and_then(|state| {
             drop(state);
-            // A source that does not take the end has failed, and the wait says why.
+            // A source that refuses the end has failed; the wait returns the reason.
             for source in &self.sources {
                 if let Err(error) = source.end_of_stream() {
                     self.progress.fail(format!("the encoder stopped: {error}"));
@@ -289,7 +292,7 @@ impl Feed {
     }
 
     fn stop(&self) {
-        // Stopping a pipeline cannot fail in a way that anything could be done about.
+        // An error of stopping a pipeline has no remedy.
         let _ = self.pipeline.set_state(gst::State::Null);
     }
 }
@@ -300,13 +303,13 @@ impl Drop for Feed {
     }
 }
 
-/// An error message of the pipeline, for people.
+/// Returns an error message of the pipeline for users.
 fn explain(begin: &str, message: &gst::message::Error) -> String {
     let error = message.error();
     if error.matches(gst::ResourceError::NoSpaceLeft) {
         return format!("{begin}: the disk is full; make room or write to another disk");
     }
-    // The last line of the details holds what the system said.
+    // The last line of the details holds the system's error.
     let details = message.debug().unwrap_or_default();
     let details = details.lines().last().unwrap_or_default();
     format!("{begin}: {} ({details})", error.message())

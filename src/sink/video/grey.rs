@@ -1,4 +1,4 @@
-//! The lossless video of one eye: FFV1, 8-bit grey, in Matroska.
+//! Writes the lossless video of one view: FFV1, 8-bit grey, in Matroska.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,21 +10,21 @@ use super::output::Place;
 use super::tags;
 use crate::frame::{Eye, Image, StereoGeometry};
 
-/// Facts that a video needs before its first picture.
+/// Properties of a video, needed before its first image.
 #[derive(Clone, Copy, Debug)]
 pub struct GreyVideoOptions {
-    /// Eye whose pictures they are.
+    /// View of the images.
     pub eye: Eye,
     /// Width and height in pixels.
     pub size: (usize, usize),
-    /// Pictures a second, where known; they keep their own times in any case.
+    /// Images a second, if known. Images keep their own times in any case.
     pub rate: Option<f64>,
-    /// Cameras that depth is computed from, where known; they stand in the tags.
+    /// Cameras for the computation of depth, if known; written into the tags.
     pub geometry: Option<StereoGeometry>,
 }
 
-/// Writes the rectified pictures of one eye bit-exactly. Times are kept to the microsecond; a picture
-/// that is not later than its predecessor follows it one frame later.
+/// Writes the rectified images of one view bit-exactly. Times are kept to the microsecond; an
+/// image that is not later than its predecessor follows it one frame later.
 pub struct GreyVideo {
     path: PathBuf,
     size: (usize, usize),
@@ -46,8 +46,8 @@ impl GreyVideo {
         Ok(Self { path: path.to_path_buf(), size, video })
     }
 
-    /// Adds a picture captured at `time`. The `origin` of the first picture is at 0 in the file: both
-    /// eyes' files have the same, so that the distance of their capture times is kept, too.
+    /// Adds an image captured at `time`. The `origin` of the first image is at 0 in the file:
+    /// both views' files have the same, so that the distance of their capture times is kept, too.
     pub fn write(&mut self, picture: &Image, time: Duration, origin: Duration) -> Result<()> {
         let (width, height) = self.size;
         ensure!(
@@ -63,7 +63,7 @@ impl GreyVideo {
         })
     }
 
-    /// Writes what is on the way, and what is known at the end only.
+    /// Writes the remaining images, the duration and the index.
     pub fn finish(&mut self) -> Result<()> {
         self.video.finish()
     }

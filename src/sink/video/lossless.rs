@@ -1,10 +1,10 @@
 //! Lossless grey video: FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
 //!
-//! So several encoders work on frames at once, and what they make of them is written in the order of
-//! the frames: the file is the same whatever their number.
+//! Therefore several encoders work in parallel, and their output is written in the order of the
+//! frames. The file does not depend on their number.
 //!
 //! A side below 4 pixels is extended to 4, right and below, by zeros; the file says how much of the
-//! picture to crop. Tags stand at the beginning, and no frame waits in this process once it is
+//! image to crop. Tags stand at the beginning, and no frame waits in this process once it is
 //! encoded: a file whose program was killed holds all but the last few frames.
 
 use std::path::Path;
@@ -27,15 +27,15 @@ use crate::memory;
 use crate::pool::Pool;
 use crate::sink::files;
 
-/// Shorter sides are extended to this: FFmpeg (5.1) decodes version 3 of FFV1 to zeros where all
-/// slices are one pixel wide or high.
+/// Shortest side; shorter ones are extended, because FFmpeg (5.1) decodes version 3 of FFV1 to
+/// zeros if all slices are one pixel wide or high.
 const SHORTEST_SIDE: usize = 4;
 
 /// A grey value.
 pub trait Sample: bytemuck::Pod + Default + Send {
-    /// GStreamer's name of pictures of it.
+    /// GStreamer's name of the image format.
     const FORMAT: &'static str;
-    /// The value with its bytes in the order of the format.
+    /// Returns the value in the byte order of the format.
     fn stored(self) -> Self;
 }
 
@@ -53,14 +53,14 @@ impl Sample for u16 {
     }
 }
 
-/// Facts that stand in a file before its first frame.
+/// Properties in the header of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Description {
-    /// Width and height of the pictures in pixels.
+    /// Width and height of the images in pixels.
     pub(super) size: (usize, usize),
     /// Frames a second, where known.
     pub(super) rate: Option<f64>,
-    /// Content of the track, for people.
+    /// Name of the track.
     pub(super) name: &'static str,
 }
 
@@ -72,15 +72,15 @@ pub(super) struct Lossless<T> {
     pool: Pool<T>,
     feed: Feed,
     encoded: Arc<Encoded>,
-    /// Pictures that the encoders were given.
+    /// Number of images given to the encoders.
     given: u64,
     /// Memory of the encoders.
     _room: Option<memory::Reserved>,
 }
 
 impl<T: Sample> Lossless<T> {
-    /// Creates the file (an earlier one is replaced) and starts the encoders; of segments, the first
-    /// one is created with the first picture. `clock` is that of the capture times, if they have one.
+    /// Creates the file, replacing an earlier one, and starts the encoders. The first segment is
+    /// created with the first image. `clock` is that of the capture times, if any.
     pub(super) fn create(
         place: Place,
         description: Description,
@@ -90,7 +90,7 @@ impl<T: Sample> Lossless<T> {
         Self::create_with(Encoders::new, place, description, clock, tags)
     }
 
-    /// The same with encoders that are made for this width and height.
+    /// Creates the video with encoders for this width and height.
     fn create_with(
         encoders: impl FnOnce(usize, usize) -> Result<Encoders>,
         place: Place,
@@ -147,8 +147,8 @@ impl<T: Sample> Lossless<T> {
         })
     }
 
-    /// Adds a picture captured at `time`, whose row y `fill` writes; waits while the encoders have
-    /// enough to do. The `origin` of the first picture is at 0 in the file.
+    /// Adds an image captured at `time`, whose rows `fill` writes; waits while the encoders have no
+    /// room. The `origin` of the first image is at 0 in the file.
     pub(super) fn write(
         &mut self,
         time: Duration,
@@ -160,7 +160,7 @@ impl<T: Sample> Lossless<T> {
             self.clock.first = Some(origin);
             self.encoded.set_origin(origin);
         }
-        // Rows of GStreamer's pictures start at multiples of four bytes.
+        // GStreamer's rows start at multiples of four bytes.
         let stride = width.max(SHORTEST_SIDE).next_multiple_of(4 / size_of::<T>());
         let mut stored = self.pool.take(stride * height.max(SHORTEST_SIDE));
         let (inside, outside) = stored.split_at_mut(stride * height);
@@ -172,19 +172,20 @@ impl<T: Sample> Lossless<T> {
             rest.fill(T::default());
         }
         let time = self.clock.time(time);
-        // Who has the fewest is known only now: it changes while this waits.
+        // Chosen only now, because the queues have changed during the wait.
         self.feed.wait_for_room()?;
         self.feed.push_to(self.encoded.give(), stored, time, self.duration)?;
         self.given += 1;
         Ok(())
     }
 
-    /// Pictures that are in the file or files.
+    /// Returns the number of images in all files.
     pub(super) fn written(&self) -> u64 {
         self.encoded.written()
     }
 
-    /// Writes what is on the way, duration and index. The outcome of the encoders, and of the file.
+    /// Writes the remaining images, the duration and the index. Returns the result of the encoders,
+    /// then that of the file.
     pub(super) fn finish(&mut self) -> Result<()> {
         let encoded = self.feed.finish();
         let completed = self.encoded.finish(self.given, encoded.is_err());

@@ -1,24 +1,24 @@
 //! Writes a Matroska file with one video track (RFC 9559).
 //!
-//! GStreamer's own muxer writes tags only at the end of the file, so that a killed recording lacks
-//! its scale and offset; it knows no tags of one's own; and it rounds times to milliseconds. This
-//! writer puts the tags first, keeps microseconds, and hands every frame to the operating system at
-//! once, each in a cluster of its own:
+//! GStreamer's muxer writes tags only at the end of the file, so a killed recording would lack its
+//! scale and offset; it supports no custom tags; and it rounds times to milliseconds. This writer
+//! puts the tags first, keeps microseconds, and writes every frame at once, each in a cluster of
+//! its own:
 //!
 //! ```text
 //! EBML | Segment { SeekHead+Void, Info, Tracks, Tags, Cluster, Cluster, ..., Cues }
 //! ```
 //!
-//! Until [`finish`](MatroskaWriter::finish) the segment's size is "unknown", and there is no
-//! duration and no index: readers then go through the clusters. Afterwards all three are there.
+//! Until [`finish`](MatroskaWriter::finish) the size of the segment is "unknown", and duration and
+//! index are missing, so readers scan the clusters. Afterwards all three are present.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
 
-use super::ebml::{
+use crate::clock::unix_ns;
+use crate::ebml::{
     UNKNOWN_SIZE, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
 };
-use crate::clock::unix_ns;
 
 /// Identifiers, RFC 9559, section 5.1.
 pub(super) mod id {
@@ -37,17 +37,16 @@ pub(super) mod id {
     pub(crate) const CUES: u32 = 0x1c53_bb6b;
 }
 
-/// Nanoseconds of one tick of the file's times: the microsecond.
+/// Nanoseconds per tick of the file's times: one microsecond.
 const TICK_NS: u64 = 1000;
 
-/// Matroska's dates count from here: 1 January 2001 in nanoseconds of Unix time.
+/// Epoch of Matroska's dates: 1 January 2001 in nanoseconds of Unix time.
 const DATE_ZERO_NS: i64 = 978_307_200_000_000_000;
 
-/// Bytes kept for the table of contents, which is complete only at the end.
+/// Bytes reserved for the table of contents, which is complete only at the end.
 const SEEK_HEAD_ROOM: usize = 120;
 
-/// The index points at a frame about every so often, in ticks; frames between are found by reading
-/// on.
+/// Interval of the index in ticks; readers find the frames between by scanning.
 const INDEX_INTERVAL: u64 = 500_000;
 
 /// Description of the track in the file.
@@ -57,17 +56,17 @@ pub(super) struct Track<'a> {
     pub(super) width: u64,
     /// Height in pixels.
     pub(super) height: u64,
-    /// Columns at the right that are not part of the picture.
+    /// Columns at the right that are not part of the image.
     pub(super) crop_right: u64,
-    /// Rows at the bottom that are not part of the picture.
+    /// Rows at the bottom that are not part of the image.
     pub(super) crop_bottom: u64,
     /// Matroska's name of the codec.
     pub(super) codec: &'a str,
     /// Data that the decoder needs before the first frame.
     pub(super) codec_private: Option<&'a [u8]>,
-    /// Time between frames, where the rate is known.
+    /// Time between frames, if the rate is known.
     pub(super) frame_duration: Option<Duration>,
-    /// Content of the track, for people.
+    /// Name of the track.
     pub(super) name: &'a str,
 }
 
@@ -77,14 +76,14 @@ pub(super) struct MatroskaWriter<W> {
     out: W,
     /// Bytes written so far; the file's length after the last complete frame.
     length: u64,
-    /// Where the segment's size field is, and where its body starts.
+    /// Offsets of the segment's size field and of its body.
     segment_size_at: u64,
     segment: u64,
-    /// Where the Duration's place is kept.
+    /// Offset of the space reserved for the Duration.
     duration_at: u64,
-    /// Contents of the segment, by identifier and place.
+    /// Contents of the segment: identifiers and offsets.
     contents: Vec<(u32, u64)>,
-    /// Time in ticks and place of the frames that the index names.
+    /// Time in ticks and offset of the indexed frames.
     index: Vec<(u64, u64)>,
     /// Time of the last frame in ticks.
     last: Option<u64>,
@@ -94,8 +93,7 @@ pub(super) struct MatroskaWriter<W> {
 }
 
 impl<W: Write + Seek> MatroskaWriter<W> {
-    /// Writes everything that comes before the first frame. `date` is the time of day of what is at
-    /// 0 in the file, where known.
+    /// Writes the header. `date` is the time of day of the file's time 0, if known.
     pub(super) fn create(
         out: W,
         track: &Track<'_>,
@@ -122,7 +120,7 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         Ok(writer)
     }
 
-    /// The bytes before the first cluster, noting the places that are changed later.
+    /// Returns the bytes before the first cluster, and notes the offsets of later changes.
     fn start(
         &mut self,
         track: &Track<'_>,
@@ -180,7 +178,7 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         out
     }
 
-    /// The table of contents as it is now, filled up to its room.
+    /// Returns the present table of contents, padded to its reserved size.
     fn seek_head(&self) -> Vec<u8> {
         let mut out = Vec::new();
         push_master(&mut out, id::SEEK_HEAD, |head| {
@@ -196,8 +194,8 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         out
     }
 
-    /// Writes one frame, which no later frame needs for its decoding nor it any earlier one.
-    /// `time` must be later than that of the frame before.
+    /// Writes one frame that is decodable alone. `time` must be later than that of the previous
+    /// frame.
     pub(super) fn frame(&mut self, time: Duration, data: &[u8]) -> io::Result<()> {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let ticks = nanoseconds.saturating_add(TICK_NS / 2) / TICK_NS;
@@ -230,23 +228,24 @@ impl<W: Write + Seek> MatroskaWriter<W> {
         Ok(())
     }
 
-    /// Complete frames written so far.
+    /// Returns the number of complete frames.
     pub(super) fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Length of the file up to the last complete frame.
+    /// Returns the length of the file up to the last complete frame.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// The file itself.
+    /// Returns the file.
     pub(super) fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Completes the file (again, where that has failed and there is room now): index, duration, table of contents and size. After a failed
-    /// [`frame`](Self::frame) the caller first cuts the file to [`length`](Self::length).
+    /// Completes the file with index, duration, table of contents and size; may be repeated after a
+    /// failure. After a failed [`frame`](Self::frame) the caller first cuts the file to
+    /// [`length`](Self::length).
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let indexed = self.contents.iter().any(|&(element, _)| element == id::CUES);
         if !self.index.is_empty() && !indexed {
@@ -269,7 +268,7 @@ impl<W: Write + Seek> MatroskaWriter<W> {
             self.contents.push((id::CUES, place));
         }
 
-        // The last frame lasts as long as the others: as the rate says, or as they did on average.
+        // The last frame lasts as long as the others: by the rate, or their mean duration.
         let last = self.last.unwrap_or(0);
         let average = last.checked_div(self.frames.saturating_sub(1)).unwrap_or(0);
         let ticks = last + self.frame_ticks.unwrap_or(average);
@@ -326,7 +325,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sink::video::ebml::{children, read_body, read_header, skip};
+    use crate::ebml::{children, read_body, read_header, skip};
 
     /// Time in ticks and data of every frame that can be read.
     pub(in crate::sink::video) fn frames(file: &[u8]) -> Vec<(u64, Vec<u8>)> {

@@ -1,16 +1,15 @@
-//! Video files: the lossless recording of disparity or of grey pictures, and a preview for people.
+//! Video files: the lossless recording of disparity or of grey images, and a preview for people.
 //!
 //! ```text
 //!                                 ┌▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ┐
 //! Recorder:  map ─▶ 16-bit numbers ┼▶ appsrc ─▶ avenc_ffv1 ─▶ appsink ┼▶ in order ─▶ matroska.rs ─▶ OUT.mkv
 //!                                 └▶ ...                             ┘
 //!            confidence ─▶ ... the same
-//! GreyVideo: picture ─▶ ... the same
-//! Preview:   map, left picture ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
-//! Stream:    map, left picture ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
+//! GreyVideo: image ─▶ ... the same
+//! Preview:   map, left image ─▶ colours ─▶ appsrc ─▶ videoconvert ─▶ x264enc ─▶ mp4mux ─▶ fdsink (OUT.mp4)
+//! StreamSink: map, left image ─▶ colours or numbers ─▶ appsrc ─▶ a fragment of the user's
 //! ```
 
-mod ebml;
 mod elements;
 mod encoded;
 mod encoders;
@@ -31,6 +30,6 @@ pub use grey::{GreyVideo, GreyVideoOptions};
 pub use lossless::check_recording_name;
 pub use preview::{Preview, check_preview_name};
 pub use recorder::Recorder;
-pub use stream::{FragmentError, Stream, StreamOptions, StreamPicture, check_fragment};
+pub use stream::{FragmentError, StreamOptions, StreamPicture, StreamSink, check_fragment};
 pub use tags::{RecordingTags, RectifiedTags, read_recording_tags, read_rectified_tags};
 pub use view::VideoView;

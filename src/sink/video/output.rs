@@ -1,4 +1,4 @@
-//! Where encoded frames go: one Matroska file, or one segment after the other.
+//! Writes encoded frames to one Matroska file or to one segment after the other.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -14,15 +14,15 @@ use crate::sink::flush::Flusher;
 use crate::sink::new_file::NewFile;
 use crate::sink::segments::Segments;
 
-/// Makes the tags of a file, given the capture time of what is at 0 in it.
+/// Creates the tags of a file from the capture time of its time 0.
 pub(super) type Tags = Box<dyn Fn(Duration) -> Vec<(&'static str, String)> + Send>;
 
-/// Where a video is to be written.
+/// Destination of a video.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// This file; an earlier one is replaced with the first frame.
+    /// One file; the first frame replaces an earlier one.
     File(PathBuf),
-    /// Files that begin anew when they are full.
+    /// Segments, each a file of its own.
     Segments(Segments),
 }
 
@@ -36,48 +36,48 @@ impl Place {
     }
 }
 
-/// Header that every file has before its first frame.
+/// Header of every file.
 pub(super) struct Header {
-    /// The track, but for what only the encoder knows.
+    /// Track, without the data that only the encoder knows.
     pub(super) track: Track<'static>,
-    /// The tags, given the capture time of what is at 0 in the file.
+    /// Tags as a function of the capture time of the file's time 0.
     pub(super) tags: Tags,
-    /// The clock of the capture times, where they have one.
+    /// Clock of the capture times, if any.
     pub(super) clock: Option<CaptureClock>,
 }
 
-/// The file being written, and those to come.
+/// The current file and its successors.
 pub(super) struct Output {
     place: Place,
     header: Header,
     /// The capture time at time 0 of the encoder.
     origin: Duration,
-    /// The single file, until its first frame brings what the header needs.
+    /// The single file, until its first frame completes the header.
     empty: Option<NewFile>,
     current: Option<Current>,
-    /// Of a live run: what puts frames on the disk while it goes on.
+    /// Flushes the frames of a live run to the disk.
     flusher: Option<Flusher>,
-    /// Frames in all files.
+    /// Number of frames in all files.
     written: u64,
 }
 
 struct Current {
     path: PathBuf,
     writer: MatroskaWriter<NewFile>,
-    /// Time of the encoder that is at 0 in this file.
+    /// Encoder's time at time 0 of this file.
     begin: Duration,
-    /// True where the file is one that can be deleted under the writer.
+    /// Whether the file can be deleted while it is written.
     has_name: bool,
 }
 
 impl Output {
-    /// Creates the file, or finds out whether segments can be created.
+    /// Creates the file, or checks that segments can be created.
     pub(super) fn create(place: Place, header: Header) -> Result<Self> {
         let empty = match &place {
             Place::File(path) => Some(NewFile::create(path)?),
             Place::Segments(_) => None,
         };
-        // A recorded source can be matched again.
+        // Only live runs need it: a recorded source can be matched again.
         let flusher = header.clock.map(|_| Flusher::start()).transpose()?;
         let origin = Duration::ZERO;
         Ok(Self { place, header, origin, empty, current: None, flusher, written: 0 })
@@ -93,13 +93,13 @@ impl Output {
         self.place.path()
     }
 
-    /// Frames in all files so far.
+    /// Returns the number of frames in all files.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Writes an encoded frame, and before the first one of a file its header. `private` is what
-    /// the decoder needs before the first frame.
+    /// Writes an encoded frame, before the first one of a file its header. `private` is the
+    /// initialisation data of the decoder.
     pub(super) fn write(
         &mut self,
         time: Duration,
@@ -136,7 +136,7 @@ impl Output {
         Ok(())
     }
 
-    /// True where the next frame begins a new segment.
+    /// Reports whether the next frame begins a new segment.
     fn is_full(&self, time: Duration, bytes: u64) -> bool {
         match (&self.place, &self.current) {
             (Place::Segments(segments), Some(current)) if current.writer.frames() > 0 => {
@@ -149,7 +149,7 @@ impl Output {
 
     /// Begins the file, or a segment whose first frame is at `time`.
     fn begin(&mut self, time: Duration, private: Option<&[u8]>) -> Result<()> {
-        // What is at 0 in a single file is for the caller to say: two eyes share it.
+        // The caller sets the time 0 of a single file, because two views share it.
         let begin = match &self.place {
             Place::File(_) => Duration::ZERO,
             Place::Segments(_) => time,
@@ -179,7 +179,7 @@ impl Output {
             };
             let explained = files::explain(&path, &error);
             let Place::Segments(segments) = &mut self.place else { return Err(explained) };
-            // Nothing is in it, and an attempt a while leaves many.
+            // An empty segment is deleted, because repeated attempts would leave many.
             let _ = std::fs::remove_file(&path);
             if !(files::is_full(&error) && segments.make_room()) {
                 return Err(explained);
@@ -187,8 +187,8 @@ impl Output {
         }
     }
 
-    /// Completes the file being written. It is on the disk then, or on its way there where the next
-    /// one waits.
+    /// Completes the current file and flushes it to the disk; in the background if a next one
+    /// waits.
     fn complete(&mut self, next_waits: bool) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
         while let Err(error) = current.finish() {
@@ -206,7 +206,7 @@ impl Output {
         file.put_in_place().map_err(explain)?;
         match &self.flusher {
             Some(flusher) if next_waits => {
-                // It is complete, and may be deleted to make room.
+                // A complete segment may be deleted to make room.
                 let _ = file.file().unlock();
                 flusher.hand_over(file.file().try_clone().map_err(explain)?);
             }
@@ -218,7 +218,7 @@ impl Output {
         Ok(())
     }
 
-    /// Completes what was begun; `after_failure` as well as it can be.
+    /// Completes the current file; `after_failure` as far as possible.
     pub(super) fn finish(&mut self, after_failure: bool) -> Result<()> {
         if self.empty.take().is_some() && !after_failure {
             tracing::warn!("no frame came: {} was not written", self.place.path().display());
@@ -230,14 +230,14 @@ impl Output {
         }
         let Some(mut current) = self.current.take() else { return Ok(()) };
         if current.writer.frames() == 0 {
-            // An unfinished file goes by itself, and an earlier one stays.
+            // An unfinished new file deletes itself, and an earlier one stays.
             if matches!(self.place, Place::Segments(_)) {
                 let _ = std::fs::remove_file(&current.path);
             }
             return Ok(());
         }
-        // The rest of a frame that did not fit makes room for the index. Best effort: the error
-        // that matters is known, and the frames are readable without this.
+        // Cutting off a partial frame makes room for the index. Best effort: the first error is
+        // known, and the frames are readable anyway.
         let _ = current.take_back();
         let _ = current.finish();
         Ok(())
@@ -245,7 +245,7 @@ impl Output {
 }
 
 impl Current {
-    /// Gives the file its name once a frame is in it, and has it put on the disk from time to time.
+    /// Gives the file its name after the first frame, and starts flushing it periodically.
     fn keep(&mut self, flusher: Option<&mut Flusher>) -> io::Result<()> {
         let file = self.writer.get_mut();
         file.put_in_place()?;
@@ -255,8 +255,7 @@ impl Current {
         }
     }
 
-    /// Writes what is known at the end only. A pipe cannot be gone back in, and is read from its
-    /// beginning to its end without that.
+    /// Writes duration and index. A pipe cannot seek, and its reader does not need them.
     fn finish(&mut self) -> io::Result<()> {
         match self.writer.get_mut().seeks() {
             true => self.writer.finish(),
@@ -264,7 +263,7 @@ impl Current {
         }
     }
 
-    /// Cuts off what was written of something that did not fit.
+    /// Cuts off a partially written frame.
     fn take_back(&mut self) -> io::Result<()> {
         let length = self.writer.length();
         let file = self.writer.get_mut();
@@ -273,19 +272,19 @@ impl Current {
     }
 }
 
-/// True where a file is one on a disk.
+/// Reports whether a file is on a disk.
 fn is_ordinary(file: &File) -> bool {
     file.metadata().is_ok_and(|about| about.is_file())
 }
 
-/// By how many names an ordinary file can be found: none once it was deleted. 0 for others.
+/// Returns the number of names of a regular file, 0 after its deletion; 0 for others.
 #[cfg(unix)]
 fn links(file: &File) -> u64 {
     use std::os::unix::fs::MetadataExt;
     file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |about| about.nlink())
 }
 
-/// Files that are being written cannot be deleted on other systems.
+/// On other systems open files cannot be deleted.
 #[cfg(not(unix))]
 fn links(_: &File) -> u64 {
     1

@@ -1,4 +1,4 @@
-//! The preview: disparity in colours, or the left picture, H.264 in MP4, for any player.
+//! The preview: disparity in colours, or the left image, H.264 in MP4, for any player.
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -22,23 +22,22 @@ use crate::sink::new_file::NewFile;
 use crate::sink::{Sink, StreamInfo};
 use crate::thread::locked;
 
-/// The encoder takes no smaller pictures ...
+/// Smallest side of the encoder ...
 const SMALLEST_SIDE: usize = 16;
 
-/// ... and no larger ones.
+/// ... and largest one.
 const LARGEST_SIDE: usize = 16384;
 
 /// Writes a coloured video: H.264 High profile, 4:2:0, limited-range BT.709, in MP4.
 ///
 /// Sides of odd length, and those below 16 pixels, are extended by repeating the last column or
-/// row. While it is written the file is a fragmented MP4, a second to a fragment, and plays up to
-/// the last fragment if the program is killed; [`finish`](Sink::finish) makes it an ordinary MP4
-/// with one index, which every player and editor takes. An earlier file is replaced with the first
-/// fragment.
+/// row. During the run the file is a fragmented MP4 with fragments of one second, playable up to
+/// the last one if the program is killed. [`finish`](Sink::finish) turns it into an ordinary MP4
+/// with one index for every player and editor. The first fragment replaces an earlier file.
 pub struct Preview {
     name: String,
     path: PathBuf,
-    /// Width and height of what is shown.
+    /// Width and height of the shown image.
     size: (usize, usize),
     view: VideoView,
     painter: Painter,
@@ -48,9 +47,9 @@ pub struct Preview {
     feed: Feed,
     /// File that the pipeline writes to; closed after it has stopped.
     file: Arc<Mutex<NewFile>>,
-    /// Frames that it took.
+    /// Number of accepted frames.
     taken: u64,
-    /// True where the caller has been told of the failure.
+    /// Whether the caller has been told of the failure.
     failed: bool,
 }
 
@@ -64,8 +63,8 @@ pub fn check_preview_name(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Length of a picture's side in the video.
-fn padded(side: usize) -> usize {
+/// Extends a side to a valid length of the video.
+fn pad_side(side: usize) -> usize {
     side.next_multiple_of(2).max(SMALLEST_SIDE)
 }
 
@@ -99,8 +98,8 @@ impl Preview {
         let rate = fraction(stream.rate);
         let caps = gst::Caps::builder("video/x-raw")
             .field("format", "RGBx")
-            .field("width", i32::try_from(padded(width))?)
-            .field("height", i32::try_from(padded(height))?)
+            .field("width", i32::try_from(pad_side(width))?)
+            .field("height", i32::try_from(pad_side(height))?)
             .field("framerate", rate)
             .field("colorimetry", "sRGB")
             .build();
@@ -121,7 +120,7 @@ impl Preview {
             view,
             painter: Painter::new(stream, colouring),
             clock: Clock::new(stream.rate),
-            // Without one, players would not show the last frame.
+            // Without a duration, players would not show the last frame.
             duration: frame_duration(rate).unwrap_or(Duration::from_millis(40)),
             pool: Pool::new(),
             feed,
@@ -131,8 +130,7 @@ impl Preview {
         })
     }
 
-    /// Gives a video of frames without a whole fragment its name, too, and puts what was written on the
-    /// disk.
+    /// Names also a video without a complete fragment, and flushes it to the disk.
     fn complete(&self) -> Result<()> {
         let mut file = locked(&self.file);
         if self.taken == 0 {
@@ -149,8 +147,8 @@ impl Preview {
         let (width, height) = self.size;
         let followed = self.painter.follow(frame);
         followed.with_context(|| format!("cannot write the preview {}", self.path.display()))?;
-        let stride = padded(width) * 4;
-        let mut picture = self.pool.take(stride * padded(height));
+        let stride = pad_side(width) * 4;
+        let mut picture = self.pool.take(stride * pad_side(height));
         self.painter.paint(self.view, frame, &mut picture, stride);
         repeat_edges(&mut picture, width, height, stride);
         let time = self.clock.time(frame.pair.timestamp);
@@ -158,7 +156,7 @@ impl Preview {
     }
 }
 
-/// Fills what lies right of `width` pixels and below `height` rows with the last column and row.
+/// Fills the area right of `width` and below `height` with the last column and row.
 fn repeat_edges(picture: &mut [u8], width: usize, height: usize, stride: usize) {
     for row in picture.chunks_exact_mut(stride).take(height) {
         let (inside, outside) = row.split_at_mut(width * 4);
@@ -185,17 +183,17 @@ impl Sink for Preview {
 
     fn finish(&mut self) -> Result<()> {
         let finished = self.feed.finish().and_then(|()| self.complete());
-        // An error that the caller knows already is not told twice.
+        // The caller knows this error already.
         if self.failed { Ok(()) } else { finished }
     }
 }
 
-/// Gives the file its name once it can be played: when more comes after the header of the first
-/// fragment. `writer` is where the file's content comes in.
+/// Names the file once it is playable: when data follows the header of the first fragment. `writer`
+/// is the input pad of the file's sink.
 fn name_with_first_fragment(writer: &gst::Pad, file: Arc<Mutex<NewFile>>, progress: Arc<Progress>) {
     let has_fragment = AtomicBool::new(false);
     writer.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
-        // What came before this was written.
+        // All data before this was written.
         if has_fragment.load(Ordering::Relaxed) {
             let mut file = locked(&file);
             if let Err(error) = file.put_in_place() {
@@ -210,17 +208,17 @@ fn name_with_first_fragment(writer: &gst::Pad, file: Arc<Mutex<NewFile>>, progre
     });
 }
 
-/// Everything after the source of frames.
+/// Returns the elements after the source of frames.
 fn elements(file: &NewFile, rate: Option<f64>) -> Result<[gst::Element; 6]> {
     let make = gst::ElementFactory::make;
     let filter = |caps: gst::Caps| make("capsfilter").property("caps", caps).build();
-    // Players handle 4:2:0 only; BT.709 is written into the stream, so that none has to guess.
+    // Players support only 4:2:0; BT.709 is stated in the stream, so that they need not guess.
     let planar = gst::Caps::builder("video/x-raw")
         .field("format", "I420")
         .field("colorimetry", "bt709")
         .build();
     let profile = gst::Caps::builder("video/x-h264").field("profile", "high").build();
-    // Constant quality; a preset that costs little beside the matching; a place to seek to every two
+    // Constant quality; a preset that is cheap compared with matching; a key frame every two
     // seconds. Without B-frames the first frame is at 0 without an edit list, which some players
     // ignore, and irregular times survive.
     let interval = rate.filter(|rate| (1.0..=1000.0).contains(rate)).unwrap_or(30.0) * 2.0;
@@ -234,7 +232,7 @@ fn elements(file: &NewFile, rate: Option<f64>) -> Result<[gst::Element; 6]> {
     let muxer = make("mp4mux")
         .property("fragment-duration", 1000u32)
         .property_from_str("fragment-mode", "first-moov-then-finalise")
-        // Meets the usual rates exactly, and any time to 11 microseconds.
+        // Represents the usual rates exactly, and any time to 11 microseconds.
         .property("trak-timescale", 90_000u32)
         .build()?;
     let file =

@@ -1,5 +1,5 @@
-//! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened pictures, 16-bit grey, and of
-//! confidence, 8-bit.
+//! The lossless recordings, FFV1 in Matroska: of disparity or depth and of whitened images,
+//! 16-bit grey, and of confidence, 8-bit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::segments::Segments;
 use crate::sink::{Losses, Sink, StreamInfo};
 
-/// What a recording keeps of each frame.
+/// Content that a recording keeps of each frame.
 pub trait Content: Send {
-    /// Its number for a pixel.
+    /// Number of a pixel.
     type Sample: Sample;
 
     /// Writes the numbers of row `y` of a frame.
@@ -48,10 +48,11 @@ impl Content for Confidence {
     }
 }
 
-/// The left picture without its background: 128 units a grey level around 32768, and 1 more where the pixel moves.
+/// The left image without its background: 128 units a grey level around 32768, and 1 more where
+/// the pixel moves.
 pub struct Whitened;
 
-/// What stands for a picture of which nothing is known.
+/// Value of a pixel without a whitened image.
 const NO_RESIDUAL: u16 = 32768;
 
 impl Content for Whitened {
@@ -67,36 +68,37 @@ impl Content for Whitened {
     }
 }
 
-/// Records what every frame has of it bit-exactly: disparity or depth as [`Numbers`] or [`Whitened`]
-/// pictures, 16-bit grey, or [`Confidence`], 8-bit grey; FFV1 version 3 (RFC 9043) in Matroska, every frame decodable alone.
+/// Records its content of every frame bit-exactly: disparity or depth as [`Numbers`], [`Whitened`]
+/// images (both 16-bit grey), or [`Confidence`] (8-bit grey). The format is FFV1 version 3 (RFC
+/// 9043) in Matroska, every frame decodable alone.
 ///
 /// A side below 4 pixels is extended to 4, right and below, by unknown disparity (0); the file says
-/// how much of the picture to crop.
+/// how much of the image to crop.
 ///
-/// Times are the pairs' own, from 0 at the first pair, to the microsecond; a pair that is not later
-/// than its predecessor follows it one frame later. Tags ([`RecordingTags`]) stand at the
-/// beginning, and no frame waits in this process once it is encoded: a file whose program was killed
-/// holds all but the last few frames. [`finish`](Sink::finish) adds duration and index.
+/// Times are those of the pairs, from 0 at the first one, to the microsecond; a pair that is not
+/// later than its predecessor follows it by one frame period. Tags ([`RecordingTags`]) are at the
+/// beginning, and encoded frames are written at once, so a file whose program was killed holds all
+/// but the last few frames. [`finish`](Sink::finish) adds duration and index.
 pub struct Recorder<C: Content = Numbers> {
     name: String,
     path: PathBuf,
     size: (usize, usize),
     content: C,
     video: Lossless<C::Sample>,
-    /// Frames that it took.
+    /// Number of accepted frames.
     taken: u64,
-    /// True where the caller has been told of the failure.
+    /// Whether the caller has been told of the failure.
     failed: bool,
 }
 
 impl Recorder {
-    /// Creates the file (an earlier one is replaced) and starts the encoder.
+    /// Creates the file, replacing an earlier one, and starts the encoder.
     pub fn create(path: &Path, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of_numbers(Place::File(path.to_path_buf()), stream, quantity)
     }
 
-    /// Starts the encoder; the frames go into one segment after the other, each a whole file of its
-    /// own. No frame is lost between two.
+    /// Starts the encoder. Frames are written to one segment after the other, each a complete file.
+    /// No frame is lost between two.
     pub fn segmented(segments: Segments, stream: &StreamInfo, quantity: Quantity) -> Result<Self> {
         Self::of_numbers(Place::Segments(segments), stream, quantity)
     }
@@ -146,17 +148,17 @@ impl Recorder<Confidence> {
 }
 
 impl Recorder<Whitened> {
-    /// Creates a file of the whitened pictures (an earlier one is replaced) and starts the encoder.
+    /// Creates a file of the whitened images (an earlier one is replaced) and starts the encoder.
     pub fn of_whitened(path: &Path, stream: &StreamInfo) -> Result<Self> {
-        Self::whitened(Place::File(path.to_path_buf()), stream)
+        Self::start_whitened(Place::File(path.to_path_buf()), stream)
     }
 
     /// The same in segments.
     pub fn of_whitened_segmented(segments: Segments, stream: &StreamInfo) -> Result<Self> {
-        Self::whitened(Place::Segments(segments), stream)
+        Self::start_whitened(Place::Segments(segments), stream)
     }
 
-    fn whitened(place: Place, stream: &StreamInfo) -> Result<Self> {
+    fn start_whitened(place: Place, stream: &StreamInfo) -> Result<Self> {
         let StreamInfo { clock, stages, .. } = *stream;
         let tags = move |first| tags::of_whitened(first, clock, stages);
         Self::start(place, stream, ("whitened", "whitened"), Whitened, Box::new(tags))
@@ -164,7 +166,8 @@ impl Recorder<Whitened> {
 }
 
 impl<C: Content> Recorder<C> {
-    /// `kind` is what people call the output, `track` what is in it.
+    /// Starts the encoder. `kind` is the name of the output in messages, `track` that of its
+    /// content.
     fn start(
         place: Place,
         stream: &StreamInfo,
@@ -220,7 +223,7 @@ impl<C: Content> Sink for Recorder<C> {
 
     fn finish(&mut self) -> Result<()> {
         let finished = self.video.finish();
-        // An error that the caller knows already is not told twice.
+        // The caller knows this error already.
         let told = self.failed;
         self.failed |= finished.is_err();
         if told { Ok(()) } else { finished }

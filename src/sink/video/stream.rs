@@ -1,4 +1,4 @@
-//! The live stream: raw pictures into whatever a fragment of a GStreamer pipeline makes of them.
+//! The live stream: raw images into a user's fragment of a GStreamer pipeline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::sink::colouring::LiveColouring;
 use crate::sink::numbers::{Numbers, Quantity};
 use crate::sink::{Losses, Sink, StreamInfo};
 
-/// Longest time that a receiver may take at the end for what is on the way.
+/// Timeout of the receiver for the remaining frames at the end.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Pictures that can be streamed.
+/// Images that can be streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamPicture {
     /// The disparity in colours: RGBx.
     #[default]
     Disparity,
-    /// The left picture, rectified: RGBx where the source has colour, else GRAY8.
+    /// The rectified left image: RGBx if the source has colour, else GRAY8.
     Left,
-    /// The left picture, and right of it the disparity in colours: RGBx of twice the width.
+    /// The left image, and right of it the disparity in colours: RGBx of twice the width.
     SideBySide,
     /// The 16-bit numbers of a recording: GRAY16_LE.
     Numbers,
 }
 
 impl StreamPicture {
-    /// The view that is painted, unless it is numbers.
+    /// Returns the painted view; `None` for numbers.
     fn view(self) -> Option<VideoView> {
         match self {
             Self::Disparity => Some(VideoView::Disparity),
@@ -46,7 +46,7 @@ impl StreamPicture {
         }
     }
 
-    /// True where the left picture is shown.
+    /// Reports whether the left image is shown.
     pub fn shows_left(self) -> bool {
         self.view().is_some_and(VideoView::shows_left)
     }
@@ -55,33 +55,33 @@ impl StreamPicture {
 /// Options of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// Elements that take the raw pictures, as gst-launch-1.0 takes them.
+    /// Elements for the raw images, in the syntax of gst-launch-1.0.
     pub fragment: String,
-    /// Picture that is streamed.
+    /// Streamed image.
     pub picture: StreamPicture,
-    /// Quantity of the numbers.
+    /// Quantity of streamed numbers.
     pub quantity: Quantity,
-    /// The colours, which may change.
+    /// Colours, which may change.
     pub colouring: LiveColouring,
 }
 
-/// Why a fragment cannot be used.
+/// Reason why a fragment cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentError {
-    /// It is wrong wherever it is tried.
+    /// The fragment is invalid.
     #[error("{0}")]
     Wrong(String),
-    /// This machine lacks what it needs.
+    /// This machine lacks an element.
     #[error("{0}")]
     Missing(String),
 }
 
-/// Pictures for a receiver of any kind, as the fragment says. They carry the time at which they were
-/// matched: what waits for a clock further on must not wait for the past.
+/// Sends images to the receiver of the fragment. They carry the time of matching, not of capture,
+/// because a downstream element that syncs to the clock would otherwise be late.
 ///
-/// A receiver that is slow or not there yet costs frames of this sink alone, which are counted; one
-/// that goes away with an error fails it.
-pub struct Stream {
+/// A slow or absent receiver costs only frames of this sink, which are counted. A receiver that
+/// disconnects with an error fails the sink.
+pub struct StreamSink {
     name: String,
     stream: StreamInfo,
     picture: StreamPicture,
@@ -90,13 +90,13 @@ pub struct Stream {
     bytes: Pool<u8>,
     words: Pool<u16>,
     feed: Feed,
-    /// Frames for which the fragment had no room.
+    /// Number of frames for which the fragment had no room.
     busy: u64,
-    /// True where the caller has been told of the failure.
+    /// Whether the caller has been told of the failure.
     failed: bool,
 }
 
-impl Stream {
+impl StreamSink {
     /// Builds the fragment and starts it.
     pub fn start(stream: &StreamInfo, options: &StreamOptions) -> Result<Self> {
         require(&["appsrc"], "a stream")?;
@@ -132,7 +132,7 @@ impl Stream {
         })
     }
 
-    /// Shows a frame; true where there was room for it.
+    /// Sends a frame. Returns false if there was no room.
     fn show(&mut self, frame: &Arc<Matched>) -> Result<bool> {
         self.painter.follow(frame)?;
         let (width, height) = self.stream.size;
@@ -167,7 +167,7 @@ impl Stream {
     }
 }
 
-impl Sink for Stream {
+impl Sink for StreamSink {
     fn name(&self) -> &str {
         &self.name
     }
@@ -184,24 +184,24 @@ impl Sink for Stream {
 
     fn finish(&mut self) -> Result<()> {
         let finished = self.feed.finish_within(CLOSING);
-        // An error that the caller knows already is not told twice.
+        // The caller knows this error already.
         if self.failed { Ok(()) } else { finished }
     }
 }
 
-/// Looks whether a fragment can be built here: what its stream is called.
+/// Checks that a fragment can be built on this machine. Returns the name of its stream.
 pub fn check_fragment(text: &str) -> Result<String, FragmentError> {
     gst::init().map_err(|error| FragmentError::Missing(format!("GStreamer: {error}")))?;
     parse(text).map(|fragment| name_of(&fragment))
 }
 
-/// The elements of a fragment, with one place where pictures go in.
+/// Parses a fragment that has one input for images.
 fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
-    // A dangling "!" stands for the link to whatever makes the pictures.
+    // A leading "!" is the link to the source of the images.
     let text = text.trim().trim_start_matches(['!', ' ']);
     let wrong = |why: &str| FragmentError::Wrong(format!("\"{text}\" {why}"));
     let built = gst::parse::bin_from_description_full(
-        // Syntax has caps only between two elements.
+        // The syntax allows caps only between two elements.
         &format!("identity name=stereod-pictures ! {text}"),
         false,
         None,
@@ -242,7 +242,8 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
     Ok(bin)
 }
 
-/// "stream to" and the kind of the element at the end, without properties: those may hold passwords.
+/// "stream to" and the kind of the element at the end, without properties: those may hold
+/// passwords.
 fn name_of(fragment: &gst::Bin) -> String {
     let sinks = fragment.iterate_sinks().into_iter().flatten();
     let names: Vec<_> = sinks.filter_map(|sink| Some(sink.factory()?.name().to_string())).collect();

@@ -1,4 +1,4 @@
-//! Tags by which a recording describes itself.
+//! Tags that describe the content of a recording.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use super::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use super::matroska::id;
 use crate::clock::CaptureClock;
+use crate::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
 use crate::frame::{DisparityRange, Eye, StereoGeometry};
 use crate::matching::Steady;
 use crate::reading;
@@ -16,7 +16,7 @@ use crate::sink::StagesInTime;
 use crate::sink::encoding::{Encoding, UNKNOWN};
 use crate::sink::numbers::{DepthUnit, Quantity};
 
-/// The tags of a recording: what is needed to turn its numbers into disparity and depth.
+/// Tags of a recording, sufficient to convert its numbers to disparity and depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecordingTags {
     /// Quantity of the stored numbers.
@@ -25,15 +25,15 @@ pub struct RecordingTags {
     pub encoding: Encoding,
     /// The candidate disparities.
     pub range: DisparityRange,
-    /// Cameras that depth is computed from, where known.
+    /// Cameras for the computation of depth, if known.
     pub geometry: Option<StereoGeometry>,
-    /// The stages in time that were on when it began.
+    /// Temporal stages that were on at its beginning.
     pub stages: StagesInTime,
-    /// Capture time of the first frame, which is at 0 in the file: of CLOCK_MONOTONIC where the
-    /// source was live, else the source's own.
+    /// Capture time of the first frame, which is at 0 in the file: CLOCK_MONOTONIC for a live
+    /// source, else the source's own time.
     pub first_timestamp: Duration,
-    /// Unix time less capture time in nanoseconds, the same in all files of a run; `None` where the
-    /// source was not live.
+    /// Unix time less capture time in nanoseconds, the same in all files of a run; `None` unless
+    /// the source was live.
     pub utc_offset_ns: Option<i64>,
 }
 
@@ -56,13 +56,13 @@ const UTC_OFFSET: &str = "UTC_OFFSET_NS";
 const TEMPORAL: &str = "TEMPORAL";
 const STEADY: &str = "STEADY";
 
-/// Tags are text of a few hundred bytes; a file that claims more is damaged.
+/// Largest size of tags. They are a few hundred bytes of text; a file that claims more is damaged.
 const LONGEST_TAGS: u64 = 1 << 24;
 
 impl RecordingTags {
-    /// Names and values as they stand in the file. Programs such as ffprobe show them one by one;
-    /// GStreamer knows only the two names of the standard, so that COMMENT holds everything once
-    /// more as `NAME=value;...`.
+    /// Returns names and values as in the file. Programs such as ffprobe show them one by one.
+    /// GStreamer knows only the two standard names, so COMMENT repeats everything as
+    /// `NAME=value;...`.
     pub(super) fn to_pairs(self) -> Vec<(&'static str, String)> {
         let mut pairs = vec![
             (SCALE, self.encoding.scale().to_string()),
@@ -87,7 +87,7 @@ impl RecordingTags {
                 ("stereod depth", format!("depth in metres = value / {scale}, 0 is unknown"))
             }
         };
-        described(title, &meaning, pairs)
+        with_title(title, &meaning, pairs)
     }
 
     fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
@@ -131,15 +131,15 @@ impl RecordingTags {
         })
     }
 
-    /// The time of day at which what is at `time` in the file was captured; `None` where the source
-    /// was not live.
+    /// Returns the time of day of the capture of time `time` in the file; `None` unless the source
+    /// was live.
     pub fn time_of_day(&self, time: Duration) -> Option<SystemTime> {
         let clock = CaptureClock { zero: self.first_timestamp, utc_offset_ns: self.utc_offset_ns? };
         Some(clock.time_of_day(time))
     }
 }
 
-/// The value of a tag.
+/// Parses the value of a tag.
 fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a String> {
     pairs.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
@@ -148,7 +148,7 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
     value.parse().ok().with_context(|| format!("its tag {name} is \"{value}\""))
 }
 
-/// The cameras that depth is computed from; `None` where the tags do not say them all.
+/// Returns the cameras; `None` if the tags are incomplete.
 fn geometry(pairs: &[(String, String)]) -> Result<Option<StereoGeometry>> {
     let mut numbers = [0.0; 5];
     for (value, name) in
@@ -161,21 +161,21 @@ fn geometry(pairs: &[(String, String)]) -> Result<Option<StereoGeometry>> {
     Ok(Some(StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px }))
 }
 
-/// Facts that a rectified video tells about itself.
+/// Tags of a rectified video.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RectifiedTags {
-    /// View that it shows.
+    /// View.
     pub eye: Eye,
-    /// Width and height in pixels of the pictures that the cameras are of.
+    /// Width and height of the cameras' images in pixels.
     pub size: (usize, usize),
     /// Cameras that depth is computed from.
     pub geometry: StereoGeometry,
 }
 
-/// Reads the tags of a video that `stereod rectify` wrote; `None` where another program did, or where the
-/// file cannot be read.
+/// Reads the tags of a video that `stereod rectify` wrote; `None` for other videos and unreadable
+/// files.
 pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
-    // However long the video of another program may be.
+    // Only the head is read, because a video of another program may be long.
     let pairs = read_pairs(path, true).ok()?;
     let view = find(&pairs, RECTIFIED_VIEW)?;
     let eye = Eye::BOTH.into_iter().find(|eye| *view == eye.to_string())?;
@@ -206,7 +206,7 @@ pub(super) fn of_rectified(
     pairs.push((RECTIFIED_VIEW, eye.to_string()));
     pairs.push((RECTIFIED_SIZE, format!("{width}x{height}")));
     pairs.extend(geometry.into_iter().flat_map(of_geometry));
-    described(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
+    with_title(&format!("stereod rectified {eye}"), "the rectified pictures of an eye", pairs)
 }
 
 /// The tags of a recording of confidence, whose first frame was captured at `first` of the source.
@@ -218,10 +218,11 @@ pub(super) fn of_confidence(
     let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
     pairs.extend(of_clock(clock.map(|clock| clock.utc_offset_ns)));
     let meaning = "confidence of the disparity, 1 to 255; 0 where it is unknown or was filled";
-    described("stereod confidence", meaning, pairs)
+    with_title("stereod confidence", meaning, pairs)
 }
 
-/// The tags of a recording of whitened pictures, whose first frame was captured at `first` of the source.
+/// The tags of a recording of whitened images, whose first frame was captured at `first` of the
+/// source.
 pub(super) fn of_whitened(
     first: Duration,
     clock: Option<CaptureClock>,
@@ -233,22 +234,22 @@ pub(super) fn of_whitened(
     pairs.extend(of_stages(stages));
     let meaning =
         "grey levels beside the background = (value - 32768) / 128; odd values: the pixel moves";
-    described("stereod whitened", meaning, pairs)
+    with_title("stereod whitened", meaning, pairs)
 }
 
-/// How steady maps were, where a tag tells it.
+/// Parses the strength of the steady filter.
 fn optional_strength(text: Option<&String>) -> Option<Steady> {
     Some(Steady { strength: text?.parse().ok()? })
 }
 
-/// Which stages in time were on.
+/// Parses the temporal stages that were on.
 fn of_stages(stages: StagesInTime) -> Vec<(&'static str, String)> {
     let temporal = stages.temporal.map(|temporal| (TEMPORAL, temporal.to_string()));
     let steady = stages.steady.map(|steady| (STEADY, steady.strength.to_string()));
     temporal.into_iter().chain(steady).collect()
 }
 
-/// Of which clock capture times are.
+/// Parses the clock of the capture times.
 fn of_clock(utc_offset_ns: Option<i64>) -> Vec<(&'static str, String)> {
     match utc_offset_ns {
         Some(offset) => {
@@ -268,8 +269,8 @@ fn of_geometry(geometry: &StereoGeometry) -> [(&'static str, String); 5] {
     ]
 }
 
-/// The pairs with a title, and all of them once more in a comment.
-fn described(
+/// Adds a title, and a comment that repeats all pairs.
+fn with_title(
     title: &str,
     meaning: &str,
     mut pairs: Vec<(&'static str, String)>,
@@ -289,7 +290,7 @@ pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
         .with_context(|| format!("cannot read the tags of {}", path.display()))
 }
 
-/// Every tag of a Matroska file; with `head`, those before its first picture.
+/// Reads every tag of a Matroska file; with `head`, those before its first image.
 fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
     let mut file = BufReader::new(reading::open(path)?);
     let mut pairs = Vec::new();
@@ -300,7 +301,7 @@ fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
         }
         match element {
             id::CLUSTER if head => break,
-            // Their elements follow; a cluster of unknown size ends where the next one starts.
+            // Their elements follow; a cluster of unknown size ends at the next one.
             id::SEGMENT => {}
             _ if size == UNKNOWN_SIZE => {}
             id::TAGS => collect(&read_body(&mut file, size, LONGEST_TAGS)?, &mut pairs),
@@ -313,14 +314,14 @@ fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
     Ok(pairs)
 }
 
-/// The names and texts in the body of a Tags element.
+/// Parses the names and texts in the body of a Tags element.
 fn collect(tags: &[u8], pairs: &mut Vec<(String, String)>) {
     let within = |body, wanted| children(body).filter(move |(element, _)| *element == wanted);
     for (_, tag) in within(tags, id::TAG) {
         for (_, simple) in within(tag, id::SIMPLE_TAG) {
             let text = |wanted| {
                 let (_, text) = within(simple, wanted).next()?;
-                // Text may be filled up with zeros.
+                // Text may be padded with zeros.
                 Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
             };
             if let (Some(name), Some(value)) = (text(id::TAG_NAME), text(id::TAG_STRING)) {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use gstreamer as gst;
 
-/// Frames a second as the fraction that GStreamer wants; 0/1 says "variable".
+/// Converts frames a second to GStreamer's fraction; 0/1 means "variable".
 pub(super) fn fraction(rate: Option<f64>) -> gst::Fraction {
     let usable = rate.filter(|rate| rate.is_finite() && (0.001..=10_000.0).contains(rate));
     let Some(rate) = usable else { return gst::Fraction::new(0, 1) };
-    // 30000/1001 and its kind, and whole rates, are met exactly; others to a thousandth.
+    // Whole rates and those like 30000/1001 are exact; others are rounded to a thousandth.
     let ntsc = (rate * 1.001).round();
     if (rate - rate.round()).abs() > 1e-6 && (ntsc / 1.001 - rate).abs() < 1e-3 && ntsc >= 1.0 {
         return gst::Fraction::new(ntsc as i32 * 1000, 1001);
@@ -16,19 +16,19 @@ pub(super) fn fraction(rate: Option<f64>) -> gst::Fraction {
     gst::Fraction::new((rate * 1000.0).round() as i32, 1000)
 }
 
-/// The time between two frames; `None` where the rate is variable.
+/// Returns the time between two frames; `None` for a variable rate.
 pub(super) fn frame_duration(rate: gst::Fraction) -> Option<Duration> {
     let (frames, seconds) = (rate.numer(), rate.denom());
     (frames > 0).then(|| Duration::from_secs_f64(f64::from(seconds) / f64::from(frames)))
 }
 
-/// Turns capture times into the times of a file: from 0, strictly rising.
+/// Converts capture times to the times of a file, which start at 0 and rise strictly.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// Capture time that is 0 in the file; the first frame's time unless said otherwise.
+    /// Capture time of the file's time 0; by default that of the first frame.
     pub(super) first: Option<Duration>,
     last: Option<Duration>,
-    /// The step for a frame that is not later than the one before.
+    /// Step for a frame that is not later than its predecessor.
     step: Duration,
 }
 
@@ -36,16 +36,16 @@ impl Clock {
     /// The smallest step between two frames of a file.
     const RESOLUTION: Duration = Duration::from_millis(1);
 
-    /// A clock for frames that come at this rate, where known.
+    /// Creates a clock for frames of this rate, if known.
     pub(super) fn new(rate: Option<f64>) -> Self {
         let step = rate.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
         let step = step.unwrap_or(Self::RESOLUTION).max(Self::RESOLUTION);
         Self { first: None, last: None, step }
     }
 
-    /// The file's time for a frame captured at `timestamp`. A frame that is not later than the one
-    /// before it (a source without usable times, a clock that jumped back) follows it one frame
-    /// later.
+    /// Returns the file's time of a frame captured at `timestamp`. A frame that is not later than
+    /// its predecessor (a source without usable times, a clock that jumped back) follows it by one
+    /// frame period.
     pub(super) fn time(&mut self, timestamp: Duration) -> Duration {
         let time = timestamp.saturating_sub(*self.first.get_or_insert(timestamp));
         let time = match self.last {

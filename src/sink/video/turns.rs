@@ -1,33 +1,33 @@
-//! Frames that several encoders work on at once, and their order.
+//! Distributes frames to parallel encoders and restores their order.
 
 use std::collections::VecDeque;
 
-/// Which encoder has which frame: what comes back from them is handed on in the order in which it was
-/// given out. An encoder keeps the order of its own frames.
+/// Assignment of frames to encoders. Encoded frames are returned in the order of assignment; each
+/// encoder keeps the order of its own frames.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     encoders: Vec<Encoder<T>>,
-    /// The encoders of the frames that were not handed on, in order.
+    /// Encoders of the frames that were not returned yet, in order.
     order: VecDeque<usize>,
 }
 
 #[derive(Debug)]
 struct Encoder<T> {
-    /// Frames that it has and has not encoded.
+    /// Number of frames that it has not encoded yet.
     busy: usize,
-    /// What it has encoded before its turn.
+    /// Encoded frames that wait for their turn.
     encoded: VecDeque<T>,
 }
 
 impl<T> Turns<T> {
-    /// Turns for this many encoders.
+    /// Creates the assignment for this many encoders.
     pub(super) fn new(encoders: usize) -> Self {
         let encoder = || Encoder { busy: 0, encoded: VecDeque::new() };
         Self { encoders: (0..encoders).map(|_| encoder()).collect(), order: VecDeque::new() }
     }
 
-    /// The encoder of the next frame: the first of those that have the fewest. So as many are at work
-    /// as are needed to keep up, and those that never are take no memory for frames.
+    /// Returns the encoder of the next frame: the first one with the fewest frames. Only as many
+    /// encoders work as are needed to keep up, and the others allocate no memory for frames.
     pub(super) fn give(&mut self) -> usize {
         let busy = |&encoder: &usize| self.encoders[encoder].busy;
         let chosen = (0..self.encoders.len()).min_by_key(busy).unwrap_or(0);
@@ -36,14 +36,14 @@ impl<T> Turns<T> {
         chosen
     }
 
-    /// Takes what an encoder has made of the first of its frames.
+    /// Stores an encoder's output for the first of its frames.
     pub(super) fn take_back(&mut self, encoder: usize, encoded: T) {
         let encoder = &mut self.encoders[encoder];
         encoder.busy = encoder.busy.saturating_sub(1);
         encoder.encoded.push_back(encoded);
     }
 
-    /// The encoded frame whose turn it is, if it is there.
+    /// Returns the next encoded frame in order, if it is ready.
     pub(super) fn next(&mut self) -> Option<T> {
         let encoded = self.encoders[*self.order.front()?].encoded.pop_front()?;
         self.order.pop_front();

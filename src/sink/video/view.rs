@@ -1,4 +1,4 @@
-//! Pictures for people: disparity in colours, the left picture, or both beside each other.
+//! Images for viewers: coloured disparity, the left image, or both side by side.
 
 use anyhow::{Result, ensure};
 
@@ -7,49 +7,50 @@ use crate::sink::StreamInfo;
 use crate::sink::colour::{ColourScale, colourise};
 use crate::sink::colouring::{Colouring, LiveColouring};
 
-/// What a video for people shows.
+/// Content of a video for viewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VideoView {
     /// The disparity in colours.
     #[default]
     Disparity,
-    /// The left picture, in colour where the source has it.
+    /// The left image, in colour if the source has it.
     Left,
-    /// The left picture, and right of it the disparity in colours.
+    /// The left image, and right of it the disparity in colours.
     SideBySide,
 }
 
 impl VideoView {
-    /// Width of a picture of maps that are `width` pixels wide.
+    /// Width of an image of maps that are `width` pixels wide.
     pub(super) fn width(self, width: usize) -> usize {
         if self == Self::SideBySide { 2 * width } else { width }
     }
 
-    /// True where the left picture is shown.
+    /// Reports whether the left image is shown.
     pub fn shows_left(self) -> bool {
         self != Self::Disparity
     }
 }
 
-/// Paints frame after frame; the colours follow those that are chosen now.
+/// Paints frame after frame in the currently chosen colours.
 pub(super) struct Painter {
     stream: StreamInfo,
     chosen: LiveColouring,
-    /// The colours of the frame before.
+    /// Colours of the previous frame.
     colouring: Colouring,
     scale: ColourScale,
 }
 
 impl Painter {
-    /// A painter of the frames of this stream.
+    /// Creates a painter for the frames of this stream.
     pub(super) fn new(stream: &StreamInfo, chosen: LiveColouring) -> Self {
         let colouring = chosen.get();
         let scale = ColourScale::new(colouring.span, stream.range);
         Self { stream: *stream, chosen, colouring, scale }
     }
 
-    /// Takes a frame into account, painted or not: colours may span what there was lately.
+    /// Notes a frame, painted or not, because the colours may span the disparities of recent
+    /// frames.
     pub(super) fn follow(&mut self, frame: &Matched) -> Result<()> {
         let (map, (width, height)) = (&frame.disparity, self.stream.size);
         ensure!(
@@ -66,7 +67,7 @@ impl Painter {
         Ok(())
     }
 
-    /// Paints the frame that was followed last, four bytes a pixel, into rows that are `stride` bytes apart.
+    /// Paints the last noted frame, four bytes a pixel, into rows that are `stride` bytes apart.
     pub(super) fn paint(
         &self,
         view: VideoView,

@@ -1,13 +1,14 @@
-//! The built-in scene: a room with a brick wall, a tiled floor, a plastered wall with a blank board,
-//! a column, and a ball that bounces around the column, with its true disparity.
+//! The built-in scene: a room with a brick wall, a tiled floor, a plastered wall with a blank
+//! board, a column, and a ball that bounces around the column, with its true disparity.
 //!
-//! Every pixel of either eye is a ray of its own into the same 3-D scene ([`scene`]), so textures
-//! agree to a fraction of a pixel and what one eye cannot see is truly hidden. The bytes of a frame
-//! depend on the options and its number alone, not on the machine or the number of threads.
+//! Every pixel of either view is a ray of its own into the same 3-D scene ([`scene`]), so textures
+//! agree to a fraction of a pixel, and points that one view cannot see are truly hidden. The bytes
+//! of a frame depend only on the options and its number, not on the machine or the number of
+//! threads.
 
-mod cloth;
 mod render;
 mod scene;
+mod shading;
 mod texture;
 
 #[cfg(test)]
@@ -27,11 +28,8 @@ use crate::pool::Pool;
 use crate::source::{Source, SourceCounts, SourceInfo};
 use render::{Renderer, RowOut, Sensor};
 
-/// Largest side of the demo scene's pictures.
+/// Largest side of the demo scene's images.
 const SIDE_MAX: usize = 16384;
-
-/// Rows that a thread renders at a time.
-const CHUNK_ROWS: usize = 8;
 
 /// Pixels that are worth a thread of their own.
 const PIXELS_PER_THREAD: usize = 64 * 1024;
@@ -42,9 +40,9 @@ const THREADS_MAX: usize = 4;
 /// Options of the scene.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DemoOptions {
-    /// Width of each eye in pixels.
+    /// Width of each view in pixels.
     pub width: usize,
-    /// Height of each eye in pixels.
+    /// Height of each view in pixels.
     pub height: usize,
     /// Number of pairs; `None`: without end.
     pub frames: Option<u64>,
@@ -52,11 +50,11 @@ pub struct DemoOptions {
     pub rate: f64,
     /// Chooses the texture, the noise and where the motion starts.
     pub seed: u64,
-    /// Standard deviation of the sensor noise of both eyes in grey levels; 0: none.
+    /// Standard deviation of the sensor noise of both views in grey levels; 0: none.
     pub noise: f32,
-    /// Factor of the right eye's brightness.
+    /// Factor of the right view's brightness.
     pub right_gain: f32,
-    /// Grey levels added to the right eye's brightness after the factor.
+    /// Grey levels added to the right view's brightness after the factor.
     pub right_offset: f32,
     /// Disparities between which the scene lies: it spans about a tenth to nine tenths of them.
     pub disparities: DisparityRange,
@@ -148,7 +146,7 @@ impl DemoSource {
         })
     }
 
-    /// The same scene with its pictures in memory of this pool.
+    /// The same scene with its images in memory of this pool.
     #[must_use]
     pub fn with_pool(self, pictures: Pool<u8>) -> Self {
         Self { pictures, ..self }
@@ -178,25 +176,15 @@ impl DemoSource {
         let mut right = self.pictures.try_take(width * height)?;
         let mut disparity = self.disparities.try_take(width * height)?;
         let mut visible = self.visibilities.try_take(width * height)?;
-        let size = CHUNK_ROWS * width;
-        let chunks = left
-            .chunks_mut(size)
-            .zip(right.chunks_mut(size))
-            .zip(disparity.chunks_mut(size).zip(visible.chunks_mut(size)))
-            .enumerate();
-        // Threads take the next chunk when they are done with one; rows do not depend on each other.
-        let chunks = Mutex::new(chunks);
-        let next = || chunks.lock().expect("no thread panics while it holds the lock").next();
+        let images = left.chunks_exact_mut(width).zip(right.chunks_exact_mut(width));
+        let truth = disparity.chunks_exact_mut(width).zip(visible.chunks_exact_mut(width));
+        // Each thread takes the next row when it is done with one; rows do not depend on each
+        // other.
+        let rows = Mutex::new(images.zip(truth).enumerate());
+        let next = || rows.lock().expect("no thread panics while it holds the lock").next();
         let work = || {
-            while let Some((chunk, ((left, right), (disparity, visible)))) = next() {
-                let rows = left
-                    .chunks_exact_mut(width)
-                    .zip(right.chunks_exact_mut(width))
-                    .zip(disparity.chunks_exact_mut(width).zip(visible.chunks_exact_mut(width)));
-                for (row, ((left, right), (disparity, visible))) in rows.enumerate() {
-                    let y = chunk * CHUNK_ROWS + row;
-                    frame.row(RowOut { y, left, right, disparity, visible });
-                }
+            while let Some((y, ((left, right), (disparity, visible)))) = next() {
+                frame.row(RowOut { y, left, right, disparity, visible });
             }
         };
         std::thread::scope(|scope| {

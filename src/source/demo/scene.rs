@@ -26,7 +26,7 @@ pub(super) const PLANES: usize = 5;
 /// Number of rays of a row that are cast together.
 pub(super) const BLOCK: usize = 64;
 
-/// Where the rays of a block hit.
+/// Hits of the rays of a block.
 pub(super) struct Hits {
     /// [`Surface`] as a number.
     pub surface: [u32; BLOCK],
@@ -34,9 +34,9 @@ pub(super) struct Hits {
     pub delta: [f32; BLOCK],
 }
 
-/// The parts that do not move, for one picture format.
+/// Static parts of the scene, for one image format.
 pub(super) struct Room {
-    /// Half the picture's width and height, in tangents.
+    /// Half the image's width and height, in tangents.
     pub half: [f32; 2],
     /// Normals of the planes, scaled so that n . P = 1 holds on the plane, by [`Surface`].
     pub planes: [Vec3; PLANES],
@@ -50,11 +50,11 @@ pub(super) struct Room {
     pub radius: f32,
 }
 
-/// Disparity scale: `delta` of the nearest floor in the picture.
+/// Disparity scale: `delta` of the nearest floor in the image.
 const FLOOR_NEAR: f32 = 0.8;
 
 impl Room {
-    /// The room that fills a picture whose half sizes are `half` tangents.
+    /// Creates the room that fills an image of half size `half` in tangents.
     pub(super) fn new(half: [f32; 2]) -> Self {
         let [half_x, half_y] = half;
         let floor_y = half_y / FLOOR_NEAR;
@@ -72,14 +72,14 @@ impl Room {
     }
 }
 
-/// Where everything that moves is at one moment.
+/// Positions of the moving parts at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    /// The left eye.
+    /// Position of the left camera.
     pub eye: Vec3,
     /// Centre of the ball.
     pub ball: Vec3,
-    /// Rows of the rotation that turns the ball's directions into its own.
+    /// Rows of the rotation from the scene to the ball.
     pub rotation: [Vec3; 3],
 }
 
@@ -90,7 +90,7 @@ const LOOP_SECONDS: f64 = 8.0;
 const BOUNCES: f64 = 8.0;
 
 impl Moment {
-    /// The moment `seconds` after the start, which lies `phase` (0 to 1) into the loop.
+    /// Computes the moment `seconds` after the start, which lies `phase` (0 to 1) into the loop.
     pub(super) fn new(room: &Room, seconds: f64, phase: f64) -> Self {
         let turn = (seconds / LOOP_SECONDS + phase).fract();
         let [half_x, half_y] = room.half;
@@ -114,8 +114,8 @@ impl Moment {
     }
 }
 
-/// Sine of `turns` full turns, from the Taylor polynomial of a quarter turn: unlike the system's
-/// sine it has the same bits everywhere.
+/// Returns the sine of `turns` full turns by the Taylor polynomial of a quarter turn. Unlike the
+/// system's sine it has the same bits everywhere.
 fn sine(turns: f64) -> f32 {
     let turns = turns - turns.floor();
     // Fold onto -1/4..=1/4.
@@ -138,13 +138,13 @@ fn sine(turns: f64) -> f32 {
     (x * series.iter().fold(0.0, |sum, term| sum * square + term)) as f32
 }
 
-/// The scene as one eye sees it at one moment.
+/// The scene as one view sees it at one moment.
 pub(super) struct View<'a> {
     room: &'a Room,
     eye: Vec3,
     /// Inverse depth along (p, q, 1) is n . (p, q, 1) with these normals.
     pub planes: [Vec3; PLANES],
-    /// The ball's centre from this eye.
+    /// Centre of the ball relative to the camera.
     ball: Vec3,
     /// |centre|^2 - radius^2.
     ball_power: f32,
@@ -156,7 +156,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The view from `eye`.
+    /// Creates the view from `eye`.
     pub(super) fn new(room: &'a Room, ball: Vec3, eye: Vec3) -> Self {
         let planes = room.planes.map(|n| {
             let distance = 1.0 - dot(n, eye);
@@ -164,7 +164,7 @@ impl<'a> View<'a> {
         });
         let ball: Vec3 = std::array::from_fn(|i| ball[i] - eye[i]);
         let r = room.radius;
-        // The ball's box bounds it: its nearest depth spreads the outer edge, its farthest the inner.
+        // The bounding box of the ball, projected at its nearest and its farthest depth.
         let bounds = |centre: f32| {
             let quotients = [
                 (centre - r) / (ball[2] - r),
@@ -188,7 +188,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The rays of one row.
+    /// Returns the rays of one row.
     pub(super) fn row(&self, q: f32) -> RowView<'_> {
         RowView {
             view: self,
@@ -208,7 +208,7 @@ pub(super) struct RowView<'a> {
 }
 
 impl RowView<'_> {
-    /// The first hits of the rays (p, q, 1).
+    /// Casts the rays (p, q, 1) to their first hits.
     #[inline(always)]
     pub(super) fn cast(&self, p: &[f32; BLOCK]) -> Hits {
         let view = self.view;
@@ -218,7 +218,7 @@ impl RowView<'_> {
         let (back, wall) = (slope(Surface::Back), slope(Surface::Wall));
         let (back_offset, wall_offset) = (offset(Surface::Back), offset(Surface::Wall));
         let floor = offset(Surface::Floor);
-        // The room is convex and the eye is inside, so the nearest plane is the visible one.
+        // The room is convex and the camera is inside, so the nearest plane is the visible one.
         for ((delta, surface), p) in hits.delta.iter_mut().zip(&mut hits.surface).zip(p) {
             let (back, wall) = (back * p + back_offset, wall * p + wall_offset);
             let (nearer, which) = if wall > back {
@@ -245,8 +245,8 @@ impl RowView<'_> {
         hits
     }
 
-    /// The column reaches from the floor out of the picture; only its front and its left side can
-    /// be seen.
+    /// Casts rays at the column, which reaches from the floor out of the image. Only its front and
+    /// its left side are visible.
     fn cast_column(&self, p: &[f32; BLOCK], hits: &mut Hits) {
         let (view, room) = (self.view, self.view.room);
         let front = self.offsets[Surface::ColumnFront as usize];
@@ -263,14 +263,15 @@ impl RowView<'_> {
         }
     }
 
-    /// |t (p, q, 1) - centre|^2 = radius^2, solved for 1/t: power delta^2 - 2 b delta + a = 0.
+    /// Casts rays at the ball: |t (p, q, 1) - centre|^2 = radius^2, solved for 1/t: power delta^2 -
+    /// 2 b delta + a = 0.
     fn cast_ball(&self, p: &[f32; BLOCK], hits: &mut Hits) {
         let view = self.view;
         for ((nearest, surface), p) in hits.delta.iter_mut().zip(&mut hits.surface).zip(p) {
             let a = p * p + self.q * self.q + 1.0;
             let b = p * view.ball[0] + self.q * view.ball[1] + view.ball[2];
             let discriminant = b * b - a * view.ball_power;
-            // Where the ray passes the ball this is not a number, and no number is below it.
+            // NaN if the ray misses the ball, and NaN is never larger.
             let delta = (b + discriminant.sqrt()) / view.ball_power;
             if delta > *nearest {
                 (*nearest, *surface) = (delta, Surface::Ball as u32);
@@ -279,7 +280,7 @@ impl RowView<'_> {
     }
 }
 
-/// The scalar product.
+/// Returns the scalar product.
 #[inline(always)]
 pub(super) fn dot(a: Vec3, b: Vec3) -> f32 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]

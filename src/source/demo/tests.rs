@@ -18,7 +18,7 @@ fn truth(pair: &StereoPair) -> &Truth {
     pair.truth.as_deref().expect("the demo scene knows its truth")
 }
 
-/// FNV-1a over the bytes of both pictures and the truth.
+/// FNV-1a over the bytes of both images and the truth.
 fn fingerprint(pair: &StereoPair) -> u64 {
     let truth = truth(pair);
     let pictures = pair.left.pixels().iter().chain(pair.right.pixels()).copied();
@@ -100,7 +100,7 @@ fn the_scene_spans_most_of_the_range_and_moves() {
     assert!(least < 4.0 + 0.2 * 47.0 && most > 4.0 + 0.75 * 47.0, "{least} to {most}");
     let changed = std::iter::zip(first.left.pixels(), second.left.pixels());
     assert!(changed.filter(|(a, b)| a != b).count() > 320 * 240 / 4);
-    // After 8 seconds the motion begins anew.
+    // After 8 seconds the motion restarts.
     assert_eq!(fingerprint(&source.pair(240)), fingerprint(&first));
 }
 

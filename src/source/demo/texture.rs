@@ -1,9 +1,9 @@
-//! The texture that every surface of the demo scene wears: periodic, band-limited value noise of
-//! several octaves with its reduced levels (Williams, "Pyramidal parametrics", SIGGRAPH 1983), so
-//! that a look-up can always choose a level that the pixel grid can carry.
+//! Texture of all surfaces of the demo scene: periodic, band-limited value noise of several octaves
+//! with a mipmap (Williams, "Pyramidal parametrics", SIGGRAPH 1983), so that a look-up never
+//! aliases.
 //!
-//! Everything is integer arithmetic or single IEEE operations in a fixed order: the same seed gives
-//! the same texels on every machine.
+//! Integer arithmetic and single IEEE operations in a fixed order give the same texels for a seed
+//! on every machine.
 
 /// Side of level 0 in texels; a power of two, and the period of the texture.
 const SIDE: usize = 512;
@@ -29,26 +29,26 @@ pub(super) fn mix(mut bits: u32) -> u32 {
     bits ^ (bits >> 16)
 }
 
-/// A 32-bit number from a 64-bit seed and a number that tells its uses apart.
+/// Derives a 32-bit number from a 64-bit seed and the number of a purpose.
 pub(super) fn seeded(seed: u64, purpose: u32) -> u32 {
     mix(mix(seed as u32 ^ purpose.wrapping_mul(0x9e37_79b9)) ^ (seed >> 32) as u32)
 }
 
-/// About log2 of a positive number: the exponent, and the mantissa as its linear fraction.
+/// Approximates log2 of a positive number: the exponent, and the mantissa as a linear fraction.
 #[inline(always)]
 pub(super) fn log2_estimate(value: f32) -> f32 {
     value.to_bits() as i32 as f32 * (1.0 / (1 << 23) as f32) - 127.0
 }
 
-/// Noise around 128 with a spread of about 30 grey levels, in all reduced levels.
+/// Mipmap of noise around 128 with a standard deviation of about 30 grey levels.
 pub(super) struct Texture {
-    /// Every level, finest first. A number holds the four texels (x, y), (x + 1, y), (x, y + 1) and
-    /// (x + 1, y + 1), lowest byte first: all that a linear look-up needs, in one load.
+    /// Levels, finest first. A number holds the four texels (x, y), (x + 1, y), (x, y + 1) and (x +
+    /// 1, y + 1), lowest byte first, so that a bilinear look-up needs one load.
     levels: Vec<Vec<u32>>,
 }
 
 impl Texture {
-    /// The texture of `seed`.
+    /// Creates the texture of `seed`.
     pub(super) fn new(seed: u64) -> Self {
         let mut sum = vec![0f32; SIDE * SIDE];
         for (octave, &(cell, amplitude)) in OCTAVES.iter().enumerate() {
@@ -64,8 +64,8 @@ impl Texture {
         Self { levels: quads.collect() }
     }
 
-    /// The texture at (u, v), in texels of level 0, as a pixel sees it that spans `2^level` of
-    /// them: linear between texels and between levels. About 0, within -128 to 127.
+    /// Samples the texture trilinearly at (u, v), in texels of level 0, for a pixel that spans
+    /// `2^level` texels. The result is around 0, within -128 to 127.
     #[inline(always)]
     pub(super) fn sample(&self, u: f32, v: f32, level: f32) -> f32 {
         let level = level.clamp(0.0, (LEVELS - 1) as f32 - 0.001);
@@ -108,7 +108,7 @@ fn add_octave(sum: &mut [f32], seed: u32, cell: usize, amplitude: f32) {
     }
 }
 
-/// The mean of every 2 x 2 texels, rounded.
+/// Halves a level: the rounded means of 2 x 2 texels.
 fn halved(texels: &[u8], side: usize) -> Vec<u8> {
     let half = side / 2;
     let mean = |i: usize| {
@@ -119,7 +119,7 @@ fn halved(texels: &[u8], side: usize) -> Vec<u8> {
     (0..half * half).map(mean).collect()
 }
 
-/// Every texel with its neighbours to the right, below, and below right, wrapped around.
+/// Packs every texel with its neighbours to the right, below, and below right, wrapped around.
 fn quads(texels: &[u8], side: usize) -> Vec<u32> {
     let quad = |i: usize| {
         let (x, y) = (i % side, i / side);
@@ -130,11 +130,10 @@ fn quads(texels: &[u8], side: usize) -> Vec<u32> {
     (0..side * side).map(quad).collect()
 }
 
-/// The value at (u, v), in 1/256 texels from the corner of the first texel, between the centres of
-/// the four nearest texels.
+/// Interpolates bilinearly at (u, v), in 1/256 texels from the corner of the first texel.
 #[inline(always)]
 fn bilinear(quads: &[u32], side: usize, u: i32, v: i32) -> f32 {
-    // Texel centres lie at halves.
+    // Texel centres are at half texels.
     let (u, v) = (u.wrapping_sub(128), v.wrapping_sub(128));
     let (x, y) = ((u >> 8) as usize & (side - 1), (v >> 8) as usize & (side - 1));
     let (across, down) = ((u & 255) as u32, (v & 255) as u32);

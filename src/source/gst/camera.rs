@@ -1,4 +1,4 @@
-//! Cameras among the streams: what each is set to is chosen for all of them together.
+//! Cameras among the inputs: their modes are chosen together.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::source::pictures::Pictures;
 use crate::source::spec::StreamSpec;
 use crate::source::v4l2::{self, CameraRequest, Format, Offer, Pick};
 
-/// The largest picture of an eye that is taken without being asked for, in pixels.
+/// Largest frame of a view that is chosen without a request, in pixels.
 const LIMIT: (u32, u32) = (1280, 720);
 
-/// Inputs that the streams are read from.
+/// Finds the inputs of the streams and chooses the modes of cameras.
 pub(super) fn inputs<const N: usize>(
     specs: [&StreamSpec; N],
     layout: Layout,
@@ -69,7 +69,7 @@ fn camera_of(spec: &StreamSpec) -> Option<&str> {
     }
 }
 
-/// Remark on a name that may be another camera's after a restart.
+/// Returns a remark if the name may belong to another camera after a restart.
 fn unstable_name(name: &str, by_path: Option<PathBuf>) -> Option<String> {
     let port = by_path?;
     name.starts_with("/dev/video").then(|| {
@@ -80,7 +80,7 @@ fn unstable_name(name: &str, by_path: Option<PathBuf>) -> Option<String> {
     })
 }
 
-/// Chooses, and says in the log what and why.
+/// Chooses the modes and logs the choice with its reason.
 fn choose(
     cameras: &[(&str, v4l2::Opened)],
     layout: Layout,
@@ -117,7 +117,7 @@ fn choose(
     Ok(choice.picks)
 }
 
-/// The caps that make a camera deliver `pick`.
+/// Returns the caps that select `pick`.
 pub(super) fn caps(pick: &Pick) -> gst::Caps {
     let raw = |name: &str| gst::Caps::builder("video/x-raw").field("format", name);
     let builder = match pick.format {

@@ -1,15 +1,18 @@
-//! Buffer pools that GStreamer leaves behind of a closed camera, and their removal.
+//! Releases the buffer pools of closed cameras that GStreamer before 1.26 leaks.
 //!
-//! `v4l2src` forgets one reference to its buffer pool whenever it stops where the driver lets
-//! buffers be orphaned (seen with GStreamer 1.22.0: the pool found by `gst_v4l2_object_stop` is not
-//! given back). Every pool keeps five files open, so that a camera with a loose cable, opened again
-//! and again for days, would use up all that a process may open.
+//! There, `gst_v4l2_object_stop` keeps a reference to the pool of a `v4l2src` if the driver lets
+//! buffers be orphaned (seen with 1.22.0, reported upstream as gstreamer issue 3097, fixed in
+//! 1.26). Every pool keeps five files open, so a camera with a loose cable, reopened again and
+//! again for days, would use up the files that a process may open.
 
 use gstreamer as gst;
 use gstreamer::glib;
 use gstreamer_app::gst_base::{self, prelude::*};
 
-/// The buffer pools of a pipeline's cameras. To be dropped after the pipeline.
+/// First release whose `v4l2src` gives its pool back, as major and minor number.
+const FIXED: (u32, u32) = (1, 26);
+
+/// Buffer pools of a pipeline's cameras. To be dropped after the pipeline.
 #[derive(Default)]
 pub(super) struct CameraPools {
     pipeline: glib::WeakRef<gst::Pipeline>,
@@ -19,6 +22,10 @@ pub(super) struct CameraPools {
 impl CameraPools {
     /// Notes the pools of `pipeline`'s cameras; to be called before it is stopped.
     pub(super) fn note(&mut self, pipeline: &gst::Pipeline) {
+        let (major, minor, ..) = gst::version();
+        if (major, minor) >= FIXED {
+            return;
+        }
         self.pipeline = pipeline.downgrade();
         for element in pipeline.iterate_recurse().into_iter().flatten() {
             let is_camera = element.factory().is_some_and(|factory| factory.name() == "v4l2src");
@@ -44,23 +51,23 @@ impl Drop for CameraPools {
                 tracing::debug!("a camera's buffers are still in use: {pool:?}");
                 continue;
             }
-            // SAFETY: the reference that is given up belongs to nobody (`is_forgotten`), and `pool` is
-            // another one.
+            // SAFETY: the reference that is given up belongs to nobody (`is_forgotten`), and `pool`
+            // is another one.
             unsafe { glib::gobject_ffi::g_object_unref(pool.as_ptr().cast()) };
         }
     }
 }
 
-/// True where nobody but the caller can reach a pool, whose pipeline is gone, although somebody's
-/// reference to it is left.
+/// Reports whether nobody but the caller can reach a pool, whose pipeline is gone, although
+/// somebody's reference to it is left.
 ///
-/// A number of references alone does not say whose they are: each buffer that is out holds one as well,
-/// wherever the buffer may be. So it is asked for what only GStreamer knows: a pool takes no other
-/// configuration while it is active or any of its buffers is out (`gst_buffer_pool_set_config`). A pool
-/// that takes it hands out no buffers either, since it is not active. Who else could hold it are the
-/// elements of the pipeline, which are gone but for the camera; that one is held by the pool itself, and
-/// has given up its own pool when it stopped. So the one reference beside the caller's is the
-/// forgotten one. More of them are left alone.
+/// A number of references alone does not say whose they are: each buffer that is out holds one as
+/// well, wherever the buffer may be. So it is asked for what only GStreamer knows: a pool takes no
+/// other configuration while it is active or any of its buffers is out
+/// (`gst_buffer_pool_set_config`). A pool that takes it hands out no buffers either, since it is
+/// not active. Who else could hold it are the elements of the pipeline, which are gone but for the
+/// camera; that one is held by the pool itself, and has given up its own pool when it stopped. So
+/// the one reference beside the caller's is the forgotten one. More of them are left alone.
 fn is_forgotten(pool: &gst::BufferPool) -> bool {
     if pool.ref_count() != 2 || pool.is_active() {
         return false;

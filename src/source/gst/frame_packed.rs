@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::appsink::Frame;
 use super::camera;
+use super::ending::check_ending;
 use super::options::GstOptions;
 use super::plane::{Layout, Views};
 use super::reconnect::ReconnectingStream;
-use super::stream::{Picture, Received, Recipe};
+use super::stream::{Received, Recipe};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
-use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, StereoPair};
 use crate::source::live::LiveState;
@@ -55,7 +56,7 @@ struct FramePackedStream {
     info: SourceInfo,
     stream: ReconnectingStream,
     state: Arc<LiveState>,
-    /// True where the views are exchanged.
+    /// Whether the views are exchanged.
     swap: bool,
     pairs: u64,
     last: Option<Duration>,
@@ -63,7 +64,7 @@ struct FramePackedStream {
 }
 
 impl FramePackedStream {
-    /// The picture's own time, or one period after the last where it has none that is later.
+    /// Returns the frame's own time, or one period after the last one if it has none that is later.
     fn time(&mut self, own: Option<Duration>) -> Duration {
         let period = self.info.rate.map_or(UNKNOWN_PERIOD, period_of);
         let time = match (own, self.last) {
@@ -91,35 +92,30 @@ impl Source for FramePackedStream {
         }
         self.stream.begin();
         let mut finished = false;
-        while !stop.is_set() && !finished {
-            match self.stream.receive(TICK) {
-                Received::Picture(Picture {
-                    views: Views::Both(left, right),
-                    timestamp,
-                    arrived,
-                }) => {
-                    let (left, right) = if self.swap { (right, left) } else { (left, right) };
-                    let sequence = self.pairs;
-                    let timestamp = self.time(timestamp);
-                    self.pairs += 1;
-                    let pair = StereoPair {
-                        left,
-                        right,
-                        sequence,
-                        timestamp,
-                        skew_ns: 0,
-                        arrived,
-                        truth: None,
-                    };
-                    if emit(pair, self.counts()).is_break() {
-                        break;
-                    }
+        while !stop.is_set() {
+            let frame = match self.stream.receive(TICK) {
+                Received::Frame(frame) => *frame,
+                Received::Nothing => continue,
+                Received::End => {
+                    finished = true;
+                    break;
                 }
-                Received::Picture(_) | Received::Nothing => {}
-                Received::End => finished = true,
+            };
+            let Frame { views: Views::Both(left, right), timestamp, arrived, .. } = frame else {
+                continue;
+            };
+            let (left, right) = if self.swap { (right, left) } else { (left, right) };
+            let sequence = self.pairs;
+            let timestamp = self.time(timestamp);
+            self.pairs += 1;
+            let pair =
+                StereoPair { left, right, sequence, timestamp, skew_ns: 0, arrived, truth: None };
+            if emit(pair, self.counts()).is_break() {
+                break;
             }
         }
-        let result = if finished { verdict(std::slice::from_ref(&self.stream)) } else { Ok(()) };
+        let result =
+            if finished { check_ending(std::slice::from_ref(&self.stream)) } else { Ok(()) };
         self.stream.close();
         result
     }

@@ -1,4 +1,4 @@
-//! Inputs of streams, found and ready to be opened.
+//! Inputs of streams: files, cameras, URIs and fragments that are ready to be opened.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use crate::source::pictures::{self, Pictures, Timing};
 use crate::source::spec::StreamSpec;
 use crate::source::v4l2::{Controls, Pick};
 
-/// A camera and what it is set to.
+/// A camera with its mode and controls.
 #[derive(Clone, Debug)]
 pub(super) struct Camera {
-    /// Its name as it was given.
+    /// Name as given by the user.
     pub(super) name: String,
     pub(super) pick: Pick,
     pub(super) controls: Controls,
 }
 
-/// Something that can be opened. [`super::camera::inputs`] chooses the modes of the cameras.
+/// Input of a stream. [`super::camera::inputs`] chooses the modes of cameras.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
     File(PathBuf),
@@ -29,7 +29,7 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Checks what can be checked without GStreamer.
+    /// Checks the input as far as possible without GStreamer.
     pub(super) fn find(spec: &StreamSpec) -> anyhow::Result<Self> {
         match spec {
             StreamSpec::File(path) if path.as_os_str().is_empty() => {
@@ -48,12 +48,12 @@ impl Input {
         }
     }
 
-    /// Name for people, in one line; without its secrets.
+    /// Returns the name for messages, in one line and without secrets.
     pub(super) fn name(&self) -> String {
         self.spec().name()
     }
 
-    /// The last part of its name.
+    /// Returns the last part of the name.
     pub(super) fn short_name(&self) -> String {
         self.spec().short_name()
     }
@@ -73,7 +73,7 @@ impl Input {
         }
     }
 
-    /// The times of pictures at this rate, where they are in files of their own.
+    /// Returns the times of numbered image files at this rate; `None` for other inputs.
     pub(super) fn own_timing(&self, rate: f64) -> Option<Timing> {
         match self {
             Self::Pictures(pictures) => Some(pictures::timing(&[pictures], rate)),
@@ -81,8 +81,8 @@ impl Input {
         }
     }
 
-    /// Guess at what is wrong with a file that does not play, to follow the reason; empty where
-    /// nothing is known.
+    /// Returns a guess at the fault of a file that does not play, to be appended to the reason;
+    /// empty if there is none.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::File(path) if lacks_index(path).unwrap_or(false) => {
@@ -93,13 +93,13 @@ impl Input {
     }
 }
 
-/// True where this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the box that says where its
-/// pictures are.
+/// Reports whether this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the index of its
+/// frames.
 fn lacks_index(path: &Path) -> std::io::Result<bool> {
     let mut file = std::fs::File::open(path)?;
     let length = file.metadata()?.len();
     let (mut at, mut known) = (0_u64, false);
-    // A box may say that it is as long as numbers go.
+    // A box may claim any length up to the largest number.
     while at.checked_add(8).is_some_and(|end| end <= length) {
         let mut head = [0; 16];
         file.seek(SeekFrom::Start(at))?;
@@ -143,7 +143,7 @@ fn file(path: &Path) -> anyhow::Result<Input> {
         }
         std::fs::File::open(path).with_context(|| format!("{name}: cannot be opened"))?;
     } else {
-        // Opening a pipe waits for whoever writes to it, and nothing could stop that.
+        // Opening a pipe waits for its writer, and nothing could interrupt that.
         bail!(
             "{name} is no regular file; what comes through a pipe is read with a GStreamer pipeline: \
              --left 'fdsrc fd=0 ! matroskademux ! decodebin'"

@@ -1,5 +1,5 @@
-//! Probes inside a pipeline, for damaged JPEG pictures, which decoders would fill up with grey
-//! instead of dropping them, and gaps in a camera's own count.
+//! Probes inside a pipeline that find damaged JPEG frames, which decoders would fill with grey, and
+//! gaps in a camera's frame numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::tap::Shared;
+use super::appsink::Shared;
 use crate::source::jpeg::{self, Flaw};
 use crate::source::live::EyeState;
 
-/// Largest distance from its end, zeros not counted, of a JPEG picture's last marker may be: some
-/// cameras write a few bytes of their own behind it.
+/// Largest distance of a JPEG frame's end marker from its last non-zero byte: some cameras append a
+/// few bytes of their own.
 const TAIL: usize = 64;
 
-/// Watches every element that is ever added to `pipeline`.
+/// Watches every element of a live `pipeline`.
 pub(super) fn watch(pipeline: &gst::Pipeline, state: &Arc<EyeState>) {
     let state = state.clone();
     pipeline.connect_deep_element_added(move |_, _, element| {
@@ -30,20 +30,21 @@ pub(super) fn watch(pipeline: &gst::Pipeline, state: &Arc<EyeState>) {
     });
 }
 
-/// Has damaged JPEG pictures left out of a recorded video, which waits, so that each can be looked at.
+/// Drops damaged JPEG frames of a recorded video. Each is checked completely, because a recording
+/// waits.
 pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     let shared = Arc::downgrade(shared);
     pipeline.connect_deep_element_added(move |_, _, element| {
         let Some(pad) = jpeg_input(element) else { return };
         let (shared, has_whole) = (shared.clone(), AtomicBool::new(false));
         pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
-            // A bare sequence of pictures comes in pieces of any length, which the decoder joins.
+            // A bare sequence of frames comes in pieces of any length, which the decoder joins.
             let picture = info.buffer().filter(|_| comes_in_pictures(pad));
             let picture = picture.and_then(|buffer| buffer.map_readable().ok());
             match picture.map_or(Ok(()), |bytes| jpeg::check(&bytes)) {
-                // All of it is there; some cameras never send an end.
+                // It is complete; some cameras never send an end marker.
                 Ok(()) | Err(Flaw::NoEnd) => has_whole.store(true, Ordering::Relaxed),
-                // Where no picture was ever well, this is no damage but a manner.
+                // If no frame was ever complete, the flaw is a habit of the encoder.
                 Err(flaw) => {
                     if has_whole.load(Ordering::Relaxed)
                         && let Some(shared) = shared.upgrade()
@@ -58,13 +59,13 @@ pub(super) fn watch_recorded(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     });
 }
 
-/// True where each buffer is a picture: whoever cuts a stream into pictures counts time, not bytes.
+/// Reports whether each buffer is a frame: the segment then counts time, not bytes.
 fn comes_in_pictures(pad: &gst::Pad) -> bool {
     pad.sticky_event::<gst::event::Segment>(0)
         .is_some_and(|event| event.segment().format() == gst::Format::Time)
 }
 
-/// The pad by which JPEG pictures reach `element`, if it decodes them.
+/// Returns the input pad of `element` if it decodes JPEG.
 fn jpeg_input(element: &gst::Element) -> Option<gst::Pad> {
     let factory = element.factory()?;
     let decodes_jpeg = factory.metadata("klass").is_some_and(|class| class.contains("Decoder"))
@@ -73,8 +74,8 @@ fn jpeg_input(element: &gst::Element) -> Option<gst::Pad> {
     element.static_pad("sink").filter(|_| decodes_jpeg)
 }
 
-/// Drops JPEG pictures without an end, from a camera that was seen to send ends. Entropy-coded data
-/// never holds the end's marker (ITU-T T.81, B.1.1.5).
+/// Drops JPEG frames without an end marker from a camera that has sent one before. Entropy-coded
+/// data never contains this marker (ITU-T T.81, B.1.1.5).
 fn drop_cut_pictures(pad: &gst::Pad, state: Arc<EyeState>) {
     let has_ends = AtomicBool::new(false);
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
@@ -90,14 +91,14 @@ fn drop_cut_pictures(pad: &gst::Pad, state: Arc<EyeState>) {
     });
 }
 
-/// True where a JPEG picture's end is there.
+/// Reports whether a JPEG frame has its end marker.
 fn ends(bytes: &[u8]) -> bool {
     let length = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let tail = &bytes[length.saturating_sub(TAIL)..length];
     tail.windows(2).any(|marker| marker == [0xff, 0xd9])
 }
 
-/// Counts what is missing between the numbers that the driver gives the frames.
+/// Counts gaps in the driver's frame numbers.
 fn count_gaps(pad: &gst::Pad, state: Arc<EyeState>) {
     let next = AtomicU64::new(u64::MAX);
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {

@@ -1,9 +1,11 @@
-//! Length of a recording's file against what it says itself: a copy or download that was cut off is
-//! shorter.
+//! Finds recordings whose file is shorter than its own headers say, as a copy or download that was
+//! cut off.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+
+use crate::ebml;
 
 /// A file that is shorter than it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,15 +14,16 @@ pub(super) struct Lacking {
     pub(super) length: u64,
     /// Bytes that there should be.
     pub(super) said: u64,
-    /// Pictures that its header tells of, where it does.
+    /// Frames that its header tells of, where it does.
     pub(super) pictures: Option<u64>,
 }
 
 /// Some writers count the head of the file's outermost chunk to its content.
 const SLOPPY: u64 = 8;
 
-/// Reads the outermost structure of AVI (RIFF), MP4 and QuickTime (ISO/IEC 14496-12), and Matroska files
-/// (RFC 8794); `None` for others, for whole files, and for recordings that were never given a length.
+/// Reads the outermost structure of AVI (RIFF), MP4 and QuickTime (ISO/IEC 14496-12), and Matroska
+/// files (RFC 8794); `None` for others, for whole files, and for recordings that were never given a
+/// length.
 pub(super) fn lacking(path: &Path) -> io::Result<Option<Lacking>> {
     let mut file = File::open(path)?;
     let meta = file.metadata()?;
@@ -86,28 +89,16 @@ fn mp4(file: &mut File, length: u64) -> io::Result<Option<u64>> {
 
 /// Where the segment ends, the second of the outermost elements.
 fn matroska(file: &mut File) -> io::Result<Option<u64>> {
-    let Some((header, size)) = element(file, 4)? else { return Ok(None) };
-    let at = header + size;
-    if read_at(file, at)? != Some([0x18, 0x53, 0x80, 0x67]) {
-        return Ok(None);
+    const SEGMENT: u32 = 0x18538067;
+    file.rewind()?;
+    let Some((_, header)) = ebml::read_header(file)? else { return Ok(None) };
+    ebml::skip(file, header)?;
+    match ebml::read_header(file)? {
+        Some((SEGMENT, size)) if size != ebml::UNKNOWN_SIZE => {
+            Ok(Some(file.stream_position()?.saturating_add(size)))
+        }
+        _ => Ok(None),
     }
-    Ok(element(file, at + 4)?.map(|(begin, size)| begin + size))
-}
-
-/// Where the content begins of an EBML element whose size stands at `at`, and that size, where known.
-fn element(file: &mut File, at: u64) -> io::Result<Option<(u64, u64)>> {
-    let Some([first]) = read_at(file, at)? else { return Ok(None) };
-    let bytes = first.leading_zeros() + 1;
-    if bytes > 8 {
-        return Ok(None);
-    }
-    let mut size = u64::from(first) & ((1 << (8 - bytes)) - 1);
-    for next in 1..u64::from(bytes) {
-        let Some([byte]) = read_at(file, at + next)? else { return Ok(None) };
-        size = size << 8 | u64::from(byte);
-    }
-    let unknown = size == (1 << (7 * bytes)) - 1;
-    Ok((!unknown).then_some((at + u64::from(bytes), size)))
 }
 
 fn read_at<const BYTES: usize>(file: &mut File, at: u64) -> io::Result<Option<[u8; BYTES]>> {

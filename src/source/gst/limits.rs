@@ -1,22 +1,22 @@
-//! Limits on the pictures of a stream: the size that a container or a decoder names is looked at
-//! before any picture is decoded into memory.
+//! Limits the size of a stream's frames: the size that a container or a decoder announces is
+//! compared with the memory budget before any frame is decoded.
 
 use std::sync::Arc;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::tap::Shared;
+use super::appsink::Shared;
 use crate::memory::{Budget, product};
 
-/// Pictures of a stream that decoders, converters and we hold at once, about.
+/// Approximate number of frames that decoders, converters and queues hold at once.
 const PICTURES: usize = 8;
 
-/// Bytes of a pixel, about: decoded, and as it is kept.
+/// Approximate bytes of a pixel, decoded and converted.
 const BYTES_A_PIXEL: usize = 4;
 
-/// Watches every element that is ever added to `pipeline`: pictures that the memory does not suffice for
-/// end the stream.
+/// Watches every element of `pipeline` and ends the stream if its frames do not fit into the
+/// budget.
 pub(super) fn watch(pipeline: &gst::Pipeline, shared: &Arc<Shared>) {
     let shared = shared.clone();
     pipeline.connect_deep_element_added(move |_, _, element| {
@@ -52,7 +52,7 @@ fn watch_pad(pad: &gst::Pad, shared: Arc<Shared>) {
     });
 }
 
-/// The size of the pictures, where it is told.
+/// Returns the size of the frames, if the caps have it.
 fn size(structure: &gst::StructureRef) -> Option<(usize, usize)> {
     let side = |name: &str| usize::try_from(structure.get::<i32>(name).ok()?).ok();
     Some((side("width")?, side("height")?))

@@ -1,28 +1,27 @@
-//! Messages of GStreamer, in words for people.
+//! Translates messages of GStreamer for users.
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-/// The message and the useful part of its debug text.
+/// Returns the message and the useful part of its debug text.
 pub(super) fn error_text(message: &gst::message::Error) -> String {
     readable(message.error().message(), message.debug().as_deref())
 }
 
-/// True where it is the error of an element that could not push its data on, which says nothing of
-/// the cause.
+/// Reports whether an element only could not push its data on, which is a consequence of another
+/// error.
 pub(super) fn is_consequence(message: &gst::message::Error) -> bool {
     message.debug().is_some_and(|debug| debug.contains("streaming stopped, reason"))
 }
 
-/// True where an element sent it that decodes pictures.
+/// Reports whether a decoder sent the message.
 pub(super) fn is_of_decoder(message: &gst::Message) -> bool {
     let element = message.src().and_then(|source| source.downcast_ref::<gst::Element>());
     let class = element.and_then(|element| element.factory()?.metadata("klass").map(str::to_owned));
     class.is_some_and(|class| class.contains("Decoder"))
 }
 
-/// GStreamer's debug text starts with a line of source file and element path, which helps nobody
-/// who reads the message.
+/// Drops the first line of GStreamer's debug text, which names a source file and an element.
 pub(super) fn readable(message: &str, debug: Option<&str>) -> String {
     let text = message.trim().trim_end_matches('.');
     let details: Vec<&str> = debug
@@ -31,13 +30,13 @@ pub(super) fn readable(message: &str, debug: Option<&str>) -> String {
         .skip(1)
         .map(|line| line.trim().trim_end_matches('.'))
         .filter(|line| !line.is_empty() && !text.contains(line))
-        // Says no more than that there was an error.
+        // Only says that there was an error.
         .filter(|line| !line.starts_with("streaming stopped, reason error"))
         .collect();
     if details.is_empty() { text.to_owned() } else { format!("{text} ({})", details.join("; ")) }
 }
 
-/// Plug-in that is missing and what to install, where `message` says so.
+/// Returns the missing plug-in that `message` reports, with the package to install.
 pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> {
     let structure = message.structure().filter(|s| s.name() == "missing-plugin")?;
     let what = structure.get::<String>("name").ok();
@@ -55,7 +54,7 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     Some(format!("GStreamer has no {what}; install {package}"))
 }
 
-/// True where the plug-ins package "good" reads this media type.
+/// Reports whether the plug-ins package "good" reads this media type.
 fn in_good(media: &str) -> bool {
     const GOOD: [&str; 9] = [
         "video/x-matroska",

@@ -1,20 +1,21 @@
 //! Recorded and live streams through GStreamer: files, numbered pictures, URIs and free pipeline
-//! fragments, one for each eye or one that holds both views.
+//! fragments, one for each view or one that holds both views.
 //!
-//! Each stream has a pipeline of its own, so that trouble in one eye never holds up the other.
+//! Each stream has a pipeline of its own, so that trouble in one view never delays the other.
 
+mod appsink;
 mod camera;
 mod camera_pools;
+mod ending;
+mod find_offset;
 mod frame_packed;
 mod input;
 mod inspect;
-mod jumps;
 mod length;
 mod libav;
 mod limits;
 mod live_times;
 mod message;
-mod offset;
 mod options;
 mod orientation;
 mod packing;
@@ -23,10 +24,9 @@ mod reach;
 mod reconnect;
 mod stills;
 mod stream;
-mod tap;
+mod time_jumps;
 mod times;
 mod two_streams;
-mod verdict;
 mod wiring;
 
 use std::time::Duration;
@@ -42,10 +42,10 @@ use crate::reading::require_spare_files;
 use crate::thread;
 pub use options::{GstOptions, Keep, Offset, Reconnect};
 
-/// Longest wait for streams that are being opened when the run is to end: for both to be closed.
+/// Timeout for closing streams that are being opened when the run ends.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// Opens streams and waits for the first picture of each.
+/// Opens streams and waits for the first frame of each.
 pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
     initialise()?;
     ensure!(
@@ -53,7 +53,8 @@ pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
         "the picture rate must be above 0, not {}",
         options.picture_rate
     );
-    // A driver or an element may hold up whoever opens it; a signal ends the run all the same.
+    // Opening may block in a driver or an element, so it has a thread of its own and a signal still
+    // ends the run.
     let (stop, mut stopped) = (options.stop.clone(), None);
     let (spec, options) = (spec.clone(), options.clone());
     let is_enough =
@@ -72,20 +73,19 @@ fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<d
     }
 }
 
-/// Has what GLib's libraries say of their own affairs logged, at the level "debug". Called once in a
-/// process.
+/// Redirects the log of GLib's libraries to the level "debug". Called once in a process.
 pub fn hear_glib() {
     glib::log_set_default_handler(|domain, level, text| {
         let domain = domain.unwrap_or("GLib");
         match level {
-            // GLib ends the process now.
+            // GLib aborts the process after this.
             glib::LogLevel::Error => eprintln!("{domain}: {text}"),
             _ => tracing::debug!("{domain}: {text}"),
         }
     });
 }
 
-/// Makes GStreamer ready; more than one call does no harm.
+/// Initialises GStreamer; further calls do nothing.
 pub fn initialise() -> anyhow::Result<()> {
     require_spare_files()?;
     gst::init().context(

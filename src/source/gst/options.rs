@@ -11,26 +11,26 @@ use crate::source::orientation::Orient;
 use crate::source::tone::Tone;
 use crate::source::v4l2;
 
-/// Which streams are opened again where they end, fail or fall silent.
+/// Streams that are reopened after they end, fail or fall silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reconnect {
     /// Live ones.
     #[default]
     Auto,
-    /// Every URI and fragment; those that do not say that they are live are taken as live, with
-    /// the times of arrival.
+    /// Every URI and fragment. Those that do not claim to be live are treated as live, with their
+    /// times of arrival.
     On,
-    /// None: the source ends with the first.
+    /// None: the source ends with the first lost stream.
     Off,
 }
 
-/// Shift in time of the right eye's pictures against the left one's.
+/// Shift in time of the right view's frames relative to the left one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offset {
     /// This many nanoseconds are added to the right times.
     Ns(i64),
-    /// It is found from the pictures of two recordings.
+    /// Estimated from the frames of two recordings.
     Auto,
 }
 
@@ -40,29 +40,29 @@ impl Default for Offset {
     }
 }
 
-/// Where the pictures of streams are kept.
+/// Pools for the frames of streams.
 #[derive(Clone, Debug, Default)]
 pub struct Keep {
     /// Pool of the intensities.
     pub pixels: Pool<u8>,
-    /// Pool of intensities of more than 8 bits, for as long as they are being reduced.
+    /// Pool of intensities of more than 8 bits, before they are reduced.
     pub samples: Pool<u16>,
-    /// Pool of the colours; `None` where nobody looks at them.
+    /// Pool of the colours; `None` if no output needs them.
     pub colours: Option<Pool<Differences>>,
 }
 
 /// Options for opening and pairing streams.
 #[derive(Clone, Debug)]
 pub struct GstOptions {
-    /// Criterion that makes two pictures a pair.
+    /// Criterion that makes two frames a pair.
     pub pair_by: PairBy,
     /// Largest difference of a pair's times; `None`: just under half the shorter frame period.
     pub tolerance: Option<Duration>,
-    /// Time that is added to those of the right eye's pictures.
+    /// Time that is added to those of the right view's frames.
     pub offset: Offset,
-    /// True where the eyes are exchanged: what is called left is the right eye's.
+    /// Whether the views are exchanged: the left input is the right view.
     pub swap: bool,
-    /// Request to cameras; the size is that of each eye.
+    /// Request to cameras; the size is that of each view.
     pub cameras: v4l2::CameraRequest,
     /// Exposure and the like of cameras.
     pub controls: v4l2::Controls,
@@ -70,20 +70,20 @@ pub struct GstOptions {
     pub exposure_from: Option<Eye>,
     /// Pictures a second of picture patterns.
     pub picture_rate: f64,
-    /// Longest time until a stream's first picture.
+    /// Longest time until a stream's first frame.
     pub patience: Duration,
     /// Which streams are opened again.
     pub reconnect: Reconnect,
-    /// Longest silence of a live stream until it counts as lost; `None`: 2 s, or 10 frames where
-    /// they are longer.
+    /// Longest silence of a live stream until it counts as lost; `None`: 2 s or 10 frames,
+    /// whichever is longer.
     pub silence: Option<Duration>,
-    /// How samples of more than 8 bits become 8.
+    /// Reduction of samples of more than 8 bits to 8.
     pub tone: Tone,
     /// Use of orientation tags.
     pub orient: Orient,
-    /// Where pictures are kept.
+    /// Where frames are kept.
     pub keep: Keep,
-    /// Ends the wait for the first picture.
+    /// Ends the wait for the first frame.
     pub stop: Switch,
 }
 

@@ -6,10 +6,10 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use image::metadata::Orientation;
 
-use super::tap::Shared;
+use super::appsink::Shared;
 use super::wiring::element;
 
-/// Notes the orientation that the tags of what arrives at `pad` name.
+/// Notes the orientation in the tags that arrive at `pad`.
 pub(super) fn watch(pad: &gst::Pad, shared: Arc<Shared>) {
     pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |_, info| {
         if let Some(gst::EventView::Tag(tag)) = info.event().map(|event| event.view())
@@ -22,7 +22,7 @@ pub(super) fn watch(pad: &gst::Pad, shared: Arc<Shared>) {
     });
 }
 
-/// The orientation that GStreamer calls so.
+/// Parses GStreamer's name of an orientation.
 fn parse(name: &str) -> Option<Orientation> {
     Some(match name {
         "rotate-0" => Orientation::NoTransforms,
@@ -37,7 +37,7 @@ fn parse(name: &str) -> Option<Orientation> {
     })
 }
 
-/// Adds elements in front of `pad` that turn pictures as their tags say; the pad that now takes pictures.
+/// Adds elements before `pad` that turn frames as their tags say. Returns the new input pad.
 pub(super) fn turn(pipeline: &gst::Pipeline, pad: &gst::Pad) -> anyhow::Result<gst::Pad> {
     let (convert, flip) = (element("videoconvert")?, element("videoflip")?);
     flip.set_property_from_str("video-direction", "auto");

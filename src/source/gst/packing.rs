@@ -1,12 +1,11 @@
-//! Frame packing as a stream states it (StereoMode of Matroska, frame packing of H.264), against the
-//! layout that it is read with.
+//! Compares the frame packing that a stream states (StereoMode of Matroska, frame packing of H.264)
+//! with the layout that it is read with.
 
 use gstreamer_video::{self as gst_video, VideoMultiviewFlags, VideoMultiviewMode};
 
 use super::plane::Layout;
 
-/// Warning where a stream states another layout than it is read with; `swap` is true where the eyes
-/// are exchanged.
+/// Returns a warning if a stream states another layout than `layout`; `swap` exchanges the views.
 pub(super) fn remark(info: &gst_video::VideoInfo, layout: Layout, swap: bool) -> Option<String> {
     let right_first = info.multiview_flags().contains(VideoMultiviewFlags::RIGHT_VIEW_FIRST);
     let (stated, option, means) = match info.multiview_mode() {

@@ -1,9 +1,9 @@
-//! From a decoded GStreamer buffer to 8-bit intensity.
+//! Converts a decoded GStreamer buffer to 8-bit intensity.
 //!
-//! The luma of YUV and grey formats is taken as it is: stretching limited to full range would
-//! change the picture's values and round twice. RGB becomes Rec. 709 intensity. Samples of more than
-//! 8 bits are reduced by [`Tone`]. Where colour is wanted, the colour differences are copied beside it,
-//! 8 bits each, at the format's own resolution.
+//! The luma of YUV and grey formats is copied unchanged, because stretching limited to full range
+//! would change values and round twice. RGB becomes Rec. 709 intensity. Samples of more than 8 bits
+//! are reduced by [`Tone`]. If an output needs colour, the colour differences are copied, too, 8
+//! bits each, at the format's own resolution.
 
 use std::sync::LazyLock;
 
@@ -19,18 +19,18 @@ use crate::matching::saturation::{WHITE, WHITE_OF_LIMITED_RANGE};
 use crate::pool::Pool;
 use crate::source::tone::Tone;
 
-/// Layout of the eyes' views in a picture of a stream.
+/// Layout of the views in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// One view fills it.
+    /// One view.
     Whole,
-    /// The left half is the left eye.
+    /// The left half is the left view.
     SideBySide,
-    /// The upper half is the left eye.
+    /// The upper half is the left view.
     TopBottom,
 }
 
-/// The views of one picture.
+/// Views of one frame.
 #[derive(Debug)]
 pub(super) enum Views {
     One(Image),
@@ -38,7 +38,7 @@ pub(super) enum Views {
 }
 
 impl Layout {
-    /// Size of each view in a picture of `width` x `height`.
+    /// Returns the size of each view in a frame of `width` x `height`.
     pub(super) fn view_size(self, width: usize, height: usize) -> anyhow::Result<(usize, usize)> {
         match self {
             Layout::Whole => Ok((width, height)),
@@ -60,7 +60,7 @@ impl Layout {
     }
 }
 
-/// A rectangle of a picture in pixels.
+/// A rectangle of a frame in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Area {
     x: usize,
@@ -69,8 +69,8 @@ struct Area {
     height: usize,
 }
 
-/// Copies the views out of `buffer`, which holds a picture as `info` describes it. Each is reduced to 8
-/// bits by itself: no eye's picture depends on the other's.
+/// Copies the views out of `buffer`, a frame in the format `info`. Each is reduced to 8 bits
+/// separately, so that no view depends on the other.
 pub(super) fn copy_views(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,
@@ -100,7 +100,7 @@ pub(super) fn copy_views(
     })
 }
 
-/// The part of the picture that is meant to be seen.
+/// Returns the visible part of the frame.
 fn visible(
     buffer: &gst::BufferRef,
     frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
@@ -118,7 +118,7 @@ fn visible(
     Ok(area)
 }
 
-/// Where the samples of one colour component lie.
+/// Layout of the samples of one colour component.
 struct Component<'a> {
     data: &'a [u8],
     stride: usize,
@@ -150,7 +150,7 @@ impl<'a> Component<'a> {
         Ok(Self {
             data,
             stride,
-            // Of P010 and the like GStreamer counts words, so that the second one begins at 1.
+            // For P010 and the like GStreamer counts words, so the second one begins at 1.
             offset: if wide && !offset.is_multiple_of(2) { 2 * offset } else { offset },
             step: format.pixel_stride()[component] as usize,
             below: format.shift()[component],
@@ -160,7 +160,7 @@ impl<'a> Component<'a> {
         })
     }
 
-    /// The bytes of row `y` from pixel `x` on that hold `width` samples.
+    /// Returns the bytes of `width` samples of row `y` from pixel `x` on.
     fn row(&self, x: usize, y: usize, width: usize) -> anyhow::Result<&'a [u8]> {
         let start = y * self.stride + self.offset + x * self.step;
         let bytes = (width - 1) * self.step + 1 + usize::from(self.wide);
@@ -169,7 +169,7 @@ impl<'a> Component<'a> {
             .ok_or_else(|| anyhow!("delivers pictures that end in row {y}"))
     }
 
-    /// Each sample of a row, its highest bit in bit 15.
+    /// Reads the samples of a row, the highest bit of each in bit 15.
     fn words(&self, row: &'a [u8]) -> impl Iterator<Item = u16> + 'a {
         let (below, above, wide) = (self.below, self.above, self.wide);
         let little_endian = self.little_endian;
@@ -184,13 +184,13 @@ impl<'a> Component<'a> {
         })
     }
 
-    /// The 8 most significant bits of each sample of a row.
+    /// Reads the 8 most significant bits of each sample of a row.
     fn bytes(&self, row: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
         self.words(row).map(|word| (word >> 8) as u8)
     }
 }
 
-/// The three components of a picture in red, green and blue.
+/// The three components of a frame in red, green and blue.
 struct Rgb<'a>([Component<'a>; 3]);
 
 impl<'a> Rgb<'a> {
@@ -198,7 +198,8 @@ impl<'a> Rgb<'a> {
         Ok(Self([Component::new(frame, 0)?, Component::new(frame, 1)?, Component::new(frame, 2)?]))
     }
 
-    /// Red, green and blue of `width` pixels of row `y` from `x` on, the highest bit of each in bit 15.
+    /// Reads red, green and blue of `width` pixels of row `y` from `x` on, the highest bit of each
+    /// in bit 15.
     fn words(
         &self,
         x: usize,
@@ -212,7 +213,7 @@ impl<'a> Rgb<'a> {
         Ok(r.zip(g).zip(b).map(|((r, g), b)| [r, g, b]))
     }
 
-    /// The 8 most significant bits of the same.
+    /// Reads the 8 most significant bits of the same.
     fn bytes(
         &self,
         x: usize,
@@ -296,12 +297,12 @@ fn copy_words(
     Ok(())
 }
 
-/// True where pictures of this format are in colour.
+/// Reports whether frames of this format are in colour.
 fn has_colour(format: &gst_video::VideoFormatInfo) -> bool {
     format.is_rgb() || (format.is_yuv() && format.n_components() >= 3)
 }
 
-/// The colour of an area; `None` where the format has none.
+/// Copies the colour of an area; `None` if the format has none.
 fn copy_colour(
     frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
     area: Area,
@@ -314,7 +315,7 @@ fn copy_colour(
     let (shift, coding) = if format.is_rgb() {
         ([0, 0], ColourCoding::of_rgb())
     } else {
-        // All formats have both differences alike.
+        // In all formats both differences have the same layout.
         ([format.w_sub()[1], format.h_sub()[1]], coding(frame.info()))
     };
     let size = (area.width, area.height);
@@ -346,14 +347,14 @@ fn copy_colour(
     Ok(Some(Chroma::new(coding, ChromaPlane::new(size, shift, samples), pool.clone())))
 }
 
-/// How a stream codes its colours; by Rec. 601 in limited range where it does not say.
+/// Returns the colour coding of a stream; Rec. 601 in limited range if it states none.
 fn coding(info: &gst_video::VideoInfo) -> ColourCoding {
     let colorimetry = info.colorimetry();
     let (red, blue) = colorimetry.matrix().kr_kb().unwrap_or((0.299, 0.114));
     ColourCoding::new(red, blue, colorimetry.range() == gst_video::VideoColorRange::Range0_255)
 }
 
-/// Grey level from which on pictures are white, less what codecs take from it.
+/// Returns the grey level from which on pixels are white, with an allowance for codecs.
 pub(super) fn white(info: &gst_video::VideoInfo) -> u8 {
     match info.colorimetry().range() {
         gst_video::VideoColorRange::Range0_255 => WHITE,
@@ -362,7 +363,8 @@ pub(super) fn white(info: &gst_video::VideoInfo) -> u8 {
     }
 }
 
-/// True where [`copy_views`] reads this format; videoconvert turns every other one into one of these.
+/// Reports whether [`copy_views`] reads this format; videoconvert turns every other one into one of
+/// these.
 fn readable(format: gst_video::VideoFormat) -> bool {
     let info = gst_video::VideoFormatInfo::from_format(format);
     if info.is_complex() || info.is_tiled() || info.has_palette() {
@@ -377,8 +379,9 @@ fn readable(format: gst_video::VideoFormat) -> bool {
     };
     components.into_iter().all(|c| {
         let (depth, shift, step) = (info.depth()[c], info.shift()[c], info.pixel_stride()[c]);
-        // A whole byte, or the bits of one 16-bit word. GStreamer's description of packed formats
-        // with other depths does not tell where their samples are (Y412, RGB10A2): they convert.
+        // Readable samples are whole bytes or within one 16-bit word. GStreamer's description of
+        // packed formats with other depths lacks the position of the samples (Y412, RGB10A2), so
+        // they are converted.
         let own_plane = step == 2 && shift + depth <= 16;
         (depth == 8 && shift == 0 && step >= 1)
             || ((9..=16).contains(&depth) && own_plane)
@@ -386,11 +389,11 @@ fn readable(format: gst_video::VideoFormat) -> bool {
     })
 }
 
-/// The formats that are read without conversion.
+/// Returns the formats that are read without conversion.
 static READABLE: LazyLock<Vec<gst_video::VideoFormat>> =
     LazyLock::new(|| gst_video::VideoFormat::iter_raw().filter(|&f| readable(f)).collect());
 
-/// Caps of everything that [`copy_views`] reads.
+/// Returns the caps of all formats that [`copy_views`] reads.
 pub(super) fn readable_caps() -> gst::Caps {
     gst_video::VideoCapsBuilder::new().format_list(READABLE.iter().copied()).build()
 }

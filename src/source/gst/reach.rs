@@ -1,19 +1,19 @@
-//! Reach of a stream's content: what it may make a pipeline open besides itself.
+//! Keeps the content of a stream from opening other files and addresses.
 //!
-//! Playlists and manifests (HLS, DASH, SDP and the like) name other addresses and files, which their
-//! demuxers then open. That is wanted of an address that a person has written. It is not wanted of a
-//! local file, whatever it is called: who sends somebody a "video" must not be able to make that
+//! Playlists and manifests (HLS, DASH, SDP and the like) name other addresses and files, which
+//! their demuxers then open. That is allowed for an address that the user gives. It is not allowed
+//! for a local file of any name: the sender of a "video" must not be able to make the receiver's
 //! machine fetch addresses of its network or read its files.
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-/// Things that may be opened besides what was named.
+/// Resources that content may open besides itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Nothing.
     Itself,
-    /// Whatever the content names.
+    /// Everything that the content names.
     Network,
 }
 
@@ -36,12 +36,12 @@ const OF_FFMPEG: [&str; 8] =
     ["applehttp", "concat", "dash", "hls", "imf", "rtsp", "sdp", "webm_dash_manifest"];
 
 impl Reach {
-    /// True where an element may take part.
+    /// Reports whether an element may take part.
     pub(super) fn allows(self, factory: &gst::ElementFactory) -> bool {
         self == Reach::Network || !reaches_out(factory)
     }
 
-    /// Why content of this type is not read; `None` where it is.
+    /// Returns why content of this type is refused; `None` if it is read.
     pub(super) fn refusal(self, caps: &gst::CapsRef) -> Option<String> {
         if self == Reach::Network {
             return None;
@@ -60,8 +60,8 @@ impl Reach {
     }
 }
 
-/// Reach of the content that a fragment reads: nothing besides itself where it comes from files, so
-/// that only who writes the demuxer, or an address, gets what playlists name.
+/// Returns the reach of the content that a fragment reads: nothing besides itself if it comes from
+/// files. Playlists are followed only in a fragment that names their demuxer or an address.
 pub(super) fn of_fragment(fragment: &gst::Bin) -> Reach {
     let mut sources = fragment.iterate_sources().into_iter().flatten().peekable();
     let is_local = |source: gst::Element| {
@@ -70,7 +70,7 @@ pub(super) fn of_fragment(fragment: &gst::Bin) -> Reach {
     if sources.peek().is_some() && sources.all(is_local) { Reach::Itself } else { Reach::Network }
 }
 
-/// True where only elements that reach out can read this.
+/// Reports whether only elements that reach out can read this.
 fn only_reached_out(caps: &gst::CapsRef) -> bool {
     if caps.is_any() || caps.is_empty() {
         return false;
@@ -84,7 +84,7 @@ fn only_reached_out(caps: &gst::CapsRef) -> bool {
     readers.peek().is_some() && readers.all(|factory| reaches_out(&factory))
 }
 
-/// True where an element opens what its content names.
+/// Reports whether an element opens resources that its content names.
 fn reaches_out(factory: &gst::ElementFactory) -> bool {
     let class = class(factory);
     let by_class = ["Adaptive", "Playlist", "Network", "RTSP", "Editing", "Source"];

@@ -1,8 +1,8 @@
-//! A stream that comes back: where a live one is lost, it is opened again until it is there.
+//! Reopens a live stream after its loss, again and again until it is back.
 //!
-//! A lost stream is closed and reopened on a thread of its own, because drivers may take their
-//! time for either, while the other eye goes on. It is closed at once: a camera that is plugged in
-//! again gets its old device name only when nobody holds the old one.
+//! A lost stream is closed and reopened on a thread of its own, because drivers may be slow at
+//! either and the other view must continue. It is closed at once, because a camera that is plugged
+//! in again gets its old device name only if nobody holds the old device.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,13 +20,13 @@ use crate::control::Switch;
 use crate::source::{Damage, Unavailable};
 use crate::thread;
 
-/// Shortest time that an attempt waits for a picture.
+/// Shortest time that an attempt waits for a frame.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Longest silence of a stream by default: this long, and this many frames.
+/// Default of the longest silence: this time or this many frames, whichever is longer.
 const SILENCE: (Duration, u32) = (Duration::from_secs(2), 10);
 
-/// A stream, reopened whenever it is lost where that is wanted.
+/// A stream that is reopened after a loss, if requested.
 pub(super) struct ReconnectingStream {
     /// Name in messages: "left camera".
     who: &'static str,
@@ -36,29 +36,29 @@ pub(super) struct ReconnectingStream {
     has_colour: bool,
     white: u8,
     rate: Option<f64>,
-    /// True where the stream is reopened where it is lost.
+    /// Whether the stream is reopened after a loss.
     again: bool,
     silence: Duration,
     link: Link,
-    /// Number of the next picture.
+    /// Number of the next frame.
     index: u64,
-    /// When the last picture came.
+    /// Arrival of the last frame.
     last_picture: Instant,
     since: Instant,
     backoff: Backoff,
     returned: bool,
-    /// The size that it had when it was back as something else, which has been said.
+    /// Reported size of a stream that came back with another size.
     other_size: Option<(usize, usize)>,
 }
 
 enum Link {
     Up(Box<Stream>),
     Lost(Search),
-    /// It will never be back: why.
+    /// Reason why it will not return.
     Failed(String),
 }
 
-/// The thread that tries to open a stream.
+/// Thread that tries to reopen a stream.
 struct Search {
     found: Receiver<Stream>,
     cancel: Switch,
@@ -66,7 +66,7 @@ struct Search {
 }
 
 impl ReconnectingStream {
-    /// Builds the stream and sets it going.
+    /// Builds and starts the stream.
     pub(super) fn start(
         who: &'static str,
         recipe: Recipe,
@@ -95,7 +95,7 @@ impl ReconnectingStream {
         })
     }
 
-    /// Waits for the first picture, and learns the rate.
+    /// Waits for the first frame and measures the rate.
     pub(super) fn prepare(&mut self) -> anyhow::Result<()> {
         let Link::Up(stream) = &mut self.link else { return Ok(()) };
         let came = stream.preroll(&self.options);
@@ -114,15 +114,14 @@ impl ReconnectingStream {
         Ok(())
     }
 
-    /// Leaves out what was captured before anybody was ready for it.
+    /// Discards frames that were captured before the run began.
     pub(super) fn begin(&mut self) {
         if let Link::Up(stream) = &mut self.link {
             stream.begin();
         }
     }
 
-    /// The next picture, waiting for it no longer than `wait`. A lost stream gives nothing; it is
-    /// looked at whether it is back.
+    /// Waits at most `wait` for the next frame. A lost stream returns nothing until it is back.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
         self.look_for_it();
         let again = self.again;
@@ -135,10 +134,10 @@ impl ReconnectingStream {
             Link::Failed(_) => return Received::End,
         };
         match stream.receive(wait) {
-            Received::Picture(picture) => {
+            frame @ Received::Frame(_) => {
                 self.index += 1;
                 self.last_picture = Instant::now();
-                Received::Picture(picture)
+                frame
             }
             Received::Nothing if again && stream.silent_for() > self.silence => {
                 let known = stream.reason();
@@ -155,7 +154,7 @@ impl ReconnectingStream {
         }
     }
 
-    /// Gives a stream up and has it looked for.
+    /// Closes a lost stream and starts to search for it.
     fn lose(&mut self, reason: &str) {
         tracing::warn!("{} lost: {reason}; trying again", self.who);
         self.recipe.state.note_lost();
@@ -181,14 +180,15 @@ impl ReconnectingStream {
         };
         let (who, recipe, mut backoff) = (self.who, self.recipe.clone(), self.backoff);
         let look = move || {
-            // The camera may be back as another device, so one that does not close is not waited for.
+            // The camera may return as another device, so a stream that does not close is not
+            // waited for.
             drop(old);
             while wait_unless(&options.stop, pause) {
                 let opened = Stream::start(&recipe, &options)
                     .and_then(|mut stream| stream.preroll(&options).map(|()| stream));
                 match opened {
                     Ok(stream) => {
-                        // Nobody wants it any more where this fails.
+                        // The send fails if the search was abandoned.
                         let _ = sender.send(stream);
                         return;
                     }
@@ -197,12 +197,12 @@ impl ReconnectingStream {
                 pause = backoff.further();
             }
         };
-        // Who waits for what it finds learns that there is nobody left to find it.
+        // The receiver notices a broken search by its closed channel.
         let thread = thread::spawn("reconnect", look, |broken| tracing::error!("{broken}"))?;
         Ok(Search { found, cancel, thread })
     }
 
-    /// Takes a lost stream that is back.
+    /// Takes over a stream that is back.
     fn look_for_it(&mut self) {
         let Link::Lost(search) = &self.link else { return };
         let who = self.who;
@@ -237,22 +237,22 @@ impl ReconnectingStream {
         };
     }
 
-    /// True where it is lost just now.
+    /// Reports whether the stream is lost at present.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.link, Link::Lost(_))
     }
 
-    /// True where it has come back since the last call.
+    /// Reports whether the stream has come back since the last call.
     pub(super) fn take_returned(&mut self) -> bool {
         std::mem::take(&mut self.returned)
     }
 
-    /// Number of the next picture.
+    /// Number of the next frame.
     pub(super) fn index(&self) -> u64 {
         self.index
     }
 
-    /// Lets the next picture have a higher number, after pictures were lost.
+    /// Raises the number of the next frame after a loss.
     pub(super) fn skip_to(&mut self, index: u64) {
         self.index = self.index.max(index);
     }
@@ -274,19 +274,19 @@ impl ReconnectingStream {
         }
     }
 
-    /// From now on pictures are only counted: see [`ReconnectingStream::skipped`].
+    /// Counts frames from now on instead of delivering them; see [`ReconnectingStream::skipped`].
     pub(super) fn count_only(&self) {
         if let Some(stream) = self.stream() {
             stream.count_only();
         }
     }
 
-    /// Pictures that were counted instead of delivered.
+    /// Returns the number of frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
         self.stream().map_or(0, Stream::skipped)
     }
 
-    /// Reason why the stream ended for good before its natural end, naming it.
+    /// Returns the reason of a premature end for good, with the name of the stream.
     pub(super) fn failure(&self) -> Option<String> {
         match &self.link {
             Link::Up(stream) => stream.failure(),
@@ -295,12 +295,12 @@ impl ReconnectingStream {
         }
     }
 
-    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
+    /// Describes a file that ended without an error but far too early.
     pub(super) fn cut_short(&self) -> Option<CutShort> {
         self.stream()?.cut_short()
     }
 
-    /// Numbers of damaged pictures, as far as known; nothing while it is lost.
+    /// Returns the numbers of damaged frames; none while the stream is lost.
     pub(super) fn damage(&self) -> Damage {
         self.stream().map_or_else(Damage::default, Stream::damage)
     }
@@ -310,7 +310,7 @@ impl ReconnectingStream {
         self.recipe.input.name()
     }
 
-    /// Orientation that its tags name.
+    /// Returns the orientation in its tags.
     pub(super) fn orientation(&self) -> Orientation {
         self.stream().map_or(Orientation::NoTransforms, Stream::orientation)
     }
@@ -320,32 +320,32 @@ impl ReconnectingStream {
         self.size
     }
 
-    /// Grey level from which on the views were white at first.
+    /// Returns the grey level from which on pixels were white at first.
     pub(super) fn white(&self) -> u8 {
         self.white
     }
 
-    /// True where the views had colour at first.
+    /// Reports whether the frames had colour at first.
     pub(super) fn has_colour(&self) -> bool {
         self.has_colour
     }
 
-    /// Pictures a second, where known.
+    /// Frames a second, where known.
     pub(super) fn rate(&self) -> Option<f64> {
         self.rate
     }
 
-    /// True where pictures come at their own pace.
+    /// Reports whether the stream is live.
     pub(super) fn live(&self) -> bool {
         self.again || self.stream().is_some_and(Stream::live)
     }
 
-    /// About how many pictures there are, where known.
+    /// Returns the approximate number of frames, if known.
     pub(super) fn expected(&self) -> Option<u64> {
         self.stream()?.expected()
     }
 
-    /// Stops the pipeline, and the search for a lost one.
+    /// Stops the pipeline or the search for it.
     pub(super) fn close(&mut self) {
         self.again = false;
         match &mut self.link {
@@ -363,15 +363,15 @@ impl Drop for ReconnectingStream {
 }
 
 impl Search {
-    /// Ends the search; one that a driver holds up is left behind.
+    /// Ends the search. A thread that a driver blocks is left behind.
     fn end(&self) {
         self.cancel.set(true);
         thread::wait_for(&self.thread, |waited| waited > CLOSING);
     }
 }
 
-/// Says of a failure to open `input` whether it may work later: a camera or a server may, a file or
-/// a fragment that does not work now never will.
+/// Marks a failure to open `input` as temporary if a later attempt may succeed: for a camera or a
+/// server, not for a file or a fragment.
 fn unavailable(input: &Input, error: anyhow::Error) -> anyhow::Error {
     match input {
         Input::Camera(_) | Input::Uri(_) => Unavailable { reason: format!("{error:#}") }.into(),
@@ -379,8 +379,8 @@ fn unavailable(input: &Input, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Builds a stream and sets it going, which an element may hold up: opening a pipe waits for whoever
-/// writes to it. Cameras take their time, and are opened again and again.
+/// Builds and starts a stream, with a timeout except for cameras: opening a pipe may wait for its
+/// writer forever. Cameras are slow, and are reopened anyway.
 fn start_in_time(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Stream> {
     let longest = options.patience;
     let (wanted, with) = (recipe.clone(), options.clone());
@@ -393,7 +393,7 @@ fn start_in_time(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Stream
     })?
 }
 
-/// Waits; whether `cancel` was not set meanwhile.
+/// Waits for `pause`. Returns false if `cancel` was set meanwhile.
 fn wait_unless(cancel: &Switch, pause: Duration) -> bool {
     let until = Instant::now() + pause;
     while !cancel.is_set() {

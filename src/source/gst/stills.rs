@@ -1,4 +1,4 @@
-//! Pictures in files of their own as a stream of raw video.
+//! Plays image files as a stream of raw video.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::DynamicImage;
 
+use super::appsink::Shared;
 use super::options::GstOptions;
-use super::tap::Shared;
 use crate::source::grey::Grey;
 use crate::source::orientation::Orient;
 use crate::source::pictures::{Pictures, Timing};
 use crate::source::still::{self, Still};
 
-/// Plays the pictures, each as one raw frame with its time. Damaged ones are left out.
+/// Plays the images, each as one raw frame with its time. Damaged ones are left out.
 pub(super) fn source(
     pictures: &Pictures,
     timing: Timing,
@@ -40,7 +40,7 @@ pub(super) fn source(
                         let end = time(number.saturating_add(1));
                         buffer.set_duration(end.checked_sub(time(*number)));
                     }
-                    // The stream is shutting down where this fails.
+                    // The push fails if the stream is shutting down.
                     let sample = gst::Sample::builder().buffer(&buffer).caps(&caps).build();
                     let _ = source.push_sample(&sample);
                     return;
@@ -54,7 +54,7 @@ pub(super) fn source(
     source
 }
 
-/// The raw frame of a picture's file and its format, with its colours only if somebody looks at them.
+/// Reads an image file as a raw frame and its caps, with colour only if an output needs it.
 fn frame(
     path: &Path,
     orient: Orient,
@@ -67,7 +67,7 @@ fn frame(
     raw(picture).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The samples of a picture as GStreamer knows them; transparency is left out.
+/// Converts an image to a format of GStreamer, without transparency.
 fn raw(picture: DynamicImage) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
     let (width, height) = (picture.width(), picture.height());
     let (format, bytes_a_pixel, samples) = match picture {
@@ -82,20 +82,20 @@ fn raw(picture: DynamicImage) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
         }
         _ => (gst_video::VideoFormat::Rgb, 3, picture.into_rgb8().into_raw()),
     };
-    // The rate is the caller's.
+    // The caller sets the rate.
     let info = gst_video::VideoInfo::builder(format, width, height).fps(gst::Fraction::new(0, 1));
     let info = info.build()?;
     let stride = i32::try_from(width * bytes_a_pixel)?;
     let mut buffer = gst::Buffer::from_mut_slice(samples);
     if let Some(buffer) = buffer.get_mut() {
         let flags = gst_video::VideoFrameFlags::empty();
-        // Rows follow each other without the gaps that GStreamer would else expect.
+        // GStreamer expects padded rows by default; these have no padding.
         gst_video::VideoMeta::add_full(buffer, flags, format, width, height, &[0], &[stride])?;
     }
     Ok((buffer, info.to_caps()?))
 }
 
-/// Samples of 16 bits as little-endian bytes.
+/// Converts 16-bit samples to little-endian bytes.
 fn bytes(samples: &[u16]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.to_le_bytes()).collect()
 }

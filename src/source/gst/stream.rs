@@ -1,9 +1,9 @@
-//! One stream: a pipeline of its own that ends in an appsink, and the bounded channel by which its
-//! pictures leave GStreamer's streaming thread.
+//! One input stream: a pipeline that ends in an appsink, and the bounded channel by which its
+//! frames leave GStreamer's streaming thread.
 //!
-//! The streaming thread only copies the pictures into pooled memory and sends them; a full channel
-//! blocks it, so that nothing is lost. Dropping the receiver wakes it, which is why a stream is
-//! always closed in that order: receiver first, then the pipeline.
+//! The streaming thread only copies the frames into pooled memory and sends them. A full channel
+//! blocks it, so no frame is lost. Dropping the receiver wakes it, so a stream always drops its
+//! receiver before it stops the pipeline.
 
 mod account;
 
@@ -17,45 +17,45 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
+use super::appsink::{Format, Frame, FrameCopier, Shared, build_appsink};
 use super::camera_pools::CameraPools;
 use super::input::Input;
-use super::live_times::{Judged, LiveTimes};
+use super::live_times::{LiveTimes, TimeCheck};
 use super::options::{GstOptions, Reconnect};
-use super::plane::{Layout, Views};
-use super::tap::{Delivered, Format, Raw, Shared, Taker, appsink};
+use super::plane::Layout;
 use super::times::{TICK, now, period_of};
-use super::{inspect, jumps, libav, limits, orientation, wiring};
+use super::{inspect, libav, limits, orientation, time_jumps, wiring};
 use crate::source::live::EyeState;
 use crate::source::orientation::Orient;
 use crate::source::pictures::Timing;
 use crate::thread::{self, locked};
 
-/// Pictures that may wait between the streaming thread and the pairing.
+/// Capacity of the channel between the streaming thread and the pairing.
 const CHANNEL: usize = 4;
 
-/// Longest silence of a stream before it is looked at whether it has ended.
+/// Silence after which a stream is checked for its end.
 const GRACE: Duration = Duration::from_millis(1000);
 
-/// Longest that a recorded stream may be waited for without any picture: longer than a disk or a file
-/// server takes to come back.
+/// Timeout of a recorded stream without a frame: longer than a disk or a file server takes to
+/// recover.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// Longest wait for a pipeline that is being closed.
+/// Timeout of closing a pipeline.
 pub(super) const CLOSING: Duration = Duration::from_secs(2);
 
-/// A live picture whose time says that it is older than this has a time that says nothing.
+/// Age above which the time of a live frame is implausible.
 const OLDEST: Duration = Duration::from_secs(10);
 
-/// A time of a recording that goes back by more than this jumps.
+/// Step back above which a time of a recording has jumped.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// A live picture that is as old as this when a run begins is fresh enough.
+/// Largest age of a fresh live frame at the beginning of a run.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// Number of pictures by which a frame rate is measured that is not written down.
+/// Number of frames from which an unstated frame rate is measured.
 const RATE_SAMPLE: usize = 8;
 
-/// Recipe to open a stream, now and again.
+/// Recipe to open and reopen a stream.
 #[derive(Clone)]
 pub(super) struct Recipe {
     pub(super) input: Input,
@@ -65,33 +65,23 @@ pub(super) struct Recipe {
     pub(super) state: Arc<EyeState>,
 }
 
-/// A picture with its time on the stream's clock.
-pub(super) struct Picture {
-    pub(super) views: Views,
-    pub(super) timestamp: Option<Duration>,
-    /// When it was captured, where a live stream tells; else when it arrived.
-    pub(super) arrived: Instant,
-}
-
-/// Result of waiting for a picture.
+/// Result of waiting for a frame.
 pub(super) enum Received {
-    Picture(Picture),
+    Frame(Box<Frame>),
     /// Nothing yet.
     Nothing,
-    /// Nothing any more.
     End,
 }
 
-/// A file that gave fewer pictures than its length says.
+/// A file with fewer frames than its length implies.
 pub(super) struct CutShort {
-    /// Pictures it gave.
+    /// Number of read frames.
     pub(super) count: u64,
-    /// Pictures that were to be expected, where known.
+    /// Expected number of frames, if known.
     pub(super) expected: Option<u64>,
-    /// True where nothing but damage explains it.
+    /// Whether only damage explains it.
     pub(super) certain: bool,
-    /// Numbers of bytes that there are and should be, where the file itself says that some are
-    /// missing.
+    /// Present and stated number of bytes, if the file states more than are present.
     pub(super) bytes: Option<(u64, u64)>,
 }
 
@@ -100,38 +90,38 @@ pub(super) struct Stream {
     input: Input,
     timing: Option<Timing>,
     pipeline: gst::Pipeline,
-    delivered: Receiver<Delivered>,
+    delivered: Receiver<Option<Box<Frame>>>,
     shared: Arc<Shared>,
     format: Arc<Mutex<Format>>,
-    /// Pictures that have been looked at but not handed out.
-    first: VecDeque<Box<Raw>>,
-    /// Time of the first picture.
+    /// Received frames that were not returned yet.
+    first: VecDeque<Box<Frame>>,
+    /// Time of the first frame.
     begin: Option<Duration>,
-    /// Time of the picture handed out last.
+    /// Time of the last returned frame.
     last_time: Option<Duration>,
     live: bool,
-    /// The times of pictures are those of their arrival after this.
+    /// If set, times are those of arrival relative to this.
     by_arrival: Option<Instant>,
-    /// The zero of the times of a live stream's pictures.
+    /// Zero of a live stream's times.
     zero: Option<Instant>,
     /// Check of a live stream's times.
     live_times: LiveTimes,
-    /// Pictures that were captured before are left out.
+    /// Frames captured earlier are discarded.
     fresh_from: Option<Instant>,
     ended: bool,
-    /// Since when a picture is waited for.
+    /// Beginning of the wait for a frame.
     silent_since: Option<Instant>,
-    /// Time spent on waiting since the last picture, and the number of those that were only counted.
+    /// Time spent waiting since the last frame, and the number of counted frames then.
     waited: (Duration, u64),
     closed: bool,
     taken: u64,
     rate: Option<f64>,
-    /// Dropped after the pipeline, as fields are in their order.
+    /// Fields are dropped in order, so this comes after the pipeline.
     pools: CameraPools,
 }
 
 impl Stream {
-    /// Builds the pipeline and sets it going; [`Stream::preroll`] then waits for its first picture.
+    /// Builds and starts the pipeline; [`Stream::preroll`] then waits for its first frame.
     pub(super) fn start(recipe: &Recipe, options: &GstOptions) -> anyhow::Result<Self> {
         let name = recipe.input.name();
         Self::build(recipe.clone(), options).map_err(|error| anyhow!("{name}: {error:#}"))
@@ -139,7 +129,7 @@ impl Stream {
 
     fn build(recipe: Recipe, options: &GstOptions) -> anyhow::Result<Self> {
         let Recipe { input, layout, timing, zero, state } = recipe;
-        // Pictures in files of their own are looked at before they are decoded.
+        // Frames in files of their own are looked at before they are decoded.
         let video = matches!(input, Input::File(_));
         let shared = Arc::new(Shared::of(state.clone(), input.name(), video));
         let pipeline = gst::Pipeline::new();
@@ -147,14 +137,14 @@ impl Stream {
         limits::watch(&pipeline, &shared);
         if video {
             inspect::watch_recorded(&pipeline, &shared);
-            jumps::watch(&pipeline, &shared.jumps);
+            time_jumps::watch(&pipeline, &shared.jumps);
         } else if !is_recorded(&input) {
             inspect::watch(&pipeline, &state);
         }
         let (sender, delivered) = crossbeam_channel::bounded(CHANNEL);
         let format = Arc::new(Mutex::new(Format::default()));
-        let taker = Taker::new(input.name(), layout, options, format.clone());
-        let sink = appsink(sender, shared.clone(), taker);
+        let copier = FrameCopier::new(input.name(), layout, options, format.clone());
+        let sink = build_appsink(sender, shared.clone(), copier);
         let convert = wiring::element("videoconvert")?;
         pipeline.add_many([&convert, sink.upcast_ref()])?;
         convert.link(&sink)?;
@@ -198,7 +188,7 @@ impl Stream {
         orientation::watch(&target, shared.clone());
         wiring::connect(input, timing, options, pipeline, target, shared)?;
         share_clock(&stream.pipeline, zero);
-        // Only on the way to "paused" does a pipeline tell that it is live.
+        // Only the change to "paused" tells whether a pipeline is live.
         for state in [gst::State::Paused, gst::State::Playing] {
             match stream.pipeline.set_state(state) {
                 Ok(change) => stream.live |= change == gst::StateChangeSuccess::NoPreroll,
@@ -211,18 +201,18 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Waits for the first picture.
+    /// Waits for the first frame.
     pub(super) fn preroll(&mut self, options: &GstOptions) -> anyhow::Result<()> {
         let deadline = Instant::now() + options.patience;
         loop {
             match self.next(TICK) {
-                Some(Delivered::Picture(picture)) => {
-                    self.first.push_back(picture);
+                Received::Frame(frame) => {
+                    self.first.push_back(frame);
                     self.rate = locked(&self.format).rate;
                     self.live |= self.asks_for_latency();
                     if !self.live && options.reconnect == Reconnect::On && !self.is_recorded() {
-                        // A network camera need not say that it is one. Its own times start anew
-                        // with every connection.
+                        // A network camera need not claim to be live. Its own times restart with
+                        // every connection.
                         (self.live, self.by_arrival) = (true, self.zero_of_times());
                     }
                     self.shared.set_live(self.live);
@@ -230,14 +220,14 @@ impl Stream {
                     self.begin = self.first.front().and_then(|picture| self.time(picture));
                     return Ok(());
                 }
-                Some(Delivered::End) => {
+                Received::End => {
                     let reason = self.shared.first_failure();
                     let reason = reason.unwrap_or_else(|| "it holds no picture".to_owned());
                     bail!("{}: {reason}{}", self.name(), self.input.hint());
                 }
-                None => {}
+                Received::Nothing => {}
             }
-            // An error is known, and nothing more has come since.
+            // An error is known, and no frame has come since.
             self.ended |= self.shared.failure().is_some()
                 && self.silent_since.is_some_and(|since| since.elapsed() > GRACE / 4);
             if options.stop.is_set() {
@@ -253,15 +243,15 @@ impl Stream {
         }
     }
 
-    /// Measures the frame rate where the stream does not state it.
+    /// Measures the frame rate if the stream does not state it.
     pub(super) fn measure_rate(&mut self, stop: &crate::control::Switch) {
         if self.rate.is_some() || self.live {
             return;
         }
         while self.first.len() < RATE_SAMPLE && !stop.is_set() {
             match self.next(Duration::from_millis(500)) {
-                Some(Delivered::Picture(picture)) => self.first.push_back(picture),
-                Some(Delivered::End) | None => break,
+                Received::Frame(frame) => self.first.push_back(frame),
+                Received::End | Received::Nothing => break,
             }
         }
         let times: Vec<Duration> =
@@ -273,8 +263,8 @@ impl Stream {
         self.rate = steps.get(steps.len() / 2).map(|step| 1.0 / step.as_secs_f64());
     }
 
-    /// Leaves out what a live stream has captured while nobody was ready for it: the first pictures
-    /// would otherwise be as late as the engine took to start.
+    /// Discards frames that a live stream captured before the engine was ready. Otherwise the first
+    /// frames would be as late as the engine took to start.
     pub(super) fn begin(&mut self) {
         if self.live {
             let period = self.rate.map_or(Duration::ZERO, period_of);
@@ -282,41 +272,40 @@ impl Stream {
         }
     }
 
-    /// The next picture, waiting for it no longer than `wait`.
+    /// Waits at most `wait` for the next frame.
     ///
-    /// Pictures whose times say nothing get none: those of a recording that share a time with a
-    /// neighbour (a demuxer that lost its index, of a truncated AVI, so labels several, of which at most
-    /// one is right), one of a recording that jumps away from both neighbours, and a live one that is
-    /// far from its arrival.
+    /// Frames with a meaningless time get none: recorded frames that share a time with a neighbour
+    /// (a demuxer without the index of a truncated AVI labels several alike), a recorded frame
+    /// whose time jumps away from both neighbours, and a live frame whose time is far from its
+    /// arrival.
     pub(super) fn receive(&mut self, wait: Duration) -> Received {
         let ahead = if self.live { 1 } else { 2 };
         while self.first.len() < ahead {
             match self.next(wait) {
-                Some(Delivered::Picture(picture)) => self.first.push_back(picture),
-                Some(Delivered::End) => break,
-                None => return Received::Nothing,
+                Received::Frame(frame) => self.first.push_back(frame),
+                Received::End => break,
+                Received::Nothing => return Received::Nothing,
             }
         }
-        let Some(picture) = self.first.pop_front() else { return Received::End };
+        let Some(mut frame) = self.first.pop_front() else { return Received::End };
         self.taken += 1;
-        let time = self.time(&picture);
-        let Raw { views, arrived, .. } = *picture;
-        let timestamp = match self.live {
-            true => time.and_then(|time| self.judged(time, arrived)),
-            false => self.in_line(time),
+        let time = self.time(&frame);
+        frame.timestamp = match self.live {
+            true => time.and_then(|time| self.check_live_time(time, frame.arrived)),
+            false => self.check_recorded_time(time),
         };
-        let arrived = self.captured(timestamp, arrived);
-        let stale = self.fresh_from.is_some_and(|from| arrived < from);
-        if stale && timestamp.is_some() {
+        frame.arrived = self.capture_time(frame.timestamp, frame.arrived);
+        let is_stale = self.fresh_from.is_some_and(|from| frame.arrived < from);
+        if is_stale && frame.timestamp.is_some() {
             return Received::Nothing;
         }
         self.fresh_from = None;
-        Received::Picture(Picture { views, timestamp, arrived })
+        Received::Frame(frame)
     }
 
-    /// The time of a recording's picture, unless it shares it with a neighbour, or its neighbours are in
-    /// order without it.
-    fn in_line(&mut self, time: Option<Duration>) -> Option<Duration> {
+    /// Returns the time of a recorded frame, unless it shares it with a neighbour, or its
+    /// neighbours are in order without it.
+    fn check_recorded_time(&mut self, time: Option<Duration>) -> Option<Duration> {
         let next = self.first.front().and_then(|next| self.time(next));
         let before = self.last_time;
         if let (Some(own), Some(next)) = (time, next)
@@ -331,22 +320,22 @@ impl Stream {
         time.filter(|_| time != next && time != before)
     }
 
-    /// The time of a live picture, shifted where the stream's clock was set; `None` where it is far from
-    /// the arrival.
-    fn judged(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
+    /// Returns the time of a live frame, shifted if the stream's clock was set; `None` if it is far
+    /// from the arrival.
+    fn check_live_time(&mut self, time: Duration, arrived: Instant) -> Option<Duration> {
         let Some(zero) = self.zero else { return Some(time) };
         let seconds = |ns: i64| {
             let way = if ns < 0 { "before" } else { "after" };
             format!("{:.1} s {way}", ns.unsigned_abs() as f64 * 1e-9)
         };
-        match self.live_times.judge(time, arrived.saturating_duration_since(zero)) {
-            Judged::Good(time) => Some(time),
-            Judged::Wrong { ahead } => {
+        match self.live_times.assess(time, arrived.saturating_duration_since(zero)) {
+            TimeCheck::Good(time) => Some(time),
+            TimeCheck::Wrong { ahead } => {
                 let what = format!("a picture's time is {} its arrival", seconds(ahead));
                 self.shared.note_mistimed(&what);
                 None
             }
-            Judged::Set { by, time } => {
+            TimeCheck::ClockSet { by, time } => {
                 tracing::warn!(
                     "{}: its clock was set: times are {} those before; they are shifted by that, \
                      to the accuracy of the arrival",
@@ -358,9 +347,9 @@ impl Stream {
         }
     }
 
-    /// When a picture was captured, where its time tells: a live one's, unless that lies in the future
-    /// or is older than any picture that is still worth showing.
-    fn captured(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
+    /// Returns the moment of capture of a live frame with a plausible time; otherwise that of
+    /// arrival.
+    fn capture_time(&self, timestamp: Option<Duration>, arrived: Instant) -> Instant {
         let captured = self.zero.zip(timestamp).and_then(|(zero, time)| zero.checked_add(time));
         let plausible = |captured: &Instant| {
             arrived.checked_duration_since(*captured).is_some_and(|age| age < OLDEST)
@@ -368,39 +357,39 @@ impl Stream {
         captured.filter(plausible).unwrap_or(arrived)
     }
 
-    /// The next thing that the streaming thread hands on.
-    fn next(&mut self, wait: Duration) -> Option<Delivered> {
+    /// Waits for the streaming thread's next frame.
+    fn next(&mut self, wait: Duration) -> Received {
         if self.ended {
-            return Some(Delivered::End);
+            return Received::End;
         }
         match self.delivered.recv_timeout(wait) {
-            Ok(Delivered::Picture(picture)) => {
+            Ok(Some(frame)) => {
                 self.silent_since = None;
                 self.waited.0 = Duration::ZERO;
-                Some(Delivered::Picture(picture))
+                Received::Frame(frame)
             }
-            Ok(Delivered::End) | Err(RecvTimeoutError::Disconnected) => {
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => {
                 self.ended = true;
-                Some(Delivered::End)
+                Received::End
             }
             Err(RecvTimeoutError::Timeout) => {
                 let since = *self.silent_since.get_or_insert_with(Instant::now);
                 let skipped = self.shared.skipped();
                 let before = self.waited;
-                // The time of a process that is suspended passes as well, so waits are added up.
+                // Waits are added up because the clock also runs while the process is suspended.
                 self.waited =
                     if skipped == before.1 { (before.0 + wait, skipped) } else { (wait, skipped) };
                 if since.elapsed() > GRACE {
                     self.end_if_dead();
                 }
-                None
+                Received::Nothing
             }
         }
     }
 
-    /// Ends a silent stream from which nothing will come any more, though it sent no end: not
-    /// every element does after an error, and the error itself can be lost (GStreamer 1.22's
-    /// decodebin drops what a demuxer reports while it is being plugged in).
+    /// Ends a silent stream that is dead without having sent an end: not every element sends one
+    /// after an error, and the error itself can be lost (GStreamer 1.22's decodebin drops the
+    /// errors of a demuxer that is being plugged in).
     fn end_if_dead(&mut self) {
         let failed = self.shared.failure().is_some();
         let stalled = self.is_recorded() && self.waited.0 > STALLED;
@@ -414,7 +403,7 @@ impl Stream {
         }
     }
 
-    /// True where none of the threads that move a recording's data is running.
+    /// Reports whether all streaming threads of a recording have stopped.
     fn is_idle(&self) -> bool {
         let running = |element: gst::Element| {
             element.pads().iter().any(|pad| pad.task_state() == gst::TaskState::Started)
@@ -427,27 +416,26 @@ impl Stream {
         is_recorded(&self.input)
     }
 
-    /// Time for which no picture has come that was waited for.
+    /// Returns the time spent waiting for the next frame so far.
     pub(super) fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Reason why no picture comes any more, where known.
+    /// Returns the reason why no frame comes any more, if known.
     pub(super) fn reason(&self) -> Option<String> {
         self.shared.failure()
     }
 
-    /// The zero of the times of streams that are opened together. GStreamer's clock and the operating
-    /// system's agree in their pace.
+    /// Returns the common zero of streams that are opened together. GStreamer's clock and the
+    /// system's run at the same rate.
     fn zero_of_times(&self) -> Option<Instant> {
         let since = now().checked_sub(self.pipeline.base_time()?)?;
         Instant::now().checked_sub(Duration::from_nanos(since.nseconds()))
     }
 
-    /// Which time of a picture can be compared with the other eye's: for a live stream the time
-    /// at which it was captured by the common clock, for a recording its place in it, edit lists
-    /// considered.
-    fn time(&self, &Raw { times, arrived, .. }: &Raw) -> Option<Duration> {
+    /// Returns the time of a frame that is comparable with the other view's: for a live stream that
+    /// of capture by the common clock, for a recording the position in it, after edit lists.
+    fn time(&self, &Frame { times, arrived, .. }: &Frame) -> Option<Duration> {
         if let Some(zero) = self.by_arrival {
             return Some(arrived.saturating_duration_since(zero));
         }
@@ -465,7 +453,7 @@ impl Stream {
         !self.first.is_empty() || self.ended || !self.delivered.is_empty()
     }
 
-    /// Waits until one of `streams` has something, or `wait` has passed.
+    /// Waits until one of `streams` has a frame, at most for `wait`.
     pub(super) fn wait_any(streams: &[&Stream], wait: Duration) {
         if streams.iter().any(|stream| stream.is_ready()) {
             return;
@@ -477,18 +465,18 @@ impl Stream {
         let _ = select.ready_timeout(wait);
     }
 
-    /// From now on pictures are only counted: see [`Stream::skipped`].
+    /// Counts frames from now on instead of delivering them; see [`Stream::skipped`].
     pub(super) fn count_only(&self) {
         self.shared.count_only();
     }
 
-    /// Pictures that were counted instead of delivered.
+    /// Returns the number of frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
         self.shared.skipped()
     }
 
-    /// Stops the pipeline; what is still in the channel is lost. A driver or a demuxer that hangs in it
-    /// keeps its thread.
+    /// Stops the pipeline and drops the frames in the channel. If a driver or a demuxer hangs, its
+    /// thread is left behind.
     pub(super) fn close(&mut self) {
         if std::mem::replace(&mut self.closed, true) {
             return;
@@ -522,12 +510,12 @@ impl Drop for Stream {
     }
 }
 
-/// True where it is read from a file, and ends with it.
+/// Reports whether the input is a recording.
 fn is_recorded(input: &Input) -> bool {
     matches!(input, Input::File(_) | Input::Pictures(_))
 }
 
-/// Makes the times of live pipelines comparable: one clock, one zero.
+/// Gives live pipelines one clock and one zero, so that their times are comparable.
 fn share_clock(pipeline: &gst::Pipeline, zero: gst::ClockTime) {
     pipeline.use_clock(Some(&gst::SystemClock::obtain()));
     pipeline.set_start_time(gst::ClockTime::NONE);

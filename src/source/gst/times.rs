@@ -1,17 +1,17 @@
-//! Times that all streams go by.
+//! Clock and periods that all streams share.
 
 use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-/// Longest wait for a picture before the stop switch is looked at again.
+/// Longest wait for a frame before the stop switch is checked again.
 pub(super) const TICK: Duration = Duration::from_millis(20);
 
-/// Frame period of a stream that neither states its rate nor has times to measure it by.
+/// Frame period of a stream with neither a stated rate nor times.
 pub(super) const UNKNOWN_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 
-/// The present, as the zero of the times of live streams that are opened together.
+/// Returns the present, the common zero of live streams that are opened together.
 pub(super) fn now() -> gst::ClockTime {
     gst::SystemClock::obtain().time()
 }

@@ -1,4 +1,4 @@
-//! A stream for each eye, whose pictures become pairs by the time of their capture or their number.
+//! Two streams, one for each view, paired by capture time or number.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 
+use super::appsink::Frame;
 use super::camera;
+use super::ending::check_ending;
+use super::find_offset::find_offset;
 use super::input::Input;
-use super::offset::find_offset;
 use super::options::{GstOptions, Offset};
 use super::plane::{Layout, Views};
 use super::reconnect::ReconnectingStream;
-use super::stream::{Picture, Received, Recipe};
+use super::stream::{Received, Recipe};
 use super::times::{TICK, UNKNOWN_PERIOD, now, period_of};
-use super::verdict::verdict;
 use crate::control::Switch;
 use crate::frame::{Eye, EyeFrame, StereoPair};
 use crate::pair::{PairBy, Pairer, Pairing};
@@ -23,13 +24,14 @@ use crate::source::spec::StreamSpec;
 use crate::source::{Source, SourceCounts, SourceInfo, orientation, pictures, v4l2};
 use crate::synchronisation::Remark;
 
-/// Recordings that begin further apart than this part of a frame may have been cut or started apart.
+/// Recordings that begin further apart than this part of a frame may have been cut or started
+/// separately.
 const MOST_OF_A_FRAME: f64 = 0.75;
 
-/// Part of a recording's pictures that may lack a partner in both views before that is worth a warning.
+/// Part of a recording's frames that may lack a partner in both views before stereod warns.
 const MANY: f64 = 0.1;
 
-/// Opens a stream for each eye.
+/// Opens a stream for each view.
 pub(super) fn open(
     left: &StreamSpec,
     right: &StreamSpec,
@@ -41,7 +43,8 @@ pub(super) fn open(
     if short_names[0] == short_names[1] {
         short_names = names;
     }
-    // Numbers of two patterns are on one scale; a pattern beside a video starts at its own first.
+    // Numbers of two patterns share a scale; a pattern next to a video starts at its own first
+    // number.
     let mut common = None;
     let timings = match (&left, &right) {
         (Input::Pictures(l), Input::Pictures(r)) => {
@@ -125,7 +128,7 @@ pub(super) fn open(
         by_number: options.pair_by == PairBy::Index,
         delays: [delay(offset.saturating_neg()), delay(offset)],
         first: [None; 2],
-        // Numbers of pictures say themselves where each view begins.
+        // Numbers of frames say themselves where each view begins.
         is_begin_told: offset != 0 || numbered,
         restarts: 0,
         done: false,
@@ -133,7 +136,7 @@ pub(super) fn open(
     }))
 }
 
-/// Has one camera exposed as the other where that is wanted.
+/// Copies the exposure of one camera to the other if requested.
 fn follow_exposure(
     eyes: [&Input; 2],
     options: &GstOptions,
@@ -150,7 +153,7 @@ fn follow_exposure(
     Ok(Some(v4l2::Following::start(&leader.name, &follower.name)?))
 }
 
-/// The number of pairs that two streams can give: the shorter one's length at the lower rate.
+/// Returns the number of pairs of two streams: the shorter length at the lower rate.
 fn expected_pairs(streams: &[ReconnectingStream; 2]) -> Option<u64> {
     let seconds = |stream: &ReconnectingStream| Some(stream.expected()? as f64 / stream.rate()?);
     let [left, right] = streams;
@@ -158,45 +161,49 @@ fn expected_pairs(streams: &[ReconnectingStream; 2]) -> Option<u64> {
     Some((seconds(left)?.min(seconds(right)?) * rate).round() as u64)
 }
 
-/// Offset in milliseconds that makes the first pictures a pair, as the flag takes it.
+/// Formats the offset in milliseconds that makes the first frames a pair, as the flag takes it.
 fn in_ms(left: Duration, right: Duration) -> String {
     let ms = (left.as_secs_f64() - right.as_secs_f64()) * 1e3;
     format!("{ms:.1}").trim_end_matches(".0").to_owned()
 }
 
-/// A stream for each eye.
+/// A stream for each view.
 struct TwoStreams {
     info: SourceInfo,
     /// Left, right.
     streams: [ReconnectingStream; 2],
     pairer: Pairer,
     state: Arc<LiveState>,
-    /// True where numbers make the pairs, so that no picture may be left out.
+    /// Whether pairing is by number, so that no frame may be left out.
     by_number: bool,
-    /// Time that is added to that of each view's pictures before they are paired.
+    /// Time added to each view's frames before pairing.
     delays: [Duration; 2],
-    /// Times of the first pictures.
+    /// Times of the first frames.
     first: [Option<Duration>; 2],
-    /// True where there is no more to say of how far apart the views begin.
+    /// Whether the distance of the views' beginnings has been reported, or needs no report.
     is_begin_told: bool,
-    /// Restarts of the pairing that have been told.
+    /// Number of restarts of the pairing that have been reported.
     restarts: u64,
     done: bool,
-    /// At work as long as the streams are.
+    /// Copies the exposure for as long as the streams live.
     _exposure: Option<v4l2::Following>,
 }
 
 impl TwoStreams {
-    /// Takes what one stream has next; whether it was the end.
+    /// Passes the next frame of one stream to the pairer. Returns true at the end of the stream.
     fn advance(&mut self, eye: usize, wait: Duration) -> bool {
         let stream = &mut self.streams[eye];
         let index = stream.index();
         match stream.receive(wait) {
-            Received::Picture(Picture { views: Views::One(image), timestamp, arrived }) => {
+            Received::Frame(frame) => {
+                let Frame { views: Views::One(image), timestamp, arrived, .. } = *frame else {
+                    // A stream of one view has no second one.
+                    return false;
+                };
                 let timestamp = timestamp.map(|time| time.saturating_add(self.delays[eye]));
                 self.first[eye] = self.first[eye].or(timestamp);
                 if let (true, Some(time)) = (self.info.live, timestamp) {
-                    self.state.synchronisation().frame(Eye::BOTH[eye], time);
+                    self.state.synchronisation().note_frame(Eye::BOTH[eye], time);
                 }
                 self.pairer.push(Eye::BOTH[eye], EyeFrame { image, timestamp, index, arrived });
                 false
@@ -205,18 +212,17 @@ impl TwoStreams {
                 self.pairer.finish(Eye::BOTH[eye]);
                 true
             }
-            // A stream of one eye has no second view.
-            Received::Picture(_) | Received::Nothing => false,
+            Received::Nothing => false,
         }
     }
 
-    /// Counts the rest of an eye whose partner has ended.
+    /// Counts the remaining frames of a view whose partner has ended.
     fn drain(&mut self, eye: usize, stop: &Switch) {
         let stream = &mut self.streams[eye];
         stream.count_only();
         while !stop.is_set() {
             match stream.receive(TICK) {
-                Received::Picture(_) => self.pairer.skip(Eye::BOTH[eye], 1),
+                Received::Frame(_) => self.pairer.skip(Eye::BOTH[eye], 1),
                 Received::Nothing => {}
                 Received::End => break,
             }
@@ -225,8 +231,8 @@ impl TwoStreams {
         self.pairer.finish(Eye::BOTH[eye]);
     }
 
-    /// Lets no frame wait for an eye that is lost. One that is back goes on with the other's number,
-    /// for pairing by number.
+    /// Keeps frames from waiting for a lost view. For pairing by number, a view that is back
+    /// continues with the other's number.
     fn follow_losses(&mut self) {
         let highest = self.streams.iter().map(ReconnectingStream::index).max().unwrap_or_default();
         for (eye, stream) in Eye::BOTH.into_iter().zip(&mut self.streams) {
@@ -235,12 +241,12 @@ impl TwoStreams {
             }
             if stream.take_returned() {
                 stream.skip_to(highest);
-                self.state.synchronisation().lost(eye);
+                self.state.synchronisation().note_lost(eye);
             }
         }
     }
 
-    /// Says what there is to say of how the cameras run against each other.
+    /// Logs remarks on the synchronisation of the cameras.
     fn remark(&self) {
         let Some(tolerance) = self.pairer.tolerance() else { return };
         match self.state.synchronisation().remark(tolerance) {
@@ -250,7 +256,7 @@ impl TwoStreams {
         }
     }
 
-    /// Warns, once each, where recordings begin a frame or more apart, and where pairing restarts.
+    /// Warns once if recordings begin a frame or more apart, and at every restart of the pairing.
     fn tell_of_times(&mut self) {
         let restarts = self.pairer.restarts();
         if restarts > std::mem::replace(&mut self.restarts, restarts) && restarts == 1 {
@@ -284,7 +290,7 @@ impl TwoStreams {
         );
     }
 
-    /// Judges the pairs of views that have ended.
+    /// Checks the number of pairs after both views have ended.
     fn judge_pairs(&self) -> anyhow::Result<()> {
         let SourceCounts { left, right, pairs, .. } = self.counts();
         let Some(tolerance) = self.pairer.tolerance().map(|time| time.as_secs_f64() * 1e3) else {
@@ -319,7 +325,7 @@ impl TwoStreams {
         Ok(())
     }
 
-    /// Pairs until the end; whether it was reached.
+    /// Pairs until the end. Returns false if it was stopped before.
     fn pair_all(
         &mut self,
         stop: &Switch,
@@ -337,18 +343,18 @@ impl TwoStreams {
                 pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
                 self.tell_of_times();
                 if live && self.pairer.tolerance().is_some() {
-                    self.state.synchronisation().pair(pair.skew_ns);
+                    self.state.synchronisation().note_pair(pair.skew_ns);
                 }
                 if emit(pair, self.counts()).is_break() {
                     return false;
                 }
             }
-            // A live eye would never end while its partner is gone.
+            // A live view would never end while its partner is gone.
             if ended == [true; 2] || (live && ended != [false; 2]) {
                 return true;
             }
             for (eye, ended) in ended.iter_mut().enumerate() {
-                if !*ended && self.pairer.hopeless(Eye::BOTH[eye]) {
+                if !*ended && self.pairer.is_hopeless(Eye::BOTH[eye]) {
                     self.drain(eye, stop);
                     *ended = true;
                 }
@@ -360,8 +366,8 @@ impl TwoStreams {
                 }
                 self.follow_losses();
                 self.remark();
-            } else if let Some(eye) = self.pairer.needs() {
-                // Asking only the eye that is needed keeps the other one's frames where they are.
+            } else if let Some(eye) = self.pairer.needed_eye() {
+                // Reading only the needed view leaves the other one's frames in its stream.
                 let eye = eye.index();
                 if !ended[eye] {
                     ended[eye] = self.advance(eye, TICK);
@@ -388,7 +394,7 @@ impl Source for TwoStreams {
             self.streams.iter_mut().for_each(ReconnectingStream::begin);
         }
         let finished = self.pair_all(stop, emit);
-        let result = if finished { verdict(&self.streams) } else { Ok(()) };
+        let result = if finished { check_ending(&self.streams) } else { Ok(()) };
         self.streams.iter_mut().for_each(ReconnectingStream::close);
         if finished && result.is_ok() { self.judge_pairs() } else { result }
     }
@@ -399,7 +405,7 @@ impl Source for TwoStreams {
             self.pairer.unpaired(Eye::Left),
             self.pairer.unpaired(Eye::Right),
         );
-        // A frame that still waits for its partner counts once that is decided.
+        // A frame that still waits for its partner is counted later.
         let (left, right) = (pairs + unpaired_left, pairs + unpaired_right);
         let [damaged_left, damaged_right] = self.streams.each_ref().map(ReconnectingStream::damage);
         SourceCounts {

@@ -8,26 +8,26 @@ use gstreamer as gst;
 use gstreamer::glib;
 use gstreamer::prelude::*;
 
+use super::appsink::Shared;
 use super::camera;
 use super::input::{Camera, Input};
 use super::options::GstOptions;
 use super::reach::{self, Reach};
 use super::stills;
-use super::tap::Shared;
 use crate::source::pictures::Timing;
 use crate::source::v4l2::{self, Format};
 
-/// Connects whatever turns out to be video with `target`.
+/// Connects the first video of an input with `target`.
 #[derive(Clone)]
 struct Wiring {
     pipeline: glib::WeakRef<gst::Pipeline>,
     target: gst::Pad,
     shared: Arc<Shared>,
-    /// Things that the content may make the pipeline open.
+    /// Resources that the content may open.
     reach: Reach,
 }
 
-/// Adds `input` to `pipeline` so that its pictures arrive at `target`, decoded.
+/// Adds `input` to `pipeline` so that its decoded frames arrive at `target`.
 pub(super) fn connect(
     input: &Input,
     timing: Option<Timing>,
@@ -63,16 +63,16 @@ pub(super) fn connect(
     }
 }
 
-/// Loads the network plug-ins while no stream of theirs runs: GLib 2.74 can lock up where one
+/// Loads the network plug-ins while no stream of theirs runs: GLib 2.74 can deadlock if one
 /// thread registers the types of sockets (loading "soup") while another first uses them.
 fn load_network() {
     for name in ["souphttpsrc", "rtspsrc"] {
-        // Whether it is needed, and there, is found out when the stream starts.
+        // A missing plug-in is reported when a stream that needs it starts.
         let _ = gst::ElementFactory::find(name).map(|factory| factory.load());
     }
 }
 
-/// An element, or what to install.
+/// Creates an element. The error names the package to install.
 pub(super) fn element(name: &str) -> anyhow::Result<gst::Element> {
     gst::ElementFactory::make(name).build().map_err(|_| {
         anyhow!(
@@ -90,8 +90,8 @@ impl Wiring {
         Ok(())
     }
 
-    /// A camera, set to what was chosen. Looking at it first gives its absence a better message
-    /// than GStreamer's, every time that it is connected.
+    /// Connects a camera in its chosen mode. It is opened without GStreamer first, which gives a
+    /// better message if it is absent.
     fn camera(&self, pipeline: &gst::Pipeline, camera: &Camera) -> anyhow::Result<()> {
         for complaint in v4l2::prepare(&camera.name, &camera.controls)? {
             tracing::warn!("{}: {complaint}", camera.name);
@@ -122,8 +122,8 @@ impl Wiring {
         Ok(())
     }
 
-    /// A decodebin or uridecodebin whose video goes to the target. The classic ones: unlike the
-    /// "3" generation of GStreamer 1.22 they go on reliably after damage.
+    /// Creates a decodebin or uridecodebin whose video goes to the target. The "3" generation of
+    /// GStreamer 1.22 does not reliably continue after damage, so it is not used.
     fn decoder(&self, kind: &str) -> anyhow::Result<gst::Element> {
         let decoder = element(kind)?;
         // Sound and subtitles need no decoder, not even an installed one.
@@ -176,7 +176,7 @@ impl Wiring {
         });
     }
 
-    /// Takes `pad` if it is the first that shows video; `decode` allows a decoder in between.
+    /// Takes `pad` if it is the first with video; `decode` allows a decoder in between.
     fn offer(&self, pad: &gst::Pad, decode: bool) {
         if pad.is_linked() || pad.direction() != gst::PadDirection::Src {
             return;
@@ -225,7 +225,7 @@ impl Wiring {
         Ok(())
     }
 
-    /// Everything that the stream holds is known.
+    /// Fails a stream without video once all of its pads are known.
     fn complete(&self) {
         if !self.target.is_linked() {
             self.shared.fail_without_video();
@@ -234,7 +234,7 @@ impl Wiring {
 
     fn fragment(mut self, pipeline: &gst::Pipeline, text: &str) -> anyhow::Result<()> {
         let built = gst::parse::bin_from_description_full(
-            &closed(text),
+            &close_caps(text),
             false,
             None,
             gst::ParseFlags::FATAL_ERRORS,
@@ -276,15 +276,16 @@ impl Wiring {
     }
 }
 
-/// The fragment with an element at its end: GStreamer's syntax has caps only between two elements.
-fn closed(text: &str) -> String {
+/// Appends an element to a fragment that ends with caps, which GStreamer's syntax allows only
+/// between two elements.
+fn close_caps(text: &str) -> String {
     let last = text.rsplit('!').next().unwrap_or_default().trim_start().trim_start_matches('"');
     let name = last.split([',', ' ', '(', ';', '"']).next().unwrap_or_default();
     let is_caps = name.contains('/') && !name.contains('=');
     if is_caps { format!("{text} ! identity") } else { text.to_owned() }
 }
 
-/// True where a pad with these caps never shows pictures.
+/// Reports whether a pad with these caps never carries video.
 fn is_other(caps: &gst::Caps) -> bool {
     const OTHERS: [&str; 5] =
         ["audio/", "text/", "subpicture/", "closedcaption/", "application/x-subtitle"];
@@ -294,8 +295,8 @@ fn is_other(caps: &gst::Caps) -> bool {
         && caps.iter().all(|structure| other(structure.name().as_str()))
 }
 
-/// True where a pad with these caps can be read without a decoder: raw video, and nothing else that
-/// the element might rather deliver, as a camera does with MJPEG.
+/// Reports whether a pad with these caps needs no decoder: it offers raw video and nothing else,
+/// unlike a camera that may deliver MJPEG.
 fn is_raw_video(caps: &gst::Caps) -> bool {
     let raw = |name: &str| name == "video/x-raw";
     !caps.is_any()
@@ -303,14 +304,14 @@ fn is_raw_video(caps: &gst::Caps) -> bool {
         && caps.iter().all(|s| raw(s.name().as_str()) || s.name() == "video/x-bayer")
 }
 
-/// Choice of decodebin's signal "autoplug-select" by its short name.
+/// Returns the answer to decodebin's signal "autoplug-select" with this short name.
 fn select(nick: &str) -> Option<glib::Value> {
     glib::EnumClass::with_type(glib::Type::from_name("GstAutoplugSelectResult")?)?
         .to_value_by_nick(nick)
 }
 
-/// Why a demuxer is not used that reads on for ever at the end of its file, as these of FFmpeg do in
-/// gst-libav 1.22; `None` of others.
+/// Returns why a demuxer is not used that never stops at the end of its file, as some of FFmpeg in
+/// gst-libav 1.22; `None` for others.
 fn endless(factory: &gst::ElementFactory) -> Option<String> {
     let (format, ending) = match factory.name().as_str() {
         "avdemux_gif" => ("GIF", "gif"),
@@ -323,8 +324,8 @@ fn endless(factory: &gst::ElementFactory) -> Option<String> {
     ))
 }
 
-/// True where this decoder leaves its pictures on a device while another one could decode them into
-/// ordinary memory, which is where they are needed.
+/// Reports whether this decoder leaves its frames on a device although another one could decode
+/// them into host memory, where they are needed.
 fn is_detour(factory: &gst::ElementFactory, caps: &gst::Caps) -> bool {
     let on_device = |factory: &gst::ElementFactory| {
         factory.metadata("klass").is_some_and(|class| class.contains("Hardware"))

@@ -1,27 +1,27 @@
 //! The entropy-coded data of a sequential scan (ITU-T T.81, F.2.2), read code by code.
 
-/// Flaw of a picture.
+/// Flaw of an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Everything is there but the marker at the end.
     #[error("the JPEG picture has no end: it was cut off")]
     NoEnd,
-    /// It ends within the headers, or has no picture data at all.
+    /// It ends within the headers, or has no image data at all.
     #[error("the JPEG picture is cut off before its data begins")]
     NoData,
     /// It ends before all blocks are there.
     #[error("the JPEG picture is cut off or damaged: {share} % of its data can be read")]
     Short {
-        /// Part of the picture that is there, in per cent.
+        /// Part of the image that is there, in per cent.
         share: u8,
     },
-    /// The codes make no sense from some place on.
+    /// The codes make no sense from some point on.
     #[error("the JPEG picture is damaged after {share} % of its data")]
     Senseless {
-        /// Part of the picture before that place, in per cent.
+        /// Part of the image before that point, in per cent.
         share: u8,
     },
-    /// There is much more data than the picture needs.
+    /// There is much more data than the image needs.
     #[error("the JPEG picture is damaged: its data does not fit its size")]
     Surplus,
 }
@@ -34,30 +34,30 @@ pub(super) struct Table {
     /// Length and value of the code that a byte begins with; length 0: it is a longer one.
     short: [(u8, u8); 256],
     /// Of each length: what codes of it are below, as the upper of 16 bits, and the distance from a
-    /// code to the place of its value.
+    /// code to the index of its value.
     limits: [(u32, i32); 17],
     values: Vec<u8>,
 }
 
 impl Table {
-    /// The table with `counts` codes of each length from 1 on, for `values` in this order; `None` where
-    /// there are more codes than bits allow.
+    /// The table with `counts` codes of each length from 1 on, for `values` in this order; `None`
+    /// where there are more codes than bits allow.
     pub(super) fn new(counts: &[u8; 16], values: &[u8]) -> Option<Self> {
         let mut table =
             Self { short: [(0, 0); 256], limits: [(0, 0); 17], values: values.to_vec() };
-        let (mut code, mut place) = (0u32, 0usize);
+        let (mut code, mut index) = (0u32, 0usize);
         for (length, &count) in (1..=16u8).zip(counts) {
             code <<= 1;
-            table.limits[usize::from(length)].1 = place as i32 - code as i32;
+            table.limits[usize::from(length)].1 = index as i32 - code as i32;
             for _ in 0..count {
                 if code >> length != 0 {
                     return None;
                 }
                 if length <= 8 {
                     let first = (code << (8 - length)) as usize;
-                    table.short[first..first + (1 << (8 - length))].fill((length, values[place]));
+                    table.short[first..first + (1 << (8 - length))].fill((length, values[index]));
                 }
-                (code, place) = (code + 1, place + 1);
+                (code, index) = (code + 1, index + 1);
             }
             table.limits[usize::from(length)].0 = code << (16 - length);
         }
@@ -71,8 +71,8 @@ impl Table {
             return Some((length, value));
         }
         let length = (9..=16u8).find(|&length| bits < self.limits[usize::from(length)].0)?;
-        let place = (bits >> (16 - length)) as i32 + self.limits[usize::from(length)].1;
-        self.values.get(usize::try_from(place).ok()?).map(|&value| (length, value))
+        let index = (bits >> (16 - length)) as i32 + self.limits[usize::from(length)].1;
+        self.values.get(usize::try_from(index).ok()?).map(|&value| (length, value))
     }
 }
 
@@ -89,8 +89,8 @@ enum Trouble {
     Senseless,
 }
 
-/// Reads `units` units of `parts` from the beginning of `data`, with a marker after every `restart` of
-/// them unless that is 0; how many bytes they take, up to the next marker.
+/// Reads `units` units of `parts` from the beginning of `data`, with a marker after every `restart`
+/// of them unless that is 0; how many bytes they take, up to the next marker.
 pub(super) fn walk(
     data: &[u8],
     units: usize,
@@ -173,20 +173,20 @@ impl Bits<'_> {
             return Err(Trouble::Senseless);
         }
         self.skip(size)?;
-        let mut place = 1;
-        while place < 64 {
+        let mut index = 1;
+        while index < 64 {
             let code = self.code(part.ac)?;
             let (run, size) = (code >> 4, code & 15);
             match (run, size) {
-                (15, 0) => place += 16,
+                (15, 0) => index += 16,
                 (_, 0) => return Ok(()),
                 _ => {
-                    place += run + 1;
+                    index += run + 1;
                     self.skip(size)?;
                 }
             }
         }
-        if place == 64 { Ok(()) } else { Err(Trouble::Senseless) }
+        if index == 64 { Ok(()) } else { Err(Trouble::Senseless) }
     }
 
     /// Goes on to the next marker, or the end of the data.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A picture with content, coded; in colour with three components.
+/// An image with content, coded; in colour with three components.
 fn coded(width: u32, height: u32, colour: bool) -> Vec<u8> {
     let level = |x: u32, y: u32, n: u32| ((x * 7 + n) ^ (y * 13) ^ (x * y / 5)) as u8;
     let picture: DynamicImage = if colour {

@@ -31,9 +31,10 @@ fn deviation(values: &[u8]) -> f64 {
     (values.iter().map(|&value| (f64::from(value) - mean).powi(2)).sum::<f64>() / count).sqrt()
 }
 
-/// Columns of 1000 and 1016 in turn: neighbours differ by 16 across and not at all down, so that the sum over
-/// the window is 128 * 128 * 16 = 64 * 4096 and the gain 2 * 4096 / 64.5 = 16257 / 256. The mean is 1008; it
-/// is lifted by 64 * (1 - 1008 / 65536) levels to 17140 / 256. 8 more or less make 508 and -509.
+/// Columns of 1000 and 1016 in turn: neighbours differ by 16 across and not at all down, so that
+/// the sum over the window is 128 * 128 * 16 = 64 * 4096 and the gain 2 * 4096 / 64.5 = 16257 /
+/// 256. The mean is 1008; it is lifted by 64 * (1 - 1008 / 65536) levels to 17140 / 256. 8 more or
+/// less make 508 and -509.
 #[test]
 fn stripes_by_hand() {
     let pixels =
@@ -63,7 +64,8 @@ fn a_shifted_picture_gives_the_shifted_result() {
 
 #[test]
 fn faint_texture_survives_that_the_upper_bits_lose() {
-    // A dark wall in 12 linear bits of a 16-bit word: its texture lies within one code of the upper 8.
+    // A dark wall in 12 linear bits of a 16-bit word: its texture lies within one code of the upper
+    // 8.
     let wall = picture(80, 80, |x, y| (40 << 4) + (((x * 5 + y * 3) % 7) << 4) as u16);
     let mut upper = vec![0; wall.len()];
     Tone::UpperBits.reduce(&wall, 80, &mut upper);

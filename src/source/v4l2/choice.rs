@@ -1,11 +1,11 @@
-//! Which format, size and rate are taken of all that the cameras offer. Pure: lists in, choice out.
+//! Chooses format, size and rate from the offers of the cameras. Pure: lists in, choice out.
 
 use super::modes::{Format, Mode, Rate};
 
-/// Request to the cameras; `None` leaves it to the choice.
+/// Request to the cameras; `None` leaves a value to the choice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CameraRequest {
-    /// Width and height in pixels of the camera's picture.
+    /// Width and height in pixels of the camera's frame.
     pub size: Option<(u32, u32)>,
     /// Frames a second.
     pub rate: Option<f64>,
@@ -13,19 +13,19 @@ pub struct CameraRequest {
     pub format: Option<Format>,
 }
 
-/// The USB bus that a camera's pictures travel on.
+/// USB bus of a camera.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsbBus {
-    /// The kernel's number of it.
+    /// The kernel's number of the bus.
     pub number: u32,
-    /// Its speed in Mbit/s: 480 is USB 2.
+    /// Speed in Mbit/s: 480 is USB 2.
     pub megabits: f64,
 }
 
 impl UsbBus {
-    /// Bytes a second of pictures that it carries, about. Periodic transfers may take 80 % of a
-    /// microframe (Universal Serial Bus Specification 2.0, section 5.6.4); from 5 Gbit/s on, what
-    /// is sent as 10 bits for 8 is a fifth less.
+    /// Returns the approximate capacity for frames in bytes a second. Periodic transfers may take
+    /// 80 % of a microframe (Universal Serial Bus Specification 2.0, section 5.6.4); from 5 Gbit/s
+    /// on, 8b/10b coding takes a fifth.
     fn capacity(self) -> f64 {
         let bits = 0.8 * self.megabits * 1e6;
         if self.megabits < 5000.0 { bits / 8.0 } else { bits / 10.0 }
@@ -35,15 +35,15 @@ impl UsbBus {
 /// Offer of one camera.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
-    /// The camera, for messages.
+    /// Name of the camera, for messages.
     pub name: &'a str,
-    /// Its modes.
+    /// Modes of the camera.
     pub modes: &'a [Mode],
-    /// USB bus that it is plugged into, where known.
+    /// USB bus of the camera, if known.
     pub bus: Option<UsbBus>,
 }
 
-/// Mode that a camera is set to.
+/// Chosen mode of a camera.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// Pixel format.
@@ -56,28 +56,28 @@ pub struct Pick {
     pub rate: Rate,
 }
 
-/// Modes that all cameras are set to.
+/// Chosen modes of all cameras.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// One for each camera, in their order.
     pub picks: Vec<Pick>,
-    /// Why, for the log; empty where nothing was left to choose.
+    /// Reason for the log; empty if there was no choice.
     pub why: String,
     /// Warning for the user, such as that the bus is too slow.
     pub warning: Option<String>,
 }
 
-/// Slower is no video for stereo; the choice looks for this many frames a second.
+/// Lowest rate that the choice accepts without need.
 const ENOUGH: f64 = 25.0;
 
-/// The rate that is taken where several are enough: faster ones only cost light and computation.
+/// Preferred rate if several suffice: faster ones only cost light and computation.
 const USUAL: f64 = 30.0;
 
 /// Chooses one size and rate for all cameras and a format for each.
 ///
-/// Left to itself it takes the largest size up to `limit` pixels that all offer with 25 frames a
-/// second or more, there uncompressed formats before compressed ones unless the USB bus that the
-/// cameras share cannot carry them, and the same format for all where it can.
+/// Without a request it takes the largest size up to `limit` pixels that all offer with at least 25
+/// frames a second. It prefers uncompressed formats unless the shared USB bus cannot carry them,
+/// and the same format for all.
 pub fn choose(
     cameras: &[Offer],
     request: &CameraRequest,
@@ -95,7 +95,7 @@ pub fn choose(
     Err(refusal(cameras, request))
 }
 
-/// Sizes that all cameras offer in a format that can be read, those to prefer first.
+/// Returns the sizes that all cameras offer in a readable format, preferred ones first.
 fn sizes(cameras: &[Offer], request: &CameraRequest, limit: (u32, u32)) -> Vec<(u32, u32)> {
     let has = |camera: &Offer, size| camera.modes.iter().any(|m| m.size() == size && usable(m));
     let first = cameras.first().map_or(&[][..], |camera| camera.modes);
@@ -120,7 +120,7 @@ fn usable(mode: &Mode) -> bool {
     mode.format().is_some() && !mode.rates.is_empty()
 }
 
-/// Formats for all cameras, the choice to prefer first: the same for all before different ones.
+/// Returns the formats for all cameras, preferred ones first: equal formats before different ones.
 fn formats(count: usize, request: &CameraRequest) -> Vec<Vec<Format>> {
     if let Some(format) = request.format {
         return vec![vec![format; count]];
@@ -133,7 +133,7 @@ fn formats(count: usize, request: &CameraRequest) -> Vec<Vec<Format>> {
     same.into_iter().chain(mixed).collect()
 }
 
-/// The best at one size with at least `floor` frames a second.
+/// Returns the best choice at one size with at least `floor` frames a second.
 fn at_size(
     cameras: &[Offer],
     request: &CameraRequest,
@@ -159,14 +159,14 @@ fn at_size(
                 too_much = too_much.or(overload);
                 continue;
             }
-            // Enough frames: nearest to the usual rate. Too few: as many as there are.
+            // Enough frames: nearest to the preferred rate. Too few: the fastest.
             let badness = if floor > 0.0 { (rate - USUAL).abs() } else { -rate };
             let warning = overload.map(|text| format!("{text}; frames may be lost"));
             if best.as_ref().is_none_or(|(least, _)| badness < *least) {
                 best = Some((badness, Choice { picks, why: String::new(), warning }));
             }
         }
-        // The next format is worse; only where no rate is enough may it still be faster.
+        // The next format is worse, but may be faster if no rate suffices.
         if best.is_some() && (floor > 0.0 || request.rate.is_some()) {
             break;
         }
@@ -184,7 +184,8 @@ fn at_size(
     Some(choice)
 }
 
-/// Rates at which every camera delivers its format in this size, those of one row about equal.
+/// Returns the rates at which every camera delivers its format in this size; the rates of a row are
+/// about equal.
 fn common_rates(cameras: &[Offer], formats: &[Format], size: (u32, u32)) -> Vec<Vec<Rate>> {
     let rates = |(camera, &format): (&Offer, &Format)| -> Vec<Rate> {
         let fits = |mode: &&Mode| mode.size() == size && mode.format() == Some(format);
@@ -204,7 +205,7 @@ fn common_rates(cameras: &[Offer], formats: &[Format], size: (u32, u32)) -> Vec<
         .collect()
 }
 
-/// Warning where the uncompressed pictures of all cameras are more than a bus carries.
+/// Returns a warning if the uncompressed frames of all cameras exceed the capacity of a bus.
 fn overload(cameras: &[Offer], picks: &[Pick]) -> Option<String> {
     let bytes = |pick: &Pick| {
         let pixels = f64::from(pick.width) * f64::from(pick.height);
@@ -238,7 +239,7 @@ fn overload(cameras: &[Offer], picks: &[Pick]) -> Option<String> {
 }
 
 impl Choice {
-    /// Adds why it was made.
+    /// Adds the reason of the choice.
     fn explained(
         mut self,
         count: usize,
@@ -275,13 +276,14 @@ impl Choice {
     }
 }
 
-/// Why nothing fits: the first camera that lacks the format, the size or the rate, and what it has.
+/// Explains why nothing fits: names the first camera that lacks the format, the size or the rate,
+/// and its offers.
 fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
     for camera in cameras {
         let name = camera.name;
         let mut left: Vec<&Mode> = camera.modes.iter().filter(|mode| usable(mode)).collect();
         if left.is_empty() {
-            return format!("{name} offers no format that can be read ({})", listed(Format::ALL));
+            return format!("{name} offers no format that can be read ({})", join(Format::ALL));
         }
         if let Some(format) = request.format {
             let all = left.clone();
@@ -290,7 +292,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
                 let mut has: Vec<Format> = all.iter().filter_map(|mode| mode.format()).collect();
                 has.sort_unstable();
                 has.dedup();
-                return format!("{name} does not offer {format}; it offers {}", listed(has));
+                return format!("{name} does not offer {format}; it offers {}", join(has));
             }
         }
         if let Some(size) = request.size {
@@ -300,7 +302,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
                 let mut has: Vec<_> = all.iter().map(|mode| mode.size()).collect();
                 has.sort_unstable();
                 has.dedup();
-                let has = listed(has.iter().map(|size| format!("{}x{}", size.0, size.1)));
+                let has = join(has.iter().map(|size| format!("{}x{}", size.0, size.1)));
                 return format!("{name} does not offer {}x{}; it offers {has}", size.0, size.1);
             }
         }
@@ -311,7 +313,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
                 has.dedup();
                 return format!(
                     "{name} does not offer {rate} frames a second there; it offers {}",
-                    listed(has)
+                    join(has)
                 );
             }
         }
@@ -319,7 +321,7 @@ fn refusal(cameras: &[Offer], request: &CameraRequest) -> String {
     "the cameras offer no size and rate in common; `stereod devices` lists what they offer".into()
 }
 
-fn listed(items: impl IntoIterator<Item = impl ToString>) -> String {
+fn join(items: impl IntoIterator<Item = impl ToString>) -> String {
     items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,10 +1,10 @@
-//! Exposure, gain and their like, set on a camera before it delivers pictures.
+//! Sets exposure, gain and other controls of a camera before it delivers frames.
 
 use serde::Deserialize;
 
 use super::device::{ControlRange, Device};
 
-/// What a control is set to.
+/// Setting of a control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
@@ -18,7 +18,7 @@ pub enum Setting {
     Value(f64),
 }
 
-/// What the camera does about lamps that flicker with the mains.
+/// Compensation of lamps that flicker with the mains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerLine {
@@ -37,7 +37,7 @@ pub enum PowerLine {
     Auto,
 }
 
-/// Controls that are set on every camera.
+/// Settings of the controls of every camera.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Controls {
     /// Exposure time in milliseconds.
@@ -52,27 +52,27 @@ pub struct Controls {
     pub power_line: PowerLine,
 }
 
-/// A control that the camera can also choose by itself; numbers of `linux/v4l2-controls.h`.
+/// A control with an automatic mode; numbers of `linux/v4l2-controls.h`.
 #[derive(Clone, Copy)]
 pub struct Knob {
     /// The field of [`Controls`].
     pub key: &'static str,
-    /// The largest value that makes sense to any camera.
+    /// Largest value that is valid for any camera.
     pub largest: f64,
     name: &'static str,
     unit: &'static str,
-    /// The control that says who chooses, and its value for the user.
+    /// Control that selects the automatic mode, and its value for manual.
     chooser: u32,
     manual: i32,
-    /// Its values for the camera, the one to prefer first.
+    /// Values for automatic, the preferred one first.
     automatic: &'static [i32],
     value: u32,
-    /// Steps of the control a unit.
+    /// Steps of the control per unit.
     scale: f64,
 }
 
-/// Exposure times are in 100 µs; webcams that choose the time but cannot the aperture call that
-/// aperture priority.
+/// Exposure times are in 100 µs. Webcams call an automatic exposure time aperture priority, because
+/// their aperture is fixed.
 const EXPOSURE: Knob = Knob {
     key: "exposure_ms",
     largest: 100_000.0,
@@ -84,16 +84,16 @@ const EXPOSURE: Knob = Knob {
     value: 0x009a_0902,
     scale: 10.0,
 };
-const GAIN: Knob = switched(("gain", "gain", ""), 1e9, 0x0098_0912, 0x0098_0913);
+const GAIN: Knob = switch_knob(("gain", "gain", ""), 1e9, 0x0098_0912, 0x0098_0913);
 const WHITE_BALANCE: Knob =
-    switched(("white_balance", "white balance", " K"), 100_000.0, 0x0098_090c, 0x0098_091a);
-const FOCUS: Knob = switched(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a_090a);
+    switch_knob(("white_balance", "white balance", " K"), 100_000.0, 0x0098_090c, 0x0098_091a);
+const FOCUS: Knob = switch_knob(("focus", "focus", ""), 1e9, 0x009a_090c, 0x009a_090a);
 /// All of them.
 pub const KNOBS: [Knob; 4] = [EXPOSURE, GAIN, WHITE_BALANCE, FOCUS];
 const POWER_LINE: u32 = 0x0098_0918;
 
-/// A control with key, name and unit that an on-off switch leaves to the camera.
-const fn switched(
+/// Creates a control whose automatic mode is an on-off switch.
+const fn switch_knob(
     (key, name, unit): (&'static str, &'static str, &'static str),
     largest: f64,
     chooser: u32,
@@ -102,7 +102,7 @@ const fn switched(
     Knob { key, largest, name, unit, chooser, manual: 0, automatic: &[1], value, scale: 1.0 }
 }
 
-/// Something that has controls.
+/// Device with controls.
 trait Panel {
     fn range(&self, id: u32) -> Option<ControlRange>;
     fn get(&self, id: u32) -> Option<i32>;
@@ -122,7 +122,7 @@ impl Panel for Device {
 }
 
 impl Controls {
-    /// Sets what is not to be kept; what the camera cannot do, with what it can.
+    /// Applies the settings. The error names an unsupported one and the supported range.
     pub(super) fn apply(&self, camera: &mut Device) -> Vec<String> {
         self.turn(camera)
     }
@@ -146,8 +146,8 @@ impl Controls {
     }
 }
 
-/// Gives `follower` the exposure, gain and white balance that `leader` has now; what follows no
-/// longer chooses by itself. Whether anything was changed.
+/// Copies the present exposure, gain and white balance of `leader` to `follower` and switches their
+/// automatic modes off. Reports whether anything changed.
 pub(super) fn copy_exposure(leader: &Device, follower: &mut Device) -> bool {
     copy(leader, follower)
 }
@@ -192,7 +192,7 @@ impl Knob {
                         largest / scale
                     ));
                 }
-                // Cameras without automatic have no chooser.
+                // Cameras without an automatic mode have no such switch.
                 let _ = panel.set(chooser, manual);
                 // Within the range of the control, so it fits.
                 let step = range.step.max(1);

@@ -1,7 +1,7 @@
-//! An opened video node: the few requests to the kernel that are needed here.
+//! An opened video node with the few kernel requests that stereod needs.
 //!
-//! By hand over libc, because the V4L2 crates are either unmaintained or need libclang to build. The
-//! structures are those of the kernel's `linux/videodev2.h`; GStreamer does the streaming.
+//! Written over libc, because the V4L2 crates are either unmaintained or need libclang to build.
+//! The structures are those of the kernel's `linux/videodev2.h`; GStreamer does the streaming.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,16 +11,16 @@ use std::path::Path;
 
 use super::modes::{Mode, Rate, rates_within, sizes_within};
 
-/// Identity of a node, as it says itself.
+/// Identity of a node as its driver states it.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     /// The driver: "uvcvideo".
     pub(super) driver: String,
     /// The camera.
     pub(super) card: String,
-    /// Where it is, in the driver's words.
+    /// Location as the driver names it.
     pub(super) bus: String,
-    /// True where it delivers pictures, rather than metadata, or takes them.
+    /// Whether it delivers frames, not metadata.
     pub(super) captures: bool,
 }
 
@@ -38,15 +38,15 @@ pub(super) struct ControlRange {
 /// An opened video node.
 pub(super) struct Device {
     file: File,
-    /// Kind of its buffers: capture, with one plane or several.
+    /// Type of its buffers: capture, with one plane or several.
     buffers: u32,
 }
 
-/// `_IOC`'s directions on every architecture that cameras are used on.
+/// Directions of `_IOC`, the same on all supported architectures.
 const READ: u32 = 2;
 const WRITE: u32 = 1;
 
-/// The number of a request of V4L2 that passes a `T`.
+/// Returns the number of a V4L2 request that passes a `T`.
 const fn request<T>(direction: u32, number: u32) -> u32 {
     direction << 30 | (size_of::<T>() as u32) << 16 | (b'V' as u32) << 8 | number
 }
@@ -99,12 +99,12 @@ struct FrameInterval {
     reserved: [u32; 2],
 }
 
-/// `struct v4l2_format`, whose content is passed back as it came.
+/// `struct v4l2_format`, whose content is passed back unchanged.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct WholeFormat {
     kind: u32,
-    /// The union holds pointers, which decides where it begins.
+    /// The union holds pointers, which determine its alignment.
     content: [usize; 200 / size_of::<usize>()],
 }
 
@@ -129,7 +129,7 @@ struct ControlQuery {
     reserved: [u32; 2],
 }
 
-/// Plain numbers, for which all zeros is a value.
+/// Structures of integers, for which all zeros is a valid value.
 trait Plain: Copy {}
 impl Plain for Capability {}
 impl Plain for FormatDescription {}
@@ -152,7 +152,7 @@ const BUFFERS_CAPTURE_PLANES: u32 = 9;
 const DISCRETE: u32 = 1;
 const CONTROL_DISABLED: u32 = 0x1;
 
-/// More entries than this of any list are a driver that does not end it.
+/// Largest number of entries of a list; a driver that returns more never ends it.
 const LIST_MAX: u32 = 256;
 
 impl Device {
@@ -181,11 +181,11 @@ impl Device {
         }
     }
 
-    /// Its identity (VIDIOC_QUERYCAP).
+    /// Returns the identity (VIDIOC_QUERYCAP).
     pub(super) fn identity(&mut self) -> io::Result<Identity> {
         let mut seen: Capability = zeroed();
         self.call(READ, 0, &mut seen)?;
-        // Of this node, where the driver tells; else of the whole device.
+        // Capabilities of this node if the driver states them, else of the whole device.
         let has_own = seen.capabilities & HAS_DEVICE_CAPS != 0;
         let abilities = if has_own { seen.device_caps } else { seen.capabilities };
         if abilities & CAPTURE == 0 && abilities & CAPTURE_PLANES != 0 {
@@ -199,7 +199,7 @@ impl Device {
         })
     }
 
-    /// Every format in every size, with its rates (VIDIOC_ENUM_FMT and its like).
+    /// Returns every format in every size, with its rates (VIDIOC_ENUM_FMT and related requests).
     pub(super) fn modes(&self) -> Vec<Mode> {
         let mut modes = Vec::new();
         for index in 0..LIST_MAX {
@@ -255,8 +255,8 @@ impl Device {
         rates
     }
 
-    /// True where somebody else streams from it: then the format cannot be set (VIDIOC_S_FMT), not
-    /// even to what it is.
+    /// Reports whether another process streams from it: then the format cannot be set
+    /// (VIDIOC_S_FMT), not even to the present one.
     pub(super) fn is_busy(&self) -> bool {
         let mut format = WholeFormat { kind: self.buffers, ..zeroed() };
         self.call(READ | WRITE, 4, &mut format).is_ok()
@@ -265,7 +265,7 @@ impl Device {
                 .is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
     }
 
-    /// The range of a control; `None` where the camera does not have it (VIDIOC_QUERYCTRL).
+    /// Returns the range of a control; `None` if the camera does not have it (VIDIOC_QUERYCTRL).
     pub(super) fn control_range(&self, id: u32) -> Option<ControlRange> {
         let mut query = ControlQuery { id, ..zeroed() };
         self.call(READ | WRITE, 36, &mut query).ok()?;
@@ -273,7 +273,7 @@ impl Device {
         (flags & CONTROL_DISABLED == 0).then_some(ControlRange { least, largest, step })
     }
 
-    /// Value of a control (VIDIOC_G_CTRL).
+    /// Returns the value of a control (VIDIOC_G_CTRL).
     pub(super) fn control(&self, id: u32) -> io::Result<i32> {
         let mut control = ControlValue { id, value: 0 };
         self.call(READ | WRITE, 27, &mut control)?;
@@ -286,7 +286,7 @@ impl Device {
     }
 }
 
-/// The text up to its closing zero.
+/// Returns the text up to its closing zero.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()

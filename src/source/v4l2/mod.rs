@@ -1,5 +1,5 @@
-//! Cameras of the kernel's video interface (V4L2): what there is, and what is taken of it. The
-//! pictures themselves come through GStreamer.
+//! Cameras of the kernel's video interface (V4L2): their modes and controls. The frames come
+//! through GStreamer.
 
 mod choice;
 mod controls;
@@ -51,7 +51,7 @@ pub struct Camera {
     pub usb: Option<UsbDevice>,
     /// Modes that it offers.
     pub modes: Vec<Mode>,
-    /// True where somebody takes pictures from it.
+    /// Whether somebody takes frames from it.
     pub busy: bool,
     /// Processes that have it open, as far as may be seen.
     pub users: Vec<User>,
@@ -65,7 +65,7 @@ impl Camera {
         self.by_path.as_deref().unwrap_or(&self.node)
     }
 
-    /// True where another camera cannot be told from this one but by its port.
+    /// Reports whether another camera cannot be told from this one but by its port.
     pub fn looks_like(&self, other: &Camera) -> bool {
         let make = |camera: &Camera| {
             let usb = camera.usb.as_ref();
@@ -78,7 +78,7 @@ impl Camera {
     }
 }
 
-/// All cameras, by their numbers; nodes that carry metadata or take pictures are left out.
+/// All cameras, by their numbers; nodes that carry metadata or take frames are left out.
 pub fn list() -> Vec<Camera> {
     sysfs::nodes(Path::new(SYS)).iter().filter_map(|name| look_at(name)).collect()
 }
@@ -113,7 +113,8 @@ fn look_at(name: &str) -> Option<Camera> {
         }
         // Gone since it was listed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        // Of the nodes of a camera that may not be opened only the first is likely to have pictures.
+        // Of the nodes of a camera that may not be opened only the first is likely to have
+        // frames.
         Err(_) if sysfs::index(sys, name) > 0 => return None,
         Err(error) => {
             camera.busy = error.raw_os_error() == Some(libc::EBUSY);
@@ -158,7 +159,7 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// True where a path names a camera: a device, or a name that only cameras have.
+/// Reports whether a path names a camera: a device, or a name that only cameras have.
 pub fn is_camera(path: &Path) -> bool {
     let name = path.as_os_str().as_encoded_bytes();
     let named = name.starts_with(b"/dev/video") || name.starts_with(b"/dev/v4l/");
@@ -193,8 +194,8 @@ pub fn open(name: &str) -> anyhow::Result<Opened> {
     Ok(Opened { node, bus, modes })
 }
 
-/// Makes sure that the camera that `name` stands for can be used now, and sets its controls; what it
-/// cannot do is returned, for the log.
+/// Makes sure that the camera that `name` stands for can be used now, and sets its controls; what
+/// it cannot do is returned, for the log.
 pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
     let (_, mut device, _) = connect(name)?;
     Ok(controls.apply(&mut device))

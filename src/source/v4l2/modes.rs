@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Pixel formats that become intensity, the one to prefer first: uncompressed ones by the bytes that
-/// they take, then compressed ones.
+/// Readable pixel formats, in order of preference: uncompressed ones by their size, then compressed
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -17,14 +17,14 @@ pub enum Format {
     Uyvy,
     /// 16-bit intensity, lowest byte first; many cameras fill only the lower 10 or 12 bits.
     Y16,
-    /// A JPEG picture a frame.
+    /// One JPEG image a frame.
     Mjpg,
     /// H.264 video.
     H264,
 }
 
 impl Format {
-    /// All of them, the one to prefer first.
+    /// All formats in order of preference.
     pub const ALL: [Format; 7] = [
         Format::Grey,
         Format::Nv12,
@@ -35,7 +35,7 @@ impl Format {
         Format::H264,
     ];
 
-    /// The format that V4L2 gives this code; `None` for one that cannot be read here.
+    /// Returns the format of a V4L2 code; `None` if it is not readable.
     pub fn of_code(code: [u8; 4]) -> Option<Self> {
         Some(match &code {
             b"GREY" => Format::Grey,
@@ -85,7 +85,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A whole number of frames a second.
+    /// Creates a whole number of frames a second.
     pub fn whole(frames: u32) -> Self {
         Self { frames, seconds: 1 }
     }
@@ -95,7 +95,7 @@ impl Rate {
         f64::from(self.frames) / f64::from(self.seconds)
     }
 
-    /// True where two rates are one for people: 29.97 is 30.
+    /// Reports whether two rates are equal for users: 29.97 is 30.
     pub fn is_about(self, other: f64) -> bool {
         (self.value() - other).abs() <= 0.01 * other
     }
@@ -123,7 +123,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// The pixel format, where it can be read.
+    /// Returns the pixel format if it is readable.
     pub fn format(&self) -> Option<Format> {
         Format::of_code(self.code)
     }
@@ -139,7 +139,7 @@ pub fn code_text(code: [u8; 4]) -> String {
     String::from_utf8_lossy(&code).trim_end().to_owned()
 }
 
-/// Sizes that people use, for cameras that offer any size within a range.
+/// Common sizes, for cameras that offer any size within a range.
 const USUAL_SIZES: [(u32, u32); 10] = [
     (320, 240),
     (640, 360),
@@ -153,7 +153,7 @@ const USUAL_SIZES: [(u32, u32); 10] = [
     (2560, 720),
 ];
 
-/// The usual sizes within a range of sizes, `(least, largest, step)` of width and of height in
+/// Returns the common sizes within a range, `(least, largest, step)` of width and of height in
 /// pixels, and the largest one.
 pub(super) fn sizes_within(
     width: (u32, u32, u32),
@@ -168,7 +168,7 @@ pub(super) fn sizes_within(
     usual.chain((!USUAL_SIZES.contains(&largest)).then_some(largest))
 }
 
-/// Rates that people use, for cameras that offer any rate within a range of frames a second.
+/// Common rates, for cameras that offer any rate within a range of frames a second.
 pub(super) fn rates_within(least: f64, largest: f64) -> Vec<Rate> {
     const USUAL: [u32; 10] = [120, 100, 90, 60, 50, 30, 25, 20, 15, 10];
     USUAL

@@ -1,26 +1,26 @@
-//! A camera's place on USB, as the kernel tells it under /sys.
+//! Finds a camera's USB port under /sys.
 
 use std::path::{Path, PathBuf};
 
 use super::choice::UsbBus;
 
-/// A USB device and where it is plugged in.
+/// A USB device and its port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsbDevice {
-    /// Its bus, with the speed of the bus or its own, whichever is lower.
+    /// Bus, with the lower speed of bus and device.
     pub bus: UsbBus,
-    /// The kernel's name of its port: "1-2.3" is port 3 of the hub at port 2 of bus 1.
+    /// The kernel's name of the port: "1-2.3" is port 3 of the hub at port 2 of bus 1.
     pub port: String,
-    /// Number of its maker, as four hexadecimal digits.
+    /// Vendor identifier, four hexadecimal digits.
     pub vendor: String,
-    /// The maker's number of the product, likewise.
+    /// Product identifier, likewise.
     pub product: String,
-    /// Its serial number, where it has one.
+    /// Serial number, if it has one.
     pub serial: Option<String>,
 }
 
-/// The USB device behind a video node such as `video0`; `None` where it is not on USB. `sys` is
-/// where sysfs lies: `/sys`.
+/// Returns the USB device of a video node such as `video0`; `None` if it is not on USB. `sys` is
+/// the mount point of sysfs.
 pub(super) fn usb_device(sys: &Path, node: &str) -> Option<UsbDevice> {
     let device = class(sys, node).join("device").canonicalize().ok()?;
     // The node belongs to an interface of the device; the device is the first with a bus number.
@@ -38,7 +38,7 @@ pub(super) fn usb_device(sys: &Path, node: &str) -> Option<UsbDevice> {
     })
 }
 
-/// Names of all video nodes, such as `video0`, by their numbers.
+/// Returns the names of all video nodes, such as `video0`, by number.
 pub(super) fn nodes(sys: &Path) -> Vec<String> {
     let number = |name: &String| name.strip_prefix("video")?.parse::<u32>().ok();
     let entries = std::fs::read_dir(sys.join("class/video4linux")).into_iter().flatten().flatten();
@@ -50,12 +50,13 @@ pub(super) fn nodes(sys: &Path) -> Vec<String> {
     nodes
 }
 
-/// The kernel's name of the camera behind a node.
+/// Returns the kernel's name of a node's camera.
 pub(super) fn card(sys: &Path, node: &str) -> Option<String> {
     read(&class(sys, node), "name")
 }
 
-/// Which of the camera's nodes it is: the first carries pictures, later ones often metadata.
+/// Returns the index of a node among those of its camera: the first carries frames, later ones
+/// often metadata.
 pub(super) fn index(sys: &Path, node: &str) -> u32 {
     read(&class(sys, node), "index").and_then(|index| index.parse().ok()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Which processes have a device open.
+//! Finds the processes that have a device open.
 
 use std::fmt;
 use std::path::Path;
@@ -19,8 +19,8 @@ impl fmt::Display for User {
     }
 }
 
-/// Other processes that have the device `node` open, by their numbers. Those of other users are
-/// seen by root only. `proc` is where procfs lies: `/proc`.
+/// Returns the other processes that have the device `node` open, by number. Only root sees those of
+/// other users. `proc` is the mount point of procfs.
 pub(super) fn users(proc: &Path, node: &Path) -> Vec<User> {
     let has_open = |pid: u32| {
         let files = std::fs::read_dir(proc.join(format!("{pid}/fd"))).into_iter().flatten();

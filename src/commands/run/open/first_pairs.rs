@@ -14,10 +14,10 @@ use crate::commands::ranging;
 use crate::commands::rig::Rig;
 use crate::commands::run::live::service::Watchdog;
 use crate::control::Switch;
+use crate::duplicate::find_duplicate;
 use crate::frame::StereoPair;
 use crate::queue::{LinkReceiver, WhenFull, link};
 use crate::range::Spare;
-use crate::sameness::sameness;
 use crate::settings::Loaded;
 use crate::source::live::LiveState;
 use crate::source::{Source, SourceCounts, SourceInfo};
@@ -207,20 +207,20 @@ impl Source for Compared {
         let mut last = None;
         let result = source.run(stop, &mut |pair, counts| {
             if !*done {
-                last = sameness(&pair.left, &pair.right);
+                last = find_duplicate(&pair.left, &pair.right);
                 (*same, *done) = match last {
                     Some(_) => (*same + 1, *same + 1 == FIRST),
                     None => (0, true),
                 };
-                if let Some(sameness) = last.filter(|_| *done) {
-                    tracing::warn!("{sameness}");
+                if let Some(duplicate) = last.filter(|_| *done) {
+                    tracing::warn!("{duplicate}");
                 }
             }
             emit(pair, counts)
         });
         // A stream that was shorter than that.
-        if let Some(sameness) = last.filter(|_| !*done) {
-            tracing::warn!("{sameness}");
+        if let Some(duplicate) = last.filter(|_| !*done) {
+            tracing::warn!("{duplicate}");
             *done = true;
         }
         result

@@ -23,7 +23,7 @@ use crate::sink::pictures::{PICTURES, Pictures};
 use crate::sink::restarting::{Recipe, Restarting};
 use crate::sink::segments::{self, SegmentLimits, Segments};
 use crate::sink::video::{
-    FragmentError, Preview, Recorder, Stream, StreamOptions, StreamPicture, check_fragment,
+    FragmentError, Preview, Recorder, StreamOptions, StreamPicture, StreamSink, check_fragment,
     check_preview_name, check_recording_name,
 };
 use crate::sink::{Sink, StagesInTime, StreamInfo};
@@ -237,8 +237,8 @@ pub fn open(
             quantity,
             colouring: colouring.clone(),
         };
-        let first = Stream::start(&stream, &options);
-        let recipe: Recipe = Box::new(move || Ok(Box::new(Stream::start(&stream, &options)?)));
+        let first = StreamSink::start(&stream, &options);
+        let recipe: Recipe = Box::new(move || Ok(Box::new(StreamSink::start(&stream, &options)?)));
         match first {
             Ok(first) => add(Box::new(first), recipe),
             // A robot that starts before its receiver must see all the same.

@@ -61,7 +61,7 @@ fn push(video: &mut Lossless<u16>, number: u64) -> Result<()> {
     })
 }
 
-/// The file that these encoders make of so many pictures.
+/// The file that these encoders make of so many images.
 fn record(encoders: Make, size: (usize, usize), pictures: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mkv");

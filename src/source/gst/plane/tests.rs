@@ -8,7 +8,7 @@ fn sizes(width: u32, height: u32) -> (usize, usize) {
     (width as usize, height as usize)
 }
 
-/// Converts one picture by videoconvert, as GStreamer's own opinion of each format.
+/// Converts one frame by videoconvert, as GStreamer's own opinion of each format.
 fn convert(
     from: &gst_video::VideoInfo,
     data: Vec<u8>,

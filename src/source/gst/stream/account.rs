@@ -1,4 +1,4 @@
-//! Properties of a stream and of its end: size, rate, length, damage, and the reason why it ended.
+//! Properties of a stream and its end: size, rate, length, damage and the reason of the end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::source::pictures::Pictures;
 use crate::thread::locked;
 
 impl Stream {
-    /// Reason why the stream ended before its natural end, or what was left out of it; names it.
+    /// Returns why the stream ended prematurely or which images it left out, with its name.
     pub(in super::super) fn failure(&self) -> Option<String> {
         let count = self.taken + self.skipped();
         let (name, error) = (self.name(), self.shared.failure());
@@ -33,7 +33,7 @@ impl Stream {
         Some(format!("{name}: {lost} of {all} pictures left out: {reason}"))
     }
 
-    /// The file after the one that was shown last.
+    /// Returns the file after the last frame.
     fn next_file<'a>(&self, pictures: &'a Pictures) -> Option<&'a Path> {
         let timing = self.timing?;
         let is_next = |number| {
@@ -43,12 +43,12 @@ impl Stream {
         pictures.files.iter().find(|(number, _)| is_next(*number)).map(|(_, path)| path.as_path())
     }
 
-    /// Orientation that the stream's tags name.
+    /// Returns the orientation in the stream's tags.
     pub(in super::super) fn orientation(&self) -> Orientation {
         self.shared.orientation()
     }
 
-    /// Numbers of damaged pictures, as far as known.
+    /// Returns the numbers of damaged frames.
     pub(in super::super) fn damage(&self) -> Damage {
         let eye = self.shared.eye().summary();
         let left_out = match &self.input {
@@ -58,7 +58,7 @@ impl Stream {
         Damage { concealed: eye.concealed, left_out, mistimed: eye.mistimed }
     }
 
-    /// Numbers of a file that ended well but gave far fewer pictures than its length says.
+    /// Describes a file that ended without an error but far too early.
     pub(in super::super) fn cut_short(&self) -> Option<CutShort> {
         let count = self.taken + self.skipped();
         if let (Input::File(path), true) = (&self.input, self.ended)
@@ -69,19 +69,19 @@ impl Stream {
             let bytes = Some((lacking.length, lacking.said));
             return Some(CutShort { count, expected, certain: true, bytes });
         }
-        if self.shared.jumps.have_come() {
-            // The length is then that of the latest time.
+        if self.shared.jumps.have_occurred() {
+            // The length is that of the latest time.
             return None;
         }
         let expected = self.expected()?;
         let file = matches!(self.input, Input::File(_));
-        // The length is only about right.
+        // The stated length is approximate.
         let slack = 2 + expected / 50;
         if !(file && self.ended && count + slack < expected) {
             return None;
         }
-        // Fewer pictures than that are ordinary where the frame rate varies: then the last one still
-        // reaches the end. And where there is sound, the length may be that of the sound.
+        // Fewer frames are normal at a variable frame rate, when the last one still reaches the
+        // end. With sound, the length may be that of the sound.
         let length = self.pipeline.query_duration::<gst::ClockTime>()?.nseconds() as f64 * 1e-9;
         let missing = length - self.last_time?.as_secs_f64();
         let certain = missing * self.rate? > slack as f64 && !self.shared.has_other();
@@ -103,12 +103,12 @@ impl Stream {
         locked(&self.format).white
     }
 
-    /// True where the views have colour.
+    /// Reports whether the views have colour.
     pub(in super::super) fn has_colour(&self) -> bool {
         locked(&self.format).colour
     }
 
-    /// Pictures a second, where known.
+    /// Frames a second, where known.
     pub(in super::super) fn rate(&self) -> Option<f64> {
         self.rate
     }
@@ -118,12 +118,12 @@ impl Stream {
         self.rate = Some(rate);
     }
 
-    /// True where pictures come at their own pace.
+    /// Reports whether the stream is live.
     pub(in super::super) fn live(&self) -> bool {
         self.live
     }
 
-    /// About how many pictures there are, where known.
+    /// Returns the approximate number of frames, if known.
     pub(in super::super) fn expected(&self) -> Option<u64> {
         if let Input::Pictures(pictures) = &self.input {
             return Some(pictures.files.len() as u64);
@@ -132,7 +132,7 @@ impl Stream {
             return None;
         }
         let end: Duration = self.pipeline.query_duration::<gst::ClockTime>()?.into();
-        // Containers may count from zero, wherever their first picture is.
+        // Containers may count from zero, whatever the time of their first frame.
         let length = end.checked_sub(self.begin.unwrap_or_default()).unwrap_or(end);
         let pictures = length.as_secs_f64() * self.rate?;
         (pictures >= 0.5).then_some(pictures.round() as u64)

@@ -5,7 +5,7 @@ fn mode(code: &[u8; 4], width: u32, height: u32, rates: &[u32]) -> Mode {
     Mode { code: *code, width, height, rates }
 }
 
-/// As USB 2 webcams are: raw pictures are slow where they are large.
+/// As USB 2 webcams are: raw frames are slow where they are large.
 fn webcam() -> Vec<Mode> {
     vec![
         mode(b"YUYV", 640, 480, &[30, 15]),
@@ -92,7 +92,7 @@ fn raw_pictures_yield_where_the_bus_is_too_slow() {
     let mut apart = pair(&modes, &modes, USB2);
     apart[1].bus = Some(UsbBus { number: 9, ..USB2 });
     assert_eq!(chosen(&apart, &CameraRequest::default()).0, "MJPG 1280x720@30 MJPG 1280x720@30");
-    // Small pictures: 640 x 480 x 2 x 30 x 2 are 36.9 MB/s.
+    // Small frames: 640 x 480 x 2 x 30 x 2 are 36.9 MB/s.
     let small = [mode(b"YUYV", 640, 480, &[30]), mode(b"MJPG", 640, 480, &[30])];
     assert_eq!(chosen(&pair(&small, &small, USB2), &CameraRequest::default()).1.warning, None);
     // Who insists gets it, and is told.

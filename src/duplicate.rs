@@ -1,34 +1,34 @@
-//! Whether both eyes show one and the same picture: a file or camera given twice.
+//! Detects that both views are one image: a file or camera given twice.
 
 use crate::frame::Image;
 
-/// How alike the pictures of a pair are.
+/// Degree of likeness of the two views.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Sameness {
+pub enum Duplicate {
     /// Byte by byte.
     Same,
-    /// But for what coding does to a picture: by so many grey levels on average.
+    /// Equal up to coding noise: mean difference in grey levels.
     Nearly(f64),
 }
 
-/// Pictures that differ by less, in grey levels on average, are one: what two cameras see differs by
-/// more by their noise alone.
+/// Mean difference in grey levels below which two images are one. Two cameras differ by more
+/// through their noise alone.
 const NEARLY: f64 = 0.4;
 
-/// A picture whose neighbouring pixels differ by less on average is flat: a covered lens, darkness. It
-/// looks the same to any eye.
+/// Mean difference of neighbouring pixels below which an image is flat: a covered lens, darkness.
+/// It looks the same to any camera.
 const FLAT: f64 = 1.0;
 
-/// Whether two pictures are one; `None` where they are not, differ in size or are flat.
-pub fn sameness(left: &Image, right: &Image) -> Option<Sameness> {
+/// Compares two images. `None` if they differ, also in size, or are flat.
+pub fn find_duplicate(left: &Image, right: &Image) -> Option<Duplicate> {
     if (left.width(), left.height()) != (right.width(), right.height()) || is_flat(left) {
         return None;
     }
     if left.pixels() == right.pixels() {
-        return Some(Sameness::Same);
+        return Some(Duplicate::Same);
     }
     let by = mean_difference(left.pixels().iter().zip(right.pixels()));
-    (by < NEARLY).then_some(Sameness::Nearly(by))
+    (by < NEARLY).then_some(Duplicate::Nearly(by))
 }
 
 fn is_flat(image: &Image) -> bool {
@@ -42,11 +42,11 @@ fn mean_difference<'a>(pixels: impl Iterator<Item = (&'a u8, &'a u8)>) -> f64 {
     sum as f64 / count.max(1) as f64
 }
 
-impl std::fmt::Display for Sameness {
+impl std::fmt::Display for Duplicate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Sameness::Same => f.write_str("left and right are the same picture")?,
-            Sameness::Nearly(by) => write!(
+            Duplicate::Same => f.write_str("left and right are the same picture")?,
+            Duplicate::Nearly(by) => write!(
                 f,
                 "left and right are nearly the same picture (they differ by {by:.2} grey levels on \
                  average)"
@@ -66,20 +66,23 @@ mod tests {
 
     #[test]
     fn one_picture_is_told_from_two() {
-        assert_eq!(sameness(&picture(0), &picture(0)), Some(Sameness::Same));
-        assert_eq!(sameness(&picture(0), &picture(1)), None);
+        assert_eq!(find_duplicate(&picture(0), &picture(0)), Some(Duplicate::Same));
+        assert_eq!(find_duplicate(&picture(0), &picture(1)), None);
         let coded = |x, y| (x * 7 + y * 13) as u8 ^ u8::from((x + y) % 5 == 0);
-        let nearly = sameness(&picture(0), &Image::from_fn(40, 30, coded)).unwrap();
-        assert!(matches!(nearly, Sameness::Nearly(by) if (0.19..0.21).contains(&by)), "{nearly:?}");
+        let nearly = find_duplicate(&picture(0), &Image::from_fn(40, 30, coded)).unwrap();
+        assert!(
+            matches!(nearly, Duplicate::Nearly(by) if (0.19..0.21).contains(&by)),
+            "{nearly:?}"
+        );
         // As noisy as a good camera's.
         let noisy = |x, y| (x * 7 + y * 13) as u8 ^ u8::from((x * 3 + y) % 2 == 0);
-        assert_eq!(sameness(&picture(0), &Image::from_fn(40, 30, noisy)), None);
-        assert_eq!(sameness(&picture(0), &Image::from_fn(30, 40, |x, _| x as u8)), None);
+        assert_eq!(find_duplicate(&picture(0), &Image::from_fn(40, 30, noisy)), None);
+        assert_eq!(find_duplicate(&picture(0), &Image::from_fn(30, 40, |x, _| x as u8)), None);
     }
 
     #[test]
     fn darkness_is_the_same_to_every_eye() {
         let dark = Image::from_fn(40, 30, |x, _| (x / 20) as u8);
-        assert_eq!(sameness(&dark, &dark), None);
+        assert_eq!(find_duplicate(&dark, &dark), None);
     }
 }

@@ -1,8 +1,7 @@
-//! Looks of the surfaces of the demo scene.
+//! Shading of the surfaces of the demo scene.
 //!
-//! The brightness of a point is a function of the point alone (its place, and how large a pixel of
-//! the left eye is there), never of the eye that looks at it, so the pictures of both eyes agree to
-//! a fraction of a pixel.
+//! The brightness of a point is a function of the point alone (its position, and the size of a
+//! pixel of the left view there), never of the view, so both images agree to a fraction of a pixel.
 
 use std::ops::Range;
 
@@ -14,7 +13,7 @@ const FAR: f32 = 65536.0;
 
 /// Texture of a plane: u and v of a scene point P, in texels, are U . P and V . P.
 #[derive(Clone, Copy)]
-struct Cloth {
+struct Material {
     u: Vec3,
     v: Vec3,
     /// Mean grey level and contrast of the texture.
@@ -22,27 +21,27 @@ struct Cloth {
     contrast: f32,
 }
 
-/// Points of a plane in its texture.
-struct Spots {
+/// Points of a plane, in texels of its texture.
+struct SurfacePoints {
     u: [f32; BLOCK],
     v: [f32; BLOCK],
-    /// Pixels of the left eye per texel, in u and in v.
+    /// Pixels of the left view per texel, in u and in v.
     fine_u: [f32; BLOCK],
     fine_v: [f32; BLOCK],
     /// Level of the texture that suits the larger of the two.
     level: [f32; BLOCK],
 }
 
-/// Some rays of the left eye: (p, q, 1).
+/// Rays of the left view: (p, q, 1).
 pub(super) struct Rays<'a> {
     pub p: &'a [f32; BLOCK],
     pub q: f32,
 }
 
-/// The look of every surface, for one picture format.
-pub(super) struct Wardrobe {
+/// Shader of all surfaces, for one image format.
+pub(super) struct Shader {
     texture: Texture,
-    cloths: [Cloth; PLANES],
+    materials: [Material; PLANES],
     /// Texels per radius on the ball.
     ball_scale: f32,
     /// Sides of a floor tile in u and v, and height of a brick, in texels.
@@ -55,8 +54,8 @@ pub(super) struct Wardrobe {
     focal: f32,
 }
 
-impl Wardrobe {
-    /// The look of `room` in pictures of this focal length in pixels.
+impl Shader {
+    /// Shades `room` in images of this focal length in pixels.
     pub(super) fn new(room: &Room, focal: f32, seed: u64) -> Self {
         let [half_x, half_y] = room.half;
         // Texels per scene unit, so that a pixel spans about one texel where the inverse depth is
@@ -71,18 +70,18 @@ impl Wardrobe {
         let (back, wall, front) = (scale(0.15), scale(0.32), scale(0.34));
         // A row of pixels spans z^2 / (focal * floor_y) of the floor's depth.
         let (floor_u, floor_v) = (scale(0.5), focal * room.floor_y * 0.5 * 0.5);
-        let cloth = |u, v, grey, contrast| Cloth { u, v, grey, contrast };
-        let cloths = [
-            cloth(along(x, back), along(y, back), 132.0, 0.8),
-            cloth(along(along_wall, wall * 0.8), along(y, wall), 112.0, 0.75),
-            cloth(along(x, floor_u), along(z, floor_v), 104.0, 0.75),
-            cloth(along(x, front), along(y, front), 172.0, 0.75),
-            cloth(along(z, scale(0.2)), along(y, front), 96.0, 0.65),
+        let material = |u, v, grey, contrast| Material { u, v, grey, contrast };
+        let materials = [
+            material(along(x, back), along(y, back), 132.0, 0.8),
+            material(along(along_wall, wall * 0.8), along(y, wall), 112.0, 0.75),
+            material(along(x, floor_u), along(z, floor_v), 104.0, 0.75),
+            material(along(x, front), along(y, front), 172.0, 0.75),
+            material(along(z, scale(0.2)), along(y, front), 96.0, 0.65),
         ];
         let corner = |p: f32, q: f32| [p * half_x * back / 0.13, q * half_y * back / 0.13];
         Self {
             texture: Texture::new(seed),
-            cloths,
+            materials,
             ball_scale: focal * room.radius * 0.45,
             tile: [0.55 * half_x * floor_u, 0.55 * half_x * floor_v],
             brick: 0.13 * half_y * wall / 0.32,
@@ -92,8 +91,8 @@ impl Wardrobe {
         }
     }
 
-    /// Brightness in grey levels of the points at `hits` along the left eye's `rays`, where `left`
-    /// is that eye's view. Entries outside `range` are left alone.
+    /// Computes the grey levels of the points at `hits` along the `rays` of the `left` view.
+    /// Entries outside `range` stay as they are.
     #[inline(always)]
     pub(super) fn shade(
         &self,
@@ -112,71 +111,74 @@ impl Wardrobe {
             start = run.end;
             if surface == Surface::Ball as u32 {
                 for i in run {
-                    grey[i] = self.ball([rays.p[i], rays.q, 1.0], hits.delta[i], room, moment);
+                    grey[i] =
+                        self.shade_ball([rays.p[i], rays.q, 1.0], hits.delta[i], room, moment);
                 }
                 continue;
             }
-            let cloth = &self.cloths[surface as usize];
+            let material = &self.materials[surface as usize];
             let normal = left.planes[surface as usize];
-            let spots = self.spots(cloth, normal, rays, &hits.delta, moment.eye);
+            let points = self.surface_points(material, normal, rays, &hits.delta, moment.eye);
             for i in run.clone() {
-                let texture = self.texture.sample(spots.u[i], spots.v[i], spots.level[i]);
-                grey[i] = cloth.grey + cloth.contrast * texture;
+                let texture = self.texture.sample(points.u[i], points.v[i], points.level[i]);
+                grey[i] = material.grey + material.contrast * texture;
             }
             if surface == Surface::Back as u32 {
-                self.board(&spots, run, grey);
+                self.draw_board(&points, run, grey);
             } else if surface == Surface::Wall as u32 {
-                self.joints(&spots, run, grey);
+                self.draw_joints(&points, run, grey);
             } else if surface == Surface::Floor as u32 {
-                self.tiles(&spots, run.clone(), grey);
-                self.shadow(&spots, run, (room, moment), grey);
+                self.draw_tiles(&points, run.clone(), grey);
+                self.draw_shadow(&points, run, (room, moment), grey);
             }
         }
     }
 
-    /// Where the points at inverse depths `delta` lie on their cloth. With P = eye + z (p, q, 1)
-    /// and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
+    /// Returns the texture coordinates of the points at inverse depths `delta`. With P = eye + z
+    /// (p, q, 1) and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
     #[inline(always)]
-    fn spots(
+    fn surface_points(
         &self,
-        cloth: &Cloth,
+        material: &Material,
         n: Vec3,
         rays: &Rays<'_>,
         delta: &[f32; BLOCK],
         eye: Vec3,
-    ) -> Spots {
+    ) -> SurfacePoints {
         let none = [0.0; BLOCK];
-        let mut spots = Spots { u: none, v: none, fine_u: none, fine_v: none, level: none };
-        let (u_eye, v_eye) = (dot(cloth.u, eye), dot(cloth.v, eye));
-        let (u_row, v_row) = (cloth.u[1] * rays.q + cloth.u[2], cloth.v[1] * rays.q + cloth.v[2]);
+        let mut points =
+            SurfacePoints { u: none, v: none, fine_u: none, fine_v: none, level: none };
+        let (u_eye, v_eye) = (dot(material.u, eye), dot(material.v, eye));
+        let (u_row, v_row) =
+            (material.u[1] * rays.q + material.u[2], material.v[1] * rays.q + material.v[2]);
         let per_pixel = 1.0 / self.focal;
         for (i, (&delta, &p)) in delta.iter().zip(rays.p).enumerate() {
             let z = 1.0 / delta;
-            let u = (cloth.u[0] * p + u_row) * z;
-            let v = (cloth.v[0] * p + v_row) * z;
+            let u = (material.u[0] * p + u_row) * z;
+            let v = (material.v[0] * p + v_row) * z;
             let span = |t: Vec3, along: f32| {
                 let (across, down) = ((t[0] - along * n[0]).abs(), (t[1] - along * n[1]).abs());
                 larger(across, down) * z * per_pixel
             };
-            let (span_u, span_v) = (span(cloth.u, u), span(cloth.v, v));
-            spots.u[i] = u + u_eye;
-            spots.v[i] = v + v_eye;
-            spots.fine_u[i] = 1.0 / span_u;
-            spots.fine_v[i] = 1.0 / span_v;
-            spots.level[i] = log2_estimate(larger(span_u, span_v));
+            let (span_u, span_v) = (span(material.u, u), span(material.v, v));
+            points.u[i] = u + u_eye;
+            points.v[i] = v + v_eye;
+            points.fine_u[i] = 1.0 / span_u;
+            points.fine_v[i] = 1.0 / span_v;
+            points.level[i] = log2_estimate(larger(span_u, span_v));
         }
-        spots
+        points
     }
 
-    /// A blank board in a dark frame hangs on the back wall.
+    /// Draws a blank board in a dark frame on the back wall.
     #[inline(always)]
-    fn board(&self, spots: &Spots, run: Range<usize>, grey: &mut [f32; BLOCK]) {
+    fn draw_board(&self, points: &SurfacePoints, run: Range<usize>, grey: &mut [f32; BLOCK]) {
         let [low, high] = self.board;
         for i in run {
             // Pixels from the board's edge, positive inside.
-            let (u, v) = (spots.u[i], spots.v[i]);
-            let inside_u = smaller(u - low[0], high[0] - u) * spots.fine_u[i];
-            let inside_v = smaller(v - low[1], high[1] - v) * spots.fine_v[i];
+            let (u, v) = (points.u[i], points.v[i]);
+            let inside_u = smaller(u - low[0], high[0] - u) * points.fine_u[i];
+            let inside_v = smaller(v - low[1], high[1] - v) * points.fine_v[i];
             let inside = smaller(inside_u, inside_v);
             if inside >= self.frame {
                 grey[i] = 190.0;
@@ -186,64 +188,64 @@ impl Wardrobe {
         }
     }
 
-    /// Bricks have lighter joints of about two pixels.
+    /// Draws lighter joints of about two pixels between bricks.
     #[inline(always)]
-    fn joints(&self, spots: &Spots, run: Range<usize>, grey: &mut [f32; BLOCK]) {
+    fn draw_joints(&self, points: &SurfacePoints, run: Range<usize>, grey: &mut [f32; BLOCK]) {
         let (height, length) = (self.brick, 2.2 * self.brick);
         let (per_height, per_length) = (1.0 / height, 1.0 / length);
         for i in run {
-            let course = spots.v[i] * per_height + FAR;
+            let course = points.v[i] * per_height + FAR;
             let odd = (course as i32 & 1) as f32;
-            let along = spots.u[i] * per_length + 0.5 * odd + FAR;
+            let along = points.u[i] * per_length + 0.5 * odd + FAR;
             // Pixels from the nearest joint.
-            let level = to_edge(course) * height * spots.fine_v[i];
-            let upright = to_edge(along) * length * spots.fine_u[i];
+            let level = to_edge(course) * height * points.fine_v[i];
+            let upright = to_edge(along) * length * points.fine_u[i];
             grey[i] += 40.0 * unit(2.0 - smaller(level, upright));
         }
     }
 
-    /// Tiles are of two shades, blended over a pixel at their edges.
+    /// Draws tiles of two shades, blended over a pixel at their edges.
     #[inline(always)]
-    fn tiles(&self, spots: &Spots, run: Range<usize>, grey: &mut [f32; BLOCK]) {
+    fn draw_tiles(&self, points: &SurfacePoints, run: Range<usize>, grey: &mut [f32; BLOCK]) {
         let [side_u, side_v] = self.tile;
         let (per_u, per_v) = (1.0 / side_u, 1.0 / side_v);
         for i in run {
-            let (u, v) = (spots.u[i] * per_u + FAR, spots.v[i] * per_v + FAR);
+            let (u, v) = (points.u[i] * per_u + FAR, points.v[i] * per_v + FAR);
             let odd = ((u as i32 ^ v as i32) & 1) as f32;
-            let edge_u = to_edge(u) * side_u * spots.fine_u[i];
-            let edge_v = to_edge(v) * side_v * spots.fine_v[i];
+            let edge_u = to_edge(u) * side_u * points.fine_u[i];
+            let edge_v = to_edge(v) * side_v * points.fine_v[i];
             grey[i] += (26.0 - 52.0 * odd) * unit(smaller(edge_u, edge_v));
         }
     }
 
-    /// The ball throws a shadow on the floor, fainter and wider when it is high.
+    /// Draws the shadow of the ball on the floor, fainter and wider when the ball is high.
     #[inline(always)]
-    fn shadow(
+    fn draw_shadow(
         &self,
-        spots: &Spots,
+        points: &SurfacePoints,
         run: Range<usize>,
         (room, moment): (&Room, &Moment),
         grey: &mut [f32; BLOCK],
     ) {
-        let floor = &self.cloths[Surface::Floor as usize];
+        let floor = &self.materials[Surface::Floor as usize];
         let (per_u, per_v) = (1.0 / floor.u[0], 1.0 / floor.v[2]);
         let [x, y, z] = moment.ball;
         let height = room.floor_y - room.radius - y;
         let blur = room.radius + 0.5 * height;
         let (per_square, strength) = (1.0 / (blur * blur), 0.75 * room.radius / blur);
         for i in run {
-            let (dx, dz) = (spots.u[i] * per_u - x, spots.v[i] * per_v - z);
+            let (dx, dz) = (points.u[i] * per_u - x, points.v[i] * per_v - z);
             let near = 1.0 / (1.0 + (dx * dx + dz * dz) * per_square);
             grey[i] *= 1.0 - strength * near * near * near;
         }
     }
 
-    /// A ball in eight panels of two shades, lit from the upper left.
-    fn ball(&self, ray: Vec3, delta: f32, room: &Room, moment: &Moment) -> f32 {
+    /// Returns the grey level of a ball with eight panels of two shades, lit from the upper left.
+    fn shade_ball(&self, ray: Vec3, delta: f32, room: &Room, moment: &Moment) -> f32 {
         let z = 1.0 / delta;
         let normal: Vec3 =
             std::array::from_fn(|i| (moment.eye[i] + ray[i] * z - moment.ball[i]) / room.radius);
-        // The face of the cube around the ball that this direction passes.
+        // The texture is that of the cube around the ball: find the face that this direction meets.
         let [x, y, w] = moment.rotation.map(|row| dot(row, normal));
         let [ax, ay, aw] = [x.abs(), y.abs(), w.abs()];
         let (face, a, b, c) = if ax >= ay && ax >= aw {

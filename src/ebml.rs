@@ -1,71 +1,73 @@
-//! The binary structure under Matroska: elements with an identifier, a size and a body (RFC 8794).
+//! EBML, the binary structure of Matroska: elements with an identifier, a size and a body (RFC
+//! 8794).
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// A size field that says "until the next element of this or a higher level".
-pub(super) const UNKNOWN_SIZE: u64 = (1 << 56) - 1;
+/// Size that means "until the next element of this or a higher level".
+pub const UNKNOWN_SIZE: u64 = (1 << 56) - 1;
 
-/// The identifier of filler.
-pub(super) const VOID: u32 = 0xec;
+/// Identifier of a filler element.
+pub const VOID: u32 = 0xec;
 
-/// An identifier as it stands in the file: its marker bits belong to it.
-pub(super) fn push_id(out: &mut Vec<u8>, id: u32) {
+/// Appends an identifier, which includes its marker bits.
+pub fn push_id(out: &mut Vec<u8>, id: u32) {
     let bytes = id.to_be_bytes();
     out.extend(&bytes[id.leading_zeros() as usize / 8..]);
 }
 
-/// A size in as few bytes as it needs.
-pub(super) fn push_size(out: &mut Vec<u8>, size: u64) {
+/// Appends a size in as few bytes as possible.
+pub fn push_size(out: &mut Vec<u8>, size: u64) {
     // A field of n bytes holds 7 n bits, and all of them set is reserved for "unknown".
     let length = (1..8).find(|n| size < (1 << (7 * n)) - 1).unwrap_or(8);
     let marked = size | 1 << (7 * length);
     out.extend(&marked.to_be_bytes()[8 - length..]);
 }
 
-/// A size in eight bytes, to be changed later in place; [`UNKNOWN_SIZE`] is allowed.
-pub(super) fn wide_size(size: u64) -> [u8; 8] {
+/// Returns a size in eight bytes, which can be changed in place later; [`UNKNOWN_SIZE`] is allowed.
+pub fn wide_size(size: u64) -> [u8; 8] {
     (size | 1 << 56).to_be_bytes()
 }
 
-/// An element with the given body.
-pub(super) fn push(out: &mut Vec<u8>, id: u32, body: &[u8]) {
+/// Appends an element with the given body.
+pub fn push(out: &mut Vec<u8>, id: u32, body: &[u8]) {
     push_id(out, id);
     push_size(out, body.len() as u64);
     out.extend(body);
 }
 
-/// An element that holds an unsigned number, in as few bytes as it needs.
-pub(super) fn push_uint(out: &mut Vec<u8>, id: u32, value: u64) {
+/// Appends an element with an unsigned number in as few bytes as possible.
+pub fn push_uint(out: &mut Vec<u8>, id: u32, value: u64) {
     let skipped = (value.leading_zeros() as usize / 8).min(7);
     push(out, id, &value.to_be_bytes()[skipped..]);
 }
 
-/// An element that holds other elements, as `fill` appends them.
-pub(super) fn push_master(out: &mut Vec<u8>, id: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+/// Appends an element that contains the elements appended by `fill`.
+pub fn push_master(out: &mut Vec<u8>, id: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     let mut body = Vec::new();
     fill(&mut body);
     push(out, id, &body);
 }
 
-/// Filler of exactly `length` bytes, its own header included.
+/// Appends filler of exactly `length` bytes, header included.
 ///
 /// # Panics
 /// Where `length` is below 2 or above 126: there is no such filler with a one-byte size.
-pub(super) fn push_void(out: &mut Vec<u8>, length: usize) {
+pub fn push_void(out: &mut Vec<u8>, length: usize) {
     assert!((2..=126).contains(&length), "filler of {length} bytes");
     push(out, VOID, &[0; 126][..length - 2]);
 }
 
-/// Identifier and body size of the element at the reader's place; `None` at the end of the file,
-/// also where the file ends within the header, and where there is no element.
-pub(super) fn read_header(reader: &mut impl Read) -> io::Result<Option<(u32, u64)>> {
+/// Reads identifier and body size of the next element; `None` at the end of the file, also within a
+/// header, and if there is no element.
+pub fn read_header(reader: &mut impl Read) -> io::Result<Option<(u32, u64)>> {
     let Some(id) = read_number(reader, 4, false)? else { return Ok(None) };
     let Some(size) = read_number(reader, 8, true)? else { return Ok(None) };
     Ok(Some((id as u32, size)))
 }
 
-/// A number of variable length: up to `longest` bytes, the leading zeros of the first byte say how
-/// many. A size whose bits are all set becomes [`UNKNOWN_SIZE`].
+/// Reads a number of variable length, at most `longest` bytes. The leading zeros of the first byte
+/// tell the length. With `strip` the marker bit is removed, and a size with all bits set becomes
+/// [`UNKNOWN_SIZE`].
 fn read_number(reader: &mut impl Read, longest: u32, strip: bool) -> io::Result<Option<u64>> {
     let mut bytes = [0; 8];
     if !fill(reader, &mut bytes[..1])? {
@@ -84,7 +86,7 @@ fn read_number(reader: &mut impl Read, longest: u32, strip: bool) -> io::Result<
     Ok(Some(if size == largest { UNKNOWN_SIZE } else { size }))
 }
 
-/// Fills `bytes`; `false` where the file ends before.
+/// Fills `bytes`. Returns false if the file ends before.
 fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match reader.read_exact(bytes) {
         Ok(()) => Ok(true),
@@ -93,20 +95,20 @@ fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// The body of an element, at most `limit` bytes of it.
-pub(super) fn read_body(reader: &mut impl Read, size: u64, limit: u64) -> io::Result<Vec<u8>> {
+/// Reads the body of an element, at most `limit` bytes.
+pub fn read_body(reader: &mut impl Read, size: u64, limit: u64) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     reader.take(size.min(limit)).read_to_end(&mut body)?;
     Ok(body)
 }
 
-/// Goes past a body without reading it.
-pub(super) fn skip(reader: &mut impl Seek, size: u64) -> io::Result<()> {
+/// Skips a body.
+pub fn skip(reader: &mut impl Seek, size: u64) -> io::Result<()> {
     reader.seek(SeekFrom::Current(size.min(i64::MAX as u64) as i64)).map(|_| ())
 }
 
-/// The elements of a body that was read, one after the other.
-pub(super) fn children(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+/// Iterates over the elements in a body.
+pub fn children(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     std::iter::from_fn(move || {
         let (id, size) = read_header(&mut body).ok()??;
         let (child, rest) = body.split_at(body.len().min(usize::try_from(size).ok()?));

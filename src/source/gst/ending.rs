@@ -1,12 +1,12 @@
-//! Verdict on how streams ended.
+//! Checks how streams ended.
 
 use anyhow::bail;
 
 use super::reconnect::ReconnectingStream;
 use super::stream::CutShort;
 
-/// Says, as an error, what ended any of `streams` too early, and warns where one may have been cut.
-pub(super) fn verdict(streams: &[ReconnectingStream]) -> anyhow::Result<()> {
+/// Fails if any of `streams` ended too early, and warns if one may be truncated.
+pub(super) fn check_ending(streams: &[ReconnectingStream]) -> anyhow::Result<()> {
     let mut failures: Vec<String> =
         streams.iter().filter_map(ReconnectingStream::failure).collect();
     failures.dedup();

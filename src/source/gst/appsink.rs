@@ -1,10 +1,10 @@
-//! The streaming thread's side of a stream: the appsink that copies each picture and sends it, and
-//! what is noted of errors on the way.
+//! The streaming thread's side of a stream: the appsink that copies and sends each frame, and the
+//! errors of the pipeline.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use crossbeam_channel::Sender;
@@ -13,52 +13,50 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::metadata::Orientation;
 
-use super::jumps::Jumps;
 use super::message;
 use super::options::{GstOptions, Keep};
 use super::packing;
 use super::plane::{self, Layout, Views};
+use super::time_jumps::Jumps;
 use crate::source::live::EyeState;
 use crate::source::tone::Tone;
 use crate::thread::locked;
 
-/// Things that the streaming thread hands on.
-pub(super) enum Delivered {
-    Picture(Box<Raw>),
-    End,
-}
-
-/// A picture before it is clear which of its times counts.
-pub(super) struct Raw {
+/// A frame of a stream.
+pub(super) struct Frame {
     pub(super) views: Views,
     pub(super) times: Times,
+    /// Time on the stream's clock, filled in by the stream's owner, who knows which of `times`
+    /// counts.
+    pub(super) timestamp: Option<Duration>,
+    /// Moment of arrival, or of capture for a live frame with a plausible time.
     pub(super) arrived: Instant,
 }
 
-/// The times of a picture; which one counts depends on the stream.
+/// Times of a frame; which one counts depends on the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
-    /// As the buffer carries it.
+    /// Time stamp of the buffer.
     pub(super) written: Option<gst::ClockTime>,
-    /// The place in the recording, edit lists considered.
+    /// Position in the recording, after edit lists.
     pub(super) stream: Option<gst::ClockTime>,
-    /// Since the pipeline's zero, by its clock.
+    /// Time since the pipeline's zero, by its clock.
     pub(super) running: Option<gst::ClockTime>,
 }
 
-/// State that GStreamer's threads and the stream's owner share.
+/// State shared by GStreamer's threads and the stream's owner.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// The first error: later ones are its consequences.
+    /// First error; later ones are its consequences.
     error: Mutex<Option<String>>,
-    /// The first error that only says that data stopped flowing; its reason is another one, if any.
+    /// First error that only says that data stopped flowing, as a consequence of another one.
     stopped: Mutex<Option<String>>,
     missing: Mutex<Option<String>>,
-    /// Flaw of the first picture file that was left out.
+    /// Flaw of the first image file that was left out.
     damage: Mutex<Option<String>>,
-    /// Numbers of the picture files that were left out.
+    /// Numbers of the image files that were left out.
     left_out: Mutex<BTreeSet<u64>>,
-    /// The stream's name, and whether its files and frames are all there to be had.
+    /// Name of the stream, and whether it is a video file, so that every lost frame is damage.
     name: String,
     recorded: bool,
     /// Orientation that the first tag named.
@@ -70,36 +68,36 @@ pub(super) struct Shared {
     other: Mutex<Option<String>>,
     second: AtomicBool,
     warned: AtomicBool,
-    /// Pictures come at their own pace: damaged ones are left out.
+    /// Whether the stream is live: damaged frames are left out.
     live: AtomicBool,
     eye: Arc<EyeState>,
-    /// From now on pictures are counted in `skipped` instead of being copied.
+    /// Whether frames are counted in `skipped` instead of being copied.
     count_only: AtomicBool,
     skipped: AtomicU64,
-    /// The times as they are written are those of the recording. (Of Matroska: its demuxer else
-    /// lets every file start at zero, which would undo a later start of one eye.)
+    /// Whether the written times are those of the recording. (For Matroska, whose demuxer otherwise
+    /// starts every file at zero and so loses a later start of one view.)
     pub(super) absolute_times: AtomicBool,
-    /// Shifts of the times in the decoder.
+    /// Shifts of times in the decoder.
     pub(super) jumps: Arc<Jumps>,
 }
 
 impl Shared {
-    /// State for the threads of an eye's stream.
+    /// Creates the state of a view's stream.
     pub(super) fn of(eye: Arc<EyeState>, name: String, recorded: bool) -> Self {
         Self { eye, name, recorded, ..Self::default() }
     }
 
-    /// Says whether pictures come at their own pace.
+    /// Sets whether the stream is live.
     pub(super) fn set_live(&self, live: bool) {
         self.live.store(live, Ordering::SeqCst);
     }
 
-    /// Notes what ended the stream.
+    /// Notes the reason of the stream's end.
     pub(super) fn fail(&self, reason: String) {
         locked(&self.error).get_or_insert(reason);
     }
 
-    /// Notes that the picture file with this number is left out.
+    /// Notes that the image file with this number is left out.
     pub(super) fn leave_out(&self, number: u64, what: String) {
         let mut left_out = locked(&self.left_out);
         if !left_out.insert(number) {
@@ -113,63 +111,57 @@ impl Shared {
         locked(&self.damage).get_or_insert(what);
     }
 
-    /// Number of picture files that were left out.
+    /// Returns the number of image files that were left out.
     pub(super) fn left_out(&self) -> u64 {
         locked(&self.left_out).len() as u64
     }
 
-    /// Reports whether the picture file with this number is left out.
+    /// Reports whether the image file with this number is left out.
     pub(super) fn is_left_out(&self, number: u64) -> bool {
         locked(&self.left_out).contains(&number)
     }
 
-    /// Notes the orientation that a tag names; the first one counts.
+    /// Notes the orientation of a tag; the first one counts.
     pub(super) fn note_orientation(&self, orientation: Orientation) {
         locked(&self.orientation).get_or_insert(orientation);
     }
 
-    /// Orientation that a tag names.
+    /// Returns the orientation of the tags.
     pub(super) fn orientation(&self) -> Orientation {
         locked(&self.orientation).unwrap_or(Orientation::NoTransforms)
     }
 
-    /// Notes that a decoder concealed damage, of which it says `what`.
+    /// Counts a frame whose damage the decoder concealed, described by `what`.
     pub(super) fn note_concealed(&self, what: &str) {
         self.eye.note_concealed();
-        if self.concealed.swap(true, Ordering::SeqCst) {
-            tracing::debug!("{}: damaged: {what}", self.name);
-        } else {
-            tracing::warn!(
-                "{}: damaged ({what}); such pictures are used as far as they can be decoded, and counted",
-                self.name
-            );
-        }
+        let consequence = "such pictures are used as far as they can be decoded, and counted";
+        self.warn_once(&self.concealed, &format!("damaged ({what})"), consequence);
     }
 
-    /// Notes that a picture is lost because `what`.
+    /// Counts a frame that is lost for the reason `what`.
     pub(super) fn note_dropped(&self, what: &str) {
         self.eye.note_broken();
-        if self.dropped.swap(true, Ordering::SeqCst) {
-            tracing::debug!("{}: {what}", self.name);
-        } else {
-            tracing::warn!("{}: {what}; such pictures are left out and counted", self.name);
-        }
+        self.warn_once(&self.dropped, what, "such pictures are left out and counted");
     }
 
-    /// Notes that the time of a picture says nothing, because `what`.
+    /// Counts a frame whose time is meaningless for the reason `what`.
     pub(super) fn note_mistimed(&self, what: &str) {
         self.eye.note_mistimed();
-        if self.mistimed.swap(true, Ordering::SeqCst) {
+        let consequence = "such pictures have no partner by time, and are counted";
+        self.warn_once(&self.mistimed, what, consequence);
+    }
+
+    /// Warns of `what` and its consequence for the first time, and logs further ones at level
+    /// debug.
+    fn warn_once(&self, is_known: &AtomicBool, what: &str, consequence: &str) {
+        if is_known.swap(true, Ordering::SeqCst) {
             tracing::debug!("{}: {what}", self.name);
         } else {
-            tracing::warn!(
-                "{}: {what}; such pictures have no partner by time, and are counted",
-                self.name
-            );
+            tracing::warn!("{}: {what}; {consequence}", self.name);
         }
     }
 
-    /// Counts of damaged frames.
+    /// Returns the counts of damaged frames.
     pub(super) fn eye(&self) -> &EyeState {
         &self.eye
     }
@@ -181,7 +173,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a reader was left out, and why: told where there is no other.
+    /// Notes why a reader was not used; reported if there is no other.
     pub(super) fn note_missing(&self, what: String) {
         locked(&self.missing).get_or_insert(what);
     }
@@ -197,7 +189,7 @@ impl Shared {
         }
     }
 
-    /// Says why there is no video, when everything in the stream is known.
+    /// Fails the stream because it has no video, once all of its content is known.
     pub(super) fn fail_without_video(&self) {
         let missing = locked(&self.missing).clone();
         let other = locked(&self.other).clone();
@@ -207,39 +199,39 @@ impl Shared {
         }));
     }
 
-    /// Reason why the stream ended.
+    /// Returns the reason of the stream's end.
     pub(super) fn failure(&self) -> Option<String> {
         locked(&self.error).clone().or_else(|| locked(&self.stopped).clone())
     }
 
-    /// Why there is not even a first picture: that a plug-in is missing, or a file is damaged,
-    /// says more than the error that follows from it.
+    /// Returns why there is no first frame: a missing plug-in or a damaged file rather than the
+    /// error that follows from it.
     pub(super) fn first_failure(&self) -> Option<String> {
         let (missing, damage) = (locked(&self.missing).clone(), self.damage());
         missing.or(damage).or_else(|| self.failure())
     }
 
-    /// True where the stream holds more than video.
+    /// Reports whether the stream holds more than video.
     pub(super) fn has_other(&self) -> bool {
         locked(&self.other).is_some()
     }
 
-    /// Flaw of the first picture file that was left out.
+    /// Returns the flaw of the first image file that was left out.
     pub(super) fn damage(&self) -> Option<String> {
         locked(&self.damage).clone()
     }
 
-    /// From now on pictures are only counted: see [`Shared::skipped`].
+    /// Counts frames from now on instead of copying them; see [`Shared::skipped`].
     pub(super) fn count_only(&self) {
         self.count_only.store(true, Ordering::SeqCst);
     }
 
-    /// Pictures that were counted instead of delivered.
+    /// Returns the number of frames that were counted instead of delivered.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::SeqCst)
     }
 
-    /// Takes a message of the pipeline, on whichever thread it was posted.
+    /// Handles a message of the pipeline, on any thread.
     pub(super) fn message(&self, message: &gst::Message) {
         match message.view() {
             gst::MessageView::Error(error) if message::is_consequence(error) => {
@@ -257,7 +249,7 @@ impl Shared {
                     tracing::warn!("GStreamer: {text} (further warnings are at level debug)");
                 }
             }
-            // Nobody asks a recording's decoder to hurry: what it drops it cannot decode.
+            // A recording's decoder is never late, so a dropped frame is one that it cannot decode.
             gst::MessageView::Qos(_)
                 if self.recorded && message::is_of_decoder(message) && self.failure().is_none() =>
             {
@@ -273,24 +265,24 @@ impl Shared {
     }
 }
 
-/// The format of the pictures, as the first one told it.
+/// Format of the frames, taken from the first one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Format {
     /// Size of each view.
     pub(super) view: Option<(usize, usize)>,
-    /// True where views have colour.
+    /// Whether views have colour.
     pub(super) colour: bool,
-    /// Grey level from which on they are white.
+    /// Grey level from which on pixels are white.
     pub(super) white: u8,
-    /// Pictures a second, where stated.
+    /// Frames a second, if stated.
     pub(super) rate: Option<f64>,
 }
 
-/// The end of a pipeline: sends its pictures, then [`Delivered::End`].
-pub(super) fn appsink(
-    sender: Sender<Delivered>,
+/// Returns the end of a pipeline, which sends its frames and then `None`.
+pub(super) fn build_appsink(
+    sender: Sender<Option<Box<Frame>>>,
     shared: Arc<Shared>,
-    mut taker: Taker,
+    mut copier: FrameCopier,
 ) -> gst_app::AppSink {
     let end = sender.clone();
     let new_sample = move |sink: &gst_app::AppSink| {
@@ -299,25 +291,25 @@ pub(super) fn appsink(
             shared.skipped.fetch_add(1, Ordering::SeqCst);
             return Ok(gst::FlowSuccess::Ok);
         }
-        match taker.take(&sample, &shared) {
+        match copier.copy(&sample, &shared) {
             Ok(None) => {
                 shared.eye.note_broken();
                 Ok(gst::FlowSuccess::Ok)
             }
             Ok(Some(picture)) => {
-                sender.send(picture).map_err(|_| gst::FlowError::Flushing)?;
+                sender.send(Some(picture)).map_err(|_| gst::FlowError::Flushing)?;
                 Ok(gst::FlowSuccess::Ok)
             }
             Err(error) => {
                 shared.fail(format!("{error:#}"));
-                let _ = sender.send(Delivered::End);
+                let _ = sender.send(None);
                 Err(gst::FlowError::Error)
             }
         }
     };
     let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(new_sample).eos(move |_| {
-        // The receiver is gone where the stream was closed first.
-        let _ = end.send(Delivered::End);
+        // The send fails if the stream was closed first.
+        let _ = end.send(None);
     });
     let sink = gst_app::AppSink::builder()
         .sync(false)
@@ -330,12 +322,12 @@ pub(super) fn appsink(
     sink
 }
 
-/// The streaming thread's work.
-pub(super) struct Taker {
+/// Copies frames on the streaming thread.
+pub(super) struct FrameCopier {
     /// The stream's name.
     name: String,
     layout: Layout,
-    /// True where the eyes are exchanged.
+    /// Whether the views are exchanged.
     swap: bool,
     keep: Keep,
     tone: Tone,
@@ -344,8 +336,9 @@ pub(super) struct Taker {
     taken: u64,
 }
 
-impl Taker {
-    /// Copies into buffers of the options' `keep`; tells `format` what the first picture is like.
+impl FrameCopier {
+    /// Copies into buffers of the options' `keep` and stores the format of the first frame in
+    /// `format`.
     pub(super) fn new(
         name: String,
         layout: Layout,
@@ -356,8 +349,12 @@ impl Taker {
         Self { name, layout, swap, keep, tone, caps: None, format, taken: 0 }
     }
 
-    /// Copies a picture; `None` where it is damaged and the stream is live.
-    fn take(&mut self, sample: &gst::Sample, shared: &Shared) -> anyhow::Result<Option<Delivered>> {
+    /// Copies a frame; `None` if it is damaged and the stream is live.
+    fn copy(
+        &mut self,
+        sample: &gst::Sample,
+        shared: &Shared,
+    ) -> anyhow::Result<Option<Box<Frame>>> {
         let live = shared.live.load(Ordering::SeqCst);
         let arrived = Instant::now();
         let buffer = sample.buffer().ok_or_else(|| anyhow!("delivers empty samples"))?;
@@ -374,7 +371,7 @@ impl Taker {
             return Ok(None);
         }
         let views = match plane::copy_views(buffer, &info, self.layout, &self.keep, self.tone) {
-            // The first picture was well, so this is no format that cannot be read.
+            // The first frame was read, so the format is readable.
             Err(_) if live => return Ok(None),
             views => views?,
         };
@@ -409,11 +406,11 @@ impl Taker {
             stream: own(segment.and_then(|segment| segment.to_stream_time(pts))),
             running: own(segment.and_then(|segment| segment.to_running_time(pts))),
         };
-        Ok(Some(Delivered::Picture(Box::new(Raw { views, times, arrived }))))
+        Ok(Some(Box::new(Frame { views, times, timestamp: None, arrived })))
     }
 }
 
-/// Pictures a second; containers that do not know it write 0, some transport streams 90000.
+/// Converts a frame rate. Containers without one state 0, some transport streams 90000.
 fn rate(fraction: gst::Fraction) -> Option<f64> {
     let rate = f64::from(fraction.numer()) / f64::from(fraction.denom().max(1));
     (rate > 0.0 && rate <= 1000.0).then_some(rate)

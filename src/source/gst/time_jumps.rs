@@ -1,8 +1,8 @@
-//! Times of a recording that jump back, carried past its decoder.
+//! Carries times of a recording that jump back past its decoder.
 //!
-//! GStreamer's decoders never let times fall: all pictures after one with a time from the future, or
-//! after the end of the first of two joined files, get one and the same time. So compressed pictures
-//! whose time jumps back are shifted on their way into the decoder, and back on their way out of it.
+//! GStreamer's decoders never let times fall: all frames after one with a time from the future, or
+//! after the end of the first of two joined files, get one and the same time. Therefore compressed
+//! frames after a jump back are shifted before the decoder, and decoded frames are shifted back.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,29 +11,29 @@ use gstreamer::prelude::*;
 
 use crate::thread::locked;
 
-/// Times that fall by less are those of pictures in the order of their decoding.
+/// Times that fall by less belong to frames in decoding order.
 const JUMP: gst::ClockTime = gst::ClockTime::from_seconds(1);
 
-/// Shifts of a recording's times.
+/// Shifts of a recording's times, shared by the probes before and after the decoder.
 #[derive(Debug, Default)]
 pub(super) struct Jumps(Mutex<Shifts>);
 
 #[derive(Debug, Default)]
 struct Shifts {
-    /// Shifts that hold for shifted times after the first value, in order.
+    /// Pairs (from, shift) in order: `shift` holds for shifted times after `from`.
     all: Vec<(gst::ClockTime, gst::ClockTime)>,
-    /// Latest shifted time so far.
+    /// Latest shifted time.
     latest: gst::ClockTime,
 }
 
 impl Jumps {
-    /// The shift of a compressed picture whose time is `time`.
-    fn enter(&self, time: gst::ClockTime) -> gst::ClockTime {
+    /// Returns the shift of a compressed frame with this time.
+    fn shift_into_decoder(&self, time: gst::ClockTime) -> gst::ClockTime {
         let mut shifts = locked(&self.0);
         let mut shift = shifts.all.last().map_or(gst::ClockTime::ZERO, |&(_, shift)| shift);
         let latest = shifts.latest;
         if time.saturating_add(shift).saturating_add(JUMP) < latest {
-            // So far that pictures decoded later but shown earlier are after the jump, too.
+            // Far enough that frames decoded later but shown earlier are after the jump, too.
             shift = latest.saturating_add(JUMP).saturating_sub(time);
             shifts.all.push((latest, shift));
         }
@@ -41,12 +41,12 @@ impl Jumps {
         shift
     }
 
-    /// True where times have jumped back.
-    pub(super) fn have_come(&self) -> bool {
+    /// Reports whether times have jumped back.
+    pub(super) fn have_occurred(&self) -> bool {
         !locked(&self.0).all.is_empty()
     }
 
-    /// The shift of a decoded picture whose shifted time is `shifted`.
+    /// Returns the shift of a decoded frame with this shifted time.
     pub(super) fn shift_at(&self, shifted: gst::ClockTime) -> gst::ClockTime {
         let shifts = locked(&self.0);
         let found = shifts.all.iter().rev().find(|(after, _)| shifted > *after);
@@ -54,7 +54,7 @@ impl Jumps {
     }
 }
 
-/// Watches every decoder of pictures that is ever added to `pipeline`.
+/// Watches every video decoder of `pipeline`.
 pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
     let jumps = jumps.clone();
     pipeline.connect_deep_element_added(move |_, _, element| {
@@ -62,7 +62,7 @@ pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
         let jumps = jumps.clone();
         pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
             if let Some(time) = info.buffer().and_then(|buffer| buffer.pts()) {
-                let shift = jumps.enter(time);
+                let shift = jumps.shift_into_decoder(time);
                 if let Some(buffer) = info.buffer_mut().filter(|_| !shift.is_zero()) {
                     let buffer = buffer.make_mut();
                     let shifted =
@@ -76,7 +76,7 @@ pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
     });
 }
 
-/// The pad by which compressed pictures reach `element`, if it decodes them.
+/// Returns the input pad of `element` if it decodes video.
 fn decoder_input(element: &gst::Element) -> Option<gst::Pad> {
     let class = element.factory()?;
     let class = class.metadata("klass")?;
@@ -96,11 +96,11 @@ mod tests {
         let jumps = Jumps::default();
         // The order of decoding, a time from the future, and a second file.
         let times = [0, 100, 33, 67, 133, 60_000, 200, 167, 233, 5_000, 0, 100, 33, 2_000, 1_200];
-        let shifted = times.map(|time| ms(time) + jumps.enter(ms(time)));
+        let shifted = times.map(|time| ms(time) + jumps.shift_into_decoder(ms(time)));
         assert!(shifted.iter().zip(&shifted[1..]).all(|(a, b)| *b + JUMP > *a), "{shifted:?}");
         assert_eq!(shifted.map(|time| time - jumps.shift_at(time)), times.map(ms));
         assert_eq!(shifted[..6], times[..6].iter().map(|&t| ms(t)).collect::<Vec<_>>());
         assert_eq!(locked(&jumps.0).all.len(), 2);
-        assert!(jumps.have_come());
+        assert!(jumps.have_occurred());
     }
 }

@@ -1,38 +1,38 @@
-//! When the way in which two cameras run is worth a warning, and what it says.
+//! Warnings about cameras that do not run in step.
 
 use std::time::Duration;
 
 use super::cadence::Fit;
 use crate::frame::Eye;
 
-/// Part of the cameras' time that is judged at once, in seconds.
+/// Length of a window in seconds.
 const WINDOW: f64 = 5.0;
 
-/// Fewer frames of an eye in a window say nothing.
+/// Fewest frames of a view in a window.
 const FEWEST: u64 = 10;
 
-/// Pairs whose typical difference is above this share of a period are late.
+/// Share of a period above which the median difference counts as late.
 const LATE: f64 = 0.25;
 
-/// Rates differ where one is above the other by more than this share.
+/// Relative difference above which rates differ.
 const OTHER_RATE: f64 = 0.1;
 
-/// After so many good windows in a row (ten minutes) everything may be said again. Cameras that run
-/// freely drift through good and bad times; that is said once.
+/// Good windows in a row (ten minutes) after which warnings may repeat. Free-running cameras drift
+/// in and out of step, which is reported once.
 const FORGET: u32 = 120;
 
-/// Drifts below this, in seconds a second, are within the error of the estimate.
+/// Drift in seconds a second below which it is within the error of the estimate.
 const NO_DRIFT: f64 = 20e-6;
 
-/// Periods that differ by no more than this share are of one rate, so that there is a phase.
+/// Relative difference up to which rates are equal, so that a phase is defined.
 const SAME_RATE: f64 = 0.02;
 
-/// Remark that is made once.
+/// Remark for the user, made once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// Something is wrong; with what helps.
+    /// A problem and its cure.
     Warning(String),
-    /// It is well again.
+    /// The problem is over.
     Well(String),
 }
 
@@ -44,9 +44,9 @@ enum State {
     Late,
 }
 
-/// Looks at the cameras window by window.
+/// Statistics of the current window, and the remarks so far.
 #[derive(Debug, Default)]
-pub(super) struct Judge {
+pub(super) struct RemarkState {
     begun: Option<f64>,
     now: f64,
     frames: [u64; 2],
@@ -57,33 +57,33 @@ pub(super) struct Judge {
     trouble: Option<String>,
 }
 
-impl Judge {
-    pub(super) fn frame(&mut self, eye: Eye, time: Duration) {
+impl RemarkState {
+    pub(super) fn note_frame(&mut self, eye: Eye, time: Duration) {
         self.now = time.as_secs_f64();
         self.begun.get_or_insert(self.now);
         self.frames[eye.index()] += 1;
     }
 
-    pub(super) fn pair(&mut self, skew_ns: i64) {
+    pub(super) fn note_pair(&mut self, skew_ns: i64) {
         self.differences.push(skew_ns);
     }
 
-    /// Starts a new window; everything may be said again.
+    /// Starts a new window and allows every warning again.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// True where a window is full.
+    /// Reports whether the window is full.
     pub(super) fn is_due(&self) -> bool {
         self.begun.is_some_and(|begun| self.now - begun >= WINDOW)
     }
 
-    /// Trouble just now, in a few words.
+    /// Returns the present trouble in a few words.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// Judges the window and starts the next: what has not been said yet.
+    /// Evaluates the window and starts the next. Returns a remark that was not made yet.
     pub(super) fn remark(
         &mut self,
         left: &Fit,
@@ -167,7 +167,7 @@ impl Judge {
     }
 }
 
-/// Distance of the cameras' ticks, in words.
+/// Describes the phase of the cameras.
 fn apart(left: &Fit, right: &Fit) -> String {
     phase(left, right).map_or_else(
         || "unevenly, or at different rates".to_owned(),
@@ -179,7 +179,7 @@ fn apart(left: &Fit, right: &Fit) -> String {
     )
 }
 
-/// That the difference is not the same for ever.
+/// Describes a drift of the difference; empty if there is none.
 fn wander(left: &Fit, right: &Fit) -> String {
     match phase(left, right) {
         Some((_, drift)) if drift.abs() > NO_DRIFT => format!(
@@ -191,8 +191,8 @@ fn wander(left: &Fit, right: &Fit) -> String {
     }
 }
 
-/// Delay of the right camera's ticks after the left one's, within half a period, and how fast that
-/// grows, in seconds a second; `None` for different rates, and where a camera keeps no beat.
+/// Returns the delay of the right camera after the left one, within half a period, and its drift in
+/// seconds a second; `None` for different rates or an uneven beat.
 pub(super) fn phase(left: &Fit, right: &Fit) -> Option<(f64, f64)> {
     let period = (left.period + right.period) / 2.0;
     let drift = right.period / left.period - 1.0;

@@ -1,49 +1,48 @@
-//! A look at a pair over many more disparities than are matched, in small pictures.
+//! Coarse search of a reduced pair over many more disparities than are matched.
 
-use super::reduced::reduced;
+use super::reduce::reduce;
 use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 use crate::matching::params::DISPARITY_LIMITS;
 use crate::matching::{Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel};
 
-/// Matches two small pictures: an engine, or [`crate::matching::match_pair`].
+/// Matches two small images: an engine, or [`crate::matching::match_pair`].
 pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
 
-/// The most that an engine takes.
+/// Largest number of candidates of an engine.
 pub(super) const MOST: usize = 1024;
 
-/// The pictures are made smaller until they are no wider than this.
+/// Largest width of the reduced images.
 const WIDTH: usize = 320;
 
-/// Smaller pictures tell too little.
+/// Smallest width and height that tell enough.
 const SMALLEST: (usize, usize) = (64, 32);
 
-/// The pictures tell nothing where fewer of their points have a disparity: in the darkness, overexposed,
-/// or where their rows do not agree. Good pictures have three times as many.
+/// Smallest share of points with a disparity. Images that are dark, overexposed or misaligned fall
+/// below it; good images have three times as many.
 const FEWEST: f64 = 0.15;
 
-/// Half the side of the windows in which both eyes have to show the same.
+/// Half the side of the windows that both views are compared in.
 const HALF: usize = 3;
 
-/// Least correlation of what both eyes show; squared.
+/// Least correlation of both windows, squared.
 const SIMILAR: f64 = 0.8 * 0.8;
 
-/// Windows whose grey levels vary less (standard deviation) are flat, and matched with anything.
+/// Standard deviation below which a window is flat and matches anything.
 const FLAT: f64 = 2.0;
 
-/// Every so many rows are counted, and columns.
+/// Every second row and column is counted.
 const STEP: usize = 2;
 
-/// A range is too short where the disparity of more points than this lies beyond it. Pictures with
-/// a range that suits them stay below 0.2 %, and those with half of it are above 1.5 %
-/// (docs/accuracy.md).
+/// Share of points beyond a range from which on it is too short. Images with a suitable range stay
+/// below 0.2 %, those with half of it are above 1.5 % (docs/accuracy.md).
 const TOO_MANY: f64 = 0.01;
 
-/// Finding of a look at a pair: how many points have which disparity.
+/// Histogram of the disparities of a reduced pair.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
-    /// Pixels of the pictures that one step of the counts spans.
+pub struct CoarseMatch {
+    /// Pixels of the full-size images in one step of the histogram.
     factor: usize,
-    /// The smallest disparity that was looked for, in pixels of the pictures.
+    /// Smallest searched disparity, in pixels of the full-size images.
     min: i32,
     /// Points by disparity, in steps from `min`.
     counts: Vec<u32>,
@@ -51,38 +50,38 @@ pub struct Look {
     valid: u32,
 }
 
-/// Looks for all disparities from `min` to half the width of the (rectified) pictures and beyond.
-/// Only points count that both eyes agree on, that are no speckles and have texture. `None` where the pictures tell
-/// too little: they are small, or have next to no texture in common.
+/// Searches all disparities from `min` to half the width of the rectified images. Only points count
+/// that both views agree on, that are no speckles and have texture. `None` if the images are small
+/// or have next to no texture in common.
 ///
 /// # Panics
-/// Where the pictures differ in size.
-pub fn look(
+/// Where the images differ in size.
+pub fn match_coarsely(
     [left, right]: [&Image; 2],
     min: i32,
     matcher: &SmallMatcher,
-) -> anyhow::Result<Option<Look>> {
+) -> anyhow::Result<Option<CoarseMatch>> {
     let (width, height) = (left.width(), left.height());
     if width < SMALLEST.0 || height < SMALLEST.1 {
         return Ok(None);
     }
     let factor = width.div_ceil(WIDTH).min(height / SMALLEST.1);
     let end = (min + (width / 2) as i32).min(DISPARITY_LIMITS.1);
-    look_through([left, right], (min, end), factor, matcher)
+    match_reduced([left, right], (min, end), factor, matcher)
 }
 
-/// Looks once more in pictures of twice the size for disparities up to a quarter more than `end`;
-/// `None` where the first look was at the pictures themselves.
-pub(super) fn closer(
+/// Searches images of twice the size for disparities up to a quarter more than `end`; `None` if the
+/// first search was in full size.
+pub(super) fn match_finer(
     pair: [&Image; 2],
     min: i32,
     end: i32,
     factor: usize,
     matcher: &SmallMatcher,
-) -> anyhow::Result<Option<Look>> {
+) -> anyhow::Result<Option<CoarseMatch>> {
     match factor {
         1 => Ok(None),
-        _ => look_through(
+        _ => match_reduced(
             pair,
             (min, (end + (end - min) / 4).min(DISPARITY_LIMITS.1)),
             factor.div_ceil(2),
@@ -91,13 +90,13 @@ pub(super) fn closer(
     }
 }
 
-fn look_through(
+fn match_reduced(
     [left, right]: [&Image; 2],
     (min, end): (i32, i32),
     factor: usize,
     matcher: &SmallMatcher,
-) -> anyhow::Result<Option<Look>> {
-    let small = || [left, right].map(|image| reduced(image, factor));
+) -> anyhow::Result<Option<CoarseMatch>> {
+    let small = || [left, right].map(|image| reduce(image, factor));
     let [left, right] = small();
     let (width, height) = (left.width(), left.height());
     let low = min.div_euclid(factor as i32);
@@ -115,19 +114,19 @@ fn look_through(
             }
             // To the nearest whole step.
             let disparity = (i32::from(value) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
-            if show_the_same(&left, &right, (x, y), disparity) {
+            if views_agree(&left, &right, (x, y), disparity) {
                 counts[((disparity - low).max(0) as usize).min(range.count - 1)] += 1;
             }
         }
     }
     let valid = counts.iter().sum();
     let tells = f64::from(valid) >= FEWEST * f64::from(points);
-    Ok(tells.then_some(Look { factor, min: low * factor as i32, counts, valid }))
+    Ok(tells.then_some(CoarseMatch { factor, min: low * factor as i32, counts, valid }))
 }
 
-/// True where both eyes show the same texture around a point: the smoothness of a map carries
-/// disparities into what is flat, and pictures whose rows do not agree match by chance.
-fn show_the_same(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
+/// Reports whether both views show the same texture around a point. Without this check, smoothness
+/// would carry disparities into flat areas, and misaligned images would match by chance.
+fn views_agree(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i32) -> bool {
     let inside = |at: i64, size: usize| {
         let half = HALF as i64;
         (at >= half && at + half < size as i64).then(|| (at - half) as usize)
@@ -173,28 +172,27 @@ fn params(range: DisparityRange, points: usize) -> Params {
     }
 }
 
-impl Look {
-    /// Factor by which the pictures were smaller.
+impl CoarseMatch {
+    /// Returns the factor of the reduction.
     pub(super) fn factor(&self) -> usize {
         self.factor
     }
 
-    /// Share of the points with a disparity whose disparity is beyond the range, where that is more
-    /// than a few.
-    pub fn short(&self, range: DisparityRange) -> Option<f64> {
+    /// Returns the share of valid points beyond the range if it is above [`TOO_MANY`].
+    pub fn share_beyond(&self, range: DisparityRange) -> Option<f64> {
         let share = self.beyond(range.max());
         (share > TOO_MANY).then_some(share)
     }
 
-    /// Share of the points with a disparity whose disparity is certainly larger than `limit` pixels.
+    /// Returns the share of valid points whose disparity is certainly above `limit` pixels.
     fn beyond(&self, limit: i32) -> f64 {
-        // A step holds what lies up to half a step beside it.
+        // A step covers half a step to either side.
         let first = |step: usize| self.min + (step * self.factor) as i32 - (self.factor / 2) as i32;
         let beyond = self.counts.iter().enumerate().filter(|(step, _)| first(*step) > limit);
         f64::from(beyond.map(|(_, count)| count).sum::<u32>()) / f64::from(self.valid.max(1))
     }
 
-    /// The smallest disparity in pixels that at most this share of the points reaches or exceeds.
+    /// Returns the smallest disparity in pixels that at most this share of the points reaches.
     pub(super) fn all_but(&self, share: f64) -> i32 {
         let allowed = (f64::from(self.valid) * share) as u32;
         let mut seen = 0;

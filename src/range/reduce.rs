@@ -1,15 +1,15 @@
-//! Pictures made smaller, for a look at all disparities that costs little.
+//! Reduction of images for the coarse search.
 
 use std::sync::Arc;
 
 use crate::frame::{Image, Mask};
 
-/// The picture `factor` times smaller: the mean of squares of `factor` x `factor` pixels. Columns and
+/// Reduces an image `factor` times: the mean of squares of `factor` x `factor` pixels. Columns and
 /// rows that fill no square are left out. A square counts as seen where all of its pixels are.
 ///
 /// # Panics
-/// Where `factor` is 0 or larger than a side of the picture.
-pub(super) fn reduced(image: &Image, factor: usize) -> Image {
+/// Where `factor` is 0 or larger than a side of the image.
+pub(super) fn reduce(image: &Image, factor: usize) -> Image {
     let (width, height) = (image.width() / factor, image.height() / factor);
     let count = (factor * factor) as u32;
     let mut pixels = Vec::with_capacity(width * height);
@@ -23,11 +23,11 @@ pub(super) fn reduced(image: &Image, factor: usize) -> Image {
         }
         pixels.extend(sums.iter().map(|&sum| ((sum + count / 2) / count) as u8));
     }
-    let seen = image.valid_mask().map(|mask| Arc::new(reduced_mask(mask, factor)));
+    let seen = image.valid_mask().map(|mask| Arc::new(reduce_mask(mask, factor)));
     Image::from_vec(width, height, pixels).with_valid_mask(seen)
 }
 
-fn reduced_mask(mask: &Mask, factor: usize) -> Mask {
+fn reduce_mask(mask: &Mask, factor: usize) -> Mask {
     let (width, height) = (mask.width() / factor, mask.height() / factor);
     let square = |x: usize, y: usize| {
         let mut rows = y * factor..(y + 1) * factor;
@@ -45,11 +45,11 @@ mod tests {
         let seen = Mask::new(5, (0..15).map(|i| i != 7).collect());
         let image =
             Image::from_fn(5, 3, |x, y| (10 * y + x) as u8).with_valid_mask(Some(Arc::new(seen)));
-        let small = reduced(&image, 2);
+        let small = reduce(&image, 2);
         assert_eq!((small.width(), small.height()), (2, 1));
         // 0, 1, 10, 11 have the mean 5.5; 2, 3, 12, 13 have 7.5.
         assert_eq!(small.pixels(), [6, 8]);
         assert_eq!(small.valid_mask().unwrap().pixels(), [true, false]);
-        assert_eq!(reduced(&image, 1).pixels(), image.pixels());
+        assert_eq!(reduce(&image, 1).pixels(), image.pixels());
     }
 }

@@ -1,4 +1,4 @@
-//! The offset of two recordings in time, found from their pictures.
+//! `--offset auto`: finds the offset in time of two recordings from their frames.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use anyhow::{anyhow, ensure};
 use super::input::Input;
 use super::options::GstOptions;
 use super::plane::{Layout, Views};
-use super::stream::{Picture, Received, Recipe, Stream};
+use super::stream::{Received, Recipe, Stream};
 use super::times::{TICK, now, period_of};
 use crate::source::pictures::Timing;
 use crate::synchronisation::offset::{Rows, Shift, find};
 
-/// Part of each recording that is looked at, from its first picture on.
-const LOOKED_AT: Duration = Duration::from_secs(20);
+/// Compared part of each recording, from its first frame on.
+const COMPARED: Duration = Duration::from_secs(20);
 
-/// Largest shift that is looked for.
+/// Largest shift that is searched.
 const REACH: Duration = Duration::from_secs(8);
 
-/// Rates of recordings that are compared picture by picture differ by no more than this share.
+/// Relative difference up to which two rates count as equal.
 const SAME_RATE: f64 = 0.02;
 
-/// Beginning of a recording.
+/// Compared part of a recording, frame by frame.
 struct Beginning {
     rows: Vec<Rows>,
     times: Vec<Duration>,
     rate: f64,
 }
 
-/// Nanoseconds to add to the right times so that the pictures of one moment have one time.
+/// Returns the nanoseconds to add to the right times so that frames of one moment have one time.
 pub(super) fn find_offset(
     inputs: [&Input; 2],
     timings: [Option<Timing>; 2],
@@ -39,7 +39,7 @@ pub(super) fn find_offset(
         "`--offset auto` compares two recordings (files or pictures); give other sources `--offset MS`"
     );
     tracing::info!("looking for the offset of the two recordings");
-    let [left, right] = [0, 1].map(|eye| beginning(inputs[eye], timings[eye], options));
+    let [left, right] = [0, 1].map(|eye| read_beginning(inputs[eye], timings[eye], options));
     let (left, right) = (left?, right?);
     ensure!(
         (left.rate / right.rate).ln().abs() <= SAME_RATE,
@@ -71,7 +71,7 @@ pub(super) fn find_offset(
     Ok(offset)
 }
 
-fn beginning(
+fn read_beginning(
     input: &Input,
     timing: Option<Timing>,
     options: &GstOptions,
@@ -88,17 +88,17 @@ fn beginning(
         .rate()
         .ok_or_else(|| anyhow!("`--offset auto` needs times, and {} has none", stream.name()))?;
     let (mut rows, mut times) = (Vec::new(), Vec::new());
-    while times.len() as f64 * period_of(rate).as_secs_f64() < LOOKED_AT.as_secs_f64() {
+    while times.len() as f64 * period_of(rate).as_secs_f64() < COMPARED.as_secs_f64() {
         ensure!(!options.stop.is_set(), "stopped while looking for the offset");
         match stream.receive(TICK) {
-            Received::Picture(Picture {
-                views: Views::One(image), timestamp: Some(time), ..
-            }) => {
-                rows.push(Rows::of(&image));
-                times.push(time);
+            Received::Frame(frame) => {
+                if let (Views::One(image), Some(time)) = (&frame.views, frame.timestamp) {
+                    rows.push(Rows::of(image));
+                    times.push(time);
+                }
             }
+            Received::Nothing => {}
             Received::End => break,
-            Received::Picture(_) | Received::Nothing => {}
         }
     }
     Ok(Beginning { rows, times, rate })

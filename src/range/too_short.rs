@@ -2,23 +2,22 @@
 
 use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL};
 
-/// Every so many rows are looked at.
+/// Distance of the rows that are checked.
 const ROW_STEP: usize = 8;
 
-/// The last candidates: this part of all of them, and no fewer than two.
+/// The last candidates are this part of all, and at least two.
 const LAST: usize = 32;
 
-/// So many of the valid values at the last candidates are suspicious ...
+/// Suspicious share of valid values at the last candidates ...
 const AT_THE_END: f64 = 0.005;
 
-/// ... and so are so many pixels without a value: what is nearer than the candidates reach mostly
-/// fails the checks of the matcher.
+/// ... and of pixels without a value: objects nearer than the range mostly fail the checks.
 const WITHOUT: f64 = 0.35;
 
-/// True where nearer things than the candidates reach may be in the picture: many values at the last
-/// candidates, or many pixels without one. Costs next to nothing and is easily raised; a look
-/// ([`super::look`]) tells.
-pub fn is_crowded(map: &DisparityMap, range: DisparityRange) -> bool {
+/// Reports whether the scene may contain disparities beyond the search range: many values at the
+/// last candidates, or many pixels without one. It costs next to nothing and raises false alarms;
+/// [`super::match_coarsely`] verifies it.
+pub fn may_be_too_short(map: &DisparityMap, range: DisparityRange) -> bool {
     let last = (range.count / LAST).max(2) as i32;
     let end = (range.max() - last + 1) * SUBPIXEL;
     let (mut all, mut valid, mut at_the_end) = (0, 0, 0);
@@ -48,10 +47,13 @@ mod tests {
 
     #[test]
     fn values_at_the_end_and_missing_ones_are_suspicious() {
-        assert!(!is_crowded(&map(|x| (x as i16 - 90) / 2 * 16), RANGE), "-4 and far below 57");
-        assert!(is_crowded(&map(|x| if x < 2 { 58 * 16 } else { 80 }), RANGE));
-        assert!(!is_crowded(&map(|x| if x < 2 { 57 * 16 } else { 80 }), RANGE));
-        assert!(is_crowded(&map(|x| if x < 40 { INVALID } else { 80 }), RANGE));
-        assert!(!is_crowded(&map(|x| if x < 30 { INVALID } else { 80 }), RANGE));
+        assert!(
+            !may_be_too_short(&map(|x| (x as i16 - 90) / 2 * 16), RANGE),
+            "-4 and far below 57"
+        );
+        assert!(may_be_too_short(&map(|x| if x < 2 { 58 * 16 } else { 80 }), RANGE));
+        assert!(!may_be_too_short(&map(|x| if x < 2 { 57 * 16 } else { 80 }), RANGE));
+        assert!(may_be_too_short(&map(|x| if x < 40 { INVALID } else { 80 }), RANGE));
+        assert!(!may_be_too_short(&map(|x| if x < 30 { INVALID } else { 80 }), RANGE));
     }
 }
